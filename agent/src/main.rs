@@ -1,0 +1,2 @@
+//! `epguard`: the node agent and its command line.
+fn main() {}
