@@ -1,1 +1,3 @@
-//! x
+//! The agent as a library, so that the lab can run its parts without a cluster.
+
+pub mod facts;

@@ -1,0 +1,155 @@
+//! What the watches and the node say, cut down to the few fields that decide.
+//!
+//! Conversion happens here, at the edge: nothing behind this module sees JSON. A bad value
+//! (an IP "banana", an empty UID, an FQDN slice) is left out and counted; it never fails the
+//! object around it, because an object left out could be the one that shows an IP alive.
+
+mod node;
+mod pod;
+mod service;
+mod slice;
+
+pub use node::{Cidr, Node};
+pub use pod::{Pod, Sandbox, Standing};
+pub use service::{Protocol, Service, ServicePort};
+pub use slice::{Endpoint, Slice, SlicePort};
+
+use epguard_common::{Addr, Uid};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use std::{collections::BTreeMap, net::IpAddr};
+
+/// Namespace and name of an object.
+pub type Name = (String, String);
+
+/// One thing that the API or the node told us.
+#[derive(Debug, Clone)]
+pub enum Fact {
+    /// From a Pod watch; which one decides what a deletion means.
+    Pod(PodSource, Change<Pod>),
+    /// From the `EndpointSlice` watch.
+    Slice(Change<Slice>),
+    /// From the Service watch.
+    Service(Change<Service>),
+    /// From the Node watch.
+    Node(Change<Node>),
+    /// All addresses of this node's own interfaces, from netlink.
+    LocalAddresses(Vec<Addr>),
+}
+
+/// What happened to an object of a watch.
+#[derive(Debug, Clone)]
+pub enum Change<T> {
+    /// A consistent list: everything there is. What is absent vanished in a gap, which proves nothing.
+    Reset(Vec<T>),
+    /// ADDED or MODIFIED in a continuous watch.
+    Applied(T),
+    /// DELETED in a continuous watch, with the last state.
+    Deleted(T),
+}
+
+/// Which selector a Pod watch has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PodSource {
+    /// No selector.
+    All,
+    /// `spec.nodeName=<own>`; a bound pod never leaves it, so DELETED is a deletion.
+    OwnNode,
+    /// `status.phase` is terminal; mutable, so DELETED proves nothing.
+    Terminal,
+}
+
+/// An object of the API that can be watched.
+pub trait Object: Sized + Send + 'static {
+    /// As in the API: `Pod`.
+    const KIND: &'static str;
+    /// The collection across namespaces: `/api/v1/pods`.
+    const PATH: &'static str;
+
+    /// Parses one object as it stands in a list or a watch event.
+    ///
+    /// Fails only if it has no name, no UID, or isn't of the API's shape at all.
+    fn parse(json: &[u8]) -> anyhow::Result<Self>;
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    name: String,
+    namespace: String,
+    uid: String,
+    #[serde(deserialize_with = "null_is_default")]
+    labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "null_is_default")]
+    annotations: BTreeMap<String, String>,
+    deletion_timestamp: Option<String>,
+    #[serde(deserialize_with = "null_is_default")]
+    managed_fields: Vec<ManagedFields>,
+}
+
+impl Meta {
+    fn identity(&self) -> anyhow::Result<(Uid, Name)> {
+        anyhow::ensure!(!self.name.is_empty(), "object without a name");
+        let uid = Uid::parse(&self.uid)
+            .ok_or_else(|| anyhow::anyhow!("{}/{} has no UID", self.namespace, self.name))?;
+        Ok((uid, (self.namespace.clone(), self.name.clone())))
+    }
+
+    /// `epguard.io/mode: off`.
+    fn opted_out(&self) -> bool {
+        self.annotations
+            .get("epguard.io/mode")
+            .is_some_and(|mode| mode == "off")
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ManagedFields {
+    manager: String,
+    subresource: String,
+    #[serde(rename = "fieldsV1")]
+    fields: OwnedFields,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct OwnedFields {
+    #[serde(rename = "f:status")]
+    status: OwnedStatus,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct OwnedStatus {
+    #[serde(rename = "f:phase")]
+    phase: Option<serde::de::IgnoredAny>,
+}
+
+/// Go writes an empty list without `omitempty` as `null`.
+fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_default())
+}
+
+fn parse<T: DeserializeOwned>(json: &[u8]) -> anyhow::Result<T> {
+    Ok(serde_json::from_slice(json)?)
+}
+
+/// Reads an address that can be one host's; anything else (a name, `0.0.0.0`, multicast) is no address.
+fn addr(text: &str) -> Option<Addr> {
+    text.parse::<IpAddr>()
+        .ok()
+        .map(Addr::from)
+        .filter(|addr| addr.is_unicast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ip_banana_is_no_address() {
+        assert_eq!(addr("banana"), None);
+        assert_eq!(addr("0.0.0.0"), None);
+        assert_eq!(addr("10.1.2.3"), Some(Addr::v4([10, 1, 2, 3])));
+    }
+}

@@ -1,0 +1,266 @@
+//! Pods: who they are, which IPs they publish, and what their status proves.
+
+use super::{ManagedFields, Meta, Name, Object, addr, null_is_default, parse};
+use epguard_common::{Addr, Uid};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A pod, as far as endpoints are concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts of the object, not a state machine"
+)]
+pub struct Pod {
+    /// The identity that everything hangs on; the name comes back with another UID.
+    pub uid: Uid,
+    /// Namespace and name.
+    pub name: Name,
+    /// The node it is bound to.
+    pub node: Option<String>,
+    /// For Service selectors.
+    pub labels: BTreeMap<String, String>,
+    /// Published pod IPs; for a hostNetwork pod the node's.
+    pub ips: Vec<Addr>,
+    /// The node's IPs as the pod shows them.
+    pub host_ips: Vec<Addr>,
+    /// `spec.hostNetwork`: its IPs are the node's and are never judged.
+    pub host_network: bool,
+    /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): its UID says nothing about containers.
+    pub mirror: bool,
+    /// Has a deletionTimestamp.
+    pub deleting: bool,
+    /// What the status proves.
+    pub standing: Standing,
+    /// Whether `ips` can be trusted to be the ones of the sandbox that runs.
+    pub sandbox: Sandbox,
+    /// Annotated `epguard.io/mode: off`.
+    pub opted_out: bool,
+}
+
+/// What a pod's status proves about its containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Not terminal.
+    Live,
+    /// Phase Succeeded or Failed, whoever wrote it; containers may still run.
+    Terminal,
+    /// Terminal, written by the kubelet after the sandbox's network was torn down (`KDEAD`).
+    Dead,
+}
+
+/// Whether the published IPs are those of the sandbox that runs now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    /// A container was started in the sandbox that is up: the IPs are current.
+    Published,
+    /// No container start seen since the sandbox came up, or no sandbox: the pod may hold another IP than it shows.
+    Unsettled,
+}
+
+impl Object for Pod {
+    const KIND: &'static str = "Pod";
+    const PATH: &'static str = "/api/v1/pods";
+
+    fn parse(json: &[u8]) -> anyhow::Result<Self> {
+        let raw: RawPod = parse(json)?;
+        let (uid, name) = raw.metadata.identity()?;
+        let mirror = raw
+            .metadata
+            .annotations
+            .contains_key("kubernetes.io/config.mirror");
+        Ok(Self {
+            uid,
+            name,
+            ips: raw.status.ips(),
+            host_ips: raw.status.host_ips(),
+            standing: raw.standing(mirror),
+            sandbox: raw.status.sandbox(),
+            host_network: raw.spec.host_network,
+            mirror,
+            deleting: raw.metadata.deletion_timestamp.is_some(),
+            opted_out: raw.metadata.opted_out(),
+            node: raw.spec.node_name.filter(|node| !node.is_empty()),
+            labels: raw.metadata.labels,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct RawPod {
+    metadata: Meta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: Option<String>,
+    host_network: bool,
+    containers: Vec<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    phase: String,
+    #[serde(rename = "podIP")]
+    pod_ip: String,
+    #[serde(rename = "podIPs")]
+    #[serde(deserialize_with = "null_is_default")]
+    pod_ips: Vec<Ip>,
+    #[serde(rename = "hostIP")]
+    host_ip: String,
+    #[serde(rename = "hostIPs")]
+    #[serde(deserialize_with = "null_is_default")]
+    host_ips: Vec<Ip>,
+    #[serde(deserialize_with = "null_is_default")]
+    conditions: Vec<Condition>,
+    #[serde(deserialize_with = "null_is_default")]
+    container_statuses: Vec<Container>,
+    #[serde(deserialize_with = "null_is_default")]
+    init_container_statuses: Vec<Container>,
+    #[serde(deserialize_with = "null_is_default")]
+    ephemeral_container_statuses: Vec<Container>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Ip {
+    ip: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Condition {
+    r#type: String,
+    status: String,
+    last_transition_time: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Container {
+    state: ContainerState,
+    last_state: ContainerState,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ContainerState {
+    running: Option<Run>,
+    terminated: Option<Run>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Run {
+    started_at: Option<String>,
+}
+
+impl RawPod {
+    /// `KDEAD` of a Kubernetes 1.29+ kubelet: it writes the terminal phase only after `StopPodSandbox`
+    /// (`status_manager.go:mergePodStatus`), but others write phases too (PodGC, out-of-service taint, any
+    /// client with pods/status) while containers run, and a mirror's phase passes no such gate.
+    fn standing(&self, mirror: bool) -> Standing {
+        if !matches!(self.status.phase.as_str(), "Succeeded" | "Failed") {
+            return Standing::Live;
+        }
+        let dead = !mirror
+            && phase_is_the_kubelets(&self.metadata.managed_fields)
+            && self
+                .status
+                .condition("PodReadyToStartContainers")
+                .is_some_and(|c| c.status == "False")
+            && self.status.containers_are_over(self.spec.containers.len());
+        if dead { Standing::Dead } else { Standing::Terminal }
+    }
+}
+
+/// Field ownership moves to whoever changes a value, so a second owner means somebody else wrote the same phase.
+fn phase_is_the_kubelets(fields: &[ManagedFields]) -> bool {
+    let mut owners = fields
+        .iter()
+        .filter(|f| f.fields.status.phase.is_some())
+        .peekable();
+    owners.peek().is_some() && owners.all(|f| f.manager == "kubelet" && f.subresource == "status")
+}
+
+impl Status {
+    fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|c| c.r#type == kind)
+    }
+
+    fn containers(&self) -> impl Iterator<Item = &Container> {
+        self.container_statuses
+            .iter()
+            .chain(&self.init_container_statuses)
+            .chain(&self.ephemeral_container_statuses)
+    }
+
+    /// Every container terminated or never started, at least one terminated, and none without a status.
+    fn containers_are_over(&self, containers: usize) -> bool {
+        self.container_statuses.len() >= containers
+            && self.containers().all(Container::is_over)
+            && self.containers().any(|c| c.state.terminated.is_some())
+    }
+
+    /// The kubelet reports a new sandbox (`PodReadyToStartContainers=True`) from its cached status, with the old
+    /// IPs and the old containers (`kubelet.go:OnPodSandboxReady`, 1.36): the IPs are current once a container
+    /// was started after that. Both times are the kubelet's own, in whole seconds.
+    fn sandbox(&self) -> Sandbox {
+        let up = self.condition("PodReadyToStartContainers");
+        let since = match up {
+            Some(up) if up.status != "True" => return Sandbox::Unsettled,
+            Some(up) => up.last_transition_time.as_deref(),
+            None => None,
+        };
+        let started = self.containers().filter_map(Container::last_start).max();
+        match (started, since) {
+            (Some(started), Some(since)) if started >= since => Sandbox::Published,
+            (Some(_), None) => Sandbox::Published,
+            _ => Sandbox::Unsettled,
+        }
+    }
+
+    fn ips(&self) -> Vec<Addr> {
+        distinct(&self.pod_ips, &self.pod_ip)
+    }
+
+    fn host_ips(&self) -> Vec<Addr> {
+        distinct(&self.host_ips, &self.host_ip)
+    }
+}
+
+impl Container {
+    fn is_over(&self) -> bool {
+        let never_started = self.state.running.is_none() && self.last_state.terminated.is_none();
+        self.state.terminated.is_some() || never_started
+    }
+
+    /// RFC 3339 in UTC and whole seconds, as the kubelet writes it; such times compare as text.
+    fn last_start(&self) -> Option<&str> {
+        [
+            &self.state.running,
+            &self.state.terminated,
+            &self.last_state.terminated,
+        ]
+        .into_iter()
+        .filter_map(|run| run.as_ref()?.started_at.as_deref())
+        .max()
+    }
+}
+
+fn distinct(list: &[Ip], single: &str) -> Vec<Addr> {
+    let mut ips: Vec<Addr> = list
+        .iter()
+        .filter_map(|ip| addr(&ip.ip))
+        .chain(addr(single))
+        .collect();
+    ips.sort_unstable();
+    ips.dedup();
+    ips
+}

@@ -1,0 +1,179 @@
+//! Services: the addresses under which clients know them.
+
+use super::{Meta, Name, Object, addr, null_is_default, parse};
+use epguard_common::{Addr, Uid};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// The Service's own UID.
+    pub uid: Uid,
+    /// Namespace and name.
+    pub name: Name,
+    /// None: no selector; its slices are somebody's own business.
+    pub selector: Option<BTreeMap<String, String>>,
+    /// ClusterIPs, externalIPs, load-balancer IPs; empty for a headless one.
+    pub vips: Vec<Addr>,
+    /// What the VIPs listen on.
+    pub ports: Vec<ServicePort>,
+    /// Annotated `epguard.io/mode: off`.
+    pub opted_out: bool,
+}
+
+/// A port of a Service, host order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServicePort {
+    /// On the VIPs.
+    pub port: u16,
+    /// On every node, 0: none.
+    pub node_port: u16,
+    /// Transport protocol.
+    pub protocol: Protocol,
+}
+
+/// Transport protocols of a Service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Protocol {
+    Tcp,
+    Udp,
+    Sctp,
+}
+
+impl Protocol {
+    /// As the API writes it; TCP is the default (core/v1 ServicePort).
+    #[must_use]
+    pub fn parse(text: Option<&str>) -> Option<Self> {
+        match text {
+            None | Some("" | "TCP") => Some(Self::Tcp),
+            Some("UDP") => Some(Self::Udp),
+            Some("SCTP") => Some(Self::Sctp),
+            Some(_) => None,
+        }
+    }
+
+    /// The IP protocol number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+            Self::Sctp => 132,
+        }
+    }
+}
+
+impl Service {
+    /// Whether the Service's selector picks a pod of this namespace with these labels.
+    #[must_use]
+    pub fn selects(&self, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
+        self.name.0 == namespace
+            && self
+                .selector
+                .as_ref()
+                .is_some_and(|selector| selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
+    }
+}
+
+impl Object for Service {
+    const KIND: &'static str = "Service";
+    const PATH: &'static str = "/api/v1/services";
+
+    fn parse(json: &[u8]) -> anyhow::Result<Self> {
+        let raw: RawService = parse(json)?;
+        let (uid, name) = raw.metadata.identity()?;
+        Ok(Self {
+            uid,
+            name,
+            opted_out: raw.metadata.opted_out(),
+            vips: raw.vips(),
+            ports: raw.spec.ports.iter().filter_map(RawPort::port).collect(),
+            selector: raw.spec.selector.filter(|selector| !selector.is_empty()),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct RawService {
+    metadata: Meta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    selector: Option<BTreeMap<String, String>>,
+    #[serde(rename = "clusterIP")]
+    cluster_ip: String,
+    #[serde(rename = "clusterIPs")]
+    #[serde(deserialize_with = "null_is_default")]
+    cluster_ips: Vec<String>,
+    #[serde(rename = "externalIPs")]
+    #[serde(deserialize_with = "null_is_default")]
+    external_ips: Vec<String>,
+    #[serde(deserialize_with = "null_is_default")]
+    ports: Vec<RawPort>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    load_balancer: LoadBalancer,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LoadBalancer {
+    #[serde(deserialize_with = "null_is_default")]
+    ingress: Vec<Ingress>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Ingress {
+    ip: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct RawPort {
+    port: i64,
+    node_port: i64,
+    protocol: Option<String>,
+}
+
+impl RawService {
+    fn vips(&self) -> Vec<Addr> {
+        let spec = &self.spec;
+        let mut vips: Vec<Addr> = std::iter::once(&spec.cluster_ip)
+            .chain(&spec.cluster_ips)
+            .chain(&spec.external_ips)
+            .chain(
+                self.status
+                    .load_balancer
+                    .ingress
+                    .iter()
+                    .map(|ingress| &ingress.ip),
+            )
+            .filter_map(|ip| addr(ip))
+            .collect();
+        vips.sort_unstable();
+        vips.dedup();
+        vips
+    }
+}
+
+impl RawPort {
+    fn port(&self) -> Option<ServicePort> {
+        Some(ServicePort {
+            port: u16::try_from(self.port).ok().filter(|&port| port != 0)?,
+            node_port: u16::try_from(self.node_port).unwrap_or(0),
+            protocol: Protocol::parse(self.protocol.as_deref())?,
+        })
+    }
+}

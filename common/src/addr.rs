@@ -1,0 +1,106 @@
+//! One address type for both families.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An IP address: 16 octets in network order, IPv4 as v4-mapped (`::ffff:a.b.c.d`).
+///
+/// There is no second path for IPv4: maps, parsers and state speak of `Addr` only.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Addr {
+    /// Network order.
+    pub octets: [u8; 16],
+}
+
+impl Addr {
+    /// The unspecified address; never a destination.
+    pub const ZERO: Self = Self { octets: [0; 16] };
+
+    /// From the 4 octets of an IPv4 header, network order.
+    #[inline]
+    #[must_use]
+    pub const fn v4(o: [u8; 4]) -> Self {
+        Self {
+            octets: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, o[0], o[1], o[2], o[3]],
+        }
+    }
+
+    /// From the 16 octets of an IPv6 header, network order.
+    #[inline]
+    #[must_use]
+    pub const fn v6(octets: [u8; 16]) -> Self {
+        Self { octets }
+    }
+
+    /// The address as people write it; v4-mapped ones as IPv4.
+    #[must_use]
+    pub const fn ip(self) -> IpAddr {
+        IpAddr::V6(Ipv6Addr::from_octets(self.octets)).to_canonical()
+    }
+
+    /// Whether this can be the address of a pod, a node or a Service.
+    #[must_use]
+    pub const fn is_unicast(self) -> bool {
+        let ip = self.ip();
+        !(ip.is_unspecified() || ip.is_multicast())
+    }
+}
+
+impl From<IpAddr> for Addr {
+    fn from(ip: IpAddr) -> Self {
+        match ip {
+            IpAddr::V4(ip) => Self::v4(ip.octets()),
+            IpAddr::V6(ip) => Self::v6(ip.octets()),
+        }
+    }
+}
+
+impl From<Ipv4Addr> for Addr {
+    fn from(ip: Ipv4Addr) -> Self {
+        Self::v4(ip.octets())
+    }
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ip().fmt(f)
+    }
+}
+
+impl fmt::Debug for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ip().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn an_ipv4_address_is_v4_mapped_and_reads_back_as_ipv4() {
+        let addr = Addr::from("10.244.1.10".parse::<IpAddr>().unwrap());
+        assert_eq!(addr.octets[..12], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
+        assert_eq!(addr, Addr::v4([10, 244, 1, 10]));
+        assert_eq!(addr.to_string(), "10.244.1.10");
+    }
+
+    #[test]
+    fn a_v4_mapped_ipv6_address_is_the_same_as_the_ipv4_address() {
+        assert_eq!(
+            Addr::from("::ffff:10.0.0.1".parse::<IpAddr>().unwrap()),
+            Addr::v4([10, 0, 0, 1])
+        );
+    }
+
+    #[test]
+    fn unspecified_and_multicast_addresses_are_not_unicast() {
+        assert!(!Addr::ZERO.is_unicast());
+        assert!(!Addr::v4([0, 0, 0, 0]).is_unicast());
+        assert!(!Addr::v4([224, 0, 0, 1]).is_unicast());
+        assert!(Addr::v4([10, 0, 0, 1]).is_unicast());
+    }
+}
