@@ -1,0 +1,386 @@
+//! Map keys, map values and events: `repr(C)`, fixed width, no implicit padding, all-zero is safe.
+//!
+//! Addresses and UIDs are octets in network order; ports and everything else are host order, so that
+//! `bpftool map dump` shows ports as people know them. A change here is a new [`ABI_VERSION`], because a
+//! pinned map of another shape would be misread.
+
+use crate::{Addr, Reason, Uid};
+
+/// Part of the pin path: `<pin-dir>/v1/OWNERS`.
+pub const ABI_VERSION: u32 = 1;
+
+/// What the datapath does with a denial.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Mode {
+    /// Nothing is looked at.
+    #[default]
+    Off = 0,
+    /// Denials are counted and reported; every packet passes.
+    Observe = 1,
+    /// Denials are carried out.
+    Enforce = 2,
+}
+
+impl Mode {
+    /// From what a map holds. Anything unknown is off.
+    #[inline]
+    #[must_use]
+    pub const fn from_raw(raw: u32) -> Self {
+        match raw {
+            1 => Self::Observe,
+            2 => Self::Enforce,
+            _ => Self::Off,
+        }
+    }
+
+    /// As the command line writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Observe => "observe",
+            Self::Enforce => "enforce",
+        }
+    }
+}
+
+/// How a denied packet is stopped.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Action {
+    /// Silently.
+    #[default]
+    Drop = 0,
+}
+
+/// CONFIG, one element: what the operator wants. Written by `epguard agent` at start and by `epguard mode`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Config {
+    /// Upper bound for every reason.
+    pub mode: Mode,
+    /// How denials are carried out.
+    pub action: Action,
+    /// Bound per reason.
+    pub reasons: ReasonModes,
+    /// Not 0: the programs log through aya-log.
+    pub debug: u32,
+}
+
+/// The mode of each reason; what is in force is the lower of this and [`Config::mode`].
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "named after the reasons")]
+pub struct ReasonModes {
+    pub dead_backend: Mode,
+    pub reused: Mode,
+    pub retired_backend: Mode,
+    pub terminated: Mode,
+}
+
+/// VIEW, one element: what the agent vouches for. Written by the agent's map writer only, so that
+/// switching the mode and renewing the lease never overwrite each other.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct View {
+    /// Nanoseconds of `CLOCK_BOOTTIME`; past it nothing is denied.
+    pub lease_deadline_ns: u64,
+    /// `SO_NETNS_COOKIE` of the node's network namespace: only its sockets are followed.
+    pub netns_cookie: u64,
+    /// Entries in SUSPECTS; with none the programs read this and pass.
+    pub suspects: u32,
+    /// Entries in SERVICES.
+    pub vips: u32,
+}
+
+/// OWNERS: IP -> the pod that publishes it. For people, reports and audits; never asked to let a packet through.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Owner {
+    /// The pod.
+    pub uid: Uid,
+    /// Counts the owners that this IP has had in this agent's life.
+    pub generation: u64,
+    /// When the claim was first seen, nanoseconds of `CLOCK_BOOTTIME`.
+    pub since_ns: u64,
+    /// [`Owner::DRAINING`], [`Owner::CONFLICT`].
+    pub flags: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+impl Owner {
+    /// The pod is terminating.
+    pub const DRAINING: u32 = 1;
+    /// Another live pod claims the IP too.
+    pub const CONFLICT: u32 = 2;
+}
+
+/// SUSPECTS: the only IPs the fast path looks at twice.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Suspect {
+    /// The dead or retired pod; none for an IP that only drains.
+    pub dead_uid: Uid,
+    /// [`Suspect::DENIED`], [`Suspect::DRAINING`].
+    pub flags: u32,
+    /// Events sent since `window_ns`; written by the programs.
+    pub events: u32,
+    /// Start of the current second of event rate limiting, `CLOCK_BOOTTIME`; written by the programs.
+    pub window_ns: u64,
+}
+
+impl Suspect {
+    /// At least one denial.
+    pub const DENIED: u32 = 1;
+    /// A terminating pod holds the IP: packets pass and are counted.
+    pub const DRAINING: u32 = 2;
+    /// Events a second for one suspect; the rest is counted.
+    pub const EVENTS_PER_SECOND: u32 = 100;
+}
+
+/// Key of SERVICES: what a packet is aimed at before DNAT.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Vip {
+    /// ClusterIP, externalIP, load-balancer IP, or a node's address for a NodePort.
+    pub addr: Addr,
+    /// Host order.
+    pub port: u16,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Always 0.
+    pub reserved: u8,
+}
+
+/// Value of SERVICES, and the intent that a packet carries: the number of an affected Service, 0: none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Slot {
+    /// Sparse on purpose, see [`Slot::FIRST`].
+    pub number: u16,
+}
+
+impl Slot {
+    /// No Service.
+    pub const NONE: Self = Self { number: 0 };
+    /// Slots lie in the upper half of 16 bits: another program's class ids that end up in `tc_index` are small.
+    pub const FIRST: u16 = 0x8000;
+
+    /// The intent that a packet carries; numbers that are no slot are somebody else's.
+    #[inline]
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "just compared with u16::MAX")]
+    pub const fn from_raw(raw: u32) -> Self {
+        if raw >= Self::FIRST as u32 && raw <= u16::MAX as u32 {
+            Self { number: raw as u16 }
+        } else {
+            Self::NONE
+        }
+    }
+
+    /// Whether this names a Service.
+    #[inline]
+    #[must_use]
+    pub const fn is_some(self) -> bool {
+        self.number != 0
+    }
+}
+
+/// Key of DENIED: an endpoint of a Service.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Target {
+    /// The endpoint's IP, which is the packet's destination after DNAT.
+    pub addr: Addr,
+    /// The Service that the packet was aimed at.
+    pub slot: Slot,
+    /// The endpoint's port, host order.
+    pub port: u16,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Always 0.
+    pub reserved: [u8; 3],
+}
+
+/// What is proven of the pod that was meant.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum UidState {
+    /// Nothing. No denial has this.
+    #[default]
+    Live = 0,
+    /// Kubernetes intends no new flow for it, but it may still run: only packets that open a flow.
+    Retired = 1,
+    /// It will never send or receive again: all packets.
+    Dead = 2,
+}
+
+/// Value of DENIED.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Denial {
+    /// The pod that the Service meant.
+    pub dead_uid: Uid,
+    /// The pod that would be hit; none if nobody claims the IP.
+    pub owner_uid: Uid,
+    /// `status.nodeInfo.bootID` of the node that the dead pod ran on.
+    pub boot_id: Uid,
+    /// Which proof holds.
+    pub reason: Reason,
+    /// How far it goes.
+    pub uid_state: UidState,
+}
+
+/// SOCKETS, by socket cookie: what a socket of the node itself is aimed at. The rules are its methods.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SocketIntent {
+    /// When the last datagram with an address of its own was handed in, `CLOCK_BOOTTIME`.
+    pub sent_ns: u64,
+    /// The thread that handed it in.
+    pub sent_tid: u32,
+    /// Where that datagram is aimed.
+    pub sent: Slot,
+    /// Where the socket is connected.
+    pub connected: Slot,
+    /// Datagrams handed in that have not been seen leaving.
+    pub pending: u16,
+    /// Always 0.
+    pub reserved: [u16; 3],
+}
+
+/// Key of COUNTERS.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Counter {
+    /// `Nothing` where a packet passed without a denial at hand.
+    pub reason: Reason,
+    /// What became of it.
+    pub outcome: crate::Outcome,
+}
+
+/// Value of COUNTERS, per CPU.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Count {
+    /// As the stack counts them: a GSO packet is one.
+    pub packets: u64,
+    /// With link-layer headers.
+    pub bytes: u64,
+}
+
+/// One denied, or would-be denied, packet. Numbers instead of enums: it crosses the boundary unchecked.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Event {
+    /// `CLOCK_BOOTTIME`.
+    pub at_ns: u64,
+    /// The pod that the Service meant.
+    pub dead_uid: Uid,
+    /// The pod that would be, or was, hit.
+    pub owner_uid: Uid,
+    /// As the packet shows it at the hook: after masquerading.
+    pub src: Addr,
+    /// After DNAT: the endpoint.
+    pub dst: Addr,
+    /// [`Reason`].
+    pub reason: u32,
+    /// [`crate::Outcome`].
+    pub outcome: u32,
+    /// Where the packet was leaving.
+    pub ifindex: u32,
+    /// Bytes, with link-layer header.
+    pub length: u32,
+    /// Host order.
+    pub src_port: u16,
+    /// Host order.
+    pub dst_port: u16,
+    /// The Service.
+    pub slot: Slot,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Always 0.
+    pub reserved: u8,
+}
+
+/// Sizes of the maps. Memory: OWNERS is allocated on demand (about 120 bytes an entry), the others at load.
+pub mod capacity {
+    /// IPs that OWNERS shows.
+    pub const OWNERS: usize = 262_144;
+    /// Suspects at one time; beyond it new ones are refused (fail open). 16,384 * ~100 bytes = 1.6 MB.
+    pub const SUSPECTS: usize = 16_384;
+    /// VIP, port, protocol of affected Services. 3 MB.
+    pub const SERVICES: usize = 32_768;
+    /// Denied endpoints. 65,536 * ~150 bytes = 10 MB.
+    pub const DENIED: usize = 65_536;
+    /// Sockets of the node itself. 1 MB.
+    pub const SOCKETS: usize = 8_192;
+    /// (reason, outcome) pairs.
+    pub const COUNTERS: usize = 64;
+    /// Bytes of the ring buffer.
+    pub const EVENTS: usize = 1 << 18;
+}
+
+#[cfg(feature = "user")]
+mod user {
+    //! aya reads and writes these as plain bytes.
+    macro_rules! pod {
+        ($($layout:ty),*) => {$(
+            // SAFETY: `repr(C)`, Copy, 'static and without implicit padding (see the tests of this file). Enums
+            // inside are written by epguard only; whoever reads them from a foreign map validates them first.
+            unsafe impl aya::Pod for $layout {}
+        )*};
+    }
+    pod!(
+        crate::Addr,
+        super::Config,
+        super::View,
+        super::Owner,
+        super::Suspect,
+        super::Vip,
+        super::Slot,
+        super::Target,
+        super::Denial,
+        super::SocketIntent,
+        super::Counter,
+        super::Count
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
+        assert_eq!(size_of::<Addr>(), 16);
+        assert_eq!(size_of::<Uid>(), 16);
+        assert_eq!(size_of::<Config>(), 4 * (1 + 1 + 4 + 1));
+        assert_eq!(size_of::<View>(), 8 + 8 + 4 + 4);
+        assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
+        assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + 8);
+        assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
+        assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
+        assert_eq!(size_of::<Denial>(), 3 * 16 + 4 + 4);
+        assert_eq!(size_of::<SocketIntent>(), 8 + 4 + 2 + 2 + 2 + 6);
+        assert_eq!(size_of::<Counter>(), 4 + 4);
+        assert_eq!(size_of::<Count>(), 16);
+        assert_eq!(size_of::<Event>(), 8 + 4 * 16 + 4 * 4 + 2 + 2 + 2 + 1 + 1);
+    }
+
+    #[test]
+    fn an_all_zero_config_is_off() {
+        assert_eq!(Config::default().mode, Mode::Off);
+        assert_eq!(Mode::from_raw(0), Mode::Off);
+        assert_eq!(Mode::from_raw(77), Mode::Off);
+    }
+
+    #[test]
+    fn a_small_class_id_of_somebody_else_is_no_intent() {
+        assert_eq!(Slot::from_raw(5), Slot::NONE);
+        assert_eq!(Slot::from_raw(0x1_8000), Slot::NONE);
+        assert_eq!(Slot::from_raw(0x8001), Slot { number: 0x8001 });
+    }
+}

@@ -1,0 +1,177 @@
+//! What is decided about a packet. A verdict is a type; only entry points turn it into an action.
+
+/// Why a packet is, or would be, denied. The meaning is fixed by the proofs in `judge`.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Reason {
+    /// No denial is at hand.
+    Nothing = 0,
+    /// The pod that the Service meant is dead, and nobody claims its IP.
+    DeadBackend = 1,
+    /// The pod that the Service meant is dead or retired, and a pod of somebody else claims its IP.
+    Reused = 2,
+    /// The pod that the Service meant is retired; Kubernetes intends no new flow for it.
+    RetiredBackend = 3,
+    /// Aimed at an IP directly, whose last owner is dead and which nobody on its node holds.
+    Terminated = 4,
+}
+
+impl Reason {
+    /// Every reason, in the order of their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::Nothing,
+        Self::DeadBackend,
+        Self::Reused,
+        Self::RetiredBackend,
+        Self::Terminated,
+    ];
+
+    /// From what a map holds; `None` for a number that no epguard wrote.
+    #[inline]
+    #[must_use]
+    pub const fn from_raw(raw: u32) -> Option<Self> {
+        match raw {
+            0 => Some(Self::Nothing),
+            1 => Some(Self::DeadBackend),
+            2 => Some(Self::Reused),
+            3 => Some(Self::RetiredBackend),
+            4 => Some(Self::Terminated),
+            _ => None,
+        }
+    }
+
+    /// As logs and metrics write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "none",
+            Self::DeadBackend => "dead-backend",
+            Self::Reused => "reused",
+            Self::RetiredBackend => "retired-backend",
+            Self::Terminated => "terminated",
+        }
+    }
+}
+
+/// What became of a packet aimed at a suspect, or of the news about it.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Outcome {
+    /// Denied: dropped.
+    Dropped = 0,
+    /// Would have been denied; the mode is observe.
+    Observed = 1,
+    /// Passed: the mode of this reason is off.
+    Off = 2,
+    /// Passed: nobody renewed the lease, so the proof may be out of date.
+    LeaseExpired = 3,
+    /// Passed: no Service is known to be meant (direct traffic, a reply, or the intent was lost).
+    NoIntent = 4,
+    /// Passed: the Service that is meant has no denial for this IP and port.
+    NotDenied = 5,
+    /// Passed: a retired pod may still serve the flows it has.
+    Established = 6,
+    /// Passed: a non-first fragment carries no port.
+    Fragment = 7,
+    /// Passed: to a terminating pod, which may still serve (KEP-1669).
+    Draining = 8,
+    /// An event that the ring buffer had no room for; the verdict stood.
+    EventLost = 9,
+    /// An event beyond the suspect's rate; the verdict stood.
+    EventSuppressed = 10,
+}
+
+impl Outcome {
+    /// Every outcome, in the order of their numbers.
+    pub const ALL: [Self; 11] = [
+        Self::Dropped,
+        Self::Observed,
+        Self::Off,
+        Self::LeaseExpired,
+        Self::NoIntent,
+        Self::NotDenied,
+        Self::Established,
+        Self::Fragment,
+        Self::Draining,
+        Self::EventLost,
+        Self::EventSuppressed,
+    ];
+
+    /// From what an event holds; `None` for a number that no epguard wrote.
+    #[must_use]
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| *outcome as u32 == raw)
+    }
+
+    /// As logs and metrics write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dropped => "dropped",
+            Self::Observed => "observed",
+            Self::Off => "off",
+            Self::LeaseExpired => "lease-expired",
+            Self::NoIntent => "no-intent",
+            Self::NotDenied => "not-denied",
+            Self::Established => "established",
+            Self::Fragment => "fragment",
+            Self::Draining => "draining",
+            Self::EventLost => "event-lost",
+            Self::EventSuppressed => "event-suppressed",
+        }
+    }
+}
+
+/// The decision about one packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a verdict that is not turned into an action protects nobody"]
+pub enum Verdict {
+    /// Nothing suspicious; not even counted.
+    Clear,
+    /// Looked at and passed, for the reason that `Outcome` names.
+    Pass(Reason, Outcome),
+    /// Denied for this reason; `enforce` false: only reported.
+    Deny {
+        /// The proof that holds.
+        reason: Reason,
+        /// Whether the packet is stopped.
+        enforce: bool,
+    },
+}
+
+impl Verdict {
+    /// How the packet is counted; `None` if it isn't.
+    #[inline]
+    #[must_use]
+    pub const fn counted(self) -> Option<(Reason, Outcome)> {
+        match self {
+            Self::Clear => None,
+            Self::Pass(reason, outcome) => Some((reason, outcome)),
+            Self::Deny {
+                reason,
+                enforce: true,
+            } => Some((reason, Outcome::Dropped)),
+            Self::Deny {
+                reason,
+                enforce: false,
+            } => Some((reason, Outcome::Observed)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_and_outcome_reads_back_from_its_number() {
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_raw(reason as u32), Some(reason));
+        }
+        for outcome in Outcome::ALL {
+            assert_eq!(Outcome::from_raw(outcome as u32), Some(outcome));
+        }
+        assert_eq!(Reason::from_raw(99), None);
+        assert_eq!(Outcome::from_raw(99), None);
+    }
+}
