@@ -1,7 +1,90 @@
-//! x
+//! The datapath. Entry points only translate verdicts into actions; the decisions are in `epguard-common`.
+//!
+//! *From* sees packets entering the node's stack, before DNAT, and writes down which Service they are aimed at.
+//! *To* sees packets leaving towards a pod, after DNAT, and judges them. Sockets of the node itself pass no From
+//! hook; the cgroup hooks follow them.
 #![no_std]
 #![no_main]
+#![allow(missing_docs, reason = "the program macros generate functions without a docstring")]
+
+mod from;
+mod maps;
+mod skb;
+mod sockets;
+mod telemetry;
+mod to;
+
+use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
+use aya_ebpf::macros::{cgroup_sock_addr, classifier};
+use aya_ebpf::programs::{SockAddrContext, TcContext};
+use epguard_common::Verdict;
+
+/// TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
+#[classifier]
+pub fn epguard_from(ctx: TcContext) -> i32 {
+    from::mark(&ctx);
+    TC_ACT_UNSPEC
+}
+
+/// TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
+#[classifier]
+pub fn epguard_to(ctx: TcContext) -> i32 {
+    action(to::judge(&ctx))
+}
+
+/// From and To in one: a program test run can't set `tc_index`, so the tables of packets run through this one.
+#[classifier]
+pub fn epguard_selftest(ctx: TcContext) -> i32 {
+    from::mark(&ctx);
+    action(to::judge(&ctx))
+}
+
+/// Sockets of the node itself, Linux 4.17.
+#[cgroup_sock_addr(connect4)]
+pub fn epguard_connect4(ctx: SockAddrContext) -> i32 {
+    sockets::connect(sockets::destination_v4(&ctx), &ctx);
+    ALLOW
+}
+
+/// As `epguard_connect4`.
+#[cgroup_sock_addr(connect6)]
+pub fn epguard_connect6(ctx: SockAddrContext) -> i32 {
+    sockets::connect(sockets::destination_v6(&ctx), &ctx);
+    ALLOW
+}
+
+/// Unconnected UDP of the node itself, Linux 4.18.
+#[cgroup_sock_addr(sendmsg4)]
+pub fn epguard_sendmsg4(ctx: SockAddrContext) -> i32 {
+    sockets::send(sockets::destination_v4(&ctx), &ctx);
+    ALLOW
+}
+
+/// As `epguard_sendmsg4`.
+#[cgroup_sock_addr(sendmsg6)]
+pub fn epguard_sendmsg6(ctx: SockAddrContext) -> i32 {
+    sockets::send(sockets::destination_v6(&ctx), &ctx);
+    ALLOW
+}
+
+/// A cgroup hook that answers 1 lets the system call go on.
+const ALLOW: i32 = 1;
+
+/// `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never overrules another program.
+#[inline(always)]
+fn action(verdict: Verdict) -> i32 {
+    match verdict {
+        Verdict::Deny { enforce: true, .. } => TC_ACT_SHOT,
+        Verdict::Deny { enforce: false, .. } | Verdict::Pass(..) | Verdict::Clear => TC_ACT_UNSPEC,
+    }
+}
+
+/// Several helpers need a GPL-compatible licence.
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+
 #[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {}
 }

@@ -1,0 +1,141 @@
+//! The maps, and typed ways to ask them. Layouts: `epguard_common::abi`. Written by the agent, except where said.
+
+use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
+use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuHashMap, RingBuf};
+use aya_ebpf::macros::btf_map;
+use core::ptr::addr_of;
+use epguard_common::{
+    Addr, Config, Count, Counter, Denial, Event, Mode, Outcome, Owner, Proof, Reason, Slot, SocketIntent,
+    Suspect, Target, UidState, View, Vip, capacity,
+};
+
+#[btf_map]
+static CONFIG: Array<Config, 1> = Array::new();
+#[btf_map]
+static VIEW: Array<View, 1> = Array::new();
+#[btf_map]
+static SUSPECTS: HashMap<Addr, Suspect, { capacity::SUSPECTS }> = HashMap::new();
+#[btf_map]
+static SERVICES: HashMap<Vip, Slot, { capacity::SERVICES }> = HashMap::new();
+#[btf_map]
+static DENIED: HashMap<Target, Denial, { capacity::DENIED }> = HashMap::new();
+/// Written by the cgroup hooks.
+#[btf_map]
+static SOCKETS: LruHashMap<u64, SocketIntent, { capacity::SOCKETS }> = LruHashMap::new();
+/// Keys are put in by the agent, values counted here.
+#[btf_map]
+static COUNTERS: PerCpuHashMap<Counter, Count, { capacity::COUNTERS }> = PerCpuHashMap::new();
+/// Written here.
+#[btf_map]
+static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
+/// For people and reports; no program reads it.
+#[btf_map]
+static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
+
+/// What the agent vouches for; `None` only if the map is missing.
+#[inline(always)]
+pub fn view() -> Option<View> {
+    // SAFETY: one element that is only ever overwritten in place; every bit pattern is a View.
+    VIEW.get_ptr(0).map(|view| unsafe { *view })
+}
+
+/// The operator's mode, and whether the programs shall log. Enums are read as numbers: a person may have written
+/// anything with bpftool.
+#[inline(always)]
+pub fn config() -> Option<(*const Config, Mode, bool)> {
+    let config = CONFIG.get_ptr(0)?;
+    // SAFETY: an element of an array map is never freed; the field is read as the u32 it is.
+    let (mode, debug) = unsafe { (addr_of!((*config).mode).cast::<u32>().read(), (*config).debug) };
+    Some((config, Mode::from_raw(mode), debug != 0))
+}
+
+/// The lower of the operator's mode and the reason's own.
+#[inline(always)]
+pub fn mode_of(config: *const Config, mode: Mode, reason: Reason) -> Mode {
+    // SAFETY: as in `config`.
+    let own = Mode::from_raw(unsafe {
+        match reason {
+            Reason::Nothing => return Mode::Off,
+            Reason::DeadBackend => addr_of!((*config).reasons.dead_backend).cast::<u32>().read(),
+            Reason::Reused => addr_of!((*config).reasons.reused).cast::<u32>().read(),
+            Reason::RetiredBackend => addr_of!((*config).reasons.retired_backend).cast::<u32>().read(),
+            Reason::Terminated => addr_of!((*config).reasons.terminated).cast::<u32>().read(),
+        }
+    });
+    if (own as u32) < (mode as u32) { own } else { mode }
+}
+
+/// The suspect at this address.
+#[inline(always)]
+pub fn suspect(addr: &Addr) -> Option<*mut Suspect> {
+    SUSPECTS.get_ptr_mut(addr)
+}
+
+/// The slot of an affected Service at this address and port; none if there is none.
+#[inline(always)]
+pub fn service(vip: &Vip) -> Slot {
+    // SAFETY: every bit pattern is a Slot; a slot recycled under our eyes names another Service only after its grace
+    // period, see the agent's `slots`.
+    SERVICES.get_ptr(vip).map_or(Slot::NONE, |slot| unsafe { *slot })
+}
+
+/// The denial of an endpoint. A number that is no proof is no denial.
+#[inline(always)]
+pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
+    let denial = DENIED.get_ptr(target)?;
+    // SAFETY: the entry stays readable for the run of the program (RCU); enums are read as the u32 they are.
+    let (reason, state) = unsafe {
+        (
+            addr_of!((*denial).reason).cast::<u32>().read(),
+            addr_of!((*denial).uid_state).cast::<u32>().read(),
+        )
+    };
+    let uid_state = match state {
+        1 => UidState::Retired,
+        2 => UidState::Dead,
+        _ => UidState::Live,
+    };
+    Some((
+        denial,
+        Proof {
+            reason: Reason::from_raw(reason)?,
+            uid_state,
+        },
+    ))
+}
+
+/// What is known of a socket.
+#[inline(always)]
+pub fn socket(cookie: u64) -> Option<*mut SocketIntent> {
+    SOCKETS.get_ptr_mut(cookie)
+}
+
+/// Writes down a socket. A full LRU map forgets the coldest one, which then has no intent and passes.
+#[inline(always)]
+pub fn remember_socket(cookie: u64, intent: &SocketIntent) -> bool {
+    SOCKETS.insert(cookie, intent, 0).is_ok()
+}
+
+/// Forgets a socket.
+#[inline(always)]
+pub fn forget_socket(cookie: u64) -> bool {
+    SOCKETS.remove(cookie).is_ok()
+}
+
+/// Counts one packet, or one piece of news.
+#[inline(always)]
+pub fn count(reason: Reason, outcome: Outcome, bytes: u32) {
+    if let Some(count) = COUNTERS.get_ptr_mut(Counter { reason, outcome }) {
+        // SAFETY: this CPU's own value, and a program of ours is not interrupted by another one on it.
+        unsafe {
+            (*count).packets += 1;
+            (*count).bytes += u64::from(bytes);
+        }
+    }
+}
+
+/// Hands an event to the agent; false if the ring is full.
+#[inline(always)]
+pub fn publish(event: &Event) -> bool {
+    EVENTS.output(event, 0).is_ok()
+}

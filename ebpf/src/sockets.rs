@@ -1,0 +1,87 @@
+//! Sockets of processes on the node: kubelet, hostNetwork pods, sshd.
+
+use crate::{maps, skb};
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::bindings::bpf_sock_addr;
+use aya_ebpf::helpers::generated::{bpf_get_netns_cookie, bpf_get_socket_cookie};
+use aya_ebpf::programs::SockAddrContext;
+use epguard_common::{Addr, Slot, SocketIntent, Vip};
+
+/// Where the call goes, IPv4.
+#[inline(always)]
+pub fn destination_v4(ctx: &SockAddrContext) -> Vip {
+    // SAFETY: fields of the program's own context that connect4 and sendmsg4 may read.
+    let ip = unsafe { (*ctx.sock_addr).user_ip4 };
+    vip(Addr::v4(ip.to_ne_bytes()), ctx.sock_addr)
+}
+
+/// Where the call goes, IPv6; a v4-mapped address is IPv4 already.
+#[inline(always)]
+pub fn destination_v6(ctx: &SockAddrContext) -> Vip {
+    let mut octets = [0; 16];
+    for (word, part) in octets.chunks_exact_mut(4).enumerate() {
+        // SAFETY: as in `destination_v4`, one aligned word at a time as the verifier wants it.
+        let ip = unsafe { core::ptr::addr_of!((*ctx.sock_addr).user_ip6[word]).read_volatile() };
+        part.copy_from_slice(&ip.to_ne_bytes());
+    }
+    vip(Addr::v6(octets), ctx.sock_addr)
+}
+
+#[inline(always)]
+fn vip(addr: Addr, sock_addr: *mut bpf_sock_addr) -> Vip {
+    // SAFETY: as in `destination_v4`. The port is in network order in the low 16 bits.
+    let (port, protocol) = unsafe { ((*sock_addr).user_port, (*sock_addr).protocol) };
+    Vip {
+        addr,
+        port: u16::from_be(port as u16),
+        protocol: protocol as u8,
+        reserved: 0,
+    }
+}
+
+/// Follows a `connect`.
+#[inline(always)]
+pub fn connect(to: Vip, ctx: &SockAddrContext) {
+    let Some(cookie) = followed(ctx) else { return };
+    let slot = maps::service(&to);
+    if slot.is_some() {
+        maps::remember_socket(cookie, &SocketIntent::connected(slot));
+    } else if maps::socket(cookie).is_some() {
+        maps::forget_socket(cookie);
+    }
+}
+
+/// Follows a `sendto`. Sockets that never sent to an affected Service are not written down.
+#[inline(always)]
+pub fn send(to: Vip, ctx: &SockAddrContext) {
+    let Some(cookie) = followed(ctx) else { return };
+    let slot: Slot = maps::service(&to);
+    let moment = skb::moment();
+    if let Some(socket) = maps::socket(cookie) {
+        // SAFETY: the entry stays writable for the run of the program; two threads that race for one socket's entry can
+        // only make its datagrams look unknown.
+        unsafe { (*socket).send(slot, moment) };
+    } else if slot.is_some() {
+        let mut socket = SocketIntent::default();
+        socket.send(slot, moment);
+        maps::remember_socket(cookie, &socket);
+    }
+}
+
+/// The socket's cookie, if any Service is affected and the socket lives in the node's network namespace: pods' own
+/// sockets are seen at their interfaces. Linux 5.7 for the namespace's cookie.
+#[inline(always)]
+fn followed(ctx: &SockAddrContext) -> Option<u64> {
+    let view = maps::view()?;
+    if view.suspects == 0 {
+        return None;
+    }
+    // SAFETY: both take the program's own context.
+    let (netns, cookie) = unsafe {
+        (
+            bpf_get_netns_cookie(ctx.as_ptr()),
+            bpf_get_socket_cookie(ctx.as_ptr()),
+        )
+    };
+    (netns == view.netns_cookie && cookie != 0).then_some(cookie)
+}

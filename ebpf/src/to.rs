@@ -1,0 +1,119 @@
+//! Leaving towards a pod, after DNAT: may the Service that was meant still send there?
+
+use crate::{maps, skb, telemetry};
+use aya_ebpf::programs::TcContext;
+use core::cell::Cell;
+use epguard_common::{
+    Addr, Config, Denial, Mode, Model, Packet, Proof, Reason, Slot, Suspect, Target, Verdict,
+};
+
+const UDP: u8 = 17;
+
+/// Judges the packet, counts it and reports a denial. The verdict stands before anything is reported.
+#[inline(always)]
+pub fn judge(ctx: &TcContext) -> Verdict {
+    let Some(view) = maps::view() else {
+        return Verdict::Clear;
+    };
+    if view.suspects == 0 {
+        return Verdict::Clear;
+    }
+    let carried = skb::take_intent(ctx);
+    let Some((config, mode, debug)) = maps::config() else {
+        return Verdict::Clear;
+    };
+    if mode == Mode::Off {
+        return Verdict::Clear;
+    }
+    let Some(packet) = skb::packet(ctx) else {
+        return Verdict::Clear;
+    };
+    let tables = Tables {
+        ctx,
+        carried: if carried.is_some() {
+            carried
+        } else {
+            datagram_intent(ctx, &packet)
+        },
+        config,
+        mode,
+        lease_deadline_ns: view.lease_deadline_ns,
+        suspect: Cell::new(None),
+        denial: Cell::new(None),
+        slot: Cell::new(Slot::NONE),
+    };
+    let verdict = epguard_common::judge(&packet, &tables);
+    telemetry::report(ctx, &packet, verdict, &tables, debug);
+    verdict
+}
+
+/// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.
+#[inline(always)]
+fn datagram_intent(ctx: &TcContext, packet: &Packet) -> Slot {
+    let later_fragment = matches!(packet.transport, epguard_common::Transport::Fragment);
+    if packet.protocol != UDP || later_fragment {
+        return Slot::NONE;
+    }
+    let cookie = skb::socket_cookie(ctx);
+    if cookie == 0 {
+        return Slot::NONE;
+    }
+    // SAFETY: the entry stays readable for the run of the program; two CPUs that race for one socket's entry can only
+    // make its datagrams look unknown.
+    maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe { (*socket).leave(skb::moment()) })
+}
+
+/// The decision's questions, answered from the maps. What was found on the way is kept for the report.
+pub struct Tables<'a> {
+    ctx: &'a TcContext,
+    carried: Slot,
+    config: *const Config,
+    mode: Mode,
+    lease_deadline_ns: u64,
+    /// The suspect that the packet is aimed at.
+    pub suspect: Cell<Option<*mut Suspect>>,
+    /// The denial that was found.
+    pub denial: Cell<Option<*const Denial>>,
+    /// The Service that is meant.
+    pub slot: Cell<Slot>,
+}
+
+impl Model for Tables<'_> {
+    #[inline(always)]
+    fn suspect(&self, addr: &Addr) -> Option<u32> {
+        let suspect = maps::suspect(addr)?;
+        self.suspect.set(Some(suspect));
+        // SAFETY: the entry stays readable for the run of the program.
+        Some(unsafe { (*suspect).flags })
+    }
+
+    #[inline(always)]
+    fn intent(&self, packet: &Packet) -> Slot {
+        let slot = if self.carried.is_some() || packet.protocol == UDP {
+            self.carried
+        } else {
+            let cookie = skb::socket_cookie(self.ctx);
+            // SAFETY: as in `datagram_intent`.
+            maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe { (*socket).connected })
+        };
+        self.slot.set(slot);
+        slot
+    }
+
+    #[inline(always)]
+    fn denial(&self, target: &Target) -> Option<Proof> {
+        let (denial, proof) = maps::denial(target)?;
+        self.denial.set(Some(denial));
+        Some(proof)
+    }
+
+    #[inline(always)]
+    fn mode(&self, reason: Reason) -> Mode {
+        maps::mode_of(self.config, self.mode, reason)
+    }
+
+    #[inline(always)]
+    fn lease_is_valid(&self) -> bool {
+        skb::now_ns() <= self.lease_deadline_ns
+    }
+}
