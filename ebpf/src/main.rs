@@ -5,7 +5,10 @@
 //! hook; the cgroup hooks follow them.
 #![no_std]
 #![no_main]
-#![allow(missing_docs, reason = "the program macros generate functions without a docstring")]
+#![allow(
+    missing_docs,
+    reason = "the program macros generate functions without a docstring"
+)]
 
 mod from;
 mod maps;

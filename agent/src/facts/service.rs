@@ -1,6 +1,6 @@
 //! Services: the addresses under which clients know them.
 
-use super::{Meta, Name, Object, addr, null_is_default, parse};
+use super::{Meta, Name, Object, Pod, addr, null_is_default, parse};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -66,14 +66,22 @@ impl Protocol {
 }
 
 impl Service {
-    /// Whether the Service's selector picks a pod of this namespace with these labels.
+    /// Whether a packet can be aimed at the Service at all; a headless one is only a name.
     #[must_use]
-    pub fn selects(&self, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
-        self.name.0 == namespace
-            && self
-                .selector
-                .as_ref()
-                .is_some_and(|selector| selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
+    pub fn has_vip(&self) -> bool {
+        !self.vips.is_empty() || self.ports.iter().any(|port| port.node_port != 0)
+    }
+
+    /// Whether the Service's selector picks the pod.
+    #[must_use]
+    pub fn selects(&self, pod: &Pod) -> bool {
+        let Some(selector) = &self.selector else {
+            return false;
+        };
+        self.name.0 == pod.name.0
+            && selector
+                .iter()
+                .all(|(key, value)| pod.labels.get(key) == Some(value))
     }
 }
 

@@ -1,0 +1,145 @@
+//! Which answers a fact may have changed. Too many only costs time; one too few would be a stale denial.
+
+use super::{Record, World, listings};
+use crate::facts::{Change, Fact, Name, Pod, Service};
+use epguard_common::{Addr, Uid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// What has to be looked at again.
+#[derive(Debug, Default)]
+pub struct Dirty {
+    /// (Service, IP) pairs to judge.
+    pub pairs: listings::Touched,
+    /// IPs whose owner may have changed.
+    pub ips: BTreeSet<Addr>,
+    /// Pods whose state may have changed.
+    pub pods: BTreeSet<Uid>,
+    /// Whether VIPs changed.
+    pub vips: bool,
+    /// All of it.
+    pub everything: bool,
+}
+
+/// Puts a fact into the world.
+pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
+    let mut dirty = Dirty::default();
+    match fact {
+        Fact::Pod(source, change) => {
+            dirty.everything = matches!(change, Change::Reset(_));
+            for (uid, before) in world.pods.apply(now, source, change) {
+                if let Some(pod) = world.pods.get(uid).map(|record| record.pod.clone()) {
+                    dirty.everything |= world.learn(&pod);
+                }
+                dirty.pod(world, uid, before.as_ref());
+            }
+        }
+        Fact::Slice(change) => {
+            dirty.pairs = world.listings.apply(now, change);
+            let named = dirty
+                .pairs
+                .iter()
+                .flat_map(|(service, ip)| world.listings.at(service, *ip));
+            dirty
+                .pods
+                .extend(named.flat_map(|(_, targets)| targets.keys().copied().flatten()));
+        }
+        Fact::Service(change) => {
+            dirty.vips = true;
+            for (name, service) in keyed(change, world) {
+                world.set_service(&name, service);
+                dirty.service(world, &name);
+            }
+        }
+        Fact::Node(change) => match change {
+            Change::Applied(node) if world.node(&node.name) == Some(&node) => {}
+            change => {
+                dirty.everything = true;
+                world.set_nodes(|nodes| match change {
+                    Change::Reset(all) => {
+                        *nodes = all.into_iter().map(|node| (node.name.clone(), node)).collect();
+                    }
+                    Change::Applied(node) => {
+                        nodes.insert(node.name.clone(), node);
+                    }
+                    Change::Deleted(node) => {
+                        nodes.remove(&node.name);
+                    }
+                });
+            }
+        },
+        Fact::LocalAddresses(addresses) => {
+            dirty.everything = true;
+            world.set_local(addresses);
+        }
+    }
+    dirty
+}
+
+impl Dirty {
+    /// Every pair and every IP there is.
+    pub fn add_everything(&mut self, world: &World) {
+        for (name, _) in world.services() {
+            self.service(world, name);
+        }
+        for record in world.pods.iter() {
+            self.pods.insert(record.pod.uid);
+            self.ips.extend(&record.pod.ips);
+        }
+    }
+
+    fn service(&mut self, world: &World, name: &Name) {
+        self.pairs
+            .extend(world.listings.ips(name).into_iter().map(|ip| (name.clone(), ip)));
+    }
+
+    /// A pod matters where it is listed, at its IPs for whoever lists them, and, while it may hold any IP, to every
+    /// Service that selects it.
+    fn pod(&mut self, world: &World, uid: Uid, before: Option<&Record>) {
+        self.pods.insert(uid);
+        self.pairs.extend(world.listings.of_pod(uid).cloned());
+        for record in before.into_iter().chain(world.pods.get(uid)) {
+            self.ips.extend(&record.pod.ips);
+            for ip in &record.pod.ips {
+                self.pairs.extend(
+                    world
+                        .listings
+                        .services_at(*ip)
+                        .map(|service| (service.clone(), *ip)),
+                );
+            }
+            if record.is_candidate() {
+                self.selecting(world, &record.pod);
+            }
+        }
+    }
+
+    fn selecting(&mut self, world: &World, pod: &Pod) {
+        let selecting: Vec<&Name> = world
+            .services_in(&pod.name.0)
+            .filter(|(_, s)| s.selects(pod))
+            .map(|(name, _)| name)
+            .collect();
+        for name in selecting {
+            self.service(world, name);
+        }
+    }
+}
+
+/// Services by name; `None` for those that are gone.
+fn keyed(change: Change<Service>, world: &World) -> BTreeMap<Name, Option<Service>> {
+    match change {
+        Change::Applied(service) => BTreeMap::from([(service.name.clone(), Some(service))]),
+        Change::Deleted(service) => BTreeMap::from([(service.name, None)]),
+        Change::Reset(services) => {
+            let mut all: BTreeMap<Name, Option<Service>> =
+                world.services().map(|(name, _)| (name.clone(), None)).collect();
+            all.extend(
+                services
+                    .into_iter()
+                    .map(|service| (service.name.clone(), Some(service))),
+            );
+            all
+        }
+    }
+}

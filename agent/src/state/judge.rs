@@ -1,0 +1,169 @@
+//! The proof: may a Service's packets to an IP still arrive there?
+//!
+//! A flow is judged by the pod that was meant, never an IP by API state alone. Whatever is missing here (an unknown
+//! UID, an entry without one, a pod that may hold the IP unseen) is a pass.
+
+use super::world::World;
+use super::{Life, Listing, Record, Scope, Socket, Target};
+use crate::facts::{Name, Service};
+use epguard_common::{Addr, Reason, Uid, UidState};
+use std::collections::BTreeMap;
+
+/// A denial with its evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proven {
+    /// Which proof holds.
+    pub reason: Reason,
+    /// Dead: all packets. Retired: only those that open a flow.
+    pub state: UidState,
+    /// The pod that was meant.
+    pub meant: Uid,
+    /// The pod that would be hit, for `reused`.
+    pub owner: Option<Uid>,
+    /// Boot id of the node that the meant pod ran on.
+    pub boot_id: Uid,
+}
+
+/// Everything that is proven about a Service at an IP.
+#[must_use]
+pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Proven)> {
+    if !service.has_vip() || service.opted_out || world.is_infrastructure(ip) {
+        return Vec::new();
+    }
+    let live: Vec<&Record> = world
+        .pods
+        .claimants(ip)
+        .filter(|record| record.is_live())
+        .collect();
+    let owner = match live.as_slice() {
+        [] => None,
+        [owner] if !service.selects(&owner.pod) && !owner.pod.opted_out => Some(*owner),
+        _ => return Vec::new(),
+    };
+    if lists_a_survivor(world, name, ip) {
+        return Vec::new();
+    }
+    let case = Case {
+        world,
+        service,
+        ip,
+        owner,
+    };
+    world
+        .listings
+        .at(name, ip)
+        .filter_map(|(socket, targets)| Some((*socket, case.prove(targets)?)))
+        .collect()
+}
+
+/// Whether a slice of the Service lists the IP, on any port, for somebody who is not proven gone.
+fn lists_a_survivor(world: &World, service: &Name, ip: Addr) -> bool {
+    let mut targets = world.listings.at(service, ip).flat_map(|(_, targets)| targets);
+    targets.any(|(target, listing)| listing.is_current() && stale(world, *target).is_none())
+}
+
+/// The pod behind a target, if it is proven retired or dead. Virtual kubelets' statuses prove nothing.
+fn stale(world: &World, target: Target) -> Option<&Record> {
+    let record = world.pods.get(target?)?;
+    let judged =
+        !record.pod.host_network && !record.pod.opted_out && !world.is_virtual(record.pod.node.as_deref());
+    (judged && record.life != Life::Live).then_some(record)
+}
+
+struct Case<'a> {
+    world: &'a World,
+    service: &'a Service,
+    ip: Addr,
+    owner: Option<&'a Record>,
+}
+
+impl Case<'_> {
+    fn prove(&self, targets: &BTreeMap<Target, Listing>) -> Option<Proven> {
+        let listed = targets.values().any(Listing::is_current);
+        if self.service.selector.is_none() && !listed {
+            return None;
+        }
+        let mut pods = Vec::with_capacity(targets.len());
+        for (target, listing) in targets {
+            pods.push((stale(self.world, *target)?, listing));
+        }
+        let (meant, _) = pods
+            .iter()
+            .max_by_key(|(_, listing)| (listing.is_current(), listing.last))?;
+        if pods.iter().any(|(record, _)| self.somebody_may_hold_it(record)) {
+            return None;
+        }
+        let selected = self
+            .world
+            .pods
+            .claimants(self.ip)
+            .filter(|record| self.service.selects(&record.pod));
+        let state = match pods
+            .iter()
+            .map(|(record, _)| record.life)
+            .chain(selected.map(|record| record.life))
+            .min()?
+        {
+            Life::Dead => UidState::Dead,
+            Life::Retired => UidState::Retired,
+            Life::Live => return None,
+        };
+        let reason = self.reason(state, meant)?;
+        self.world.in_scope(reason, self, meant, state).then(|| Proven {
+            reason,
+            state,
+            meant: meant.pod.uid,
+            owner: self.owner.map(|owner| owner.pod.uid),
+            boot_id: self.world.boot_id(meant.pod.node.as_deref()),
+        })
+    }
+
+    fn reason(&self, state: UidState, meant: &Record) -> Option<Reason> {
+        match (self.owner, state) {
+            (None, UidState::Dead) => Some(Reason::DeadBackend),
+            (None, UidState::Retired) => Some(Reason::RetiredBackend),
+            (Some(_), UidState::Dead) => Some(Reason::Reused),
+            (Some(owner), UidState::Retired) => self.claimed_after(owner, meant).then_some(Reason::Reused),
+            (_, UidState::Live) => None,
+        }
+    }
+
+    /// A retired pod may still run and own the IP; only a claim that was seen to come later says otherwise. For a
+    /// dead one the order is no matter: whatever it claimed is void.
+    fn claimed_after(&self, owner: &Record, meant: &Record) -> bool {
+        match (owner.claims.get(&self.ip), meant.claims.get(&self.ip)) {
+            (Some(later), Some(earlier)) => later.order > earlier.order,
+            _ => false,
+        }
+    }
+
+    /// Whether a pod that the Service selects may hold the IP without showing it.
+    fn somebody_may_hold_it(&self, stale: &Record) -> bool {
+        let node = stale.pod.node.as_deref();
+        let anywhere = !self.world.is_exclusive(self.ip, node);
+        self.world
+            .pods
+            .candidates()
+            .any(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.service.selects(&pod.pod))
+    }
+}
+
+impl World {
+    /// What the scope of the Pod watch allows to be proven, as the design's table says.
+    fn in_scope(&self, reason: Reason, case: &Case<'_>, meant: &Record, state: UidState) -> bool {
+        let node = meant.pod.node.as_deref();
+        let exclusive = self.is_exclusive(case.ip, node);
+        let own = exclusive && node == Some(self.settings.node.as_str());
+        match self.settings.scope {
+            Scope::Cluster => true,
+            Scope::Node => own,
+            Scope::Terminal => {
+                let unclaimed = exclusive && !self.listed_alive_anywhere(case.ip);
+                let remote = reason == Reason::DeadBackend
+                    && state == UidState::Dead
+                    && (case.service.selector.is_none() || unclaimed);
+                own || remote
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! From facts to what the maps should hold. Pure and synchronous: no client, no clock, no await.
+//!
+//! ```text
+//! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> Tables
+//! ```
+
+mod dirty;
+mod judge;
+mod listings;
+mod pods;
+mod slots;
+mod socket;
+mod tables;
+mod world;
+
+pub use judge::Proven;
+pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
+pub use pods::{Claim, Life, Pods, Record};
+pub use slots::{GRACE, Slots};
+pub use socket::{Listing, Socket, Target};
+pub use tables::{Denials, Tables};
+pub use world::{Ipam, Scope, Settings, World};
+
+use crate::facts::{Fact, Name};
+use dirty::Dirty;
+use epguard_common::{Addr, Owner, Slot, Uid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The state machine. `now` is any clock that only goes forward.
+#[derive(Debug)]
+pub struct State {
+    world: World,
+    synced: Synced,
+    denials: Denials,
+    draining: BTreeSet<Uid>,
+    slots: Slots,
+    tables: Tables,
+    owners: BTreeMap<Addr, Owner>,
+    changed_owners: BTreeSet<Addr>,
+}
+
+/// Which kinds have been listed at least once. Before all have, absence could be anything.
+#[derive(Debug, Default)]
+struct Synced {
+    pods: BTreeSet<crate::facts::PodSource>,
+    slices: bool,
+    services: bool,
+    nodes: bool,
+}
+
+impl State {
+    /// An empty state that denies nothing.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            world: World::new(settings),
+            synced: Synced::default(),
+            denials: Denials::new(),
+            draining: BTreeSet::new(),
+            slots: Slots::default(),
+            tables: Tables::default(),
+            owners: BTreeMap::new(),
+            changed_owners: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in a fact; afterwards [`State::tables`] is what the maps should hold.
+    pub fn apply(&mut self, now: Duration, fact: Fact) {
+        let was_synced = self.is_synced();
+        self.synced.note(&fact);
+        let mut dirty = dirty::absorb(&mut self.world, now, fact);
+        dirty.everything |= was_synced != self.is_synced();
+        self.settle(now, dirty);
+    }
+
+    /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
+    pub fn tick(&mut self, now: Duration) {
+        self.slots.expire(now);
+        let pairs = self.world.listings.expire(now);
+        self.settle(
+            now,
+            Dirty {
+                pairs,
+                ..Dirty::default()
+            },
+        );
+    }
+
+    /// A packet was aimed at a denied endpoint.
+    pub fn hit(&mut self, now: Duration, slot: Slot, socket: &Socket) {
+        if let Some(service) = self.slots.service(slot).cloned() {
+            self.world.listings.hit(now, &service, socket);
+        }
+    }
+
+    /// Whether every watch has shown everything once.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        let sources = match self.world.settings.scope {
+            Scope::Cluster | Scope::Node => 1,
+            Scope::Terminal => 2,
+        };
+        let Synced {
+            pods,
+            slices,
+            services,
+            nodes,
+        } = &self.synced;
+        pods.len() >= sources && *slices && *services && *nodes
+    }
+
+    /// What SUSPECTS, SERVICES and DENIED should hold.
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// What OWNERS should hold, and which of its keys changed since the last call.
+    pub fn take_owners(&mut self) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
+        (&self.owners, std::mem::take(&mut self.changed_owners))
+    }
+
+    /// All denials with their evidence.
+    pub fn denials(&self) -> impl Iterator<Item = (&Name, &Socket, &Proven)> {
+        self.denials
+            .iter()
+            .map(|((service, socket), proven)| (service, socket, proven))
+    }
+
+    /// Namespace and name of a pod that is still known.
+    #[must_use]
+    pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
+        self.world.pods.get(uid).map(|record| &record.pod.name)
+    }
+
+    /// The Service behind a slot.
+    #[must_use]
+    pub fn service_name(&self, slot: Slot) -> Option<&Name> {
+        self.slots.service(slot)
+    }
+
+    /// Affected Services by slot number.
+    pub fn affected_services(&self) -> impl Iterator<Item = (u16, &Name)> {
+        self.slots.iter()
+    }
+
+    /// The live pods that claim an IP.
+    pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
+        self.world.pods.claimants(ip).filter(|record| record.is_live())
+    }
+
+    fn settle(&mut self, now: Duration, mut dirty: Dirty) {
+        if dirty.everything {
+            dirty.add_everything(&self.world);
+            let denied = self
+                .denials
+                .keys()
+                .map(|(service, socket)| (service.clone(), socket.ip));
+            dirty.pairs.extend(denied.collect::<Vec<_>>());
+        }
+        self.settle_owners(&dirty);
+        let mut changed = self.settle_draining(&dirty) || dirty.vips;
+        for (service, ip) in std::mem::take(&mut dirty.pairs) {
+            changed |= self.rejudge(&service, ip);
+        }
+        if changed || dirty.everything {
+            self.tables = Tables::build(&self.world, &self.denials, &mut self.slots, &self.draining);
+            let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
+            let idle: Vec<Name> = self
+                .slots
+                .iter()
+                .map(|(_, name)| name)
+                .filter(|name| !affected.contains(name))
+                .cloned()
+                .collect();
+            for name in idle {
+                self.slots.rest(&name, now);
+            }
+        }
+        for uid in dirty.pods {
+            let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);
+            if remembered && !self.world.listings.knows(uid) {
+                self.world.pods.forget(uid);
+            }
+        }
+    }
+
+    fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
+        let proven: Denials = match self.world.service(name).filter(|_| self.is_synced()) {
+            Some(service) => judge::judge(&self.world, name, service, ip)
+                .into_iter()
+                .map(|(socket, proven)| ((name.clone(), socket), proven))
+                .collect(),
+            None => Denials::new(),
+        };
+        let bounds = Socket::range_at(ip);
+        let range = (name.clone(), bounds.0)..=(name.clone(), bounds.1);
+        let before: Vec<(Name, Socket)> = self
+            .denials
+            .range(range.clone())
+            .map(|(key, _)| key.clone())
+            .collect();
+        if before.iter().eq(proven.keys()) && self.denials.range(range).map(|(_, p)| p).eq(proven.values()) {
+            return false;
+        }
+        for key in before {
+            self.denials.remove(&key);
+        }
+        self.denials.extend(proven);
+        true
+    }
+
+    fn settle_draining(&mut self, dirty: &Dirty) -> bool {
+        let mut changed = false;
+        for uid in &dirty.pods {
+            let draining = self.world.pods.get(*uid).is_some_and(|record| {
+                record.is_live()
+                    && record.pod.deleting
+                    && !record.pod.host_network
+                    && self.world.listings.knows(*uid)
+            });
+            changed |= if draining {
+                self.draining.insert(*uid)
+            } else {
+                self.draining.remove(uid)
+            };
+        }
+        changed
+    }
+
+    fn settle_owners(&mut self, dirty: &Dirty) {
+        for ip in &dirty.ips {
+            let before = self.owners.get(ip).copied();
+            let generation = before.map_or(1, |owner| owner.generation);
+            let mut now = tables::owner(&self.world, *ip, generation);
+            if let (Some(now), Some(before)) = (&mut now, before)
+                && now.uid != before.uid
+            {
+                now.generation += 1;
+            }
+            if now != before {
+                self.changed_owners.insert(*ip);
+                match now {
+                    Some(owner) => self.owners.insert(*ip, owner),
+                    None => self.owners.remove(ip),
+                };
+            }
+        }
+    }
+}
+
+impl Synced {
+    fn note(&mut self, fact: &Fact) {
+        use crate::facts::Change::Reset;
+        match fact {
+            Fact::Pod(source, Reset(_)) => {
+                self.pods.insert(*source);
+            }
+            Fact::Slice(Reset(_)) => self.slices = true,
+            Fact::Service(Reset(_)) => self.services = true,
+            Fact::Node(Reset(_)) => self.nodes = true,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Pods as they live and die, and who claims which IP.
+
+use crate::facts::{Change, Pod, PodSource, Sandbox, Standing};
+use epguard_common::{Addr, Uid};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+/// What is known of a UID. Only `Retired` and `Dead` prove anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Life {
+    /// Anything but a proof: running, or vanished in a gap.
+    Live,
+    /// Kubernetes intends no new flow for it, but it may still run.
+    Retired,
+    /// It will never send or receive again. Irrevocable.
+    Dead,
+}
+
+/// A pod, present in the API or remembered.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// The last object seen.
+    pub pod: Pod,
+    /// What it proves.
+    pub life: Life,
+    /// Whether the API shows the object now.
+    pub present: bool,
+    /// Every IP it published, with the order in which claims were first seen. Claims of one list share a number,
+    /// since a list doesn't say which was first.
+    pub claims: BTreeMap<Addr, Claim>,
+    source: PodSource,
+}
+
+/// When a pod was first seen to publish an IP.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim {
+    /// Orders claims within one continuous watch.
+    pub order: u64,
+    /// Receipt time.
+    pub since: Duration,
+}
+
+impl Record {
+    /// Whether it holds the IP as far as the API says.
+    #[must_use]
+    pub fn claims_now(&self, ip: Addr) -> bool {
+        self.present && !self.pod.host_network && self.pod.ips.contains(&ip)
+    }
+
+    /// A live pod that the API shows.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.present && self.life == Life::Live
+    }
+
+    /// Bound and live, but the IP that it holds may not be the one that it shows, if it shows one.
+    #[must_use]
+    pub fn is_candidate(&self) -> bool {
+        let unpublished = self.pod.ips.is_empty() || self.pod.sandbox == Sandbox::Unsettled;
+        self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished
+    }
+}
+
+/// All pods.
+#[derive(Debug, Default)]
+pub struct Pods {
+    records: HashMap<Uid, Record>,
+    claimants: HashMap<Addr, BTreeSet<Uid>>,
+    candidates: BTreeSet<Uid>,
+    order: u64,
+}
+
+/// The UIDs that a change touched, with what was known before.
+pub type Touched = Vec<(Uid, Option<Record>)>;
+
+impl Pods {
+    /// What is known of a UID.
+    #[must_use]
+    pub fn get(&self, uid: Uid) -> Option<&Record> {
+        self.records.get(&uid)
+    }
+
+    /// Everything known.
+    pub fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.records.values()
+    }
+
+    /// Pods that the API shows no more.
+    pub fn remembered(&self) -> impl Iterator<Item = Uid> {
+        self.records
+            .iter()
+            .filter(|(_, record)| !record.present)
+            .map(|(uid, _)| *uid)
+    }
+
+    /// Pods that publish the IP and that the API shows, dead ones included.
+    pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
+        self.claimants
+            .get(&ip)
+            .into_iter()
+            .flatten()
+            .filter_map(|uid| self.records.get(uid))
+    }
+
+    /// Pods that may hold an IP that the API doesn't show.
+    pub fn candidates(&self) -> impl Iterator<Item = &Record> {
+        self.candidates.iter().filter_map(|uid| self.records.get(uid))
+    }
+
+    /// Takes in what a watch says.
+    pub fn apply(&mut self, now: Duration, source: PodSource, change: Change<Pod>) -> Touched {
+        match change {
+            Change::Reset(pods) => self.reset(now, source, pods),
+            Change::Applied(pod) => {
+                self.order += 1;
+                vec![self.upsert(now, source, pod)]
+            }
+            Change::Deleted(pod) => {
+                self.order += 1;
+                let uid = pod.uid;
+                let deleting = pod.deleting;
+                let before = self.upsert(now, source, pod);
+                self.remove(uid, source, deleting);
+                vec![before]
+            }
+        }
+    }
+
+    /// Forgets a remembered pod that nothing refers to any more.
+    pub fn forget(&mut self, uid: Uid) {
+        if self.records.get(&uid).is_some_and(|record| !record.present) {
+            self.records.remove(&uid);
+        }
+    }
+
+    /// A list: whoever is absent vanished in a gap, which proves nothing, and no claim is newer than another.
+    fn reset(&mut self, now: Duration, source: PodSource, pods: Vec<Pod>) -> Touched {
+        self.order += 1;
+        let listed: BTreeSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
+        let gone: Vec<Uid> = self
+            .records
+            .iter()
+            .filter(|(uid, record)| record.present && record.source == source && !listed.contains(uid))
+            .map(|(uid, _)| *uid)
+            .collect();
+        let mut touched: Touched = pods
+            .into_iter()
+            .map(|pod| self.upsert(now, source, pod))
+            .collect();
+        for uid in gone {
+            touched.push((uid, self.records.get(&uid).cloned()));
+            self.change(uid, |record| {
+                record.present = false;
+                record.life = proven_for_good(record.life);
+            });
+        }
+        for claim in self
+            .records
+            .values_mut()
+            .flat_map(|record| record.claims.values_mut())
+        {
+            claim.order = self.order;
+        }
+        touched
+    }
+
+    fn upsert(&mut self, now: Duration, source: PodSource, pod: Pod) -> (Uid, Option<Record>) {
+        let uid = pod.uid;
+        let before = self.records.get(&uid).cloned();
+        if before.as_ref().is_some_and(|known| outranks(known, source)) {
+            return (uid, before);
+        }
+        let order = self.order;
+        let fresh = before.is_none().then(|| Record {
+            pod: pod.clone(),
+            life: Life::Live,
+            present: false,
+            claims: BTreeMap::new(),
+            source,
+        });
+        if let Some(fresh) = fresh {
+            self.records.insert(uid, fresh);
+        }
+        self.change(uid, |record| {
+            record.life = if record.life == Life::Dead {
+                Life::Dead
+            } else {
+                proven_by(&pod)
+            };
+            record.present = true;
+            record.source = source;
+            for ip in pod.ips.iter().filter(|_| !pod.host_network) {
+                record.claims.entry(*ip).or_insert(Claim { order, since: now });
+            }
+            record.pod = pod;
+        });
+        (uid, before)
+    }
+
+    /// DELETED. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its containers may
+    /// run on (force delete, kubelet down). Without one, or in a watch whose selector the pod can leave, or of a
+    /// static pod's mirror, it says nothing.
+    fn remove(&mut self, uid: Uid, source: PodSource, deleting: bool) {
+        self.change(uid, |record| {
+            if record.source != source {
+                return;
+            }
+            record.present = false;
+            let given_up = deleting && source != PodSource::Terminal && !record.pod.mirror;
+            record.life = if given_up {
+                record.life.max(Life::Retired)
+            } else {
+                proven_for_good(record.life)
+            };
+        });
+    }
+
+    /// Changes a record and keeps the indexes right.
+    fn change(&mut self, uid: Uid, edit: impl FnOnce(&mut Record)) {
+        let Some(record) = self.records.get_mut(&uid) else {
+            return;
+        };
+        if record.present && !record.pod.host_network {
+            for ip in &record.pod.ips {
+                if let Some(claimants) = self.claimants.get_mut(ip) {
+                    claimants.remove(&uid);
+                    if claimants.is_empty() {
+                        self.claimants.remove(ip);
+                    }
+                }
+            }
+        }
+        self.candidates.remove(&uid);
+        edit(record);
+        if record.present && !record.pod.host_network {
+            for ip in &record.pod.ips {
+                self.claimants.entry(*ip).or_default().insert(uid);
+            }
+        }
+        if record.is_candidate() {
+            self.candidates.insert(uid);
+        }
+    }
+}
+
+/// A pod of the own node is shown whole by its own watch; the watch of terminal pods adds nothing to it.
+fn outranks(known: &Record, source: PodSource) -> bool {
+    known.present && known.source == PodSource::OwnNode && source == PodSource::Terminal
+}
+
+/// A phase that was shown once may have been taken back since; a death can't.
+fn proven_for_good(life: Life) -> Life {
+    if life == Life::Dead {
+        Life::Dead
+    } else {
+        Life::Live
+    }
+}
+
+fn proven_by(pod: &Pod) -> Life {
+    match pod.standing {
+        Standing::Dead if !pod.mirror => Life::Dead,
+        Standing::Terminal if !pod.mirror => Life::Retired,
+        Standing::Dead | Standing::Terminal | Standing::Live => Life::Live,
+    }
+}

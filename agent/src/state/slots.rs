@@ -1,0 +1,113 @@
+//! Numbers of affected Services, as packets carry them.
+
+use crate::facts::Name;
+use epguard_common::Slot;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// How long a slot rests after its Service's last denial: packets that carry it must have left first.
+pub const GRACE: Duration = Duration::from_mins(1);
+
+/// Slots in use or resting.
+#[derive(Debug, Default)]
+pub struct Slots {
+    by_service: HashMap<Name, Slot>,
+    by_number: BTreeMap<u16, Name>,
+    resting: HashMap<Name, Duration>,
+    next: u16,
+}
+
+impl Slots {
+    /// The Service's slot, a new one if it has none; `None` if all 32,767 are taken.
+    pub fn take(&mut self, service: &Name) -> Option<Slot> {
+        self.resting.remove(service);
+        if let Some(slot) = self.by_service.get(service) {
+            return Some(*slot);
+        }
+        let range = u16::MAX - Slot::FIRST;
+        let free = (0..range)
+            .map(|step| Slot::FIRST + 1 + (self.next % range + step) % range)
+            .find(|number| !self.by_number.contains_key(number))?;
+        self.next = (free - Slot::FIRST) % range;
+        let slot = Slot { number: free };
+        self.by_service.insert(service.clone(), slot);
+        self.by_number.insert(free, service.clone());
+        Some(slot)
+    }
+
+    /// The Service has no denial any more: its slot rests for [`GRACE`] before another Service may get it.
+    pub fn rest(&mut self, service: &Name, now: Duration) {
+        if self.by_service.contains_key(service) {
+            self.resting.entry(service.clone()).or_insert(now);
+        }
+    }
+
+    /// Frees slots that have rested.
+    pub fn expire(&mut self, now: Duration) {
+        let rested = self
+            .resting
+            .iter()
+            .filter(|(_, since)| now.saturating_sub(**since) >= GRACE);
+        for service in rested.map(|(service, _)| service.clone()).collect::<Vec<_>>() {
+            self.resting.remove(&service);
+            if let Some(slot) = self.by_service.remove(&service) {
+                self.by_number.remove(&slot.number);
+            }
+        }
+    }
+
+    /// The Service behind a slot.
+    #[must_use]
+    pub fn service(&self, slot: Slot) -> Option<&Name> {
+        self.by_number.get(&slot.number)
+    }
+
+    /// All slots and their Services.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, &Name)> {
+        self.by_number.iter().map(|(number, name)| (*number, name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        ("ns".into(), text.into())
+    }
+
+    #[test]
+    fn a_slot_lies_in_the_upper_half_and_stays_with_its_service() {
+        let mut slots = Slots::default();
+        let slot = slots.take(&name("a")).unwrap();
+        assert!(slot.number > Slot::FIRST);
+        assert_eq!(slots.take(&name("a")), Some(slot));
+        assert_eq!(slots.service(slot), Some(&name("a")));
+    }
+
+    #[test]
+    fn a_slot_is_not_reused_before_its_grace_period_is_over() {
+        let mut slots = Slots::default();
+        let slot = slots.take(&name("a")).unwrap();
+        slots.rest(&name("a"), Duration::ZERO);
+        slots.expire(GRACE.checked_sub(Duration::from_millis(1)).unwrap());
+        assert_eq!(slots.service(slot), Some(&name("a")));
+        slots.expire(GRACE);
+        assert_eq!(slots.service(slot), None);
+        assert_ne!(
+            slots.take(&name("b")),
+            Some(slot),
+            "the next one goes to a fresh number"
+        );
+    }
+
+    #[test]
+    fn a_service_that_is_affected_again_keeps_its_slot() {
+        let mut slots = Slots::default();
+        let slot = slots.take(&name("a")).unwrap();
+        slots.rest(&name("a"), Duration::ZERO);
+        assert_eq!(slots.take(&name("a")), Some(slot));
+        slots.expire(GRACE * 2);
+        assert_eq!(slots.service(slot), Some(&name("a")));
+    }
+}

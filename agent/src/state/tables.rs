@@ -1,0 +1,125 @@
+//! What the maps should hold.
+
+use super::{Proven, Slots, Socket, World};
+use crate::facts::Name;
+use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Denials by Service and socket.
+pub type Denials = BTreeMap<(Name, Socket), Proven>;
+
+/// Contents of the datapath's tables. Small: only what is stale, never the size of the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// SUSPECTS.
+    pub suspects: BTreeMap<Addr, Suspect>,
+    /// SERVICES.
+    pub services: BTreeMap<Vip, Slot>,
+    /// DENIED.
+    pub denied: BTreeMap<Target, Denial>,
+    /// Denials that no table had room for; they pass.
+    pub refused: usize,
+}
+
+impl Tables {
+    /// Lays the denials out, and the terminating endpoints that are only counted.
+    pub fn build(world: &World, denials: &Denials, slots: &mut Slots, draining: &BTreeSet<Uid>) -> Self {
+        let mut tables = Self::default();
+        for ((name, socket), proven) in denials {
+            if !tables.add(world, name, socket, proven, slots) {
+                tables.refused += 1;
+            }
+        }
+        let draining = draining
+            .iter()
+            .filter_map(|uid| world.pods.get(*uid))
+            .flat_map(|record| &record.pod.ips);
+        for ip in draining.filter(|ip| !world.is_infrastructure(**ip)) {
+            if tables.suspects.len() < capacity::SUSPECTS || tables.suspects.contains_key(ip) {
+                tables.suspects.entry(*ip).or_default().flags |= Suspect::DRAINING;
+            }
+        }
+        tables
+    }
+
+    /// Everything or nothing of one denial, so that a full table fails open.
+    fn add(
+        &mut self,
+        world: &World,
+        name: &Name,
+        socket: &Socket,
+        proven: &Proven,
+        slots: &mut Slots,
+    ) -> bool {
+        let Some(service) = world.service(name) else {
+            return false;
+        };
+        let vips: Vec<Vip> = world.unambiguous_vips(service).collect();
+        let full = self.denied.len() >= capacity::DENIED
+            || self.suspects.len() >= capacity::SUSPECTS
+            || self.services.len() + vips.len() > capacity::SERVICES;
+        if full {
+            return false;
+        }
+        let Some(slot) = slots.take(name) else {
+            return false;
+        };
+        self.services.extend(vips.into_iter().map(|vip| (vip, slot)));
+        let suspect = self.suspects.entry(socket.ip).or_default();
+        suspect.flags |= Suspect::DENIED;
+        suspect.dead_uid = proven.meant;
+        let protocol = socket.protocol.number();
+        let target = Target {
+            addr: socket.ip,
+            slot,
+            port: socket.port,
+            protocol,
+            reserved: [0; 3],
+        };
+        self.denied.insert(target, denial(proven));
+        true
+    }
+}
+
+fn denial(proven: &Proven) -> Denial {
+    Denial {
+        dead_uid: proven.meant,
+        owner_uid: proven.owner.unwrap_or_default(),
+        boot_id: proven.boot_id,
+        reason: proven.reason,
+        uid_state: proven.state,
+    }
+}
+
+/// The pod that an IP belongs to as far as the API says, for OWNERS. With several live claimants the last one,
+/// flagged, unless all others are terminating.
+#[must_use]
+pub fn owner(world: &World, ip: Addr, generation: u64) -> Option<Owner> {
+    if world.is_infrastructure(ip) {
+        return None;
+    }
+    let live = || world.pods.claimants(ip).filter(|record| record.is_live());
+    let last = live().max_by_key(|record| {
+        (
+            !record.pod.deleting,
+            record.claims.get(&ip).map(|claim| claim.order),
+        )
+    })?;
+    let staying = live().filter(|record| !record.pod.deleting).count();
+    let mut flags = 0;
+    if last.pod.deleting {
+        flags |= Owner::DRAINING;
+    }
+    if staying > 1 {
+        flags |= Owner::CONFLICT;
+    }
+    let since = last.claims.get(&ip).map(|claim| claim.since).unwrap_or_default();
+    let since_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+    Some(Owner {
+        uid: last.pod.uid,
+        generation,
+        since_ns,
+        flags,
+        reserved: 0,
+    })
+}

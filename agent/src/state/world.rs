@@ -1,0 +1,267 @@
+//! Everything the facts say, indexed for the questions that the proof asks.
+
+use super::{Life, Listings, Pods};
+use crate::facts::{Name, Node, Pod, Service};
+use epguard_common::{Addr, Uid, Vip};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// What is fixed for the agent's life.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What the Pod watches show.
+    pub scope: Scope,
+    /// The agent's own node.
+    pub node: String,
+    /// Whether a node's pod range belongs to that node alone.
+    pub ipam: Ipam,
+}
+
+/// What the Pod watches show; anything not provable in a scope is not denied there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Scope {
+    /// All pods.
+    #[default]
+    Cluster,
+    /// Only pods of the own node.
+    Node,
+    /// Pods of the own node, and terminal ones everywhere.
+    Terminal,
+}
+
+/// Who hands out pod IPs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Ipam {
+    /// Node ranges (`spec.podCIDRs`) are believed until a pod shows an IP outside its own node's: Calico, for one,
+    /// leaves them set and hands out others.
+    #[default]
+    Auto,
+    /// Each node hands out its own podCIDRs.
+    Node,
+    /// One pool for the cluster: any pod may get any IP.
+    Cluster,
+}
+
+/// The accumulated facts.
+#[derive(Debug)]
+pub struct World {
+    /// What is fixed.
+    pub settings: Settings,
+    /// All pods.
+    pub pods: Pods,
+    /// All listings.
+    pub listings: Listings,
+    services: BTreeMap<Name, Service>,
+    vips: HashMap<Vip, BTreeSet<Name>>,
+    nodes: HashMap<String, Node>,
+    local: Vec<Addr>,
+    /// Addresses of nodes, as nodes and pods show them. Never judged, even after the node is gone.
+    infrastructure: HashSet<Addr>,
+    ranges_are_honoured: bool,
+}
+
+impl World {
+    /// An empty world.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            pods: Pods::default(),
+            listings: Listings::default(),
+            services: BTreeMap::new(),
+            vips: HashMap::new(),
+            nodes: HashMap::new(),
+            local: Vec::new(),
+            infrastructure: HashSet::new(),
+            ranges_are_honoured: true,
+        }
+    }
+
+    /// A Service by name.
+    #[must_use]
+    pub fn service(&self, name: &Name) -> Option<&Service> {
+        self.services.get(name)
+    }
+
+    /// All Services.
+    pub fn services(&self) -> impl Iterator<Item = (&Name, &Service)> {
+        self.services.iter()
+    }
+
+    /// Services of one namespace.
+    pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Name, &'a Service)> {
+        let first = (namespace.to_owned(), String::new());
+        self.services
+            .range(first..)
+            .take_while(move |(name, _)| name.0 == namespace)
+    }
+
+    /// Puts a Service in, takes it out with `None`.
+    pub fn set_service(&mut self, name: &Name, fact: Option<Service>) {
+        if let Some(old) = self.services.remove(name) {
+            for vip in self.vips_of(&old) {
+                if let Some(owners) = self.vips.get_mut(&vip) {
+                    owners.remove(name);
+                    if owners.is_empty() {
+                        self.vips.remove(&vip);
+                    }
+                }
+            }
+        }
+        if let Some(fact) = fact {
+            for vip in self.vips_of(&fact) {
+                self.vips.entry(vip).or_default().insert(name.clone());
+            }
+            self.services.insert(name.clone(), fact);
+        }
+    }
+
+    /// Where clients reach a Service, without what another Service claims too: then nobody knows who is meant.
+    pub fn unambiguous_vips(&self, service: &Service) -> impl Iterator<Item = Vip> {
+        self.vips_of(service)
+            .into_iter()
+            .filter(|vip| self.vips.get(vip).is_none_or(|owners| owners.len() == 1))
+    }
+
+    fn vips_of(&self, service: &Service) -> Vec<Vip> {
+        let mut vips = Vec::new();
+        for port in &service.ports {
+            let protocol = port.protocol.number();
+            let vip = |addr: &Addr, port| Vip {
+                addr: *addr,
+                port,
+                protocol,
+                reserved: 0,
+            };
+            vips.extend(service.vips.iter().map(|addr| vip(addr, port.port)));
+            if port.node_port != 0 {
+                vips.extend(self.own_addresses().iter().map(|addr| vip(addr, port.node_port)));
+            }
+        }
+        vips
+    }
+
+    /// Addresses on which this node answers NodePorts.
+    fn own_addresses(&self) -> BTreeSet<Addr> {
+        let shown = self
+            .nodes
+            .get(&self.settings.node)
+            .map(|node| node.addresses.as_slice())
+            .unwrap_or_default();
+        self.local.iter().chain(shown).copied().collect()
+    }
+
+    /// The node's own interfaces.
+    pub fn set_local(&mut self, addresses: Vec<Addr>) {
+        self.local = addresses;
+        self.reindex();
+    }
+
+    /// All nodes, from a list, or one that changed.
+    pub fn set_nodes(&mut self, edit: impl FnOnce(&mut HashMap<String, Node>)) {
+        edit(&mut self.nodes);
+        for node in self.nodes.values() {
+            self.infrastructure.extend(&node.addresses);
+        }
+        self.reindex();
+    }
+
+    /// A node by name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.get(name)
+    }
+
+    fn reindex(&mut self) {
+        self.vips.clear();
+        let facts: Vec<(Name, Service)> = self
+            .services
+            .iter()
+            .map(|(n, s)| (n.clone(), s.clone()))
+            .collect();
+        for (name, fact) in facts {
+            for vip in self.vips_of(&fact) {
+                self.vips.entry(vip).or_default().insert(name.clone());
+            }
+        }
+        let pods: Vec<Pod> = self
+            .pods
+            .iter()
+            .filter(|r| r.is_live())
+            .map(|r| r.pod.clone())
+            .collect();
+        self.ranges_are_honoured = pods.iter().all(|pod| self.honours_ranges(pod));
+    }
+
+    /// Learns from a pod what isn't about the pod itself. True if it changed how other pods are judged.
+    pub fn learn(&mut self, pod: &Pod) -> bool {
+        self.infrastructure.extend(&pod.host_ips);
+        let before = self.ranges_are_honoured;
+        self.ranges_are_honoured &= self.honours_ranges(pod);
+        before != self.ranges_are_honoured
+    }
+
+    fn honours_ranges(&self, pod: &Pod) -> bool {
+        let Some(node) = pod
+            .node
+            .as_ref()
+            .filter(|_| !pod.host_network)
+            .and_then(|node| self.nodes.get(node))
+        else {
+            return true;
+        };
+        node.pod_cidrs.is_empty()
+            || pod
+                .ips
+                .iter()
+                .all(|ip| node.pod_cidrs.iter().any(|cidr| cidr.contains(*ip)))
+    }
+
+    /// Whether only pods of this node can hold the IP.
+    #[must_use]
+    pub fn is_exclusive(&self, ip: Addr, node: Option<&str>) -> bool {
+        let in_range = || {
+            node.and_then(|node| self.nodes.get(node))
+                .is_some_and(|node| node.pod_cidrs.iter().any(|cidr| cidr.contains(ip)))
+        };
+        match self.settings.ipam {
+            Ipam::Cluster => false,
+            Ipam::Node => in_range(),
+            Ipam::Auto => self.ranges_are_honoured && in_range(),
+        }
+    }
+
+    /// Node addresses, hostIPs and this node's own interfaces (gateways, tunnels) are never judged.
+    #[must_use]
+    pub fn is_infrastructure(&self, ip: Addr) -> bool {
+        self.infrastructure.contains(&ip) || self.local.contains(&ip)
+    }
+
+    /// Whether a node is a virtual kubelet.
+    #[must_use]
+    pub fn is_virtual(&self, node: Option<&str>) -> bool {
+        node.and_then(|node| self.nodes.get(node))
+            .is_some_and(|node| node.virtual_kubelet)
+    }
+
+    /// A node's boot id; none if unknown.
+    #[must_use]
+    pub fn boot_id(&self, node: Option<&str>) -> Uid {
+        node.and_then(|node| self.nodes.get(node))
+            .map(|node| node.boot_id)
+            .unwrap_or_default()
+    }
+
+    /// Whether any Service's slice lists the IP for somebody who is not proven dead.
+    #[must_use]
+    pub fn listed_alive_anywhere(&self, ip: Addr) -> bool {
+        let dead = |target: &Option<Uid>| {
+            target
+                .and_then(|uid| self.pods.get(uid))
+                .is_some_and(|record| record.life == Life::Dead)
+        };
+        self.listings.services_at(ip).any(|name| {
+            let mut targets = self.listings.at(name, ip).flat_map(|(_, targets)| targets);
+            targets.any(|(target, listing)| listing.is_current() && !dead(target))
+        })
+    }
+}
