@@ -1,2 +1,63 @@
-//! x
-fn main() {}
+//! `cargo xtask VERB`: sets the machine up, builds, tests and shows epguard. One file per verb.
+
+mod build;
+mod files;
+mod lab;
+mod ladder;
+mod linker;
+mod lint;
+mod packages;
+mod process;
+mod setup;
+mod test;
+mod toolchain;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+/// Development tasks of epguard. Every verb first makes sure that its tools are there.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Verb {
+    /// Install what is missing: eBPF toolchain, bpf-linker, bpftool, nftables, iproute2
+    Setup,
+    /// Build the eBPF object, then the agent and the lab with the object inside
+    Build(build::Args),
+    /// Run every check and test (as root; --no-root for the part that needs none)
+    Test(test::Args),
+    /// Check format, file lengths, clippy (host and eBPF) and docs
+    Lint,
+    /// Show the story of kubernetes #109414: observed, denied, observed again
+    Demo(lab::Args),
+    /// Run scenario files
+    Scenario(lab::Args),
+    /// Replay recorded watch streams and judge every denial
+    Replay(lab::Args),
+    /// Serve the embedded API server, for use with kubectl
+    Api(lab::Args),
+}
+
+fn main() -> ExitCode {
+    match run(Verb::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<ExitCode> {
+    match verb {
+        Verb::Setup => setup::run(),
+        Verb::Build(args) => build::run(args),
+        Verb::Test(args) => test::run(args),
+        Verb::Lint => lint::run(),
+        Verb::Demo(args) => lab::run("demo", args),
+        Verb::Scenario(args) => lab::run("scenario", args),
+        Verb::Replay(args) => lab::run("replay", args),
+        Verb::Api(args) => lab::run("api", args),
+    }
+}

@@ -1,0 +1,57 @@
+//! `cargo xtask build`: the eBPF object, then the host's binaries with the object inside.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::process::{cargo, root, run as run_command};
+use crate::setup::{self, Ebpf};
+use crate::toolchain::TARGET;
+
+/// What to build.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Build the agent and the lab optimised, as they are shipped
+    #[arg(long)]
+    release: bool,
+}
+
+/// Builds everything.
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    object(&setup::ebpf()?)?;
+    host(args.release)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the object and hands it to `agent/build.rs`, at `target/bpf/epguard-ebpf`.
+pub(crate) fn object(ebpf: &Ebpf) -> Result<()> {
+    run_command(&mut ebpf.toolchain.cargo(&["build", "--release"], &ebpf.linker))?;
+    let bpf = root().join("target/bpf");
+    let built = bpf.join(TARGET).join("release/epguard-ebpf");
+    let built = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
+    let handed = bpf.join("epguard-ebpf");
+    // Left alone when unchanged: its time stamp decides whether the agent is built anew.
+    if fs::read(&handed).ok().as_ref() != Some(&built) {
+        fs::write(&handed, built).with_context(|| format!("cannot write {}", handed.display()))?;
+    }
+    Ok(())
+}
+
+/// Builds `epguard` and `epguard-lab` and returns the folder they are in.
+pub(crate) fn host(release: bool) -> Result<PathBuf> {
+    let profile = if release { "release" } else { "dev" };
+    run_command(cargo().args([
+        "build",
+        "--profile",
+        profile,
+        "--package",
+        "epguard",
+        "--package",
+        "epguard-lab",
+    ]))?;
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir));
+    Ok(target.join(if release { "release" } else { "debug" }))
+}

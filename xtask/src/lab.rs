@@ -1,0 +1,47 @@
+//! `demo`, `scenario`, `replay` and `api`: verbs of `epguard-lab`, run with a fresh build of everything.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use crate::build;
+use crate::process::{command, is_root, name};
+use crate::setup;
+
+/// Passed on as they are.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Args {
+    /// Arguments of epguard-lab; --help lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<String>,
+}
+
+/// Sets up, builds, and runs the lab's `verb`; its exit code is ours.
+pub(crate) fn run(verb: &str, args: Args) -> Result<ExitCode> {
+    if !is_root() {
+        bail!("`cargo xtask {verb}` makes network namespaces and loads BPF programs: run it as root");
+    }
+    setup::programs()?;
+    build::object(&setup::ebpf()?)?;
+    let mut lab = lab(&build::host(false)?, verb);
+    // Paths among the arguments are the caller's, not the workspace's.
+    lab.args(args.rest)
+        .current_dir(env::current_dir().context("no working directory")?);
+    let status = lab
+        .status()
+        .with_context(|| format!("cannot run {}", name(&lab)))?;
+    Ok(status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// `epguard-lab VERB` out of `binaries`.
+pub(crate) fn lab(binaries: &Path, verb: &str) -> Command {
+    let mut lab = command(binaries.join("epguard-lab"));
+    lab.arg(verb);
+    lab
+}

@@ -1,0 +1,212 @@
+//! A run of steps: each with a heading and a count, all of them run, the sum at the end.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::process::name;
+
+/// Checks or tests that passed and failed.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) passed: u32,
+    pub(crate) failed: u32,
+}
+
+/// How a step's command says what it did.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// By its exit status: one check.
+    ByExit,
+    /// By its output: `test result: ok. 3 passed; 0 failed; ...` or `3 passed, 0 failed`.
+    ByOutput,
+}
+
+/// The steps so far.
+#[derive(Default)]
+pub(crate) struct Ladder {
+    done: Vec<Step>,
+}
+
+struct Step {
+    title: String,
+    outcome: Outcome,
+    took: Duration,
+}
+
+enum Outcome {
+    Counted(Count),
+    /// Not run, and why.
+    LeftOut(String),
+}
+
+impl Ladder {
+    /// Runs `command` to its end under the heading `title`; a failure is remembered, never fatal.
+    pub(crate) fn run(&mut self, title: &str, counted: Counted, mut command: Command) {
+        self.check(title, || count(&mut command, counted));
+    }
+
+    /// Runs a check of our own under the heading `title`.
+    pub(crate) fn check(&mut self, title: &str, check: impl FnOnce() -> Result<Count>) {
+        println!("\n== {title}");
+        let start = Instant::now();
+        let count = check().unwrap_or_else(|error| {
+            println!("error: {error:#}");
+            Count { passed: 0, failed: 1 }
+        });
+        self.done.push(Step {
+            title: title.into(),
+            outcome: Outcome::Counted(count),
+            took: start.elapsed(),
+        });
+    }
+
+    /// Records that `title` was not run; this neither passes nor fails.
+    pub(crate) fn leave_out(&mut self, title: &str, why: &str) {
+        println!("\n== {title}\nleft out: {why}");
+        let outcome = Outcome::LeftOut(why.into());
+        self.done.push(Step {
+            title: title.into(),
+            outcome,
+            took: Duration::ZERO,
+        });
+    }
+
+    /// Prints the table and, as the last line, `N passed, N failed`.
+    pub(crate) fn finish(self) -> ExitCode {
+        println!("\n== Summary");
+        let mut sum = Count::default();
+        for Step { title, outcome, took } in &self.done {
+            match outcome {
+                Outcome::Counted(Count { passed, failed }) => {
+                    let verdict = if *failed == 0 { "ok" } else { "FAILED" };
+                    println!(
+                        "{title:<24}{verdict:<8}{passed:>5} passed {failed:>4} failed {:>7.1} s",
+                        took.as_secs_f32()
+                    );
+                    sum.passed += passed;
+                    sum.failed += failed;
+                }
+                Outcome::LeftOut(why) => println!("{title:<24}left out: {why}"),
+            }
+        }
+        println!("{} passed, {} failed", sum.passed, sum.failed);
+        if sum.failed == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs `command`, passing its output on line by line while counting.
+fn count(command: &mut Command, counted: Counted) -> Result<Count> {
+    let name = name(command);
+    println!("$ {name}");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let child = child
+        .as_mut()
+        .map_err(|error| anyhow::anyhow!("cannot run {name}: {error}"))?;
+    let output = child.stdout.take().context("the child has no output")?;
+    let mut sum = Count::default();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line?;
+        std::io::stdout().write_all(&line)?;
+        println!();
+        if let Some(Count { passed, failed }) = parse(&String::from_utf8_lossy(&line)) {
+            sum.passed += passed;
+            sum.failed += failed;
+        }
+    }
+    let success = child.wait()?.success();
+    Ok(judge(counted, success, sum))
+}
+
+/// A command that failed has failed at something, whatever it printed; one that should have counted
+/// and did not has run nothing.
+fn judge(counted: Counted, success: bool, sum: Count) -> Count {
+    match counted {
+        Counted::ByExit => Count {
+            passed: success.into(),
+            failed: (!success).into(),
+        },
+        Counted::ByOutput if !success || sum == Count::default() => Count {
+            failed: sum.failed.max(1),
+            ..sum
+        },
+        Counted::ByOutput => sum,
+    }
+}
+
+fn parse(line: &str) -> Option<Count> {
+    let words: Vec<&str> = line
+        .split([' ', ',', ';'])
+        .filter(|word| !word.is_empty())
+        .collect();
+    let words = match words.as_slice() {
+        ["test", "result:", _, rest @ ..] => rest,
+        all @ [_, _, _, _] => all,
+        _ => return None,
+    };
+    match words {
+        [passed, "passed", failed, "failed", ..] => Some(Count {
+            passed: passed.parse().ok()?,
+            failed: failed.parse().ok()?,
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str, counted: Counted) -> (u32, u32) {
+        let mut command = crate::process::command("/bin/sh");
+        let count = count(command.args(["-c", script]), counted).unwrap();
+        (count.passed, count.failed)
+    }
+
+    #[test]
+    fn counts_are_read_from_cargo_test_and_from_closing_lines() {
+        let line = "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; finished in 0.00s";
+        assert_eq!(parse(line), Some(Count { passed: 3, failed: 2 }));
+        assert_eq!(
+            parse("21 passed, 0 failed"),
+            Some(Count {
+                passed: 21,
+                failed: 0
+            })
+        );
+        assert_eq!(parse("calls: 21 passed, 0 failed so far"), None);
+        assert_eq!(parse("test a_test ... ok"), None);
+    }
+
+    #[test]
+    fn counts_of_several_binaries_add_up() {
+        assert_eq!(
+            sh(
+                "echo '2 passed, 0 failed'; echo '3 passed, 0 failed'",
+                Counted::ByOutput
+            ),
+            (5, 0)
+        );
+    }
+
+    #[test]
+    fn a_command_that_fails_without_saying_so_counts_as_a_failure() {
+        assert_eq!(
+            sh("echo '2 passed, 0 failed'; exit 101", Counted::ByOutput),
+            (2, 1)
+        );
+        assert_eq!(sh("exit 1", Counted::ByExit), (0, 1));
+    }
+
+    #[test]
+    fn a_test_run_that_counts_nothing_is_a_failure() {
+        assert_eq!(sh("echo done", Counted::ByOutput), (0, 1));
+        assert_eq!(sh("echo done", Counted::ByExit), (1, 0));
+    }
+}

@@ -1,0 +1,54 @@
+//! `cargo xtask setup`, and what each other verb asks of it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::linker;
+use crate::packages;
+use crate::process::which;
+use crate::toolchain::Toolchain;
+
+/// Programs that the lab and the tests start, with the Debian package of each.
+const PROGRAMS: [(&str, &str); 3] = [("bpftool", "bpftool"), ("nft", "nftables"), ("ip", "iproute2")];
+
+/// Everything that compiles and links the eBPF object.
+pub(crate) struct Ebpf {
+    pub(crate) toolchain: Toolchain,
+    pub(crate) linker: PathBuf,
+}
+
+/// Installs all tools and says what is in use.
+pub(crate) fn run() -> Result<ExitCode> {
+    ebpf()?;
+    programs()?;
+    for (program, _) in PROGRAMS {
+        println!(
+            "setup: {program}: {}",
+            which(program).unwrap_or_default().display()
+        );
+    }
+    println!("setup: complete");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ensures the eBPF toolchain and its linker, and prints which ones are in use.
+pub(crate) fn ebpf() -> Result<Ebpf> {
+    let toolchain = Toolchain::ensure()?;
+    let linker = linker::ensure(&toolchain)?;
+    println!("eBPF toolchain: {toolchain}, linker {}", linker.display());
+    Ok(Ebpf { toolchain, linker })
+}
+
+/// Ensures the programs that the lab and the root tests start.
+pub(crate) fn programs() -> Result<()> {
+    let missing = PROGRAMS
+        .into_iter()
+        .filter(|(program, _)| which(program).is_none());
+    packages::install(
+        &missing
+            .map(|(_, package)| package.to_string())
+            .collect::<Vec<_>>(),
+    )
+}

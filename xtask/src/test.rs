@@ -1,0 +1,90 @@
+//! `cargo xtask test`: the whole ladder, cheapest step first. Every step runs; the sum closes it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use crate::build;
+use crate::lab;
+use crate::ladder::{Counted, Ladder};
+use crate::lint;
+use crate::process::{cargo, is_root, root};
+use crate::setup;
+
+/// How much of the ladder to climb.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Run only what needs no root: checks and unit tests
+    #[arg(long)]
+    no_root: bool,
+}
+
+/// Runs the ladder.
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    if args.no_root {
+        return Ok(rootless());
+    }
+    if !is_root() {
+        bail!(
+            "the root tests make namespaces and load BPF programs: run as root, or `cargo xtask test --no-root`"
+        );
+    }
+    let ebpf = setup::ebpf()?;
+    setup::programs()?;
+    build::object(&ebpf)?;
+    let mut ladder = Ladder::default();
+    lint::add_to(&mut ladder);
+    tests(&mut ladder, "unit tests", &[]);
+    tests(&mut ladder, "root tests", &["--ignored"]);
+    let binaries = build::host(false)?;
+    stories(&mut ladder, &binaries, "scenario", "lab/scenarios", |path| {
+        path.extension().is_some_and(|extension| extension == "yaml")
+    });
+    stories(&mut ladder, &binaries, "replay", "lab/traces", Path::is_dir);
+    Ok(ladder.finish())
+}
+
+fn rootless() -> ExitCode {
+    let mut ladder = Ladder::default();
+    lint::add_to(&mut ladder);
+    tests(&mut ladder, "unit tests", &[]);
+    for left_out in ["root tests", "scenario", "replay"] {
+        ladder.leave_out(left_out, "--no-root");
+    }
+    ladder.finish()
+}
+
+/// `--ignored` rather than `--include-ignored`: the other half has just run.
+fn tests(ladder: &mut Ladder, title: &str, args: &[&str]) {
+    let mut cargo = cargo();
+    cargo.args(["test", "--quiet", "--no-fail-fast", "--"]).args(args);
+    ladder.run(title, Counted::ByOutput, cargo);
+}
+
+/// Has the lab's `verb` run everything in `folder` that is `wanted`.
+fn stories(ladder: &mut Ladder, binaries: &Path, verb: &str, folder: &str, wanted: fn(&Path) -> bool) {
+    match list(&root().join(folder), wanted) {
+        Ok(stories) => {
+            let mut lab = lab::lab(binaries, verb);
+            lab.args(stories);
+            ladder.run(verb, Counted::ByOutput, lab);
+        }
+        Err(error) => ladder.check(verb, || Err(error)),
+    }
+}
+
+fn list(folder: &Path, wanted: fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut found: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| wanted(path))
+        .collect();
+    found.sort();
+    if found.is_empty() {
+        bail!("{} has nothing to run", folder.display());
+    }
+    Ok(found)
+}
