@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 /// Builds everything.
-pub(crate) fn run(args: Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     object(&setup::ebpf()?)?;
     host(args.release)?;
     Ok(ExitCode::SUCCESS)
@@ -39,10 +39,11 @@ pub(crate) fn object(ebpf: &Ebpf) -> Result<()> {
     Ok(())
 }
 
-/// Builds `epguard` and `epguard-lab` and returns the folder they are in.
-pub(crate) fn host(release: bool) -> Result<PathBuf> {
+/// Builds `epguard` and `epguard-lab`.
+pub(crate) fn host(release: bool) -> Result<()> {
     let profile = if release { "release" } else { "dev" };
-    run_command(cargo().args([
+    let mut build = cargo();
+    build.args([
         "build",
         "--profile",
         profile,
@@ -50,8 +51,12 @@ pub(crate) fn host(release: bool) -> Result<PathBuf> {
         "epguard",
         "--package",
         "epguard-lab",
-    ]))?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir));
-    Ok(target.join(if release { "release" } else { "debug" }))
+    ]);
+    run_command(&mut build)
+}
+
+/// The folder with the binaries of the dev profile.
+pub(crate) fn binaries() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(target).join("debug")
 }

@@ -42,7 +42,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
             .into_owned();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
             found.extend(sources(&path)?);
-        } else if name.ends_with(".rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }
     }

@@ -1,7 +1,6 @@
 //! `demo`, `scenario`, `replay` and `api`: verbs of `epguard-lab`, run with a fresh build of everything.
 
 use std::env;
-use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
@@ -20,15 +19,16 @@ pub(crate) struct Args {
 }
 
 /// Sets up, builds, and runs the lab's `verb`; its exit code is ours.
-pub(crate) fn run(verb: &str, args: Args) -> Result<ExitCode> {
+pub(crate) fn run(verb: &str, args: &Args) -> Result<ExitCode> {
     if !is_root() {
         bail!("`cargo xtask {verb}` makes network namespaces and loads BPF programs: run it as root");
     }
     setup::programs()?;
     build::object(&setup::ebpf()?)?;
-    let mut lab = lab(&build::host(false)?, verb);
+    build::host(false)?;
+    let mut lab = lab(verb);
     // Paths among the arguments are the caller's, not the workspace's.
-    lab.args(args.rest)
+    lab.args(&args.rest)
         .current_dir(env::current_dir().context("no working directory")?);
     let status = lab
         .status()
@@ -39,9 +39,9 @@ pub(crate) fn run(verb: &str, args: Args) -> Result<ExitCode> {
         .map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// `epguard-lab VERB` out of `binaries`.
-pub(crate) fn lab(binaries: &Path, verb: &str) -> Command {
-    let mut lab = command(binaries.join("epguard-lab"));
+/// `epguard-lab VERB`, which `build::host` has built.
+pub(crate) fn lab(verb: &str) -> Command {
+    let mut lab = command(build::binaries().join("epguard-lab"));
     lab.arg(verb);
     lab
 }

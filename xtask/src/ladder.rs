@@ -45,7 +45,7 @@ enum Outcome {
 impl Ladder {
     /// Runs `command` to its end under the heading `title`; a failure is remembered, never fatal.
     pub(crate) fn run(&mut self, title: &str, counted: Counted, mut command: Command) {
-        self.check(title, || count(&mut command, counted));
+        self.check(title, || count(&mut command, counted, &mut std::io::stdout()));
     }
 
     /// Runs a check of our own under the heading `title`.
@@ -101,10 +101,10 @@ impl Ladder {
     }
 }
 
-/// Runs `command`, passing its output on line by line while counting.
-fn count(command: &mut Command, counted: Counted) -> Result<Count> {
+/// Runs `command`, passing its output on to `out` line by line while counting.
+fn count(command: &mut Command, counted: Counted, out: &mut impl Write) -> Result<Count> {
     let name = name(command);
-    println!("$ {name}");
+    writeln!(out, "$ {name}")?;
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let child = child
         .as_mut()
@@ -113,14 +113,17 @@ fn count(command: &mut Command, counted: Counted) -> Result<Count> {
     let mut sum = Count::default();
     for line in BufReader::new(output).split(b'\n') {
         let line = line?;
-        std::io::stdout().write_all(&line)?;
-        println!();
+        out.write_all(&line)?;
+        out.write_all(b"\n")?;
         if let Some(Count { passed, failed }) = parse(&String::from_utf8_lossy(&line)) {
             sum.passed += passed;
             sum.failed += failed;
         }
     }
     let success = child.wait()?.success();
+    if success && counted == Counted::ByOutput && sum == Count::default() {
+        writeln!(out, "error: {name} reported neither a pass nor a failure")?;
+    }
     Ok(judge(counted, success, sum))
 }
 
@@ -165,7 +168,7 @@ mod tests {
 
     fn sh(script: &str, counted: Counted) -> (u32, u32) {
         let mut command = crate::process::command("/bin/sh");
-        let count = count(command.args(["-c", script]), counted).unwrap();
+        let count = count(command.args(["-c", script]), counted, &mut std::io::sink()).unwrap();
         (count.passed, count.failed)
     }
 

@@ -2,53 +2,61 @@
 
 use std::process::{Command, ExitCode};
 
-use anyhow::Result;
-
 use crate::files;
 use crate::ladder::{Counted, Ladder};
 use crate::linker;
-use crate::process::cargo;
+use crate::process::{cargo, read};
 use crate::toolchain::Toolchain;
 
 /// Runs the checks alone.
-pub(crate) fn run() -> Result<ExitCode> {
+pub(crate) fn run() -> ExitCode {
     let mut ladder = Ladder::default();
     add_to(&mut ladder);
-    Ok(ladder.finish())
+    ladder.finish()
 }
 
 /// Runs the checks as the first steps of `ladder`.
 pub(crate) fn add_to(ladder: &mut Ladder) {
-    ladder.run(
-        "format",
-        Counted::ByExit,
-        cargo_with(&["fmt", "--all", "--check"]),
-    );
+    component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
     ladder.check("file lengths", files::check_lengths);
-    let host = ["clippy", "--all-targets", "--", "-D", "warnings"];
-    ladder.run("clippy, host", Counted::ByExit, cargo_with(&host));
+    component(
+        ladder,
+        "clippy, host",
+        "clippy",
+        &["clippy", "--all-targets", "--", "-D", "warnings"],
+    );
     clippy_ebpf(ladder);
     let mut docs = cargo_with(&["doc", "--no-deps", "--document-private-items"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     ladder.run("docs", Counted::ByExit, docs);
 }
 
+/// A check by a part of the Rust toolchain that a minimal installation lacks.
+fn component(ladder: &mut Ladder, title: &str, component: &str, args: &[&str]) {
+    if read(cargo_with(&args[..1]).arg("--version")).is_ok() {
+        ladder.run(title, Counted::ByExit, cargo_with(args));
+    } else {
+        ladder.leave_out(
+            title,
+            &format!("no {component}; run `rustup component add {component}`"),
+        );
+    }
+}
+
 /// A pass of its own: one run over host and eBPF crates would unify their features, and `std` with them.
 fn clippy_ebpf(ladder: &mut Ladder) {
     let title = "clippy, eBPF";
-    match Toolchain::find() {
-        None => ladder.leave_out(title, "no eBPF toolchain; `cargo xtask setup` installs one"),
-        Some(toolchain) if !toolchain.has_clippy() => {
-            ladder.leave_out(title, &format!("it has no clippy; {}", toolchain.clippy_remedy()));
-        }
-        Some(toolchain) => {
-            // Clippy links nothing, yet the same flags keep one set of artifacts.
-            let linker = linker::find(&toolchain).unwrap_or_else(|| "bpf-linker".into());
-            let mut clippy = toolchain.cargo(&["clippy", "--release"], &linker);
-            clippy.args(["--", "-D", "warnings"]);
-            ladder.run(title, Counted::ByExit, clippy);
-        }
+    let Some(toolchain) = Toolchain::find() else {
+        return ladder.leave_out(title, "no eBPF toolchain; `cargo xtask setup` installs one");
+    };
+    if let Err(error) = toolchain.ensure_clippy() {
+        return ladder.leave_out(title, &format!("{error:#}"));
     }
+    // Clippy links nothing, yet the same flags keep one set of artifacts.
+    let linker = linker::find(&toolchain).unwrap_or_else(|| "bpf-linker".into());
+    let mut clippy = toolchain.cargo(&["clippy", "--release"], &linker);
+    clippy.args(["--", "-D", "warnings"]);
+    ladder.run(title, Counted::ByExit, clippy);
 }
 
 fn cargo_with(args: &[&str]) -> Command {

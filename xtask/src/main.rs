@@ -52,12 +52,12 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Setup => setup::run(),
-        Verb::Build(args) => build::run(args),
-        Verb::Test(args) => test::run(args),
-        Verb::Lint => lint::run(),
-        Verb::Demo(args) => lab::run("demo", args),
-        Verb::Scenario(args) => lab::run("scenario", args),
-        Verb::Replay(args) => lab::run("replay", args),
-        Verb::Api(args) => lab::run("api", args),
+        Verb::Build(args) => build::run(&args),
+        Verb::Test(args) => test::run(&args),
+        Verb::Lint => Ok(lint::run()),
+        Verb::Demo(args) => lab::run("demo", &args),
+        Verb::Scenario(args) => lab::run("scenario", &args),
+        Verb::Replay(args) => lab::run("replay", &args),
+        Verb::Api(args) => lab::run("api", &args),
     }
 }

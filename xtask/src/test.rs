@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::build;
 use crate::lab;
-use crate::ladder::{Counted, Ladder};
+use crate::ladder::{Count, Counted, Ladder};
 use crate::lint;
 use crate::process::{cargo, is_root, root};
 use crate::setup;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 /// Runs the ladder.
-pub(crate) fn run(args: Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.no_root {
         return Ok(rootless());
     }
@@ -33,16 +33,19 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     }
     let ebpf = setup::ebpf()?;
     setup::programs()?;
-    build::object(&ebpf)?;
     let mut ladder = Ladder::default();
+    ladder.check("build", || {
+        build::object(&ebpf)?;
+        build::host(false)?;
+        Ok(Count { passed: 1, failed: 0 })
+    });
     lint::add_to(&mut ladder);
     tests(&mut ladder, "unit tests", &[]);
     tests(&mut ladder, "root tests", &["--ignored"]);
-    let binaries = build::host(false)?;
-    stories(&mut ladder, &binaries, "scenario", "lab/scenarios", |path| {
+    stories(&mut ladder, "scenario", "lab/scenarios", |path| {
         path.extension().is_some_and(|extension| extension == "yaml")
     });
-    stories(&mut ladder, &binaries, "replay", "lab/traces", Path::is_dir);
+    stories(&mut ladder, "replay", "lab/traces", Path::is_dir);
     Ok(ladder.finish())
 }
 
@@ -64,10 +67,10 @@ fn tests(ladder: &mut Ladder, title: &str, args: &[&str]) {
 }
 
 /// Has the lab's `verb` run everything in `folder` that is `wanted`.
-fn stories(ladder: &mut Ladder, binaries: &Path, verb: &str, folder: &str, wanted: fn(&Path) -> bool) {
+fn stories(ladder: &mut Ladder, verb: &str, folder: &str, wanted: fn(&Path) -> bool) {
     match list(&root().join(folder), wanted) {
         Ok(stories) => {
-            let mut lab = lab::lab(binaries, verb);
+            let mut lab = lab::lab(verb);
             lab.args(stories);
             ladder.run(verb, Counted::ByOutput, lab);
         }

@@ -113,19 +113,14 @@ impl Toolchain {
         cargo
     }
 
-    /// Whether this toolchain has clippy.
-    pub(crate) fn has_clippy(&self) -> bool {
+    /// Ensures that this toolchain has clippy; where it cannot be had, the error says how.
+    pub(crate) fn ensure_clippy(&self) -> Result<()> {
         match &self.route {
-            Route::Debian => Path::new("/usr/bin/cargo-clippy").exists(),
-            Route::Rustup { nightly } => read(rustup_run(nightly, "cargo-clippy").arg("--version")).is_ok(),
-        }
-    }
-
-    /// What to run to get this toolchain's clippy.
-    pub(crate) fn clippy_remedy(&self) -> String {
-        match &self.route {
-            Route::Debian => "apt-get install rust-web-clippy".into(),
-            Route::Rustup { nightly } => format!("rustup component add clippy --toolchain {nightly}"),
+            Route::Debian if Path::new("/usr/bin/cargo-clippy").exists() => Ok(()),
+            Route::Debian => packages::install(&["rust-web-clippy".into()]),
+            Route::Rustup { nightly } => read(rustup_run(nightly, "cargo-clippy").arg("--version"))
+                .map(drop)
+                .with_context(|| format!("run `rustup component add clippy --toolchain {nightly}`")),
         }
     }
 
