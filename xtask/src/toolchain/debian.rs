@@ -1,0 +1,54 @@
+//! Debian's `rustc-web`: a stable compiler that comes with `core` for BPF, so nothing has to be built but ours.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::without_host_settings;
+use crate::packages;
+use crate::process::command;
+
+const PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "libstd-rust-web-dev-bpf"];
+const RUSTC: &str = "/usr/bin/rustc";
+const CARGO: &str = "/usr/bin/cargo";
+const CARGO_CLIPPY: &str = "/usr/bin/cargo-clippy";
+const CORE: &str = "/usr/lib/rustlib/bpfel-unknown-none/lib";
+
+/// Whether compiler, cargo and `core` are there. Debian's older `rustc` alone has no `core` for BPF.
+pub(super) fn is_complete() -> bool {
+    let core = fs::read_dir(CORE).is_ok_and(|files| {
+        files
+            .flatten()
+            .any(|file| file.file_name().to_string_lossy().starts_with("libcore-"))
+    });
+    core && Path::new(RUSTC).exists() && Path::new(CARGO).exists()
+}
+
+pub(super) fn install() -> Result<()> {
+    packages::install(&PACKAGES.map(String::from))
+}
+
+pub(super) fn ensure_clippy() -> Result<()> {
+    if Path::new(CARGO_CLIPPY).exists() {
+        return Ok(());
+    }
+    packages::install(&["rust-web-clippy".into()])
+}
+
+pub(super) fn rustc() -> Command {
+    without_host_settings(command(RUSTC))
+}
+
+/// cargo, ready for `verb`. It would look for cargo-clippy in ~/.cargo/bin first and find rustup's.
+pub(super) fn cargo(verb: &str) -> Command {
+    let program = if verb == "clippy" { CARGO_CLIPPY } else { CARGO };
+    let mut cargo = without_host_settings(command(program));
+    // The BPF target is unstable; this compiler is a stable one.
+    cargo
+        .env("CARGO", CARGO)
+        .env("RUSTC", RUSTC)
+        .env("RUSTC_BOOTSTRAP", "1");
+    cargo
+}

@@ -1,0 +1,183 @@
+//! The compiler for the eBPF object, which the host's stable compiler is not. Two ways: `debian` and `rustup`.
+
+mod debian;
+mod rustup;
+
+use std::env;
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{read, which};
+
+/// BPF has the byte order of the machine it runs on; every one that epguard supports is little-endian.
+pub(crate) const TARGET: &str = "bpfel-unknown-none";
+
+/// An eBPF compiler that is there.
+pub(crate) struct Toolchain {
+    route: Route,
+    release: String,
+    /// Major version of the compiler's LLVM; bpf-linker must have the same.
+    pub(crate) llvm: u32,
+}
+
+enum Route {
+    Debian,
+    Rustup { nightly: String },
+}
+
+impl Toolchain {
+    /// Finds the toolchain or installs it.
+    pub(crate) fn ensure() -> Result<Self> {
+        let route = Route::choose()?;
+        match &route {
+            route if route.is_complete() => {}
+            Route::Debian => debian::install()?,
+            Route::Rustup { nightly } => rustup::install(nightly)?,
+        }
+        Self::describe(route)
+    }
+
+    /// Finds the toolchain, installing nothing.
+    pub(crate) fn find() -> Option<Self> {
+        let route = Route::choose().ok()?;
+        if route.is_complete() {
+            Self::describe(route).ok()
+        } else {
+            None
+        }
+    }
+
+    /// This toolchain's cargo, with `args` (the verb first) for the eBPF crate and a target directory of its own.
+    pub(crate) fn cargo(&self, args: &[&str], linker: &Path) -> Command {
+        let mut cargo = match &self.route {
+            Route::Debian => debian::cargo(args[0]),
+            Route::Rustup { nightly } => rustup::cargo(nightly),
+        };
+        cargo.args(args).args([
+            "--package",
+            "epguard-ebpf",
+            "--target",
+            TARGET,
+            "--target-dir",
+            "target/bpf",
+        ]);
+        if let Route::Rustup { .. } = self.route {
+            cargo.args(["-Z", "build-std=core"]);
+        }
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", rustflags(linker));
+        cargo
+    }
+
+    /// Ensures that this toolchain has clippy; where it cannot be had, the error says how.
+    pub(crate) fn ensure_clippy(&self) -> Result<()> {
+        match &self.route {
+            Route::Debian => debian::ensure_clippy(),
+            Route::Rustup { nightly } => rustup::ensure_clippy(nightly),
+        }
+    }
+
+    fn describe(route: Route) -> Result<Self> {
+        let mut rustc = match &route {
+            Route::Debian => debian::rustc(),
+            Route::Rustup { nightly } => rustup::rustc(nightly),
+        };
+        let version = read(rustc.arg("-vV"))?;
+        let field = |name| {
+            version
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(str::trim)
+        };
+        let release = field("release:")
+            .context("rustc -vV names no release")?
+            .to_string();
+        let llvm = field("LLVM version:").and_then(|llvm| llvm.split('.').next()?.parse().ok());
+        Ok(Self {
+            route,
+            release,
+            llvm: llvm.context("rustc -vV names no LLVM version")?,
+        })
+    }
+}
+
+impl fmt::Display for Toolchain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.route {
+            Route::Debian => write!(f, "Debian's rustc {} with its prebuilt core", self.release)?,
+            Route::Rustup { nightly } => write!(f, "rustup's {nightly} with -Z build-std=core")?,
+        }
+        write!(f, " (LLVM {})", self.llvm)
+    }
+}
+
+impl Route {
+    /// What `EPGUARD_EBPF_TOOLCHAIN` says; without it what is there; else what can be installed.
+    fn choose() -> Result<Self> {
+        let nightly = rustup::pinned()?;
+        Ok(match env::var("EPGUARD_EBPF_TOOLCHAIN").as_deref() {
+            Ok("debian") => Self::Debian,
+            Ok("rustup") => Self::Rustup { nightly },
+            Ok(other) => bail!("EPGUARD_EBPF_TOOLCHAIN is `{other}`; it may be `debian` or `rustup`"),
+            Err(_) if debian::is_complete() => Self::Debian,
+            Err(_) if rustup::is_complete(&nightly) => Self::Rustup { nightly },
+            Err(_) if which("apt-get").is_some() || which("rustup").is_none() => Self::Debian,
+            Err(_) => Self::Rustup { nightly },
+        })
+    }
+
+    fn is_complete(&self) -> bool {
+        match self {
+            Self::Debian => debian::is_complete(),
+            Self::Rustup { nightly } => rustup::is_complete(nightly),
+        }
+    }
+}
+
+/// Debug information is what bpf-linker makes BTF from; without BTF no map has field names.
+fn rustflags(linker: &Path) -> String {
+    let linker = format!("linker={}", linker.display());
+    let arch = format!("--cfg=bpf_target_arch=\"{}\"", env::consts::ARCH);
+    ["-C", "debuginfo=2", "-C", "link-arg=--btf", "-C", &linker, &arch].join("\x1f")
+}
+
+/// What `cargo run` and the user set for the host's compiler must not reach this one.
+fn without_host_settings(mut command: Command) -> Command {
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(is_for_the_host) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn is_for_the_host(name: &str) -> bool {
+    name.starts_with("RUSTC")
+        || name.starts_with("CARGO_BUILD_")
+        || matches!(
+            name,
+            "RUSTUP_TOOLCHAIN" | "RUSTDOC" | "RUSTFLAGS" | "CARGO_ENCODED_RUSTFLAGS"
+        )
+        || matches!(name, "CARGO_TARGET_DIR" | "LD_LIBRARY_PATH")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hosts_compiler_settings_do_not_reach_the_ebpf_compiler() {
+        for name in [
+            "RUSTUP_TOOLCHAIN",
+            "RUSTC",
+            "RUSTC_WRAPPER",
+            "RUSTFLAGS",
+            "CARGO_BUILD_TARGET",
+        ] {
+            assert!(is_for_the_host(name), "{name}");
+        }
+        assert!(!is_for_the_host("CARGO_HOME") && !is_for_the_host("RUSTUP_HOME"));
+    }
+}
