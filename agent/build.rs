@@ -11,7 +11,9 @@ fn main() {
     }
     let bytes = fs::read(&object).unwrap_or_default();
     if bytes.is_empty() {
-        println!("cargo:warning=built without the eBPF object (it can load nothing); run `cargo xtask build`");
+        println!(
+            "cargo:warning=built without the eBPF object (it can load nothing); run `cargo xtask build`"
+        );
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("epguard-ebpf"), bytes).expect("cannot write to OUT_DIR");

@@ -1,4 +1,7 @@
 //! The agent as a library, so that the lab can run its parts without a cluster.
 
+pub mod datapath;
 pub mod facts;
+pub mod maps;
+pub mod plan;
 pub mod state;

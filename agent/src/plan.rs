@@ -1,0 +1,144 @@
+//! What to write so that the maps hold what they should.
+
+use crate::state::Tables;
+use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Vip};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One write to a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named after the maps")]
+pub enum Op {
+    RemoveDenial(Target),
+    RemoveSuspect(Addr),
+    RemoveService(Vip),
+    PutDenial(Target, Denial),
+    PutService(Vip, Slot),
+    PutSuspect(Addr, Suspect),
+    RemoveOwner(Addr),
+    PutOwner(Addr, Owner),
+}
+
+/// The writes that lead from what is installed to what is desired, in an order in which no packet in between meets a
+/// denial that neither side has: removals first, and a suspect only after its denials.
+#[must_use]
+pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
+    let mut ops = Vec::new();
+    ops.extend(gone(&installed.denied, &desired.denied).map(Op::RemoveDenial));
+    ops.extend(gone(&installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
+    ops.extend(gone(&installed.services, &desired.services).map(Op::RemoveService));
+    ops.extend(changed(&installed.denied, &desired.denied).map(|(k, v)| Op::PutDenial(k, v)));
+    ops.extend(changed(&installed.services, &desired.services).map(|(k, v)| Op::PutService(k, v)));
+    ops.extend(changed(&installed.suspects, &desired.suspects).map(|(k, v)| Op::PutSuspect(k, v)));
+    ops
+}
+
+/// The writes for owners that changed. There are many owners, so the state says which to look at.
+pub fn owners<'a>(
+    owners: &'a BTreeMap<Addr, Owner>,
+    changed: &'a BTreeSet<Addr>,
+) -> impl Iterator<Item = Op> + 'a {
+    changed.iter().map(|ip| {
+        owners
+            .get(ip)
+            .map_or(Op::RemoveOwner(*ip), |owner| Op::PutOwner(*ip, *owner))
+    })
+}
+
+fn gone<'a, K: Ord + Copy, V>(
+    installed: &'a BTreeMap<K, V>,
+    desired: &'a BTreeMap<K, V>,
+) -> impl Iterator<Item = K> + 'a {
+    installed.keys().filter(|key| !desired.contains_key(key)).copied()
+}
+
+fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
+    installed: &'a BTreeMap<K, V>,
+    desired: &'a BTreeMap<K, V>,
+) -> impl Iterator<Item = (K, V)> + 'a {
+    desired
+        .iter()
+        .filter(|(key, value)| installed.get(key) != Some(value))
+        .map(|(key, value)| (*key, *value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_common::{Reason, Uid, UidState};
+
+    const X: Addr = Addr::v4([10, 244, 1, 10]);
+    const SLOT: Slot = Slot { number: 0x8001 };
+    const VIP: Vip = Vip {
+        addr: Addr::v4([10, 96, 0, 1]),
+        port: 80,
+        protocol: 6,
+        reserved: 0,
+    };
+    const TARGET: Target = Target {
+        addr: X,
+        slot: SLOT,
+        port: 8080,
+        protocol: 6,
+        reserved: [0; 3],
+    };
+
+    fn denying(reason: Reason) -> Tables {
+        let denial = Denial {
+            dead_uid: Uid::NONE,
+            owner_uid: Uid::NONE,
+            boot_id: Uid::NONE,
+            reason,
+            uid_state: UidState::Dead,
+        };
+        Tables {
+            suspects: BTreeMap::from([(
+                X,
+                Suspect {
+                    flags: Suspect::DENIED,
+                    ..Suspect::default()
+                },
+            )]),
+            services: BTreeMap::from([(VIP, SLOT)]),
+            denied: BTreeMap::from([(TARGET, denial)]),
+            refused: 0,
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_when_nothing_changed() {
+        assert_eq!(tables(&denying(Reason::Reused), &denying(Reason::Reused)), []);
+    }
+
+    #[test]
+    fn a_suspect_is_written_after_its_denial_and_its_service() {
+        let ops = tables(&Tables::default(), &denying(Reason::Reused));
+        assert!(
+            matches!(
+                ops.as_slice(),
+                [Op::PutDenial(..), Op::PutService(..), Op::PutSuspect(..)]
+            ),
+            "{ops:?}"
+        );
+    }
+
+    #[test]
+    fn a_denial_is_removed_before_anything_else() {
+        let ops = tables(&denying(Reason::Reused), &Tables::default());
+        assert!(
+            matches!(
+                ops.as_slice(),
+                [Op::RemoveDenial(_), Op::RemoveSuspect(_), Op::RemoveService(_)]
+            ),
+            "{ops:?}"
+        );
+    }
+
+    #[test]
+    fn another_reason_is_one_write() {
+        let ops = tables(&denying(Reason::Reused), &denying(Reason::DeadBackend));
+        assert!(
+            matches!(ops.as_slice(), [Op::PutDenial(_, d)] if d.reason == Reason::DeadBackend),
+            "{ops:?}"
+        );
+    }
+}
