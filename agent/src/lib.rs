@@ -1,7 +1,9 @@
 //! The agent as a library, so that the lab can run its parts without a cluster.
 
 pub mod datapath;
+pub mod events;
 pub mod facts;
 pub mod maps;
 pub mod plan;
+pub mod report;
 pub mod state;

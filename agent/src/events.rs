@@ -1,0 +1,90 @@
+//! What the programs report: denied, or would-be denied, packets.
+
+use anyhow::{Context as _, Result};
+use aya::maps::{MapData, RingBuf};
+use epguard_common::{Event, Outcome, Reason};
+use tokio::io::unix::AsyncFd;
+
+/// The ring buffer, read without polling.
+pub struct Events {
+    ring: AsyncFd<RingBuf<MapData>>,
+}
+
+impl Events {
+    /// Takes the ring of a loaded object.
+    pub fn new(ebpf: &mut aya::Ebpf) -> Result<Self> {
+        let ring = ebpf
+            .take_map("EVENTS")
+            .context("the eBPF object has no map EVENTS")?;
+        let ring = RingBuf::try_from(ring).context("EVENTS is no ring buffer")?;
+        Ok(Self {
+            ring: AsyncFd::register(ring).context("cannot wait for EVENTS")?,
+        })
+    }
+
+    /// Waits for events and takes all there are. Safe to cancel.
+    pub async fn next(&mut self) -> Result<Vec<Event>> {
+        loop {
+            let mut guard = self.ring.readable_mut().await.context("cannot wait for EVENTS")?;
+            let ring = guard.get_inner_mut();
+            let mut events = Vec::new();
+            while let Some(item) = ring.next() {
+                events.extend(parse(&item));
+            }
+            guard.clear_ready();
+            if !events.is_empty() {
+                return Ok(events);
+            }
+        }
+    }
+}
+
+/// Reads an event; `None` if it is of another size, as from another version of the programs.
+#[must_use]
+pub fn parse(bytes: &[u8]) -> Option<Event> {
+    if bytes.len() != size_of::<Event>() {
+        return None;
+    }
+    // SAFETY: as many octets as an Event has, which is `repr(C)` and made of integers only; unaligned reads are asked for.
+    Some(unsafe { bytes.as_ptr().cast::<Event>().read_unaligned() })
+}
+
+/// The reason and the outcome of an event, as people read them.
+#[must_use]
+pub fn words(event: &Event) -> (&'static str, &'static str) {
+    let reason = Reason::from_raw(event.reason).unwrap_or(Reason::Nothing);
+    (
+        reason.as_str(),
+        Outcome::from_raw(event.outcome).map_or("unknown", Outcome::as_str),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_of_another_size_is_refused() {
+        assert!(parse(&[0; size_of::<Event>()]).is_some());
+        assert!(parse(&[0; size_of::<Event>() - 1]).is_none());
+        assert!(parse(&[]).is_none());
+    }
+
+    #[test]
+    fn an_event_is_put_in_words() {
+        let event = Event {
+            reason: Reason::Reused as u32,
+            outcome: Outcome::Dropped as u32,
+            ..Event::default()
+        };
+        assert_eq!(words(&event), ("reused", "dropped"));
+        assert_eq!(
+            words(&Event {
+                reason: 99,
+                outcome: 99,
+                ..event
+            }),
+            ("none", "unknown")
+        );
+    }
+}

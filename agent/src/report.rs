@@ -1,0 +1,134 @@
+//! One log line per denied flow, with the names of the Service, the pod that was meant and the pod that was hit.
+
+use crate::events::words;
+use crate::facts::Name;
+use crate::state::State;
+use epguard_common::{Addr, Event, Uid};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// Packets of one flow within this time are one line.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// Flows remembered; beyond it all are forgotten, and reported again.
+const MAX_FLOWS: usize = 65_536;
+
+/// Names outlive the objects they belong to: a packet may come after its pod is gone.
+#[derive(Debug, Default)]
+pub struct Report {
+    pods: BTreeMap<Uid, Name>,
+    flows: HashMap<Flow, Duration>,
+    conflicts: BTreeMap<Addr, Vec<Uid>>,
+}
+
+type Flow = (Addr, u16, Addr, u16, u8, u32);
+
+impl Report {
+    /// Logs a denied packet, unless its flow was logged just now.
+    pub fn denied(&mut self, now: Duration, state: &State, event: &Event) {
+        let flow = (
+            event.src,
+            event.src_port,
+            event.dst,
+            event.dst_port,
+            event.protocol,
+            event.outcome,
+        );
+        if self.flows.len() >= MAX_FLOWS {
+            self.flows.clear();
+        }
+        let known = self
+            .flows
+            .get(&flow)
+            .is_some_and(|last| now.saturating_sub(*last) < QUIET);
+        if known {
+            return;
+        }
+        self.flows.insert(flow, now);
+        let (reason, outcome) = words(event);
+        tracing::warn!(
+            reason,
+            outcome,
+            service = named(state.service_name(event.slot)),
+            meant = self.pod(state, event.dead_uid),
+            hit = self.pod(state, event.owner_uid),
+            client = %std::net::SocketAddr::new(event.src.ip(), event.src_port),
+            endpoint = %std::net::SocketAddr::new(event.dst.ip(), event.dst_port),
+            protocol = protocol(event.protocol),
+            "{}",
+            if outcome == "dropped" { "denied" } else { "would deny" }
+        );
+    }
+
+    /// Logs IPs that two live pods claim, once.
+    pub fn conflicts<'a>(&mut self, state: &State, changed: impl Iterator<Item = &'a Addr>) {
+        for ip in changed {
+            let claimants: Vec<Uid> = state
+                .live_claimants(*ip)
+                .filter(|record| !record.pod.deleting)
+                .map(|record| record.pod.uid)
+                .collect();
+            if claimants.len() < 2 {
+                self.conflicts.remove(ip);
+            } else if self.conflicts.get(ip) != Some(&claimants) {
+                let pods: Vec<String> = claimants.iter().map(|uid| self.pod(state, *uid)).collect();
+                tracing::warn!(%ip, pods = pods.join(","), "conflict: live pods claim the same IP; its traffic passes");
+                self.conflicts.insert(*ip, claimants);
+            }
+        }
+    }
+
+    /// IPs that two live pods claim now, with their names.
+    #[must_use]
+    pub fn open_conflicts(&self, state: &State) -> Vec<(Addr, Vec<String>)> {
+        let names = |uids: &Vec<Uid>| uids.iter().map(|uid| self.pod(state, *uid)).collect();
+        self.conflicts
+            .iter()
+            .map(|(ip, uids)| (*ip, names(uids)))
+            .collect()
+    }
+
+    /// Remembers the names that denials refer to.
+    pub fn remember(&mut self, state: &State) {
+        let mut pods = BTreeMap::new();
+        for (_, _, proven) in state.denials() {
+            for uid in std::iter::once(proven.meant).chain(proven.owner) {
+                if let Some(name) = state.pod_name(uid).or_else(|| self.pods.get(&uid)) {
+                    pods.insert(uid, name.clone());
+                }
+            }
+        }
+        self.pods = pods;
+    }
+
+    /// The names that denials refer to.
+    pub fn pods(&self) -> impl Iterator<Item = (Uid, String)> {
+        self.pods.iter().map(|(uid, name)| (*uid, named(Some(name))))
+    }
+
+    fn pod(&self, state: &State, uid: Uid) -> String {
+        if uid == Uid::NONE {
+            return "nobody".to_owned();
+        }
+        state
+            .pod_name(uid)
+            .or_else(|| self.pods.get(&uid))
+            .map_or_else(|| uid.to_string(), |name| named(Some(name)))
+    }
+}
+
+fn named(name: Option<&Name>) -> String {
+    name.map_or_else(
+        || "unknown".to_owned(),
+        |(namespace, name)| format!("{namespace}/{name}"),
+    )
+}
+
+fn protocol(number: u8) -> &'static str {
+    match number {
+        6 => "TCP",
+        17 => "UDP",
+        132 => "SCTP",
+        _ => "other",
+    }
+}
