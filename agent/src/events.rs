@@ -17,9 +17,9 @@ impl Events {
             .take_map("EVENTS")
             .context("the eBPF object has no map EVENTS")?;
         let ring = RingBuf::try_from(ring).context("EVENTS is no ring buffer")?;
-        Ok(Self {
-            ring: AsyncFd::register(ring).context("cannot wait for EVENTS")?,
-        })
+        // SAFETY: the ring owns its file descriptor, never closes or replaces it while it lives, and lives in the AsyncFd.
+        let ring = unsafe { AsyncFd::register(ring) }.context("cannot wait for EVENTS")?;
+        Ok(Self { ring })
     }
 
     /// Waits for events and takes all there are. Safe to cancel.

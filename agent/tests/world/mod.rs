@@ -1,0 +1,182 @@
+//! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080, two nodes.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use epguard::facts::{
+    Change, Cidr, Endpoint, Fact, Node, Pod, PodSource, Protocol, Sandbox, Service, ServicePort, Slice,
+    SlicePort, Standing,
+};
+use epguard::state::{Ipam, Scope, Settings, State};
+use epguard_common::{Addr, Reason, Uid, UidState};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub const X: Addr = Addr::v4([10, 244, 1, 10]);
+pub const Y: Addr = Addr::v4([10, 244, 1, 11]);
+pub const NODE: Addr = Addr::v4([192, 168, 250, 11]);
+
+pub struct World {
+    pub state: State,
+    pub now: Duration,
+}
+
+impl World {
+    /// Synced, with the Service and both nodes, and nobody else.
+    pub fn new(scope: Scope) -> Self {
+        let settings = Settings {
+            scope,
+            node: "node-a".into(),
+            ipam: Ipam::Auto,
+        };
+        let mut world = Self {
+            state: State::new(settings),
+            now: Duration::from_secs(1),
+        };
+        world.tell(Fact::Node(Change::Reset(vec![
+            node("node-a", 1),
+            node("node-b", 2),
+        ])));
+        world.tell(Fact::Service(Change::Reset(vec![web()])));
+        world.tell(Fact::Slice(Change::Reset(vec![])));
+        match scope {
+            Scope::Cluster => world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![]))),
+            Scope::Node => world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![]))),
+            Scope::Terminal => {
+                world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![])));
+                world.tell(Fact::Pod(PodSource::Terminal, Change::Reset(vec![])));
+            }
+        }
+        world
+    }
+
+    pub fn cluster() -> Self {
+        Self::new(Scope::Cluster)
+    }
+
+    pub fn tell(&mut self, fact: Fact) {
+        self.now += Duration::from_millis(10);
+        self.state.apply(self.now, fact);
+    }
+
+    pub fn pod(&mut self, pod: &Pod) {
+        self.tell(Fact::Pod(PodSource::All, Change::Applied(pod.clone())));
+    }
+
+    pub fn deleted(&mut self, pod: &Pod) {
+        let pod = Pod {
+            deleting: true,
+            ..pod.clone()
+        };
+        self.tell(Fact::Pod(PodSource::All, Change::Deleted(pod)));
+    }
+
+    pub fn slice(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
+        self.tell(Fact::Slice(Change::Applied(slice("web", endpoints))));
+    }
+
+    /// A runs on X behind the Service.
+    pub fn with_a(mut self) -> (Self, Pod) {
+        let a = pod("shop", "a", "web", &[X]);
+        self.pod(&a);
+        self.slice(&[(X, Some(a.uid))]);
+        (self, a)
+    }
+
+    /// All denials: IP, reason, state, meant, owner.
+    pub fn denials(&self) -> Vec<(Addr, Reason, UidState, Uid, Option<Uid>)> {
+        self.state
+            .denials()
+            .map(|(_, s, p)| (s.ip, p.reason, p.state, p.meant, p.owner))
+            .collect()
+    }
+
+    pub fn reasons(&self) -> Vec<Reason> {
+        self.denials().into_iter().map(|denial| denial.1).collect()
+    }
+}
+
+pub fn uid(name: &str) -> Uid {
+    Uid::parse(name).unwrap()
+}
+
+pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
+    Pod {
+        uid: uid(name),
+        name: (namespace.into(), name.into()),
+        node: Some("node-a".into()),
+        labels: BTreeMap::from([("app".into(), app.into())]),
+        ips: ips.to_vec(),
+        host_ips: vec![NODE],
+        host_network: false,
+        mirror: false,
+        deleting: false,
+        standing: Standing::Live,
+        sandbox: Sandbox::Published,
+        opted_out: false,
+    }
+}
+
+pub fn dead(pod: &Pod) -> Pod {
+    Pod {
+        standing: Standing::Dead,
+        sandbox: Sandbox::Unsettled,
+        ..pod.clone()
+    }
+}
+
+pub fn terminal(pod: &Pod) -> Pod {
+    Pod {
+        standing: Standing::Terminal,
+        ..pod.clone()
+    }
+}
+
+/// Bound, no IP yet.
+pub fn pending(namespace: &str, name: &str, app: &str) -> Pod {
+    Pod {
+        sandbox: Sandbox::Unsettled,
+        ..pod(namespace, name, app, &[])
+    }
+}
+
+pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
+    Slice {
+        name: ("shop".into(), name.into()),
+        service: Some(("shop".into(), "web".into())),
+        endpoints: endpoints
+            .iter()
+            .map(|(ip, target)| Endpoint {
+                ip: *ip,
+                target: *target,
+            })
+            .collect(),
+        ports: vec![SlicePort {
+            port: 8080,
+            protocol: Protocol::Tcp,
+        }],
+    }
+}
+
+pub fn web() -> Service {
+    Service {
+        uid: uid("web"),
+        name: ("shop".into(), "web".into()),
+        selector: Some(BTreeMap::from([("app".into(), "web".into())])),
+        vips: vec![Addr::v4([10, 96, 0, 1])],
+        ports: vec![ServicePort {
+            port: 80,
+            node_port: 30080,
+            protocol: Protocol::Tcp,
+        }],
+        opted_out: false,
+    }
+}
+
+pub fn node(name: &str, number: u8) -> Node {
+    Node {
+        name: name.into(),
+        addresses: vec![Addr::v4([192, 168, 250, 10 + number])],
+        pod_cidrs: vec![Cidr::parse(&format!("10.244.{number}.0/24")).unwrap()],
+        boot_id: uid(&format!("boot-{name}")),
+        virtual_kubelet: false,
+    }
+}
