@@ -1,1 +1,5 @@
-//! x
+//! The lab: a real kernel datapath, real sockets and an embedded API server, to demonstrate and test epguard.
+
+pub mod net;
+pub mod proxy;
+pub mod traffic;

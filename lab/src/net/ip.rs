@@ -1,0 +1,1 @@
+//! Runs `ip -batch` in a namespace.

@@ -1,0 +1,149 @@
+//! Named network namespaces: made, entered, and removed on drop.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+
+/// Where `ip netns` looks for named namespaces.
+const DIRECTORY: &str = "/run/netns";
+
+/// A network namespace named `epg<pid>-<serial>-<label>`, so that `ip -n` and `ip netns` know it. Clones are the same namespace;
+/// the last one dropped removes the name, and the kernel removes the namespace once no socket or process is left in it.
+#[derive(Clone, Debug)]
+pub struct NetNs(Arc<Named>);
+
+#[derive(Debug)]
+struct Named {
+    name: String,
+    path: PathBuf,
+    file: File,
+}
+
+impl NetNs {
+    /// Makes an empty namespace whose loopback is down. Needs root.
+    pub fn new(label: &str) -> Result<Self> {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let name = format!("epg{}-{serial}-{}", std::process::id(), label.replace('/', "."));
+        let path = Path::new(DIRECTORY).join(&name);
+        let file = create(&path)
+            .with_context(|| format!("cannot make network namespace {name} (root is needed)"))?;
+        Ok(Self(Arc::new(Named { name, path, file })))
+    }
+
+    /// The name under `/run/netns`.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The file that stands for the namespace, for `nsenter --net=`.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Runs `work` on a thread of its own inside the namespace. Sockets made there stay in it, whoever uses them later;
+    /// `/proc/sys/net` and `/proc/thread-self/net` are the namespace's, `/sys` is not.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        thread::scope(|scope| {
+            let inside = scope.spawn(|| self.enter().map(|()| work()));
+            inside
+                .join()
+                .map_err(|_| anyhow!("the work in network namespace {} panicked", self.name()))?
+        })
+    }
+
+    /// Moves the calling thread into the namespace for the rest of its life.
+    pub fn enter(&self) -> Result<()> {
+        setns(&self.0.file, CloneFlags::CLONE_NEWNET)
+            .with_context(|| format!("cannot enter network namespace {} (root is needed)", self.name()))
+    }
+
+    /// A command whose process will run in the namespace. Unlike with `ip netns exec` it keeps the mounts, bpffs among them.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        let named = Arc::clone(&self.0);
+        // SAFETY: the closure only makes the system call setns, which is async-signal-safe, and converts its error without allocating.
+        unsafe {
+            command.pre_exec(move || setns(&named.file, CloneFlags::CLONE_NEWNET).map_err(io::Error::from));
+        }
+        command
+    }
+
+    /// Binds a TCP listener inside the namespace; port 0 takes a free one.
+    pub fn listen(&self, address: SocketAddr) -> Result<TcpListener> {
+        self.run(|| TcpListener::bind(address))?
+            .with_context(|| format!("cannot listen on {address} in network namespace {}", self.name()))
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+/// Removes the namespaces of lab processes that no longer run.
+pub(super) fn remove_leftovers() {
+    let names = fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
+    for path in names.map(|entry| entry.path()) {
+        let owner = path.file_name().and_then(|name| name.to_str()).and_then(owner);
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            remove(&path);
+        }
+    }
+}
+
+fn owner(name: &str) -> Option<u32> {
+    name.strip_prefix("epg")?.split_once('-')?.0.parse().ok()
+}
+
+fn create(path: &Path) -> Result<File> {
+    fs::create_dir_all(DIRECTORY)?;
+    File::create_new(path)?;
+    let made = thread::scope(|scope| {
+        let unshared = scope.spawn(|| -> Result<()> {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            let own = "/proc/thread-self/ns/net";
+            Ok(mount(
+                Some(own),
+                path,
+                None::<&str>,
+                MsFlags::MS_BIND,
+                None::<&str>,
+            )?)
+        });
+        unshared
+            .join()
+            .map_err(|_| anyhow!("the thread that makes it panicked"))?
+    });
+    made.and_then(|()| Ok(File::open(path)?))
+        .inspect_err(|_| remove(path))
+}
+
+/// Best effort: a name that is in use elsewhere goes with the next start's leftovers.
+fn remove(path: &Path) {
+    let _ = umount2(path, MntFlags::MNT_DETACH);
+    let _ = fs::remove_file(path);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_of_a_namespace_is_in_its_name() {
+        assert_eq!(owner("epg4711-3-node-a"), Some(4711));
+        assert_eq!(owner("epguard-test"), None);
+        assert_eq!(owner("cni-1234"), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! What the proxy is told about one Service port.
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+/// A Service port: where clients send to, and where that goes. Both may mix address families; each frontend uses the backends
+/// of its own. Without any, connections are rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceRule {
+    /// `namespace/name:port`, for people.
+    pub name: String,
+    /// The protocol of frontends and backends.
+    pub protocol: Protocol,
+    /// Addresses that clients use.
+    pub frontends: Vec<Frontend>,
+    /// Pod addresses and target ports.
+    pub backends: Vec<SocketAddr>,
+}
+
+/// An address by which clients reach a Service port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frontend {
+    /// Cluster IP and port.
+    ClusterIp(SocketAddr),
+    /// External or load-balancer IP and port; always masqueraded, as with `externalTrafficPolicy: Cluster`.
+    External(SocketAddr),
+    /// A port on every address of the node, 127.0.0.0/8 excepted, for the family of this cluster IP; always masqueraded.
+    NodePort {
+        /// Any address of the family that the port is open for, usually the cluster IP.
+        family: IpAddr,
+        /// The node's port.
+        port: u16,
+    },
+}
+
+/// A transport protocol, written as in Kubernetes objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Protocol {
+    /// TCP, which is what Kubernetes takes when a port names none.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}

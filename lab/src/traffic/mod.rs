@@ -1,0 +1,13 @@
+//! Real clients and servers in the lab's namespaces. A server answers every request with its pod's name.
+
+mod client;
+mod flow;
+mod outcome;
+mod server;
+mod udp;
+
+pub use client::{Call, Client};
+pub use flow::Flow;
+pub use outcome::{Answer, Outcome};
+pub use server::{Port, Server};
+pub use udp::UdpPeer;
