@@ -6,9 +6,17 @@
 //!                                     └── eth0 external
 //! ```
 
+mod cni;
+mod fabric;
 mod ip;
 mod netns;
+mod node;
+mod options;
+mod sysctl;
 mod topology;
 
+pub use cni::PodNet;
 pub use netns::NetNs;
-pub use topology::{Cni, Node, Overlay, PodNet, Topology, TopologyOptions};
+pub use node::Node;
+pub use options::{Cni, Overlay, TopologyOptions};
+pub use topology::Topology;

@@ -1,43 +1,11 @@
 //! The cluster's network: two nodes and an external host on one fabric, and the pods on the nodes.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
-use super::NetNs;
-
-/// How a node attaches its pods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cni {
-    /// A veth pair per pod, with host routes to the pod's addresses and a link-local gateway (Calico, Cilium, GKE, AWS).
-    #[default]
-    Ptp,
-    /// A Linux bridge `cni0` that holds the gateway address, with `br_netfilter` on (flannel, kubenet).
-    Bridge,
-}
-
-/// How a node reaches the pods of the other one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Overlay {
-    /// Plain routes over the uplink.
-    #[default]
-    None,
-    /// A VXLAN device `flannel.1` over the uplink.
-    Vxlan,
-}
-
-/// What [`Topology::new`] builds.
-#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct TopologyOptions {
-    /// How pods are attached.
-    pub cni: Cni,
-    /// How nodes reach each other's pods.
-    pub overlay: Overlay,
-}
+use super::{NetNs, Node, PodNet, TopologyOptions, cni, fabric, netns, sysctl};
 
 /// Two nodes (`node-a`, `node-b`) and the host `external`, which is also everybody's default gateway.
 ///
@@ -48,83 +16,62 @@ pub struct Topology {
     nodes: BTreeMap<String, Node>,
     pods: BTreeMap<String, PodNet>,
     external: NetNs,
-}
-
-/// A node: its network namespace and addresses. Its uplink is `eth0`.
-#[derive(Debug)]
-pub struct Node {
-    /// `node-a` or `node-b`.
-    pub name: String,
-    /// The host network namespace.
-    pub netns: NetNs,
-    /// The node's IPv4 address, 192.168.250.11 or .12.
-    pub ipv4: Ipv4Addr,
-    /// The node's IPv6 address, `fd00:250::11` or `::12`.
-    pub ipv6: Ipv6Addr,
-}
-
-/// The network side of a pod sandbox.
-#[derive(Debug)]
-pub struct PodNet {
-    /// The caller's name for the pod, usually `namespace/name`.
-    pub name: String,
-    /// The node that the pod is on.
-    pub node: String,
-    /// The pod's addresses.
-    pub ips: Vec<IpAddr>,
-    /// The node's end of the pod's veth pair.
-    pub host_ifname: String,
-    /// The pod's network namespace, where its `eth0` is.
-    pub netns: NetNs,
+    _fabric: NetNs,
 }
 
 impl Topology {
     /// Builds the nodes, the external host and the links between them; removes leftovers of processes that no longer run.
     /// Needs root.
     pub fn new(options: TopologyOptions) -> Result<Self> {
-        let _ = options;
-        todo!()
+        netns::remove_leftovers();
+        let (a, b) = (Node::new(1, "node-a")?, Node::new(2, "node-b")?);
+        let external = NetNs::new("external")?;
+        sysctl::host(&external)?;
+        let hosts = [("node-a", &a.netns), ("node-b", &b.netns), ("external", &external)];
+        let fabric = fabric::connect(&hosts)?;
+        a.configure(&b, options)?;
+        b.configure(&a, options)?;
+        fabric::configure_external(&external, a.ipv4, a.ipv6)?;
+        fabric::wait(&fabric, &hosts)?;
+        let nodes = [a, b].into_iter().map(|node| (node.name.clone(), node)).collect();
+        Ok(Self { options, nodes, pods: BTreeMap::new(), external, _fabric: fabric })
     }
 
     /// Makes a sandbox for a pod on `node` and attaches it; the addresses work when this returns. They must lie in the node's
     /// pod CIDRs, 10.244.1.0/24 and `fd00:10:244:1::/64` for `node-a`, 10.244.2.0/24 and `fd00:10:244:2::/64` for `node-b`,
     /// and may belong to another pod at the same time: the last one attached gets the traffic.
     pub fn add_pod(&mut self, node: &str, name: &str, ips: &[IpAddr]) -> Result<&PodNet> {
-        let _ = (node, ips, self.options);
-        self.pod(name)
+        ensure!(!self.pods.contains_key(name), "there is a pod {name} already; remove it first or choose another name");
+        let node = self.node(node)?;
+        if let Some(ip) = ips.iter().find(|ip| !node.has_in_pod_cidr(**ip)) {
+            let ((v4, _), (v6, _)) = (node.pod_cidr_v4(), node.pod_cidr_v6());
+            anyhow::bail!("{ip} of pod {name} is in no pod CIDR of {}; take one of {v4}/24 or {v6}/64", node.name);
+        }
+        let pod = cni::attach(node, name, ips, self.options)?;
+        Ok(self.pods.entry(name.to_owned()).or_insert(pod))
     }
 
     /// Detaches a pod: its veth pair and routes are gone when this returns; sockets still open in it send nothing more.
     pub fn remove_pod(&mut self, name: &str) -> Result<()> {
-        self.pods
-            .remove(name)
-            .with_context(|| format!("there is no pod {name} to remove"))?;
-        Ok(())
+        let pod = self.pods.remove(name).with_context(|| format!("there is no pod {name} to remove"))?;
+        cni::detach(self.node(&pod.node)?, &pod)
     }
 
     /// The pod of this name.
     pub fn pod(&self, name: &str) -> Result<&PodNet> {
-        self.pods
-            .get(name)
-            .with_context(|| format!("there is no pod {name}; add it first"))
+        self.pods.get(name).with_context(|| format!("there is no pod {name}; add it first"))
     }
 
     /// The node of this name, `node-a` or `node-b`.
     pub fn node(&self, name: &str) -> Result<&Node> {
-        self.nodes
-            .get(name)
-            .with_context(|| format!("there is no node {name}; there are node-a and node-b"))
+        self.nodes.get(name).with_context(|| format!("there is no node {name}; there are node-a and node-b"))
     }
 
     /// The network namespace of a node (`node-a`, `node-b`), of `external` or of a pod (by its name).
     pub fn netns(&self, host: &str) -> Result<&NetNs> {
         match host {
             "external" => Ok(&self.external),
-            _ => self
-                .nodes
-                .get(host)
-                .map(|node| &node.netns)
-                .map_or_else(|| Ok(&self.pod(host)?.netns), Ok),
+            _ => self.nodes.get(host).map_or_else(|| Ok(&self.pod(host)?.netns), |node| Ok(&node.netns)),
         }
     }
 

@@ -1,0 +1,116 @@
+//! Attaches pods to their node and detaches them.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::Result;
+
+use super::ip::{Batch, wait_until_up};
+use super::node::BRIDGE;
+use super::{Cni, NetNs, Node, Overlay, TopologyOptions, sysctl};
+
+/// The address of the node's end of every veth pair, as with Calico.
+const HOST_MAC: &str = "ee:ee:ee:ee:ee:ee";
+/// The gateways of a pod on [`Cni::Ptp`]; no interface has these addresses, a permanent neighbour entry leads to the node.
+const LINK_LOCAL_GATEWAYS: [&str; 2] = ["169.254.1.1", "fe80::1"];
+
+/// The network side of a pod sandbox.
+#[derive(Debug)]
+pub struct PodNet {
+    /// The caller's name for the pod, usually `namespace/name`.
+    pub name: String,
+    /// The node that the pod is on.
+    pub node: String,
+    /// The pod's addresses.
+    pub ips: Vec<IpAddr>,
+    /// The node's end of the pod's veth pair.
+    pub host_ifname: String,
+    /// The pod's network namespace, where its `eth0` is.
+    pub netns: NetNs,
+}
+
+/// Makes a sandbox with these addresses, which work when this returns.
+pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyOptions) -> Result<PodNet> {
+    static SERIAL: AtomicU32 = AtomicU32::new(1);
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let netns = NetNs::new(name)?;
+    sysctl::pod(&netns)?;
+    let pod = PodNet {
+        name: name.to_owned(),
+        node: node.name.clone(),
+        ips: ips.to_vec(),
+        host_ifname: format!("veth{serial:08x}"),
+        netns,
+    };
+    let mut host = Batch::default();
+    let mut sandbox = Batch::default();
+    let [_, b1, b2, b3] = serial.to_be_bytes();
+    let mac = format!("0a:58:00:{b1:02x}:{b2:02x}:{b3:02x}");
+    // A VXLAN header takes 50 bytes.
+    let mtu = if options.overlay == Overlay::Vxlan { 1450 } else { 1500 };
+    let (link, peer) = (&pod.host_ifname, pod.netns.name());
+    host.add(format!(
+        "link add {link} mtu {mtu} address {HOST_MAC} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"
+    ));
+    sandbox.add("link set lo up");
+    match options.cni {
+        Cni::Ptp => ptp(&pod, &mut host, &mut sandbox),
+        Cni::Bridge => bridge(&pod, node, &mut host, &mut sandbox),
+    }
+    host.run(&node.netns)?;
+    sandbox.run(&pod.netns)?;
+    match options.cni {
+        Cni::Ptp => wait_until_up(&node.netns, &[link])?,
+        Cni::Bridge => {
+            wait_until_up(&node.netns, &[link, BRIDGE])?;
+            announce(&pod, &mac)?;
+        }
+    }
+    Ok(pod)
+}
+
+/// Removes the pod's veth pair, and with it all routes and neighbour entries over it.
+pub(super) fn detach(node: &Node, pod: &PodNet) -> Result<()> {
+    Batch::default().add(format!("link delete {}", pod.host_ifname)).run(&node.netns)
+}
+
+fn ptp(pod: &PodNet, host: &mut Batch, sandbox: &mut Batch) {
+    let link = &pod.host_ifname;
+    host.add(format!("link set {link} up"));
+    for ip in &pod.ips {
+        let scope = if ip.is_ipv4() { "scope link" } else { "" };
+        host.add(format!("route replace {ip} dev {link} {scope}"));
+        sandbox.add(format!("address add {ip} dev eth0 {}", flags(*ip)));
+    }
+    sandbox.add("link set eth0 up");
+    for gateway in LINK_LOCAL_GATEWAYS {
+        sandbox.add(format!("neighbour add {gateway} lladdr {HOST_MAC} dev eth0 nud permanent"));
+        sandbox.add(format!("route add default via {gateway} dev eth0 onlink"));
+    }
+}
+
+fn bridge(pod: &PodNet, node: &Node, host: &mut Batch, sandbox: &mut Batch) {
+    let link = &pod.host_ifname;
+    host.add(format!("link set {link} master {BRIDGE} up"));
+    // Without it a pod could not reach itself through its own Service.
+    host.add(format!("link set {link} type bridge_slave hairpin on"));
+    for ip in &pod.ips {
+        let length = if ip.is_ipv4() { node.pod_cidr_v4().1 } else { node.pod_cidr_v6().1 };
+        sandbox.add(format!("address add {ip}/{length} dev eth0 {}", flags(*ip)));
+    }
+    sandbox.add("link set eth0 up");
+    let (v4, v6) = node.gateways();
+    for gateway in [IpAddr::V4(v4), IpAddr::V6(v6)] {
+        sandbox.add(format!("route add default via {gateway} dev eth0 onlink"));
+    }
+}
+
+fn flags(ip: IpAddr) -> &'static str {
+    if ip.is_ipv6() { "nodad" } else { "" }
+}
+
+/// Gratuitous ARP and an unsolicited neighbour advertisement, which the kernel sends when a link address is set, even to the
+/// same: whoever knew the address's last owner learns of the new one.
+fn announce(pod: &PodNet, mac: &str) -> Result<()> {
+    Batch::default().add(format!("link set eth0 address {mac}")).run(&pod.netns)
+}

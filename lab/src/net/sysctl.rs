@@ -1,0 +1,57 @@
+//! Kernel settings of a namespace, as a node and a pod sandbox have them.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::NetNs;
+
+/// Duplicate address detection would keep a new IPv6 address unusable for a second; errors are never rate-limited, so that
+/// each refused client learns of it.
+const HOST: &[(&str, &str)] = &[
+    ("ipv6/conf/all/accept_dad", "0"),
+    ("ipv6/conf/default/accept_dad", "0"),
+    ("ipv6/conf/default/dad_transmits", "0"),
+    ("ipv6/conf/default/accept_ra", "0"),
+    ("ipv4/icmp_ratelimit", "0"),
+    ("ipv6/icmp/ratelimit", "0"),
+];
+
+/// Forwarding as the kubelet wants it, with strict reverse path filtering, and nftables for bridged packets.
+const NODE: &[(&str, &str)] = &[
+    ("ipv4/ip_forward", "1"),
+    ("ipv6/conf/all/forwarding", "1"),
+    ("ipv4/conf/all/rp_filter", "1"),
+    ("ipv4/conf/default/rp_filter", "1"),
+    ("bridge/bridge-nf-call-iptables", "1"),
+    ("bridge/bridge-nf-call-ip6tables", "1"),
+];
+
+/// A pod announces its addresses when its link's address is set, which updates stale neighbour entries.
+const POD: &[(&str, &str)] = &[("ipv4/conf/default/arp_notify", "1"), ("ipv6/conf/default/ndisc_notify", "1")];
+
+/// Sets up a namespace that forwards nothing.
+pub(super) fn host(netns: &NetNs) -> Result<()> {
+    write(netns, &[HOST])
+}
+
+/// Sets up a node's namespace.
+pub(super) fn node(netns: &NetNs) -> Result<()> {
+    write(netns, &[HOST, NODE])
+}
+
+/// Sets up a pod's namespace.
+pub(super) fn pod(netns: &NetNs) -> Result<()> {
+    write(netns, &[HOST, POD])
+}
+
+fn write(netns: &NetNs, settings: &[&[(&str, &str)]]) -> Result<()> {
+    netns.run(|| {
+        for (key, value) in settings.iter().copied().flatten() {
+            let file = Path::new("/proc/sys/net").join(key);
+            fs::write(&file, value).with_context(|| format!("cannot write {value} to {}", file.display()))?;
+        }
+        Ok(())
+    })?
+}
