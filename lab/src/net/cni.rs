@@ -9,7 +9,7 @@ use super::ip::{Batch, wait_until_up};
 use super::node::BRIDGE;
 use super::{Cni, NetNs, Node, Overlay, TopologyOptions, sysctl};
 
-/// The address of the node's end of every veth pair, as with Calico.
+/// The address of the node's end of every veth pair of [`Cni::Ptp`], as with Calico.
 const HOST_MAC: &str = "ee:ee:ee:ee:ee:ee";
 /// The gateways of a pod on [`Cni::Ptp`]; no interface has these addresses, a permanent neighbour entry leads to the node.
 const LINK_LOCAL_GATEWAYS: [&str; 2] = ["169.254.1.1", "fe80::1"];
@@ -49,9 +49,7 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
     // A VXLAN header takes 50 bytes.
     let mtu = if options.overlay == Overlay::Vxlan { 1450 } else { 1500 };
     let (link, peer) = (&pod.host_ifname, pod.netns.name());
-    host.add(format!(
-        "link add {link} mtu {mtu} address {HOST_MAC} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"
-    ));
+    host.add(format!("link add {link} mtu {mtu} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"));
     sandbox.add("link set lo up");
     match options.cni {
         Cni::Ptp => ptp(&pod, &mut host, &mut sandbox),
@@ -76,7 +74,7 @@ pub(super) fn detach(node: &Node, pod: &PodNet) -> Result<()> {
 
 fn ptp(pod: &PodNet, host: &mut Batch, sandbox: &mut Batch) {
     let link = &pod.host_ifname;
-    host.add(format!("link set {link} up"));
+    host.add(format!("link set {link} address {HOST_MAC} up"));
     for ip in &pod.ips {
         let scope = if ip.is_ipv4() { "scope link" } else { "" };
         host.add(format!("route replace {ip} dev {link} {scope}"));

@@ -1,11 +1,13 @@
 //! Clients: one request on a socket of its own.
 
+use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use socket2::{Domain, Socket, Type};
 
-use super::{Answer, Flow};
+use super::{Answer, Flow, Outcome, UdpPeer};
 use crate::net::NetNs;
 use crate::proxy::Protocol;
 
@@ -37,19 +39,67 @@ impl Client {
 
     /// Makes one request on a new socket and closes it. What the network does is in the answer, never an error of this function.
     pub fn call(&self, call: Call) -> Answer {
-        let _ = (call, &self.netns);
-        todo!()
+        let start = Instant::now();
+        let answer = self.open(call).map_or_else(
+            |unopened| unopened,
+            |mut flow| flow.ask(call.timeout.saturating_sub(start.elapsed())),
+        );
+        Answer { latency: start.elapsed(), ..answer }
     }
 
     /// Opens a flow (for TCP: connects) that stays open and has made no request yet. `Err` is what kept it from opening.
     pub fn open(&self, call: Call) -> Result<Flow, Answer> {
-        let _ = call;
-        todo!()
+        let start = Instant::now();
+        let opened = self.socket(call).and_then(|socket| {
+            let connected = socket.connect_timeout(&call.to.into(), call.timeout);
+            connected.map_err(|error| (error, local(&socket)))?;
+            Ok(socket)
+        });
+        match opened {
+            Ok(socket) => Ok(Flow::new(call.protocol, local(&socket), socket)),
+            Err((error, local)) => {
+                Err(Answer { outcome: Outcome::from(error), latency: start.elapsed(), local })
+            }
+        }
     }
 
     /// A UDP socket that sends to many destinations from one source port.
-    pub fn udp(&self, from: SocketAddr) -> Result<super::UdpPeer> {
-        let _ = from;
-        todo!()
+    pub fn udp(&self, from: SocketAddr) -> Result<UdpPeer> {
+        let bound = || {
+            let socket = Socket::new(Domain::for_address(from), Type::DGRAM, None)?;
+            socket.bind(&from.into())?;
+            UdpPeer::new(socket)
+        };
+        self.netns.run(bound)?.with_context(|| format!("cannot bind a UDP socket to {from} in {}", self.netns.name()))
     }
+
+    fn socket(&self, call: Call) -> Result<Socket, (io::Error, Option<SocketAddr>)> {
+        let unnamed = |error| (error, None);
+        let made = self.netns.run(|| unconnected(call)).map_err(io::Error::other);
+        made.map_err(unnamed)?.map_err(unnamed)
+    }
+}
+
+fn unconnected(call: Call) -> io::Result<Socket> {
+    let kind = match call.protocol {
+        Protocol::Tcp => Type::STREAM,
+        Protocol::Udp => Type::DGRAM,
+        Protocol::Sctp => return Err(io::Error::other("SCTP has no sockets here; only TCP and UDP do")),
+    };
+    let socket = Socket::new(Domain::for_address(call.to), kind, None)?;
+    if kind == Type::STREAM {
+        socket.set_tcp_nodelay(true)?;
+        // Closing with a RST leaves no TIME_WAIT behind, which would block the source port for this destination.
+        socket.set_linger(Some(Duration::ZERO))?;
+    }
+    if let Some(from) = call.from {
+        socket.set_reuse_address(true)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&from.into())?;
+    }
+    Ok(socket)
+}
+
+fn local(socket: &Socket) -> Option<SocketAddr> {
+    socket.local_addr().ok()?.as_socket()
 }

@@ -1,17 +1,87 @@
 //! Flows that stay open.
 
-use std::time::Duration;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
 
-use super::Answer;
+use socket2::Socket;
+
+use super::{Answer, Outcome, message};
+use crate::proxy::Protocol;
 
 /// A connected TCP or UDP socket.
 #[derive(Debug)]
-pub struct Flow {}
+pub struct Flow {
+    local: Option<SocketAddr>,
+    connection: Connection,
+}
+
+#[derive(Debug)]
+enum Connection {
+    Tcp { stream: BufReader<TcpStream>, line: Vec<u8> },
+    Udp(UdpSocket),
+}
 
 impl Flow {
+    pub(super) fn new(protocol: Protocol, local: Option<SocketAddr>, socket: Socket) -> Self {
+        let connection = match protocol {
+            Protocol::Udp => Connection::Udp(socket.into()),
+            Protocol::Tcp | Protocol::Sctp => {
+                Connection::Tcp { stream: BufReader::new(socket.into()), line: Vec::new() }
+            }
+        };
+        Self { local, connection }
+    }
+
     /// Makes a request on the flow and waits for the reply.
     pub fn ask(&mut self, timeout: Duration) -> Answer {
-        let _ = timeout;
-        todo!()
+        let start = Instant::now();
+        let deadline = start + timeout;
+        let outcome = match &mut self.connection {
+            Connection::Tcp { stream, line } => ask_stream(stream, line, deadline),
+            Connection::Udp(socket) => ask_datagram(socket, deadline),
+        };
+        let outcome = outcome.map_or_else(Outcome::from, Outcome::Reply);
+        Answer { outcome, latency: start.elapsed(), local: self.local }
+    }
+}
+
+/// What is left of `deadline`, or an error after it.
+pub(super) fn left(deadline: Instant) -> io::Result<Option<Duration>> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+}
+
+/// `line` keeps what had arrived of a reply when a deadline passed.
+fn ask_stream(stream: &mut BufReader<TcpStream>, line: &mut Vec<u8>, deadline: Instant) -> io::Result<String> {
+    let request = message::request();
+    stream.get_ref().set_write_timeout(left(deadline)?)?;
+    stream.get_mut().write_all(&message::encode(request))?;
+    loop {
+        stream.get_ref().set_read_timeout(left(deadline)?)?;
+        stream.read_until(b'\n', line)?;
+        if line.last() != Some(&b'\n') {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let replier = message::replier(line, request);
+        line.clear();
+        if let Some(name) = replier {
+            return Ok(name);
+        }
+    }
+}
+
+fn ask_datagram(socket: &UdpSocket, deadline: Instant) -> io::Result<String> {
+    let request = message::request();
+    let mut datagram = [0; 2048];
+    // An error of an earlier request would be returned instead of sending.
+    socket.take_error()?;
+    socket.send(&message::encode(request))?;
+    loop {
+        socket.set_read_timeout(left(deadline)?)?;
+        let length = socket.recv(&mut datagram)?;
+        if let Some(name) = message::replier(&datagram[..length], request) {
+            return Ok(name);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod flow;
+mod message;
 mod outcome;
 mod server;
 mod udp;

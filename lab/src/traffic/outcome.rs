@@ -1,5 +1,7 @@
 //! What a client saw.
 
+use std::fmt;
+use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ pub enum Outcome {
 }
 
 /// A request's outcome and circumstances.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// How it ended.
     pub outcome: Outcome,
@@ -29,4 +31,29 @@ pub struct Answer {
     pub latency: Duration,
     /// The source address and port, where the socket got that far.
     pub local: Option<SocketAddr>,
+}
+
+impl From<Error> for Outcome {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::ConnectionRefused => Self::Refused,
+            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => Self::Reset,
+            ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => Self::Unreachable,
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => Self::TimedOut,
+            _ => Self::Error(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reply(pod) => write!(f, "a reply from {pod}"),
+            Self::Refused => f.write_str("refused"),
+            Self::Reset => f.write_str("reset"),
+            Self::Unreachable => f.write_str("unreachable"),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::Error(error) => write!(f, "error: {error}"),
+        }
+    }
 }

@@ -1,7 +1,18 @@
 //! Servers that answer with their pod's name.
 
-use anyhow::Result;
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
 
+use anyhow::{Context, Result, bail};
+use socket2::{Domain, Socket, Type};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::oneshot;
+
+use super::message;
 use crate::net::NetNs;
 use crate::proxy::Protocol;
 
@@ -18,12 +29,113 @@ pub struct Port {
 /// Dropping it kills it: every socket is closed at once. What the peers see of that depends on whether the pod's link is
 /// still there ([`crate::net::Topology::remove_pod`]).
 #[derive(Debug)]
-pub struct Server {}
+pub struct Server {
+    service: Arc<Service>,
+    kill: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Service {
+    name: String,
+    requests: AtomicU64,
+}
+
+enum Bound {
+    Tcp(std::net::TcpListener),
+    Udp(std::net::UdpSocket),
+}
 
 impl Server {
     /// Starts serving in `netns`; the ports accept when this returns.
     pub fn start(netns: &NetNs, name: &str, ports: &[Port]) -> Result<Self> {
-        let _ = (netns, name, ports);
-        todo!()
+        let bound = netns.run(|| ports.iter().map(|port| bind(*port)).collect::<Result<Vec<_>>>())?;
+        let bound = bound.with_context(|| format!("cannot start the server of {name}"))?;
+        let service = Arc::new(Service { name: name.to_owned(), requests: AtomicU64::new(0) });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let (kill, killed) = oneshot::channel();
+        let serving = Arc::clone(&service);
+        let thread = thread::Builder::new().name(format!("server {name}")).spawn(move || {
+            runtime.block_on(async {
+                for socket in bound {
+                    tokio::spawn(serve(socket, Arc::clone(&serving)));
+                }
+                let _ = killed.await;
+            });
+        })?;
+        Ok(Self { service, kill: Some(kill), thread: Some(thread) })
+    }
+
+    /// How many requests have arrived, answered or not.
+    pub fn requests(&self) -> u64 {
+        self.service.requests.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One socket for both address families.
+fn bind(Port { protocol, port }: Port) -> Result<Bound> {
+    let kind = match protocol {
+        Protocol::Tcp => Type::STREAM,
+        Protocol::Udp => Type::DGRAM,
+        Protocol::Sctp => bail!("port {port}/SCTP cannot be served; only TCP and UDP can"),
+    };
+    let listening = || -> io::Result<Socket> {
+        let socket = Socket::new(Domain::IPV6, kind.nonblocking(), None)?;
+        socket.set_only_v6(false)?;
+        socket.set_reuse_address(kind == Type::STREAM)?;
+        socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
+        if kind == Type::STREAM {
+            socket.listen(1024)?;
+        }
+        Ok(socket)
+    };
+    let socket = listening().with_context(|| format!("cannot bind port {port}"))?;
+    Ok(if kind == Type::STREAM { Bound::Tcp(socket.into()) } else { Bound::Udp(socket.into()) })
+}
+
+/// Ends with the first error of the listening socket, of which there is none while its file descriptor is open.
+async fn serve(socket: Bound, service: Arc<Service>) -> io::Result<()> {
+    match socket {
+        Bound::Tcp(listener) => {
+            let listener = TcpListener::from_std(listener)?;
+            loop {
+                let (stream, _) = listener.accept().await?;
+                tokio::spawn(serve_stream(stream, Arc::clone(&service)));
+            }
+        }
+        Bound::Udp(socket) => {
+            let socket = UdpSocket::from_std(socket)?;
+            let mut datagram = [0; 2048];
+            loop {
+                let (length, client) = socket.recv_from(&mut datagram).await?;
+                let _ = socket.send_to(&service.answer(&datagram[..length]), client).await;
+            }
+        }
+    }
+}
+
+async fn serve_stream(stream: TcpStream, service: Arc<Service>) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut line = Vec::new();
+    while stream.read_until(b'\n', &mut line).await? > 0 {
+        stream.write_all(&service.answer(&line)).await?;
+        line.clear();
+    }
+    Ok(())
+}
+
+impl Service {
+    fn answer(&self, request: &[u8]) -> Vec<u8> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        message::reply(request, &self.name)
     }
 }

@@ -1,18 +1,71 @@
 //! One UDP socket for many destinations.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
 
-use super::Answer;
+use nix::sys::socket::{setsockopt, sockopt};
+use socket2::{SockRef, Socket};
+
+use super::flow::left;
+use super::{Answer, Outcome, message};
 
 /// An unconnected UDP socket: every request uses the same source port, whatever its destination.
 #[derive(Debug)]
-pub struct UdpPeer {}
+pub struct UdpPeer(UdpSocket);
 
 impl UdpPeer {
-    /// Sends a request to `to` and waits for the reply that comes from there.
-    pub fn ask(&self, to: SocketAddr, timeout: Duration) -> Answer {
-        let _ = (to, timeout);
-        todo!()
+    /// Takes a bound socket and has the kernel queue ICMP errors on it, with the destination that each is about.
+    pub(super) fn new(socket: Socket) -> io::Result<Self> {
+        let socket = UdpSocket::from(socket);
+        if socket.local_addr()?.is_ipv4() {
+            setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
+        } else {
+            setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
+        }
+        Ok(Self(socket))
     }
+
+    /// Sends a request to `to` and waits for the reply, or the ICMP error, that comes from there.
+    pub fn ask(&self, to: SocketAddr, timeout: Duration) -> Answer {
+        let start = Instant::now();
+        let outcome = self.try_ask(to, start + timeout).map_or_else(Outcome::from, Outcome::Reply);
+        Answer { outcome, latency: start.elapsed(), local: self.0.local_addr().ok() }
+    }
+
+    fn try_ask(&self, to: SocketAddr, deadline: Instant) -> io::Result<String> {
+        let request = message::request();
+        let mut datagram = [0; 2048];
+        // An error about an earlier destination would be returned instead of sending.
+        while self.next_error().is_ok() {}
+        self.0.send_to(&message::encode(request), to).or_else(lost_on_the_way)?;
+        loop {
+            self.0.set_read_timeout(left(deadline)?)?;
+            match self.0.recv_from(&mut datagram) {
+                Ok((length, from)) if from == to => {
+                    if let Some(name) = message::replier(&datagram[..length], request) {
+                        return Ok(name);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(error),
+                Err(error) if self.next_error()? == Some(to) => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Takes an ICMP error off the queue and tells which destination it is about.
+    fn next_error(&self) -> io::Result<Option<SocketAddr>> {
+        let mut quoted = [MaybeUninit::uninit(); 64];
+        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+        let (_, destination) = SockRef::from(&self.0).recv_from_with_flags(&mut quoted, flags)?;
+        Ok(destination.as_socket())
+    }
+}
+
+/// With an error queue the kernel also tells of a packet that was dropped at the egress of its own host; others never learn.
+fn lost_on_the_way(error: io::Error) -> io::Result<usize> {
+    if error.raw_os_error() == Some(libc::ENOBUFS) { Ok(0) } else { Err(error) }
 }
