@@ -47,9 +47,15 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
     let [_, b1, b2, b3] = serial.to_be_bytes();
     let mac = format!("0a:58:00:{b1:02x}:{b2:02x}:{b3:02x}");
     // A VXLAN header takes 50 bytes.
-    let mtu = if options.overlay == Overlay::Vxlan { 1450 } else { 1500 };
+    let mtu = if options.overlay == Overlay::Vxlan {
+        1450
+    } else {
+        1500
+    };
     let (link, peer) = (&pod.host_ifname, pod.netns.name());
-    host.add(format!("link add {link} mtu {mtu} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"));
+    host.add(format!(
+        "link add {link} mtu {mtu} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"
+    ));
     sandbox.add("link set lo up");
     match options.cni {
         Cni::Ptp => ptp(&pod, &mut host, &mut sandbox),
@@ -69,7 +75,9 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
 
 /// Removes the pod's veth pair, and with it all routes and neighbour entries over it.
 pub(super) fn detach(node: &Node, pod: &PodNet) -> Result<()> {
-    Batch::default().add(format!("link delete {}", pod.host_ifname)).run(&node.netns)
+    Batch::default()
+        .add(format!("link delete {}", pod.host_ifname))
+        .run(&node.netns)
 }
 
 fn ptp(pod: &PodNet, host: &mut Batch, sandbox: &mut Batch) {
@@ -82,7 +90,9 @@ fn ptp(pod: &PodNet, host: &mut Batch, sandbox: &mut Batch) {
     }
     sandbox.add("link set eth0 up");
     for gateway in LINK_LOCAL_GATEWAYS {
-        sandbox.add(format!("neighbour add {gateway} lladdr {HOST_MAC} dev eth0 nud permanent"));
+        sandbox.add(format!(
+            "neighbour add {gateway} lladdr {HOST_MAC} dev eth0 nud permanent"
+        ));
         sandbox.add(format!("route add default via {gateway} dev eth0 onlink"));
     }
 }
@@ -93,7 +103,11 @@ fn bridge(pod: &PodNet, node: &Node, host: &mut Batch, sandbox: &mut Batch) {
     // Without it a pod could not reach itself through its own Service.
     host.add(format!("link set {link} type bridge_slave hairpin on"));
     for ip in &pod.ips {
-        let length = if ip.is_ipv4() { node.pod_cidr_v4().1 } else { node.pod_cidr_v6().1 };
+        let length = if ip.is_ipv4() {
+            node.pod_cidr_v4().1
+        } else {
+            node.pod_cidr_v6().1
+        };
         sandbox.add(format!("address add {ip}/{length} dev eth0 {}", flags(*ip)));
     }
     sandbox.add("link set eth0 up");
@@ -110,5 +124,7 @@ fn flags(ip: IpAddr) -> &'static str {
 /// Gratuitous ARP and an unsolicited neighbour advertisement, which the kernel sends when a link address is set, even to the
 /// same: whoever knew the address's last owner learns of the new one.
 fn announce(pod: &PodNet, mac: &str) -> Result<()> {
-    Batch::default().add(format!("link set eth0 address {mac}")).run(&pod.netns)
+    Batch::default()
+        .add(format!("link set eth0 address {mac}"))
+        .run(&pod.netns)
 }

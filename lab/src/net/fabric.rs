@@ -1,5 +1,7 @@
 //! The network that the nodes and the external host are on: a bridge in a namespace of its own.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use anyhow::Result;
 
 use super::ip::{Batch, wait_until_up};
@@ -15,9 +17,14 @@ pub(super) fn connect(hosts: &[(&str, &NetNs)]) -> Result<NetNs> {
     let fabric = NetNs::new("fabric")?;
     sysctl::host(&fabric)?;
     let mut batch = Batch::default();
-    batch.add("link add fabric type bridge mcast_snooping 0").add("link set fabric up");
+    batch
+        .add("link add fabric type bridge mcast_snooping 0")
+        .add("link set fabric up");
     for (port, host) in hosts {
-        batch.add(format!("link add {port} type veth peer name eth0 netns {}", host.name()));
+        batch.add(format!(
+            "link add {port} type veth peer name eth0 netns {}",
+            host.name()
+        ));
         batch.add(format!("link set {port} master fabric up"));
     }
     batch.run(&fabric)?;
@@ -33,12 +40,12 @@ pub(super) fn wait(fabric: &NetNs, hosts: &[(&str, &NetNs)]) -> Result<()> {
 }
 
 /// Gives the external host its addresses. It sends whatever it doesn't know, such as a load-balancer IP, to `node-a`.
-pub(super) fn configure_external(external: &NetNs, node_v4: impl ToString, node_v6: impl ToString) -> Result<()> {
+pub(super) fn configure_external(external: &NetNs, node_v4: Ipv4Addr, node_v6: Ipv6Addr) -> Result<()> {
     let mut batch = Batch::default();
     batch.add("link set lo up").add("link set eth0 up");
     batch.add(format!("address add {GATEWAY_V4}/24 dev eth0"));
     batch.add(format!("address add {GATEWAY_V6}/64 dev eth0 nodad"));
-    batch.add(format!("route add default via {}", node_v4.to_string()));
-    batch.add(format!("route add default via {}", node_v6.to_string()));
+    batch.add(format!("route add default via {node_v4}"));
+    batch.add(format!("route add default via {node_v6}"));
     batch.run(external)
 }

@@ -33,7 +33,10 @@ impl Batch {
             let _ = write!(numbered, " {}: {line};", number + 1);
         }
         let cause = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-        bail!("ip -batch failed in network namespace {}: {cause}; the batch was{numbered}", netns.name())
+        bail!(
+            "ip -batch failed in network namespace {}: {cause}; the batch was{numbered}",
+            netns.name()
+        )
     }
 }
 
@@ -43,25 +46,44 @@ pub(super) fn wait_until_up(netns: &NetNs, links: &[&str]) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
         let output = ip(netns, &["-json", "-details", "link", "show"], "")?;
-        let states: Vec<Value> = serde_json::from_slice(&output.stdout).context("`ip -json link show` printed no JSON")?;
-        let up = |name: &&str| states.iter().any(|link| link["ifname"] == **name && carries(link));
-        if links.iter().all(|name| up(name)) {
+        let states: Vec<Value> =
+            serde_json::from_slice(&output.stdout).context("`ip -json link show` printed no JSON")?;
+        let up = |name: &&str| {
+            states
+                .iter()
+                .any(|link| link["ifname"] == **name && carries(link))
+        };
+        if links.iter().all(up) {
             return Ok(());
         }
         let down = links.iter().find(|name| !up(name));
-        ensure!(Instant::now() < deadline, "link {down:?} of network namespace {} did not come up in 5 s", netns.name());
+        ensure!(
+            Instant::now() < deadline,
+            "link {down:?} of network namespace {} did not come up in 5 s",
+            netns.name()
+        );
     }
 }
 
 fn carries(link: &Value) -> bool {
     let port = &link["linkinfo"];
-    link["operstate"] == "UP" && (port["info_slave_kind"] != "bridge" || port["info_slave_data"]["state"] == "forwarding")
+    link["operstate"] == "UP"
+        && (port["info_slave_kind"] != "bridge" || port["info_slave_data"]["state"] == "forwarding")
 }
 
 fn ip(netns: &NetNs, arguments: &[&str], input: &str) -> Result<Output> {
     let mut command = netns.command("ip");
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().context("cannot run ip (install iproute2)")?;
-    child.stdin.take().context("ip has no standard input")?.write_all(input.as_bytes()).context("cannot write to ip")?;
+    child
+        .stdin
+        .take()
+        .context("ip has no standard input")?
+        .write_all(input.as_bytes())
+        .context("cannot write to ip")?;
     child.wait_with_output().context("cannot wait for ip")
 }

@@ -42,11 +42,13 @@ impl NetNs {
     }
 
     /// The name under `/run/netns`.
+    #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
     /// The file that stands for the namespace, for `nsenter --net=`.
+    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
     }

@@ -33,20 +33,32 @@ impl Node {
         sysctl::node(&netns)?;
         let ipv4 = Ipv4Addr::new(192, 168, 250, 10 + number);
         let ipv6 = Ipv6Addr::new(0xfd00, 0x250, 0, 0, 0, 0, 0, 0x10 + u16::from(number));
-        Ok(Self { name: name.to_owned(), netns, ipv4, ipv6, number })
+        Ok(Self {
+            name: name.to_owned(),
+            netns,
+            ipv4,
+            ipv6,
+            number,
+        })
     }
 
     /// The node's IPv4 pod CIDR (/24).
+    #[must_use]
     pub fn pod_cidr_v4(&self) -> (Ipv4Addr, u8) {
         (Ipv4Addr::new(10, 244, self.number, 0), 24)
     }
 
     /// The node's IPv6 pod CIDR (/64).
+    #[must_use]
     pub fn pod_cidr_v6(&self) -> (Ipv6Addr, u8) {
-        (Ipv6Addr::new(0xfd00, 0x10, 0x244, u16::from(self.number), 0, 0, 0, 0), 64)
+        (
+            Ipv6Addr::new(0xfd00, 0x10, 0x244, u16::from(self.number), 0, 0, 0, 0),
+            64,
+        )
     }
 
     /// Whether an address is of the node's pod CIDRs.
+    #[must_use]
     pub fn has_in_pod_cidr(&self, address: IpAddr) -> bool {
         match address {
             IpAddr::V4(address) => address.octets()[..3] == self.pod_cidr_v4().0.octets()[..3],
@@ -63,7 +75,7 @@ impl Node {
         batch.add(format!("route add default via {}", fabric::GATEWAY_V4));
         batch.add(format!("route add default via {}", fabric::GATEWAY_V6));
         match options.overlay {
-            Overlay::None => self.route_over_uplink(peer, &mut batch),
+            Overlay::None => route_over_uplink(peer, &mut batch),
             Overlay::Vxlan => self.route_over_vxlan(peer, &mut batch),
         }
         if options.cni == Cni::Bridge {
@@ -72,24 +84,24 @@ impl Node {
         batch.run(&self.netns)
     }
 
-    fn route_over_uplink(&self, peer: &Self, batch: &mut Batch) {
-        let ((v4, v4_length), (v6, v6_length)) = (peer.pod_cidr_v4(), peer.pod_cidr_v6());
-        batch.add(format!("route add {v4}/{v4_length} via {}", peer.ipv4));
-        batch.add(format!("route add {v6}/{v6_length} via {}", peer.ipv6));
-    }
-
     /// As flannel: the VXLAN device has the first address of the node's pod CIDR.
     fn route_over_vxlan(&self, peer: &Self, batch: &mut Batch) {
         let ((v4, v4_length), (v6, v6_length)) = (peer.pod_cidr_v4(), peer.pod_cidr_v6());
-        let (local, remote, mac, peer_mac) = (self.ipv4, peer.ipv4, vtep_mac(self.number), vtep_mac(peer.number));
+        let (local, remote, mac, peer_mac) =
+            (self.ipv4, peer.ipv4, vtep_mac(self.number), vtep_mac(peer.number));
         batch.add(format!(
             "link add {VXLAN} address {mac} type vxlan id 1 local {local} remote {remote} dstport 8472 dev eth0"
         ));
         batch.add(format!("link set {VXLAN} up"));
         batch.add(format!("address add {}/32 dev {VXLAN}", self.pod_cidr_v4().0));
-        batch.add(format!("address add {}/128 dev {VXLAN} nodad", self.pod_cidr_v6().0));
+        batch.add(format!(
+            "address add {}/128 dev {VXLAN} nodad",
+            self.pod_cidr_v6().0
+        ));
         for gateway in [IpAddr::V4(v4), IpAddr::V6(v6)] {
-            batch.add(format!("neighbour add {gateway} lladdr {peer_mac} dev {VXLAN} nud permanent"));
+            batch.add(format!(
+                "neighbour add {gateway} lladdr {peer_mac} dev {VXLAN} nud permanent"
+            ));
         }
         batch.add(format!("route add {v4}/{v4_length} via {v4} dev {VXLAN} onlink"));
         batch.add(format!("route add {v6}/{v6_length} via {v6} dev {VXLAN} onlink"));
@@ -98,9 +110,15 @@ impl Node {
     /// A bridge without an address of its own would take that of its lowest port, and change it with every pod.
     fn add_bridge(&self, batch: &mut Batch) {
         let (v4, v6) = self.gateways();
-        batch.add(format!("link add {BRIDGE} address 0a:58:0a:f4:{:02x}:01 type bridge", self.number));
+        batch.add(format!(
+            "link add {BRIDGE} address 0a:58:0a:f4:{:02x}:01 type bridge",
+            self.number
+        ));
         batch.add(format!("address add {v4}/{} dev {BRIDGE}", self.pod_cidr_v4().1));
-        batch.add(format!("address add {v6}/{} dev {BRIDGE} nodad", self.pod_cidr_v6().1));
+        batch.add(format!(
+            "address add {v6}/{} dev {BRIDGE} nodad",
+            self.pod_cidr_v6().1
+        ));
         batch.add(format!("link set {BRIDGE} up"));
     }
 
@@ -110,6 +128,12 @@ impl Node {
         let next_v6 = u128::from(self.pod_cidr_v6().0) + 1;
         (next_v4.into(), next_v6.into())
     }
+}
+
+fn route_over_uplink(peer: &Node, batch: &mut Batch) {
+    let ((v4, v4_length), (v6, v6_length)) = (peer.pod_cidr_v4(), peer.pod_cidr_v6());
+    batch.add(format!("route add {v4}/{v4_length} via {}", peer.ipv4));
+    batch.add(format!("route add {v6}/{v6_length} via {}", peer.ipv6));
 }
 
 fn vtep_mac(number: u8) -> String {

@@ -29,7 +29,10 @@ const NODE: &[(&str, &str)] = &[
 ];
 
 /// A pod announces its addresses when its link's address is set, which updates stale neighbour entries.
-const POD: &[(&str, &str)] = &[("ipv4/conf/default/arp_notify", "1"), ("ipv6/conf/default/ndisc_notify", "1")];
+const POD: &[(&str, &str)] = &[
+    ("ipv4/conf/default/arp_notify", "1"),
+    ("ipv6/conf/default/ndisc_notify", "1"),
+];
 
 /// Sets up a namespace that forwards nothing.
 pub(super) fn host(netns: &NetNs) -> Result<()> {

@@ -27,25 +27,41 @@ impl Topology {
         let (a, b) = (Node::new(1, "node-a")?, Node::new(2, "node-b")?);
         let external = NetNs::new("external")?;
         sysctl::host(&external)?;
-        let hosts = [("node-a", &a.netns), ("node-b", &b.netns), ("external", &external)];
+        let hosts = [
+            ("node-a", &a.netns),
+            ("node-b", &b.netns),
+            ("external", &external),
+        ];
         let fabric = fabric::connect(&hosts)?;
         a.configure(&b, options)?;
         b.configure(&a, options)?;
         fabric::configure_external(&external, a.ipv4, a.ipv6)?;
         fabric::wait(&fabric, &hosts)?;
         let nodes = [a, b].into_iter().map(|node| (node.name.clone(), node)).collect();
-        Ok(Self { options, nodes, pods: BTreeMap::new(), external, _fabric: fabric })
+        Ok(Self {
+            options,
+            nodes,
+            pods: BTreeMap::new(),
+            external,
+            _fabric: fabric,
+        })
     }
 
     /// Makes a sandbox for a pod on `node` and attaches it; the addresses work when this returns. They must lie in the node's
     /// pod CIDRs, 10.244.1.0/24 and `fd00:10:244:1::/64` for `node-a`, 10.244.2.0/24 and `fd00:10:244:2::/64` for `node-b`,
     /// and may belong to another pod at the same time: the last one attached gets the traffic.
     pub fn add_pod(&mut self, node: &str, name: &str, ips: &[IpAddr]) -> Result<&PodNet> {
-        ensure!(!self.pods.contains_key(name), "there is a pod {name} already; remove it first or choose another name");
+        ensure!(
+            !self.pods.contains_key(name),
+            "there is a pod {name} already; remove it first or choose another name"
+        );
         let node = self.node(node)?;
         if let Some(ip) = ips.iter().find(|ip| !node.has_in_pod_cidr(**ip)) {
             let ((v4, _), (v6, _)) = (node.pod_cidr_v4(), node.pod_cidr_v6());
-            anyhow::bail!("{ip} of pod {name} is in no pod CIDR of {}; take one of {v4}/24 or {v6}/64", node.name);
+            anyhow::bail!(
+                "{ip} of pod {name} is in no pod CIDR of {}; take one of {v4}/24 or {v6}/64",
+                node.name
+            );
         }
         let pod = cni::attach(node, name, ips, self.options)?;
         Ok(self.pods.entry(name.to_owned()).or_insert(pod))
@@ -53,29 +69,40 @@ impl Topology {
 
     /// Detaches a pod: its veth pair and routes are gone when this returns; sockets still open in it send nothing more.
     pub fn remove_pod(&mut self, name: &str) -> Result<()> {
-        let pod = self.pods.remove(name).with_context(|| format!("there is no pod {name} to remove"))?;
+        let pod = self
+            .pods
+            .remove(name)
+            .with_context(|| format!("there is no pod {name} to remove"))?;
         cni::detach(self.node(&pod.node)?, &pod)
     }
 
     /// The pod of this name.
     pub fn pod(&self, name: &str) -> Result<&PodNet> {
-        self.pods.get(name).with_context(|| format!("there is no pod {name}; add it first"))
+        self.pods
+            .get(name)
+            .with_context(|| format!("there is no pod {name}; add it first"))
     }
 
     /// The node of this name, `node-a` or `node-b`.
     pub fn node(&self, name: &str) -> Result<&Node> {
-        self.nodes.get(name).with_context(|| format!("there is no node {name}; there are node-a and node-b"))
+        self.nodes
+            .get(name)
+            .with_context(|| format!("there is no node {name}; there are node-a and node-b"))
     }
 
     /// The network namespace of a node (`node-a`, `node-b`), of `external` or of a pod (by its name).
     pub fn netns(&self, host: &str) -> Result<&NetNs> {
         match host {
             "external" => Ok(&self.external),
-            _ => self.nodes.get(host).map_or_else(|| Ok(&self.pod(host)?.netns), |node| Ok(&node.netns)),
+            _ => self
+                .nodes
+                .get(host)
+                .map_or_else(|| Ok(&self.pod(host)?.netns), |node| Ok(&node.netns)),
         }
     }
 
     /// The host outside of the cluster, 192.168.250.1 and `fd00:250::1`. It sends whatever it doesn't know to `node-a`.
+    #[must_use]
     pub fn external(&self) -> &NetNs {
         &self.external
     }

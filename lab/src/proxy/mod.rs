@@ -1,19 +1,24 @@
 //! A stand-in for kube-proxy: nftables DNAT with conntrack, programmed only when told, so that it can be late.
 
+mod conntrack;
 mod endpoints;
-mod rule;
+mod objects;
+mod ruleset;
+mod service;
 
+use std::io::Write as _;
 use std::net::IpAddr;
+use std::process::Stdio;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 
 use crate::net::NetNs;
 
 pub use endpoints::service_rules;
-pub use rule::{Frontend, Protocol, ServiceRule};
+pub use service::{Frontend, Protocol, ServiceRule};
 
 /// How a [`Proxy`] rewrites, besides DNAT.
-#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ProxyOptions {
     /// Masquerade every Service flow (kube-proxy's `--masquerade-all`), not only `NodePort`, external and hairpin ones.
@@ -21,7 +26,7 @@ pub struct ProxyOptions {
 }
 
 /// The proxy of one node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Proxy {
     netns: NetNs,
     options: ProxyOptions,
@@ -29,6 +34,7 @@ pub struct Proxy {
 
 impl Proxy {
     /// A proxy for the node whose namespace this is. It does nothing before [`Proxy::program`].
+    #[must_use]
     pub fn new(netns: &NetNs, options: ProxyOptions) -> Self {
         Self {
             netns: netns.clone(),
@@ -38,13 +44,43 @@ impl Proxy {
 
     /// Replaces all rules by these, atomically. Established conntrack entries keep their backend, as with kube-proxy.
     pub fn program(&self, services: &[ServiceRule]) -> Result<()> {
-        let _ = (services, self.options, &self.netns);
-        todo!()
+        self.nft(&ruleset::script(services, self.options))
     }
 
-    /// Forgets the UDP conntrack entries that DNAT to `backend`, as kube-proxy should when an endpoint goes.
+    /// Forgets the UDP conntrack entries that lead to `backend`, as kube-proxy means to when an endpoint goes.
+    /// Needs Linux 6.8, whose ctnetlink can filter deletions.
     pub fn flush_udp(&self, backend: IpAddr) -> Result<()> {
-        let _ = backend;
-        todo!()
+        self.netns
+            .run(|| conntrack::delete_udp(backend))?
+            .with_context(|| {
+                format!(
+                    "cannot delete the UDP conntrack entries of {backend} in {} (Linux 6.8 is needed)",
+                    self.netns.name()
+                )
+            })
+    }
+
+    fn nft(&self, script: &str) -> Result<()> {
+        let mut command = self.netns.command("nft");
+        command
+            .args(["-f", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().context("cannot run nft (install nftables)")?;
+        let mut input = child.stdin.take().context("nft has no standard input")?;
+        input
+            .write_all(script.as_bytes())
+            .context("cannot write to nft")?;
+        drop(input);
+        let output = child.wait_with_output().context("cannot wait for nft")?;
+        let cause = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success(),
+            "nft refused the rules in {}: {}",
+            self.netns.name(),
+            cause.trim().replace('\n', "; ")
+        );
+        Ok(())
     }
 }

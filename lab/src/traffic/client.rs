@@ -33,18 +33,23 @@ pub struct Client {
 
 impl Client {
     /// Clients in this namespace.
+    #[must_use]
     pub fn new(netns: &NetNs) -> Self {
         Self { netns: netns.clone() }
     }
 
     /// Makes one request on a new socket and closes it. What the network does is in the answer, never an error of this function.
+    #[must_use]
     pub fn call(&self, call: Call) -> Answer {
         let start = Instant::now();
         let answer = self.open(call).map_or_else(
             |unopened| unopened,
             |mut flow| flow.ask(call.timeout.saturating_sub(start.elapsed())),
         );
-        Answer { latency: start.elapsed(), ..answer }
+        Answer {
+            latency: start.elapsed(),
+            ..answer
+        }
     }
 
     /// Opens a flow (for TCP: connects) that stays open and has made no request yet. `Err` is what kept it from opening.
@@ -57,9 +62,11 @@ impl Client {
         });
         match opened {
             Ok(socket) => Ok(Flow::new(call.protocol, local(&socket), socket)),
-            Err((error, local)) => {
-                Err(Answer { outcome: Outcome::from(error), latency: start.elapsed(), local })
-            }
+            Err((error, local)) => Err(Answer {
+                outcome: Outcome::from(error),
+                latency: start.elapsed(),
+                local,
+            }),
         }
     }
 
@@ -70,7 +77,9 @@ impl Client {
             socket.bind(&from.into())?;
             UdpPeer::new(socket)
         };
-        self.netns.run(bound)?.with_context(|| format!("cannot bind a UDP socket to {from} in {}", self.netns.name()))
+        self.netns
+            .run(bound)?
+            .with_context(|| format!("cannot bind a UDP socket to {from} in {}", self.netns.name()))
     }
 
     fn socket(&self, call: Call) -> Result<Socket, (io::Error, Option<SocketAddr>)> {

@@ -18,7 +18,10 @@ pub struct Flow {
 
 #[derive(Debug)]
 enum Connection {
-    Tcp { stream: BufReader<TcpStream>, line: Vec<u8> },
+    Tcp {
+        stream: BufReader<TcpStream>,
+        line: Vec<u8>,
+    },
     Udp(UdpSocket),
 }
 
@@ -26,9 +29,10 @@ impl Flow {
     pub(super) fn new(protocol: Protocol, local: Option<SocketAddr>, socket: Socket) -> Self {
         let connection = match protocol {
             Protocol::Udp => Connection::Udp(socket.into()),
-            Protocol::Tcp | Protocol::Sctp => {
-                Connection::Tcp { stream: BufReader::new(socket.into()), line: Vec::new() }
-            }
+            Protocol::Tcp | Protocol::Sctp => Connection::Tcp {
+                stream: BufReader::new(socket.into()),
+                line: Vec::new(),
+            },
         };
         Self { local, connection }
     }
@@ -42,18 +46,30 @@ impl Flow {
             Connection::Udp(socket) => ask_datagram(socket, deadline),
         };
         let outcome = outcome.map_or_else(Outcome::from, Outcome::Reply);
-        Answer { outcome, latency: start.elapsed(), local: self.local }
+        Answer {
+            outcome,
+            latency: start.elapsed(),
+            local: self.local,
+        }
     }
 }
 
 /// What is left of `deadline`, or an error after it.
 pub(super) fn left(deadline: Instant) -> io::Result<Option<Duration>> {
     let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    if left.is_zero() {
+        Err(io::ErrorKind::TimedOut.into())
+    } else {
+        Ok(Some(left))
+    }
 }
 
 /// `line` keeps what had arrived of a reply when a deadline passed.
-fn ask_stream(stream: &mut BufReader<TcpStream>, line: &mut Vec<u8>, deadline: Instant) -> io::Result<String> {
+fn ask_stream(
+    stream: &mut BufReader<TcpStream>,
+    line: &mut Vec<u8>,
+    deadline: Instant,
+) -> io::Result<String> {
     let request = message::request();
     stream.get_ref().set_write_timeout(left(deadline)?)?;
     stream.get_mut().write_all(&message::encode(request))?;

@@ -51,22 +51,34 @@ impl Server {
     pub fn start(netns: &NetNs, name: &str, ports: &[Port]) -> Result<Self> {
         let bound = netns.run(|| ports.iter().map(|port| bind(*port)).collect::<Result<Vec<_>>>())?;
         let bound = bound.with_context(|| format!("cannot start the server of {name}"))?;
-        let service = Arc::new(Service { name: name.to_owned(), requests: AtomicU64::new(0) });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let service = Arc::new(Service {
+            name: name.to_owned(),
+            requests: AtomicU64::new(0),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()?;
         let (kill, killed) = oneshot::channel();
         let serving = Arc::clone(&service);
-        let thread = thread::Builder::new().name(format!("server {name}")).spawn(move || {
-            runtime.block_on(async {
-                for socket in bound {
-                    tokio::spawn(serve(socket, Arc::clone(&serving)));
-                }
-                let _ = killed.await;
-            });
-        })?;
-        Ok(Self { service, kill: Some(kill), thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name(format!("server {name}"))
+            .spawn(move || {
+                runtime.block_on(async {
+                    for socket in bound {
+                        tokio::spawn(serve(socket, Arc::clone(&serving)));
+                    }
+                    let _ = killed.await;
+                });
+            })?;
+        Ok(Self {
+            service,
+            kill: Some(kill),
+            thread: Some(thread),
+        })
     }
 
     /// How many requests have arrived, answered or not.
+    #[must_use]
     pub fn requests(&self) -> u64 {
         self.service.requests.load(Ordering::Relaxed)
     }
@@ -99,7 +111,11 @@ fn bind(Port { protocol, port }: Port) -> Result<Bound> {
         Ok(socket)
     };
     let socket = listening().with_context(|| format!("cannot bind port {port}"))?;
-    Ok(if kind == Type::STREAM { Bound::Tcp(socket.into()) } else { Bound::Udp(socket.into()) })
+    Ok(if kind == Type::STREAM {
+        Bound::Tcp(socket.into())
+    } else {
+        Bound::Udp(socket.into())
+    })
 }
 
 /// Ends with the first error of the listening socket, of which there is none while its file descriptor is open.

@@ -30,8 +30,14 @@ impl UdpPeer {
     /// Sends a request to `to` and waits for the reply, or the ICMP error, that comes from there.
     pub fn ask(&self, to: SocketAddr, timeout: Duration) -> Answer {
         let start = Instant::now();
-        let outcome = self.try_ask(to, start + timeout).map_or_else(Outcome::from, Outcome::Reply);
-        Answer { outcome, latency: start.elapsed(), local: self.0.local_addr().ok() }
+        let outcome = self
+            .try_ask(to, start + timeout)
+            .map_or_else(Outcome::from, Outcome::Reply);
+        Answer {
+            outcome,
+            latency: start.elapsed(),
+            local: self.0.local_addr().ok(),
+        }
     }
 
     fn try_ask(&self, to: SocketAddr, deadline: Instant) -> io::Result<String> {
@@ -39,19 +45,24 @@ impl UdpPeer {
         let mut datagram = [0; 2048];
         // An error about an earlier destination would be returned instead of sending.
         while self.next_error().is_ok() {}
-        self.0.send_to(&message::encode(request), to).or_else(lost_on_the_way)?;
+        self.0
+            .send_to(&message::encode(request), to)
+            .or_else(lost_on_the_way)?;
         loop {
             self.0.set_read_timeout(left(deadline)?)?;
             match self.0.recv_from(&mut datagram) {
-                Ok((length, from)) if from == to => {
-                    if let Some(name) = message::replier(&datagram[..length], request) {
+                Ok((length, from)) => {
+                    let name = message::replier(&datagram[..length], request).filter(|_| from == to);
+                    if let Some(name) = name {
                         return Ok(name);
                     }
                 }
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(error),
-                Err(error) if self.next_error()? == Some(to) => return Err(error),
-                Err(_) => {}
+                Err(error) => {
+                    let timed_out = error.kind() == ErrorKind::WouldBlock;
+                    if timed_out || self.next_error().is_ok_and(|about| about == Some(to)) {
+                        return Err(error);
+                    }
+                }
             }
         }
     }
@@ -67,5 +78,9 @@ impl UdpPeer {
 
 /// With an error queue the kernel also tells of a packet that was dropped at the egress of its own host; others never learn.
 fn lost_on_the_way(error: io::Error) -> io::Result<usize> {
-    if error.raw_os_error() == Some(libc::ENOBUFS) { Ok(0) } else { Err(error) }
+    if error.raw_os_error() == Some(libc::ENOBUFS) {
+        Ok(0)
+    } else {
+        Err(error)
+    }
 }

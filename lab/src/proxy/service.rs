@@ -1,11 +1,12 @@
 //! What the proxy is told about one Service port.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
 /// A Service port: where clients send to, and where that goes. Both may mix address families; each frontend uses the backends
-/// of its own. Without any, connections are rejected.
+/// of its own family, and rejects connections if there are none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceRule {
     /// `namespace/name:port`, for people.
@@ -25,13 +26,24 @@ pub enum Frontend {
     ClusterIp(SocketAddr),
     /// External or load-balancer IP and port; always masqueraded, as with `externalTrafficPolicy: Cluster`.
     External(SocketAddr),
-    /// A port on every address of the node, 127.0.0.0/8 excepted, for the family of this cluster IP; always masqueraded.
+    /// A port on every address of the node, 127.0.0.0/8 and `::1` excepted; always masqueraded.
     NodePort {
         /// Any address of the family that the port is open for, usually the cluster IP.
         family: IpAddr,
         /// The node's port.
         port: u16,
     },
+}
+
+impl Frontend {
+    /// Whether it is an IPv6 one.
+    #[must_use]
+    pub fn is_ipv6(&self) -> bool {
+        match self {
+            Self::ClusterIp(address) | Self::External(address) => address.is_ipv6(),
+            Self::NodePort { family, .. } => family.is_ipv6(),
+        }
+    }
 }
 
 /// A transport protocol, written as in Kubernetes objects.
@@ -45,4 +57,14 @@ pub enum Protocol {
     Udp,
     /// SCTP.
     Sctp,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        })
+    }
 }
