@@ -48,16 +48,14 @@ impl Proxy {
     }
 
     /// Forgets the UDP conntrack entries that lead to `backend`, as kube-proxy means to when an endpoint goes.
-    /// Needs Linux 6.8, whose ctnetlink can filter deletions.
     pub fn flush_udp(&self, backend: IpAddr) -> Result<()> {
-        self.netns
-            .run(|| conntrack::delete_udp(backend))?
-            .with_context(|| {
-                format!(
-                    "cannot delete the UDP conntrack entries of {backend} in {} (Linux 6.8 is needed)",
-                    self.netns.name()
-                )
-            })
+        let deleted = self.netns.run(|| conntrack::delete_udp(backend))?;
+        deleted.with_context(|| {
+            format!(
+                "cannot delete the UDP conntrack entries of {backend} in {}",
+                self.netns.name()
+            )
+        })
     }
 
     fn nft(&self, script: &str) -> Result<()> {

@@ -64,6 +64,16 @@ pub(super) fn left(deadline: Instant) -> io::Result<Option<Duration>> {
     }
 }
 
+/// A sender learns of it when its own host drops the datagram, in a filter (`EPERM`) or at egress (`ENOBUFS`), a remote one does
+/// not; here both go on to wait for a reply or an ICMP error.
+pub(super) fn lost_on_the_way(error: io::Error) -> io::Result<()> {
+    if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)) {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}
+
 /// `line` keeps what had arrived of a reply when a deadline passed.
 fn ask_stream(
     stream: &mut BufReader<TcpStream>,
@@ -92,7 +102,10 @@ fn ask_datagram(socket: &UdpSocket, deadline: Instant) -> io::Result<String> {
     let mut datagram = [0; 2048];
     // An error of an earlier request would be returned instead of sending.
     socket.take_error()?;
-    socket.send(&message::encode(request))?;
+    socket
+        .send(&message::encode(request))
+        .map(drop)
+        .or_else(lost_on_the_way)?;
     loop {
         socket.set_read_timeout(left(deadline)?)?;
         let length = socket.recv(&mut datagram)?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{SockRef, Socket};
 
-use super::flow::left;
+use super::flow::{left, lost_on_the_way};
 use super::{Answer, Outcome, message};
 
 /// An unconnected UDP socket: every request uses the same source port, whatever its destination.
@@ -47,6 +47,7 @@ impl UdpPeer {
         while self.next_error().is_ok() {}
         self.0
             .send_to(&message::encode(request), to)
+            .map(drop)
             .or_else(lost_on_the_way)?;
         loop {
             self.0.set_read_timeout(left(deadline)?)?;
@@ -73,14 +74,5 @@ impl UdpPeer {
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
         let (_, destination) = SockRef::from(&self.0).recv_from_with_flags(&mut quoted, flags)?;
         Ok(destination.as_socket())
-    }
-}
-
-/// With an error queue the kernel also tells of a packet that was dropped at the egress of its own host; others never learn.
-fn lost_on_the_way(error: io::Error) -> io::Result<usize> {
-    if error.raw_os_error() == Some(libc::ENOBUFS) {
-        Ok(0)
-    } else {
-        Err(error)
     }
 }

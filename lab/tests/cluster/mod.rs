@@ -1,0 +1,150 @@
+//! A small cluster for the tests: a client and a backend on `node-a`, another backend on `node-b`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use epguard_lab::net::{Cni, Overlay, Topology, TopologyOptions};
+use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
+use epguard_lab::traffic::{Call, Client, Outcome, Port, Server};
+
+/// The port that pods serve.
+pub(crate) const TARGET_PORT: u16 = 8080;
+/// The port of Services.
+pub(crate) const PORT: u16 = 80;
+/// The `NodePort` of Services.
+pub(crate) const NODE_PORT: u16 = 30080;
+/// TCP and UDP.
+pub(crate) const PROTOCOLS: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
+
+/// The topology with its servers.
+pub(crate) struct Cluster {
+    pub(crate) lab: Topology,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) ipv6: bool,
+}
+
+/// Runs a test on both CNIs and both address families.
+pub(crate) fn on_every_cni_and_family(test: impl Fn(Cluster)) {
+    for cni in [Cni::Ptp, Cni::Bridge] {
+        for ipv6 in [false, true] {
+            println!("{cni:?}, IPv{}", if ipv6 { 6 } else { 4 });
+            test(Cluster::new(
+                TopologyOptions {
+                    cni,
+                    overlay: Overlay::None,
+                },
+                ipv6,
+            ));
+        }
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new(options: TopologyOptions, ipv6: bool) -> Self {
+        let lab = Topology::new(options).unwrap();
+        let mut cluster = Self {
+            lab,
+            servers: Vec::new(),
+            ipv6,
+        };
+        cluster
+            .lab
+            .add_pod("node-a", "shop/client", &[cluster.ip(1, 2)])
+            .unwrap();
+        cluster.serve("node-a", "shop/local", cluster.ip(1, 3));
+        cluster.serve("node-b", "shop/remote", cluster.ip(2, 3));
+        cluster
+    }
+
+    /// Adds a pod that serves TCP and UDP.
+    pub(crate) fn serve(&mut self, node: &str, name: &str, ip: IpAddr) {
+        let ports = PROTOCOLS.map(|protocol| Port {
+            protocol,
+            port: TARGET_PORT,
+        });
+        let pod = self.lab.add_pod(node, name, &[ip]).unwrap();
+        self.servers
+            .push(Server::start(&pod.netns, name, &ports).unwrap());
+    }
+
+    /// An address in the pod CIDR of a node.
+    pub(crate) fn ip(&self, node: u8, host: u8) -> IpAddr {
+        if self.ipv6 {
+            format!("fd00:10:244:{node}::{host}").parse().unwrap()
+        } else {
+            IpAddr::from([10, 244, node, host])
+        }
+    }
+
+    /// Where a pod serves.
+    pub(crate) fn pod(&self, node: u8, host: u8) -> SocketAddr {
+        SocketAddr::new(self.ip(node, host), TARGET_PORT)
+    }
+
+    /// The cluster IP and port of the Service.
+    pub(crate) fn vip(&self) -> SocketAddr {
+        (if self.ipv6 {
+            "[fd00:10:96::a]:80"
+        } else {
+            "10.96.0.10:80"
+        })
+        .parse()
+        .unwrap()
+    }
+
+    /// The `NodePort` of the Service on a node.
+    pub(crate) fn node_port(&self, node: &str) -> SocketAddr {
+        let node = self.lab.node(node).unwrap();
+        let ip = if self.ipv6 {
+            IpAddr::V6(node.ipv6)
+        } else {
+            IpAddr::V4(node.ipv4)
+        };
+        SocketAddr::new(ip, NODE_PORT)
+    }
+
+    /// Programs the Service with these backends on a node.
+    pub(crate) fn program(&self, node: &str, backends: &[SocketAddr], options: ProxyOptions) -> Proxy {
+        let vip = self.vip();
+        let rule = |protocol| ServiceRule {
+            name: "shop/a:http".to_owned(),
+            protocol,
+            frontends: vec![
+                Frontend::ClusterIp(vip),
+                Frontend::NodePort {
+                    family: vip.ip(),
+                    port: NODE_PORT,
+                },
+            ],
+            backends: backends.to_vec(),
+        };
+        let proxy = Proxy::new(self.lab.netns(node).unwrap(), options);
+        proxy.program(&PROTOCOLS.map(rule)).unwrap();
+        proxy
+    }
+
+    /// Makes one call from a host to an address.
+    pub(crate) fn call(&self, from: &str, protocol: Protocol, to: SocketAddr) -> Outcome {
+        let client = Client::new(self.lab.netns(from).unwrap());
+        client
+            .call(Call {
+                protocol,
+                to,
+                from: None,
+                timeout: Duration::from_secs(1),
+            })
+            .outcome
+    }
+
+    /// Asserts who answers such a call, in TCP and in UDP.
+    #[track_caller]
+    pub(crate) fn answered_by(&self, from: &str, to: SocketAddr, pod: &str) {
+        for protocol in PROTOCOLS {
+            assert_eq!(
+                self.call(from, protocol, to),
+                Outcome::Reply(pod.to_owned()),
+                "{from} to {to}/{protocol}"
+            );
+        }
+    }
+}
