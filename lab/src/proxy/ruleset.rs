@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Frontend, ProxyOptions, ServiceRule};
+use super::{Frontend, Protocol, ProxyOptions, ServiceRule};
 
 /// kube-proxy's mark for packets to masquerade.
 const MASQUERADE: &str = "0x4000";
@@ -113,7 +113,13 @@ fn rule(
     let protocol = service.protocol.to_string().to_lowercase();
     let matched = format!("{destination} meta l4proto {protocol} th dport {port}");
     if backends.is_empty() {
-        return format!("add rule {ip} kube-proxy no-endpoints {matched} reject\n");
+        // Linux 6.18 ignores the ICMPv6 error that answers a SYN over veth; a reset reaches TCP in both families.
+        let with = if service.protocol == Protocol::Tcp {
+            "with tcp reset"
+        } else {
+            ""
+        };
+        return format!("add rule {ip} kube-proxy no-endpoints {matched} reject {with}\n");
     }
     let mut rule = format!("add rule {ip} kube-proxy services {matched} ");
     if external || options.masquerade_all {
@@ -134,7 +140,6 @@ fn rule(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Protocol;
     use super::*;
 
     fn service(frontend: Frontend, backends: &[&str]) -> ServiceRule {
@@ -164,7 +169,9 @@ mod tests {
         let vip = Frontend::ClusterIp("10.96.0.10:80".parse().unwrap());
         let script = script(&[service(vip, &[])], ProxyOptions::default());
         assert!(
-            script.contains("no-endpoints ip daddr 10.96.0.10 meta l4proto tcp th dport 80 reject\n"),
+            script.contains(
+                "no-endpoints ip daddr 10.96.0.10 meta l4proto tcp th dport 80 reject with tcp reset\n"
+            ),
             "{script}"
         );
     }

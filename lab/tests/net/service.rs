@@ -1,10 +1,8 @@
 //! Services lead to their backends as with kube-proxy, for every kind of client, and as late as one likes.
 
-mod cluster;
-
 use std::time::Duration;
 
-use cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
+use crate::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
 use epguard_lab::net::TopologyOptions;
 use epguard_lab::proxy::{Protocol, ProxyOptions};
 use epguard_lab::traffic::{Call, Client, Outcome};

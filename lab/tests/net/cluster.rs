@@ -9,8 +9,6 @@ use epguard_lab::traffic::{Call, Client, Outcome, Port, Server};
 
 /// The port that pods serve.
 pub(crate) const TARGET_PORT: u16 = 8080;
-/// The port of Services.
-pub(crate) const PORT: u16 = 80;
 /// The `NodePort` of Services.
 pub(crate) const NODE_PORT: u16 = 30080;
 /// TCP and UDP.

@@ -1,0 +1,5 @@
+//! The lab's network against the real kernel: what the stories take for granted.
+
+mod cluster;
+mod network;
+mod service;
