@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Result;
 
-use super::ip::{Batch, wait_until_up};
+use super::ip::{Batch, wait_until_ready};
 use super::node::BRIDGE;
 use super::{Cni, NetNs, Node, Overlay, TopologyOptions, sysctl};
 
@@ -64,9 +64,9 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
     host.run(&node.netns)?;
     sandbox.run(&pod.netns)?;
     match options.cni {
-        Cni::Ptp => wait_until_up(&node.netns, &[link])?,
+        Cni::Ptp => wait_until_ready(&node.netns, &[link])?,
         Cni::Bridge => {
-            wait_until_up(&node.netns, &[link, BRIDGE])?;
+            wait_until_ready(&node.netns, &[link, BRIDGE])?;
             announce(&pod, &mac)?;
         }
     }

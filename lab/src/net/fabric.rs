@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use anyhow::Result;
 
-use super::ip::{Batch, wait_until_up};
+use super::ip::{Batch, wait_until_ready};
 use super::{NetNs, sysctl};
 
 /// The external host, everybody's default gateway. It forwards nothing.
@@ -34,9 +34,9 @@ pub(super) fn connect(hosts: &[(&str, &NetNs)]) -> Result<NetNs> {
 /// Waits until the ports forward; the hosts' ends must be up.
 pub(super) fn wait(fabric: &NetNs, hosts: &[(&str, &NetNs)]) -> Result<()> {
     for (_, host) in hosts {
-        wait_until_up(host, &["eth0"])?;
+        wait_until_ready(host, &["eth0"])?;
     }
-    wait_until_up(fabric, &hosts.iter().map(|(port, _)| *port).collect::<Vec<_>>())
+    wait_until_ready(fabric, &hosts.iter().map(|(port, _)| *port).collect::<Vec<_>>())
 }
 
 /// Gives the external host its addresses. It sends whatever it doesn't know, such as a load-balancer IP, to `node-a`.

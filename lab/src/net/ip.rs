@@ -40,35 +40,42 @@ impl Batch {
     }
 }
 
-/// Waits until these links carry packets: a new link drops them until the kernel's link watch has activated its queue, and a
-/// bridge port also until it forwards.
-pub(super) fn wait_until_up(netns: &NetNs, links: &[&str]) -> Result<()> {
+/// Waits until these links carry packets. A new link drops them until the kernel's link watch has activated its queue, a bridge
+/// port also until it forwards, and neighbours are not solicited before there is a link-local address.
+pub(super) fn wait_until_ready(netns: &NetNs, links: &[&str]) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
-        let output = ip(netns, &["-json", "-details", "link", "show"], "")?;
+        let output = ip(netns, &["-json", "-details", "address", "show"], "")?;
         let states: Vec<Value> =
-            serde_json::from_slice(&output.stdout).context("`ip -json link show` printed no JSON")?;
-        let up = |name: &&str| {
-            states
+            serde_json::from_slice(&output.stdout).context("`ip -json address show` printed no JSON")?;
+        let unready = |name: &&&str| {
+            !states
                 .iter()
-                .any(|link| link["ifname"] == **name && carries(link))
+                .any(|link| link["ifname"] == ***name && is_ready(link))
         };
-        if links.iter().all(up) {
+        let Some(unready) = links.iter().find(unready) else {
             return Ok(());
-        }
-        let down = links.iter().find(|name| !up(name));
+        };
         ensure!(
             Instant::now() < deadline,
-            "link {down:?} of network namespace {} did not come up in 5 s",
+            "link {unready} of network namespace {} is not ready after 5 s",
             netns.name()
         );
     }
 }
 
-fn carries(link: &Value) -> bool {
-    let port = &link["linkinfo"];
-    link["operstate"] == "UP"
-        && (port["info_slave_kind"] != "bridge" || port["info_slave_data"]["state"] == "forwarding")
+fn is_ready(link: &Value) -> bool {
+    let (info, addresses) = (&link["linkinfo"], link["addr_info"].as_array());
+    if info["info_slave_kind"] == "bridge" {
+        return link["operstate"] == "UP" && info["info_slave_data"]["state"] == "forwarding";
+    }
+    // A VXLAN device has no carrier to watch.
+    let up = link["operstate"] == "UP" || info["info_kind"] == "vxlan";
+    let link_local = |address: &Value| address["family"] == "inet6" && address["scope"] == "link";
+    up && addresses
+        .into_iter()
+        .flatten()
+        .any(|address| link_local(address) && address["tentative"] != true)
 }
 
 fn ip(netns: &NetNs, arguments: &[&str], input: &str) -> Result<Output> {

@@ -10,7 +10,7 @@ use super::{Cni, NetNs, Overlay, TopologyOptions, fabric, sysctl};
 /// The bridge of [`Cni::Bridge`].
 pub(super) const BRIDGE: &str = "cni0";
 /// The VXLAN device of [`Overlay::Vxlan`].
-const VXLAN: &str = "flannel.1";
+pub(super) const VXLAN: &str = "flannel.1";
 
 /// A node: its network namespace and addresses. Its uplink is `eth0`.
 #[derive(Debug)]

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{NetNs, Node, PodNet, TopologyOptions, cni, fabric, netns, sysctl};
+use super::ip::wait_until_ready;
+use super::node::VXLAN;
+use super::{NetNs, Node, Overlay, PodNet, TopologyOptions, cni, fabric, netns, sysctl};
 
 /// Two nodes (`node-a`, `node-b`) and the host `external`, which is also everybody's default gateway.
 ///
@@ -37,6 +39,10 @@ impl Topology {
         b.configure(&a, options)?;
         fabric::configure_external(&external, a.ipv4, a.ipv6)?;
         fabric::wait(&fabric, &hosts)?;
+        if options.overlay == Overlay::Vxlan {
+            wait_until_ready(&a.netns, &[VXLAN])?;
+            wait_until_ready(&b.netns, &[VXLAN])?;
+        }
         let nodes = [a, b].into_iter().map(|node| (node.name.clone(), node)).collect();
         Ok(Self {
             options,

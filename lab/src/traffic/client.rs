@@ -1,13 +1,14 @@
 //! Clients: one request on a socket of its own.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
-use super::{Answer, Flow, Outcome, UdpPeer};
+use super::{Answer, Flow, UdpPeer};
 use crate::net::NetNs;
 use crate::proxy::Protocol;
 
@@ -55,15 +56,17 @@ impl Client {
     /// Opens a flow (for TCP: connects) that stays open and has made no request yet. `Err` is what kept it from opening.
     pub fn open(&self, call: Call) -> Result<Flow, Answer> {
         let start = Instant::now();
-        let opened = self.socket(call).and_then(|socket| {
+        let mut local = None;
+        let opened = unless_closing(ErrorKind::AddrNotAvailable, || {
+            let socket = self.netns.run(|| unconnected(call)).map_err(io::Error::other)??;
             let connected = socket.connect_timeout(&call.to.into(), call.timeout);
-            connected.map_err(|error| (error, local(&socket)))?;
-            Ok(socket)
+            local = socket.local_addr().ok().and_then(|address| address.as_socket());
+            connected.map(|()| socket)
         });
         match opened {
-            Ok(socket) => Ok(Flow::new(call.protocol, local(&socket), socket)),
-            Err((error, local)) => Err(Answer {
-                outcome: Outcome::from(error),
+            Ok(socket) => Ok(Flow::new(call.protocol, local, socket)),
+            Err(error) => Err(Answer {
+                outcome: error.into(),
                 latency: start.elapsed(),
                 local,
             }),
@@ -72,20 +75,27 @@ impl Client {
 
     /// A UDP socket that sends to many destinations from one source port.
     pub fn udp(&self, from: SocketAddr) -> Result<UdpPeer> {
-        let bound = || {
-            let socket = Socket::new(Domain::for_address(from), Type::DGRAM, None)?;
-            socket.bind(&from.into())?;
-            UdpPeer::new(socket)
-        };
-        self.netns
-            .run(bound)?
-            .with_context(|| format!("cannot bind a UDP socket to {from} in {}", self.netns.name()))
+        let bound = unless_closing(ErrorKind::AddrInUse, || {
+            let bind = || {
+                let socket = Socket::new(Domain::for_address(from), Type::DGRAM, None)?;
+                socket.bind(&from.into())?;
+                UdpPeer::new(socket)
+            };
+            self.netns.run(bind).map_err(io::Error::other)?
+        });
+        bound.with_context(|| format!("cannot bind a UDP socket to {from} in {}", self.netns.name()))
     }
+}
 
-    fn socket(&self, call: Call) -> Result<Socket, (io::Error, Option<SocketAddr>)> {
-        let unnamed = |error| (error, None);
-        let made = self.netns.run(|| unconnected(call)).map_err(io::Error::other);
-        made.map_err(unnamed)?.map_err(unnamed)
+/// Tries again for a moment while the source port seems taken: a socket that was closed lives on in a child process of ours
+/// between its fork and its exec.
+fn unless_closing<T>(taken: ErrorKind, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let deadline = Instant::now() + Duration::from_millis(200);
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == taken && Instant::now() < deadline => thread::yield_now(),
+            result => return result,
+        }
     }
 }
 
@@ -103,12 +113,7 @@ fn unconnected(call: Call) -> io::Result<Socket> {
     }
     if let Some(from) = call.from {
         socket.set_reuse_address(true)?;
-        socket.set_reuse_port(true)?;
         socket.bind(&from.into())?;
     }
     Ok(socket)
-}
-
-fn local(socket: &Socket) -> Option<SocketAddr> {
-    socket.local_addr().ok()?.as_socket()
 }

@@ -1,5 +1,6 @@
 //! The lab's network against the real kernel: what the stories take for granted.
 
+#[cfg(test)]
 mod cluster;
 mod network;
 mod service;

@@ -84,7 +84,7 @@ fn an_address_goes_from_one_pod_to_another_while_clients_keep_calling() {
             .map(|host| keep_calling(cluster.lab.netns(host).unwrap(), address));
         let mut owner = "shop/local";
         for next in ["bank/b-1", "bank/b-2"] {
-            callers.iter().for_each(|caller| caller.wait_for(owner));
+            wait_for_all(&callers, owner);
             cluster.lab.remove_pod(owner).unwrap();
             cluster.serve("node-a", next, address.ip());
             // The first packet to the new owner arrives, whoever sends it.
@@ -93,7 +93,7 @@ fn an_address_goes_from_one_pod_to_another_while_clients_keep_calling() {
             cluster.answered_by("node-b", address, next);
             owner = next;
         }
-        callers.iter().for_each(|caller| caller.wait_for(owner));
+        wait_for_all(&callers, owner);
     });
 }
 
@@ -126,6 +126,12 @@ fn keep_calling(netns: &NetNs, to: SocketAddr) -> Caller {
         }
     });
     Caller { outcomes }
+}
+
+fn wait_for_all(callers: &[Caller], pod: &str) {
+    for caller in callers {
+        caller.wait_for(pod);
+    }
 }
 
 impl Caller {
