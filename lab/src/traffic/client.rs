@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
-use super::{Answer, Flow, UdpPeer};
+use super::{Answer, Flow, UdpPeer, sctp};
 use crate::net::NetNs;
 use crate::proxy::Protocol;
 
 /// A request to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// TCP (connect, request, reply) or UDP (request, reply).
+    /// TCP (connect, request, reply), UDP (request, reply) or SCTP (INIT, INIT ACK).
     pub protocol: Protocol,
     /// The destination.
     pub to: SocketAddr,
@@ -43,6 +43,20 @@ impl Client {
     #[must_use]
     pub fn call(&self, call: Call) -> Answer {
         let start = Instant::now();
+        if call.protocol == Protocol::Sctp {
+            let outcome = self
+                .netns
+                .run(|| sctp::ask(call))
+                .map_err(io::Error::other)
+                .flatten();
+            let (local, outcome) =
+                outcome.map_or_else(|error| (None, error.into()), |(local, name)| (Some(local), name));
+            return Answer {
+                outcome,
+                latency: start.elapsed(),
+                local,
+            };
+        }
         let answer = self.open(call).map_or_else(
             |unopened| unopened,
             |mut flow| flow.ask(call.timeout.saturating_sub(start.elapsed())),
@@ -103,7 +117,11 @@ fn unconnected(call: Call) -> io::Result<Socket> {
     let kind = match call.protocol {
         Protocol::Tcp => Type::STREAM,
         Protocol::Udp => Type::DGRAM,
-        Protocol::Sctp => return Err(io::Error::other("SCTP has no sockets here; only TCP and UDP do")),
+        Protocol::Sctp => {
+            return Err(io::Error::other(
+                "an SCTP flow cannot stay open here; call instead",
+            ));
+        }
     };
     let socket = Socket::new(Domain::for_address(call.to), kind, None)?;
     if kind == Type::STREAM {

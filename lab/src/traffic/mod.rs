@@ -4,6 +4,7 @@ mod client;
 mod flow;
 mod message;
 mod outcome;
+mod sctp;
 mod server;
 mod udp;
 

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 
-use super::message;
+use super::{message, sctp};
 use crate::net::NetNs;
 use crate::proxy::Protocol;
 
 /// A port to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// TCP or UDP.
+    /// Of SCTP only INITs are answered.
     pub protocol: Protocol,
     /// The port number.
     pub port: u16,
@@ -44,6 +44,7 @@ struct Service {
 enum Bound {
     Tcp(std::net::TcpListener),
     Udp(std::net::UdpSocket),
+    Sctp(std::net::UdpSocket, u16),
 }
 
 impl Server {
@@ -64,7 +65,7 @@ impl Server {
             .name(format!("server {name}"))
             .spawn(move || {
                 runtime.block_on(async {
-                    for socket in bound {
+                    for socket in bound.into_iter().flatten() {
                         tokio::spawn(serve(socket, Arc::clone(&serving)));
                     }
                     let _ = killed.await;
@@ -93,29 +94,33 @@ impl Drop for Server {
     }
 }
 
-/// One socket for both address families.
-fn bind(Port { protocol, port }: Port) -> Result<Bound> {
-    let kind = match protocol {
-        Protocol::Tcp => Type::STREAM,
-        Protocol::Udp => Type::DGRAM,
-        Protocol::Sctp => bail!("port {port}/SCTP cannot be served; only TCP and UDP can"),
+/// One socket for both address families, except for SCTP.
+fn bind(Port { protocol, port }: Port) -> Result<Vec<Bound>> {
+    let bound = match protocol {
+        Protocol::Tcp => dual_stack(Type::STREAM, port).map(|socket| vec![Bound::Tcp(socket.into())]),
+        Protocol::Udp => dual_stack(Type::DGRAM, port).map(|socket| vec![Bound::Udp(socket.into())]),
+        Protocol::Sctp => [Domain::IPV4, Domain::IPV6]
+            .into_iter()
+            .map(|domain| raw(domain, port))
+            .collect(),
     };
-    let listening = || -> io::Result<Socket> {
-        let socket = Socket::new(Domain::IPV6, kind.nonblocking(), None)?;
-        socket.set_only_v6(false)?;
-        socket.set_reuse_address(kind == Type::STREAM)?;
-        socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
-        if kind == Type::STREAM {
-            socket.listen(1024)?;
-        }
-        Ok(socket)
-    };
-    let socket = listening().with_context(|| format!("cannot bind port {port}"))?;
-    Ok(if kind == Type::STREAM {
-        Bound::Tcp(socket.into())
-    } else {
-        Bound::Udp(socket.into())
-    })
+    bound.with_context(|| format!("cannot bind port {port}/{protocol}"))
+}
+
+fn dual_stack(kind: Type, port: u16) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV6, kind.nonblocking(), None)?;
+    socket.set_only_v6(false)?;
+    socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
+    if kind == Type::STREAM {
+        socket.listen(1024)?;
+    }
+    Ok(socket)
+}
+
+fn raw(domain: Domain, port: u16) -> io::Result<Bound> {
+    let socket = sctp::socket(domain)?;
+    socket.set_nonblocking(true)?;
+    Ok(Bound::Sctp(socket, port))
 }
 
 /// Ends with the first error of the listening socket, of which there is none while its file descriptor is open.
@@ -134,6 +139,19 @@ async fn serve(socket: Bound, service: Arc<Service>) -> io::Result<()> {
             loop {
                 let (length, client) = socket.recv_from(&mut datagram).await?;
                 let _ = socket.send_to(&service.answer(&datagram[..length]), client).await;
+            }
+        }
+        Bound::Sctp(socket, port) => {
+            let socket = UdpSocket::from_std(socket)?;
+            let mut packet = [0; 2048];
+            loop {
+                let (length, mut client) = socket.recv_from(&mut packet).await?;
+                let answer = |request: &[u8]| service.answer(request);
+                if let Some(ack) = sctp::answer(&packet[..length], client.is_ipv4(), port, answer) {
+                    // A raw socket takes the port for a protocol number.
+                    client.set_port(0);
+                    let _ = socket.send_to(&ack, client).await;
+                }
             }
         }
     }

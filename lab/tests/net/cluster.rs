@@ -11,8 +11,9 @@ use epguard_lab::traffic::{Call, Client, Outcome, Port, Server};
 pub(crate) const TARGET_PORT: u16 = 8080;
 /// The `NodePort` of Services.
 pub(crate) const NODE_PORT: u16 = 30080;
-/// TCP and UDP.
+/// Those with sockets.
 pub(crate) const PROTOCOLS: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
+const ALL_PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
 /// The topology with its servers.
 pub(crate) struct Cluster {
@@ -54,9 +55,9 @@ impl Cluster {
         cluster
     }
 
-    /// Adds a pod that serves TCP and UDP.
+    /// Adds a pod that serves every protocol.
     pub(crate) fn serve(&mut self, node: &str, name: &str, ip: IpAddr) {
-        let ports = PROTOCOLS.map(|protocol| Port {
+        let ports = ALL_PROTOCOLS.map(|protocol| Port {
             protocol,
             port: TARGET_PORT,
         });
@@ -117,7 +118,7 @@ impl Cluster {
             backends: backends.to_vec(),
         };
         let proxy = Proxy::new(self.lab.netns(node).unwrap(), options);
-        proxy.program(&PROTOCOLS.map(rule)).unwrap();
+        proxy.program(&ALL_PROTOCOLS.map(rule)).unwrap();
         proxy
     }
 
@@ -134,10 +135,10 @@ impl Cluster {
             .outcome
     }
 
-    /// Asserts who answers such a call, in TCP and in UDP.
+    /// Asserts who answers such a call, in every protocol.
     #[track_caller]
     pub(crate) fn answered_by(&self, from: &str, to: SocketAddr, pod: &str) {
-        for protocol in PROTOCOLS {
+        for protocol in ALL_PROTOCOLS {
             assert_eq!(
                 self.call(from, protocol, to),
                 Outcome::Reply(pod.to_owned()),
