@@ -2,5 +2,6 @@
 
 #[cfg(test)]
 mod cluster;
+mod namespace;
 mod network;
 mod service;
