@@ -1,7 +1,7 @@
 //! Deletes conntrack entries through ctnetlink (`linux/netfilter/nfnetlink_conntrack.h`).
 //!
-//! It lists the entries and deletes them one by one: the kernel deletes by filter only since Linux 6.8, and then takes IPv6
-//! addresses that differ for equal ones.
+//! It lists the entries and deletes them one by one: the kernel's own deletion by filter compares IPv6 addresses the wrong way
+//! round (`ctnetlink_filter_match_tuple`, seen on 6.18).
 
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
