@@ -3,3 +3,4 @@
 pub mod facts;
 pub mod netlink;
 pub mod state;
+pub mod status;
