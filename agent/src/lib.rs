@@ -4,3 +4,4 @@ pub mod facts;
 pub mod netlink;
 pub mod state;
 pub mod status;
+pub mod telemetry;
