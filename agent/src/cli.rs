@@ -1,0 +1,171 @@
+//! The command line.
+
+use crate::netlink::{Glob, Selection};
+use crate::state::{Ipam, Scope};
+use crate::telemetry::LogFormat;
+use anyhow::Context as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use epguard_common::Mode;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Denies packets that a stale Service endpoint sends to dead or reused pod IPs.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the node agent: watch Kubernetes, attach the datapath, deny what is proven stale
+    Agent(Box<AgentArgs>),
+    /// Switch what the datapath does with denials, at once and without a reload
+    Mode {
+        /// off: look at nothing; observe: count what would be denied; enforce: deny
+        #[arg(value_parser = mode())]
+        mode: Mode,
+        /// Where the datapath is pinned.
+        #[command(flatten)]
+        pins: PinArgs,
+    },
+    /// Show owners, denials and counters from the maps, and the agent's status if one runs
+    Dump {
+        /// Form of the output
+        #[arg(short, long, default_value = "table")]
+        output: Output,
+        /// Where the datapath is pinned.
+        #[command(flatten)]
+        pins: PinArgs,
+        /// Where the agent can be asked.
+        #[command(flatten)]
+        run: RunArgs,
+    },
+}
+
+/// Options of `epguard agent`.
+#[derive(Debug, Args)]
+pub struct AgentArgs {
+    /// Credentials for the API server [default: the pod's service account]
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Name of this node's Node object
+    #[arg(long, env = "NODE_NAME", value_name = "NAME", default_value = "", hide_default_value = true, value_parser = node_name)]
+    pub node_name: String,
+    /// Mode at the start
+    #[arg(long, default_value = Mode::Observe.as_str(), value_parser = mode())]
+    pub mode: Mode,
+    /// Most that is done about pods that left a Service but live on (retired-backend)
+    #[arg(long, value_name = "MODE", default_value = Mode::Observe.as_str(), value_parser = mode())]
+    pub retired: Mode,
+    /// Which pods to watch; what a narrower scope cannot prove is not denied
+    #[arg(long, default_value = "cluster")]
+    pub pod_scope: Scope,
+    /// Who hands out pod IPs
+    #[arg(long, default_value = "auto")]
+    pub ipam: Ipam,
+    /// Interfaces that lead to pods [default with no --uplinks either: found by kind]
+    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
+    pub pod_interfaces: Vec<Glob>,
+    /// Interfaces that lead out of the node [default with no --pod-interfaces either: found by kind]
+    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
+    pub uplinks: Vec<Glob>,
+    /// Where maps and links stay.
+    #[command(flatten)]
+    pub pins: PinArgs,
+    /// Where the status socket is.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// The cgroup whose processes are followed [default: root of the cgroup2 mount]
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<PathBuf>,
+    /// How long denials outlive the agent or its view of the API server, 3 to 300
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds())]
+    pub lease: Duration,
+    /// Form of the log
+    #[arg(long, default_value = "text")]
+    pub log_format: LogFormat,
+    /// Log what the kernel programs do with each packet: slow, for a lab
+    #[arg(long)]
+    pub debug_datapath: bool,
+}
+
+impl AgentArgs {
+    /// Which interfaces carry the hooks.
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        Selection {
+            pods: self.pod_interfaces.clone(),
+            uplinks: self.uplinks.clone(),
+        }
+    }
+}
+
+/// Where the datapath is pinned.
+#[derive(Debug, Args)]
+pub struct PinArgs {
+    /// Directory in bpffs with the datapath's maps and links
+    #[arg(long, value_name = "PATH", default_value = "/sys/fs/bpf/epguard")]
+    pub pin_dir: PathBuf,
+}
+
+/// Where the agent can be asked.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Directory with the agent's status socket
+    #[arg(long, value_name = "PATH", default_value = "/run/epguard")]
+    pub run_dir: PathBuf,
+}
+
+/// Form of `epguard dump`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    Table,
+    /// One JSON document
+    Json,
+}
+
+/// Where cgroup2 is mounted; the error says what to do without one.
+pub fn cgroup2_mount() -> anyhow::Result<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/mounts").context("cannot read /proc/mounts")?;
+    cgroup2_in(&mounts).context("no cgroup2 mount in /proc/mounts: mount one, or pass --cgroup PATH")
+}
+
+/// Fields of /proc/mounts: device, path, type, options.
+fn cgroup2_in(mounts: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (path, kind) = (fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| path.into())
+    })
+}
+
+fn mode() -> impl TypedValueParser<Value = Mode> {
+    const MODES: [Mode; 3] = [Mode::Off, Mode::Observe, Mode::Enforce];
+    PossibleValuesParser::new(MODES.map(Mode::as_str)).map(|text| {
+        MODES
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+            .unwrap_or_default()
+    })
+}
+
+fn seconds() -> impl TypedValueParser<Value = Duration> {
+    clap::value_parser!(u64).range(3..=300).map(Duration::from_secs)
+}
+
+/// The alphabet of Node names tells a forgotten `$(NODE_NAME)` from a name.
+fn node_name(text: &str) -> Result<String, &'static str> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    if text.is_empty() || !text.chars().all(fits) {
+        return Err(
+            "not the name of a Node: pass --node-name, or set NODE_NAME from the pod's spec.nodeName (fieldRef)",
+        );
+    }
+    Ok(text.into())
+}
