@@ -61,3 +61,70 @@ where
         LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    #[derive(Clone, Default)]
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Buffer {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(format: LogFormat, filter: EnvFilter, records: impl FnOnce()) -> String {
+        let buffer = Buffer::default();
+        let writer = buffer.clone();
+        {
+            let _guard = subscriber(format, filter, move || writer.clone(), false).set_default();
+            records();
+        }
+        String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn json_lines_carry_level_message_and_fields() {
+        let line = logged(LogFormat::Json, filter("", false).unwrap(), || {
+            tracing::info!(pods = 3, "synced")
+        });
+        let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (&object["level"], &object["message"], &object["pods"]),
+            (&"INFO".into(), &"synced".into(), &3.into())
+        );
+    }
+
+    #[test]
+    fn records_of_the_log_crate_appear() {
+        let text = logged(
+            LogFormat::Text,
+            filter("", false).unwrap(),
+            || log::warn!(target: "epguard_ebpf", "judged"),
+        );
+        assert!(text.contains("WARN") && text.contains("judged"), "{text}");
+    }
+
+    #[test]
+    fn records_of_the_datapath_below_info_appear_only_when_asked_for() {
+        let record = || log::trace!(target: "epguard_ebpf", "packet");
+        assert_eq!(logged(LogFormat::Text, filter("", false).unwrap(), record), "");
+        let text = logged(LogFormat::Text, filter("", true).unwrap(), record);
+        assert!(text.contains("packet"), "{text}");
+    }
+
+    #[test]
+    fn a_bad_filter_names_the_variable_and_an_example() {
+        let error = filter("epguard=loud", false).unwrap_err().to_string();
+        assert!(
+            error.contains("RUST_LOG=\"epguard=loud\"") && error.contains("RUST_LOG=info"),
+            "{error}"
+        );
+    }
+}

@@ -89,3 +89,132 @@ async fn send(mut stream: UnixStream, status: &Status) -> anyhow::Result<()> {
     stream.write_all(&document).await?;
     Ok(stream.shutdown().await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Attachment, Conflict, LatencyFigures, Watch};
+    use super::*;
+
+    /// A directory of one test's own, removed with it.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("epguard-status-{name}-{}", std::process::id()));
+            Self(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn status() -> Status {
+        Status {
+            synced: true,
+            mode: "observe".into(),
+            watches: [(
+                "pods".into(),
+                Watch {
+                    up: true,
+                    rv: 7,
+                    error: Some("slow".into()),
+                    skipped: 1,
+                },
+            )]
+            .into(),
+            applied: [("pods".into(), 6)].into(),
+            lease_ms: -5,
+            pods: [("u-1".into(), "shop/cart-1".into())].into(),
+            services: [("3".into(), "shop/cart".into())].into(),
+            interfaces: vec![Attachment {
+                ifindex: 4,
+                name: "eth0".into(),
+                role: "uplink".into(),
+                attached: true,
+                error: None,
+            }],
+            latency: LatencyFigures {
+                count: 1,
+                last_us: 2,
+                p50_us: 2,
+                p99_us: 2,
+                max_us: 2,
+            },
+            conflicts: vec![Conflict {
+                ip: "10.0.0.1".into(),
+                pods: vec!["a/b".into(), "a/c".into()],
+            }],
+            refused: 9,
+        }
+    }
+
+    async fn read_aside(run_dir: &Path) -> anyhow::Result<Status> {
+        let run_dir = run_dir.to_owned();
+        tokio::task::spawn_blocking(move || read(&run_dir)).await.unwrap()
+    }
+
+    /// Polls the server until the reader has an answer; connecting needs no wait, since `bind` comes first.
+    async fn serve_and_read(run_dir: &Path, rx: &watch::Receiver<Arc<Status>>) -> anyhow::Result<Status> {
+        tokio::select! {
+            biased;
+            served = serve(run_dir, rx.clone()) => panic!("{served:?}"),
+            status = read_aside(run_dir) => status,
+        }
+    }
+
+    #[tokio::test]
+    async fn every_reader_gets_the_whole_newest_status() {
+        let dir = Directory::new("round");
+        let (tx, rx) = watch::channel(Arc::new(status()));
+        assert_eq!(serve_and_read(&dir.0, &rx).await.unwrap(), status());
+        let newer = Status {
+            mode: "enforce".into(),
+            ..status()
+        };
+        tx.send(Arc::new(newer.clone())).unwrap();
+        assert_eq!(serve_and_read(&dir.0, &rx).await.unwrap(), newer);
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_a_dead_agent_left_is_replaced_and_only_the_owner_may_connect() {
+        let dir = Directory::new("stale");
+        fs::create_dir_all(&dir.0).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(socket(&dir.0)).unwrap());
+        let error = format!("{:#}", read(&dir.0).unwrap_err());
+        assert!(
+            error.contains("no agent answers at") && error.contains("--run-dir"),
+            "{error}"
+        );
+
+        let (_tx, rx) = watch::channel(Arc::new(status()));
+        assert_eq!(serve_and_read(&dir.0, &rx).await.unwrap(), status());
+        let mode = fs::metadata(socket(&dir.0)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_run_directory_that_cannot_be_made_is_named_with_the_remedy() {
+        let (_tx, rx) = watch::channel(Arc::new(Status::default()));
+        let error = format!(
+            "{:#}",
+            serve(Path::new("/dev/null/epguard"), rx).await.unwrap_err()
+        );
+        assert!(
+            error.contains("/dev/null/epguard/status.sock: is --run-dir writable?"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn names_in_the_document_are_camel_case() {
+        let document = serde_json::to_value(status()).unwrap();
+        assert_eq!(document["leaseMs"], -5);
+        assert_eq!(document["latency"]["p99Us"], 2);
+        assert_eq!(document["watches"]["pods"]["error"], "slow");
+        assert_eq!(document["interfaces"][0]["attached"], true);
+    }
+}
