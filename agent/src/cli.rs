@@ -173,11 +173,18 @@ fn node_name(text: &str) -> Result<String, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, FromArgMatches as _};
 
+    /// Whatever NODE_NAME is where the tests run.
     fn agent(args: &[&str]) -> Result<AgentArgs, String> {
         let args = ["epguard", "agent"].iter().chain(args);
-        match Cli::try_parse_from(args).map_err(|e| e.to_string())?.command {
+        let cli =
+            Cli::command().mut_subcommand("agent", |agent| agent.mut_arg("node_name", |arg| arg.env(None)));
+        let matches = cli.try_get_matches_from(args).map_err(|e| e.to_string())?;
+        match Cli::from_arg_matches(&matches)
+            .map_err(|e| e.to_string())?
+            .command
+        {
             Command::Agent(agent) => Ok(*agent),
             other => panic!("{other:?}"),
         }

@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn json_lines_carry_level_message_and_fields() {
         let line = logged(LogFormat::Json, filter("", false).unwrap(), || {
-            tracing::info!(pods = 3, "synced")
+            tracing::info!(pods = 3, "synced");
         });
         let object: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(

@@ -3,6 +3,8 @@
 mod follow;
 mod interface;
 mod selection;
+#[cfg(test)]
+mod tests;
 
 pub use follow::follow;
 pub use glob::Pattern as Glob;
