@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use clap::{CommandFactory as _, FromArgMatches as _};
 
-    /// Whatever NODE_NAME is where the tests run.
+    /// Whatever `NODE_NAME` is where the tests run.
     fn agent(args: &[&str]) -> Result<AgentArgs, String> {
         let args = ["epguard", "agent"].iter().chain(args);
         let cli =

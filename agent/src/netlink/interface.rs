@@ -66,3 +66,43 @@ impl Interface {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rtnetlink::packet_route::link::{InfoKind, InfoPortKind};
+
+    fn veth(master: Option<(u32, InfoPortKind)>) -> Interface {
+        let mut link = LinkMessage::default();
+        link.header.index = 4;
+        let mut infos = vec![LinkInfo::Kind(InfoKind::Veth)];
+        link.attributes.push(LinkAttribute::IfName("veth4".into()));
+        if let Some((ifindex, kind)) = master {
+            link.attributes.push(LinkAttribute::Controller(ifindex));
+            infos.push(LinkInfo::PortKind(kind));
+        }
+        link.attributes.push(LinkAttribute::LinkInfo(infos));
+        link.into()
+    }
+
+    #[test]
+    fn a_link_message_yields_name_kind_and_master() {
+        let expected = Interface {
+            ifindex: 4,
+            name: "veth4".into(),
+            kind: "veth".into(),
+            master: Some(2),
+            master_kind: "bridge".into(),
+            loopback: false,
+        };
+        assert_eq!(veth(Some((2, InfoPortKind::Bridge))), expected);
+    }
+
+    #[test]
+    fn only_a_bond_or_team_as_master_may_change_the_role() {
+        let free = veth(None);
+        assert!(free.same_role(&veth(Some((2, InfoPortKind::Bridge)))));
+        assert!(!free.same_role(&veth(Some((3, InfoPortKind::Bond)))));
+        assert!(!free.same_role(&veth(Some((3, InfoPortKind::Team)))));
+    }
+}
