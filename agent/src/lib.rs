@@ -1,9 +1,13 @@
 //! The agent as a library, so that the lab can run its parts without a cluster.
 
+pub mod cli;
 pub mod datapath;
 pub mod events;
 pub mod facts;
 pub mod maps;
+pub mod netlink;
 pub mod plan;
 pub mod report;
 pub mod state;
+pub mod status;
+pub mod telemetry;

@@ -1,0 +1,181 @@
+//! Against the kernel: each test has a network namespace that ends with its thread.
+
+use super::*;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::sync::mpsc::{self, Receiver};
+
+/// Runs `test` in a new network namespace, beside [`follow`].
+fn in_namespace(test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static) {
+    let thread = std::thread::spawn(move || {
+        // SAFETY: unshare takes no pointers; it only changes the calling thread.
+        let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build().unwrap().block_on(async {
+            let (tx, rx) = mpsc::channel(1);
+            tokio::select! {
+                result = follow(tx) => panic!("{result:?}"),
+                done = tokio::time::timeout(Duration::from_mins(1), test(rx)) => done.expect("an event is missing"),
+            }
+        });
+    });
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Commands of `ip`, one a line. The runtime stands still meanwhile, so their effects are seen together.
+fn ip(commands: &str) {
+    let mut ip = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    ip.stdin.take().unwrap().write_all(commands.as_bytes()).unwrap();
+    assert!(ip.wait().unwrap().success(), "{commands}");
+}
+
+async fn next(rx: &mut Receiver<Event>) -> Event {
+    rx.recv().await.expect("follow goes on")
+}
+
+async fn settled(rx: &mut Receiver<Event>) {
+    while next(rx).await != Event::Settled {}
+}
+
+async fn appeared(rx: &mut Receiver<Event>, name: &str) -> Interface {
+    match next(rx).await {
+        Event::Appeared(interface) if interface.name == name => interface,
+        event => panic!("{event:?} instead of the appearance of {name}"),
+    }
+}
+
+async fn gone(rx: &mut Receiver<Event>, ifindex: u32) {
+    assert_eq!(next(rx).await, Event::Gone { ifindex });
+}
+
+async fn addresses(rx: &mut Receiver<Event>, list: &[&str]) {
+    let list = list
+        .iter()
+        .map(|ip| Addr::from(ip.parse::<std::net::IpAddr>().unwrap()));
+    assert_eq!(next(rx).await, Event::Addresses(list.collect()));
+}
+
+#[test]
+#[ignore = "needs root: makes a network namespace"]
+fn what_is_there_comes_before_settled() {
+    in_namespace(async |mut rx| {
+        let mut seen = vec![];
+        loop {
+            match next(&mut rx).await {
+                Event::Settled => break,
+                event => seen.push(event),
+            }
+        }
+        assert!(
+            matches!(&seen[0], Event::Appeared(lo) if lo.loopback && lo.name == "lo"),
+            "{seen:?}"
+        );
+        assert_eq!(seen.last(), Some(&Event::Addresses(vec![])));
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes a network namespace"]
+fn a_veth_is_followed_from_its_creation_through_a_new_name_to_its_end() {
+    in_namespace(async |mut rx| {
+        settled(&mut rx).await;
+        ip("link add index 70 va type veth peer name vb index 71");
+        let va = appeared(&mut rx, "va").await;
+        assert_eq!((va.ifindex, va.kind.as_str(), va.loopback), (70, "veth", false));
+        appeared(&mut rx, "vb").await;
+
+        ip("link set va name vc");
+        gone(&mut rx, 70).await;
+        assert_eq!(appeared(&mut rx, "vc").await.ifindex, 70);
+
+        ip("link del vc");
+        gone(&mut rx, 70).await;
+        gone(&mut rx, 71).await;
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes a network namespace"]
+fn joining_and_leaving_a_bridge_is_no_change_of_a_veth() {
+    in_namespace(async |mut rx| {
+        settled(&mut rx).await;
+        ip("link add index 70 va type veth peer name vb index 71\nlink add index 72 cni0 type bridge");
+        for name in ["va", "vb", "cni0"] {
+            appeared(&mut rx, name).await;
+        }
+        ip("link set va master cni0");
+        ip("link add index 73 marker type bridge");
+        appeared(&mut rx, "marker").await;
+        ip("link set va nomaster\nlink del marker");
+        gone(&mut rx, 73).await;
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes a network namespace"]
+fn an_interface_is_gone_even_if_its_number_and_name_are_there_again() {
+    in_namespace(async |mut rx| {
+        settled(&mut rx).await;
+        let veth = "link add index 70 va type veth peer name vb index 71\n";
+        ip(veth);
+        appeared(&mut rx, "va").await;
+        appeared(&mut rx, "vb").await;
+        ip(&format!("link del va\n{veth}"));
+        gone(&mut rx, 70).await;
+        gone(&mut rx, 71).await;
+        appeared(&mut rx, "va").await;
+        appeared(&mut rx, "vb").await;
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes a network namespace"]
+fn addresses_come_as_one_list_without_loopback_link_local_and_peers() {
+    in_namespace(async |mut rx| {
+        settled(&mut rx).await;
+        ip(
+            "link set lo up\nlink add index 70 va type veth peer name vb index 71\nlink set va up\nlink set vb up",
+        );
+        appeared(&mut rx, "va").await;
+        appeared(&mut rx, "vb").await;
+        ip(
+            "addr add 10.9.0.1/24 dev va\naddr add 169.254.7.7/16 dev va\naddr add 10.9.1.1 peer 10.9.1.2/32 dev vb",
+        );
+        addresses(&mut rx, &["10.9.0.1", "10.9.1.1"]).await;
+        ip("addr add 10.9.2.1/32 dev lo\naddr add fd00::9/64 dev va");
+        addresses(&mut rx, &["10.9.0.1", "10.9.1.1", "10.9.2.1", "fd00::9"]).await;
+        ip("addr del 10.9.0.1/24 dev va");
+        addresses(&mut rx, &["10.9.1.1", "10.9.2.1", "fd00::9"]).await;
+        ip("link del va");
+        gone(&mut rx, 70).await;
+        gone(&mut rx, 71).await;
+        addresses(&mut rx, &["10.9.2.1"]).await;
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes a network namespace"]
+fn an_overrun_of_announcements_loses_no_interface() {
+    in_namespace(async |mut rx| {
+        settled(&mut rx).await;
+        let adds = (0..200).map(|n| format!("link add va{n} type veth peer name vb{n}\n"));
+        ip(&adds.collect::<String>());
+        let sockets = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
+        let drops = sockets
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(8)?.parse::<u32>().ok());
+        assert!(drops.sum::<u32>() > 0, "no overrun: {sockets}");
+        for _ in 0..400 {
+            let event = next(&mut rx).await;
+            assert!(matches!(event, Event::Appeared(_)), "{event:?}");
+        }
+    });
+}

@@ -1,0 +1,78 @@
+//! What the agent knows, as one document for `epguard dump` and for tests.
+
+mod latency;
+mod socket;
+
+pub use latency::{Latency, LatencyFigures};
+pub use socket::{read, serve};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The agent's state at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Whether every watch has shown a whole list.
+    pub synced: bool,
+    /// `off`, `observe` or `enforce`.
+    pub mode: String,
+    /// By resource: `pods`, `endpointslices`, ...
+    pub watches: BTreeMap<String, Watch>,
+    /// resourceVersion per watch up to which the maps are written.
+    pub applied: BTreeMap<String, u64>,
+    /// Milliseconds until denials lapse; negative once they have.
+    pub lease_ms: i64,
+    /// Pod UID to `namespace/name`.
+    pub pods: BTreeMap<String, String>,
+    /// Number of the intent slot to `namespace/name` of its Service.
+    pub services: BTreeMap<String, String>,
+    /// Interfaces that were selected.
+    pub interfaces: Vec<Attachment>,
+    /// From the receipt of an API event to the map write.
+    pub latency: LatencyFigures,
+    /// IPs that several live pods claim; nothing is denied there.
+    pub conflicts: Vec<Conflict>,
+    /// Denials that did not fit into a map: those packets pass.
+    pub refused: usize,
+}
+
+/// A watch of one resource.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Watch {
+    /// Whether it is connected.
+    pub up: bool,
+    /// The newest resourceVersion seen.
+    pub rv: u64,
+    /// Why it is down.
+    pub error: Option<String>,
+    /// Objects that could not be read.
+    pub skipped: u64,
+}
+
+/// An interface and its hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attachment {
+    /// The kernel's number of it.
+    pub ifindex: u32,
+    /// Name, as in `ip link`.
+    pub name: String,
+    /// `pod`, `uplink` or `tunnel`.
+    pub role: String,
+    /// Whether both hooks are there.
+    pub attached: bool,
+    /// Why not.
+    pub error: Option<String>,
+}
+
+/// An IP with more than one claimant.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Conflict {
+    /// As people write it.
+    pub ip: String,
+    /// `namespace/name` each.
+    pub pods: Vec<String>,
+}

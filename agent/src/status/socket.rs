@@ -1,0 +1,220 @@
+//! The unix socket `<run-dir>/status.sock`: whoever connects gets one JSON document, then the end of file.
+
+use super::Status;
+use anyhow::Context as _;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::Read as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+
+/// A reader that takes longer gets no more.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Serves the newest status for ever. A socket that an earlier agent left is replaced, without a gap.
+///
+/// Only root may connect. Errors: the directory or the socket cannot be made.
+pub async fn serve(run_dir: &Path, rx: watch::Receiver<Arc<Status>>) -> anyhow::Result<()> {
+    let listener = bind(run_dir)?;
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let status = rx.borrow().clone();
+                tokio::spawn(async move {
+                    match tokio::time::timeout(PATIENCE, send(stream, &status)).await {
+                        Ok(Err(error)) => tracing::debug!("status reader left: {error:#}"),
+                        Err(_) => tracing::debug!("status reader is too slow"),
+                        Ok(Ok(())) => {}
+                    }
+                });
+            }
+            // Out of file descriptors, or the reader is gone again: the next one may do better.
+            Err(error) => {
+                tracing::warn!("cannot accept a status reader: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// The running agent's status. Blocks; errors name the socket and the remedy.
+pub fn read(run_dir: &Path) -> anyhow::Result<Status> {
+    let path = socket(run_dir);
+    let mut document = vec![];
+    std::os::unix::net::UnixStream::connect(&path)
+        .and_then(|mut stream| {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.read_to_end(&mut document)
+        })
+        .with_context(|| {
+            let path = path.display();
+            format!("no agent answers at {path}: run this as root on a node where epguard agent runs, with its --run-dir")
+        })?;
+    serde_json::from_slice(&document).with_context(|| {
+        let path = path.display();
+        format!("{path} does not speak this version's status: use the epguard binary of the running agent")
+    })
+}
+
+fn socket(run_dir: &Path) -> PathBuf {
+    run_dir.join("status.sock")
+}
+
+/// Made aside and renamed, so that there always is one to connect to and nobody sees it with other permissions.
+fn bind(run_dir: &Path) -> anyhow::Result<UnixListener> {
+    let path = socket(run_dir);
+    let aside = run_dir.join(format!("status.{}.sock", std::process::id()));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(run_dir)
+        .and_then(|()| match fs::remove_file(&aside) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => UnixListener::bind(&aside),
+        })
+        .and_then(|listener| {
+            fs::set_permissions(&aside, Permissions::from_mode(0o600))?;
+            fs::rename(&aside, &path)?;
+            Ok(listener)
+        })
+        .with_context(|| format!("cannot make {}: is --run-dir writable?", path.display()))
+}
+
+async fn send(mut stream: UnixStream, status: &Status) -> anyhow::Result<()> {
+    let document = serde_json::to_vec(status)?;
+    stream.write_all(&document).await?;
+    Ok(stream.shutdown().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Attachment, Conflict, LatencyFigures, Watch};
+    use super::*;
+
+    /// A directory of one test's own, removed with it.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("epguard-status-{name}-{}", std::process::id()));
+            Self(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn status() -> Status {
+        Status {
+            synced: true,
+            mode: "observe".into(),
+            watches: [(
+                "pods".into(),
+                Watch {
+                    up: true,
+                    rv: 7,
+                    error: Some("slow".into()),
+                    skipped: 1,
+                },
+            )]
+            .into(),
+            applied: [("pods".into(), 6)].into(),
+            lease_ms: -5,
+            pods: [("u-1".into(), "shop/cart-1".into())].into(),
+            services: [("3".into(), "shop/cart".into())].into(),
+            interfaces: vec![Attachment {
+                ifindex: 4,
+                name: "eth0".into(),
+                role: "uplink".into(),
+                attached: true,
+                error: None,
+            }],
+            latency: LatencyFigures {
+                count: 1,
+                last_us: 2,
+                p50_us: 2,
+                p99_us: 2,
+                max_us: 2,
+            },
+            conflicts: vec![Conflict {
+                ip: "10.0.0.1".into(),
+                pods: vec!["a/b".into(), "a/c".into()],
+            }],
+            refused: 9,
+        }
+    }
+
+    async fn read_aside(run_dir: &Path) -> anyhow::Result<Status> {
+        let run_dir = run_dir.to_owned();
+        tokio::task::spawn_blocking(move || read(&run_dir)).await.unwrap()
+    }
+
+    /// Polls the server until the reader has an answer; connecting needs no wait, since `bind` comes first.
+    async fn serve_and_read(run_dir: &Path, rx: &watch::Receiver<Arc<Status>>) -> anyhow::Result<Status> {
+        tokio::select! {
+            biased;
+            served = serve(run_dir, rx.clone()) => panic!("{served:?}"),
+            status = read_aside(run_dir) => status,
+        }
+    }
+
+    #[tokio::test]
+    async fn every_reader_gets_the_whole_newest_status() {
+        let dir = Directory::new("round");
+        let (tx, rx) = watch::channel(Arc::new(status()));
+        assert_eq!(serve_and_read(&dir.0, &rx).await.unwrap(), status());
+        let newer = Status {
+            mode: "enforce".into(),
+            ..status()
+        };
+        tx.send(Arc::new(newer.clone())).unwrap();
+        assert_eq!(serve_and_read(&dir.0, &rx).await.unwrap(), newer);
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_a_dead_agent_left_is_replaced_and_only_the_owner_may_connect() {
+        let dir = Directory::new("stale");
+        fs::create_dir_all(&dir.0).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(socket(&dir.0)).unwrap());
+        let error = format!("{:#}", read(&dir.0).unwrap_err());
+        assert!(
+            error.contains("no agent answers at") && error.contains("--run-dir"),
+            "{error}"
+        );
+
+        let (_tx, rx) = watch::channel(Arc::new(status()));
+        assert_eq!(serve_and_read(&dir.0, &rx).await.unwrap(), status());
+        let mode = fs::metadata(socket(&dir.0)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_run_directory_that_cannot_be_made_is_named_with_the_remedy() {
+        let (_tx, rx) = watch::channel(Arc::new(Status::default()));
+        let error = format!(
+            "{:#}",
+            serve(Path::new("/dev/null/epguard"), rx).await.unwrap_err()
+        );
+        assert!(
+            error.contains("/dev/null/epguard/status.sock: is --run-dir writable?"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn names_in_the_document_are_camel_case() {
+        let document = serde_json::to_value(status()).unwrap();
+        assert_eq!(document["leaseMs"], -5);
+        assert_eq!(document["latency"]["p99Us"], 2);
+        assert_eq!(document["watches"]["pods"]["error"], "slow");
+        assert_eq!(document["interfaces"][0]["attached"], true);
+    }
+}

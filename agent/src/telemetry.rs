@@ -1,0 +1,130 @@
+//! Logging: where it goes and how it looks.
+
+use anyhow::{Context as _, anyhow};
+use std::io::IsTerminal as _;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Sends `tracing` and `log` records (the datapath's come as the latter) to standard error.
+///
+/// `RUST_LOG` filters, default `info`; `datapath` shows all of the kernel programs' own records.
+pub fn init(format: LogFormat, datapath: bool) -> anyhow::Result<()> {
+    let directives = std::env::var("RUST_LOG").unwrap_or_default();
+    let filter = filter(&directives, datapath)?;
+    let logging = subscriber(format, filter, std::io::stderr, std::io::stderr().is_terminal());
+    logging.try_init().context("logging is set up already")
+}
+
+fn filter(directives: &str, datapath: bool) -> anyhow::Result<EnvFilter> {
+    let builder = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
+    let filter = builder.parse(directives).map_err(|e| {
+        anyhow!("RUST_LOG={directives:?} is not a filter: {e}; write for example RUST_LOG=info,epguard=debug")
+    })?;
+    Ok(if datapath {
+        filter.add_directive(
+            "epguard_ebpf=trace"
+                .parse()
+                .context("the datapath's log filter")?,
+        )
+    } else {
+        filter
+    })
+}
+
+fn subscriber<W>(
+    format: LogFormat,
+    filter: EnvFilter,
+    writer: W,
+    ansi: bool,
+) -> Box<dyn tracing::Subscriber + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_ansi(ansi);
+    match format {
+        LogFormat::Text => Box::new(builder.finish()),
+        LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    #[derive(Clone, Default)]
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Buffer {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(format: LogFormat, filter: EnvFilter, records: impl FnOnce()) -> String {
+        let buffer = Buffer::default();
+        let writer = buffer.clone();
+        {
+            let _guard = subscriber(format, filter, move || writer.clone(), false).set_default();
+            records();
+        }
+        String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn json_lines_carry_level_message_and_fields() {
+        let line = logged(LogFormat::Json, filter("", false).unwrap(), || {
+            tracing::info!(pods = 3, "synced");
+        });
+        let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (&object["level"], &object["message"], &object["pods"]),
+            (&"INFO".into(), &"synced".into(), &3.into())
+        );
+    }
+
+    #[test]
+    fn records_of_the_log_crate_appear() {
+        let text = logged(
+            LogFormat::Text,
+            filter("", false).unwrap(),
+            || log::warn!(target: "epguard_ebpf", "judged"),
+        );
+        assert!(text.contains("WARN") && text.contains("judged"), "{text}");
+    }
+
+    #[test]
+    fn records_of_the_datapath_below_info_appear_only_when_asked_for() {
+        let record = || log::trace!(target: "epguard_ebpf", "packet");
+        assert_eq!(logged(LogFormat::Text, filter("", false).unwrap(), record), "");
+        let text = logged(LogFormat::Text, filter("", true).unwrap(), record);
+        assert!(text.contains("packet"), "{text}");
+    }
+
+    #[test]
+    fn a_bad_filter_names_the_variable_and_an_example() {
+        let error = filter("epguard=loud", false).unwrap_err().to_string();
+        assert!(
+            error.contains("RUST_LOG=\"epguard=loud\"") && error.contains("RUST_LOG=info"),
+            "{error}"
+        );
+    }
+}
