@@ -1,0 +1,90 @@
+//! Errors as Kubernetes tells them: an HTTP code and a `Status` object.
+
+use serde_json::{Value, json};
+
+/// An API error, sent to clients as a `Status` object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiError {
+    /// HTTP code, also `Status.code`.
+    pub code: u16,
+    /// `Status.reason`, what clients switch on.
+    pub reason: &'static str,
+    /// `Status.message`, for people.
+    pub message: String,
+    /// `Status.details.causes[0].reason`, where a client looks for it.
+    pub cause: Option<&'static str>,
+}
+
+impl ApiError {
+    /// 400: the request makes no sense.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 404: no such object or path.
+    pub fn not_found(what: impl std::fmt::Display) -> Self {
+        Self::new(404, "NotFound", format!("{what} not found"))
+    }
+
+    /// 409: the object changed, or a precondition does not hold.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(409, "Conflict", message)
+    }
+
+    /// 409: create of an object that exists.
+    pub fn already_exists(what: impl std::fmt::Display) -> Self {
+        Self::new(409, "AlreadyExists", format!("{what} already exists"))
+    }
+
+    /// 410: the resourceVersion or continue token is older than the kept history.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 422: the object breaks a rule.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(422, "Invalid", message)
+    }
+
+    /// 504: a list or watch asked for a resourceVersion of the future.
+    #[must_use]
+    pub fn too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {current}");
+        Self {
+            cause: Some("ResourceVersionTooLarge"),
+            ..Self::new(504, "Timeout", message)
+        }
+    }
+
+    /// Any other code.
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            cause: None,
+        }
+    }
+
+    /// The `Status` object clients get.
+    #[must_use]
+    pub fn status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code,
+        });
+        if let Some(cause) = self.cause {
+            let causes = json!([{"reason": cause, "message": self.message}]);
+            status["details"] = json!({"causes": causes, "retryAfterSeconds": 1});
+        }
+        status
+    }
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({} {})", self.message, self.code, self.reason)
+    }
+}
+
+impl std::error::Error for ApiError {}

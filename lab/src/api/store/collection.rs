@@ -1,0 +1,175 @@
+//! The objects of one kind and the history of their changes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::api::ApiError;
+
+/// Objects by `namespace/name`, in the order lists show them.
+pub(super) type Objects = BTreeMap<String, Arc<Value>>;
+
+/// One change, as watches see it.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) rv: u64,
+    pub(super) key: String,
+    /// The new state; for a deletion the last state with the deletion's resourceVersion.
+    pub(crate) object: Arc<Value>,
+    /// The state before; none for a new object.
+    pub(crate) previous: Option<Arc<Value>>,
+    pub(crate) deleted: bool,
+}
+
+/// Objects of one kind, their recent changes, and how far both reach.
+#[derive(Debug)]
+pub(super) struct Collection {
+    objects: Objects,
+    history: VecDeque<Arc<Change>>,
+    next_seq: u64,
+    /// Lists and watches from resourceVersions below this one are expired.
+    floor: u64,
+    /// resourceVersion of the last change.
+    pub(super) last: u64,
+    keep: usize,
+}
+
+impl Collection {
+    /// An empty collection that begins at `rv` and keeps the last `keep` changes.
+    pub(super) fn new(rv: u64, keep: usize) -> Self {
+        Self {
+            objects: Objects::new(),
+            history: VecDeque::new(),
+            next_seq: 0,
+            floor: rv,
+            last: rv,
+            keep,
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Arc<Value>> {
+        self.objects.get(key)
+    }
+
+    pub(super) fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Stores a new state (or, if `deleted`, the last one) and appends it to the history.
+    pub(super) fn record(&mut self, rv: u64, key: String, object: Arc<Value>, deleted: bool) {
+        let previous = if deleted {
+            self.objects.remove(&key)
+        } else {
+            self.objects.insert(key.clone(), Arc::clone(&object))
+        };
+        self.last = self.last.max(rv);
+        self.next_seq += 1;
+        self.history.push_back(Arc::new(Change {
+            rv,
+            key,
+            object,
+            previous,
+            deleted,
+        }));
+        while self.history.len() > self.keep {
+            self.floor = self.floor.max(self.history.pop_front().map_or(0, |c| c.rv));
+        }
+    }
+
+    /// Declares everything before `rv` unknown to new lists and watches; open streams go on.
+    pub(super) fn forget_before(&mut self, rv: u64) {
+        self.floor = self.floor.max(rv);
+    }
+
+    /// The position behind the last change.
+    pub(super) fn end(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Changes from position `seq` on; expired if some of them are no longer kept.
+    pub(super) fn since(&self, seq: u64) -> Result<Vec<Arc<Change>>, ApiError> {
+        let kept = self.next_seq - self.history.len() as u64;
+        let skip = seq.checked_sub(kept).ok_or_else(|| {
+            ApiError::expired("too old resource version: the stream fell behind the kept history")
+        })?;
+        Ok(self
+            .history
+            .iter()
+            .skip(usize::try_from(skip).unwrap_or(usize::MAX))
+            .cloned()
+            .collect())
+    }
+
+    /// Changes after resourceVersion `rv`.
+    pub(super) fn after(&self, rv: u64) -> Result<Vec<Arc<Change>>, ApiError> {
+        self.check(rv)?;
+        Ok(self.history.iter().filter(|c| c.rv > rv).cloned().collect())
+    }
+
+    /// The objects as they were at `rv`.
+    pub(super) fn at(&self, rv: u64) -> Result<Cow<'_, Objects>, ApiError> {
+        self.check(rv)?;
+        let mut objects = Cow::Borrowed(&self.objects);
+        for change in self.history.iter().rev().filter(|c| c.rv > rv) {
+            match &change.previous {
+                Some(previous) => objects.to_mut().insert(change.key.clone(), Arc::clone(previous)),
+                None => objects.to_mut().remove(&change.key),
+            };
+        }
+        Ok(objects)
+    }
+
+    fn check(&self, rv: u64) -> Result<(), ApiError> {
+        if rv < self.floor {
+            return Err(ApiError::expired(format!(
+                "too old resource version: {rv} ({})",
+                self.floor
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn collection(keep: usize) -> Collection {
+        let mut c = Collection::new(10, keep);
+        c.record(11, "a".into(), Arc::new(json!(1)), false);
+        c.record(12, "b".into(), Arc::new(json!(2)), false);
+        c.record(13, "a".into(), Arc::new(json!(3)), false);
+        c.record(14, "b".into(), Arc::new(json!(2)), true);
+        c
+    }
+
+    #[test]
+    fn an_old_state_is_rebuilt_from_the_history() {
+        let c = collection(100);
+        let shown = |rv| {
+            c.at(rv)
+                .unwrap()
+                .iter()
+                .map(|(k, v)| format!("{k}={v}"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            [shown(10), shown(11), shown(12), shown(13), shown(14)],
+            ["", "a=1", "a=1 b=2", "a=3 b=2", "a=3"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_longer_kept_is_expired() {
+        let c = collection(2);
+        assert_eq!(c.at(11).unwrap_err().code, 410);
+        assert_eq!(c.after(12).unwrap().len(), 2);
+        assert_eq!(c.since(1).unwrap_err().code, 410);
+        assert_eq!(c.since(2).unwrap().len(), 2);
+        assert_eq!(c.since(c.end()).unwrap().len(), 0);
+    }
+}
