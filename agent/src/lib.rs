@@ -2,3 +2,4 @@
 
 pub mod facts;
 pub mod state;
+pub mod watch;
