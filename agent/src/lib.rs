@@ -11,3 +11,4 @@ pub mod report;
 pub mod state;
 pub mod status;
 pub mod telemetry;
+pub mod watch;

@@ -1,0 +1,82 @@
+//! The connection to the API server.
+
+use anyhow::{Context, anyhow};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+use std::{path::Path, time::Duration};
+
+/// A server that doesn't take a connection by then is as good as unreachable; the next try may find another one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A client from a kubeconfig file, or from the service account if there is none.
+///
+/// Nothing is sent yet: an API server that can't be reached shows as [`Down`](super::Message::Down).
+#[allow(
+    clippy::unused_async,
+    reason = "credentials may come from a plugin; callers shouldn't care"
+)]
+pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let mut config = match kubeconfig {
+        Some(path) => from_file(path)
+            .await
+            .with_context(|| format!("kubeconfig {}", path.display()))?,
+        None => Config::incluster().map_err(|error| {
+            anyhow!("no cluster: {error}; run as a pod with a service account, or pass --kubeconfig FILE")
+        })?,
+    };
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", one_line(&error)))
+}
+
+async fn from_file(path: &Path) -> anyhow::Result<Config> {
+    let file = Kubeconfig::read_from(path).map_err(|error| match error {
+        KubeconfigError::ReadConfig(error, _) => anyhow!("cannot be read: {error}"),
+        KubeconfigError::Parse(error) => anyhow!("is not valid YAML: {}", one_line(&error)),
+        other => anyhow!("{}", one_line(&other)),
+    })?;
+    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| anyhow!("names no usable cluster: {}", one_line(&error)))
+}
+
+/// YAML errors come with an excerpt of the file, which may hold secrets: only the first line is shown.
+fn one_line(error: &dyn std::fmt::Display) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn error_for(content: &str) -> String {
+        let path = std::env::temp_dir().join(format!("epguard-kubeconfig-{}", fastrand::u64(..)));
+        std::fs::write(&path, content).unwrap();
+        let error = client(Some(&path)).await.err().map(|error| format!("{error:#}"));
+        std::fs::remove_file(&path).unwrap();
+        error.expect("no client from this")
+    }
+
+    #[tokio::test]
+    async fn a_missing_kubeconfig_is_named_with_its_cause() {
+        let error = client(Some(Path::new("/nonexistent/kc"))).await.err().unwrap();
+        assert_eq!(
+            format!("{error:#}"),
+            "kubeconfig /nonexistent/kc: cannot be read: No such file or directory (os error 2)"
+        );
+    }
+
+    #[tokio::test]
+    async fn bad_yaml_is_one_line_and_shows_nothing_of_the_file() {
+        let error = error_for("users:\n- name: a\n  user: {token: s3cret\n").await;
+        assert!(error.contains("is not valid YAML"), "{error}");
+        assert!(!error.contains('\n') && !error.contains("s3cret"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_without_a_cluster_is_refused() {
+        let error = error_for("apiVersion: v1\nkind: Config\n").await;
+        assert!(error.contains("names no usable cluster"), "{error}");
+    }
+}

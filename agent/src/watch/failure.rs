@@ -1,0 +1,150 @@
+//! Why a request failed: what the protocol makes of it, and one line for whoever has to repair it.
+
+use super::protocol::{End, Step};
+use kube::core::Status;
+
+/// A request that did not end well.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) end: End,
+    /// Names the request, the cause and the remedy.
+    pub(super) error: String,
+}
+
+/// What was asked: for the error message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Request {
+    pub(super) step: Step,
+    /// The collection's path, `/api/v1/pods`.
+    pub(super) path: &'static str,
+}
+
+impl Request {
+    /// The request did not get an answer, or a refusal.
+    pub(super) fn failed(self, error: kube::Error) -> Failure {
+        match error {
+            kube::Error::Api(status) => self.refused(&status),
+            kube::Error::Service(error) => self.broken(anyhow::Error::from_boxed(error)),
+            error => self.broken(error),
+        }
+    }
+
+    /// The server said no, by an HTTP status or in the middle of a stream.
+    pub(super) fn refused(self, status: &Status) -> Failure {
+        let message = status.message.lines().next().unwrap_or_default();
+        let (end, cause) = match status.code {
+            410 => (
+                End::Expired,
+                format!("the server's history is gone ({message}); listing again"),
+            ),
+            400 | 422 if self.step == Step::Stream => (
+                End::Unsupported,
+                format!("the server streams no lists ({message}); listing in pages"),
+            ),
+            401 => (
+                End::Failed,
+                format!(
+                    "the API server does not accept the credentials ({message}); renew the token or certificate \
+                     of a user or service account that is bound to {}",
+                    self.role()
+                ),
+            ),
+            403 => (
+                End::Failed,
+                format!(
+                    "forbidden ({message}); bind the agent's account to {}",
+                    self.role()
+                ),
+            ),
+            code => (
+                End::Failed,
+                format!("the API server answers {code} ({message}); retrying"),
+            ),
+        };
+        self.failure(end, &cause)
+    }
+
+    /// No connection, or a broken one, or an answer that is none of the API's.
+    pub(super) fn broken(self, error: impl Into<anyhow::Error>) -> Failure {
+        let error = format!("{:#}; retrying", error.into());
+        self.failure(End::Failed, &error.replace('\n', " "))
+    }
+
+    /// Nothing came for too long.
+    pub(super) fn silent(self, seconds: u64) -> Failure {
+        let error = format!("neither event nor bookmark for {seconds} s; connecting again");
+        self.failure(End::Silent, &error)
+    }
+
+    fn failure(self, end: End, cause: &str) -> Failure {
+        let resource = self.resource();
+        let verb = self.verb();
+        Failure {
+            end,
+            error: format!("cannot {verb} {resource}: {cause}"),
+        }
+    }
+
+    fn verb(self) -> &'static str {
+        match self.step {
+            Step::List => "list",
+            Step::Stream | Step::Watch(_) => "watch",
+        }
+    }
+
+    fn resource(self) -> &'static str {
+        self.path.rsplit('/').next().unwrap_or(self.path)
+    }
+
+    fn role(self) -> String {
+        let group = match self.path.strip_prefix("/apis/") {
+            Some(path) => path.split('/').next().unwrap_or_default(),
+            None => "",
+        };
+        format!(
+            "a ClusterRole with apiGroups [\"{group}\"], resources [\"{}\"], verbs [\"list\", \"watch\"]",
+            self.resource()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(step: Step, code: u16) -> Failure {
+        let path = "/apis/discovery.k8s.io/v1/endpointslices";
+        Request { step, path }.refused(&Status::failure("because", "Reason").with_code(code))
+    }
+
+    #[test]
+    fn forbidden_names_the_verb_the_resource_and_the_rule_to_grant() {
+        assert_eq!(
+            refusal(Step::Watch(7), 403).error,
+            "cannot watch endpointslices: forbidden (because); bind the agent's account to a ClusterRole with \
+             apiGroups [\"discovery.k8s.io\"], resources [\"endpointslices\"], verbs [\"list\", \"watch\"]"
+        );
+        assert!(
+            refusal(Step::List, 401)
+                .error
+                .starts_with("cannot list endpointslices: ")
+        );
+    }
+
+    #[test]
+    fn only_a_streamed_list_can_be_unsupported() {
+        for code in [400, 422] {
+            assert_eq!(refusal(Step::Stream, code).end, End::Unsupported);
+            assert_eq!(refusal(Step::List, code).end, End::Failed);
+            assert_eq!(refusal(Step::Watch(7), code).end, End::Failed);
+        }
+        assert_eq!(refusal(Step::Stream, 403).end, End::Failed);
+    }
+
+    #[test]
+    fn gone_means_expired_whatever_was_asked() {
+        for step in [Step::Stream, Step::List, Step::Watch(7)] {
+            assert_eq!(refusal(step, 410).end, End::Expired);
+        }
+    }
+}

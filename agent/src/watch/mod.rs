@@ -1,0 +1,137 @@
+//! The API's side of the story: one task per watch, all of them into one channel.
+//!
+//! ```text
+//! protocol (what to ask next) -> session (asks, reads) -> wire (parses) -> Message -> the agent's main loop
+//! ```
+//!
+//! Watches are raw instead of kube-runtime's: bookmarks must be seen, because an advancing resourceVersion is
+//! the only proof that the view is fresh, and one object that doesn't parse must not end a stream.
+
+mod client;
+mod failure;
+mod outbox;
+mod protocol;
+mod session;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use client::client;
+
+use crate::facts::{Fact, PodSource};
+use crate::state::Scope;
+use outbox::Outbox;
+use session::Session;
+use std::{fmt, time::Instant};
+use tokio::{sync::mpsc, task::JoinSet};
+
+/// What a watch tells the main loop.
+#[derive(Debug)]
+pub enum Message {
+    /// Something was listed or changed.
+    Fact {
+        /// Who says so.
+        watch: WatchId,
+        /// When it was read to its end.
+        received: Instant,
+        /// The resourceVersion of the list or of the event.
+        rv: u64,
+        /// What.
+        fact: Fact,
+    },
+    /// A bookmark: everything up to `rv` has been sent. A repeated `rv` proves nothing, the server sends it by a timer.
+    Progress {
+        /// Whose bookmark.
+        watch: WatchId,
+        /// Its resourceVersion.
+        rv: u64,
+    },
+    /// Everything was listed and changes arrive as they happen.
+    Up(WatchId),
+    /// Changes are not seen any more; the watch retries by itself, so this repeats while it fails.
+    Down {
+        /// Which watch.
+        watch: WatchId,
+        /// Cause and remedy in one line.
+        error: String,
+    },
+    /// An object or line that could not be parsed; the stream goes on without it.
+    Skipped {
+        /// From which watch.
+        watch: WatchId,
+        /// What it was and why, in one line.
+        what: String,
+    },
+}
+
+/// The watches there are; [`ids`] says which of them run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WatchId {
+    /// All pods.
+    Pods,
+    /// This node's pods.
+    OwnPods,
+    /// Pods in a terminal phase, on any node.
+    TerminalPods,
+    /// All `EndpointSlices`.
+    EndpointSlices,
+    /// All Services.
+    Services,
+    /// All Nodes.
+    Nodes,
+}
+
+impl fmt::Display for WatchId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pods => "pods",
+            Self::OwnPods => "pods(own node)",
+            Self::TerminalPods => "pods(terminal)",
+            Self::EndpointSlices => "endpointslices",
+            Self::Services => "services",
+            Self::Nodes => "nodes",
+        })
+    }
+}
+
+/// Status.phase has five values and field selectors know no OR, so terminal is what the others are not.
+const TERMINAL: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
+
+/// The watches that a scope takes.
+#[must_use]
+pub fn ids(scope: Scope) -> Vec<WatchId> {
+    let pods: &[WatchId] = match scope {
+        Scope::Cluster => &[WatchId::Pods],
+        Scope::Node => &[WatchId::OwnPods],
+        Scope::Terminal => &[WatchId::OwnPods, WatchId::TerminalPods],
+    };
+    [
+        pods,
+        &[WatchId::EndpointSlices, WatchId::Services, WatchId::Nodes],
+    ]
+    .concat()
+}
+
+/// Starts the watches of a scope. They run until the set is dropped or the receiver is gone.
+#[must_use]
+pub fn start(client: kube::Client, scope: Scope, node: &str, tx: mpsc::Sender<Message>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    for id in ids(scope) {
+        let session = Session::new(client.clone(), Outbox::new(id, tx.clone()));
+        match id {
+            WatchId::Pods => tasks.spawn(session.run(None, |pod| Fact::Pod(PodSource::All, pod))),
+            WatchId::OwnPods => {
+                let own = format!("spec.nodeName={node}");
+                tasks.spawn(session.run(Some(own), |pod| Fact::Pod(PodSource::OwnNode, pod)))
+            }
+            WatchId::TerminalPods => {
+                let terminal = TERMINAL.to_owned();
+                tasks.spawn(session.run(Some(terminal), |pod| Fact::Pod(PodSource::Terminal, pod)))
+            }
+            WatchId::EndpointSlices => tasks.spawn(session.run(None, Fact::Slice)),
+            WatchId::Services => tasks.spawn(session.run(None, Fact::Service)),
+            WatchId::Nodes => tasks.spawn(session.run(None, Fact::Node)),
+        };
+    }
+    tasks
+}

@@ -1,0 +1,67 @@
+//! Where a watch puts its messages.
+
+use super::{Message, WatchId};
+use crate::facts::Fact;
+use std::{fmt, time::Instant};
+use tokio::sync::mpsc;
+
+/// One watch's end of the channel. A receiver that is gone is no error: the session sees it by itself.
+pub(super) struct Outbox {
+    watch: WatchId,
+    tx: mpsc::Sender<Message>,
+    up: bool,
+}
+
+impl Outbox {
+    pub(super) fn new(watch: WatchId, tx: mpsc::Sender<Message>) -> Self {
+        Self { watch, tx, up: false }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.tx.is_closed()
+    }
+
+    pub(super) fn watch(&self) -> WatchId {
+        self.watch
+    }
+
+    pub(super) async fn fact(&self, rv: u64, fact: Fact) {
+        let (watch, received) = (self.watch, Instant::now());
+        let message = Message::Fact {
+            watch,
+            received,
+            rv,
+            fact,
+        };
+        self.send(message).await;
+    }
+
+    pub(super) async fn progress(&self, rv: u64) {
+        let watch = self.watch;
+        self.send(Message::Progress { watch, rv }).await;
+    }
+
+    /// Says so once, until the watch is down again.
+    pub(super) async fn up(&mut self) {
+        if !std::mem::replace(&mut self.up, true) {
+            self.send(Message::Up(self.watch)).await;
+        }
+    }
+
+    pub(super) async fn down(&mut self, error: String) {
+        self.up = false;
+        let watch = self.watch;
+        self.send(Message::Down { watch, error }).await;
+    }
+
+    pub(super) async fn skipped(&self, what: impl fmt::Display, error: &anyhow::Error) {
+        let watch = self.watch;
+        let what = format!("{what}: {error:#}").replace('\n', " ");
+        tracing::warn!(%watch, "skipped {what}");
+        self.send(Message::Skipped { watch, what }).await;
+    }
+
+    async fn send(&self, message: Message) {
+        let _ = self.tx.send(message).await;
+    }
+}

@@ -1,0 +1,209 @@
+//! What to ask the API server next. Pure: no client, no clock, no randomness.
+
+use std::time::Duration;
+
+/// A stream that closes sooner counts as a failed attempt, or a server that closes at once would be asked in a loop.
+const SETTLED: Duration = Duration::from_secs(1);
+/// Ceiling of the first wait; the session waits between half of the ceiling and all of it.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// Ceiling of every wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// One request to the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Everything as events, then changes (KEP-3157 `WatchList`, the server's default since 1.34).
+    Stream,
+    /// Everything in pages.
+    List,
+    /// Changes after a resourceVersion.
+    Watch(u64),
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// All pages were read.
+    Listed,
+    /// The server closed the stream in order, as it does after every timeout.
+    Closed,
+    /// 410: the history before a resourceVersion, or the snapshot under a continue token, is gone.
+    Expired,
+    /// The server doesn't stream lists.
+    Unsupported,
+    /// Neither event nor bookmark for so long that the connection must be dead.
+    Silent,
+    /// Anything else.
+    Failed,
+}
+
+/// Where a watch stands between its requests.
+#[derive(Debug, Default)]
+pub(super) struct Protocol {
+    /// Where a watch can resume; none before everything was listed.
+    version: Option<u64>,
+    highest: u64,
+    paged: bool,
+    heard: bool,
+    failures: u32,
+}
+
+impl Protocol {
+    /// The next request.
+    pub(super) fn begin(&mut self) -> Step {
+        self.heard = false;
+        match self.version {
+            Some(version) => Step::Watch(version),
+            None if self.paged => Step::List,
+            None => Step::Stream,
+        }
+    }
+
+    /// Everything was listed as of `version`. Returns the version seen before if time went back.
+    pub(super) fn listed(&mut self, version: u64) -> Option<u64> {
+        let before = (version < self.highest).then_some(self.highest);
+        self.highest = version;
+        self.version = Some(version);
+        self.heard = true;
+        before
+    }
+
+    /// An event or a bookmark of a stream that shows changes.
+    pub(super) fn advance(&mut self, version: u64) {
+        self.highest = self.highest.max(version);
+        self.version = Some(version);
+        self.heard = true;
+    }
+
+    /// The request is over, `lived` after it was sent. Returns the longest time to wait before the next one.
+    pub(super) fn end(&mut self, end: End, lived: Duration) -> Duration {
+        if self.heard && lived >= SETTLED {
+            self.failures = 0;
+        }
+        let listing = self.version.is_none();
+        match end {
+            End::Listed => return Duration::ZERO,
+            End::Closed if listing => self.paged = true,
+            End::Closed if lived >= SETTLED => return Duration::ZERO,
+            End::Unsupported => {
+                self.paged = true;
+                return Duration::ZERO;
+            }
+            End::Expired => self.version = None,
+            // Bookmarks come once a minute. A server that sends none from here on either never will in this list
+            // form, or its own version went back behind ours (etcd restored): both need a new list.
+            End::Silent if !self.heard => {
+                self.paged |= listing;
+                self.version = None;
+            }
+            End::Closed | End::Silent | End::Failed => {}
+        }
+        let wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
+        self.failures = self.failures.saturating_add(1);
+        wait.min(LONGEST_WAIT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(300);
+
+    fn following(version: u64) -> Protocol {
+        let mut protocol = Protocol::default();
+        protocol.begin();
+        protocol.listed(version);
+        protocol
+    }
+
+    #[test]
+    fn a_watch_begins_with_a_streamed_list() {
+        assert_eq!(Protocol::default().begin(), Step::Stream);
+    }
+
+    #[test]
+    fn a_server_that_streams_no_lists_is_asked_for_pages_at_once_and_ever_after() {
+        let mut protocol = Protocol::default();
+        protocol.begin();
+        assert_eq!(protocol.end(End::Unsupported, Duration::ZERO), Duration::ZERO);
+        assert_eq!(protocol.begin(), Step::List);
+        protocol.listed(7);
+        assert_eq!(protocol.end(End::Listed, Duration::ZERO), Duration::ZERO);
+        assert_eq!(protocol.begin(), Step::Watch(7));
+        protocol.end(End::Expired, LONG);
+        assert_eq!(protocol.begin(), Step::List);
+    }
+
+    #[test]
+    fn a_streamed_list_that_is_never_completed_gives_way_to_pages() {
+        for end in [End::Closed, End::Silent] {
+            let mut protocol = Protocol::default();
+            protocol.begin();
+            protocol.end(end, LONG);
+            assert_eq!(protocol.begin(), Step::List, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_closed_stream_resumes_at_once_from_the_last_version_seen() {
+        let mut protocol = following(7);
+        protocol.advance(9);
+        assert_eq!(protocol.end(End::Closed, LONG), Duration::ZERO);
+        assert_eq!(protocol.begin(), Step::Watch(9));
+    }
+
+    #[test]
+    fn a_server_that_closes_at_once_is_not_asked_in_a_loop() {
+        let mut protocol = following(7);
+        let waits = [(); 3].map(|()| {
+            protocol.begin();
+            protocol.advance(8);
+            protocol.end(End::Closed, Duration::ZERO)
+        });
+        assert_eq!(waits, [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]);
+    }
+
+    #[test]
+    fn an_error_resumes_and_expiry_lists_again() {
+        let mut protocol = following(7);
+        assert_eq!(protocol.end(End::Failed, LONG), FIRST_WAIT);
+        assert_eq!(protocol.begin(), Step::Watch(7));
+        protocol.end(End::Expired, LONG);
+        assert_eq!(protocol.begin(), Step::Stream);
+    }
+
+    #[test]
+    fn silence_resumes_once_and_then_lists_again() {
+        let mut protocol = following(7);
+        protocol.end(End::Silent, LONG);
+        assert_eq!(protocol.begin(), Step::Watch(7));
+        protocol.end(End::Silent, LONG);
+        assert_eq!(protocol.begin(), Step::Stream);
+    }
+
+    #[test]
+    fn waits_double_up_to_the_ceiling_and_start_over_after_a_stream_that_held() {
+        let mut protocol = following(7);
+        let mut fail = |lived, heard| {
+            protocol.begin();
+            if heard {
+                protocol.advance(8);
+            }
+            protocol.end(End::Failed, lived)
+        };
+        let waits: Vec<Duration> = (0..40).map(|_| fail(Duration::ZERO, false)).collect();
+        assert_eq!(waits[..3], [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]);
+        assert_eq!(waits[39], LONGEST_WAIT);
+        assert_eq!(fail(LONG, false), LONGEST_WAIT);
+        assert_eq!(fail(LONG, true), FIRST_WAIT);
+    }
+
+    #[test]
+    fn a_list_older_than_what_was_seen_is_reported_once() {
+        let mut protocol = following(7);
+        protocol.advance(9);
+        assert_eq!(protocol.listed(8), Some(9));
+        assert_eq!(protocol.listed(8), None);
+    }
+}

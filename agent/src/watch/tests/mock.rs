@@ -1,0 +1,201 @@
+//! An API server in which the test itself answers each request.
+
+use crate::facts::{Change, Fact, Pod, PodSource};
+use crate::watch::{Message, WatchId, outbox::Outbox, session::Session};
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::channel::{Channel, Sender};
+use kube::client::Body;
+use std::convert::Infallible;
+use tokio::sync::{mpsc, oneshot};
+
+type Answer = Response<Channel<Bytes>>;
+
+/// A watch of pods, and both of its ends.
+pub struct Rig {
+    pub server: Server,
+    messages: mpsc::Receiver<Message>,
+}
+
+pub struct Server(mpsc::UnboundedReceiver<Call>);
+
+/// A request that waits for its answer.
+pub struct Call {
+    uri: Uri,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// The open answer to a watch; dropped, it ends in order.
+pub struct Stream(Sender<Bytes>);
+
+impl Rig {
+    pub fn new() -> Self {
+        let (client, server) = Server::new();
+        let (tx, messages) = mpsc::channel(64);
+        let session = Session::new(client, Outbox::new(WatchId::Pods, tx));
+        tokio::spawn(session.run(None, |pod| Fact::Pod(PodSource::All, pod)));
+        Self { server, messages }
+    }
+
+    /// A watch that has listed pod `a` at version 7 and is up.
+    pub async fn streaming() -> (Self, Stream) {
+        let mut rig = Self::new();
+        let mut stream = rig.server.call().await.stream();
+        stream.event("ADDED", &pod("a", 3)).await;
+        stream.bookmark(7, true).await;
+        assert_eq!(rig.told().await, "reset a @7");
+        assert_eq!(rig.told().await, "up");
+        (rig, stream)
+    }
+
+    /// The next message, in short.
+    pub async fn told(&mut self) -> String {
+        short(
+            self.messages
+                .recv()
+                .await
+                .expect("the session lives as long as its receiver"),
+        )
+    }
+
+    /// Lets the session work until it waits for something, then says what it told meanwhile.
+    pub async fn told_meanwhile(&mut self) -> Option<String> {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        self.messages.try_recv().ok().map(short)
+    }
+}
+
+impl Server {
+    pub fn new() -> (kube::Client, Self) {
+        let (calls, rx) = mpsc::unbounded_channel();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (answer, wait) = oneshot::channel();
+            let uri = request.uri().clone();
+            let sent = calls.send(Call { uri, answer });
+            async move {
+                sent.map_err(|_| "connection refused")?;
+                wait.await.map_err(|_| "connection reset")
+            }
+        });
+        (kube::Client::new(service, "default"), Self(rx))
+    }
+
+    pub async fn call(&mut self) -> Call {
+        self.0.recv().await.expect("a client that asks")
+    }
+}
+
+impl Call {
+    pub fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    /// A parameter of the query as it stands in the URI; none if it's absent or empty, which the API takes alike.
+    pub fn param(&self, name: &str) -> Option<&str> {
+        let pairs = self
+            .uri
+            .query()?
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        pairs
+            .filter(|(key, value)| *key == name && !value.is_empty())
+            .map(|(_, value)| value)
+            .next()
+    }
+
+    /// `list`, `stream` or `watch VERSION`, whatever else the parameters are.
+    pub fn kind(&self) -> String {
+        match (self.param("watch"), self.param("sendInitialEvents")) {
+            (None, _) => "list".to_owned(),
+            (Some(_), Some(_)) => "stream".to_owned(),
+            (Some(_), None) => format!("watch {}", self.param("resourceVersion").unwrap_or("anything")),
+        }
+    }
+
+    pub fn stream(self) -> Stream {
+        Stream(self.answer(200))
+    }
+
+    pub async fn page(self, version: u64, next: &str, items: &[String]) {
+        let items = items.join(",");
+        let body = format!(
+            r#"{{"kind":"PodList","metadata":{{"resourceVersion":"{version}","continue":"{next}"}},"items":[{items}]}}"#
+        );
+        Stream(self.answer(200)).send(&body).await;
+    }
+
+    pub async fn refuse(self, code: u16, message: &str) {
+        Stream(self.answer(code)).send(&status(code, message)).await;
+    }
+
+    fn answer(self, code: u16) -> Sender<Bytes> {
+        let (sender, body) = Channel::<Bytes, Infallible>::new(16);
+        let response = Response::builder().status(code).body(body).unwrap();
+        assert!(self.answer.send(response).is_ok(), "the client hung up");
+        sender
+    }
+}
+
+impl Stream {
+    pub async fn send(&mut self, text: &str) {
+        self.0
+            .send_data(Bytes::from(text.to_owned()))
+            .await
+            .expect("a client that reads");
+    }
+
+    pub async fn event(&mut self, kind: &str, object: &str) {
+        self.send(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
+            .await;
+    }
+
+    pub async fn bookmark(&mut self, version: u64, complete: bool) {
+        let annotations = if complete {
+            r#"{"k8s.io/initial-events-end":"true"}"#
+        } else {
+            "null"
+        };
+        let object =
+            format!(r#"{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}"#);
+        self.event("BOOKMARK", &object).await;
+    }
+
+    pub async fn error(&mut self, code: u16, message: &str) {
+        self.event("ERROR", &status(code, message)).await;
+    }
+}
+
+pub fn pod(name: &str, version: u64) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"ns","uid":"6f1f9f3e-0000-4000-8000-000000000001","resourceVersion":"{version}"}}}}"#
+    )
+}
+
+fn status(code: u16, message: &str) -> String {
+    format!(r#"{{"kind":"Status","status":"Failure","message":"{message}","code":{code}}}"#)
+}
+
+fn short(message: Message) -> String {
+    let Message::Fact { rv, fact, .. } = message else {
+        return match message {
+            Message::Progress { rv, .. } => format!("progress @{rv}"),
+            Message::Up(_) => "up".to_owned(),
+            Message::Down { error, .. } => format!("down: {error}"),
+            Message::Skipped { what, .. } => format!("skipped {what}"),
+            Message::Fact { .. } => unreachable!(),
+        };
+    };
+    let Fact::Pod(_, change) = fact else {
+        panic!("a watch of pods told {fact:?}");
+    };
+    let (verb, pods) = match change {
+        Change::Reset(pods) => ("reset", pods),
+        Change::Applied(pod) => ("applied", vec![pod]),
+        Change::Deleted(pod) => ("deleted", vec![pod]),
+    };
+    let mut names: Vec<String> = pods.into_iter().map(|Pod { name, .. }| name.1).collect();
+    names.sort();
+    format!("{verb} {} @{rv}", names.join(" "))
+}

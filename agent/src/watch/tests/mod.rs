@@ -1,0 +1,220 @@
+//! The protocol against a server that the tests play. Time is paused: waits end at once and in order.
+
+mod mock;
+
+use super::{WatchId, ids, start};
+use crate::state::Scope;
+use mock::{Rig, Server, pod};
+use tokio::sync::mpsc;
+
+#[tokio::test(start_paused = true)]
+async fn a_streamed_list_becomes_one_reset_and_then_changes_as_they_come() {
+    let mut rig = Rig::new();
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "stream");
+    assert_eq!(call.param("resourceVersion"), None);
+    assert_eq!(call.param("resourceVersionMatch"), Some("NotOlderThan"));
+    assert_eq!(call.param("allowWatchBookmarks"), Some("true"));
+    let mut stream = call.stream();
+    stream.event("ADDED", &pod("a", 3)).await;
+    stream.event("ADDED", &pod("b", 4)).await;
+    stream.event("ADDED", &pod("c", 5)).await;
+    stream.event("MODIFIED", &pod("a", 6)).await;
+    stream.event("DELETED", &pod("b", 7)).await;
+    assert_eq!(rig.told_meanwhile().await, None);
+    stream.bookmark(7, true).await;
+    assert_eq!(rig.told().await, "reset a c @7");
+    assert_eq!(rig.told().await, "up");
+    stream.event("MODIFIED", &pod("a", 8)).await;
+    assert_eq!(rig.told().await, "applied a @8");
+    stream.bookmark(9, false).await;
+    assert_eq!(rig.told().await, "progress @9");
+    stream.event("DELETED", &pod("a", 10)).await;
+    assert_eq!(rig.told().await, "deleted a @10");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_streams_no_lists_is_read_in_pages() {
+    for code in [400, 422] {
+        let mut rig = Rig::new();
+        let call = rig.server.call().await;
+        call.refuse(code, "sendInitialEvents is forbidden").await;
+        let call = rig.server.call().await;
+        assert_eq!(call.kind(), "list");
+        assert_eq!(
+            (call.param("limit"), call.param("resourceVersion")),
+            (Some("500"), None)
+        );
+        call.page(7, "more", &[pod("a", 3)]).await;
+        let call = rig.server.call().await;
+        assert_eq!(call.param("continue"), Some("more"));
+        call.page(7, "", &[pod("b", 4)]).await;
+        assert_eq!(rig.told().await, "reset a b @7");
+        let call = rig.server.call().await;
+        assert_eq!(call.kind(), "watch 7");
+        let _stream = call.stream();
+        assert_eq!(rig.told().await, "up");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_start_over_when_their_continue_token_expires() {
+    let mut rig = Rig::new();
+    rig.server.call().await.refuse(422, "no").await;
+    rig.server.call().await.page(7, "more", &[pod("a", 3)]).await;
+    rig.server.call().await.refuse(410, "token expired").await;
+    assert!(
+        rig.told()
+            .await
+            .starts_with("down: cannot list pods: the server's history is gone")
+    );
+    let call = rig.server.call().await;
+    assert_eq!((call.kind().as_str(), call.param("continue")), ("list", None));
+    call.page(9, "", &[pod("b", 8)]).await;
+    assert_eq!(rig.told().await, "reset b @9");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_version_is_followed_by_a_reset() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    stream.error(410, "too old resource version").await;
+    assert_eq!(
+        rig.told().await,
+        "down: cannot watch pods: the server's history is gone (too old resource version); listing again"
+    );
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "stream");
+    let mut stream = call.stream();
+    stream.bookmark(90, true).await;
+    assert_eq!(rig.told().await, "reset  @90");
+    assert_eq!(rig.told().await, "up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_in_order_goes_on_without_a_reset() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    stream.event("MODIFIED", &pod("a", 8)).await;
+    assert_eq!(rig.told().await, "applied a @8");
+    stream.send(r#"{"type":"MODIFIED","object":{"cut o"#).await;
+    drop(stream);
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "watch 8");
+    let mut stream = call.stream();
+    stream.event("MODIFIED", &pod("a", 9)).await;
+    assert_eq!(rig.told().await, "applied a @9");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_parse_is_told_and_the_stream_goes_on() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    let wrong = r#"{"metadata":{"name":"b","namespace":"ns","resourceVersion":"8"},"spec":5}"#;
+    stream.event("ADDED", wrong).await;
+    assert!(rig.told().await.starts_with("skipped Pod ns/b: "));
+    stream.send("{no json}\n").await;
+    assert!(rig.told().await.starts_with("skipped Pod: not a watch event: "));
+    stream.event("ADDED", &pod("c", 9)).await;
+    assert_eq!(rig.told().await, "applied c @9");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_a_list_that_does_not_parse_costs_only_itself() {
+    let mut rig = Rig::new();
+    rig.server.call().await.refuse(422, "no").await;
+    let items = ["7".to_owned(), pod("a", 3)];
+    rig.server.call().await.page(7, "", &items).await;
+    assert!(rig.told().await.starts_with("skipped Pod without a name: "));
+    assert_eq!(rig.told().await, "reset a @7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_counts_when_its_last_chunk_is_there() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    let line = format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", pod("a", 8));
+    let (first, rest) = line.split_at(40);
+    stream.send(first).await;
+    assert_eq!(rig.told_meanwhile().await, None);
+    let (middle, end) = rest.split_at(rest.len() - 1);
+    stream.send(middle).await;
+    assert_eq!(rig.told_meanwhile().await, None);
+    stream
+        .send(&format!("{end}{}", line.replace("\"8\"", "\"9\"")))
+        .await;
+    assert_eq!(rig.told_meanwhile().await.as_deref(), Some("applied a @8"));
+    assert_eq!(rig.told_meanwhile().await.as_deref(), Some("applied a @9"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn forbidden_is_told_with_its_remedy_and_asked_again() {
+    let mut rig = Rig::new();
+    for _ in 0..2 {
+        rig.server.call().await.refuse(403, "pods is forbidden").await;
+        assert_eq!(
+            rig.told().await,
+            "down: cannot watch pods: forbidden (pods is forbidden); bind the agent's account to a ClusterRole \
+             with apiGroups [\"\"], resources [\"pods\"], verbs [\"list\", \"watch\"]"
+        );
+    }
+    assert_eq!(rig.server.call().await.kind(), "stream");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_breaks_is_told_and_resumed() {
+    let (mut rig, stream) = Rig::streaming().await;
+    drop(stream);
+    drop(rig.server.call().await);
+    assert_eq!(
+        rig.told().await,
+        "down: cannot watch pods: connection reset; retrying"
+    );
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "watch 7");
+    let _stream = call.stream();
+    assert_eq!(rig.told().await, "up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_stream_is_given_up() {
+    let (mut rig, _silent) = Rig::streaming().await;
+    let since = tokio::time::Instant::now();
+    assert_eq!(
+        rig.told().await,
+        "down: cannot watch pods: neither event nor bookmark for 90 s; connecting again"
+    );
+    assert_eq!(since.elapsed().as_secs(), 90);
+    assert_eq!(rig.server.call().await.kind(), "watch 7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_terminal_scope_takes_two_watches_of_pods_with_selectors() {
+    let (client, mut server) = Server::new();
+    let (tx, _messages) = mpsc::channel(1);
+    let _tasks = start(client, Scope::Terminal, "node-1", tx);
+    let mut asked = Vec::new();
+    for _ in ids(Scope::Terminal) {
+        let call = server.call().await;
+        asked.push((
+            call.path().to_owned(),
+            call.param("fieldSelector").map(str::to_owned),
+        ));
+    }
+    asked.sort();
+    let expected = [
+        ("/api/v1/nodes", None),
+        ("/api/v1/pods", Some("spec.nodeName%3Dnode-1")),
+        (
+            "/api/v1/pods",
+            Some("status.phase%21%3DPending%2Cstatus.phase%21%3DRunning%2Cstatus.phase%21%3DUnknown"),
+        ),
+        ("/api/v1/services", None),
+        ("/apis/discovery.k8s.io/v1/endpointslices", None),
+    ]
+    .map(|(path, selector)| (path.to_owned(), selector.map(str::to_owned)));
+    assert_eq!(asked, expected);
+}
+
+#[test]
+fn every_scope_has_the_watches_that_it_needs() {
+    use WatchId::{EndpointSlices, Nodes, OwnPods, Pods, Services};
+    assert_eq!(ids(Scope::Cluster), [Pods, EndpointSlices, Services, Nodes]);
+    assert_eq!(ids(Scope::Node), [OwnPods, EndpointSlices, Services, Nodes]);
+}

@@ -1,0 +1,145 @@
+//! What lists and watch events look like, with the objects in them left as they are.
+
+use crate::facts::Name;
+use anyhow::Context;
+use kube::core::Status;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::value::RawValue;
+use std::{borrow::Cow, collections::HashMap};
+
+/// One line of a watch.
+#[derive(Debug)]
+pub(super) enum Line<'a> {
+    /// ADDED or MODIFIED.
+    Applied(Entry<'a>),
+    /// DELETED.
+    Deleted(Entry<'a>),
+    /// Everything up to `version` has been sent.
+    Bookmark {
+        version: u64,
+        /// Everything there was when a streamed list began has been sent too.
+        complete: bool,
+    },
+    /// The server gives up on this stream.
+    Error(Box<Status>),
+}
+
+/// An object that is not parsed yet.
+#[derive(Debug)]
+pub(super) struct Entry<'a> {
+    pub(super) name: Name,
+    pub(super) version: u64,
+    pub(super) json: &'a [u8],
+}
+
+/// One page of a list.
+pub(super) struct Page<'a> {
+    pub(super) version: u64,
+    /// Where the next page begins.
+    pub(super) next: Option<String>,
+    pub(super) objects: Vec<&'a RawValue>,
+}
+
+impl<'a> Line<'a> {
+    /// Parses a line without its end.
+    pub(super) fn parse(line: &'a [u8]) -> anyhow::Result<Self> {
+        let event: Event = serde_json::from_slice(line).context("not a watch event")?;
+        let json = event.object.get();
+        Ok(match event.kind.as_ref() {
+            "ADDED" | "MODIFIED" => Self::Applied(Entry::parse(json)?),
+            "DELETED" => Self::Deleted(Entry::parse(json)?),
+            "BOOKMARK" => {
+                let meta = serde_json::from_str::<Headed<Meta>>(json)?.metadata;
+                let annotations = meta.annotations.unwrap_or_default();
+                Self::Bookmark {
+                    version: version(&meta.resource_version)?,
+                    complete: annotations
+                        .get("k8s.io/initial-events-end")
+                        .is_some_and(|v| v == "true"),
+                }
+            }
+            "ERROR" => Self::Error(serde_json::from_str(json)?),
+            other => anyhow::bail!("a watch event of unknown type {other:?}"),
+        })
+    }
+}
+
+impl<'a> Entry<'a> {
+    fn parse(json: &'a str) -> anyhow::Result<Self> {
+        let meta = serde_json::from_str::<Headed<Meta>>(json)?.metadata;
+        Ok(Self {
+            version: version(&meta.resource_version)?,
+            name: (meta.namespace.into_owned(), meta.name.into_owned()),
+            json: json.as_bytes(),
+        })
+    }
+}
+
+impl<'a> Page<'a> {
+    /// Parses the body of a list response.
+    pub(super) fn parse(body: &'a str) -> anyhow::Result<Self> {
+        let list: List = serde_json::from_str(body).context("not a list")?;
+        Ok(Self {
+            version: version(&list.metadata.resource_version)?,
+            next: Some(list.metadata.next).filter(|next| !next.is_empty()),
+            objects: list.items.unwrap_or_default(),
+        })
+    }
+}
+
+/// Namespace and name for a log line, if the object has any.
+pub(super) fn describe(json: &[u8]) -> String {
+    match serde_json::from_slice::<Headed<Meta>>(json) {
+        Ok(Headed { metadata }) if metadata.namespace.is_empty() => metadata.name.into_owned(),
+        Ok(Headed { metadata }) => format!("{}/{}", metadata.namespace, metadata.name),
+        Err(_) => "without a name".to_owned(),
+    }
+}
+
+/// A decimal number that grows within a resource (KEP-5504; so in every server with etcd behind it).
+fn version(text: &str) -> anyhow::Result<u64> {
+    text.parse().with_context(|| format!("resourceVersion {text:?}"))
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Headed<M> {
+    metadata: M,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(borrow)]
+    annotations: Option<HashMap<Cow<'a, str>, Cow<'a, str>>>,
+}
+
+#[derive(Deserialize)]
+struct List<'a> {
+    metadata: ListMeta,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMeta {
+    resource_version: String,
+    #[serde(rename = "continue", default)]
+    next: String,
+    #[serde(rename = "remainingItemCount", default)]
+    _remaining: IgnoredAny,
+}
