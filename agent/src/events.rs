@@ -39,6 +39,19 @@ impl Events {
     }
 }
 
+/// Prints what the programs log with `--debug-datapath`.
+pub fn log(ebpf: &mut aya::Ebpf) -> Result<impl Future<Output = ()> + use<>> {
+    let logger = aya_log::EbpfLogger::init(ebpf).context("the eBPF object logs nothing")?;
+    // SAFETY: as for EVENTS.
+    let mut logger = unsafe { AsyncFd::register(logger) }.context("cannot wait for the datapath's log")?;
+    Ok(async move {
+        while let Ok(mut guard) = logger.readable_mut().await {
+            guard.get_inner_mut().flush();
+            guard.clear_ready();
+        }
+    })
+}
+
 /// Reads an event; `None` if it is of another size, as from another version of the programs.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Option<Event> {

@@ -1,13 +1,16 @@
 //! The agent as a library, so that the lab can run its parts without a cluster.
 
+pub mod agent;
 pub mod cli;
 pub mod datapath;
+pub mod dump;
 pub mod events;
 pub mod facts;
 pub mod maps;
 pub mod netlink;
 pub mod plan;
 pub mod report;
+pub mod run;
 pub mod state;
 pub mod status;
 pub mod telemetry;

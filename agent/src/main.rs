@@ -1,2 +1,26 @@
 //! `epguard`: the node agent and its command line.
-fn main() {}
+
+use anyhow::Result;
+use clap::Parser as _;
+use epguard::cli::{Cli, Command};
+use epguard::{dump, maps, run};
+use std::process::ExitCode;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match execute(Cli::parse().command).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("epguard: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn execute(command: Command) -> Result<()> {
+    match command {
+        Command::Agent(args) => run::run(*args).await,
+        Command::Mode { mode, pins } => maps::set_mode(&pins.pin_dir, mode),
+        Command::Dump { output, pins, run } => dump::dump(&pins.pin_dir, &run.run_dir, output),
+    }
+}

@@ -1,7 +1,7 @@
 //! One log line per denied flow, with the names of the Service, the pod that was meant and the pod that was hit.
 
 use crate::events::words;
-use crate::facts::Name;
+use crate::facts::{Name, Protocol};
 use crate::state::State;
 use epguard_common::{Addr, Event, Uid};
 use std::collections::{BTreeMap, HashMap};
@@ -125,10 +125,5 @@ fn named(name: Option<&Name>) -> String {
 }
 
 fn protocol(number: u8) -> &'static str {
-    match number {
-        6 => "TCP",
-        17 => "UDP",
-        132 => "SCTP",
-        _ => "other",
-    }
+    Protocol::from_number(number).map_or("other", Protocol::as_str)
 }

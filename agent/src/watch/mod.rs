@@ -114,7 +114,7 @@ pub fn ids(scope: Scope) -> Vec<WatchId> {
 
 /// Starts the watches of a scope. They run until the set is dropped or the receiver is gone.
 #[must_use]
-pub fn start(client: kube::Client, scope: Scope, node: &str, tx: mpsc::Sender<Message>) -> JoinSet<()> {
+pub fn start(client: &kube::Client, scope: Scope, node: &str, tx: &mpsc::Sender<Message>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for id in ids(scope) {
         let session = Session::new(client.clone(), Outbox::new(id, tx.clone()));

@@ -108,7 +108,7 @@ impl Protocol {
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(300);
+    const LONG: Duration = Duration::from_mins(5);
 
     fn following(version: u64) -> Protocol {
         let mut protocol = Protocol::default();

@@ -1,0 +1,263 @@
+//! The loop's body: what each kind of news leads to. Nothing here waits.
+
+use crate::cli::AgentArgs;
+use crate::datapath::{Datapath, boot_ns};
+use crate::facts::{Fact, Protocol};
+use crate::maps::Writer;
+use crate::netlink::{Event as LinkEvent, Interface, Selection};
+use crate::report::Report;
+use crate::state::{Socket, State};
+use crate::status::{Attachment, Conflict, Latency, Status, Watch};
+use crate::watch::{Message, WatchId, ids};
+use anyhow::{Result, bail};
+use epguard_common::{Event, Mode};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Everything that one loop owns.
+pub struct Agent {
+    state: State,
+    writer: Writer,
+    datapath: Datapath,
+    report: Report,
+    selection: Selection,
+    lease: Duration,
+    lease_deadline_ns: u64,
+    must_enforce: bool,
+    watches: BTreeMap<WatchId, Watch>,
+    interfaces: BTreeMap<u32, Attachment>,
+    latency: Latency,
+    owners_without_room: usize,
+}
+
+impl Agent {
+    /// An agent that knows nothing yet, so denies nothing.
+    #[must_use]
+    pub fn new(state: State, writer: Writer, datapath: Datapath, args: &AgentArgs) -> Self {
+        Self {
+            state,
+            writer,
+            datapath,
+            report: Report::default(),
+            selection: args.selection(),
+            lease: args.lease,
+            lease_deadline_ns: 0,
+            must_enforce: args.mode == Mode::Enforce,
+            watches: ids(args.pod_scope)
+                .into_iter()
+                .map(|id| (id, Watch::default()))
+                .collect(),
+            interfaces: BTreeMap::new(),
+            latency: Latency::default(),
+            owners_without_room: 0,
+        }
+    }
+
+    /// Takes in what the watches say, and writes once for all of it.
+    pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
+        let mut receipts = Vec::new();
+        let was_synced = self.state.is_synced();
+        for message in messages {
+            match message {
+                Message::Fact {
+                    watch,
+                    received,
+                    rv,
+                    fact,
+                } => {
+                    self.state.apply(now(), fact);
+                    self.watch(watch).rv = rv;
+                    receipts.push(received);
+                }
+                Message::Progress { watch, rv } => self.watch(watch).rv = rv,
+                Message::Up(watch) => {
+                    tracing::info!(%watch, "watching");
+                    *self.watch(watch) = Watch {
+                        up: true,
+                        error: None,
+                        ..self.watch(watch).clone()
+                    };
+                }
+                Message::Down { watch, error } => {
+                    tracing::warn!(%watch, error, "watch lost; denials end with the lease");
+                    *self.watch(watch) = Watch {
+                        up: false,
+                        error: Some(error),
+                        ..self.watch(watch).clone()
+                    };
+                }
+                Message::Skipped { watch, what } => {
+                    tracing::warn!(%watch, what, "object skipped");
+                    self.watch(watch).skipped += 1;
+                }
+            }
+        }
+        if !receipts.is_empty() {
+            self.write()?;
+            let written = Instant::now();
+            for received in receipts {
+                self.latency.record(written.saturating_duration_since(received));
+            }
+        }
+        if self.state.is_synced() && !was_synced {
+            tracing::info!("synced");
+            self.renew_lease()?;
+        }
+        Ok(())
+    }
+
+    /// Hooks what appears, forgets what is gone.
+    pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
+        match event {
+            LinkEvent::Appeared(interface) => self.hook(&interface)?,
+            LinkEvent::Gone { ifindex } => {
+                self.interfaces.remove(&ifindex);
+                if let Err(error) = self.datapath.unhook(ifindex) {
+                    tracing::debug!(ifindex, "already detached: {error:#}");
+                }
+            }
+            LinkEvent::Addresses(addresses) => {
+                self.state.apply(now(), Fact::LocalAddresses(addresses));
+                self.write()?;
+            }
+            LinkEvent::Settled if self.interfaces.is_empty() => {
+                bail!(
+                    "no interface matches --pod-interfaces and --uplinks: nothing would be protected (see `ip link`)"
+                )
+            }
+            LinkEvent::Settled => tracing::info!(interfaces = self.interfaces.len(), "hooked"),
+        }
+        Ok(())
+    }
+
+    /// Reports denied packets.
+    pub fn on_events(&mut self, events: &[Event]) {
+        for event in events {
+            self.report.denied(now(), &self.state, event);
+            if let Some(protocol) = Protocol::from_number(event.protocol) {
+                let socket = Socket {
+                    ip: event.dst,
+                    port: event.dst_port,
+                    protocol,
+                };
+                self.state.hit(now(), event.slot, &socket);
+            }
+        }
+    }
+
+    /// Lets time pass, and vouches for the view if all watches run.
+    pub fn on_tick(&mut self) -> Result<()> {
+        self.state.tick(now());
+        self.write()?;
+        let half_over = boot_ns() + nanoseconds(self.lease / 2) > self.lease_deadline_ns;
+        if half_over { self.renew_lease() } else { Ok(()) }
+    }
+
+    /// What `epguard dump` and others see.
+    pub fn status(&self) -> Status {
+        let deadline = i64::try_from(self.lease_deadline_ns / 1_000_000).unwrap_or(i64::MAX);
+        let named = |watch: &WatchId| watch.to_string();
+        let conflicts = self.report.open_conflicts(&self.state);
+        Status {
+            synced: self.state.is_synced(),
+            mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
+            watches: self
+                .watches
+                .iter()
+                .map(|(id, watch)| (named(id), watch.clone()))
+                .collect(),
+            applied: self
+                .watches
+                .iter()
+                .map(|(id, watch)| (named(id), watch.rv))
+                .collect(),
+            lease_ms: deadline - i64::try_from(boot_ns() / 1_000_000).unwrap_or(i64::MAX),
+            pods: self
+                .report
+                .pods()
+                .map(|(uid, name)| (uid.to_string(), name))
+                .collect(),
+            services: self
+                .state
+                .affected_services()
+                .map(|(slot, (namespace, name))| (slot.to_string(), format!("{namespace}/{name}")))
+                .collect(),
+            interfaces: self.interfaces.values().cloned().collect(),
+            latency: self.latency.figures(),
+            conflicts: conflicts
+                .into_iter()
+                .map(|(ip, pods)| Conflict {
+                    ip: ip.to_string(),
+                    pods,
+                })
+                .collect(),
+            refused: self.state.tables().refused,
+        }
+    }
+
+    fn hook(&mut self, interface: &Interface) -> Result<()> {
+        let Some(role) = self.selection.role(interface) else {
+            return Ok(());
+        };
+        let error = match self.datapath.hook(interface.ifindex, &interface.name) {
+            Ok(()) => None,
+            Err(error) if vanished(&error) => return Ok(()),
+            Err(error) if self.must_enforce => return Err(error),
+            Err(error) => Some(format!("{error:#}")),
+        };
+        if let Some(error) = &error {
+            tracing::warn!(interface = interface.name, error, "not hooked");
+        }
+        let attachment = Attachment {
+            ifindex: interface.ifindex,
+            name: interface.name.clone(),
+            role: role.as_str().to_owned(),
+            attached: error.is_none(),
+            error,
+        };
+        self.interfaces.insert(interface.ifindex, attachment);
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.writer.install(self.state.tables())?;
+        let (owners, changed) = self.state.take_owners();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        self.owners_without_room += self.writer.install_owners(owners, &changed);
+        self.report.conflicts(&self.state, changed.iter());
+        self.report.remember(&self.state);
+        Ok(())
+    }
+
+    /// Never #4: only while every watch runs and everything received has been applied.
+    fn renew_lease(&mut self) -> Result<()> {
+        if !self.state.is_synced() || !self.watches.values().all(|watch| watch.up) {
+            return Ok(());
+        }
+        self.lease_deadline_ns = boot_ns() + nanoseconds(self.lease);
+        self.writer.renew_lease(self.lease_deadline_ns)
+    }
+
+    fn watch(&mut self, id: WatchId) -> &mut Watch {
+        self.watches.entry(id).or_default()
+    }
+}
+
+/// Monotonic, and goes on while the machine sleeps.
+fn now() -> Duration {
+    Duration::from_nanos(boot_ns())
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Whether an interface went away between its announcement and the attachment.
+fn vanished(error: &anyhow::Error) -> bool {
+    let gone = |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(gone))
+}

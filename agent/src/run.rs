@@ -1,0 +1,92 @@
+//! `epguard agent`: every part wired to one loop that owns the state and the maps.
+
+use crate::agent::Agent;
+use crate::cli::{AgentArgs, cgroup2_mount};
+use crate::datapath::{self, Datapath};
+use crate::events::Events;
+use crate::maps::Writer;
+use crate::state::{Settings, State};
+use crate::{netlink, status, telemetry, watch};
+use anyhow::{Context as _, Result};
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch as channel};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Facts waiting for the loop; the watches wait when it is full.
+const BACKLOG: usize = 4096;
+
+/// Runs until a signal, or until something fails that protects nobody any more.
+pub async fn run(args: AgentArgs) -> Result<()> {
+    telemetry::init(args.log_format, args.debug_datapath)?;
+    let _only_one = lock(&args.run.run_dir)?;
+    let client = watch::client(args.kubeconfig.as_deref()).await?;
+    let mut datapath = Datapath::load(&args.pins.pin_dir)?;
+    let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
+    writer.configure(args.mode, args.retired, args.debug_datapath)?;
+    let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
+    datapath.hook_sockets(&cgroup)?;
+    let mut events = Events::new(&mut datapath.ebpf)?;
+    if args.debug_datapath {
+        tokio::spawn(crate::events::log(&mut datapath.ebpf)?);
+    }
+
+    let (tell, mut messages) = mpsc::channel(BACKLOG);
+    let _watches = watch::start(&client, args.pod_scope, &args.node_name, &tell);
+    let (announce, mut interfaces) = mpsc::channel(BACKLOG);
+    let follow = netlink::follow(announce);
+    let (publish, published) = channel::channel(Arc::default());
+    let serve = status::serve(&args.run.run_dir, published);
+    tokio::pin!(follow, serve);
+
+    let settings = Settings {
+        scope: args.pod_scope,
+        node: args.node_name.clone(),
+        ipam: args.ipam,
+    };
+    let mut agent = Agent::new(State::new(settings), writer, datapath, &args);
+    let mut tick = interval(Duration::from_secs(1));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    tracing::info!(node = args.node_name, mode = args.mode.as_str(), "started");
+    loop {
+        tokio::select! {
+            biased;
+            Some(message) = messages.recv() => {
+                let mut batch = vec![message];
+                while let Ok(message) = messages.try_recv() {
+                    batch.push(message);
+                }
+                agent.on_messages(batch)?;
+            }
+            Some(event) = interfaces.recv() => agent.on_interface(event)?,
+            events = events.next() => agent.on_events(&events?),
+            _ = tick.tick() => agent.on_tick()?,
+            followed = &mut follow => followed.context("cannot follow the node's interfaces")?,
+            served = &mut serve => served.context("cannot serve the status")?,
+            _ = terminate.recv() => break,
+            _ = tokio::signal::ctrl_c() => break,
+        }
+        publish.send_replace(Arc::new(agent.status()));
+    }
+    tracing::info!("stopped; nothing is denied any more");
+    Ok(())
+}
+
+/// Two agents on one node would fight for the same maps.
+fn lock(run_dir: &Path) -> Result<File> {
+    fs::create_dir_all(run_dir)
+        .with_context(|| format!("cannot make the --run-dir {}", run_dir.display()))?;
+    let path = run_dir.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    file.try_lock().with_context(|| {
+        format!(
+            "another epguard agent holds {}: stop it, or give another --run-dir",
+            path.display()
+        )
+    })?;
+    Ok(file)
+}
