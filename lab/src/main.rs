@@ -1,2 +1,35 @@
-//! x
-fn main() {}
+//! `epguard-lab`: stories, recordings and the demo.
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use epguard_lab::api;
+use std::process::ExitCode;
+
+/// The lab of epguard: a real kernel datapath, real sockets and an embedded API server.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Api(api::Args),
+}
+
+fn main() -> ExitCode {
+    match execute(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("epguard-lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn execute(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Api(args) => api::run(args).await.map(|()| ExitCode::SUCCESS),
+    }
+}

@@ -66,8 +66,9 @@ impl Request {
 
     /// No connection, or a broken one, or an answer that is none of the API's.
     pub(super) fn broken(self, error: impl Into<anyhow::Error>) -> Failure {
-        let error = format!("{:#}; retrying", error.into());
-        self.failure(End::Failed, &error.replace('\n', " "))
+        let causes = causes(&error.into());
+        let cause = format!("no usable answer from the API server ({causes}); retrying");
+        self.failure(End::Failed, &cause)
     }
 
     /// Nothing came for too long.
@@ -108,6 +109,18 @@ impl Request {
     }
 }
 
+/// The chain of causes in one line, without those that an outer one repeats.
+fn causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let colon = if text.is_empty() { "" } else { ": " };
+            text.extend([colon, &cause]);
+        }
+    }
+    text.replace('\n', " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,5 +159,16 @@ mod tests {
         for step in [Step::Stream, Step::List, Step::Watch(7)] {
             assert_eq!(refusal(step, 410).end, End::Expired);
         }
+    }
+
+    #[test]
+    fn causes_are_told_once_and_in_one_line() {
+        let inner = anyhow::anyhow!("connection refused\nby somebody");
+        let middle = inner.context("tcp: connection refused\nby somebody");
+        let error = middle.context("no connection");
+        assert_eq!(
+            causes(&error),
+            "no connection: tcp: connection refused by somebody"
+        );
     }
 }

@@ -1,5 +1,9 @@
 //! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080, two nodes.
-#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its own part; a test panics")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test file uses its own part; a test panics"
+)]
 
 use epguard::facts::{
     Change, Cidr, Endpoint, Fact, Node, Pod, PodSource, Protocol, Sandbox, Service, ServicePort, Slice,

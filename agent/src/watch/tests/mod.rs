@@ -164,7 +164,7 @@ async fn a_connection_that_breaks_is_told_and_resumed() {
     drop(rig.server.call().await);
     assert_eq!(
         rig.told().await,
-        "down: cannot watch pods: connection reset; retrying"
+        "down: cannot watch pods: no usable answer from the API server (connection reset); retrying"
     );
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "watch 7");
