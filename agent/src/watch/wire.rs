@@ -3,7 +3,7 @@
 use crate::facts::Name;
 use anyhow::Context;
 use kube::core::Status;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashMap};
 
@@ -49,7 +49,7 @@ impl<'a> Line<'a> {
             "ADDED" | "MODIFIED" => Self::Applied(Entry::parse(json)?),
             "DELETED" => Self::Deleted(Entry::parse(json)?),
             "BOOKMARK" => {
-                let meta = serde_json::from_str::<Headed<Meta>>(json)?.metadata;
+                let meta = serde_json::from_str::<Headed<BookmarkMeta>>(json)?.metadata;
                 let annotations = meta.annotations.unwrap_or_default();
                 Self::Bookmark {
                     version: version(&meta.resource_version)?,
@@ -123,8 +123,14 @@ struct Meta<'a> {
     namespace: Cow<'a, str>,
     #[serde(borrow)]
     resource_version: Cow<'a, str>,
-    #[serde(borrow)]
-    annotations: Option<HashMap<Cow<'a, str>, Cow<'a, str>>>,
+}
+
+/// Of a bookmark: apart from [`Meta`], so that no other object's annotations are copied.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMeta {
+    resource_version: String,
+    annotations: Option<HashMap<String, String>>,
 }
 
 #[derive(Deserialize)]
@@ -140,6 +146,4 @@ struct ListMeta {
     resource_version: String,
     #[serde(rename = "continue", default)]
     next: String,
-    #[serde(rename = "remainingItemCount", default)]
-    _remaining: IgnoredAny,
 }
