@@ -6,7 +6,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// An IP address: 16 octets in network order, IPv4 as v4-mapped (`::ffff:a.b.c.d`).
 ///
 /// There is no second path for IPv4: maps, parsers and state speak of `Addr` only.
-#[repr(C)]
+#[repr(C, align(4))]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Addr {
     /// Network order.
@@ -31,6 +31,22 @@ impl Addr {
     #[must_use]
     pub const fn v6(octets: [u8; 16]) -> Self {
         Self { octets }
+    }
+
+    /// From the 4 words of an IPv6 header, or of a v4-mapped address, as they lie in memory. In words, because the
+    /// compiler for BPF otherwise carries each octet around in a register of its own.
+    #[inline]
+    #[must_use]
+    pub const fn from_words(words: [u32; 4]) -> Self {
+        // SAFETY: both are 16 octets without padding, and every bit pattern is an Addr.
+        unsafe { core::mem::transmute(words) }
+    }
+
+    /// From the word of an IPv4 header, as it lies in memory.
+    #[inline]
+    #[must_use]
+    pub const fn from_v4_word(word: u32) -> Self {
+        Self::from_words([0, 0, u32::from_ne_bytes([0, 0, 0xff, 0xff]), word])
     }
 
     /// The address as people write it; v4-mapped ones as IPv4.

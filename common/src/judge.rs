@@ -47,16 +47,20 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     if !slot.is_some() {
         return otherwise(Outcome::NoIntent);
     }
-    let (port, opens) = match packet.transport {
-        Transport::Ports { dst, opens, .. } => (dst, opens),
-        Transport::Fragment => return otherwise(Outcome::Fragment),
-        Transport::Other => return otherwise(Outcome::NotDenied),
-    };
+    if !packet.transport.has_ports() {
+        let fragment = packet.transport == Transport::Fragment;
+        return otherwise(if fragment {
+            Outcome::Fragment
+        } else {
+            Outcome::NotDenied
+        });
+    }
+    let (addr, port, protocol) = (packet.dst, packet.dst_port, packet.protocol);
     let target = Target {
-        addr: packet.dst,
+        addr,
         slot,
         port,
-        protocol: packet.protocol,
+        protocol,
         reserved: [0; 3],
     };
     let Some(Proof { reason, uid_state }) = model.denial(&target) else {
@@ -64,7 +68,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     };
     match uid_state {
         UidState::Dead => {}
-        UidState::Retired if opens => {}
+        UidState::Retired if packet.transport == Transport::Opening => {}
         UidState::Retired | UidState::Live => return Verdict::Pass(reason, Outcome::Established),
     }
     let mode = model.mode(reason);
@@ -128,14 +132,17 @@ mod tests {
     }
 
     fn packet(dst: Addr, port: u16, opens: bool) -> Packet {
-        let transport = Transport::Ports {
-            src: 40_000,
-            dst: port,
-            opens,
+        let transport = if opens {
+            Transport::Opening
+        } else {
+            Transport::Ports
         };
+        let src = Addr::v4([10, 244, 1, 2]);
         Packet {
-            src: Addr::v4([10, 244, 1, 2]),
+            src,
             dst,
+            src_port: 40_000,
+            dst_port: port,
             protocol: 6,
             transport,
         }

@@ -10,15 +10,22 @@ use network_types::{eth::EtherType, ip::IpProto};
 pub trait Bytes {
     /// The `N` octets at `offset`, `None` where the packet is shorter.
     fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]>;
+
+    /// The `N` words at `offset`, as they lie in memory.
+    fn words<const N: usize>(&self, offset: u32) -> Option<[u32; N]>;
 }
 
-/// The fields that decide.
+/// The fields that decide. Flat, so that the compiler never copies a part that was not filled in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// As on the wire.
     pub src: Addr,
     /// As on the wire.
     pub dst: Addr,
+    /// Host order; 0 where there are no ports.
+    pub src_port: u16,
+    /// Host order; 0 where there are no ports.
+    pub dst_port: u16,
     /// IP protocol number of the transport header.
     pub protocol: u8,
     /// What follows the network headers.
@@ -28,20 +35,27 @@ pub struct Packet {
 /// What can be said of the transport header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
-    /// TCP, UDP, SCTP; ports in host order.
-    Ports {
-        /// Source port.
-        src: u16,
-        /// Destination port.
-        dst: u16,
-        /// Opens a flow: TCP SYN without ACK, SCTP INIT.
-        opens: bool,
-    },
+    /// TCP, UDP, SCTP: a packet with ports.
+    Ports,
+    /// With ports, and it opens a flow: TCP SYN without ACK, SCTP INIT.
+    Opening,
     /// A fragment other than the first: no ports.
     Fragment,
-    /// Another protocol.
+    /// Another protocol: no ports.
     Other,
 }
+
+impl Transport {
+    /// Whether there are ports.
+    #[inline]
+    #[must_use]
+    pub const fn has_ports(self) -> bool {
+        matches!(self, Self::Ports | Self::Opening)
+    }
+}
+
+/// Source port, destination port, kind.
+type Ports = (u16, u16, Transport);
 
 const TCP: u8 = IpProto::Tcp as u8;
 const UDP: u8 = IpProto::Udp as u8;
@@ -85,21 +99,24 @@ fn skip_vlan_tags<B: Bytes>(bytes: &B, ether_type: u16) -> Option<(u16, u32)> {
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
 fn parse_ipv4<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
-    let header: [u8; 20] = bytes.read(offset)?;
-    let header_length = u32::from(header[0] & 0x0f) * 4;
-    if header[0] >> 4 != 4 || header_length < 20 {
+    let [first, fragmentation, time_to_live, src, dst] = bytes.words::<5>(offset)?;
+    let version_and_length = first.to_ne_bytes()[0];
+    let header_length = u32::from(version_and_length & 0x0f) * 4;
+    if version_and_length >> 4 != 4 || header_length < 20 {
         return None;
     }
-    let fragment_offset = u16::from_be_bytes([header[6], header[7]]) & 0x1fff;
-    let protocol = header[9];
-    let transport = if fragment_offset == 0 {
+    let fragment_offset = u32::from_be(fragmentation) & 0x1fff;
+    let protocol = time_to_live.to_ne_bytes()[1];
+    let (src_port, dst_port, transport) = if fragment_offset == 0 {
         parse_transport(bytes, offset + header_length, protocol)?
     } else {
-        Transport::Fragment
+        (0, 0, Transport::Fragment)
     };
     Some(Packet {
-        src: Addr::v4([header[12], header[13], header[14], header[15]]),
-        dst: Addr::v4([header[16], header[17], header[18], header[19]]),
+        src: Addr::from_v4_word(src),
+        dst: Addr::from_v4_word(dst),
+        src_port,
+        dst_port,
         protocol,
         transport,
     })
@@ -111,20 +128,23 @@ pub const MAX_EXTENSIONS: usize = 6;
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
 fn parse_ipv6<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
-    if bytes.read::<1>(offset)?[0] >> 4 != 6 {
+    let [first, second, s0, s1, s2, s3, d0, d1, d2, d3] = bytes.words::<10>(offset)?;
+    if first.to_ne_bytes()[0] >> 4 != 6 {
         return None;
     }
-    let [mut protocol, _] = bytes.read::<2>(offset + 6)?;
-    let src = Addr::v6(bytes.read(offset + 8)?);
-    let dst = Addr::v6(bytes.read(offset + 24)?);
+    let mut protocol = second.to_ne_bytes()[2];
+    let src = Addr::from_words([s0, s1, s2, s3]);
+    let dst = Addr::from_words([d0, d1, d2, d3]);
     let mut at = offset + 40;
     for _ in 0..=MAX_EXTENSIONS {
         let (next, length) = match Extension::of(protocol) {
             None => {
-                let transport = parse_transport(bytes, at, protocol)?;
+                let (src_port, dst_port, transport) = parse_transport(bytes, at, protocol)?;
                 return Some(Packet {
                     src,
                     dst,
+                    src_port,
+                    dst_port,
                     protocol,
                     transport,
                 });
@@ -132,11 +152,14 @@ fn parse_ipv6<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
             Some(Extension::Fragment) => {
                 let [next, _, high, low] = bytes.read::<4>(at)?;
                 if u16::from_be_bytes([high, low]) & 0xfff8 != 0 {
+                    let transport = Transport::Fragment;
                     return Some(Packet {
                         src,
                         dst,
+                        src_port: 0,
+                        dst_port: 0,
                         protocol: next,
-                        transport: Transport::Fragment,
+                        transport,
                     });
                 }
                 (next, 8)
@@ -179,9 +202,9 @@ impl Extension {
 
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
-fn parse_transport<B: Bytes>(bytes: &B, at: u32, protocol: u8) -> Option<Transport> {
+fn parse_transport<B: Bytes>(bytes: &B, at: u32, protocol: u8) -> Option<Ports> {
     if !matches!(protocol, TCP | UDP | SCTP) {
-        return Some(Transport::Other);
+        return Some((0, 0, Transport::Other));
     }
     let [s0, s1, d0, d1] = bytes.read::<4>(at)?;
     let opens = match protocol {
@@ -189,11 +212,16 @@ fn parse_transport<B: Bytes>(bytes: &B, at: u32, protocol: u8) -> Option<Transpo
         SCTP => bytes.read::<1>(at + 12)?[0] == SCTP_INIT,
         _ => false,
     };
-    Some(Transport::Ports {
-        src: u16::from_be_bytes([s0, s1]),
-        dst: u16::from_be_bytes([d0, d1]),
-        opens,
-    })
+    let transport = if opens {
+        Transport::Opening
+    } else {
+        Transport::Ports
+    };
+    Some((
+        u16::from_be_bytes([s0, s1]),
+        u16::from_be_bytes([d0, d1]),
+        transport,
+    ))
 }
 
 const SYN: u8 = 0x02;

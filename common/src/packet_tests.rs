@@ -8,6 +8,14 @@ impl Bytes for Vec<u8> {
     fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         self.get(offset as usize..)?.get(..N)?.try_into().ok()
     }
+
+    fn words<const N: usize>(&self, offset: u32) -> Option<[u32; N]> {
+        let mut words = [0; N];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = u32::from_ne_bytes(self.read(offset + u32::try_from(i).ok()? * 4)?);
+        }
+        Some(words)
+    }
 }
 
 const IPV4: u16 = 0x0800;
@@ -53,10 +61,12 @@ fn ipv6(next: u8, body: &[u8]) -> Vec<u8> {
 }
 
 fn ports(packet: &Vec<u8>, ether_type: u16) -> Option<(u16, u16, bool)> {
-    match parse(packet, ether_type)?.transport {
-        Transport::Ports { src, dst, opens } => Some((src, dst, opens)),
-        Transport::Fragment | Transport::Other => None,
-    }
+    let packet = parse(packet, ether_type)?;
+    let opens = packet.transport == Transport::Opening;
+    packet
+        .transport
+        .has_ports()
+        .then_some((packet.src_port, packet.dst_port, opens))
 }
 
 #[test]
@@ -65,12 +75,8 @@ fn a_tcp_syn_over_ipv4_opens_a_flow() {
     assert_eq!(packet.src, Addr::v4([10, 244, 1, 2]));
     assert_eq!(packet.dst, Addr::v4([10, 96, 0, 10]));
     assert_eq!(
-        packet.transport,
-        Transport::Ports {
-            src: 40_000,
-            dst: 8080,
-            opens: true
-        }
+        (packet.src_port, packet.dst_port, packet.transport),
+        (40_000, 8080, Transport::Opening)
     );
 }
 

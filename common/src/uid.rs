@@ -5,7 +5,7 @@ use core::fmt;
 /// A Kubernetes UID: the 16 octets of the UUID, in the order in which they are written.
 ///
 /// A UID that is no UUID (the API allows any string) is hashed to 16 octets instead.
-#[repr(C)]
+#[repr(C, align(4))]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Uid {
     /// All zero: no UID.

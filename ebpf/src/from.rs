@@ -2,7 +2,7 @@
 
 use crate::{maps, skb};
 use aya_ebpf::programs::TcContext;
-use epguard_common::{Slot, Transport, Vip};
+use epguard_common::{Slot, Vip};
 
 /// Writes the packet's intent while any Service is affected; what is aimed elsewhere gets none, so that nothing
 /// older sticks to it.
@@ -20,12 +20,12 @@ fn intent(ctx: &TcContext) -> Slot {
     let Some(packet) = skb::packet(ctx) else {
         return Slot::NONE;
     };
-    let Transport::Ports { dst: port, .. } = packet.transport else {
+    if !packet.transport.has_ports() {
         return Slot::NONE;
-    };
+    }
     maps::service(&Vip {
         addr: packet.dst,
-        port,
+        port: packet.dst_port,
         protocol: packet.protocol,
         reserved: 0,
     })

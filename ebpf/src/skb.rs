@@ -15,17 +15,26 @@ struct Skb(*mut __sk_buff);
 impl Bytes for Skb {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        let mut bytes = MaybeUninit::<[u8; N]>::uninit();
-        // SAFETY: the helper fills all N octets or fails; the context is the program's own.
+        self.load(offset)
+    }
+
+    #[inline(always)]
+    fn words<const N: usize>(&self, offset: u32) -> Option<[u32; N]> {
+        self.load(offset)
+    }
+}
+
+impl Skb {
+    /// `T` is an array of integers: every bit pattern is one.
+    #[inline(always)]
+    fn load<T: Copy>(&self, offset: u32) -> Option<T> {
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: the helper fills all of T or fails; the context is the program's own.
         unsafe {
-            let failed = bpf_skb_load_bytes_relative(
-                self.0.cast(),
-                offset,
-                bytes.as_mut_ptr().cast(),
-                N as u32,
-                FROM_NETWORK_HEADER,
-            );
-            (failed == 0).then(|| bytes.assume_init())
+            let to = value.as_mut_ptr().cast();
+            let size = size_of::<T>() as u32;
+            let failed = bpf_skb_load_bytes_relative(self.0.cast(), offset, to, size, FROM_NETWORK_HEADER);
+            (failed == 0).then(|| value.assume_init())
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::{maps, skb, to::Tables};
 use aya_ebpf::programs::TcContext;
 use aya_log_ebpf::info;
-use epguard_common::{Event, Outcome, Packet, Reason, Suspect, Transport, Verdict};
+use epguard_common::{Event, Outcome, Packet, Reason, Suspect, Verdict};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -39,10 +39,6 @@ fn event(
     tables: &Tables<'_>,
     now_ns: u64,
 ) -> Event {
-    let (src_port, dst_port) = match packet.transport {
-        Transport::Ports { src, dst, .. } => (src, dst),
-        Transport::Fragment | Transport::Other => (0, 0),
-    };
     let (dead_uid, owner_uid) = tables
         .denial
         .get()
@@ -61,8 +57,8 @@ fn event(
         // SAFETY: a field of the program's own context.
         ifindex: unsafe { (*ctx.skb.skb).ifindex },
         length: ctx.len(),
-        src_port,
-        dst_port,
+        src_port: packet.src_port,
+        dst_port: packet.dst_port,
         slot: tables.slot.get(),
         protocol: packet.protocol,
         reserved: 0,
