@@ -2,4 +2,5 @@
 
 pub mod net;
 pub mod proxy;
+pub mod replay;
 pub mod traffic;

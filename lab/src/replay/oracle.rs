@@ -1,0 +1,313 @@
+//! What the objects seen so far prove, by brute force, from the words of the design (sections 3 and 4).
+//!
+//! Deliberately without indexes and without memory of its own verdicts: each call looks at everything again.
+//! Where the words leave room, a denial is allowed but not required.
+
+use super::{
+    object::{cluster_ips, endpoints, has_selector, in_pod_range, node_addresses, opted_out, ports, selects},
+    pod::{self, Answer},
+    subject::{Denial, Key, Protocol, Reason, Shape},
+    world::{Gone, PodRecord, Standing, World},
+};
+use serde_json::Value;
+use std::{collections::BTreeSet, net::IpAddr, time::Duration};
+
+/// A pair may leave the history this long after the last slice that listed it.
+const HISTORY: Duration = Duration::from_mins(10);
+
+/// A denial that the objects prove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// Whether not denying is a fault.
+    pub required: bool,
+    /// The verdicts that the proof carries, the plain one first.
+    pub shapes: Vec<Shape>,
+    /// UIDs that may be named as meant.
+    pub meant: BTreeSet<String>,
+    /// The live pod that claims the IP.
+    pub owner: Option<String>,
+}
+
+impl Proof {
+    /// The denial as it should have been.
+    #[must_use]
+    pub fn denial(&self, key: &Key) -> Denial {
+        Denial {
+            key: key.clone(),
+            shape: self.shapes[0],
+            meant: self.meant.first().cloned().unwrap_or_default(),
+            owner: self.owner.clone(),
+        }
+    }
+
+    /// Why this isn't the denial that is proven.
+    #[must_use]
+    pub fn objection(&self, denial: &Denial) -> Option<String> {
+        let proven = self.shapes[0];
+        if !self.shapes.contains(&denial.shape) {
+            Some(format!("proven is {proven}"))
+        } else if !self.meant.contains(&denial.meant) {
+            Some(format!("{} was not meant", denial.meant))
+        } else if denial.shape.reason == Reason::Reused
+            && denial.owner.is_some()
+            && denial.owner != self.owner
+        {
+            Some("another pod claims the IP".into())
+        } else {
+            None
+        }
+    }
+}
+
+/// Every provable denial of the world.
+pub fn proofs(world: &World, now: Duration) -> impl Iterator<Item = (&Key, Proof)> {
+    let keys = world.listings.keys();
+    keys.filter_map(move |key| Some((key, prove(world, key, now).ok()?)))
+}
+
+/// What is provable about one endpoint of a Service.
+///
+/// # Errors
+/// The rule that forbids a denial.
+pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static str> {
+    if !world.is_synced() {
+        return Err("not every watch has shown its objects");
+    }
+    let service = world.service(&key.service).ok_or("the Service does not exist")?;
+    let vips = cluster_ips(service);
+    if vips.is_empty() {
+        return Err("the Service has no VIP");
+    }
+    if opted_out(service) {
+        return Err("the Service opted out");
+    }
+    if is_a_nodes(world, key.ip) {
+        return Err("the IP is a node's");
+    }
+    let mut required = world.is_watching()
+        && vips.iter().any(|vip| vip.is_ipv4() == key.ip.is_ipv4())
+        && !world.deleted_services.contains(&key.service);
+
+    let meant = meant(world, key, now, &mut required)?;
+    nobody_else_is_listed(world, key)?;
+    if !has_selector(service) {
+        still_lists(world, key, &meant, &mut required)?;
+    }
+    no_candidate(world, key, service, &mut required)?;
+
+    let owner = owner(world, key, service, &mut required)?;
+    let mut shapes = strengths(world, key, &meant);
+    if let Some(owner) = &owner {
+        newer_than_retired(world, key, &meant, owner, &mut required)?;
+        for shape in &mut shapes {
+            shape.reason = Reason::Reused;
+        }
+    } else if retired_stranger_claims(world, key, &meant) {
+        required = false;
+        shapes.extend(shapes.clone().into_iter().map(|shape| Shape {
+            reason: Reason::Reused,
+            ..shape
+        }));
+    }
+    // Without an opener there is nothing that a verdict about openers could deny.
+    required &= key.protocol != Protocol::Udp || !shapes[0].openers_only;
+    Ok(Proof {
+        required,
+        shapes,
+        meant,
+        owner,
+    })
+}
+
+/// Everybody who was ever listed there: all must be gone.
+fn meant(
+    world: &World,
+    key: &Key,
+    now: Duration,
+    required: &mut bool,
+) -> Result<BTreeSet<String>, &'static str> {
+    let listings = world.listings.get(key).ok_or("the Service never listed it")?;
+    *required &= !listings.contains_key(&None);
+    *required &= listings.values().any(|&last| now.saturating_sub(last) < HISTORY);
+    let uids: BTreeSet<String> = listings.keys().flatten().cloned().collect();
+    if uids.is_empty() {
+        return Err("the Service never listed it with a UID");
+    }
+    for uid in &uids {
+        let standing = world.standing(uid);
+        let record = match (standing, world.pods.get(uid)) {
+            (Standing::Dead | Standing::Retired, Some(record)) => record,
+            (Standing::Live, _) => return Err("a pod listed there lives"),
+            _ => return Err("a UID listed there is neither Retired nor Dead"),
+        };
+        if pod::is_host_network(&record.object) {
+            return Err("a pod listed there uses its node's network");
+        }
+        if opted_out(&record.object) {
+            return Err("the pod opted out");
+        }
+        *required &= record.claims.contains_key(&key.ip);
+        *required &= standing == Standing::Dead || record.gone != Gone::Vanished;
+    }
+    Ok(uids)
+}
+
+fn nobody_else_is_listed(world: &World, key: &Key) -> Result<(), &'static str> {
+    let listed = world.slices(&key.service).flat_map(|slice| endpoints(slice));
+    for endpoint in listed.filter(|endpoint| endpoint.ip == key.ip) {
+        match endpoint.uid.map(|uid| world.standing(uid)) {
+            Some(Standing::Dead | Standing::Retired) => {}
+            Some(Standing::Live) => return Err("the Service lists the IP with a live UID"),
+            Some(Standing::Unknown) => return Err("the Service lists the IP with an unknown UID"),
+            None => return Err("the Service lists the IP without a UID"),
+        }
+    }
+    Ok(())
+}
+
+/// A Service without a selector says whom it means only by its slices.
+fn still_lists(
+    world: &World,
+    key: &Key,
+    meant: &BTreeSet<String>,
+    required: &mut bool,
+) -> Result<(), &'static str> {
+    let mut elsewhere = false;
+    for slice in world.slices(&key.service) {
+        for endpoint in endpoints(slice) {
+            let aims = endpoint.uid.is_some_and(|uid| meant.contains(uid));
+            if aims && endpoint.ip == key.ip && ports(slice).any(|port| port == (key.port, key.protocol)) {
+                return Ok(());
+            }
+            elsewhere |= aims;
+        }
+    }
+    *required = false;
+    if elsewhere {
+        Ok(())
+    } else {
+        Err("the Service, without a selector, no longer lists it")
+    }
+}
+
+fn no_candidate(world: &World, key: &Key, service: &Value, required: &mut bool) -> Result<(), &'static str> {
+    let mut homes = world.nodes().filter(|node| in_pod_range(node, key.ip)).peekable();
+    let homes: Option<Vec<&Value>> = homes
+        .peek()
+        .is_some()
+        .then(|| homes.map(|node| &node["metadata"]["name"]).collect());
+    for (_, PodRecord { object, .. }) in world.live_pods() {
+        let there = homes
+            .as_ref()
+            .is_none_or(|homes| homes.contains(&&object["spec"]["nodeName"]));
+        if there && selects(service, object) {
+            match pod::may_hold_unpublished(object) {
+                Answer::Yes => return Err("a pod that the Service selects may hold the IP unpublished"),
+                Answer::Perhaps => *required = false,
+                Answer::No => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The one live pod that claims the IP, if any.
+fn owner(
+    world: &World,
+    key: &Key,
+    service: &Value,
+    required: &mut bool,
+) -> Result<Option<String>, &'static str> {
+    let mut claimants = world
+        .live_pods()
+        .filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
+    let Some((uid, record)) = claimants.next() else {
+        return Ok(None);
+    };
+    if selects(service, &record.object) {
+        return Err("a live pod that the Service selects claims the IP");
+    }
+    if claimants.next().is_some() {
+        return Err("two live pods claim the IP");
+    }
+    let mut backends = world.slices(&key.service).flat_map(|slice| endpoints(slice));
+    *required &= backends.all(|endpoint| endpoint.uid != Some(uid));
+    Ok(Some(uid.to_owned()))
+}
+
+/// All packets where everybody is Dead; only openers where somebody may still serve what it began.
+fn strengths(world: &World, key: &Key, meant: &BTreeSet<String>) -> Vec<Shape> {
+    let (dead, retired): (Vec<&String>, Vec<&String>) = meant
+        .iter()
+        .partition(|uid| world.standing(uid) == Standing::Dead);
+    let all = Shape {
+        reason: Reason::DeadBackend,
+        openers_only: false,
+    };
+    let openers = Shape {
+        reason: Reason::RetiredBackend,
+        openers_only: true,
+    };
+    let superseded = |old: &&String| {
+        dead.iter()
+            .any(|new| order(world, new, old, key.ip) != Answer::No)
+    };
+    match (retired.is_empty(), retired.iter().all(superseded)) {
+        (true, _) => vec![all],
+        (false, true) => vec![openers, all],
+        (false, false) => vec![openers],
+    }
+}
+
+fn newer_than_retired(
+    world: &World,
+    key: &Key,
+    meant: &BTreeSet<String>,
+    owner: &str,
+    required: &mut bool,
+) -> Result<(), &'static str> {
+    for uid in meant
+        .iter()
+        .filter(|uid| world.standing(uid) == Standing::Retired)
+    {
+        match order(world, owner, uid, key.ip) {
+            Answer::Yes => {}
+            Answer::Perhaps => *required = false,
+            Answer::No => return Err("which claim of the IP is newer is unknown"),
+        }
+    }
+    Ok(())
+}
+
+/// Whether one pod's claim is newer than another's; across a gap in the watch only perhaps.
+fn order(world: &World, newer: &str, older: &str, ip: IpAddr) -> Answer {
+    let claim = |uid| world.pods.get(uid)?.claims.get(&ip);
+    match (claim(newer), claim(older)) {
+        (Some(new), Some(old)) if new.sequence > old.sequence => {
+            let continuous = new.epoch == world.epoch && old.epoch == world.epoch;
+            if continuous { Answer::Yes } else { Answer::Perhaps }
+        }
+        _ => Answer::No,
+    }
+}
+
+/// Somebody else's pod, finished but not proven dead, publishes the IP: the words don't say if that is a claim.
+fn retired_stranger_claims(world: &World, key: &Key, meant: &BTreeSet<String>) -> bool {
+    world.pods.iter().any(|(uid, record)| {
+        record.gone == Gone::No
+            && !meant.contains(uid)
+            && world.standing(uid) == Standing::Retired
+            && pod::ips(&record.object).contains(&key.ip)
+    })
+}
+
+fn is_a_nodes(world: &World, ip: IpAddr) -> bool {
+    let nodes = world.nodes().flat_map(|node| node_addresses(node));
+    let pods = world
+        .pods
+        .values()
+        .filter(|record| pod::is_host_network(&record.object));
+    nodes
+        .chain(pods.flat_map(|record| pod::ips(&record.object)))
+        .any(|address| address == ip)
+}
