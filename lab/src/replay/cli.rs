@@ -1,6 +1,6 @@
 //! `epguard-lab replay DIR...`
 
-use super::{recording::Recording, report, story, story::Story, subject::Subject};
+use super::{agent::Agent, recording::Recording, report, story, story::Story, subject::Subject};
 use anyhow::{Context, Result, bail, ensure};
 use std::{
     io::{IsTerminal, Write},
@@ -27,11 +27,19 @@ enum Output {
     Json,
 }
 
+/// Replays with the agent's state machine.
+///
+/// # Errors
+/// If a recording can't be read, the state machine can't take it, or a story failed.
+pub fn run(args: &Args) -> Result<()> {
+    run_with(args, |recording| Box::new(Agent::new(recording)))
+}
+
 /// Replays with a new subject for each recording.
 ///
 /// # Errors
 /// If a recording can't be read, a subject can't take it, or a story failed.
-pub fn run(args: &Args, subject: impl Fn(&Recording) -> Box<dyn Subject>) -> Result<()> {
+pub fn run_with(args: &Args, subject: impl Fn(&Recording) -> Box<dyn Subject>) -> Result<()> {
     let mut stories = Vec::new();
     for dir in recordings(&args.dirs)? {
         let recording = Recording::read(&dir)?;

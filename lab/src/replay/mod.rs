@@ -6,6 +6,7 @@
 //!
 //! Nothing here uses the agent's own reading of the API, except the adapter that puts its state machine on trial.
 
+pub mod agent;
 pub mod cli;
 pub mod judge;
 mod object;

@@ -104,10 +104,10 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
         }
     } else if retired_stranger_claims(world, key, &meant) {
         required = false;
-        shapes.extend(shapes.clone().into_iter().map(|shape| Shape {
-            reason: Reason::Reused,
-            ..shape
-        }));
+        for reason in [Reason::DeadBackend, Reason::Reused, Reason::RetiredBackend] {
+            let openers_only = true;
+            shapes.push(Shape { reason, openers_only });
+        }
     }
     // Without an opener there is nothing that a verdict about openers could deny.
     required &= key.protocol != Protocol::Udp || !shapes[0].openers_only;
@@ -291,7 +291,8 @@ fn order(world: &World, newer: &str, older: &str, ip: IpAddr) -> Answer {
     }
 }
 
-/// Somebody else's pod, finished but not proven dead, publishes the IP: the words don't say if that is a claim.
+/// Somebody else's pod, finished but not proven dead, publishes the IP: the words don't say if that is a claim,
+/// so denying less is as good.
 fn retired_stranger_claims(world: &World, key: &Key, meant: &BTreeSet<String>) -> bool {
     world.pods.iter().any(|(uid, record)| {
         record.gone == Gone::No
