@@ -312,3 +312,6 @@ fn is_a_nodes(world: &World, ip: IpAddr) -> bool {
         .chain(pods.flat_map(|record| pod::ips(&record.object)))
         .any(|address| address == ip)
 }
+
+#[cfg(test)]
+mod tests;
