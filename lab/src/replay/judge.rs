@@ -66,7 +66,7 @@ pub struct Judgement {
 #[derive(Debug)]
 pub struct Judge<'a> {
     truth: &'a Truth,
-    /// Since when not all watches run.
+    /// Since when not all watches run, after they once did.
     blind_since: Option<Duration>,
     proofs: BTreeMap<Key, Proof>,
 }
@@ -77,7 +77,7 @@ impl<'a> Judge<'a> {
     pub fn new(truth: &'a Truth) -> Self {
         Self {
             truth,
-            blind_since: Some(Duration::ZERO),
+            blind_since: None,
             proofs: BTreeMap::new(),
         }
     }
@@ -94,13 +94,17 @@ impl<'a> Judge<'a> {
         };
     }
 
+    /// When the kernel stops denying because not all watches run. Before the first view there is no lease, and
+    /// any denial is judged.
+    #[must_use]
+    pub fn lease_ends(&self) -> Option<Duration> {
+        self.blind_since.map(|since| since + LEASE)
+    }
+
     /// Judges one instant; denials whose lease has ended are none.
     #[must_use]
     pub fn judge(&self, world: &World, denials: &[Denial], now: Duration) -> Vec<Judgement> {
-        if self
-            .blind_since
-            .is_some_and(|since| world.is_synced() && now >= since + LEASE)
-        {
+        if self.lease_ends().is_some_and(|end| now >= end) {
             return Vec::new();
         }
         let mut all: Vec<_> = denials

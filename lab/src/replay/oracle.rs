@@ -3,12 +3,17 @@
 //! Deliberately without indexes and without memory of its own verdicts: each call looks at everything again.
 //! Where the words leave room, a denial is allowed but not required.
 
+mod claims;
+#[cfg(test)]
+mod tests;
+
 use super::{
     object::{cluster_ips, endpoints, has_selector, in_pod_range, node_addresses, opted_out, ports, selects},
     pod::{self, Answer},
     subject::{Denial, Key, Protocol, Reason, Shape},
     world::{Gone, PodRecord, Standing, World},
 };
+use claims::{newer_than_retired, owner, retired_stranger_claims, strengths};
 use serde_json::Value;
 use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
@@ -211,97 +216,6 @@ fn no_candidate(world: &World, key: &Key, service: &Value, required: &mut bool) 
     Ok(())
 }
 
-/// The one live pod that claims the IP, if any.
-fn owner(
-    world: &World,
-    key: &Key,
-    service: &Value,
-    required: &mut bool,
-) -> Result<Option<String>, &'static str> {
-    let mut claimants = world
-        .live_pods()
-        .filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
-    let Some((uid, record)) = claimants.next() else {
-        return Ok(None);
-    };
-    if selects(service, &record.object) {
-        return Err("a live pod that the Service selects claims the IP");
-    }
-    if claimants.next().is_some() {
-        return Err("two live pods claim the IP");
-    }
-    let mut backends = world.slices(&key.service).flat_map(|slice| endpoints(slice));
-    *required &= backends.all(|endpoint| endpoint.uid != Some(uid));
-    Ok(Some(uid.to_owned()))
-}
-
-/// All packets where everybody is Dead; only openers where somebody may still serve what it began.
-fn strengths(world: &World, key: &Key, meant: &BTreeSet<String>) -> Vec<Shape> {
-    let (dead, retired): (Vec<&String>, Vec<&String>) = meant
-        .iter()
-        .partition(|uid| world.standing(uid) == Standing::Dead);
-    let all = Shape {
-        reason: Reason::DeadBackend,
-        openers_only: false,
-    };
-    let openers = Shape {
-        reason: Reason::RetiredBackend,
-        openers_only: true,
-    };
-    let superseded = |old: &&String| {
-        dead.iter()
-            .any(|new| order(world, new, old, key.ip) != Answer::No)
-    };
-    match (retired.is_empty(), retired.iter().all(superseded)) {
-        (true, _) => vec![all],
-        (false, true) => vec![openers, all],
-        (false, false) => vec![openers],
-    }
-}
-
-fn newer_than_retired(
-    world: &World,
-    key: &Key,
-    meant: &BTreeSet<String>,
-    owner: &str,
-    required: &mut bool,
-) -> Result<(), &'static str> {
-    for uid in meant
-        .iter()
-        .filter(|uid| world.standing(uid) == Standing::Retired)
-    {
-        match order(world, owner, uid, key.ip) {
-            Answer::Yes => {}
-            Answer::Perhaps => *required = false,
-            Answer::No => return Err("which claim of the IP is newer is unknown"),
-        }
-    }
-    Ok(())
-}
-
-/// Whether one pod's claim is newer than another's; across a gap in the watch only perhaps.
-fn order(world: &World, newer: &str, older: &str, ip: IpAddr) -> Answer {
-    let claim = |uid| world.pods.get(uid)?.claims.get(&ip);
-    match (claim(newer), claim(older)) {
-        (Some(new), Some(old)) if new.sequence > old.sequence => {
-            let continuous = new.epoch == world.epoch && old.epoch == world.epoch;
-            if continuous { Answer::Yes } else { Answer::Perhaps }
-        }
-        _ => Answer::No,
-    }
-}
-
-/// Somebody else's pod, finished but not proven dead, publishes the IP: the words don't say if that is a claim,
-/// so denying less is as good.
-fn retired_stranger_claims(world: &World, key: &Key, meant: &BTreeSet<String>) -> bool {
-    world.pods.iter().any(|(uid, record)| {
-        record.gone == Gone::No
-            && !meant.contains(uid)
-            && world.standing(uid) == Standing::Retired
-            && pod::ips(&record.object).contains(&key.ip)
-    })
-}
-
 fn is_a_nodes(world: &World, ip: IpAddr) -> bool {
     let nodes = world.nodes().flat_map(|node| node_addresses(node));
     let pods = world
@@ -312,6 +226,3 @@ fn is_a_nodes(world: &World, ip: IpAddr) -> bool {
         .chain(pods.flat_map(|record| pod::ips(&record.object)))
         .any(|address| address == ip)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,8 @@
 //! One recording, replayed on a virtual clock.
 
+#[cfg(test)]
+mod tests;
+
 use super::{
     judge::{Judge, Verdict},
     recording::{Recording, What},
@@ -64,6 +67,9 @@ pub fn replay(recording: &Recording, subject: &mut dyn Subject) -> Result<Story>
     let mut end = Duration::ZERO;
     let mut events = 0;
     for (at, what) in &recording.instants {
+        if let Some(lease_end) = judge.lease_ends().filter(|lease_end| lease_end < at) {
+            timeline.at(lease_end, Vec::new());
+        }
         end = *at;
         if let What::Api(event) = what {
             events += 1;

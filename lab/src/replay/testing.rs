@@ -33,9 +33,9 @@ impl Small {
     /// `a` was listed at X and is so now.
     pub(super) fn listing(pod: Value) -> Self {
         let mut small = Self::new();
-        let uid = pod["metadata"]["uid"].clone();
+        let uid = pod["metadata"]["uid"].as_str().expect("a UID").to_owned();
         small.apply(Kind::Pod, pod);
-        small.apply(Kind::Slice, slice(&json!([endpoint(X, uid)])));
+        small.apply(Kind::Slice, slice(&json!([endpoint(X, &uid)])));
         small
     }
 
@@ -96,7 +96,7 @@ pub(super) fn service() -> Value {
     })
 }
 
-pub(super) fn endpoint(ip: &str, uid: Value) -> Value {
+pub(super) fn endpoint(ip: &str, uid: &str) -> Value {
     json!({"addresses": [ip], "targetRef": {"kind": "Pod", "uid": uid}})
 }
 

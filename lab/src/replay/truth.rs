@@ -1,5 +1,8 @@
 //! Who really held an address and when, from the node's side. No API object counts here.
 
+#[cfg(test)]
+mod tests;
+
 use super::{
     object::{annotation, each, name, non_empty, uid},
     recording::{Recording, What},

@@ -166,7 +166,7 @@ fn claims_of_one_list_have_no_order_and_across_lists_only_perhaps() {
     assert_eq!(world.verdict(), "perhaps reused (openers)");
     let mut world = Small::new();
     world.reset(Kind::Pod, vec![retired(), stranger("b", X)]);
-    world.apply(Kind::Slice, slice(&json!([endpoint(X, "a".into())])));
+    world.apply(Kind::Slice, slice(&json!([endpoint(X, "a")])));
     assert_eq!(world.verdict(), "which claim of the IP is newer is unknown");
     world.apply(Kind::Pod, dead(a()));
     assert_eq!(world.verdict(), "reused");
@@ -178,7 +178,7 @@ fn an_older_claim_than_a_retired_ones_is_no_reuse() {
     world
         .apply(Kind::Pod, stranger("b", X))
         .apply(Kind::Pod, retired());
-    world.apply(Kind::Slice, slice(&json!([endpoint(X, "a".into())])));
+    world.apply(Kind::Slice, slice(&json!([endpoint(X, "a")])));
     assert_eq!(world.verdict(), "which claim of the IP is newer is unknown");
 }
 
@@ -269,18 +269,18 @@ fn a_slice_that_lists_the_ip_for_somebody_else_forbids_a_denial() {
         world.apply(Kind::Slice, second).verdict()
     };
     assert_eq!(
-        verdict(endpoint(X, "live".into())),
+        verdict(endpoint(X, "live")),
         "the Service lists the IP with a live UID"
     );
     assert_eq!(
-        verdict(endpoint(X, "nobody".into())),
+        verdict(endpoint(X, "nobody")),
         "the Service lists the IP with an unknown UID"
     );
     assert_eq!(
         verdict(json!({"addresses": [X]})),
         "the Service lists the IP without a UID"
     );
-    assert_eq!(verdict(endpoint("10.244.1.6", "live".into())), DEAD);
+    assert_eq!(verdict(endpoint("10.244.1.6", "live")), DEAD);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn the_slice_may_forget_the_dead_pod_and_the_proof_stays_for_ten_minutes() {
 fn an_earlier_listing_with_a_live_uid_forbids_a_denial() {
     let mut world = Small::listing(backend("old", "10.244.1.6"));
     world.apply(Kind::Pod, dead(a()));
-    world.apply(Kind::Slice, slice(&json!([endpoint(X, "a".into())])));
+    world.apply(Kind::Slice, slice(&json!([endpoint(X, "a")])));
     assert_eq!(world.verdict(), "a pod listed there lives");
 }
 
