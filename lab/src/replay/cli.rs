@@ -102,3 +102,57 @@ fn recordings(dirs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{stream::ApiEvent, subject::Denial, testing::Folder};
+    use std::time::Duration;
+
+    /// Denies nothing.
+    struct Silent;
+
+    impl Subject for Silent {
+        fn feed(&mut self, _: Duration, _: &ApiEvent) -> Result<()> {
+            Ok(())
+        }
+
+        fn denials(&self) -> Vec<Denial> {
+            Vec::new()
+        }
+    }
+
+    fn run_silent(dir: &Path) -> Result<()> {
+        let args = Args {
+            dirs: vec![dir.into()],
+            output: Output::Json,
+        };
+        run_with(&args, |_| Box::new(Silent))
+    }
+
+    #[test]
+    fn a_missing_denial_fails_the_run_and_names_the_recording() {
+        let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces");
+        let error = run_silent(&traces.join("t-drain")).unwrap_err().to_string();
+        assert_eq!(error, "1 of 1 recordings failed: t-drain");
+        run_silent(&traces.join("k-static-pod")).unwrap();
+    }
+
+    #[test]
+    fn a_folder_without_recordings_is_an_error() {
+        let folder = Folder::with(&[]);
+        assert!(
+            run_silent(folder.path())
+                .unwrap_err()
+                .to_string()
+                .contains("no pods.jsonl")
+        );
+        let nowhere = folder.path().join("nowhere");
+        assert!(
+            run_silent(&nowhere)
+                .unwrap_err()
+                .to_string()
+                .contains("nowhere: no such recording")
+        );
+    }
+}

@@ -64,17 +64,17 @@ pub struct Judgement {
 
 /// Compares what is denied with what happened and with what is provable.
 #[derive(Debug)]
-pub struct Judge<'a> {
-    truth: &'a Truth,
+pub struct Judge {
+    truth: Truth,
     /// Since when not all watches run, after they once did.
     blind_since: Option<Duration>,
     proofs: BTreeMap<Key, Proof>,
 }
 
-impl<'a> Judge<'a> {
+impl Judge {
     /// A judge of one recording.
     #[must_use]
-    pub fn new(truth: &'a Truth) -> Self {
+    pub fn new(truth: Truth) -> Self {
         Self {
             truth,
             blind_since: None,

@@ -9,6 +9,7 @@
 pub mod agent;
 pub mod cli;
 pub mod judge;
+pub mod live;
 mod object;
 pub mod oracle;
 mod pod;

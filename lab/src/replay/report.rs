@@ -159,3 +159,38 @@ fn paint(colours: bool, code: &str, text: &str) -> String {
         text.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{agent::Agent, recording::Recording, story};
+    use std::path::Path;
+
+    fn story() -> Story {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/t-drain");
+        let recording = Recording::read(&dir).unwrap();
+        story::replay(&recording, &mut Agent::new(&recording)).unwrap()
+    }
+
+    #[test]
+    fn a_story_reads_as_a_table_and_a_line() {
+        let text = text(&[story()], false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "t-drain");
+        assert_eq!(
+            lines[2],
+            "   3979.8  5920.0  rt/web   10.244.1.2:8080  rt/web-578bbb9668-wzsrs (cd70)  nobody  dead-backend  ok"
+        );
+        assert!(lines[4].starts_with("ok     t-drain    5.9 s,"), "{text}");
+        assert!(
+            lines[5].starts_with("ok 1 stories, 0 failed: 1 denied rightly, 0 wrongly"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn only_a_terminal_gets_colours() {
+        assert!(!text(&[story()], false).contains('\x1b'));
+        assert!(text(&[story()], true).contains("\x1b[32mok"));
+    }
+}

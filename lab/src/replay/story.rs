@@ -4,9 +4,9 @@
 mod tests;
 
 use super::{
-    judge::{Judge, Verdict},
+    judge::{Judge, Judgement, Verdict},
     recording::{Recording, What},
-    subject::Subject,
+    subject::{Denial, Subject},
     truth::Truth,
     world::World,
 };
@@ -59,36 +59,75 @@ impl Story {
 /// # Errors
 /// If the subject can't take an event.
 pub fn replay(recording: &Recording, subject: &mut dyn Subject) -> Result<Story> {
-    let truth = Truth::of(recording);
-    let mut world = World::default();
-    let mut judge = Judge::new(&truth);
-    let mut timeline = Timeline::default();
+    let mut trial = Trial::new(recording);
     let mut denials = Vec::new();
-    let mut end = Duration::ZERO;
-    let mut events = 0;
     for (at, what) in &recording.instants {
-        if let Some(lease_end) = judge.lease_ends().filter(|lease_end| lease_end < at) {
-            timeline.at(lease_end, Vec::new());
-        }
-        end = *at;
+        trial.advance(*at, what);
         if let What::Api(event) = what {
-            events += 1;
             subject
-                .feed(end, event)
-                .with_context(|| format!("{}: at {} ms", recording.name, end.as_millis()))?;
+                .feed(*at, event)
+                .with_context(|| format!("{}: at {} ms", recording.name, at.as_millis()))?;
             denials = subject.denials();
-            world.apply(end, event);
-            judge.learn(&world, end);
         }
-        timeline.at(end, judge.judge(&world, &denials, end));
+        let judgements = trial.judge(&denials);
+        trial.record(judgements);
     }
-    Ok(Story {
-        name: recording.name.clone(),
-        seconds: end.as_secs_f64(),
-        events,
-        instants: recording.instants.len(),
-        has_truth: recording.has_truth(),
-        findings: timeline.finish(end),
-        pods: recording.pod_names(),
-    })
+    Ok(trial.finish())
+}
+
+/// A recording in progress: what is known so far, and what was found.
+pub(super) struct Trial<'a> {
+    recording: &'a Recording,
+    now: Duration,
+    world: World,
+    judge: Judge,
+    timeline: Timeline,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(recording: &'a Recording) -> Self {
+        Self {
+            recording,
+            now: Duration::ZERO,
+            world: World::default(),
+            judge: Judge::new(Truth::of(recording)),
+            timeline: Timeline::default(),
+        }
+    }
+
+    /// Goes on to the next instant.
+    pub(super) fn advance(&mut self, at: Duration, what: &What) {
+        if let Some(lease_end) = self.judge.lease_ends().filter(|&lease_end| lease_end < at) {
+            self.timeline.at(lease_end, Vec::new());
+        }
+        self.now = at;
+        if let What::Api(event) = what {
+            self.world.apply(at, event);
+            self.judge.learn(&self.world, at);
+        }
+    }
+
+    /// What these denials are worth at this instant.
+    pub(super) fn judge(&self, denials: &[Denial]) -> Vec<Judgement> {
+        self.judge.judge(&self.world, denials, self.now)
+    }
+
+    /// Makes this instant's verdicts final.
+    pub(super) fn record(&mut self, judgements: Vec<Judgement>) {
+        self.timeline.at(self.now, judgements);
+    }
+
+    pub(super) fn finish(self) -> Story {
+        let Self { recording, now, .. } = self;
+        let api = |what: &What| matches!(what, What::Api(_));
+        Story {
+            name: recording.name.clone(),
+            seconds: now.as_secs_f64(),
+            events: recording.instants.iter().filter(|(_, what)| api(what)).count(),
+            instants: recording.instants.len(),
+            has_truth: recording.has_truth(),
+            findings: self.timeline.finish(now),
+            pods: recording.pod_names(),
+        }
+    }
 }
