@@ -32,14 +32,13 @@ pub(super) fn is_deleting(pod: &Value) -> bool {
     pod["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Whether the status proves that the UID will never send or receive again.
+/// Whether the status proves that the UID will never send or receive again, if it isn't a mirror's.
 pub(super) fn is_dead(pod: &Value) -> bool {
     let over = |status: &Value| {
         status["state"]["terminated"].is_object()
             || (!status["state"]["running"].is_object() && !status["lastState"]["terminated"].is_object())
     };
     is_terminal(pod)
-        && !is_mirror(pod)
         && phase_is_the_kubelets(pod)
         && condition(pod, "PodReadyToStartContainers").is_some_and(|c| c["status"] == "False")
         && each(&pod["spec"]["containers"]).count() <= each(&pod["status"]["containerStatuses"]).count()

@@ -143,6 +143,13 @@ pub(super) fn dead(mut pod: Value) -> Value {
     pod
 }
 
+/// Finished as somebody says who isn't the kubelet.
+pub(super) fn retired(pod: Value) -> Value {
+    let mut pod = dead(pod);
+    pod["metadata"]["managedFields"][0]["manager"] = "kube-controller-manager".into();
+    pod
+}
+
 /// With a deletionTimestamp.
 pub(super) fn deleting(mut pod: Value) -> Value {
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:02:00Z".into();

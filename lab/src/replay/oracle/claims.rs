@@ -1,5 +1,8 @@
 //! Who claims the IP now, whose claim is newer, and how much may be denied.
 
+#[cfg(test)]
+mod tests;
+
 use super::super::{
     object::{endpoints, selects},
     pod::{self, Answer},
