@@ -1,7 +1,7 @@
 //! One instant's verdict on each denial, and on each that is missing.
 
 use super::{
-    object::{endpoints, has_selector, node_addresses, selects},
+    object::{endpoints, has_selector, selects},
     oracle::{self, Proof},
     subject::{Denial, Key},
     truth::{PodIdentity, Truth},
@@ -145,10 +145,7 @@ impl Judge {
         holders: &[PodIdentity],
         now: Duration,
     ) -> (Verdict, Option<String>) {
-        if world
-            .nodes()
-            .any(|node| node_addresses(node).any(|ip| ip == denial.key.ip))
-        {
+        if world.infrastructure.contains(&denial.key.ip) {
             return (Verdict::Wrong, Some("a node's own address".into()));
         }
         let mut verdict = Verdict::Ok;

@@ -112,6 +112,20 @@ pub(super) fn node_addresses(node: &Value) -> impl Iterator<Item = IpAddr> {
     each(&node["status"]["addresses"]).filter_map(|address| ip(&address["address"]))
 }
 
+/// A node without a kubelet of its own.
+pub(super) fn is_virtual_kubelet(node: &Value) -> bool {
+    let taint = |taint: &Value| {
+        let key = taint["key"].as_str();
+        key.is_some_and(|key| key.starts_with("virtual-kubelet.io/"))
+    };
+    node["metadata"]["labels"]["type"] == "virtual-kubelet" || each(&node["spec"]["taints"]).any(taint)
+}
+
+/// Whether the node has pod ranges at all.
+pub(super) fn has_pod_range(node: &Value) -> bool {
+    non_empty(&node["spec"]["podCIDR"]).is_some() || each(&node["spec"]["podCIDRs"]).next().is_some()
+}
+
 /// Whether one of the node's pod ranges contains the address.
 pub(super) fn in_pod_range(node: &Value, address: IpAddr) -> bool {
     let spec = &node["spec"];

@@ -8,14 +8,17 @@ mod claims;
 mod tests;
 
 use super::{
-    object::{cluster_ips, endpoints, has_selector, in_pod_range, node_addresses, opted_out, ports, selects},
+    object::{
+        cluster_ips, endpoints, has_pod_range, has_selector, in_pod_range, is_virtual_kubelet, opted_out,
+        ports, selects,
+    },
     pod::{self, Answer},
     subject::{Denial, Key, Protocol, Reason, Shape},
     world::{Gone, PodRecord, Standing, World},
 };
 use claims::{newer_than_retired, owner, retired_stranger_claims, strengths};
 use serde_json::Value;
-use std::{collections::BTreeSet, net::IpAddr, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 /// A pair may leave the history this long after the last slice that listed it.
 const HISTORY: Duration = Duration::from_mins(10);
@@ -86,7 +89,7 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     if opted_out(service) {
         return Err("the Service opted out");
     }
-    if is_a_nodes(world, key.ip) {
+    if world.infrastructure.contains(&key.ip) {
         return Err("the IP is a node's");
     }
     let mut required = world.is_watching()
@@ -151,6 +154,9 @@ fn meant(
         if opted_out(&record.object) {
             return Err("the pod opted out");
         }
+        if node_of(world, &record.object).is_some_and(is_virtual_kubelet) {
+            return Err("a virtual kubelet's status proves nothing");
+        }
         *required &= record.claims.contains_key(&key.ip);
         *required &= standing == Standing::Dead || record.gone != Gone::Vanished;
     }
@@ -196,33 +202,37 @@ fn still_lists(
 }
 
 fn no_candidate(world: &World, key: &Key, service: &Value, required: &mut bool) -> Result<(), &'static str> {
-    let mut homes = world.nodes().filter(|node| in_pod_range(node, key.ip)).peekable();
-    let homes: Option<Vec<&Value>> = homes
-        .peek()
-        .is_some()
-        .then(|| homes.map(|node| &node["metadata"]["name"]).collect());
-    for (_, PodRecord { object, .. }) in world.live_pods() {
-        let there = homes
-            .as_ref()
-            .is_none_or(|homes| homes.contains(&&object["spec"]["nodeName"]));
-        if there && selects(service, object) {
-            match pod::may_hold_unpublished(object) {
-                Answer::Yes => return Err("a pod that the Service selects may hold the IP unpublished"),
-                Answer::Perhaps => *required = false,
-                Answer::No => {}
-            }
+    let homes: Vec<&Value> = world
+        .nodes()
+        .filter(|node| in_pod_range(node, key.ip))
+        .map(|node| &node["metadata"]["name"])
+        .collect();
+    let honoured = world
+        .pods
+        .values()
+        .all(|record| honours_ranges(world, &record.object));
+    let selected = world
+        .live_pods()
+        .filter(|(_, record)| selects(service, &record.object));
+    for (_, PodRecord { object, .. }) in selected {
+        let there = homes.is_empty() || homes.contains(&&object["spec"]["nodeName"]);
+        match pod::may_hold_unpublished(object) {
+            Answer::Yes if there => return Err("a pod that the Service selects may hold the IP unpublished"),
+            Answer::Perhaps if there => *required = false,
+            Answer::Yes | Answer::Perhaps => *required &= honoured,
+            Answer::No => {}
         }
     }
     Ok(())
 }
 
-fn is_a_nodes(world: &World, ip: IpAddr) -> bool {
-    let nodes = world.nodes().flat_map(|node| node_addresses(node));
-    let pods = world
-        .pods
-        .values()
-        .filter(|record| pod::is_host_network(&record.object));
-    nodes
-        .chain(pods.flat_map(|record| pod::ips(&record.object)))
-        .any(|address| address == ip)
+/// Whether the pod's IPs come from its node's range: some IPAMs leave podCIDRs set and hand out others.
+fn honours_ranges(world: &World, pod: &Value) -> bool {
+    let node = node_of(world, pod).filter(|node| has_pod_range(node) && !pod::is_host_network(pod));
+    node.is_none_or(|node| pod::ips(pod).into_iter().all(|ip| in_pod_range(node, ip)))
+}
+
+fn node_of<'a>(world: &'a World, pod: &Value) -> Option<&'a Value> {
+    let mut nodes = world.nodes().map(AsRef::as_ref);
+    nodes.find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"])
 }

@@ -60,6 +60,14 @@ pub(super) fn ips(pod: &Value) -> Vec<IpAddr> {
         .collect()
 }
 
+/// Addresses of the pod's node, as the pod shows them; its own if it uses its node's network.
+pub(super) fn node_ips(pod: &Value) -> Vec<IpAddr> {
+    let status = &pod["status"];
+    let hosts = std::iter::once(&status["hostIP"]).chain(each(&status["hostIPs"]).map(|entry| &entry["ip"]));
+    let own = status_ips(pod).filter(|_| is_host_network(pod));
+    hosts.filter_map(ip).chain(own).collect()
+}
+
 /// Whether the pod, alive, may hold an IP that it doesn't publish: it has none yet, or its sandbox restarts.
 ///
 /// A new sandbox is first reported with the old IPs and the old containers; the IPs are current once a container

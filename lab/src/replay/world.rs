@@ -23,6 +23,8 @@ pub struct World {
     pub(super) listings: BTreeMap<Key, BTreeMap<Option<String>, Duration>>,
     /// Services that were deleted once; one of the same name is another one.
     pub(super) deleted_services: BTreeSet<String>,
+    /// Addresses that nodes have had.
+    pub(super) infrastructure: BTreeSet<IpAddr>,
     synced: BTreeSet<Kind>,
     open: BTreeSet<Kind>,
     /// How many lists of pods there have been: order is known only within one.
@@ -169,6 +171,9 @@ impl World {
         if kind == Kind::Pod {
             self.put_pod(object, Gone::No);
         } else {
+            if kind == Kind::Node {
+                self.infrastructure.extend(object::node_addresses(object));
+            }
             let objects = self.objects.entry(kind).or_default();
             objects.insert(object::name(object), Object::clone(object));
         }
@@ -191,6 +196,7 @@ impl World {
             epoch: self.epoch,
             sequence: self.sequence,
         };
+        self.infrastructure.extend(pod::node_ips(object));
         let ips = pod::ips(object);
         let record = self.pods.entry(uid.to_owned()).or_insert_with(|| PodRecord {
             object: Object::clone(object),

@@ -4,7 +4,7 @@
 mod tests;
 
 use super::super::{
-    object::{endpoints, selects},
+    object::{endpoints, opted_out, selects},
     pod::{self, Answer},
     subject::{Key, Reason, Shape},
     world::{Gone, Standing, World},
@@ -27,6 +27,9 @@ pub(super) fn owner(
     };
     if selects(service, &record.object) {
         return Err("a live pod that the Service selects claims the IP");
+    }
+    if opted_out(&record.object) {
+        return Err("the pod that claims the IP opted out");
     }
     if claimants.next().is_some() {
         return Err("two live pods claim the IP");

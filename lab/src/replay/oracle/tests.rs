@@ -210,6 +210,19 @@ fn without_a_vip_there_is_nothing_to_deny() {
 }
 
 #[test]
+fn without_a_vip_of_the_ips_family_nothing_is_required() {
+    let mut six = service();
+    six["spec"]["clusterIP"] = "fd00::1".into();
+    let mut world = Small::listing(dead(a()));
+    assert_eq!(
+        world.apply(Kind::Service, six.clone()).verdict(),
+        format!("perhaps {DEAD}")
+    );
+    six["spec"]["clusterIPs"] = json!(["fd00::1", "10.96.0.1"]);
+    assert_eq!(world.apply(Kind::Service, six).verdict(), DEAD);
+}
+
+#[test]
 fn udp_has_no_opener_that_a_retired_backend_could_be_denied() {
     let required = |world: &Small| world.prove_at(Duration::ZERO, Protocol::Udp).unwrap().required;
     assert!(required(&Small::listing(dead(a()))));
@@ -236,4 +249,25 @@ fn whoever_opted_out_is_left_alone() {
         world.apply(Kind::Service, service).verdict(),
         "the Service opted out"
     );
+    let mut world = Small::listing(dead(a()));
+    let mut owner = stranger("b", X);
+    opt_out(&mut owner);
+    assert_eq!(
+        world.apply(Kind::Pod, owner).verdict(),
+        "the pod that claims the IP opted out"
+    );
+}
+
+#[test]
+fn a_virtual_kubelets_statuses_prove_nothing() {
+    let node =
+        |extra: Value| json!({"metadata": {"name": "node-a", "labels": extra["labels"]}, "spec": extra});
+    let verdict = |extra: Value| Small::listing(dead(a())).apply(Kind::Node, node(extra)).verdict();
+    let forbidden = "a virtual kubelet's status proves nothing";
+    assert_eq!(verdict(json!({"labels": {"type": "virtual-kubelet"}})), forbidden);
+    assert_eq!(
+        verdict(json!({"taints": [{"key": "virtual-kubelet.io/provider"}]})),
+        forbidden
+    );
+    assert_eq!(verdict(json!({})), DEAD);
 }

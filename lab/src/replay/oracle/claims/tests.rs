@@ -127,3 +127,15 @@ fn a_selected_pod_whose_sandbox_restarts_may_hold_it() {
         format!("perhaps {DEAD}")
     );
 }
+
+#[test]
+fn once_a_pod_has_an_ip_outside_of_its_nodes_range_a_candidate_elsewhere_may_count() {
+    let mut pod = backend("b", "10.244.1.6");
+    pod["status"]["podIPs"] = json!([]);
+    pod["spec"]["nodeName"] = "node-b".into();
+    let mut world = Small::listing(dead(a()));
+    world
+        .apply(Kind::Pod, pod)
+        .apply(Kind::Pod, stranger("c", "10.244.2.9"));
+    assert_eq!(world.verdict(), format!("perhaps {DEAD}"));
+}
