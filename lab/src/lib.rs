@@ -3,4 +3,5 @@
 pub mod api;
 pub mod net;
 pub mod proxy;
+pub mod replay;
 pub mod traffic;

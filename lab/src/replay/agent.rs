@@ -1,0 +1,102 @@
+//! The agent's state machine on trial.
+
+use super::{
+    recording::Recording,
+    stream::{ApiEvent, Change, Kind, Object},
+    subject::{Denial, Key, Protocol, Reason, Shape, Subject},
+};
+use anyhow::Result;
+use epguard::{
+    facts::{self, Fact, PodSource},
+    state::{Ipam, Proven, Scope, Settings, Socket, State},
+};
+use epguard_common::{Reason as Proof, Uid, UidState};
+use std::{collections::BTreeMap, time::Duration};
+
+/// `epguard::state::State` in scope `cluster`.
+#[derive(Debug)]
+pub struct Agent {
+    state: State,
+    /// UIDs as the API writes them.
+    uids: BTreeMap<Uid, String>,
+}
+
+impl Agent {
+    /// An agent on one of the recording's nodes.
+    #[must_use]
+    pub fn new(recording: &Recording) -> Self {
+        let settings = Settings {
+            scope: Scope::Cluster,
+            node: recording.a_node().unwrap_or_default(),
+            ipam: Ipam::Auto,
+        };
+        let uids = recording.pod_names().into_keys();
+        Self {
+            state: State::new(settings),
+            uids: uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect(),
+        }
+    }
+
+    fn uid(&self, uid: Uid) -> String {
+        self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
+    }
+
+    fn denial(&self, (namespace, name): &facts::Name, socket: &Socket, proven: &Proven) -> Option<Denial> {
+        Some(Denial {
+            key: Key {
+                service: format!("{namespace}/{name}"),
+                ip: socket.ip.ip(),
+                port: socket.port,
+                protocol: match socket.protocol {
+                    facts::Protocol::Tcp => Protocol::Tcp,
+                    facts::Protocol::Udp => Protocol::Udp,
+                    facts::Protocol::Sctp => Protocol::Sctp,
+                },
+            },
+            shape: Shape {
+                reason: match proven.reason {
+                    Proof::DeadBackend => Reason::DeadBackend,
+                    Proof::Reused => Reason::Reused,
+                    Proof::RetiredBackend => Reason::RetiredBackend,
+                    _ => return None,
+                },
+                openers_only: proven.state != UidState::Dead,
+            },
+            meant: self.uid(proven.meant),
+            owner: proven.owner.map(|uid| self.uid(uid)),
+        })
+    }
+}
+
+impl Subject for Agent {
+    fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
+        let fact = match event.kind {
+            Kind::Pod => change(event)?.map(|change| Fact::Pod(PodSource::All, change)),
+            Kind::Service => change(event)?.map(Fact::Service),
+            Kind::Slice => change(event)?.map(Fact::Slice),
+            Kind::Node => change(event)?.map(Fact::Node),
+        };
+        if let Some(fact) = fact {
+            self.state.apply(now, fact);
+        }
+        self.state.tick(now);
+        Ok(())
+    }
+
+    fn denials(&self) -> Vec<Denial> {
+        let all = self.state.denials();
+        all.filter_map(|(service, socket, proven)| self.denial(service, socket, proven))
+            .collect()
+    }
+}
+
+/// As the agent's watches would report it; that a watch ended is nothing to the state machine.
+fn change<T: facts::Object>(event: &ApiEvent) -> Result<Option<facts::Change<T>>> {
+    let parse = |object: &Object| T::parse(&serde_json::to_vec(object.as_ref())?);
+    Ok(Some(match &event.change {
+        Change::Reset(list) => facts::Change::Reset(list.iter().map(parse).collect::<Result<_>>()?),
+        Change::Applied(object) => facts::Change::Applied(parse(object)?),
+        Change::Deleted(object) => facts::Change::Deleted(parse(object)?),
+        Change::Closed | Change::Resumed => return Ok(None),
+    }))
+}

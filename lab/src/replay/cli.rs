@@ -1,0 +1,158 @@
+//! `epguard-lab replay DIR...`
+
+use super::{agent::Agent, recording::Recording, report, story, story::Story, subject::Subject};
+use anyhow::{Context, Result, bail, ensure};
+use std::{
+    io::{IsTerminal, Write},
+    path::{Path, PathBuf},
+};
+
+/// Replay recordings of a cluster and judge every denial at every instant.
+///
+/// Fails if anything was denied whose rightful receiver was alive, if anything provable was not denied, or if
+/// anything was denied without proof.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Recordings, or folders of them; the format is in lab/traces/README.md.
+    #[arg(required = true, value_name = "DIR")]
+    dirs: Vec<PathBuf>,
+    /// How to print what came of it.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+/// Replays with the agent's state machine.
+///
+/// # Errors
+/// If a recording can't be read, the state machine can't take it, or a story failed.
+pub fn run(args: &Args) -> Result<()> {
+    run_with(args, |recording| Box::new(Agent::new(recording)))
+}
+
+/// Replays with a new subject for each recording.
+///
+/// # Errors
+/// If a recording can't be read, a subject can't take it, or a story failed.
+pub fn run_with(args: &Args, subject: impl Fn(&Recording) -> Box<dyn Subject>) -> Result<()> {
+    let mut stories = Vec::new();
+    for dir in recordings(&args.dirs)? {
+        let recording = Recording::read(&dir)?;
+        stories.push(story::replay(&recording, subject(&recording).as_mut())?);
+    }
+    print(&stories, args.output).context("writing the report")?;
+    let failed: Vec<&str> = stories
+        .iter()
+        .filter(|story| story.failed())
+        .map(|story| story.name.as_str())
+        .collect();
+    ensure!(
+        failed.is_empty(),
+        "{} of {} recordings failed: {}",
+        failed.len(),
+        stories.len(),
+        failed.join(", ")
+    );
+    Ok(())
+}
+
+fn print(stories: &[Story], output: Output) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match output {
+        Output::Json => {
+            serde_json::to_writer_pretty(&mut stdout, stories)?;
+            writeln!(stdout)?;
+        }
+        Output::Table => {
+            let colours = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            stdout.write_all(report::text(stories, colours).as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Each folder that has a `pods.jsonl`, given itself or by its parent.
+fn recordings(dirs: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let is_one = |dir: &Path| dir.join("pods.jsonl").exists();
+    let mut all = Vec::new();
+    for dir in dirs {
+        if is_one(dir) {
+            all.push(dir.clone());
+            continue;
+        }
+        let entries =
+            std::fs::read_dir(dir).with_context(|| format!("{}: no such recording", dir.display()))?;
+        let mut inside: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| is_one(path))
+            .collect();
+        if inside.is_empty() {
+            bail!(
+                "{}: neither a recording nor a folder of recordings (no pods.jsonl)",
+                dir.display()
+            );
+        }
+        inside.sort();
+        all.append(&mut inside);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{stream::ApiEvent, subject::Denial, testing::Folder};
+    use std::time::Duration;
+
+    /// Denies nothing.
+    struct Silent;
+
+    impl Subject for Silent {
+        fn feed(&mut self, _: Duration, _: &ApiEvent) -> Result<()> {
+            Ok(())
+        }
+
+        fn denials(&self) -> Vec<Denial> {
+            Vec::new()
+        }
+    }
+
+    fn run_silent(dir: &Path) -> Result<()> {
+        let args = Args {
+            dirs: vec![dir.into()],
+            output: Output::Json,
+        };
+        run_with(&args, |_| Box::new(Silent))
+    }
+
+    #[test]
+    fn a_missing_denial_fails_the_run_and_names_the_recording() {
+        let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces");
+        let error = run_silent(&traces.join("t-drain")).unwrap_err().to_string();
+        assert_eq!(error, "1 of 1 recordings failed: t-drain");
+        run_silent(&traces.join("k-static-pod")).unwrap();
+    }
+
+    #[test]
+    fn a_folder_without_recordings_is_an_error() {
+        let folder = Folder::with(&[]);
+        assert!(
+            run_silent(folder.path())
+                .unwrap_err()
+                .to_string()
+                .contains("no pods.jsonl")
+        );
+        let nowhere = folder.path().join("nowhere");
+        assert!(
+            run_silent(&nowhere)
+                .unwrap_err()
+                .to_string()
+                .contains("nowhere: no such recording")
+        );
+    }
+}

@@ -1,0 +1,211 @@
+//! One instant's verdict on each denial, and on each that is missing.
+
+use super::{
+    object::{endpoints, has_selector, selects},
+    oracle::{self, Proof},
+    subject::{Denial, Key},
+    truth::{PodIdentity, Truth},
+    world::{Standing, World},
+};
+use serde::Serialize;
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+/// The kernel keeps denials this long after the last watch was seen running (design, section 6).
+pub const LEASE: Duration = Duration::from_secs(15);
+
+/// What a denial is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Proven, and whoever holds the IP isn't the Service's.
+    Ok,
+    /// Proven, openers only, while the Retired pod still holds the IP: no fault, but worth knowing.
+    StillAlive,
+    /// A rightful receiver holds the IP.
+    Wrong,
+    /// Provable, and not denied.
+    Missing,
+    /// Harmless as it happened, but without proof.
+    Unproven,
+}
+
+impl Verdict {
+    /// Whether it makes a replay fail.
+    #[must_use]
+    pub const fn is_fault(self) -> bool {
+        matches!(self, Self::Wrong | Self::Missing | Self::Unproven)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ok => "ok",
+            Self::StillAlive => "alive",
+            Self::Wrong => "wrong",
+            Self::Missing => "missing",
+            Self::Unproven => "unproven",
+        })
+    }
+}
+
+/// A verdict with its reasons.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The denial, or the one that is missing.
+    pub denial: Denial,
+    /// What it is worth.
+    pub verdict: Verdict,
+    /// Pods that hold the IP, from the node's side.
+    pub hit: Vec<String>,
+    /// Why, for a fault.
+    pub why: Option<String>,
+}
+
+/// Compares what is denied with what happened and with what is provable.
+#[derive(Debug)]
+pub struct Judge {
+    truth: Truth,
+    /// Since when not all watches run, after they once did.
+    blind_since: Option<Duration>,
+    proofs: BTreeMap<Key, Proof>,
+}
+
+impl Judge {
+    /// A judge of one recording.
+    #[must_use]
+    pub fn new(truth: Truth) -> Self {
+        Self {
+            truth,
+            blind_since: None,
+            proofs: BTreeMap::new(),
+        }
+    }
+
+    /// Takes notice of what the API has shown since.
+    pub fn learn(&mut self, world: &World, now: Duration) {
+        self.proofs = oracle::proofs(world, now)
+            .map(|(key, proof)| (key.clone(), proof))
+            .collect();
+        self.blind_since = if world.is_watching() {
+            None
+        } else {
+            self.blind_since.or(Some(now))
+        };
+    }
+
+    /// When the kernel stops denying because not all watches run. Before the first view there is no lease, and
+    /// any denial is judged.
+    #[must_use]
+    pub fn lease_ends(&self) -> Option<Duration> {
+        self.blind_since.map(|since| since + LEASE)
+    }
+
+    /// Judges one instant; denials whose lease has ended are none.
+    #[must_use]
+    pub fn judge(&self, world: &World, denials: &[Denial], now: Duration) -> Vec<Judgement> {
+        if self.lease_ends().is_some_and(|end| now >= end) {
+            return Vec::new();
+        }
+        let mut all: Vec<_> = denials
+            .iter()
+            .map(|denial| self.denial(world, denial, now))
+            .collect();
+        let missing = self
+            .proofs
+            .iter()
+            .filter(|(key, proof)| proof.required && denials.iter().all(|denial| denial.key != **key));
+        all.extend(missing.map(|(key, proof)| {
+            let denial = proof.denial(key);
+            Judgement {
+                hit: names(&self.truth.holders(key.ip, now)),
+                denial,
+                verdict: Verdict::Missing,
+                why: None,
+            }
+        }));
+        all
+    }
+
+    fn denial(&self, world: &World, denial: &Denial, now: Duration) -> Judgement {
+        let holders = self.truth.holders(denial.key.ip, now);
+        let (verdict, why) = self.verdict(world, denial, &holders, now);
+        Judgement {
+            denial: denial.clone(),
+            verdict,
+            hit: names(&holders),
+            why,
+        }
+    }
+
+    fn verdict(
+        &self,
+        world: &World,
+        denial: &Denial,
+        holders: &[PodIdentity],
+        now: Duration,
+    ) -> (Verdict, Option<String>) {
+        if world.infrastructure.contains(&denial.key.ip) {
+            return (Verdict::Wrong, Some("a node's own address".into()));
+        }
+        let mut verdict = Verdict::Ok;
+        for holder in holders {
+            match self.claim(world, denial, holder, now) {
+                None => {}
+                Some(_) if serves_only_what_it_began(world, denial, holder) => {
+                    verdict = Verdict::StillAlive;
+                }
+                Some(why) => return (Verdict::Wrong, Some(format!("{} {why}", holder.name))),
+            }
+        }
+        match self.objection(world, denial, now) {
+            None => (verdict, None),
+            Some(why) => (Verdict::Unproven, Some(why)),
+        }
+    }
+
+    /// What makes this pod a rightful receiver of the denied packets.
+    fn claim(
+        &self,
+        world: &World,
+        denial: &Denial,
+        holder: &PodIdentity,
+        now: Duration,
+    ) -> Option<&'static str> {
+        if holder.uids.contains(&denial.meant) {
+            return Some("was meant and still holds the IP");
+        }
+        let service = world.service(&denial.key.service)?;
+        if has_selector(service) {
+            let object = self.truth.object(holder, now)?;
+            selects(service, object).then_some("holds the IP and the Service selects it")
+        } else {
+            let mut listed = world
+                .slices(&denial.key.service)
+                .flat_map(|slice| endpoints(slice));
+            let lists = listed.any(|endpoint| endpoint.uid.is_some_and(|uid| holder.uids.contains(uid)));
+            lists.then_some("holds the IP and the Service lists it")
+        }
+    }
+
+    fn objection(&self, world: &World, denial: &Denial, now: Duration) -> Option<String> {
+        match self.proofs.get(&denial.key) {
+            Some(proof) => proof.objection(denial),
+            None => oracle::prove(world, &denial.key, now).err().map(str::to_owned),
+        }
+    }
+}
+
+/// Kubernetes sends a Retired pod no new flow, and only new ones are denied.
+fn serves_only_what_it_began(world: &World, denial: &Denial, holder: &PodIdentity) -> bool {
+    let retired = |uid: &String| world.standing(uid) == Standing::Retired;
+    denial.shape.openers_only && !holder.uids.is_empty() && holder.uids.iter().all(retired)
+}
+
+fn names(holders: &[PodIdentity]) -> Vec<String> {
+    let name = |holder: &PodIdentity| match holder.name.as_str() {
+        "" => "somebody unknown".to_owned(),
+        name => name.to_owned(),
+    };
+    holders.iter().map(name).collect()
+}

@@ -1,0 +1,137 @@
+//! A recording, performed to a whole agent: its own watches, its own clock, its own maps.
+
+use super::{
+    judge::Judgement,
+    recording::{Recording, What},
+    story::{Story, Trial},
+    stream::ApiEvent,
+    subject::Denial,
+};
+use anyhow::{Context, Result, ensure};
+use std::{future::Future, time::Duration};
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// From the receipt of an event to the write of the map.
+pub const BUDGET: Duration = Duration::from_millis(50);
+
+/// How long an agent may take to agree with the judge before what it denies counts. Far above [`BUDGET`], since it
+/// includes the API server, the network and a busy machine; the agent's own figure is checked against the budget.
+const SETTLE: Duration = Duration::from_secs(2);
+
+const POLL: Duration = Duration::from_millis(5);
+
+/// An API server with an agent behind it.
+pub trait Stage {
+    /// Shows an event to every watch of the API server. `Reset` replaces the whole collection; `Closed` and
+    /// `Resumed` are an outage's beginning and end.
+    fn ingest(&mut self, event: &ApiEvent) -> impl Future<Output = Result<()>>;
+
+    /// What the agent denies now, by its maps.
+    fn denials(&mut self) -> impl Future<Output = Result<Vec<Denial>>>;
+
+    /// The longest time that the agent took from the receipt of an event to the write of the map; none if it wrote
+    /// nothing.
+    fn slowest_write(&mut self) -> impl Future<Output = Result<Option<Duration>>>;
+}
+
+/// Performs a recording, `speed` times as fast as it happened, and judges as on the virtual clock.
+///
+/// # Errors
+/// If the stage fails, or the agent's own figure exceeds [`BUDGET`].
+pub async fn perform(recording: &Recording, stage: &mut impl Stage, speed: f64) -> Result<Story> {
+    ensure!(speed > 0.0, "a speed of {speed} would never end; 1 is real time");
+    let begin = Instant::now();
+    let mut trial = Trial::new(recording);
+    for (at, what) in &recording.instants {
+        sleep_until(begin + at.div_f64(speed)).await;
+        if let What::Api(event) = what {
+            stage
+                .ingest(event)
+                .await
+                .with_context(|| format!("{}: at {} ms", recording.name, at.as_millis()))?;
+        }
+        trial.advance(*at, what);
+        let judgements = settled(&trial, stage).await?;
+        trial.record(judgements);
+    }
+    if let Some(slowest) = stage.slowest_write().await? {
+        ensure!(
+            slowest < BUDGET,
+            "{}: the agent took {slowest:?} from an event to the map, more than {BUDGET:?}",
+            recording.name
+        );
+    }
+    Ok(trial.finish())
+}
+
+/// Asks until the agent agrees with the judge; what it denies then, or after [`SETTLE`], counts.
+async fn settled(trial: &Trial<'_>, stage: &mut impl Stage) -> Result<Vec<Judgement>> {
+    let deadline = Instant::now() + SETTLE;
+    loop {
+        let judgements = trial.judge(&stage.denials().await?);
+        let at_fault = judgements.iter().any(|judgement| judgement.verdict.is_fault());
+        if !at_fault || Instant::now() >= deadline {
+            return Ok(judgements);
+        }
+        sleep(POLL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{agent::Agent, judge::Verdict, subject::Subject};
+    use std::path::Path;
+
+    /// The state machine, answering each question with what it denied `lag` questions ago.
+    struct Slow {
+        agent: Agent,
+        now: Duration,
+        lag: usize,
+        answers: Vec<Vec<Denial>>,
+        slowest: Duration,
+    }
+
+    impl Stage for Slow {
+        async fn ingest(&mut self, event: &ApiEvent) -> Result<()> {
+            self.now += Duration::from_millis(1);
+            self.agent.feed(self.now, event)
+        }
+
+        async fn denials(&mut self) -> Result<Vec<Denial>> {
+            self.answers.push(self.agent.denials());
+            let index = self.answers.len().saturating_sub(1 + self.lag);
+            Ok(self.answers[index].clone())
+        }
+
+        async fn slowest_write(&mut self) -> Result<Option<Duration>> {
+            Ok(Some(self.slowest))
+        }
+    }
+
+    async fn performed(lag: usize, slowest: Duration) -> Result<Story> {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/d-job-ip-reuse");
+        let recording = Recording::read(&dir).unwrap();
+        let mut stage = Slow {
+            agent: Agent::new(&recording),
+            now: Duration::ZERO,
+            lag,
+            answers: Vec::new(),
+            slowest,
+        };
+        perform(&recording, &mut stage, 1000.0).await
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_needs_a_moment_passes() {
+        let story = performed(3, BUDGET / 2).await.unwrap();
+        assert!(!story.failed());
+        assert_eq!(story.count(Verdict::Ok), 4);
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_admits_to_be_too_slow_fails() {
+        let error = performed(0, BUDGET).await.unwrap_err().to_string();
+        assert!(error.contains("d-job-ip-reuse: the agent took 50ms"), "{error}");
+    }
+}

@@ -1,0 +1,26 @@
+//! Replays recordings of a real cluster and judges every denial at every instant.
+//!
+//! `recording` reads a folder into instants; `world` gathers the raw objects that its watches have shown;
+//! `oracle` says, by brute force, what those objects prove; `truth` says from the node's side who really held
+//! an address; `subject` is whoever is on trial; `judge` compares; `report` prints.
+//!
+//! Nothing here uses the agent's own reading of the API, except the adapter that puts its state machine on trial.
+
+pub mod agent;
+pub mod cli;
+pub mod judge;
+pub mod live;
+mod object;
+pub mod oracle;
+mod pod;
+pub mod recording;
+pub mod report;
+pub mod story;
+pub mod stream;
+pub mod subject;
+mod timeline;
+pub mod truth;
+pub mod world;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,150 @@
+//! What single raw objects say. A field that is absent or of the wrong type says nothing.
+
+use super::subject::Protocol;
+use serde_json::Value;
+use std::net::IpAddr;
+
+/// `namespace/name`, or the bare name of a cluster-scoped object.
+pub(super) fn name(object: &Value) -> String {
+    let meta = &object["metadata"];
+    let name = meta["name"].as_str().unwrap_or_default();
+    match meta["namespace"].as_str() {
+        Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
+        _ => name.into(),
+    }
+}
+
+/// The object's UID; empty is none.
+pub(super) fn uid(object: &Value) -> Option<&str> {
+    non_empty(&object["metadata"]["uid"])
+}
+
+/// An annotation of the object.
+pub(super) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object["metadata"]["annotations"][key].as_str()
+}
+
+/// `epguard.io/mode: off`.
+pub(super) fn opted_out(object: &Value) -> bool {
+    annotation(object, "epguard.io/mode") == Some("off")
+}
+
+/// A non-empty string.
+pub(super) fn non_empty(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}
+
+/// Elements of an array; of anything else, none.
+pub(super) fn each(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// An IP written as a string.
+pub(super) fn ip(value: &Value) -> Option<IpAddr> {
+    value.as_str()?.parse().ok()
+}
+
+/// Whether a Service has a selector at all.
+pub(super) fn has_selector(service: &Value) -> bool {
+    service["spec"]["selector"]
+        .as_object()
+        .is_some_and(|map| !map.is_empty())
+}
+
+/// Whether the Service's selector picks this pod.
+pub(super) fn selects(service: &Value, pod: &Value) -> bool {
+    let Some(selector) = service["spec"]["selector"].as_object() else {
+        return false;
+    };
+    !selector.is_empty()
+        && service["metadata"]["namespace"] == pod["metadata"]["namespace"]
+        && selector
+            .iter()
+            .all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
+}
+
+/// The `ClusterIPs` of a Service; none where it is headless or an `ExternalName`.
+pub(super) fn cluster_ips(service: &Value) -> Vec<IpAddr> {
+    let spec = &service["spec"];
+    std::iter::once(&spec["clusterIP"])
+        .chain(each(&spec["clusterIPs"]))
+        .filter_map(ip)
+        .collect()
+}
+
+/// One address of a slice with the UID of the pod that is meant.
+pub(super) struct Endpoint<'a> {
+    pub(super) ip: IpAddr,
+    pub(super) uid: Option<&'a str>,
+}
+
+/// The Service (`namespace/name`) that a slice belongs to.
+pub(super) fn slice_service(slice: &Value) -> Option<String> {
+    let meta = &slice["metadata"];
+    let service = non_empty(&meta["labels"]["kubernetes.io/service-name"])?;
+    Some(format!("{}/{service}", meta["namespace"].as_str()?))
+}
+
+/// The addresses of a slice that are IPs.
+pub(super) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
+    let fqdn = slice["addressType"] == "FQDN";
+    each(&slice["endpoints"])
+        .filter(move |_| !fqdn)
+        .flat_map(|endpoint| {
+            let target = &endpoint["targetRef"];
+            let uid = non_empty(&target["uid"]).filter(|_| target["kind"] == "Pod");
+            each(&endpoint["addresses"])
+                .filter_map(ip)
+                .map(move |ip| Endpoint { ip, uid })
+        })
+}
+
+/// The target ports of a slice that have a number.
+pub(super) fn ports(slice: &Value) -> impl Iterator<Item = (u16, Protocol)> {
+    each(&slice["ports"]).filter_map(|port| {
+        let number = u16::try_from(port["port"].as_u64()?).ok().filter(|&n| n != 0)?;
+        Some((number, Protocol::parse(port["protocol"].as_str())?))
+    })
+}
+
+/// Addresses of a node.
+pub(super) fn node_addresses(node: &Value) -> impl Iterator<Item = IpAddr> {
+    each(&node["status"]["addresses"]).filter_map(|address| ip(&address["address"]))
+}
+
+/// A node without a kubelet of its own.
+pub(super) fn is_virtual_kubelet(node: &Value) -> bool {
+    let taint = |taint: &Value| {
+        let key = taint["key"].as_str();
+        key.is_some_and(|key| key.starts_with("virtual-kubelet.io/"))
+    };
+    node["metadata"]["labels"]["type"] == "virtual-kubelet" || each(&node["spec"]["taints"]).any(taint)
+}
+
+/// Whether the node has pod ranges at all.
+pub(super) fn has_pod_range(node: &Value) -> bool {
+    non_empty(&node["spec"]["podCIDR"]).is_some() || each(&node["spec"]["podCIDRs"]).next().is_some()
+}
+
+/// Whether one of the node's pod ranges contains the address.
+pub(super) fn in_pod_range(node: &Value, address: IpAddr) -> bool {
+    let spec = &node["spec"];
+    std::iter::once(&spec["podCIDR"])
+        .chain(each(&spec["podCIDRs"]))
+        .filter_map(Value::as_str)
+        .any(|range| in_range(range, address).unwrap_or(false))
+}
+
+fn in_range(range: &str, address: IpAddr) -> Option<bool> {
+    let (base, bits) = range.split_once('/')?;
+    let bits: u32 = bits.parse().ok()?;
+    match (base.parse().ok()?, address) {
+        (IpAddr::V4(base), IpAddr::V4(ip)) => {
+            Some((base.to_bits() ^ ip.to_bits()).leading_zeros() >= bits && bits <= 32)
+        }
+        (IpAddr::V6(base), IpAddr::V6(ip)) => {
+            Some((base.to_bits() ^ ip.to_bits()).leading_zeros() >= bits && bits <= 128)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,238 @@
+//! What the objects seen so far prove, by brute force, from the words of the design (sections 3 and 4).
+//!
+//! Deliberately without indexes and without memory of its own verdicts: each call looks at everything again.
+//! Where the words leave room, a denial is allowed but not required.
+
+mod claims;
+#[cfg(test)]
+mod tests;
+
+use super::{
+    object::{
+        cluster_ips, endpoints, has_pod_range, has_selector, in_pod_range, is_virtual_kubelet, opted_out,
+        ports, selects,
+    },
+    pod::{self, Answer},
+    subject::{Denial, Key, Protocol, Reason, Shape},
+    world::{Gone, PodRecord, Standing, World},
+};
+use claims::{newer_than_retired, owner, retired_stranger_claims, strengths};
+use serde_json::Value;
+use std::{collections::BTreeSet, time::Duration};
+
+/// A pair may leave the history this long after the last slice that listed it.
+const HISTORY: Duration = Duration::from_mins(10);
+
+/// A denial that the objects prove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// Whether not denying is a fault.
+    pub required: bool,
+    /// The verdicts that the proof carries, the plain one first.
+    pub shapes: Vec<Shape>,
+    /// UIDs that may be named as meant.
+    pub meant: BTreeSet<String>,
+    /// The live pod that claims the IP.
+    pub owner: Option<String>,
+}
+
+impl Proof {
+    /// The denial as it should have been.
+    #[must_use]
+    pub fn denial(&self, key: &Key) -> Denial {
+        Denial {
+            key: key.clone(),
+            shape: self.shapes[0],
+            meant: self.meant.first().cloned().unwrap_or_default(),
+            owner: self.owner.clone(),
+        }
+    }
+
+    /// Why this isn't the denial that is proven.
+    #[must_use]
+    pub fn objection(&self, denial: &Denial) -> Option<String> {
+        let proven = self.shapes[0];
+        if !self.shapes.contains(&denial.shape) {
+            Some(format!("proven is {proven}"))
+        } else if !self.meant.contains(&denial.meant) {
+            Some(format!("{} was not meant", denial.meant))
+        } else if denial.shape.reason == Reason::Reused
+            && denial.owner.is_some()
+            && denial.owner != self.owner
+        {
+            Some("another pod claims the IP".into())
+        } else {
+            None
+        }
+    }
+}
+
+/// Every provable denial of the world.
+pub fn proofs(world: &World, now: Duration) -> impl Iterator<Item = (&Key, Proof)> {
+    let keys = world.listings.keys();
+    keys.filter_map(move |key| Some((key, prove(world, key, now).ok()?)))
+}
+
+/// What is provable about one endpoint of a Service.
+///
+/// # Errors
+/// The rule that forbids a denial.
+pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static str> {
+    if !world.is_synced() {
+        return Err("not every watch has shown its objects");
+    }
+    let service = world.service(&key.service).ok_or("the Service does not exist")?;
+    let vips = cluster_ips(service);
+    if vips.is_empty() {
+        return Err("the Service has no VIP");
+    }
+    if opted_out(service) {
+        return Err("the Service opted out");
+    }
+    if world.infrastructure.contains(&key.ip) {
+        return Err("the IP is a node's");
+    }
+    let mut required = world.is_watching()
+        && vips.iter().any(|vip| vip.is_ipv4() == key.ip.is_ipv4())
+        && !world.deleted_services.contains(&key.service);
+
+    let meant = meant(world, key, now, &mut required)?;
+    nobody_else_is_listed(world, key)?;
+    if !has_selector(service) {
+        still_lists(world, key, &meant, &mut required)?;
+    }
+    no_candidate(world, key, service, &mut required)?;
+
+    let owner = owner(world, key, service, &mut required)?;
+    let mut shapes = strengths(world, key, &meant);
+    if let Some(owner) = &owner {
+        newer_than_retired(world, key, &meant, owner, &mut required)?;
+        for shape in &mut shapes {
+            shape.reason = Reason::Reused;
+        }
+    } else if retired_stranger_claims(world, key, &meant) {
+        required = false;
+        for reason in [Reason::DeadBackend, Reason::Reused, Reason::RetiredBackend] {
+            let openers_only = true;
+            shapes.push(Shape { reason, openers_only });
+        }
+    }
+    // Without an opener there is nothing that a verdict about openers could deny.
+    required &= key.protocol != Protocol::Udp || !shapes[0].openers_only;
+    Ok(Proof {
+        required,
+        shapes,
+        meant,
+        owner,
+    })
+}
+
+/// Everybody who was ever listed there: all must be gone.
+fn meant(
+    world: &World,
+    key: &Key,
+    now: Duration,
+    required: &mut bool,
+) -> Result<BTreeSet<String>, &'static str> {
+    let listings = world.listings.get(key).ok_or("the Service never listed it")?;
+    *required &= !listings.contains_key(&None);
+    *required &= listings.values().any(|&last| now.saturating_sub(last) < HISTORY);
+    let uids: BTreeSet<String> = listings.keys().flatten().cloned().collect();
+    if uids.is_empty() {
+        return Err("the Service never listed it with a UID");
+    }
+    for uid in &uids {
+        let standing = world.standing(uid);
+        let record = match (standing, world.pods.get(uid)) {
+            (Standing::Dead | Standing::Retired, Some(record)) => record,
+            (Standing::Live, _) => return Err("a pod listed there lives"),
+            _ => return Err("a UID listed there is neither Retired nor Dead"),
+        };
+        if pod::is_host_network(&record.object) {
+            return Err("a pod listed there uses its node's network");
+        }
+        if opted_out(&record.object) {
+            return Err("the pod opted out");
+        }
+        if node_of(world, &record.object).is_some_and(is_virtual_kubelet) {
+            return Err("a virtual kubelet's status proves nothing");
+        }
+        *required &= record.claims.contains_key(&key.ip);
+        *required &= standing == Standing::Dead || record.gone != Gone::Vanished;
+    }
+    Ok(uids)
+}
+
+fn nobody_else_is_listed(world: &World, key: &Key) -> Result<(), &'static str> {
+    let listed = world.slices(&key.service).flat_map(|slice| endpoints(slice));
+    for endpoint in listed.filter(|endpoint| endpoint.ip == key.ip) {
+        match endpoint.uid.map(|uid| world.standing(uid)) {
+            Some(Standing::Dead | Standing::Retired) => {}
+            Some(Standing::Live) => return Err("the Service lists the IP with a live UID"),
+            Some(Standing::Unknown) => return Err("the Service lists the IP with an unknown UID"),
+            None => return Err("the Service lists the IP without a UID"),
+        }
+    }
+    Ok(())
+}
+
+/// A Service without a selector says whom it means only by its slices.
+fn still_lists(
+    world: &World,
+    key: &Key,
+    meant: &BTreeSet<String>,
+    required: &mut bool,
+) -> Result<(), &'static str> {
+    let mut elsewhere = false;
+    for slice in world.slices(&key.service) {
+        for endpoint in endpoints(slice) {
+            let aims = endpoint.uid.is_some_and(|uid| meant.contains(uid));
+            if aims && endpoint.ip == key.ip && ports(slice).any(|port| port == (key.port, key.protocol)) {
+                return Ok(());
+            }
+            elsewhere |= aims;
+        }
+    }
+    *required = false;
+    if elsewhere {
+        Ok(())
+    } else {
+        Err("the Service, without a selector, no longer lists it")
+    }
+}
+
+fn no_candidate(world: &World, key: &Key, service: &Value, required: &mut bool) -> Result<(), &'static str> {
+    let homes: Vec<&Value> = world
+        .nodes()
+        .filter(|node| in_pod_range(node, key.ip))
+        .map(|node| &node["metadata"]["name"])
+        .collect();
+    let honoured = world
+        .pods
+        .values()
+        .all(|record| honours_ranges(world, &record.object));
+    let selected = world
+        .live_pods()
+        .filter(|(_, record)| selects(service, &record.object));
+    for (_, PodRecord { object, .. }) in selected {
+        let there = homes.is_empty() || homes.contains(&&object["spec"]["nodeName"]);
+        match pod::may_hold_unpublished(object) {
+            Answer::Yes if there => return Err("a pod that the Service selects may hold the IP unpublished"),
+            Answer::Perhaps if there => *required = false,
+            Answer::Yes | Answer::Perhaps => *required &= honoured,
+            Answer::No => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether the pod's IPs come from its node's range: some IPAMs leave podCIDRs set and hand out others.
+fn honours_ranges(world: &World, pod: &Value) -> bool {
+    let node = node_of(world, pod).filter(|node| has_pod_range(node) && !pod::is_host_network(pod));
+    node.is_none_or(|node| pod::ips(pod).into_iter().all(|ip| in_pod_range(node, ip)))
+}
+
+fn node_of<'a>(world: &'a World, pod: &Value) -> Option<&'a Value> {
+    let mut nodes = world.nodes().map(AsRef::as_ref);
+    nodes.find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"])
+}

@@ -1,0 +1,107 @@
+//! Who claims the IP now, whose claim is newer, and how much may be denied.
+
+#[cfg(test)]
+mod tests;
+
+use super::super::{
+    object::{endpoints, opted_out, selects},
+    pod::{self, Answer},
+    subject::{Key, Reason, Shape},
+    world::{Gone, Standing, World},
+};
+use serde_json::Value;
+use std::{collections::BTreeSet, net::IpAddr};
+
+/// The one live pod that claims the IP, if any.
+pub(super) fn owner(
+    world: &World,
+    key: &Key,
+    service: &Value,
+    required: &mut bool,
+) -> Result<Option<String>, &'static str> {
+    let mut claimants = world
+        .live_pods()
+        .filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
+    let Some((uid, record)) = claimants.next() else {
+        return Ok(None);
+    };
+    if selects(service, &record.object) {
+        return Err("a live pod that the Service selects claims the IP");
+    }
+    if opted_out(&record.object) {
+        return Err("the pod that claims the IP opted out");
+    }
+    if claimants.next().is_some() {
+        return Err("two live pods claim the IP");
+    }
+    let mut backends = world.slices(&key.service).flat_map(|slice| endpoints(slice));
+    *required &= backends.all(|endpoint| endpoint.uid != Some(uid));
+    Ok(Some(uid.to_owned()))
+}
+
+/// All packets where everybody is Dead; only openers where somebody may still serve what it began.
+pub(super) fn strengths(world: &World, key: &Key, meant: &BTreeSet<String>) -> Vec<Shape> {
+    let (dead, retired): (Vec<&String>, Vec<&String>) = meant
+        .iter()
+        .partition(|uid| world.standing(uid) == Standing::Dead);
+    let all = Shape {
+        reason: Reason::DeadBackend,
+        openers_only: false,
+    };
+    let openers = Shape {
+        reason: Reason::RetiredBackend,
+        openers_only: true,
+    };
+    let superseded = |old: &&String| {
+        dead.iter()
+            .any(|new| order(world, new, old, key.ip) != Answer::No)
+    };
+    match (retired.is_empty(), retired.iter().all(superseded)) {
+        (true, _) => vec![all],
+        (false, true) => vec![openers, all],
+        (false, false) => vec![openers],
+    }
+}
+
+pub(super) fn newer_than_retired(
+    world: &World,
+    key: &Key,
+    meant: &BTreeSet<String>,
+    owner: &str,
+    required: &mut bool,
+) -> Result<(), &'static str> {
+    for uid in meant
+        .iter()
+        .filter(|uid| world.standing(uid) == Standing::Retired)
+    {
+        match order(world, owner, uid, key.ip) {
+            Answer::Yes => {}
+            Answer::Perhaps => *required = false,
+            Answer::No => return Err("which claim of the IP is newer is unknown"),
+        }
+    }
+    Ok(())
+}
+
+/// Whether one pod's claim is newer than another's; across a gap in the watch only perhaps.
+fn order(world: &World, newer: &str, older: &str, ip: IpAddr) -> Answer {
+    let claim = |uid| world.pods.get(uid)?.claims.get(&ip);
+    match (claim(newer), claim(older)) {
+        (Some(new), Some(old)) if new.sequence > old.sequence => {
+            let continuous = new.epoch == world.epoch && old.epoch == world.epoch;
+            if continuous { Answer::Yes } else { Answer::Perhaps }
+        }
+        _ => Answer::No,
+    }
+}
+
+/// Somebody else's pod, finished but not proven dead, publishes the IP: the words don't say if that is a claim,
+/// so denying less is as good.
+pub(super) fn retired_stranger_claims(world: &World, key: &Key, meant: &BTreeSet<String>) -> bool {
+    world.pods.iter().any(|(uid, record)| {
+        record.gone == Gone::No
+            && !meant.contains(uid)
+            && world.standing(uid) == Standing::Retired
+            && pod::ips(&record.object).contains(&key.ip)
+    })
+}

@@ -1,0 +1,196 @@
+//! A recording on disk, as a sequence of instants.
+
+use super::{
+    object,
+    stream::{ApiEvent, Change, Kind, Object, Stream},
+};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+    time::Duration,
+};
+
+/// Everything recorded in one folder.
+#[derive(Debug)]
+pub struct Recording {
+    /// The folder's name.
+    pub name: String,
+    /// In the order of time; of one instant, nodes before Services before Pods before slices.
+    pub instants: Vec<(Duration, What)>,
+    /// `lives.json`: one entry per address life.
+    pub lives: Vec<Value>,
+}
+
+/// What happened at an instant.
+#[derive(Debug)]
+pub enum What {
+    /// An agent would have received this.
+    Api(ApiEvent),
+    /// The node's side: a line of `node.jsonl`.
+    Node(Value),
+}
+
+impl Recording {
+    /// Reads a folder; its format is in `lab/traces/README.md`. `nodes.jsonl`, `node.jsonl` and `lives.json` may be absent.
+    ///
+    /// # Errors
+    /// If a file is absent or a line isn't what the recorder writes, naming file and line.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let mut instants = Vec::new();
+        for kind in Kind::ALL {
+            let path = dir.join(kind.file());
+            if kind == Kind::Node && !path.exists() {
+                let change = Change::Reset(Vec::new());
+                instants.push((Duration::ZERO, What::Api(ApiEvent { kind, change })));
+                continue;
+            }
+            let mut stream = Stream::new(kind);
+            each_line(&path, |at, line| {
+                instants.extend(stream.line(&line)?.map(|event| (at, What::Api(event))));
+                Ok(())
+            })?;
+        }
+        let node = dir.join("node.jsonl");
+        if node.exists() {
+            each_line(&node, |at, line| {
+                instants.push((at, What::Node(line)));
+                Ok(())
+            })?;
+        }
+        instants.sort_by_key(|(at, _)| *at);
+        let name = dir
+            .canonicalize()?
+            .file_name()
+            .map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into());
+        let lives = lives(&dir.join("lives.json"))?;
+        Ok(Self {
+            name,
+            instants,
+            lives,
+        })
+    }
+
+    /// Whether anything in it tells who held an address.
+    #[must_use]
+    pub fn has_truth(&self) -> bool {
+        !self.lives.is_empty()
+            || self
+                .instants
+                .iter()
+                .any(|(_, what)| matches!(what, What::Node(_)))
+    }
+
+    /// The name of one of the nodes, for a subject that wants to be somewhere.
+    #[must_use]
+    pub fn a_node(&self) -> Option<String> {
+        let nodes = self.objects(Kind::Node);
+        nodes.map(|(_, node)| object::name(node)).next()
+    }
+
+    /// Every version of every object of a kind that the watches showed, with its time.
+    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (Duration, &Object)> {
+        let events = self.instants.iter().filter_map(move |(at, what)| match what {
+            What::Api(event) if event.kind == kind => Some((*at, &event.change)),
+            _ => None,
+        });
+        events.flat_map(|(at, change)| {
+            let objects: &[Object] = match change {
+                Change::Reset(list) => list,
+                Change::Applied(object) | Change::Deleted(object) => std::slice::from_ref(object),
+                Change::Closed | Change::Resumed => &[],
+            };
+            objects.iter().map(move |object| (at, object))
+        })
+    }
+
+    /// `namespace/name` of every pod, by UID.
+    #[must_use]
+    pub fn pod_names(&self) -> BTreeMap<String, String> {
+        self.objects(Kind::Pod)
+            .filter_map(|(_, pod)| Some((object::uid(pod)?.to_owned(), object::name(pod))))
+            .collect()
+    }
+}
+
+/// Lines of a file in the order written; a clock that goes back stands still instead.
+fn each_line(path: &Path, mut take: impl FnMut(Duration, Value) -> Result<()>) -> Result<()> {
+    let file =
+        File::open(path).with_context(|| format!("{}: a recording needs this file", path.display()))?;
+    let mut latest = Duration::ZERO;
+    for (index, line) in BufReader::new(file).lines().enumerate() {
+        let at = || format!("{}:{}", path.display(), index + 1);
+        let line = line.with_context(at)?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let line: Value = serde_json::from_str(&line).context("not JSON").with_context(at)?;
+        latest = latest.max(time(&line).with_context(at)?);
+        take(latest, line).with_context(at)?;
+    }
+    Ok(())
+}
+
+fn time(line: &Value) -> Result<Duration> {
+    let millis = line["t_ms"]
+        .as_f64()
+        .context("a line without the number \"t_ms\"")?;
+    Duration::try_from_secs_f64(millis / 1000.0)
+        .with_context(|| format!("t_ms {millis} is no time since the recording began"))
+}
+
+fn lives(path: &Path) -> Result<Vec<Value>> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let lives: Value =
+        serde_json::from_str(&text).with_context(|| format!("{}: not JSON", path.display()))?;
+    ensure!(
+        lives.is_array(),
+        "{}: not a list of address lives",
+        path.display()
+    );
+    Ok(object::each(&lives).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::testing::Folder;
+
+    fn error(files: &[(&str, &str)]) -> String {
+        let folder = Folder::with(files);
+        format!("{:#}", Recording::read(folder.path()).unwrap_err())
+    }
+
+    const EMPTY: [(&str, &str); 2] = [("services.jsonl", ""), ("endpointslices.jsonl", "")];
+
+    #[test]
+    fn a_missing_file_is_named() {
+        assert!(error(&EMPTY).contains("pods.jsonl: a recording needs this file"));
+    }
+
+    #[test]
+    fn a_bad_line_is_named_with_file_and_line() {
+        let with = |pods: &str| error(&[EMPTY[0], EMPTY[1], ("pods.jsonl", pods)]);
+        assert!(with("\n{\"t_ms\":").contains("pods.jsonl:2: not JSON"));
+        assert!(with("{\"t_ms\": \"noon\"}").contains("pods.jsonl:1: a line without the number \"t_ms\""));
+        assert!(with("{\"t_ms\": -1}").contains("pods.jsonl:1: t_ms -1 is no time"));
+        assert!(with("{\"t_ms\": 1}").contains("pods.jsonl:1: neither an \"event\" nor a \"watch\" line"));
+        let event = "{\"t_ms\": 1, \"event\": {\"type\": \"EXPLODED\", \"object\": {}}}";
+        assert!(with(event).contains("pods.jsonl:1: \"EXPLODED\" is no type"));
+    }
+
+    #[test]
+    fn without_node_files_there_is_no_truth_and_one_empty_list_of_nodes() {
+        let folder = Folder::with(&[EMPTY[0], EMPTY[1], ("pods.jsonl", "")]);
+        let recording = Recording::read(folder.path()).unwrap();
+        assert!(!recording.has_truth());
+        assert_eq!(recording.instants.len(), 1);
+        assert_eq!(recording.a_node(), None);
+    }
+}

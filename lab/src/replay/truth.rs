@@ -1,0 +1,261 @@
+//! Who really held an address and when, from the node's side. No API object counts here.
+
+#[cfg(test)]
+mod tests;
+
+use super::{
+    object::{annotation, each, name, non_empty, uid},
+    recording::{Recording, What},
+    stream::{Kind, Object},
+};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    time::Duration,
+};
+
+/// All address lives of a recording.
+#[derive(Debug, Default)]
+pub struct Truth {
+    leases: Vec<Lease>,
+    pods: BTreeMap<String, PodIdentity>,
+    versions: BTreeMap<String, Vec<(Duration, Object)>>,
+}
+
+/// A pod as the node knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodIdentity {
+    /// `namespace/name`.
+    pub name: String,
+    /// UIDs under which the API has shown it: of a static pod those of its mirrors, one after the other.
+    pub uids: BTreeSet<String>,
+}
+
+/// One sandbox's hold on one address.
+#[derive(Debug)]
+struct Lease {
+    node: String,
+    ip: IpAddr,
+    from: Duration,
+    to: Option<Duration>,
+    sandbox: Option<String>,
+    link: Option<String>,
+    /// The address manager said so; it will also say when it ends.
+    managed: bool,
+}
+
+impl Truth {
+    /// Reads the node's side of a recording.
+    #[must_use]
+    pub fn of(recording: &Recording) -> Self {
+        let mut truth = Self::default();
+        for (at, pod) in recording.objects(Kind::Pod) {
+            if let Some(uid) = uid(pod) {
+                truth
+                    .versions
+                    .entry(uid.into())
+                    .or_default()
+                    .push((at, Object::clone(pod)));
+            }
+        }
+        for (at, what) in &recording.instants {
+            if let What::Node(line) = what {
+                truth.identify(&line["sandbox"]);
+                truth.take(*at, line);
+            }
+        }
+        if truth.leases.is_empty() {
+            truth.leases = recording.lives.iter().filter_map(Lease::of_life).collect();
+        }
+        for life in &recording.lives {
+            truth.name_sandbox(&life["sandbox"], life["pod"].as_str(), &life["uid"]);
+        }
+        truth
+    }
+
+    /// The pods that hold the address at this time; one whose identity nobody recorded has an empty name.
+    #[must_use]
+    pub fn holders(&self, ip: IpAddr, at: Duration) -> Vec<PodIdentity> {
+        let held = |lease: &&Lease| lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to);
+        self.leases
+            .iter()
+            .filter(held)
+            .map(|lease| self.pod_of(lease))
+            .collect()
+    }
+
+    /// The latest API object of a pod at this time, or the first one after it.
+    #[must_use]
+    pub fn object(&self, pod: &PodIdentity, at: Duration) -> Option<&Object> {
+        let versions = pod.uids.iter().filter_map(|uid| self.versions.get(uid)).flatten();
+        let (past, future): (Vec<_>, Vec<_>) = versions.partition(|(time, _)| *time <= at);
+        let latest = past.into_iter().max_by_key(|(time, _)| *time);
+        latest
+            .or_else(|| future.into_iter().min_by_key(|(time, _)| *time))
+            .map(|(_, object)| object)
+    }
+
+    fn pod_of(&self, lease: &Lease) -> PodIdentity {
+        let known = lease.sandbox.as_ref().and_then(|sandbox| self.pods.get(sandbox));
+        known.cloned().unwrap_or_else(|| PodIdentity {
+            name: String::new(),
+            uids: BTreeSet::new(),
+        })
+    }
+
+    fn identify(&mut self, sandbox: &Value) {
+        if let (Some(namespace), Some(pod)) = (sandbox["ns"].as_str(), sandbox["pod"].as_str()) {
+            self.name_sandbox(
+                &sandbox["id"],
+                Some(&format!("{namespace}/{pod}")),
+                &sandbox["uid"],
+            );
+        }
+    }
+
+    /// The runtime's UID (`lives.json` has its beginning) is the API's, but for a static pod, where it is the
+    /// hash of the configuration that the mirror carries as an annotation.
+    fn name_sandbox(&mut self, sandbox: &Value, pod: Option<&str>, uid: &Value) {
+        let (Some(sandbox), Some(pod), Some(uid)) = (non_empty(sandbox), pod, non_empty(uid)) else {
+            return;
+        };
+        if self.pods.contains_key(sandbox) {
+            return;
+        }
+        let is_it = |(api, versions): &(&String, &Vec<(Duration, Object)>)| {
+            let object = &versions[0].1;
+            let mirrors = annotation(object, "kubernetes.io/config.mirror");
+            api.starts_with(uid) || (mirrors.is_some() && name(object) == pod)
+        };
+        let uids = self
+            .versions
+            .iter()
+            .filter(is_it)
+            .map(|(api, _)| api.clone())
+            .collect();
+        let name = pod.to_owned();
+        self.pods.insert(sandbox.into(), PodIdentity { name, uids });
+    }
+
+    fn take(&mut self, at: Duration, line: &Value) {
+        let node = line["node"].as_str().unwrap_or_default();
+        match (line["src"].as_str(), line["op"].as_str()) {
+            (Some("ipam"), Some(op)) => self.ipam(at, node, op, line),
+            (Some("route"), Some(op)) => self.route(at, node, op, &line["line"]),
+            (Some("link"), Some("del")) => self.link_gone(at, node, &line["line"]),
+            (Some("cri"), _) => self.sandbox(at, node, line),
+            _ => {}
+        }
+    }
+
+    fn ipam(&mut self, at: Duration, node: &str, op: &str, line: &Value) {
+        let Some(ip) = line["ip"].as_str().and_then(|ip| ip.parse().ok()) else {
+            return;
+        };
+        self.end(at, |lease| lease.node == node && lease.ip == ip);
+        if op == "alloc" {
+            let sandbox = non_empty(&line["sandbox"]).map(str::to_owned);
+            self.leases.push(Lease {
+                managed: true,
+                sandbox,
+                ..Lease::new(node, ip, at)
+            });
+        }
+    }
+
+    /// A host route (`10.244.1.10 dev veth0 scope host`) of a point-to-point CNI.
+    fn route(&mut self, at: Duration, node: &str, op: &str, line: &Value) {
+        let words: Vec<&str> = line.as_str().unwrap_or_default().split_whitespace().collect();
+        let ["dev", interface, ..] = words.get(1..).unwrap_or_default() else {
+            return;
+        };
+        let Ok(ip) = words[0].parse() else { return };
+        if op == "del" {
+            return self.end(at, |lease| !lease.managed && lease.node == node && lease.ip == ip);
+        }
+        if self.open(node, ip).is_none() {
+            self.leases.push(Lease::new(node, ip, at));
+        }
+        if let Some(lease) = self.open(node, ip) {
+            lease.link = Some((*interface).into());
+        }
+    }
+
+    /// `14: veth0444efa0@NONE: <BROADCAST,...`: what was behind the link is unreachable, whatever the address manager says.
+    fn link_gone(&mut self, at: Duration, node: &str, notice: &Value) {
+        let mut parts = notice.as_str().unwrap_or_default().split(": ");
+        let link = parts.nth(1).map(|name| name.split('@').next().unwrap_or(name));
+        self.end(at, |lease| {
+            link.is_some() && lease.node == node && lease.link.as_deref() == link
+        });
+    }
+
+    fn sandbox(&mut self, at: Duration, node: &str, line: &Value) {
+        let sandbox = &line["sandbox"];
+        let Some(id) = non_empty(&sandbox["id"]).or_else(|| non_empty(&line["id"])) else {
+            return;
+        };
+        if sandbox["state"] != "SANDBOX_READY" {
+            let removed = sandbox.is_object() || line["kind"] == "sandbox-poll-removed";
+            return self.end(at, |lease| {
+                removed && !lease.managed && lease.sandbox.as_deref() == Some(id)
+            });
+        }
+        let age = line["wall_us"].as_u64().zip(sandbox["created_us"].as_u64());
+        let age = age.map_or(0, |(now, created)| now.saturating_sub(created));
+        let from = at.saturating_sub(Duration::from_micros(age));
+        for ip in each(&sandbox["ips"]).filter_map(|ip| ip.as_str()?.parse().ok()) {
+            let had = |lease: &Lease| lease.ip == ip && lease.sandbox.as_deref() == Some(id);
+            let over = self.leases.iter().any(had);
+            if let Some(lease) = self.open(node, ip) {
+                lease.sandbox.get_or_insert_with(|| id.into());
+            } else if !over {
+                self.leases.push(Lease {
+                    sandbox: Some(id.into()),
+                    ..Lease::new(node, ip, from)
+                });
+            }
+        }
+    }
+
+    fn open(&mut self, node: &str, ip: IpAddr) -> Option<&mut Lease> {
+        let mut leases = self.leases.iter_mut().rev();
+        leases.find(|lease| lease.to.is_none() && lease.node == node && lease.ip == ip)
+    }
+
+    fn end(&mut self, at: Duration, which: impl Fn(&Lease) -> bool) {
+        let open = self.leases.iter_mut().filter(|lease| lease.to.is_none());
+        for lease in open.filter(|lease| which(lease)) {
+            lease.to = Some(at);
+        }
+    }
+}
+
+impl Lease {
+    fn new(node: &str, ip: IpAddr, from: Duration) -> Self {
+        Self {
+            node: node.into(),
+            ip,
+            from,
+            to: None,
+            sandbox: None,
+            link: None,
+            managed: false,
+        }
+    }
+
+    fn of_life(life: &Value) -> Option<Self> {
+        let time = |key: &str| Duration::try_from_secs_f64(life[key].as_f64()? / 1000.0).ok();
+        let ends = time("free").into_iter().chain(time("link_del"));
+        Some(Self {
+            to: ends.min(),
+            sandbox: non_empty(&life["sandbox"]).map(str::to_owned),
+            ..Self::new(
+                "",
+                life["ip"].as_str()?.parse().ok()?,
+                time("alloc").or(time("route"))?,
+            )
+        })
+    }
+}

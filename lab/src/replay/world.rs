@@ -1,0 +1,243 @@
+//! The raw objects that the watches have shown so far, and what only their order can tell.
+
+use super::{
+    object::{self, endpoints, ports, slice_service},
+    pod,
+    stream::{ApiEvent, Change, Kind, Object},
+    subject::Key,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    time::Duration,
+};
+
+/// What a client of the four watches could know.
+#[derive(Debug, Default)]
+pub struct World {
+    /// By UID; pods stay when they are gone.
+    pub(super) pods: BTreeMap<String, PodRecord>,
+    /// By name.
+    pub(super) objects: BTreeMap<Kind, BTreeMap<String, Object>>,
+    /// Which UIDs the Service's slices list or listed at an endpoint, and when last.
+    pub(super) listings: BTreeMap<Key, BTreeMap<Option<String>, Duration>>,
+    /// Services that were deleted once; one of the same name is another one.
+    pub(super) deleted_services: BTreeSet<String>,
+    /// Addresses that nodes have had.
+    pub(super) infrastructure: BTreeSet<IpAddr>,
+    synced: BTreeSet<Kind>,
+    open: BTreeSet<Kind>,
+    /// How many lists of pods there have been: order is known only within one.
+    pub(super) epoch: u32,
+    sequence: u64,
+}
+
+/// A pod and what was seen of it.
+#[derive(Debug)]
+pub(super) struct PodRecord {
+    /// The latest state; of a deleted pod the last.
+    pub(super) object: Object,
+    pub(super) gone: Gone,
+    /// Irrevocable.
+    pub(super) dead: bool,
+    /// When each IP was first published, in the latest uninterrupted stretch.
+    pub(super) claims: BTreeMap<IpAddr, Seen>,
+}
+
+/// How a pod left the watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gone {
+    No,
+    /// DELETED in a continuous watch.
+    Deleted,
+    /// Missing in a later list, which proves nothing.
+    Vanished,
+}
+
+/// A place in the order of events; everything in one list has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) epoch: u32,
+    pub(super) sequence: u64,
+}
+
+/// Design, section 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Never seen, or gone without proof.
+    Unknown,
+    Live,
+    Retired,
+    Dead,
+}
+
+impl World {
+    /// Takes one event.
+    pub fn apply(&mut self, now: Duration, event: &ApiEvent) {
+        self.sequence += 1;
+        self.note_listings(now);
+        match &event.change {
+            Change::Closed => _ = self.open.remove(&event.kind),
+            Change::Resumed => _ = self.open.insert(event.kind),
+            Change::Reset(list) => {
+                self.open.insert(event.kind);
+                self.synced.insert(event.kind);
+                self.reset(event.kind, list);
+            }
+            Change::Applied(object) => self.put(event.kind, object),
+            Change::Deleted(object) => self.delete(event.kind, object),
+        }
+        self.note_listings(now);
+    }
+
+    /// Whether every watch has shown everything at least once.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.synced.len() == Kind::ALL.len()
+    }
+
+    /// Whether all watches run.
+    #[must_use]
+    pub fn is_watching(&self) -> bool {
+        self.is_synced() && self.open.len() == Kind::ALL.len()
+    }
+
+    pub(super) fn service(&self, name: &str) -> Option<&Object> {
+        self.objects.get(&Kind::Service)?.get(name)
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Object> {
+        self.objects
+            .get(&Kind::Node)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+    }
+
+    /// The slices of a Service.
+    pub(super) fn slices<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Object> {
+        let slices = self
+            .objects
+            .get(&Kind::Slice)
+            .into_iter()
+            .flat_map(BTreeMap::values);
+        slices.filter(move |slice| slice_service(slice).as_deref() == Some(service))
+    }
+
+    /// Pods that are in the API and not terminal.
+    pub(super) fn live_pods(&self) -> impl Iterator<Item = (&str, &PodRecord)> {
+        let pods = self.pods.iter().map(|(uid, record)| (uid.as_str(), record));
+        pods.filter(|(uid, _)| self.standing(uid) == Standing::Live)
+    }
+
+    pub(super) fn standing(&self, uid: &str) -> Standing {
+        let Some(PodRecord {
+            object, gone, dead, ..
+        }) = self.pods.get(uid)
+        else {
+            return Standing::Unknown;
+        };
+        let retired = match gone {
+            Gone::Deleted => pod::is_deleting(object) || pod::is_terminal(object),
+            Gone::No | Gone::Vanished => pod::is_terminal(object),
+        };
+        match (pod::is_mirror(object), gone) {
+            (false, _) if *dead => Standing::Dead,
+            (false, _) if retired => Standing::Retired,
+            (_, Gone::No) => Standing::Live,
+            (_, Gone::Deleted | Gone::Vanished) => Standing::Unknown,
+        }
+    }
+
+    fn reset(&mut self, kind: Kind, list: &[Object]) {
+        if kind == Kind::Pod {
+            self.epoch += 1;
+            for record in self.pods.values_mut().filter(|record| record.gone == Gone::No) {
+                record.gone = Gone::Vanished;
+            }
+        } else {
+            let before = self.objects.insert(kind, BTreeMap::new()).unwrap_or_default();
+            if kind == Kind::Service {
+                let listed: BTreeSet<_> = list.iter().map(|service| object::name(service)).collect();
+                let vanished = before.into_keys().filter(|name| !listed.contains(name));
+                self.deleted_services.extend(vanished);
+            }
+        }
+        for object in list {
+            self.put(kind, object);
+        }
+    }
+
+    fn put(&mut self, kind: Kind, object: &Object) {
+        if kind == Kind::Pod {
+            self.put_pod(object, Gone::No);
+        } else {
+            if kind == Kind::Node {
+                self.infrastructure.extend(object::node_addresses(object));
+            }
+            let objects = self.objects.entry(kind).or_default();
+            objects.insert(object::name(object), Object::clone(object));
+        }
+    }
+
+    fn delete(&mut self, kind: Kind, object: &Object) {
+        if kind == Kind::Pod {
+            return self.put_pod(object, Gone::Deleted);
+        }
+        let name = object::name(object);
+        self.objects.entry(kind).or_default().remove(&name);
+        if kind == Kind::Service {
+            self.deleted_services.insert(name);
+        }
+    }
+
+    fn put_pod(&mut self, object: &Object, gone: Gone) {
+        let Some(uid) = object::uid(object) else { return };
+        let seen = Seen {
+            epoch: self.epoch,
+            sequence: self.sequence,
+        };
+        self.infrastructure.extend(pod::node_ips(object));
+        let ips = pod::ips(object);
+        let record = self.pods.entry(uid.to_owned()).or_insert_with(|| PodRecord {
+            object: Object::clone(object),
+            gone,
+            dead: false,
+            claims: BTreeMap::new(),
+        });
+        let before = pod::ips(&record.object);
+        for ip in ips {
+            if !before.contains(&ip) || !record.claims.contains_key(&ip) {
+                record.claims.insert(ip, seen);
+            }
+        }
+        record.dead |= pod::is_dead(object);
+        record.gone = gone;
+        record.object = Object::clone(object);
+    }
+
+    fn note_listings(&mut self, now: Duration) {
+        let slices = self
+            .objects
+            .get(&Kind::Slice)
+            .into_iter()
+            .flat_map(BTreeMap::values);
+        for slice in slices {
+            let Some(service) = slice_service(slice) else {
+                continue;
+            };
+            for endpoint in endpoints(slice) {
+                for (port, protocol) in ports(slice) {
+                    let (service, ip) = (service.clone(), endpoint.ip);
+                    let key = Key {
+                        service,
+                        ip,
+                        port,
+                        protocol,
+                    };
+                    let uids = self.listings.entry(key).or_default();
+                    uids.insert(endpoint.uid.map(str::to_owned), now);
+                }
+            }
+        }
+    }
+}
