@@ -209,9 +209,15 @@ fn prepare(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The kernel's own words behind an error of the library, on one line.
+/// The last of the kernel's own words on one line; the verifier's whole log goes to the debug log.
 fn explain(error: impl std::error::Error + Send + Sync + 'static, what: &str) -> anyhow::Error {
-    anyhow::Error::new(error).context(format!(
-        "{what}: the kernel refused (needs Linux 6.6 for TCX, CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)"
-    ))
+    let error = format!("{:#}", anyhow::Error::new(error));
+    tracing::debug!(what, error, "refused");
+    let said: Vec<&str> = error.lines().collect();
+    let last = match said.as_slice() {
+        [] => String::new(),
+        [line] => (*line).to_owned(),
+        [first, .., _, _, verdict, _, _] | [first, .., verdict] => format!("{first} ... {verdict}"),
+    };
+    anyhow::anyhow!("{what}: {last} (needs Linux 6.6 for TCX, CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)")
 }

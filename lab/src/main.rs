@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use epguard_lab::api;
+use epguard_lab::{api, replay};
 use std::process::ExitCode;
 
 /// The lab of epguard: a real kernel datapath, real sockets and an embedded API server.
@@ -15,11 +15,12 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Api(api::Args),
+    Replay(replay::cli::Args),
 }
 
 fn main() -> ExitCode {
     match execute(Cli::parse().command) {
-        Ok(code) => code,
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("epguard-lab: {error:#}");
             ExitCode::FAILURE
@@ -28,8 +29,10 @@ fn main() -> ExitCode {
 }
 
 #[tokio::main]
-async fn execute(command: Command) -> Result<ExitCode> {
+async fn execute(command: Command) -> Result<()> {
     match command {
-        Command::Api(args) => api::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Api(args) => api::run(args).await?,
+        Command::Replay(args) => replay::cli::run(&args)?,
     }
+    Ok(())
 }

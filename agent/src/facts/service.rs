@@ -179,6 +179,10 @@ struct RawPort {
 impl RawService {
     fn vips(&self) -> Vec<Addr> {
         let spec = &self.spec;
+        // Proxies skip a headless Service whole, externalIPs included (pkg/proxy/util.ShouldSkipService).
+        if spec.cluster_ip == "None" {
+            return Vec::new();
+        }
         let mut vips: Vec<Addr> = std::iter::once(&spec.cluster_ip)
             .chain(&spec.cluster_ips)
             .chain(&spec.external_ips)
