@@ -27,7 +27,7 @@ pub struct Agent {
     watches: BTreeMap<WatchId, Watch>,
     interfaces: BTreeMap<u32, Attachment>,
     latency: Latency,
-    owners_without_room: usize,
+    refused: usize,
 }
 
 impl Agent {
@@ -49,7 +49,7 @@ impl Agent {
                 .collect(),
             interfaces: BTreeMap::new(),
             latency: Latency::default(),
-            owners_without_room: 0,
+            refused: 0,
         }
     }
 
@@ -191,7 +191,7 @@ impl Agent {
                     pods,
                 })
                 .collect(),
-            refused: self.state.tables().refused,
+            refused: self.refused,
         }
     }
 
@@ -220,14 +220,23 @@ impl Agent {
     }
 
     fn write(&mut self) -> Result<()> {
-        self.writer.install(self.state.tables())?;
-        let (owners, changed) = self.state.take_owners();
-        if changed.is_empty() {
-            return Ok(());
+        if self.writer.install(self.state.tables())? {
+            self.report.remember(&self.state);
         }
-        self.owners_without_room += self.writer.install_owners(owners, &changed);
+        let (owners, changed) = self.state.take_owners();
+        let left_out = self.writer.install_owners(owners, &changed);
+        if left_out > 0 {
+            tracing::warn!(
+                left_out,
+                "OWNERS is full; it decides nothing, but dumps and reports miss these IPs"
+            );
+        }
+        let refused = self.state.tables().refused;
+        if refused > self.refused {
+            tracing::error!(refused, "a map is full: these denials are not carried out");
+        }
+        self.refused = refused;
         self.report.conflicts(&self.state, changed.iter());
-        self.report.remember(&self.state);
         Ok(())
     }
 

@@ -104,10 +104,10 @@ impl Writer {
         Ok(self.config.get(&0, 0).context("cannot read CONFIG")?.mode)
     }
 
-    /// Writes the difference between what is installed and what is desired.
-    pub fn install(&mut self, desired: &Tables) -> Result<()> {
+    /// Writes the difference between what is installed and what is desired; false if there is none.
+    pub fn install(&mut self, desired: &Tables) -> Result<bool> {
         if self.installed == *desired {
-            return Ok(());
+            return Ok(false);
         }
         for op in plan::tables(&self.installed, desired) {
             self.write(op).with_context(|| format!("cannot write {op:?}"))?;
@@ -115,7 +115,8 @@ impl Writer {
         self.installed.clone_from(desired);
         self.vouched.suspects = u32::try_from(desired.suspects.len()).unwrap_or(u32::MAX);
         self.vouched.vips = u32::try_from(desired.services.len()).unwrap_or(u32::MAX);
-        self.vouch()
+        self.vouch()?;
+        Ok(true)
     }
 
     /// Writes owners that changed. They decide nothing, so one that has no room is only left out.
