@@ -306,3 +306,73 @@ fn whoever_opted_out_is_left_alone() {
     });
     assert_eq!(world.reasons(), []);
 }
+
+#[test]
+fn an_ip_that_the_service_lists_alive_on_another_port_passes_on_all() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    let mut other = slice("web-metrics", &[(X, Some(uid("stranger")))]);
+    other.ports[0].port = 9090;
+    world.tell(Fact::Slice(Change::Applied(other)));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_new_owner_that_opted_out_is_left_alone() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&Pod {
+        opted_out: true,
+        ..pod("other", "b", "b", &[X])
+    });
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_retired_pod_of_the_service_that_claims_the_ip_keeps_its_flows() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&terminal(&pod("shop", "c", "web", &[X])));
+    assert_eq!(
+        world.denials(),
+        [(X, RetiredBackend, UidState::Retired, a.uid, None)]
+    );
+}
+
+#[test]
+fn a_virtual_kubelets_word_proves_nothing() {
+    let mut world = World::cluster();
+    let virtual_node = epguard::facts::Node {
+        virtual_kubelet: true,
+        ..world::node("node-a", 1)
+    };
+    world.tell(Fact::Node(Change::Applied(virtual_node)));
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&dead(&a));
+    world.slice(&[(X, Some(a.uid))]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_host_network_pod_is_never_judged_even_at_an_address_that_no_node_shows() {
+    let mut world = World::cluster();
+    let a = Pod {
+        host_network: true,
+        host_ips: vec![],
+        ..pod("shop", "a", "web", &[X])
+    };
+    world.pod(&a);
+    world.slice(&[(X, Some(a.uid))]);
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn what_is_listed_is_remembered_as_long_as_it_is_listed() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.now += epguard::state::MEMORY * 2;
+    let now = world.now;
+    world.state.tick(now);
+    assert_eq!(world.reasons(), [DeadBackend]);
+}

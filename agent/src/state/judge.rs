@@ -37,7 +37,7 @@ pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(So
         .collect();
     let owner = match live.as_slice() {
         [] => None,
-        [owner] if !service.selects(&owner.pod) && !owner.pod.opted_out => Some(*owner),
+        [owner] if !owner.pod.opted_out => Some(*owner),
         _ => return Vec::new(),
     };
     if lists_a_survivor(world, name, ip) {
