@@ -8,7 +8,7 @@ use super::format::{Call, PodStep, ProxyStep, Scenario, Step};
 
 /// Names that mean something by themselves in `sees` and `from`.
 const OUTCOMES: [&str; 3] = ["nothing", "refused", "reset"];
-const HOSTS: [&str; 4] = ["node-a", "node-b", "external", "caller"];
+const HOSTS: [&str; 4] = ["node-a", "node-b", "external", "client"];
 
 /// Reads a scenario.
 pub fn load(path: &Path) -> Result<Scenario> {

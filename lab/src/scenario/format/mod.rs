@@ -85,13 +85,13 @@ pub enum Family {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caller {
-    /// The pod `caller` on node-a, through cluster IPs.
+    /// The pod `client` on node-a, through cluster IPs.
     Pod,
     /// A process on node-a itself, through cluster IPs.
     Node,
     /// The host `external`, through the `NodePorts` of node-a.
     Nodeport,
-    /// The pod `caller`, and the proxy masquerades every Service flow.
+    /// The pod `client`, and the proxy masquerades every Service flow.
     Masquerade,
 }
 

@@ -177,6 +177,8 @@ pub enum PodEvent {
     Stops,
     /// The object goes at once; nothing happens on the node.
     ForceDeleted,
+    /// The object appears, Running and with its IP; nothing happens on the node.
+    Appears,
     /// Its sandbox is made anew, with the address `next-ip`. The API still shows the old one until it is `published`.
     NewSandbox,
 }
