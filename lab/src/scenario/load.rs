@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::format::{Call, PodStep, ProxyStep, Scenario, Step};
+use super::format::{Call, PodStep, ProxyStep, Scenario, Sees, Step};
 
 /// Names that mean something by themselves in `sees` and `from`.
 const OUTCOMES: [&str; 3] = ["nothing", "refused", "reset"];
-const HOSTS: [&str; 4] = ["node-a", "node-b", "external", "client"];
+const HOSTS: [&str; 3] = ["node-a", "external", "client"];
 
 /// Reads a scenario.
 pub fn load(path: &Path) -> Result<Scenario> {
@@ -42,7 +42,9 @@ fn check_cast(scenario: &Scenario) -> Result<()> {
     ensure!(!scenario.steps.is_empty(), "the story has no steps");
     for (name, pod) in &scenario.pods {
         ensure!(
-            !OUTCOMES.contains(&&**name) && !HOSTS.contains(&&**name) && !name.contains(['/', '$', '{', '}']),
+            !OUTCOMES.contains(&&**name)
+                && !HOSTS.contains(&&**name)
+                && !name.contains(['/', '.', '$', '{', '}']),
             "a pod cannot be called {name:?}: that name means something else"
         );
         check_name(&pod.is).with_context(|| format!("pod {name}"))?;
@@ -124,7 +126,7 @@ fn check_call(scenario: &Scenario, call: &Call) -> Result<()> {
         .sees
         .allowed()
         .iter()
-        .chain(call.enforced.iter().flat_map(|sees| sees.allowed()))
+        .chain(call.enforced.iter().flat_map(Sees::allowed))
     {
         ensure!(
             scenario.pods.contains_key(outcome) || OUTCOMES.contains(&&**outcome),

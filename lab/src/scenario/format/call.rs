@@ -16,7 +16,7 @@ pub struct Call {
     pub keep: Option<String>,
     /// Uses the UDP socket of this name, which sends to many destinations from one port.
     pub socket: Option<String>,
-    /// A pod of the story, `client`, `node-a`, `node-b` or `external`; by default the run's caller.
+    /// A pod of the story, `client`, `node-a` or `external`; by default the run's caller.
     pub from: Option<String>,
     /// Over which protocol.
     #[serde(default)]

@@ -15,19 +15,15 @@ impl Clock {
 
     /// A second passes.
     pub fn tick(&mut self) {
-        self.0 = self.0.saturating_add(SignedDuration::from_secs(1)).unwrap_or(self.0);
+        self.0 = self
+            .0
+            .saturating_add(SignedDuration::from_secs(1))
+            .unwrap_or(self.0);
     }
 
     /// RFC 3339 in whole seconds.
     #[must_use]
     pub fn text(&self) -> String {
-        self.after(0)
-    }
-
-    /// The same, some seconds later.
-    #[must_use]
-    pub fn after(&self, seconds: i64) -> String {
-        let later = self.0.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(self.0);
-        later.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 }

@@ -28,8 +28,6 @@ pub struct PodObject {
     pub host_ip: IpAddr,
     /// `metadata.creationTimestamp`.
     pub created: String,
-    /// `metadata.deletionTimestamp`.
-    pub deletion: Option<String>,
     /// `status.phase`.
     pub phase: Phase,
     /// `PodGC` and not the kubelet has written the phase.
@@ -94,18 +92,30 @@ impl PodObject {
                 meta["annotations"][key] = "9a7c4e21b0d3".into();
             }
         }
-        if let Some(deletion) = &self.deletion {
-            meta["deletionTimestamp"] = deletion.as_str().into();
-            meta["deletionGracePeriodSeconds"] = 30.into();
-        }
         pod
     }
 
     fn managed_fields(&self, time: &str) -> Value {
-        let mut kubelet = vec!["conditions", "containerStatuses", "hostIP", "hostIPs", "podIP", "podIPs", "startTime"];
-        let mut fields = vec![managed::spec("kubectl-create", time, &["containers", "restartPolicy"])];
+        let mut kubelet = vec![
+            "conditions",
+            "containerStatuses",
+            "hostIP",
+            "hostIPs",
+            "podIP",
+            "podIPs",
+            "startTime",
+        ];
+        let mut fields = vec![managed::spec(
+            "kubectl-create",
+            time,
+            &["containers", "restartPolicy"],
+        )];
         if self.phase_by_podgc {
-            fields.push(managed::status("kube-controller-manager", time, &["conditions", "phase"]));
+            fields.push(managed::status(
+                "kube-controller-manager",
+                time,
+                &["conditions", "phase"],
+            ));
         } else {
             kubelet.push("phase");
         }
@@ -140,7 +150,11 @@ impl PodObject {
             condition("ContainersReady", &self.ready),
             condition("PodScheduled", &since_created),
         ];
-        conditions.extend(self.sandbox.iter().map(|sandbox| condition("PodReadyToStartContainers", sandbox)));
+        conditions.extend(
+            self.sandbox
+                .iter()
+                .map(|sandbox| condition("PodReadyToStartContainers", sandbox)),
+        );
         if self.phase_by_podgc {
             let mut disrupted = condition("DisruptionTarget", &since_created);
             disrupted["reason"] = "DeletionByPodGC".into();

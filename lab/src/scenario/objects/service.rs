@@ -18,18 +18,25 @@ pub struct Frontends {
 /// The Service `namespace/name`.
 #[must_use]
 pub fn service(namespace: &str, name: &str, uid: &str, service: &Service, frontends: Frontends) -> Value {
-    let ports: Vec<Value> = (0..).zip(&service.protocols).map(|(index, protocol)| {
-        let mut port = json!({
-            "name": port_name(*protocol), "protocol": port_name(*protocol).to_uppercase(),
-            "port": service.port, "targetPort": service.target_port,
-        });
-        if let Some(first) = frontends.node_port {
-            port["nodePort"] = (first + index).into();
-        }
-        port
-    }).collect();
+    let ports: Vec<Value> = (0..)
+        .zip(&service.protocols)
+        .map(|(index, protocol)| {
+            let mut port = json!({
+                "name": port_name(*protocol), "protocol": port_name(*protocol).to_uppercase(),
+                "port": service.port, "targetPort": service.target_port,
+            });
+            if let Some(first) = frontends.node_port {
+                port["nodePort"] = (first + index).into();
+            }
+            port
+        })
+        .collect();
     let family = if frontends.vip.is_ipv4() { "IPv4" } else { "IPv6" };
-    let kind = if frontends.node_port.is_some() { "NodePort" } else { "ClusterIP" };
+    let kind = if frontends.node_port.is_some() {
+        "NodePort"
+    } else {
+        "ClusterIP"
+    };
     let mut object = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": namespace, "name": name, "uid": uid, "annotations": service.annotations},

@@ -25,20 +25,27 @@ pub struct Endpoint {
 /// The only slice of the Service `namespace/name`.
 #[must_use]
 pub fn slice(namespace: &str, name: &str, ipv4: bool, service: &Service, endpoints: &[Endpoint]) -> Value {
-    let ports: Vec<Value> = service.protocols.iter().map(|protocol| {
-        let name = port_name(*protocol);
-        json!({"name": name, "protocol": name.to_uppercase(), "port": service.target_port})
-    }).collect();
-    let endpoints: Vec<Value> = endpoints.iter().map(|endpoint| {
-        let [ready, serving, terminating] = endpoint.condition.flags();
-        let (namespace, name) = &endpoint.pod;
-        json!({
-            "addresses": [endpoint.ip],
-            "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
-            "targetRef": {"kind": "Pod", "namespace": namespace, "name": name, "uid": endpoint.uid},
-            "nodeName": endpoint.node,
+    let ports: Vec<Value> = service
+        .protocols
+        .iter()
+        .map(|protocol| {
+            let name = port_name(*protocol);
+            json!({"name": name, "protocol": name.to_uppercase(), "port": service.target_port})
         })
-    }).collect();
+        .collect();
+    let endpoints: Vec<Value> = endpoints
+        .iter()
+        .map(|endpoint| {
+            let [ready, serving, terminating] = endpoint.condition.flags();
+            let (namespace, name) = &endpoint.pod;
+            json!({
+                "addresses": [endpoint.ip],
+                "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
+                "targetRef": {"kind": "Pod", "namespace": namespace, "name": name, "uid": endpoint.uid},
+                "nodeName": endpoint.node,
+            })
+        })
+        .collect();
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {
