@@ -1,6 +1,7 @@
 //! `epguard-lab scenario`: tells stories and reports.
 
 use std::collections::VecDeque;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -20,7 +21,7 @@ pub struct Args {
     /// Scenario files, or folders with such
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Runs at the same time [default: one per processor]
+    /// Runs at the same time [default: three per processor]
     #[arg(short, long)]
     jobs: Option<usize>,
     /// Leave the directory and maps of failed runs in /run/epguard-lab, and their namespaces
@@ -49,11 +50,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         })
     });
     let jobs: Mutex<VecDeque<Job<'_>>> = Mutex::new(runs.collect());
-    let parallel = args
-        .jobs
-        .or_else(|| Some(thread::available_parallelism().ok()?.get()))
-        .unwrap_or(1)
-        .max(1);
+    // Runs mostly wait for what must not come.
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let parallel = args.jobs.unwrap_or(3 * processors).max(1);
     let (tell_result, results) = mpsc::channel();
     let (mut passed, mut failed) = (0, 0);
     thread::scope(|scope| {

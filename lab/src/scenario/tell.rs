@@ -165,7 +165,7 @@ impl<'a> Run<'a> {
             .filter(|call| call.denied.is_some())
             .filter_map(|call| call.on.as_ref())
         {
-            self.clients.close(flow);
+            self.clients.silence(flow);
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_millis(300);
 /// The clients of a run, with the flows and sockets that they keep.
 #[derive(Debug, Default)]
 pub struct Clients {
-    flows: BTreeMap<String, Flow>,
+    flows: BTreeMap<String, (Wire, Flow)>,
     sockets: BTreeMap<String, UdpPeer>,
 }
 
@@ -47,15 +47,20 @@ impl Clients {
         (0..call.times).map(ask).collect()
     }
 
-    /// Closes a kept flow: what it sent and nobody acknowledged is sent no more.
-    pub fn close(&mut self, flow: &str) {
-        self.flows.remove(flow);
+    /// Closes a kept TCP flow, so that what nobody has acknowledged is not sent again.
+    pub fn silence(&mut self, flow: &str) {
+        if self
+            .flows
+            .get(flow)
+            .is_some_and(|(protocol, _)| *protocol == Wire::Tcp)
+        {
+            self.flows.remove(flow);
+        }
     }
 
     fn flow(&mut self, name: &str) -> Result<&mut Flow> {
-        self.flows
-            .get_mut(name)
-            .with_context(|| format!("no earlier call has kept the flow {name}, or it was denied since"))
+        let kept = self.flows.get_mut(name).map(|(_, flow)| flow);
+        kept.with_context(|| format!("no earlier call has kept the flow {name}, or it was denied since"))
     }
 
     fn request(
@@ -92,7 +97,7 @@ impl Clients {
         Ok(match client.open(request) {
             Ok(mut flow) => {
                 let answer = flow.ask(timeout);
-                self.flows.insert(name.clone(), flow);
+                self.flows.insert(name.clone(), (call.protocol, flow));
                 answer
             }
             Err(unopened) => unopened,

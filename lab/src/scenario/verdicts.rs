@@ -60,6 +60,7 @@ impl<'a> Series<'a> {
             (Mode::Enforce, Some(reason)) => match &call.enforced {
                 Some(sees) => sees,
                 None if self.only_observes(reason) => &call.sees,
+                None if matches!(call.sees, Sees::Mixed(_)) => &call.sees,
                 None => &nothing,
             },
             (Mode::Enforce, None) => call.enforced.as_ref().unwrap_or(&call.sees),

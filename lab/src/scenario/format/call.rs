@@ -32,7 +32,8 @@ pub struct Call {
     pub sees: Sees,
     /// The reason why epguard denies these packets; without it none may be denied.
     pub denied: Option<String>,
-    /// What the client sees under `enforce`; by default `nothing` for what is denied, and `sees` for everything else.
+    /// What the client sees under `enforce`. By default that is `nothing` if the call is denied and `sees` is a single word, and
+    /// `sees` otherwise.
     pub enforced: Option<Sees>,
     /// Outcomes that must be counted at least once, such as `draining`.
     #[serde(default)]
