@@ -4,4 +4,5 @@ pub mod api;
 pub mod net;
 pub mod proxy;
 pub mod replay;
+pub mod scenario;
 pub mod traffic;
