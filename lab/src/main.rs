@@ -16,7 +16,7 @@ struct Cli {
 enum Command {
     Scenario(scenario::Args),
     Replay(replay::cli::Args),
-    Api(api::Args),
+    Api(api::cli::Args),
 }
 
 fn main() -> ExitCode {
@@ -34,7 +34,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
     match command {
         Command::Scenario(args) => return scenario::run(&args),
         Command::Replay(args) => replay::cli::run(&args)?,
-        Command::Api(args) => api::run(args).await?,
+        Command::Api(args) => api::cli::run(&args).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

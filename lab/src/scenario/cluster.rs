@@ -10,7 +10,7 @@ use super::names::{self, CLIENT, Names};
 use super::objects::{self, Clock, Endpoint, PodObject};
 use super::serve::Serving;
 use super::variant::Variant;
-use crate::api::{DeleteOptions, Kind, ObjectRef, Store};
+use crate::api::{Kind, ObjectRef, Store};
 use crate::net::Topology;
 use crate::proxy::{Proxy, ServiceRule, service_rules};
 use crate::traffic::Server;
@@ -131,15 +131,7 @@ impl Cluster {
     /// Deletes `Kind namespace/name` at once.
     pub fn delete(&self, what: &str) -> Result<()> {
         let id = object_ref(what)?;
-        self.store
-            .delete(
-                &id,
-                &DeleteOptions {
-                    grace: Some(0),
-                    uid: None,
-                },
-            )
-            .with_context(|| what.to_owned())?;
+        self.store.delete(&id, Some(0)).with_context(|| what.to_owned())?;
         Ok(())
     }
 

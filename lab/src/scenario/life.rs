@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::cluster::Cluster;
 use super::format::{Kubelet, PodEvent};
 use super::objects::{Container, Phase, PodObject};
-use crate::api::{DeleteOptions, ObjectRef};
+use crate::api::ObjectRef;
 use crate::proxy::Protocol;
 use crate::traffic::{Port, Server};
 
@@ -158,16 +158,10 @@ impl Cluster {
         })
     }
 
-    fn delete_pod(&mut self, alias: &str, grace: Option<i64>) -> Result<()> {
+    fn delete_pod(&mut self, alias: &str, grace: Option<u32>) -> Result<()> {
         let name = self.names.pod(alias)?;
         let id = ObjectRef::pod(&name.namespace, &name.name);
-        self.store.delete(
-            &id,
-            &DeleteOptions {
-                grace,
-                uid: Some(name.uid.clone()),
-            },
-        )?;
+        self.store.delete(&id, grace)?;
         Ok(())
     }
 

@@ -32,7 +32,10 @@ impl Serving {
         let (tell, told) = oneshot::channel();
         let thread = thread::Builder::new().name("api".into()).spawn(move || {
             runtime.block_on(async {
-                let server = ApiServer::start(listener, store, BOOKMARKS);
+                let server = ApiServer::start(listener, store);
+                if let Ok(server) = &server {
+                    server.faults(|faults| faults.bookmark_period = Some(BOOKMARKS));
+                }
                 let _ = tell.send(
                     server
                         .as_ref()

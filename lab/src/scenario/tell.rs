@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
                 let merge = self.cluster.names.expand(&patch.merge)?;
                 self.cluster
                     .store
-                    .merge(&object_ref(&self.cluster.names.expand_text(&patch.of)?)?, merge)?;
+                    .patch(&object_ref(&self.cluster.names.expand_text(&patch.of)?)?, &merge)?;
                 Ok(())
             }
             Step::Delete(objects) => objects
