@@ -1,6 +1,7 @@
 //! The lab: a real kernel datapath, real sockets and an embedded API server, to demonstrate and test epguard.
 
 pub mod api;
+pub mod demo;
 pub mod net;
 pub mod proxy;
 pub mod replay;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use epguard_lab::{api, replay, scenario};
+use epguard_lab::{api, demo, replay, scenario};
 use std::process::ExitCode;
 
 /// The lab of epguard: a real kernel datapath, real sockets and an embedded API server.
@@ -14,6 +14,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Args),
     Scenario(scenario::Args),
     Replay(replay::cli::Args),
     Api(api::cli::Args),
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn execute(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Demo(args) => return demo::run(&args),
         Command::Scenario(args) => return scenario::run(&args),
         Command::Replay(args) => replay::cli::run(&args)?,
         Command::Api(args) => api::cli::run(&args).await?,

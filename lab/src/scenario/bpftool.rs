@@ -31,6 +31,7 @@ pub fn entries(pin_dir: &Path, map: &str) -> Result<Vec<Value>> {
         .collect())
 }
 
-fn path(pin_dir: &Path, map: &str) -> std::path::PathBuf {
+/// Where a map is pinned.
+pub fn path(pin_dir: &Path, map: &str) -> std::path::PathBuf {
     epguard::maps::directory(pin_dir).join(map)
 }

@@ -1,10 +1,10 @@
 //! Stories in YAML, told on the real datapath with the real agent. `lab/SCENARIOS.md` documents the format.
 
-mod agent;
-mod bpftool;
+pub(crate) mod agent;
+pub(crate) mod bpftool;
 mod cli;
-mod cluster;
-mod counters;
+pub(crate) mod cluster;
+pub(crate) mod counters;
 pub mod format;
 mod life;
 mod load;
@@ -15,9 +15,9 @@ mod process;
 mod serve;
 mod tell;
 mod traffic;
-mod variant;
+pub(crate) mod variant;
 mod verdicts;
-mod workdir;
+pub(crate) mod workdir;
 
 pub use cli::{Args, run};
 pub use load::{load, parse};

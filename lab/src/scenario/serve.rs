@@ -1,6 +1,7 @@
 //! The embedded API server on a thread of its own, since everything else here blocks.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ impl Serving {
             .enable_all()
             .build()?;
         let (stop, stopped) = oneshot::channel();
-        let (tell, told) = oneshot::channel();
+        let (tell, told) = mpsc::channel();
         let thread = thread::Builder::new().name("api".into()).spawn(move || {
             runtime.block_on(async {
                 let server = ApiServer::start(listener, store);
@@ -45,9 +46,7 @@ impl Serving {
                 let _ = stopped.await;
             });
         })?;
-        let kubeconfig = told
-            .blocking_recv()
-            .context("the API server ended before it began")??;
+        let kubeconfig = told.recv().context("the API server ended before it began")??;
         Ok(Self {
             kubeconfig,
             stop: Some(stop),
