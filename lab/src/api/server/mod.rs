@@ -12,8 +12,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::Store;
@@ -27,16 +28,17 @@ use identity::Identity;
 pub struct ApiServer {
     address: SocketAddr,
     identity: Identity,
+    /// Its end is also the end of the tasks that accept and serve.
     faults: watch::Sender<Faults>,
     audit: Audit,
-    accepting: JoinHandle<()>,
 }
 
 impl ApiServer {
     /// Serves `store` on a bound listener (in whatever network namespace it was bound); several may serve one store.
     ///
-    /// Must be called inside a tokio runtime. Errors: the listener has no address, or no certificate could be made.
+    /// Errors: called outside of a tokio runtime, the listener has no address, or no certificate could be made.
     pub fn start(listener: std::net::TcpListener, store: Store) -> Result<Self> {
+        Handle::try_current().context("API server: start it inside a tokio runtime")?;
         let address = listener
             .local_addr()
             .context("API server: listener has no address")?;
@@ -54,13 +56,12 @@ impl ApiServer {
             audit.clone(),
             identity.token.clone(),
         ));
-        let accepting = tokio::spawn(accept(listener, tls, api, faults.subscribe()));
+        tokio::spawn(accept(listener, tls, api, faults.subscribe()));
         Ok(Self {
             address,
             identity,
             faults,
             audit,
-            accepting,
         })
     }
 
@@ -101,12 +102,6 @@ impl ApiServer {
     #[must_use]
     pub fn audit(&self) -> &Audit {
         &self.audit
-    }
-}
-
-impl Drop for ApiServer {
-    fn drop(&mut self) {
-        self.accepting.abort();
     }
 }
 

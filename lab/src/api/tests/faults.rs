@@ -1,6 +1,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 
 use super::{Lab, pod};
 use crate::api::{ApiServer, Kind};
@@ -15,6 +17,11 @@ async fn an_outage_breaks_streams_and_refuses_requests_until_it_ends() {
     assert_eq!(stream.line().await, "broken");
     let refused = lab.try_call("GET", PODS, "", &Value::Null).await.unwrap_err();
     assert_ne!(refused, "no answer");
+    let mut raw = TcpStream::connect(lab.server.address()).await.unwrap();
+    assert_eq!(
+        raw.read_u8().await.unwrap_err().kind(),
+        std::io::ErrorKind::ConnectionReset
+    );
     lab.server.faults(|f| f.outage = false);
     assert_eq!(lab.get(PODS).await.0, 200);
 }

@@ -72,6 +72,11 @@ async fn resource_versions_mean_what_the_api_documents() {
             504,
             0,
         ),
+        (
+            format!("resourceVersion={}&resourceVersionMatch=NotOlderThan", now + 1),
+            504,
+            0,
+        ),
         ("resourceVersion=7&resourceVersionMatch=Exact".into(), 410, 0),
         ("resourceVersion=0&resourceVersionMatch=Exact".into(), 400, 0),
         ("resourceVersionMatch=Exact".into(), 400, 0),
