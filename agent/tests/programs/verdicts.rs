@@ -4,9 +4,7 @@ use crate::frames::{
     ACK, RST, SCTP, SYN, TCP, UDP, ethernet, ipv4, ipv4_with, ipv6, sctp, tagged, tcp, udp, x4, x6,
 };
 use crate::kernel::{Kernel, PASS, SHOT};
-use epguard_common::Outcome::{
-    Dropped, Established, Fragment, LeaseExpired, NoIntent, NotDenied, Observed, Off,
-};
+use epguard_common::Outcome::{Dropped, Established, LeaseExpired, NoIntent, NotDenied, Observed, Off};
 use epguard_common::Reason::{Nothing, RetiredBackend, Reused};
 use epguard_common::{Config, Mode, Outcome, Reason, ReasonModes, Suspect, UidState};
 
