@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::format::{Call, PodStep, ProxyStep, Scenario, Sees, Step};
 
@@ -18,8 +18,12 @@ pub fn load(path: &Path) -> Result<Scenario> {
 
 /// Parses and checks a scenario; `file` is for messages.
 pub fn parse(text: &str, file: &str) -> Result<Scenario> {
-    let scenario: Scenario = serde_saphyr::from_str(text)
-        .map_err(|error| anyhow::anyhow!("{file}: {}", error.to_string().trim_end()))?;
+    let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| {
+        let place = error
+            .location()
+            .map(|at| format!(":{}:{}", at.line(), at.column()));
+        anyhow!("{file}{}: {}", place.unwrap_or_default(), error.without_snippet())
+    })?;
     check_cast(&scenario).with_context(|| file.to_owned())?;
     for step in &scenario.steps {
         check_step(&scenario, &step.value).with_context(|| format!("{file}:{}", step.referenced.line()))?;
@@ -215,7 +219,7 @@ steps:
         for part in [
             "story.yaml",
             "selektor",
-            "8:10",
+            "story.yaml:8:10",
             "selector",
             "publish-not-ready-addresses",
         ] {
