@@ -19,10 +19,12 @@ pub fn load(path: &Path) -> Result<Scenario> {
 /// Parses and checks a scenario; `file` is for messages.
 pub fn parse(text: &str, file: &str) -> Result<Scenario> {
     let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| {
-        let place = error
-            .location()
-            .map(|at| format!(":{}:{}", at.line(), at.column()));
-        anyhow!("{file}{}: {}", place.unwrap_or_default(), error.without_snippet())
+        let message = error.without_snippet().to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        match error.location() {
+            Some(at) => anyhow!("{file}:{}:{}: {message}", at.line(), at.column()),
+            None => anyhow!("{file}: {message}"),
+        }
     })?;
     check_cast(&scenario).with_context(|| file.to_owned())?;
     for step in &scenario.steps {
