@@ -1,5 +1,6 @@
 //! `epguard-lab demo`: the story of kubernetes #109414, shown as it happens.
 
+mod act;
 mod calls;
 mod screen;
 mod stage;

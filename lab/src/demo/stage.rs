@@ -1,13 +1,13 @@
 //! Where the demo plays: the cluster, the agent, and what happens to them.
 
 use std::net::SocketAddr;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use epguard_common::{Mode, Outcome, Reason};
+use epguard_common::Mode;
 
 use super::CALLS;
+use super::act::{Act, reports};
 use super::calls::{Callers, Tally, paced};
 use super::screen::{Colour, Screen};
 use crate::scenario::agent::Agent;
@@ -21,10 +21,9 @@ use crate::traffic::Client;
 
 /// Pause between two calls of one client.
 const PACE: Duration = Duration::from_millis(50);
-/// Reports come through a ring buffer, a little after the verdict.
-const LOG_PATIENCE: Duration = Duration::from_secs(3);
-/// The Services of A and B.
-const A: &str = "rd/sp";
+/// The Service of A.
+pub(super) const A: &str = "rd/sp";
+/// The Service of B.
 const B: &str = "rd2/s";
 
 /// The demo's world.
@@ -33,16 +32,6 @@ pub struct Stage {
     agent: Agent,
     cluster: Cluster,
     _workdir: Workdir,
-}
-
-/// What one act has shown.
-pub struct Act {
-    /// Calls to A's Service.
-    pub to_a: Tally,
-    /// Calls to B's Service.
-    pub to_b: Tally,
-    counted: Counters,
-    unreported: usize,
 }
 
 impl Stage {
@@ -163,7 +152,7 @@ impl Stage {
         } else {
             &to_a.wrong
         };
-        let reports = self.reports(mode, affected);
+        let reports = reports(&self.agent, mode, affected);
         let unreported = reports.iter().filter(|report| report.is_none()).count();
         if let Some(report) = reports.into_iter().flatten().next() {
             let said = report
@@ -214,36 +203,6 @@ impl Stage {
         Ok(())
     }
 
-    /// For each client address the line of the agent's log that names its call, the Service and both pods.
-    fn reports(&self, mode: Mode, clients: &[SocketAddr]) -> Vec<Option<String>> {
-        let verb = if mode == Mode::Enforce {
-            "denied"
-        } else {
-            "would deny"
-        };
-        let names = [
-            format!("{verb} reason=\"reused\""),
-            A.into(),
-            "rd/ok-h8tsd".into(),
-            "rd2/n3".into(),
-        ];
-        let deadline = Instant::now() + LOG_PATIENCE;
-        loop {
-            let log = self.agent.log();
-            let report = |client: &SocketAddr| {
-                let client = format!("client={client} ");
-                log.lines()
-                    .find(|line| line.contains(&client) && names.iter().all(|name| line.contains(name)))
-                    .map(str::to_owned)
-            };
-            let reports: Vec<Option<String>> = clients.iter().map(report).collect();
-            if reports.iter().all(Option::is_some) || Instant::now() > deadline {
-                return reports;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
     fn callers_of_a(&self) -> Result<Callers<'static>> {
         self.callers("client", A, &["finished", "running"])
     }
@@ -273,43 +232,5 @@ impl Stage {
 
     fn x(&self) -> Result<String> {
         Ok(self.cluster.names.pod("finished")?.ip.to_string())
-    }
-}
-
-impl Act {
-    /// What has to hold in a mode.
-    pub fn checks(&self, mode: Mode) -> Vec<(bool, String)> {
-        let (wrong, unanswered) = (self.to_a.wrong.len(), self.to_a.unanswered.len());
-        let dropped = self.counted.with_outcome(Outcome::Dropped);
-        let mut checks = vec![
-            (
-                self.to_b.right == self.to_b.calls,
-                "B's own clients were not all answered by B".into(),
-            ),
-            (
-                self.unreported == 0,
-                format!(
-                    "{} calls were not reported with both pods' names",
-                    self.unreported
-                ),
-            ),
-            (self.to_a.right > 0, "A's running pod answered nobody".into()),
-        ];
-        if mode == Mode::Enforce {
-            checks.push((wrong == 0, format!("{wrong} calls for A were answered by B")));
-            checks.push((unanswered > 0, "no call was denied".into()));
-            checks.push((
-                self.counted.of(Reason::Reused, Outcome::Dropped) > 0,
-                "no packet was dropped as reused".into(),
-            ));
-        } else {
-            checks.push((
-                wrong > 0,
-                "no call for A was answered by B, so there is nothing to show".into(),
-            ));
-            checks.push((unanswered == 0, format!("{unanswered} calls were not answered")));
-            checks.push((dropped == 0, format!("{dropped} packets were dropped")));
-        }
-        checks
     }
 }

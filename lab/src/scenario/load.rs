@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::format::{Call, PodStep, ProxyStep, Scenario, Sees, Step};
 
@@ -18,11 +18,22 @@ pub fn load(path: &Path) -> Result<Scenario> {
 
 /// Parses and checks a scenario; `file` is for messages.
 pub fn parse(text: &str, file: &str) -> Result<Scenario> {
-    let scenario: Scenario = serde_saphyr::from_str(text)
-        .map_err(|error| anyhow::anyhow!("{file}: {}", error.to_string().trim_end()))?;
+    let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| {
+        let message = error.without_snippet().to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        match error.location() {
+            Some(at) => anyhow!("{file}:{}:{}: {message}", at.line(), at.column()),
+            None => anyhow!("{file}: {message}"),
+        }
+    })?;
     check_cast(&scenario).with_context(|| file.to_owned())?;
     for step in &scenario.steps {
-        check_step(&scenario, &step.value).with_context(|| format!("{file}:{}", step.referenced.line()))?;
+        let place = || format!("{file}:{}", step.referenced.line());
+        check_step(&scenario, &step.value).with_context(place)?;
+        for call in step.value.calls() {
+            let place = || format!("{file}:{}", call.referenced.line());
+            check_call(&scenario, &call.value).with_context(place)?;
+        }
     }
     Ok(scenario)
 }
@@ -88,14 +99,12 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
             service(scenario, of)?;
             backends.iter().try_for_each(|name| pod(scenario, name))
         }),
-        Step::Check(calls) | Step::Off(calls) | Step::Observe(calls) | Step::Enforce(calls) => {
-            calls.iter().try_for_each(|call| check_call(scenario, call))
-        }
-        Step::Interleave(rounds) => rounds
-            .calls
-            .iter()
-            .try_for_each(|call| check_call(scenario, call)),
-        Step::Proxy(ProxyStep::Sync(_))
+        Step::Check(_)
+        | Step::Off(_)
+        | Step::Observe(_)
+        | Step::Enforce(_)
+        | Step::Interleave(_)
+        | Step::Proxy(ProxyStep::Sync(_))
         | Step::Apply(_)
         | Step::Patch(_)
         | Step::Delete(_)
@@ -215,7 +224,7 @@ steps:
         for part in [
             "story.yaml",
             "selektor",
-            "8:10",
+            "story.yaml:8:10",
             "selector",
             "publish-not-ready-addresses",
         ] {
@@ -244,7 +253,7 @@ steps:
     fn a_reason_that_does_not_exist_is_refused() {
         let error = error("sees: A}", "sees: A, denied: reusd}");
         assert!(
-            error.contains("story.yaml:11: no denial has the reason \"reusd\""),
+            error.contains("story.yaml:12: no denial has the reason \"reusd\""),
             "{error}"
         );
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use epguard_common::Mode;
 use serde_json::Value;
+use serde_saphyr::Spanned;
 
 use super::agent::Agent;
 use super::cluster::{Cluster, object_ref};
@@ -147,24 +148,20 @@ impl<'a> Run<'a> {
             .map(drop)
     }
 
-    fn calls(&mut self, modes: &[Mode], rounds: u32, calls: &[Call]) -> Result<()> {
+    fn calls(&mut self, modes: &[Mode], rounds: u32, calls: &[Spanned<Call>]) -> Result<()> {
         self.catch_up()?;
         for mode in modes {
             self.agent.set_mode(*mode)?;
             let retired = self.scenario.agent.enforce_retired;
             let mut series = Series::new(*mode, retired, self.agent.pin_dir(), &self.cluster, self.variant);
-            for _ in 0..rounds {
-                calls
-                    .iter()
-                    .try_for_each(|call| series.make(call, &mut self.clients))?;
+            for call in (0..rounds).flat_map(|_| calls) {
+                let line = || format!("line {}", call.referenced.line());
+                series.make(&call.value, &mut self.clients).with_context(line)?;
             }
         }
         // Their senders never hear of it; their retransmissions would be counted among later calls.
-        for flow in calls
-            .iter()
-            .filter(|call| call.denied.is_some())
-            .filter_map(|call| call.on.as_ref())
-        {
+        let denied = calls.iter().filter(|call| call.value.denied.is_some());
+        for flow in denied.filter_map(|call| call.value.on.as_ref()) {
             self.clients.silence(flow);
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::Value;
+use serde_saphyr::Spanned;
 
 use super::{Call, Entries, LogLines};
 
@@ -26,21 +27,33 @@ pub enum Step {
     /// Deletes objects at once, `Kind namespace/name`.
     Delete(Vec<String>),
     /// Calls, first in `observe`, then again in `enforce`.
-    Check(Vec<Call>),
+    Check(Vec<Spanned<Call>>),
     /// As `check`; the calls take turns.
     Interleave(Rounds),
     /// Calls in `off`.
-    Off(Vec<Call>),
+    Off(Vec<Spanned<Call>>),
     /// Calls in `observe`.
-    Observe(Vec<Call>),
+    Observe(Vec<Spanned<Call>>),
     /// Calls in `enforce`.
-    Enforce(Vec<Call>),
+    Enforce(Vec<Spanned<Call>>),
     /// What `bpftool map dump` shows, by map.
     Maps(BTreeMap<String, Entries>),
     /// What `epguard dump -o json` shows, by table.
     Dump(BTreeMap<String, Entries>),
     /// What the agent has logged.
     Log(LogLines),
+}
+
+impl Step {
+    /// The calls of the step, if it makes any.
+    #[must_use]
+    pub fn calls(&self) -> &[Spanned<Call>] {
+        match self {
+            Self::Check(calls) | Self::Off(calls) | Self::Observe(calls) | Self::Enforce(calls) => calls,
+            Self::Interleave(rounds) => &rounds.calls,
+            _ => &[],
+        }
+    }
 }
 
 /// Calls that take turns.
@@ -50,7 +63,7 @@ pub struct Rounds {
     /// How often each call's turn comes.
     pub rounds: u32,
     /// One after the other in each round.
-    pub calls: Vec<Call>,
+    pub calls: Vec<Spanned<Call>>,
 }
 
 /// A change to one object.
