@@ -227,7 +227,8 @@ fn counters(pin_dir: &Path) -> Result<Vec<CounterRow>> {
     Ok(counts.into_iter().map(row).collect())
 }
 
-fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
+/// All entries of a pinned hash map.
+pub fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
     let map: HashMap<MapData, K, V> = Map::HashMap(maps::open(pin_dir, name)?)
         .try_into()
         .with_context(|| format!("{name} has another layout"))?;

@@ -35,7 +35,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
     match command {
         Command::Demo(args) => return demo::run(&args),
         Command::Scenario(args) => return scenario::run(&args),
-        Command::Replay(args) => replay::cli::run(&args)?,
+        Command::Replay(args) => replay::cli::run(&args).await?,
         Command::Api(args) => api::cli::run(&args).await?,
     }
     Ok(ExitCode::SUCCESS)

@@ -45,7 +45,7 @@ impl Stage {
         let workdir = Workdir::new()?;
         let mut cluster = Cluster::new(&cast, variant)?;
         let netns = &cluster.topology.node("node-a")?.netns;
-        let mut agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &cast.agent)?;
+        let mut agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &cast.agent.options())?;
         for pod in ["finished", "running", "customer"] {
             cluster.pod_event(pod, PodEvent::Starts)?;
         }

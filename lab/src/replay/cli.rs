@@ -1,6 +1,6 @@
 //! `epguard-lab replay DIR...`
 
-use super::{agent::Agent, recording::Recording, report, story, story::Story, subject::Subject};
+use super::{agent::Agent, recording::Recording, report, stage, story, story::Story, subject::Subject};
 use anyhow::{Context, Result, bail, ensure};
 use std::{
     io::{IsTerminal, Write},
@@ -19,6 +19,13 @@ pub struct Args {
     /// How to print what came of it.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
+    /// Perform the recordings to a whole agent, process, maps and watches of its own (needs root), instead of to its
+    /// state machine on a virtual clock.
+    #[arg(long)]
+    agent: bool,
+    /// With --agent: how many times as fast as it happened.
+    #[arg(long, default_value_t = 20.0)]
+    speed: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -31,8 +38,27 @@ enum Output {
 ///
 /// # Errors
 /// If a recording can't be read, the state machine can't take it, or a story failed.
-pub fn run(args: &Args) -> Result<()> {
+pub async fn run(args: &Args) -> Result<()> {
+    if args.agent {
+        return run_whole(args).await;
+    }
     run_with(args, |recording| Box::new(Agent::new(recording)))
+}
+
+/// Performs to a whole agent, one recording after the other.
+async fn run_whole(args: &Args) -> Result<()> {
+    let mut stories = Vec::new();
+    for dir in recordings(&args.dirs)? {
+        let recording = Recording::read(&dir)?;
+        let (story, figures) = stage::perform(&recording, args.speed).await?;
+        let latency = figures.latency;
+        eprintln!(
+            "{}: {} API events, from receipt to map write: median {} us, 99th percentile {} us, longest {} us",
+            story.name, latency.count, latency.p50_us, latency.p99_us, latency.max_us
+        );
+        stories.push(story);
+    }
+    report_on(&stories, args.output)
 }
 
 /// Replays with a new subject for each recording.
@@ -45,7 +71,11 @@ pub fn run_with(args: &Args, subject: impl Fn(&Recording) -> Box<dyn Subject>) -
         let recording = Recording::read(&dir)?;
         stories.push(story::replay(&recording, subject(&recording).as_mut())?);
     }
-    print(&stories, args.output).context("writing the report")?;
+    report_on(&stories, args.output)
+}
+
+fn report_on(stories: &[Story], output: Output) -> Result<()> {
+    print(stories, output).context("writing the report")?;
     let failed: Vec<&str> = stories
         .iter()
         .filter(|story| story.failed())
@@ -71,6 +101,8 @@ fn print(stories: &[Story], output: Output) -> Result<()> {
         Output::Table => {
             let colours = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
             stdout.write_all(report::text(stories, colours).as_bytes())?;
+            let failed = stories.iter().filter(|story| story.failed()).count();
+            writeln!(stdout, "{} passed, {failed} failed", stories.len() - failed)?;
         }
     }
     Ok(())
@@ -126,6 +158,8 @@ mod tests {
         let args = Args {
             dirs: vec![dir.into()],
             output: Output::Json,
+            agent: false,
+            speed: 1.0,
         };
         run_with(&args, |_| Box::new(Silent))
     }

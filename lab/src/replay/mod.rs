@@ -15,6 +15,7 @@ pub mod oracle;
 mod pod;
 pub mod recording;
 pub mod report;
+mod stage;
 pub mod story;
 pub mod stream;
 pub mod subject;

@@ -12,7 +12,6 @@ use epguard::status::{self, Status};
 use epguard_common::Mode;
 use serde_json::Value;
 
-use super::format;
 use super::process;
 use super::workdir::Workdir;
 use crate::api::{Kind, Store};
@@ -20,6 +19,19 @@ use crate::net::NetNs;
 
 /// How long the agent has for what takes it milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How an agent is started.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentOptions<'a> {
+    /// `--node-name`.
+    pub node: &'a str,
+    /// `--mode`.
+    pub mode: &'a str,
+    /// Whether `retired-backend` is enforced when the mode is.
+    pub enforce_retired: bool,
+    /// `--pod-scope`; none: the agent's default.
+    pub pod_scope: Option<&'a str>,
+}
 
 /// A running `epguard agent`; dropping it kills it.
 #[derive(Debug)]
@@ -32,12 +44,12 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts the agent in `netns`, in observe mode. Returns once it is running, not once it has seen everything.
+    /// Starts the agent in `netns`. Returns once it is running, not once it has seen everything.
     pub fn start(
         netns: &NetNs,
         workdir: &Workdir,
         kubeconfig: &str,
-        options: &format::Agent,
+        options: &AgentOptions<'_>,
     ) -> Result<Self> {
         let program = process::epguard()?;
         let run_dir = workdir.path().to_owned();
@@ -47,7 +59,7 @@ impl Agent {
             .with_context(|| format!("cannot write {}", credentials.display()))?;
         let log = File::create(run_dir.join("agent.log")).context("cannot make the agent's log")?;
         let mut command = netns.command(&program);
-        command.args(["agent", "--node-name", "node-a", "--mode", "observe"]);
+        command.args(["agent", "--node-name", options.node, "--mode", options.mode]);
         command.arg("--kubeconfig").arg(&credentials);
         command
             .arg("--pin-dir")
@@ -62,7 +74,7 @@ impl Agent {
                 "observe"
             },
         ]);
-        command.args(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", scope]));
+        command.args(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]));
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // SAFETY: prctl is async-signal-safe; the agent must not outlive a lab that is killed.
         unsafe {

@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
         let workdir = Workdir::new()?;
         let cluster = Cluster::new(scenario, variant)?;
         let netns = &cluster.topology.node("node-a")?.netns;
-        let agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &scenario.agent)?;
+        let agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &scenario.agent.options())?;
         Ok(Self {
             scenario,
             variant,

@@ -104,3 +104,15 @@ pub struct Agent {
     /// `--pod-scope`; the default is the agent's.
     pub pod_scope: Option<String>,
 }
+
+impl Agent {
+    /// On node-a, beginning in observe.
+    pub(crate) fn options(&self) -> super::agent::AgentOptions<'_> {
+        super::agent::AgentOptions {
+            node: "node-a",
+            mode: "observe",
+            enforce_retired: self.enforce_retired,
+            pod_scope: self.pod_scope.as_deref(),
+        }
+    }
+}

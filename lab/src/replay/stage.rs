@@ -1,0 +1,207 @@
+//! The stage for a whole agent: its own process, network namespace, maps and watches, behind a real API server.
+
+use super::{
+    live::{self, Stage},
+    recording::{Recording, What},
+    story::Story,
+    stream::{ApiEvent, Change, Kind, Object},
+    subject::{Denial, Key, Protocol, Reason, Shape},
+};
+use crate::{
+    api::{self, ApiServer, Store},
+    net::NetNs,
+    scenario::{
+        agent::{Agent, AgentOptions},
+        workdir::Workdir,
+    },
+};
+use anyhow::{Context, Result, bail};
+use epguard::{dump, status, status::Status};
+use epguard_common::{Denial as Entry, Reason as Proof, Target, Uid, UidState};
+use serde_json::json;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+/// Performs a recording to a whole agent, `speed` times as fast as it happened. What came of it, and the agent's
+/// figures.
+///
+/// # Errors
+/// Without root, if the agent or the API server fails, or if the agent took too long from an event to the map.
+pub async fn perform(recording: &Recording, speed: f64) -> Result<(Story, Status)> {
+    let mut theatre = Theatre::new(recording)?;
+    let story = live::perform(recording, &mut theatre, speed).await?;
+    let figures = theatre.status()?;
+    Ok((story, figures))
+}
+
+struct Theatre {
+    // Dropped in this order: the agent before what it stands on.
+    agent: Option<Agent>,
+    server: ApiServer,
+    store: Store,
+    workdir: Workdir,
+    netns: NetNs,
+    node: String,
+    /// Kinds whose first list is still to come; the agent starts when all have been shown.
+    awaited: BTreeSet<Kind>,
+    /// UIDs as the API writes them.
+    uids: BTreeMap<Uid, String>,
+}
+
+impl Theatre {
+    fn new(recording: &Recording) -> Result<Self> {
+        let netns = NetNs::new("replay")?;
+        let mut link = netns.command("ip");
+        link.args(["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"]);
+        anyhow::ensure!(
+            link.status().context("cannot run ip")?.success(),
+            "ip link add failed"
+        );
+        let store = Store::recording();
+        let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let lists = recording.instants.iter().filter_map(|(_, what)| match what {
+            What::Api(ApiEvent {
+                kind,
+                change: Change::Reset(_),
+            }) => Some(*kind),
+            _ => None,
+        });
+        let uids = recording.pod_names().into_keys();
+        Ok(Self {
+            agent: None,
+            server: ApiServer::start(listener, store.clone())?,
+            store,
+            workdir: Workdir::new()?,
+            netns,
+            node: recording.a_node().context("the recording shows no node")?,
+            awaited: lists.collect(),
+            uids: uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect(),
+        })
+    }
+
+    fn status(&self) -> Result<Status> {
+        status::read(self.workdir.path())
+    }
+
+    /// A list replaces everything; the store tells open watches what that means for them.
+    fn show_list(&mut self, kind: Kind, objects: &[Object]) -> Result<()> {
+        self.server.faults(|faults| faults.outage = false);
+        let served = served(kind);
+        self.store.reopen(served);
+        let mut version = 1;
+        for object in objects {
+            version = version.max(version_of(object));
+            self.store.ingest(&json!({"type": "ADDED", "object": **object}))?;
+        }
+        version = version.max(self.store.resource_version(served));
+        let annotations = json!({"k8s.io/initial-events-end": "true"});
+        let meta = json!({"resourceVersion": version.to_string(), "annotations": annotations});
+        let bookmark = json!({"kind": served.name(), "apiVersion": served.api_version(), "metadata": meta});
+        self.store
+            .ingest(&json!({"type": "BOOKMARK", "object": bookmark}))?;
+        self.awaited.remove(&kind);
+        if self.awaited.is_empty() && self.agent.is_none() {
+            let options = AgentOptions {
+                node: &self.node,
+                mode: "enforce",
+                enforce_retired: true,
+                pod_scope: None,
+            };
+            self.agent = Some(Agent::start(
+                &self.netns,
+                &self.workdir,
+                &self.server.kubeconfig(),
+                &options,
+            )?);
+        }
+        Ok(())
+    }
+
+    fn denial(&self, services: &BTreeMap<String, String>, target: &Target, entry: &Entry) -> Result<Denial> {
+        let uid = |uid: Uid| self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string());
+        let slot = target.slot.number.to_string();
+        Ok(Denial {
+            key: Key {
+                service: services
+                    .get(&slot)
+                    .cloned()
+                    .with_context(|| format!("slot {slot} is nobody's"))?,
+                ip: target.addr.ip(),
+                port: target.port,
+                protocol: match target.protocol {
+                    6 => Protocol::Tcp,
+                    17 => Protocol::Udp,
+                    132 => Protocol::Sctp,
+                    other => bail!("a denial for IP protocol {other}"),
+                },
+            },
+            shape: Shape {
+                reason: match entry.reason {
+                    Proof::DeadBackend => Reason::DeadBackend,
+                    Proof::Reused => Reason::Reused,
+                    Proof::RetiredBackend => Reason::RetiredBackend,
+                    Proof::Nothing | Proof::Terminated => bail!("a denial for {:?}", entry.reason),
+                },
+                openers_only: entry.uid_state == UidState::Retired,
+            },
+            meant: uid(entry.dead_uid),
+            owner: (entry.owner_uid != Uid::NONE).then(|| uid(entry.owner_uid)),
+        })
+    }
+}
+
+impl Stage for Theatre {
+    async fn ingest(&mut self, event: &ApiEvent) -> Result<()> {
+        match &event.change {
+            Change::Reset(objects) => self.show_list(event.kind, objects)?,
+            Change::Applied(object) => self
+                .store
+                .ingest(&json!({"type": "MODIFIED", "object": **object}))?,
+            Change::Deleted(object) => self
+                .store
+                .ingest(&json!({"type": "DELETED", "object": **object}))?,
+            Change::Closed => self.server.faults(|faults| faults.outage = true),
+            Change::Resumed => self.server.faults(|faults| faults.outage = false),
+        }
+        Ok(())
+    }
+
+    async fn denials(&mut self) -> Result<Vec<Denial>> {
+        let Some(agent) = &self.agent else {
+            return Ok(Vec::new());
+        };
+        let Ok(status) = self.status() else {
+            return Ok(Vec::new());
+        };
+        let entries = dump::entries::<Target, Entry>(agent.pin_dir(), "DENIED")?;
+        // A slot that the status doesn't name yet is named at the next look.
+        let named = entries
+            .iter()
+            .map(|(target, entry)| self.denial(&status.services, target, entry));
+        Ok(named.filter_map(Result::ok).collect())
+    }
+
+    async fn slowest_write(&mut self) -> Result<Option<Duration>> {
+        let latency = self.status()?.latency;
+        Ok((latency.count > 0).then(|| Duration::from_micros(latency.max_us)))
+    }
+}
+
+fn served(kind: Kind) -> api::Kind {
+    match kind {
+        Kind::Node => api::Kind::Node,
+        Kind::Service => api::Kind::Service,
+        Kind::Pod => api::Kind::Pod,
+        Kind::Slice => api::Kind::EndpointSlice,
+    }
+}
+
+fn version_of(object: &Object) -> u64 {
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
+}
