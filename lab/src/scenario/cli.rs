@@ -24,7 +24,7 @@ pub struct Args {
     /// Runs at the same time [default: three per processor]
     #[arg(short, long)]
     jobs: Option<usize>,
-    /// Leave the directory and maps of failed runs in /run/epguard-lab, and their namespaces
+    /// Leave maps and logs of failed runs in /run/epguard-lab until the next start
     #[arg(long)]
     keep: bool,
 }
