@@ -1,7 +1,9 @@
 //! The lab: a real kernel datapath, real sockets and an embedded API server, to demonstrate and test epguard.
 
 pub mod api;
+pub mod demo;
 pub mod net;
 pub mod proxy;
 pub mod replay;
+pub mod rig;
 pub mod traffic;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use epguard_lab::{api, replay};
+use epguard_lab::{api, demo, replay};
 use std::process::ExitCode;
 
 /// The lab of epguard: a real kernel datapath, real sockets and an embedded API server.
@@ -15,6 +15,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Api(api::Args),
+    Demo(demo::Args),
     Replay(replay::cli::Args),
 }
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
 async fn execute(command: Command) -> Result<()> {
     match command {
         Command::Api(args) => api::run(args).await?,
+        Command::Demo(args) => demo::run(&args)?,
         Command::Replay(args) => replay::cli::run(&args)?,
     }
     Ok(())

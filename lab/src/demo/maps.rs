@@ -1,0 +1,113 @@
+//! What the kernel holds, as `bpftool` shows it, on lines that people can read.
+
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+use anyhow::Result;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::screen::Screen;
+use super::stage::Stage;
+use crate::api::Kind;
+use crate::rig::bpftool;
+
+/// The maps, and what each is for.
+const MAPS: [(&str, &str); 4] = [
+    ("OWNERS", "which pod has an IP, by the API"),
+    (
+        "SUSPECTS",
+        "IPs that a dead pod left behind: the only ones that cost more than a look",
+    ),
+    (
+        "SERVICES",
+        "the addresses of the Services that still list such an IP",
+    ),
+    (
+        "DENIED",
+        "which endpoint of which Service is denied, and the proof",
+    ),
+];
+
+/// Prints the four maps. Returns how many entries each has.
+pub fn show(stage: &Stage, screen: &Screen) -> Result<BTreeMap<&'static str, usize>> {
+    let pods = stage.store.list(Kind::Pod);
+    let names: BTreeMap<String, String> = pods.iter().filter_map(name).collect();
+    let mut sizes = BTreeMap::new();
+    for (map, purpose) in MAPS {
+        let entries = bpftool::entries(stage.agent.pin_dir(), map)?;
+        let path = epguard::maps::directory(stage.agent.pin_dir()).join(map);
+        screen.say("");
+        screen.command(&format!("bpftool map dump pinned {}", path.display()));
+        screen.detail(&format!("  # {map}: {purpose}"));
+        for entry in &entries {
+            screen.say(&format!("  key    {}", words(&entry["key"], &names)));
+            screen.say(&format!("  value  {}", words(&entry["value"], &names)));
+        }
+        sizes.insert(map, entries.len());
+    }
+    Ok(sizes)
+}
+
+fn name(pod: &Value) -> Option<(String, String)> {
+    let meta = &pod["metadata"];
+    let name = format!("{}/{}", meta["namespace"].as_str()?, meta["name"].as_str()?);
+    Some((meta["uid"].as_str()?.into(), name))
+}
+
+/// `field=value` words; octets as the address or UID that they are, and what is reserved left out.
+fn words(value: &Value, names: &BTreeMap<String, String>) -> String {
+    if let Some(octets) = octets(value) {
+        return Ipv6Addr::from(octets).to_canonical().to_string();
+    }
+    let Some(fields) = value.as_object() else {
+        return value.to_string().replace('"', "");
+    };
+    let shown = fields.iter().filter(|(field, _)| *field != "reserved");
+    let word = |(field, value): (&String, &Value)| match octets(value) {
+        Some(octets) if field.contains("uid") || field == "boot_id" => {
+            format!("{field}={}", uid(octets, names))
+        }
+        _ => format!("{field}={}", words(value, names)),
+    };
+    shown.map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn uid(octets: [u8; 16], names: &BTreeMap<String, String>) -> String {
+    let text = Uuid::from_bytes(octets).to_string();
+    match names.get(&text) {
+        _ if octets == [0; 16] => "none".into(),
+        Some(name) => format!("{}…({name})", &text[..8]),
+        None => format!("{}…", &text[..8]),
+    }
+}
+
+/// Numbers, or hexadecimal text in some versions of bpftool.
+fn octets(value: &Value) -> Option<[u8; 16]> {
+    let octet = |value: &Value| match value {
+        Value::String(text) => u8::from_str_radix(text.trim_start_matches("0x"), 16).ok(),
+        number => number.as_u64()?.try_into().ok(),
+    };
+    let octets: Option<Vec<u8>> = value.get("octets")?.as_array()?.iter().map(octet).collect();
+    octets?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn octets_become_addresses_and_names() {
+        let address = json!({"octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 11]});
+        let mut uid = vec!["0x00"; 16];
+        uid[0] = "0xab";
+        let value = json!({"addr": address, "port": 80, "dead_uid": {"octets": uid}, "reserved": [0]});
+        let names = [("ab000000-0000-0000-0000-000000000000".into(), "a/p".into())].into();
+        assert_eq!(words(&address, &names), "10.244.1.11");
+        assert_eq!(
+            words(&value, &names),
+            "addr=10.244.1.11 dead_uid=ab000000…(a/p) port=80"
+        );
+    }
+}

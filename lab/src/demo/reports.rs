@@ -1,0 +1,82 @@
+//! What the agent says about denied flows: one line each in its log.
+
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use crate::rig::Agent;
+
+/// How long a line may take from the kernel to the log.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A line about a flow.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Report {
+    /// `would deny` or `denied`.
+    pub message: String,
+    /// Which proof holds.
+    pub reason: String,
+    /// The Service that was called.
+    pub service: String,
+    /// The pod that the Service meant.
+    pub meant: String,
+    /// The pod that has its address now.
+    pub hit: String,
+    client: String,
+    endpoint: String,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            message,
+            reason,
+            service,
+            meant,
+            hit,
+            client,
+            endpoint,
+        } = self;
+        write!(
+            f,
+            "{message} reason={reason} service={service} meant={meant} hit={hit} client={client} endpoint={endpoint}"
+        )
+    }
+}
+
+/// Waits until the agent has logged this many flows after the first `skip`, and returns all after those.
+pub fn after(agent: &Agent, skip: usize, wanted: usize) -> Vec<Report> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let reports: Vec<Report> = agent.log().lines().filter_map(parse).skip(skip).collect();
+        if reports.len() >= wanted || Instant::now() > deadline {
+            return reports;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Other lines have other fields.
+fn parse(line: &str) -> Option<Report> {
+    serde_json::from_str(line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_about_flows_are_reports() {
+        let line = r#"{"level":"WARN","message":"denied","reason":"reused","outcome":"dropped","service":"a/s","meant":"a/p","hit":"b/q","client":"10.0.0.1:1","endpoint":"10.0.0.2:2"}"#;
+        let report = parse(line).unwrap();
+        assert_eq!((&*report.meant, &*report.hit), ("a/p", "b/q"));
+        assert!(
+            report
+                .to_string()
+                .starts_with("denied reason=reused service=a/s meant=a/p hit=b/q")
+        );
+        assert!(parse(r#"{"level":"INFO","message":"started"}"#).is_none());
+    }
+}

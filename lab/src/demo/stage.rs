@@ -1,0 +1,174 @@
+//! The cluster that the story plays on: a real network, a real API server, the real agent.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use anyhow::{Context, Result};
+use epguard_common::Mode;
+use serde_json::Value;
+
+use super::callers::{Caller, Team};
+use super::recording::{self, CLUSTER_IP, NODE_PORT, Recording};
+use crate::api::{Kind, Store};
+use crate::net::{Topology, TopologyOptions};
+use crate::proxy::{Protocol, Proxy, ProxyOptions, service_rules};
+use crate::rig::{Agent, Serving, Workdir};
+use crate::traffic::{Client, Port, Server};
+
+/// The address that A's pod has first, and B's pod afterwards.
+pub const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 244, 1, 11));
+/// The port that both pods serve.
+pub const PORT: u16 = 8080;
+
+const CLIENTS: [(&str, &str); 2] = [("domain-a", "10.244.1.12"), ("domain-b", "10.244.1.13")];
+
+/// Everything is gone again when it is dropped.
+#[derive(Debug)]
+pub struct Stage {
+    /// The agent on node-a.
+    pub agent: Agent,
+    /// What the API shows.
+    pub store: Store,
+    recording: Recording,
+    a: Option<Server>,
+    b: Option<Server>,
+    proxy: Proxy,
+    topology: Topology,
+    _api: Serving,
+    _workdir: Workdir,
+}
+
+impl Stage {
+    /// Two nodes, a client pod for each team, an API server, and the agent in observe mode. Needs root.
+    pub fn new() -> Result<Self> {
+        let workdir = Workdir::new()?;
+        let mut topology = Topology::new(TopologyOptions::default())?;
+        let store = Store::new();
+        let mut recording = Recording::read()?;
+        recording.play(100.0, &store)?;
+        for (namespace, address) in CLIENTS {
+            topology.add_pod("node-a", &format!("{namespace}/client"), &[address.parse()?])?;
+            recording::show(&store, recording::client(namespace, address)?)?;
+        }
+        let node = topology.node("node-a")?.netns.clone();
+        let api = Serving::start(&node, store.clone())?;
+        let agent = Agent::start(&node, &workdir, api.kubeconfig(), &["--log-format", "json"])?;
+        let proxy = Proxy::new(&node, ProxyOptions::default());
+        Ok(Self {
+            agent,
+            store,
+            recording,
+            a: None,
+            b: None,
+            proxy,
+            topology,
+            _api: api,
+            _workdir: workdir,
+        })
+    }
+
+    /// A's Job pod runs and is an endpoint of A's Service (recorded at 1179 to 1184 ms).
+    pub fn a_runs(&mut self) -> Result<()> {
+        self.a = Some(self.start_pod("A")?);
+        self.play(2000.0)
+    }
+
+    /// A's Job is done: its process ends, the endpoint stays ready (5994 ms), its address is freed (7053 ms), the pod is
+    /// Succeeded (7081 ms).
+    pub fn a_ends(&mut self) -> Result<()> {
+        self.a = None;
+        self.play(6500.0)?;
+        self.topology.remove_pod("A")?;
+        self.play(7090.0)
+    }
+
+    /// B's pod gets the address (7469 ms), is ready and an endpoint of B's own Service (8885 ms).
+    pub fn b_runs(&mut self) -> Result<()> {
+        self.play(7200.0)?;
+        self.b = Some(self.start_pod("B")?);
+        self.play(9000.0)
+    }
+
+    /// Requests that have reached B's process, whatever their callers saw.
+    pub fn requests_at_b(&self) -> u64 {
+        self.b.as_ref().map(Server::requests).unwrap_or_default()
+    }
+
+    /// `epguard mode`.
+    pub fn set_mode(&self, mode: Mode) -> Result<()> {
+        self.agent.set_mode(mode)
+    }
+
+    /// A's clients: a pod, a process on the node, and somebody outside of the cluster.
+    pub fn callers_of_a(&self) -> Result<Vec<Caller>> {
+        let node = self.topology.node("node-a")?;
+        let service = SocketAddr::new(CLUSTER_IP.parse()?, 80);
+        let caller = |who, from: &str, to| self.caller(who, Team::A, from, to);
+        Ok(vec![
+            caller("pod domain-a/client → Service report", "domain-a/client", service)?,
+            caller("process on the node → Service report", "node-a", service)?,
+            caller(
+                "outside → NodePort of Service report",
+                "external",
+                (node.ipv4, NODE_PORT).into(),
+            )?,
+        ])
+    }
+
+    /// B's own client, which calls it in both ways.
+    pub fn callers_of_b(&self) -> Result<Vec<Caller>> {
+        let service = self.object(Kind::Service, "domain-b");
+        let ip = service["spec"]["clusterIP"]
+            .as_str()
+            .and_then(|ip| ip.parse().ok());
+        let ip: IpAddr = ip.context("Service domain-b/shop has no cluster IP")?;
+        let caller = |who, to| self.caller(who, Team::B, "domain-b/client", to);
+        Ok(vec![
+            caller("pod domain-b/client → Service shop", (ip, 80).into())?,
+            caller("pod domain-b/client → pod shop's IP", (ADDRESS, PORT).into())?,
+        ])
+    }
+
+    /// The object, `null` if there is none.
+    pub fn object(&self, kind: Kind, namespace: &str) -> Value {
+        let is_it = |object: &Value| {
+            object["metadata"]["namespace"] == namespace && object["metadata"]["name"] != "client"
+        };
+        self.store.list(kind).into_iter().find(is_it).unwrap_or_default()
+    }
+
+    fn start_pod(&mut self, name: &str) -> Result<Server> {
+        let pod = self.topology.add_pod("node-a", name, &[ADDRESS])?;
+        let port = Port {
+            protocol: Protocol::Tcp,
+            port: PORT,
+        };
+        Server::start(&pod.netns, name, &[port])
+    }
+
+    /// The API shows what was recorded up to then, the proxy follows, and the agent has seen all of it.
+    fn play(&mut self, until: f64) -> Result<()> {
+        self.recording.play(until, &self.store)?;
+        let (services, slices) = (
+            self.store.list(Kind::Service),
+            self.store.list(Kind::EndpointSlice),
+        );
+        self.proxy.program(&service_rules(&services, &slices))?;
+        let pods = ["A", "B", "domain-a/client", "domain-b/client"];
+        let links = pods
+            .iter()
+            .filter_map(|name| Some(&*self.topology.pod(name).ok()?.host_ifname));
+        let links: Vec<&str> = links.chain(["eth0"]).collect();
+        self.agent.catch_up(&self.store, &links)?;
+        Ok(())
+    }
+
+    fn caller(&self, who: &'static str, meant: Team, from: &str, to: SocketAddr) -> Result<Caller> {
+        let client = Client::new(self.topology.netns(from)?);
+        Ok(Caller {
+            who,
+            meant,
+            client,
+            to,
+        })
+    }
+}
