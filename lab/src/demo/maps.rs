@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::screen::Screen;
+use super::screen::{Screen, WIDTH};
 use super::stage::Stage;
 use crate::api::Kind;
 use crate::rig::bpftool;
@@ -40,9 +40,14 @@ pub fn show(stage: &Stage, screen: &Screen) -> Result<BTreeMap<&'static str, usi
         screen.say("");
         screen.command(&format!("bpftool map dump pinned {}", path.display()));
         screen.detail(&format!("  # {map}: {purpose}"));
-        for entry in &entries {
-            screen.say(&format!("  key    {}", words(&entry["key"], &names)));
-            screen.say(&format!("  value  {}", words(&entry["value"], &names)));
+        let mut lines: Vec<[String; 2]> = entries
+            .iter()
+            .map(|entry| [&entry["key"], &entry["value"]].map(|part| words(part, &names)))
+            .collect();
+        lines.sort();
+        for [key, value] in &lines {
+            screen.say(&wrapped("  key    ", key));
+            screen.say(&wrapped("  value  ", value));
         }
         sizes.insert(map, entries.len());
     }
@@ -68,9 +73,28 @@ fn words(value: &Value, names: &BTreeMap<String, String>) -> String {
         Some(octets) if field.contains("uid") || field == "boot_id" => {
             format!("{field}={}", uid(octets, names))
         }
-        _ => format!("{field}={}", words(value, names)),
+        _ => match value.get("number") {
+            Some(slot) => format!("{field}={slot}"),
+            None => format!("{field}={}", words(value, names)),
+        },
     };
     shown.map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Words after a label, on as many lines as they need.
+fn wrapped(label: &str, words: &str) -> String {
+    let mut text = label.to_owned();
+    let mut column = label.len();
+    for word in words.split(' ') {
+        let length = word.chars().count() + 1;
+        if column + length > WIDTH {
+            text = format!("{}\n{:2$}", text.trim_end(), "", label.len());
+            column = label.len();
+        }
+        text = text + word + " ";
+        column += length;
+    }
+    text
 }
 
 fn uid(octets: [u8; 16], names: &BTreeMap<String, String>) -> String {
@@ -98,16 +122,25 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn long_values_go_on_below_where_they_began() {
+        let word = "x".repeat(50);
+        assert_eq!(
+            wrapped("  key  ", &format!("{word} {word}")),
+            format!("  key  {word}\n       {word} ")
+        );
+    }
+
+    #[test]
     fn octets_become_addresses_and_names() {
         let address = json!({"octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 11]});
         let mut uid = vec!["0x00"; 16];
         uid[0] = "0xab";
-        let value = json!({"addr": address, "port": 80, "dead_uid": {"octets": uid}, "reserved": [0]});
+        let value = json!({"addr": address, "port": 80, "slot": {"number": 32769}, "dead_uid": {"octets": uid}, "reserved": [0]});
         let names = [("ab000000-0000-0000-0000-000000000000".into(), "a/p".into())].into();
         assert_eq!(words(&address, &names), "10.244.1.11");
         assert_eq!(
             words(&value, &names),
-            "addr=10.244.1.11 dead_uid=ab000000…(a/p) port=80"
+            "addr=10.244.1.11 dead_uid=ab000000…(a/p) port=80 slot=32769"
         );
     }
 }

@@ -1,7 +1,5 @@
 //! The API objects of the story, as a Kubernetes 1.36 cluster wrote them (lab/traces/d-job-ip-reuse), with telling names.
 
-use std::collections::VecDeque;
-
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -52,7 +50,8 @@ pub const NODE_PORT: u16 = 30080;
 /// Objects in the order in which they were recorded, to be shown bit by bit.
 #[derive(Debug)]
 pub struct Recording {
-    coming: VecDeque<(f64, Value)>,
+    /// The next one last.
+    coming: Vec<(f64, Value)>,
 }
 
 impl Recording {
@@ -65,6 +64,7 @@ impl Recording {
         coming.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let coming = coming
             .into_iter()
+            .rev()
             .map(|(at, object)| (at, adapt(object)))
             .collect();
         Ok(Self { coming })
@@ -72,7 +72,7 @@ impl Recording {
 
     /// Shows in the API what was recorded up to that time, in milliseconds.
     pub fn play(&mut self, until: f64, store: &Store) -> Result<()> {
-        while let Some((_, object)) = self.coming.pop_front_if(|(at, _)| *at <= until) {
+        while let Some((_, object)) = self.coming.pop_if(|(at, _)| *at <= until) {
             show(store, object)?;
         }
         Ok(())

@@ -28,6 +28,7 @@ pub struct Report {
     endpoint: String,
 }
 
+/// In the log's own words, on two lines.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -39,10 +40,11 @@ impl fmt::Display for Report {
             client,
             endpoint,
         } = self;
-        write!(
+        writeln!(
             f,
-            "{message} reason={reason} service={service} meant={meant} hit={hit} client={client} endpoint={endpoint}"
-        )
+            "{message:<10} reason={reason} service={service} client={client}"
+        )?;
+        write!(f, "{:<10} meant={meant} hit={hit} endpoint={endpoint}", "")
     }
 }
 
@@ -72,10 +74,9 @@ mod tests {
         let line = r#"{"level":"WARN","message":"denied","reason":"reused","outcome":"dropped","service":"a/s","meant":"a/p","hit":"b/q","client":"10.0.0.1:1","endpoint":"10.0.0.2:2"}"#;
         let report = parse(line).unwrap();
         assert_eq!((&*report.meant, &*report.hit), ("a/p", "b/q"));
-        assert!(
-            report
-                .to_string()
-                .starts_with("denied reason=reused service=a/s meant=a/p hit=b/q")
+        assert_eq!(
+            report.to_string(),
+            "denied     reason=reused service=a/s client=10.0.0.1:1\n           meant=a/p hit=b/q endpoint=10.0.0.2:2"
         );
         assert!(parse(r#"{"level":"INFO","message":"started"}"#).is_none());
     }

@@ -5,8 +5,12 @@ use std::io::{IsTerminal as _, Write as _, stdout};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use comfy_table::Table;
 
 use super::callers::{Answers, Caller, Seen, Team};
+
+/// Columns that lines keep to.
+pub const WIDTH: usize = 88;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -43,7 +47,10 @@ impl Screen {
         self.line("");
         self.line(&self.paint(
             BOLD,
-            &format!("━━ {text} {}", "━".repeat(90 - text.chars().count())),
+            &format!(
+                "━━ {text} {}",
+                "━".repeat(WIDTH.saturating_sub(text.chars().count() + 4))
+            ),
         ));
     }
 
@@ -55,6 +62,14 @@ impl Screen {
     /// Lines that only those read who want to know more.
     pub fn detail(&self, text: &str) {
         text.lines().for_each(|line| self.line(&self.paint(DIM, line)));
+    }
+
+    /// A table whose `titles` stand out.
+    pub fn table(&self, table: &Table, titles: &[&str]) {
+        for line in table.lines() {
+            let is_title = titles.iter().any(|title| line.contains(title));
+            self.line(&if is_title { self.paint(BOLD, &line) } else { line });
+        }
     }
 
     /// A command that is run now, as one would type it.
@@ -138,11 +153,11 @@ fn summary(row: &[Option<Seen>]) -> String {
         let count = row.iter().flatten().filter(|seen| **seen == kind).count();
         (count, words.to_owned())
     });
-    let other = row.iter().flatten().find_map(|seen| match seen {
+    let others = row.iter().flatten().filter_map(|seen| match seen {
         Seen::Other(what) => Some((1, what.clone())),
         _ => None,
     });
-    let parts = counted.chain(other).filter(|(count, _)| *count > 0);
+    let parts = counted.chain(others).filter(|(count, _)| *count > 0);
     parts
         .map(|(count, words)| format!("{count:>2} {words}"))
         .collect::<Vec<_>>()

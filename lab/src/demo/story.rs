@@ -10,7 +10,7 @@ use super::reports::{self, Report};
 use super::screen::Screen;
 use super::stage::Stage;
 use super::tally::{Act, table};
-use super::words::{BEFORE, INTRODUCTION, OBSERVED_AGAIN, REAL, REUSED};
+use super::words::{BEFORE, ENFORCED, FOLDED, INTRODUCTION, OBSERVED_AGAIN, REAL, REUSED, SUMMARY};
 
 /// Tells the whole story; an error if any claim did not hold.
 pub fn tell() -> Result<()> {
@@ -71,6 +71,7 @@ impl Story {
         self.screen.heading("3  epguard enforces");
         self.screen.command("epguard mode enforce");
         self.stage.set_mode(Mode::Enforce)?;
+        self.screen.say(ENFORCED);
         let (requests, dropped) = (self.stage.requests_at_b(), self.dropped()?);
         let callers = self.everybody()?;
         let act = self.calls("3  B has A's IP, enforce", &callers);
@@ -109,13 +110,15 @@ impl Story {
         self.screen.command("epguard mode observe");
         self.stage.set_mode(Mode::Observe)?;
         self.screen.say(OBSERVED_AGAIN);
-        self.observed("4  B has A's IP, observe")
+        self.observed("4  B has A's IP, observe again")
     }
 
     fn end(mut self) -> Result<()> {
         self.screen.heading("What the callers saw");
-        self.screen.say(&table(&self.acts).to_string());
+        let titles: Vec<&str> = self.acts.iter().map(Act::title).collect();
+        self.screen.table(&table(&self.acts), &titles);
         self.screen.heading("What the kernel holds now");
+        self.screen.detail(FOLDED);
         let sizes = maps::show(&self.stage, &self.screen)?;
         self.screen.say("");
         for (map, claim) in [
@@ -133,7 +136,8 @@ impl Story {
             broken.len(),
             broken.join("; ")
         );
-        self.screen.heading(&format!("all {claims} claims held"));
+        self.screen.heading(&format!("All {claims} claims held"));
+        self.screen.say(SUMMARY);
         Ok(())
     }
 
@@ -184,9 +188,9 @@ impl Story {
         let reports = reports::after(&self.stage.agent, self.reported, act.calls(Team::A));
         self.reported += reports.len();
         self.screen
-            .detail("  epguard's log, one line for each flow that it denies or would deny; for example:");
+            .detail("  epguard's log has a line for each flow that it denies or would deny; three of them:");
         for report in reports.iter().filter(|report| report.message == verb).take(3) {
-            self.screen.say(&format!("    {report}"));
+            self.screen.say(&format!("    {report}").replace('\n', "\n    "));
         }
         self.screen.say("");
         reports

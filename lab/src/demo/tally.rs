@@ -21,6 +21,12 @@ impl Act {
         Self { title, rows }
     }
 
+    /// Which act.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        self.title
+    }
+
     /// Calls of those who mean this team.
     #[must_use]
     pub fn calls(&self, meant: Team) -> usize {
@@ -51,9 +57,9 @@ pub fn table(acts: &[Act]) -> Table {
         "who called",
         "whom",
         "calls",
-        "answered by A",
-        "answered by B",
-        "timed out",
+        "answered\nby A",
+        "answered\nby B",
+        "timed\nout",
         "other",
     ]);
     for act in acts {

@@ -70,6 +70,7 @@ impl Agent {
     }
 
     /// Where the datapath is pinned.
+    #[must_use]
     pub fn pin_dir(&self) -> &Path {
         &self.pin_dir
     }
@@ -114,6 +115,7 @@ impl Agent {
     }
 
     /// What the agent has logged so far.
+    #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default()
     }

@@ -52,6 +52,7 @@ impl Serving {
     }
 
     /// For clients in the same network namespace.
+    #[must_use]
     pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
     }
