@@ -89,7 +89,11 @@ impl Agent {
             };
             let Some(missing) = missing else { return seen };
             if let Some(exit) = self.child.try_wait().context("cannot look after the agent")? {
-                bail!("the agent ended: {exit}");
+                let log = self.log();
+                bail!(
+                    "the agent ended ({exit}): {}",
+                    log.lines().last().unwrap_or_default()
+                );
             }
             ensure!(
                 Instant::now() < deadline,
