@@ -2,12 +2,12 @@
 
 use crate::cli::AgentArgs;
 use crate::datapath::{Datapath, boot_ns};
-use crate::facts::{Fact, Protocol};
+use crate::facts::{Fact, Name, Protocol};
 use crate::maps::Writer;
 use crate::netlink::{Event as LinkEvent, Interface, Selection};
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Attachment, Conflict, Latency, Status, Watch};
+use crate::status::{Attachment, Conflict, Latency, Question, Status, Watch};
 use crate::watch::{Message, WatchId, ids};
 use anyhow::{Result, bail};
 use epguard_common::{Event, Mode};
@@ -153,8 +153,12 @@ impl Agent {
         if half_over { self.renew_lease() } else { Ok(()) }
     }
 
-    /// What `epguard dump` and others see.
-    pub fn status(&self) -> Status {
+    /// Answers whoever asks for the status; one who has left needs no answer.
+    pub fn on_question(&self, question: Question) {
+        let _ = question.send(self.status());
+    }
+
+    fn status(&self) -> Status {
         let deadline = i64::try_from(self.lease_deadline_ns / 1_000_000).unwrap_or(i64::MAX);
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
@@ -172,11 +176,7 @@ impl Agent {
                 .map(|(id, watch)| (named(id), watch.rv))
                 .collect(),
             lease_ms: deadline - i64::try_from(boot_ns() / 1_000_000).unwrap_or(i64::MAX),
-            pods: self
-                .report
-                .pods()
-                .map(|(uid, name)| (uid.to_string(), name))
-                .collect(),
+            pods: self.pod_names(),
             services: self
                 .state
                 .affected_services()
@@ -193,6 +193,19 @@ impl Agent {
                 .collect(),
             refused: self.refused,
         }
+    }
+
+    fn pod_names(&self) -> BTreeMap<String, String> {
+        let named = |(namespace, name): &Name| format!("{namespace}/{name}");
+        let owners = self
+            .state
+            .owners()
+            .filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
+        self.report
+            .pods()
+            .chain(owners)
+            .map(|(uid, name)| (uid.to_string(), name))
+            .collect()
     }
 
     fn hook(&mut self, interface: &Interface) -> Result<()> {

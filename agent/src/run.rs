@@ -10,10 +10,9 @@ use crate::{netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
 use std::fs::{self, File};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch as channel};
+use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Facts waiting for the loop; the watches wait when it is full.
@@ -38,8 +37,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let _watches = watch::start(&client, args.pod_scope, &args.node_name, &tell);
     let (announce, mut interfaces) = mpsc::channel(BACKLOG);
     let follow = netlink::follow(announce);
-    let (publish, published) = channel::channel(Arc::default());
-    let serve = status::serve(&args.run.run_dir, published);
+    let (ask, mut questions) = mpsc::channel(1);
+    let serve = status::serve(&args.run.run_dir, ask);
     tokio::pin!(follow, serve);
 
     let settings = Settings {
@@ -64,13 +63,13 @@ pub async fn run(args: AgentArgs) -> Result<()> {
             }
             Some(event) = interfaces.recv() => agent.on_interface(event)?,
             events = events.next() => agent.on_events(&events?),
+            Some(question) = questions.recv() => agent.on_question(question),
             _ = tick.tick() => agent.on_tick()?,
             followed = &mut follow => followed.context("cannot follow the node's interfaces")?,
             served = &mut serve => served.context("cannot serve the status")?,
             _ = terminate.recv() => break,
             _ = tokio::signal::ctrl_c() => break,
         }
-        publish.send_replace(Arc::new(agent.status()));
     }
     tracing::info!("stopped; nothing is denied any more");
     Ok(())

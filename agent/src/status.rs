@@ -4,7 +4,7 @@ mod latency;
 mod socket;
 
 pub use latency::{Latency, LatencyFigures};
-pub use socket::{read, serve};
+pub use socket::{Question, read, serve};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Status {
     pub applied: BTreeMap<String, u64>,
     /// Milliseconds until denials lapse; negative once they have.
     pub lease_ms: i64,
-    /// Pod UID to `namespace/name`.
+    /// Pod UID to `namespace/name`: of those that own an IP, or that a denial is about.
     pub pods: BTreeMap<String, String>,
     /// Number of the intent slot to `namespace/name` of its Service.
     pub services: BTreeMap<String, String>,

@@ -1,3 +1,4 @@
+#![allow(clippy::unwrap_used, reason = "a test panics")]
 //! What an object of the API comes down to, and which statuses prove a death.
 
 use epguard::facts::{Node, Object as _, Pod, Sandbox, Service, Slice, Standing};

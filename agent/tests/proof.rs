@@ -376,3 +376,14 @@ fn what_is_listed_is_remembered_as_long_as_it_is_listed() {
     world.state.tick(now);
     assert_eq!(world.reasons(), [DeadBackend]);
 }
+
+#[test]
+fn the_owners_of_an_ip_are_counted_across_its_idle_time() {
+    let (mut world, a) = World::cluster().with_a();
+    let generation = |world: &mut World| world.state.take_owners().0.get(&X).map(|owner| owner.generation);
+    assert_eq!(generation(&mut world), Some(1));
+    world.pod(&dead(&a));
+    assert_eq!(generation(&mut world), None);
+    world.pod(&pod("other", "b", "b", &[X]));
+    assert_eq!(generation(&mut world), Some(2));
+}

@@ -5,5 +5,5 @@ pub mod demo;
 pub mod net;
 pub mod proxy;
 pub mod replay;
-pub mod rig;
+pub mod scenario;
 pub mod traffic;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use epguard_lab::{api, demo, replay};
+use epguard_lab::{api, demo, replay, scenario};
 use std::process::ExitCode;
 
 /// The lab of epguard: a real kernel datapath, real sockets and an embedded API server.
@@ -14,14 +14,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Api(api::Args),
     Demo(demo::Args),
+    Scenario(scenario::Args),
     Replay(replay::cli::Args),
+    Api(api::cli::Args),
 }
 
 fn main() -> ExitCode {
     match execute(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("epguard-lab: {error:#}");
             ExitCode::FAILURE
@@ -30,11 +31,12 @@ fn main() -> ExitCode {
 }
 
 #[tokio::main]
-async fn execute(command: Command) -> Result<()> {
+async fn execute(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Api(args) => api::run(args).await?,
-        Command::Demo(args) => demo::run(&args)?,
+        Command::Demo(args) => return demo::run(&args),
+        Command::Scenario(args) => return scenario::run(&args),
         Command::Replay(args) => replay::cli::run(&args)?,
+        Command::Api(args) => api::cli::run(&args).await?,
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

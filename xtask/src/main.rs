@@ -1,5 +1,6 @@
 //! `cargo xtask VERB`: sets the machine up, builds, tests and shows epguard. One file per verb.
 
+mod bench;
 mod build;
 mod files;
 mod lab;
@@ -35,6 +36,8 @@ enum Verb {
     Scenario(lab::Args),
     /// Replay recorded watch streams and judge every denial
     Replay(lab::Args),
+    /// Measure what a packet costs in the kernel
+    Bench,
     /// Serve the embedded API server, for use with kubectl
     Api(lab::Args),
 }
@@ -58,6 +61,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Demo(args) => lab::run("demo", &args),
         Verb::Scenario(args) => lab::run("scenario", &args),
         Verb::Replay(args) => lab::run("replay", &args),
+        Verb::Bench => bench::run(),
         Verb::Api(args) => lab::run("api", &args),
     }
 }

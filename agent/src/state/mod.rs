@@ -24,7 +24,7 @@ pub use world::{Ipam, Scope, Settings, World};
 use crate::facts::{Fact, Name};
 use dirty::Dirty;
 use epguard_common::{Addr, Owner, Slot, Uid};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The state machine. `now` is any clock that only goes forward.
@@ -38,6 +38,8 @@ pub struct State {
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
+    /// The last owner that each IP has had, and how many there were.
+    generations: HashMap<Addr, (Uid, u64)>,
 }
 
 /// Which kinds have been listed at least once. Before all have, absence could be anything.
@@ -62,6 +64,7 @@ impl State {
             tables: Tables::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
+            generations: HashMap::new(),
         }
     }
 
@@ -119,6 +122,11 @@ impl State {
     /// What OWNERS should hold, and which of its keys changed since the last call.
     pub fn take_owners(&mut self) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
         (&self.owners, std::mem::take(&mut self.changed_owners))
+    }
+
+    /// The pods that own an IP.
+    pub fn owners(&self) -> impl Iterator<Item = Uid> {
+        self.owners.values().map(|owner| owner.uid)
     }
 
     /// All denials with their evidence.
@@ -232,12 +240,13 @@ impl State {
     fn settle_owners(&mut self, dirty: &Dirty) {
         for ip in &dirty.ips {
             let before = self.owners.get(ip).copied();
-            let generation = before.map_or(1, |owner| owner.generation);
-            let mut now = tables::owner(&self.world, *ip, generation);
-            if let (Some(now), Some(before)) = (&mut now, before)
-                && now.uid != before.uid
-            {
-                now.generation += 1;
+            let mut now = tables::owner(&self.world, *ip);
+            if let Some(owner) = &mut now {
+                let (last, generation) = self.generations.entry(*ip).or_default();
+                if *last != owner.uid {
+                    (*last, *generation) = (owner.uid, *generation + 1);
+                }
+                owner.generation = *generation;
             }
             if now != before {
                 self.changed_owners.insert(*ip);

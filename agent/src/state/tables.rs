@@ -92,9 +92,9 @@ fn denial(proven: &Proven) -> Denial {
 }
 
 /// The pod that an IP belongs to as far as the API says, for OWNERS. With several live claimants the last one,
-/// flagged, unless all others are terminating.
+/// flagged, unless all others are terminating. The generation is the caller's to count.
 #[must_use]
-pub fn owner(world: &World, ip: Addr, generation: u64) -> Option<Owner> {
+pub fn owner(world: &World, ip: Addr) -> Option<Owner> {
     if world.is_infrastructure(ip) {
         return None;
     }
@@ -117,7 +117,7 @@ pub fn owner(world: &World, ip: Addr, generation: u64) -> Option<Owner> {
     let since_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
     Some(Owner {
         uid: last.pod.uid,
-        generation,
+        generation: 0,
         since_ns,
         flags,
         reserved: 0,

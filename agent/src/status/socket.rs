@@ -6,26 +6,28 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::io::Read as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot};
 
 /// A reader that takes longer gets no more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Serves the newest status for ever. A socket that an earlier agent left is replaced, without a gap.
+/// Where a reader's question goes, with the way back.
+pub type Question = oneshot::Sender<Status>;
+
+/// Asks for the status on behalf of each reader, for ever. A socket that an earlier agent left is replaced, without a gap.
 ///
 /// Only root may connect. Errors: the directory or the socket cannot be made.
-pub async fn serve(run_dir: &Path, rx: watch::Receiver<Arc<Status>>) -> anyhow::Result<()> {
+pub async fn serve(run_dir: &Path, ask: mpsc::Sender<Question>) -> anyhow::Result<()> {
     let listener = bind(run_dir)?;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let status = rx.borrow().clone();
+                let ask = ask.clone();
                 tokio::spawn(async move {
-                    match tokio::time::timeout(PATIENCE, send(stream, &status)).await {
+                    match tokio::time::timeout(PATIENCE, answer(stream, &ask)).await {
                         Ok(Err(error)) => tracing::debug!("status reader left: {error:#}"),
                         Err(_) => tracing::debug!("status reader is too slow"),
                         Ok(Ok(())) => {}
@@ -84,8 +86,10 @@ fn bind(run_dir: &Path) -> anyhow::Result<UnixListener> {
         .with_context(|| format!("cannot make {}: is --run-dir writable?", path.display()))
 }
 
-async fn send(mut stream: UnixStream, status: &Status) -> anyhow::Result<()> {
-    let document = serde_json::to_vec(status)?;
+async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow::Result<()> {
+    let (question, status) = oneshot::channel();
+    ask.send(question).await?;
+    let document = serde_json::to_vec(&status.await?)?;
     stream.write_all(&document).await?;
     Ok(stream.shutdown().await?)
 }
@@ -156,26 +160,31 @@ mod tests {
         tokio::task::spawn_blocking(move || read(&run_dir)).await.unwrap()
     }
 
-    /// Polls the server until the reader has an answer; connecting needs no wait, since `bind` comes first.
-    async fn serve_and_read(run_dir: &Path, rx: &watch::Receiver<Arc<Status>>) -> anyhow::Result<Status> {
+    /// Serves one status until the reader has an answer; connecting needs no wait, since `bind` comes first.
+    async fn serve_and_read(run_dir: &Path, status: &Status) -> anyhow::Result<Status> {
+        let (ask, mut questions) = mpsc::channel::<Question>(1);
+        let answers = async {
+            while let Some(question) = questions.recv().await {
+                question.send(status.clone()).unwrap();
+            }
+        };
         tokio::select! {
             biased;
-            served = serve(run_dir, rx.clone()) => panic!("{served:?}"),
+            served = serve(run_dir, ask) => panic!("{served:?}"),
+            () = answers => panic!("nobody asks any more"),
             status = read_aside(run_dir) => status,
         }
     }
 
     #[tokio::test]
-    async fn every_reader_gets_the_whole_newest_status() {
+    async fn every_reader_gets_the_whole_status_of_the_moment() {
         let dir = Directory::new("round");
-        let (tx, rx) = watch::channel(Arc::new(status()));
-        assert_eq!(serve_and_read(&dir.0, &rx).await.unwrap(), status());
+        assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());
         let newer = Status {
             mode: "enforce".into(),
             ..status()
         };
-        tx.send(Arc::new(newer.clone())).unwrap();
-        assert_eq!(serve_and_read(&dir.0, &rx).await.unwrap(), newer);
+        assert_eq!(serve_and_read(&dir.0, &newer).await.unwrap(), newer);
     }
 
     #[tokio::test]
@@ -189,8 +198,7 @@ mod tests {
             "{error}"
         );
 
-        let (_tx, rx) = watch::channel(Arc::new(status()));
-        assert_eq!(serve_and_read(&dir.0, &rx).await.unwrap(), status());
+        assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());
         let mode = fs::metadata(socket(&dir.0)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1);
@@ -198,11 +206,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_directory_that_cannot_be_made_is_named_with_the_remedy() {
-        let (_tx, rx) = watch::channel(Arc::new(Status::default()));
-        let error = format!(
-            "{:#}",
-            serve(Path::new("/dev/null/epguard"), rx).await.unwrap_err()
-        );
+        let (ask, _questions) = mpsc::channel(1);
+        let error = serve(Path::new("/dev/null/epguard"), ask).await.unwrap_err();
+        let error = format!("{error:#}");
         assert!(
             error.contains("/dev/null/epguard/status.sock: is --run-dir writable?"),
             "{error}"

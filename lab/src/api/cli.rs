@@ -1,46 +1,82 @@
-//! `epguard-lab api`: the server on its own, to try things with `kubectl`.
+//! `epguard-lab api`: the server on its own, for kubectl and manual trials.
 
-use super::{ApiServer, Store};
-use anyhow::{Context as _, Result};
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-/// Serve an embedded Kubernetes API on loopback until interrupted.
-#[derive(clap::Args, Debug)]
+use anyhow::{Context, Result};
+
+use super::{ApiServer, Store, yaml};
+
+/// Serves an API server until interrupted.
+#[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on; port 0 picks a free one.
     #[arg(long, default_value = "127.0.0.1:0")]
-    listen: SocketAddr,
-    /// Where to write the kubeconfig.
-    #[arg(long, default_value = "target/lab-kubeconfig")]
-    kubeconfig: PathBuf,
-    /// JSON files with objects, or with a List, to begin with.
-    #[arg(long)]
-    load: Vec<PathBuf>,
+    pub listen: SocketAddr,
+    /// Where to write the kubeconfig; standard output without it.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// YAML or JSON files whose objects exist from the start, status included.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub load: Vec<PathBuf>,
 }
 
-/// Runs the server.
-pub async fn run(args: Args) -> Result<()> {
+/// Runs the server until SIGINT.
+pub async fn run(args: &Args) -> Result<()> {
     let store = Store::new();
     for file in &args.load {
-        let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let json: serde_json::Value =
-            serde_json::from_slice(&text).with_context(|| format!("{} is not JSON", file.display()))?;
-        let objects = json["items"].as_array().cloned().unwrap_or_else(|| vec![json]);
-        for object in objects {
-            store
-                .apply(object)
-                .with_context(|| format!("cannot load {}", file.display()))?;
+        load(&store, file)?;
+    }
+    let listener = std::net::TcpListener::bind(args.listen).with_context(|| {
+        format!(
+            "cannot listen on {}: choose another address with --listen",
+            args.listen
+        )
+    })?;
+    let server = ApiServer::start(listener, store)?;
+    match &args.kubeconfig {
+        None => print!("{}", server.kubeconfig()),
+        Some(file) => {
+            fs::write(file, server.kubeconfig())
+                .with_context(|| format!("cannot write {}", file.display()))?;
+            println!("https://{} kubeconfig: {}", server.address(), file.display());
         }
     }
-    let listener = std::net::TcpListener::bind(args.listen)
-        .with_context(|| format!("cannot listen on {}", args.listen))?;
-    let server = ApiServer::start(listener, store, Duration::from_mins(1))?;
-    std::fs::write(&args.kubeconfig, server.kubeconfig())
-        .with_context(|| format!("cannot write {}", args.kubeconfig.display()))?;
-    println!("export KUBECONFIG={}", args.kubeconfig.display());
-    tokio::signal::ctrl_c()
-        .await
-        .context("cannot wait for an interrupt")
+    tokio::signal::ctrl_c().await.context("cannot wait for SIGINT")
+}
+
+/// Applies every document of a YAML or JSON file.
+fn load(store: &Store, file: &Path) -> Result<()> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let documents = yaml::documents(&text).with_context(|| format!("{} is not YAML", file.display()))?;
+    for (index, document) in documents.into_iter().enumerate() {
+        store
+            .apply(document)
+            .with_context(|| format!("{}, document {}", file.display(), index + 1))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Kind, ObjectRef};
+
+    #[test]
+    fn every_document_of_a_file_is_loaded_and_a_bad_one_is_named() {
+        let file = std::env::temp_dir().join(format!("epguard-lab-api-load-{}.yaml", std::process::id()));
+        let node = "kind: Node\nmetadata: {name: n}\n";
+        let pod = "kind: Pod\nmetadata: {name: p, namespace: ns}\nstatus: {phase: Failed}\n";
+        fs::write(&file, format!("---\n{node}---\n{pod}---\n{{kind: Pod}}\n")).unwrap();
+        let store = Store::new();
+        let error = load(&store, &file).unwrap_err();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(store.list(Kind::Node).len(), 1);
+        assert_eq!(
+            store.get(&ObjectRef::pod("ns", "p")).unwrap()["status"]["phase"],
+            "Failed"
+        );
+        assert!(error.to_string().ends_with("document 3"), "{error:#}");
+    }
 }

@@ -1,19 +1,22 @@
-//! An embedded Kubernetes API server: the real protocol over TLS, for the agent and for `kubectl`, on objects that
-//! are plain JSON. No admission, no controllers, no validation beyond names: a story may store anything.
+//! An embedded Kubernetes API server: the real protocol over TLS, objects untyped and in memory.
+//!
+//! `store/` holds objects and their history, `protocol/` turns requests into store calls, `server/` owns sockets, TLS,
+//! faults and the audit log. Scenarios and the replay write to the [`Store`]; the agent and kubectl come through TLS.
 
-mod cli;
-mod discovery;
+pub mod cli;
 mod error;
-mod faults;
 mod kind;
-mod routes;
+mod patch;
+mod protocol;
+mod selector;
 mod server;
 mod store;
-mod watch;
+pub mod yaml;
 
-pub use cli::{Args, run};
 pub use error::ApiError;
-pub use faults::Faults;
 pub use kind::{Kind, ObjectRef};
-pub use server::{ApiServer, Request};
-pub use store::{DeleteOptions, Patch, Store};
+pub use server::{ApiServer, Audit, Faults, Request};
+pub use store::Store;
+
+#[cfg(test)]
+mod tests;

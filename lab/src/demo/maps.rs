@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::screen::{Screen, WIDTH};
 use super::stage::Stage;
 use crate::api::Kind;
-use crate::rig::bpftool;
+use crate::scenario::bpftool;
 
 /// The maps, and what each is for.
 const MAPS: [(&str, &str); 4] = [
@@ -36,7 +36,7 @@ pub fn show(stage: &Stage, screen: &Screen) -> Result<BTreeMap<&'static str, usi
     let mut sizes = BTreeMap::new();
     for (map, purpose) in MAPS {
         let entries = bpftool::entries(stage.agent.pin_dir(), map)?;
-        let path = epguard::maps::directory(stage.agent.pin_dir()).join(map);
+        let path = bpftool::path(stage.agent.pin_dir(), map);
         screen.say("");
         screen.command(&format!("bpftool map dump pinned {}", path.display()));
         screen.detail(&format!("  # {map}: {purpose}"));

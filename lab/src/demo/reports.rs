@@ -4,15 +4,13 @@ use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
-
-use crate::rig::Agent;
+use crate::scenario::agent::Agent;
 
 /// How long a line may take from the kernel to the log.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A line about a flow.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// `would deny` or `denied`.
     pub message: String,
@@ -60,9 +58,22 @@ pub fn after(agent: &Agent, skip: usize, wanted: usize) -> Vec<Report> {
     }
 }
 
-/// Other lines have other fields.
+/// Other lines have no reason.
 fn parse(line: &str) -> Option<Report> {
-    serde_json::from_str(line).ok()
+    let (head, _) = line.split_once(" reason=")?;
+    let field = |name: &str| {
+        let (_, value) = line.split_once(&format!(" {name}="))?;
+        Some(value.split(' ').next()?.trim_matches('"').to_owned())
+    };
+    Some(Report {
+        message: head.rsplit(": ").next()?.to_owned(),
+        reason: field("reason")?,
+        service: field("service")?,
+        meant: field("meant")?,
+        hit: field("hit")?,
+        client: field("client")?,
+        endpoint: field("endpoint")?,
+    })
 }
 
 #[cfg(test)]
@@ -71,13 +82,13 @@ mod tests {
 
     #[test]
     fn only_lines_about_flows_are_reports() {
-        let line = r#"{"level":"WARN","message":"denied","reason":"reused","outcome":"dropped","service":"a/s","meant":"a/p","hit":"b/q","client":"10.0.0.1:1","endpoint":"10.0.0.2:2"}"#;
+        let line = r#"2026-11-21T05:00:00Z  WARN epguard::report: denied reason="reused" outcome="dropped" service="a/s" meant="a/p" hit="b/q" client=10.0.0.1:1 endpoint=10.0.0.2:2 protocol="TCP""#;
         let report = parse(line).unwrap();
         assert_eq!((&*report.meant, &*report.hit), ("a/p", "b/q"));
         assert_eq!(
             report.to_string(),
             "denied     reason=reused service=a/s client=10.0.0.1:1\n           meant=a/p hit=b/q endpoint=10.0.0.2:2"
         );
-        assert!(parse(r#"{"level":"INFO","message":"started"}"#).is_none());
+        assert!(parse("2026-11-21T05:00:00Z  INFO epguard::run: started node=\"node-a\"").is_none());
     }
 }

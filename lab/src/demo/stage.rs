@@ -11,7 +11,10 @@ use super::recording::{self, CLUSTER_IP, NODE_PORT, Recording};
 use crate::api::{Kind, Store};
 use crate::net::{Topology, TopologyOptions};
 use crate::proxy::{Protocol, Proxy, ProxyOptions, service_rules};
-use crate::rig::{Agent, Serving, Workdir};
+use crate::scenario::agent::Agent;
+use crate::scenario::format;
+use crate::scenario::serve::Serving;
+use crate::scenario::workdir::Workdir;
 use crate::traffic::{Client, Port, Server};
 
 /// The address that A's pod has first, and B's pod afterwards.
@@ -51,7 +54,7 @@ impl Stage {
         }
         let node = topology.node("node-a")?.netns.clone();
         let api = Serving::start(&node, store.clone())?;
-        let agent = Agent::start(&node, &workdir, api.kubeconfig(), &["--log-format", "json"])?;
+        let agent = Agent::start(&node, &workdir, api.kubeconfig(), &format::Agent::default())?;
         let proxy = Proxy::new(&node, ProxyOptions::default());
         Ok(Self {
             agent,

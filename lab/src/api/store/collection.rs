@@ -1,7 +1,7 @@
 //! The objects of one kind and the history of their changes.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -28,12 +28,16 @@ pub(crate) struct Change {
 pub(super) struct Collection {
     objects: Objects,
     history: VecDeque<Arc<Change>>,
-    next_seq: u64,
+    /// Changes ever recorded: the history position behind the last one. Unlike the resourceVersions of a recording, it
+    /// only grows.
+    end: u64,
     /// Lists and watches from resourceVersions below this one are expired.
     floor: u64,
     /// resourceVersion of the last change.
     pub(super) last: u64,
     keep: usize,
+    /// During a relist: keys not shown again so far.
+    pub(super) unseen: Option<BTreeSet<String>>,
 }
 
 impl Collection {
@@ -42,10 +46,11 @@ impl Collection {
         Self {
             objects: Objects::new(),
             history: VecDeque::new(),
-            next_seq: 0,
+            end: 0,
             floor: rv,
             last: rv,
             keep,
+            unseen: None,
         }
     }
 
@@ -65,7 +70,7 @@ impl Collection {
             self.objects.insert(key.clone(), Arc::clone(&object))
         };
         self.last = self.last.max(rv);
-        self.next_seq += 1;
+        self.end += 1;
         self.history.push_back(Arc::new(Change {
             rv,
             key,
@@ -85,12 +90,12 @@ impl Collection {
 
     /// The position behind the last change.
     pub(super) fn end(&self) -> u64 {
-        self.next_seq
+        self.end
     }
 
-    /// Changes from position `seq` on; expired if some of them are no longer kept.
+    /// Changes from history position `seq` on; expired if some of them are no longer kept.
     pub(super) fn since(&self, seq: u64) -> Result<Vec<Arc<Change>>, ApiError> {
-        let kept = self.next_seq - self.history.len() as u64;
+        let kept = self.end - self.history.len() as u64;
         let skip = seq.checked_sub(kept).ok_or_else(|| {
             ApiError::expired("too old resource version: the stream fell behind the kept history")
         })?;

@@ -1,55 +1,50 @@
-//! All objects, one global resourceVersion, and what changes them.
+//! The objects, their history and the one increasing resourceVersion. Cheap to clone; every clone sees the same objects.
 
 mod collection;
-mod delete;
-mod history;
-mod merge;
-mod select;
+mod deletion;
+mod ingest;
+mod list;
+mod managed_fields;
+mod write;
 
-pub(super) use collection::Change;
-pub use delete::DeleteOptions;
-pub use merge::Patch;
-pub(super) use select::Selector;
-
-use super::{ApiError, Kind, ObjectRef};
-use collection::Collection;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
 use tokio::sync::watch;
 
-/// Changes kept per kind; older ones are gone for watches (410).
-const HISTORY: usize = 100_000;
-/// Real clusters never show small numbers.
-const FIRST_VERSION: u64 = 500;
+use super::{ApiError, Kind, ObjectRef};
+pub(crate) use collection::Change;
+use collection::Collection;
+pub(crate) use deletion::{DeleteOptions, Deletion};
+pub(crate) use list::Batch;
+pub(crate) use write::Writer;
 
-/// The objects behind one or more servers. Cheap to clone.
+/// resourceVersion of an empty store.
+const FIRST_REVISION: u64 = 300;
+/// Changes kept per kind; watches and lists from before are expired (410).
+const KEPT_CHANGES: usize = 20_000;
+
+/// A handle on the cluster's objects that writes as one field manager.
 #[derive(Clone, Debug)]
 pub struct Store {
-    inner: Arc<Inner>,
+    shared: Arc<Shared>,
+    writer: Writer,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct Shared {
     state: Mutex<State>,
     changed: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
 struct State {
-    version: u64,
-    kinds: BTreeMap<Kind, Collection>,
-}
-
-/// Which part of an object a write may touch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Everything, as if metadata, spec and status came from those who own them.
-    Whole,
-    /// All but `status`, where that is a subresource.
-    Main,
-    /// Only `status`.
-    Status,
+    collections: BTreeMap<Kind, Collection>,
+    revision: u64,
+    /// True if resourceVersions come from a recording: each kind then has its own progress.
+    recording: bool,
 }
 
 impl Default for Store {
@@ -62,209 +57,157 @@ impl Store {
     /// An empty cluster.
     #[must_use]
     pub fn new() -> Self {
-        let kinds = Kind::ALL
+        Self::starting_at(FIRST_REVISION, KEPT_CHANGES, false)
+    }
+
+    /// An empty cluster that keeps only the last `changes` of each kind.
+    #[must_use]
+    pub fn keeping(changes: usize) -> Self {
+        Self::starting_at(FIRST_REVISION, changes, false)
+    }
+
+    /// An empty cluster to [`ingest`](Store::ingest) a recording into.
+    #[must_use]
+    pub fn recording() -> Self {
+        Self::starting_at(1, KEPT_CHANGES, true)
+    }
+
+    fn starting_at(revision: u64, keep: usize, recording: bool) -> Self {
+        let collections = Kind::ALL
             .into_iter()
-            .map(|kind| (kind, Collection::new(FIRST_VERSION, HISTORY)))
+            .map(|kind| (kind, Collection::new(revision, keep)))
             .collect();
         let state = Mutex::new(State {
-            version: FIRST_VERSION,
-            kinds,
+            collections,
+            revision,
+            recording,
+        });
+        let shared = Arc::new(Shared {
+            state,
+            changed: watch::Sender::new(0),
         });
         Self {
-            inner: Arc::new(Inner {
-                state,
-                changed: watch::Sender::new(FIRST_VERSION),
-            }),
+            shared,
+            writer: Writer::update("epguard-lab"),
         }
     }
 
-    /// Creates an object or merges it into the one that is there, status included, as the object's owners would.
-    pub fn apply(&self, object: Value) -> Result<Value, ApiError> {
-        let id = ObjectRef::of(&object)?;
-        match self.get(&id) {
-            None => self.create(object, Part::Whole),
-            Some(_) => self.patch(&id, &Patch::Merge(object), Part::Whole),
-        }
-    }
-
-    /// The object, if there is one.
+    /// The same objects, written as another field manager ("kubelet"), which then shows in `managedFields`.
     #[must_use]
-    pub fn get(&self, id: &ObjectRef) -> Option<Value> {
-        self.lock()
-            .of(id.kind)
-            .get(&id.key())
-            .map(|object| Value::clone(object))
+    pub fn acting_as(&self, manager: &str) -> Self {
+        self.writing(Writer::update(manager))
     }
 
-    /// All objects of a kind.
+    pub(crate) fn writing(&self, writer: Writer) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            writer,
+        }
+    }
+
+    /// Reads one object.
+    #[must_use]
+    pub fn get(&self, target: &ObjectRef) -> Option<Value> {
+        self.lock().get(target).map(|o| (**o).clone())
+    }
+
+    /// Reads every object of a kind, ordered by namespace and name.
     #[must_use]
     pub fn list(&self, kind: Kind) -> Vec<Value> {
-        self.lock()
-            .of(kind)
-            .objects()
-            .values()
-            .map(|object| Value::clone(object))
-            .collect()
-    }
-
-    /// Merges a JSON merge patch into the whole object.
-    pub fn merge(&self, id: &ObjectRef, patch: Value) -> Result<Value, ApiError> {
-        self.patch(id, &Patch::Merge(patch), Part::Whole)
+        self.lock().of(kind).map_or_else(Vec::new, |c| {
+            c.objects().values().map(|o| (**o).clone()).collect()
+        })
     }
 
     /// resourceVersion of the last change of a kind.
     #[must_use]
     pub fn resource_version(&self, kind: Kind) -> u64 {
-        self.lock().of(kind).last
+        self.lock().of(kind).map_or(0, |c| c.last)
     }
 
-    pub(super) fn create(&self, mut object: Value, part: Part) -> Result<Value, ApiError> {
-        name_it(&mut object);
-        let id = ObjectRef::of(&object)?;
-        if part == Part::Main && id.kind.has_status() {
-            object["status"] = json!({});
-        }
-        let state = self.lock();
-        if state.of(id.kind).get(&id.key()).is_some() {
-            return Err(ApiError::already_exists(&id));
-        }
-        let meta = &mut object["metadata"];
-        if id.kind.namespaced() {
-            meta["namespace"] = json!(id.namespace);
-        }
-        default(meta, "uid", || json!(uuid::Uuid::new_v4().to_string()));
-        default(meta, "creationTimestamp", || json!(delete::in_seconds(0)));
-        if id.kind.has_generation() {
-            default(meta, "generation", || json!(1));
-        }
-        object["apiVersion"] = json!(id.kind.api_version());
-        if id.kind == Kind::Pod && object["status"]["phase"].is_null() {
-            object["status"]["phase"] = json!("Pending");
-        }
-        Ok(self.commit(state, &id, object, false))
-    }
-
-    pub(super) fn replace(&self, id: &ObjectRef, object: Value, part: Part) -> Result<Value, ApiError> {
-        self.update(id, part, |_| Ok(object))
-    }
-
-    pub(super) fn patch(&self, id: &ObjectRef, patch: &Patch, part: Part) -> Result<Value, ApiError> {
-        self.update(id, part, |current| patch.apply(current))
-    }
-
-    fn update(
-        &self,
-        id: &ObjectRef,
-        part: Part,
-        edit: impl FnOnce(Value) -> Result<Value, ApiError>,
-    ) -> Result<Value, ApiError> {
-        let state = self.lock();
-        let current = state
-            .of(id.kind)
-            .get(&id.key())
-            .cloned()
-            .ok_or_else(|| ApiError::not_found(id))?;
-        let mut wanted = edit(Value::clone(&current))?;
-        let asked = wanted["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        if !asked.is_empty() && current["metadata"]["resourceVersion"] != asked {
-            return Err(ApiError::conflict(format!(
-                "{id}: the object has been modified; apply your changes to the latest version"
-            )));
-        }
-        if id.kind.has_status() {
-            match part {
-                Part::Whole => {}
-                Part::Main => wanted["status"] = current["status"].clone(),
-                Part::Status => {
-                    let status = wanted["status"].take();
-                    let fields = wanted["metadata"]["managedFields"].take();
-                    wanted = Value::clone(&current);
-                    wanted["status"] = status;
-                    wanted["metadata"]["managedFields"] = fields;
-                }
-            }
-        }
-        for fixed in ["uid", "name", "namespace", "creationTimestamp", "resourceVersion"] {
-            wanted["metadata"][fixed] = current["metadata"][fixed].clone();
-        }
-        for kind in ["kind", "apiVersion"] {
-            wanted[kind] = current[kind].clone();
-        }
-        prune(&mut wanted["metadata"]);
-        if wanted == *current {
-            return Ok(wanted);
-        }
-        let meta = &wanted["metadata"];
-        let free = meta["finalizers"].as_array().is_none_or(Vec::is_empty);
-        let given_up = meta["deletionTimestamp"].is_string() && meta["deletionGracePeriodSeconds"] == 0;
-        let gone = given_up && free && current["metadata"]["finalizers"].is_array();
-        Ok(self.commit(state, id, wanted, gone))
-    }
-
-    fn commit(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        id: &ObjectRef,
-        mut object: Value,
-        deleted: bool,
-    ) -> Value {
-        state.version += 1;
-        let version = state.version;
-        object["metadata"]["resourceVersion"] = json!(version.to_string());
-        state
-            .of_mut(id.kind)
-            .record(version, id.key(), Arc::new(object.clone()), deleted);
-        drop(state);
-        self.announce();
-        object
-    }
-
-    fn announce(&self) {
-        self.inner.changed.send_modify(|count| *count += 1);
-    }
-
-    /// The global resourceVersion.
+    /// resourceVersion of the last change of any kind.
     #[must_use]
-    pub fn version(&self) -> u64 {
-        self.lock().version
+    pub fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
+    /// Raises the resourceVersion without touching an object, as lease renewals do all the time in a real cluster.
+    pub fn advance(&self) {
+        self.lock().revision += 1;
+        self.notify();
+    }
+
+    /// Forgets the history: lists and watches from an older resourceVersion get 410, open streams go on.
+    pub fn forget_history(&self) {
+        let mut state = self.lock();
+        let State {
+            collections,
+            revision,
+            recording,
+        } = &mut *state;
+        for collection in collections.values_mut() {
+            collection.forget_before(if *recording { collection.last } else { *revision });
+        }
+    }
+
+    /// Counts up at every change; `changed().await` on it instead of polling the store.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.shared.changed.subscribe()
+    }
+
+    /// Waits until `kind` has reached `revision`, as the real server does for lists "not older than".
+    pub(crate) async fn wait_for(
+        &self,
+        kind: Kind,
+        revision: u64,
+        patience: Duration,
+    ) -> Result<(), ApiError> {
+        let reached = async {
+            let mut changed = self.subscribe();
+            while self.lock().progress(kind) < revision && changed.changed().await.is_ok() {}
+        };
+        tokio::time::timeout(patience, reached)
+            .await
+            .map_err(|_| ApiError::too_large(revision, self.lock().progress(kind)))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.inner
-            .state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn notify(&self) {
+        self.shared.changed.send_modify(|count| *count += 1);
     }
 }
 
 impl State {
-    fn of(&self, kind: Kind) -> &Collection {
-        &self.kinds[&kind]
+    fn of(&self, kind: Kind) -> Option<&Collection> {
+        self.collections.get(&kind)
     }
 
-    fn of_mut(&mut self, kind: Kind) -> &mut Collection {
-        self.kinds
-            .entry(kind)
-            .or_insert_with(|| Collection::new(FIRST_VERSION, HISTORY))
+    fn get(&self, target: &ObjectRef) -> Option<&Arc<Value>> {
+        self.of(target.kind)?.get(&target.key())
     }
-}
 
-fn name_it(object: &mut Value) {
-    let meta = &mut object["metadata"];
-    if let (None, Some(prefix)) = (meta["name"].as_str(), meta["generateName"].as_str()) {
-        let random = uuid::Uuid::new_v4().simple().to_string();
-        meta["name"] = json!(format!("{prefix}{}", &random[..5]));
+    /// The resourceVersion up to which everything about `kind` is known.
+    fn progress(&self, kind: Kind) -> u64 {
+        if self.recording {
+            self.of(kind).map_or(0, |c| c.last)
+        } else {
+            self.revision
+        }
     }
-}
 
-fn default(object: &mut Value, field: &str, value: impl FnOnce() -> Value) {
-    if object[field].is_null() {
-        object[field] = value();
-    }
-}
-
-fn prune(meta: &mut Value) {
-    if let Some(meta) = meta.as_object_mut() {
-        meta.retain(|_, value| !value.is_null());
+    /// Gives `object` the next resourceVersion and records it.
+    fn commit(&mut self, target: &ObjectRef, mut object: Value, deleted: bool) -> Value {
+        self.revision += 1;
+        if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.insert("resourceVersion".into(), self.revision.to_string().into());
+        }
+        if let Some(collection) = self.collections.get_mut(&target.kind) {
+            collection.record(self.revision, target.key(), Arc::new(object.clone()), deleted);
+        }
+        object
     }
 }

@@ -1,0 +1,87 @@
+//! What kubectl asks before it asks for objects.
+
+use hyper::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::reply::{self, Body};
+use crate::api::{ApiError, Kind};
+
+/// The Kubernetes version this server claims to be.
+const VERSION: (&str, &str) = ("1", "36");
+const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// Answers paths that name no resource.
+pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
+    let group = || json!({"groupVersion": "discovery.k8s.io/v1", "version": "v1"});
+    let api_group = || {
+        json!({
+            "kind": "APIGroup", "apiVersion": "v1", "name": "discovery.k8s.io",
+            "versions": [group()], "preferredVersion": group(),
+        })
+    };
+    let object = match path.trim_end_matches('/') {
+        "/healthz" | "/livez" | "/readyz" => {
+            return Ok(reply::bytes(StatusCode::OK, "text/plain", "ok".into()));
+        }
+        // An empty document without any schema: clients then have nothing to validate against.
+        "/openapi/v2" => return Ok(reply::bytes(StatusCode::OK, OPENAPI_PROTOBUF, "".into())),
+        "/version" => {
+            let (major, minor) = VERSION;
+            json!({"major": major, "minor": minor, "gitVersion": format!("v{major}.{minor}.0+epguard-lab")})
+        }
+        "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        "/apis" => json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [api_group()]}),
+        "/apis/discovery.k8s.io" => api_group(),
+        "/api/v1" => resources("v1"),
+        "/apis/discovery.k8s.io/v1" => resources("discovery.k8s.io/v1"),
+        "/openapi/v3" => json!({"paths": {
+            "api/v1": {"serverRelativeURL": "/openapi/v3/api/v1"},
+            "apis/discovery.k8s.io/v1": {"serverRelativeURL": "/openapi/v3/apis/discovery.k8s.io/v1"},
+        }}),
+        "/openapi/v3/api/v1" => field_validation("v1"),
+        "/openapi/v3/apis/discovery.k8s.io/v1" => field_validation("discovery.k8s.io/v1"),
+        _ => {
+            return Err(ApiError::new(
+                404,
+                "NotFound",
+                "the server could not find the requested resource",
+            ));
+        }
+    };
+    Ok(reply::json(StatusCode::OK, &object))
+}
+
+/// The least document from which kubectl 1.27 and newer learn that the server itself validates what they apply.
+fn field_validation(version: &str) -> Value {
+    let kinds = Kind::ALL.into_iter().filter(|kind| kind.api_version() == version);
+    let paths = kinds.map(|kind| {
+        let parameters =
+            json!([{"name": "fieldValidation", "in": "query"}, {"name": "dryRun", "in": "query"}]);
+        let named = json!({"group": kind.group(), "version": "v1", "kind": kind.name()});
+        let patch =
+            json!({"parameters": parameters, "x-kubernetes-group-version-kind": named, "responses": {}});
+        (format!("/{}/{{name}}", kind.plural()), json!({"patch": patch}))
+    });
+    let paths: Value = paths.collect::<serde_json::Map<_, _>>().into();
+    json!({"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "unversioned"}, "paths": paths})
+}
+
+fn resources(version: &str) -> Value {
+    let mut resources = Vec::new();
+    for kind in Kind::ALL.into_iter().filter(|kind| kind.api_version() == version) {
+        let mut resource = json!({
+            "name": kind.plural(), "singularName": kind.name().to_lowercase(), "kind": kind.name(),
+            "namespaced": kind.namespaced(), "shortNames": kind.short_names(),
+            "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        });
+        resources.push(resource.clone());
+        if kind.has_status() {
+            resource["name"] = format!("{}/status", kind.plural()).into();
+            resource["singularName"] = "".into();
+            resource["shortNames"] = json!([]);
+            resource["verbs"] = json!(["get", "patch", "update"]);
+            resources.push(resource);
+        }
+    }
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources})
+}

@@ -1,0 +1,170 @@
+//! HTTP requests to store calls and back.
+
+mod discovery;
+mod list;
+mod query;
+mod reply;
+mod route;
+mod watch;
+mod write;
+
+use std::time::Instant;
+
+use http_body_util::BodyExt;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use hyper::{Method, Request, Response};
+use serde_json::Value;
+use tokio::sync::watch::Receiver;
+
+use super::server::{Audit, Faults, Request as Logged};
+use super::{ApiError, Store, yaml};
+use query::Query;
+use reply::Body;
+use route::Route;
+
+/// The API of one server.
+#[derive(Debug)]
+pub(crate) struct Api {
+    store: Store,
+    faults: Receiver<Faults>,
+    audit: Audit,
+    token: String,
+}
+
+/// A request for a resource, read completely.
+struct Call {
+    route: Route,
+    query: Query,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Api {
+    pub(crate) fn new(store: Store, faults: Receiver<Faults>, audit: Audit, token: String) -> Self {
+        Self {
+            store,
+            faults,
+            audit,
+            token,
+        }
+    }
+
+    /// Answers one request; errors become Status objects.
+    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        self.answer(request)
+            .await
+            .unwrap_or_else(|error| reply::error(&error))
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
+        let (parts, body) = request.into_parts();
+        let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
+        let route = Route::parse(path);
+        let parsed = Query::parse(query);
+        let verb = match (&route, &parsed) {
+            (Some(route), Ok(query)) => route.verb(&parts.method, query.watch),
+            _ => parts.method.as_str().to_lowercase(),
+        };
+        self.audit.log(Logged {
+            verb,
+            path: path.into(),
+            query: query.into(),
+            at: Instant::now(),
+        });
+
+        let delay = self.faults.borrow().delay;
+        tokio::time::sleep(delay).await;
+        self.authenticate(&parts.headers)?;
+        let Some(route) = route else {
+            return discovery::answer(path);
+        };
+        if self.faults.borrow().forbidden.contains(&route.kind) {
+            let message = format!(
+                "{} is forbidden: User \"lab\" cannot access it",
+                route.kind.plural()
+            );
+            return Err(ApiError::new(403, "Forbidden", message));
+        }
+        let body = body
+            .collect()
+            .await
+            .map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
+        let call = Call {
+            route,
+            query: parsed?,
+            headers: parts.headers,
+            body: body.to_bytes(),
+        };
+        self.dispatch(&parts.method, &call).await
+    }
+
+    fn authenticate(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let given = headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        if given == Some(self.token.as_str()) {
+            return Ok(());
+        }
+        Err(ApiError::new(401, "Unauthorized", "Unauthorized"))
+    }
+
+    async fn dispatch(&self, method: &Method, call: &Call) -> Result<Response<Body>, ApiError> {
+        let named = call.route.name.is_some();
+        match *method {
+            Method::GET if named && !call.query.watch => self.get(call),
+            Method::GET if call.query.watch => self.watch(call).await,
+            Method::GET => self.list(call).await,
+            Method::POST if !named => self.create(call),
+            Method::PUT if named => self.replace(call),
+            Method::PATCH if named => self.patch(call),
+            Method::DELETE if named => self.delete(call),
+            Method::DELETE => self.delete_all(call),
+            _ => Err(ApiError::new(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            )),
+        }
+    }
+}
+
+impl Call {
+    /// The body as JSON, or YAML where it says so.
+    fn object(&self) -> Result<Value, ApiError> {
+        let content_type = self.header(CONTENT_TYPE);
+        if content_type.contains("protobuf") {
+            let message = "protobuf is not served here: send JSON or YAML (kubectl apply -f does)";
+            return Err(ApiError::new(415, "UnsupportedMediaType", message));
+        }
+        if content_type.contains("yaml") {
+            let text =
+                std::str::from_utf8(&self.body).map_err(|e| ApiError::bad_request(format!("body: {e}")))?;
+            let mut documents =
+                yaml::documents(text).map_err(|e| ApiError::bad_request(format!("body is not YAML: {e}")))?;
+            return documents
+                .pop()
+                .ok_or_else(|| ApiError::bad_request("body is empty"));
+        }
+        serde_json::from_slice(&self.body)
+            .map_err(|e| ApiError::bad_request(format!("body is not JSON: {e}")))
+    }
+
+    fn header(&self, name: hyper::header::HeaderName) -> &str {
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+
+    /// Who writes: `fieldManager`, else the program in the User-Agent.
+    fn manager(&self) -> &str {
+        let agent = self.header(USER_AGENT).split('/').next().unwrap_or_default();
+        let manager = if self.query.field_manager.is_empty() {
+            agent
+        } else {
+            &self.query.field_manager
+        };
+        if manager.is_empty() { "unknown" } else { manager }
+    }
+}

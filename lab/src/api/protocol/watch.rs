@@ -1,0 +1,254 @@
+//! Watch streams.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream;
+use hyper::Response;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde_json::{Value, json};
+use tokio::sync::watch::Receiver;
+use tokio::time::{Instant, sleep_until};
+
+use super::list::PATIENCE;
+use super::query::Match;
+use super::reply::{self, Body};
+use super::{Api, Call};
+use crate::api::selector::Selector;
+use crate::api::server::Faults;
+use crate::api::store::{Batch, Change};
+use crate::api::{ApiError, Kind, Store};
+
+/// How long a stream lives unless the client says otherwise, as in the real server.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
+/// A stream that has no timer to wait for waits this long.
+const NEVER: Duration = Duration::from_hours(365 * 24);
+
+/// One line of a stream.
+struct Event {
+    event_type: &'static str,
+    object: Arc<Value>,
+}
+
+impl Event {
+    fn new(event_type: &'static str, object: &Arc<Value>) -> Self {
+        Self {
+            event_type,
+            object: Arc::clone(object),
+        }
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut event = serializer.serialize_struct("Event", 2)?;
+        event.serialize_field("type", self.event_type)?;
+        event.serialize_field("object", &*self.object)?;
+        event.end()
+    }
+}
+
+/// One open stream.
+struct Watch {
+    store: Store,
+    kind: Kind,
+    selector: Selector,
+    /// Events not yet sent.
+    pending: VecDeque<Event>,
+    /// Where in the history to go on.
+    position: u64,
+    /// resourceVersion reached, for bookmarks.
+    rv: u64,
+    bookmarks: bool,
+    last_bookmark: Instant,
+    deadline: Instant,
+    changes: Receiver<u64>,
+    faults: Receiver<Faults>,
+    over: bool,
+}
+
+impl Api {
+    pub(super) async fn watch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let query = &call.query;
+        let asked = query.resource_version.unwrap_or_default();
+        match (query.initial_events, query.version_match) {
+            (Some(_), Some(Match::NotOlderThan)) | (None, None) => {}
+            _ => {
+                return Err(ApiError::invalid(
+                    "sendInitialEvents requires resourceVersionMatch=NotOlderThan, and the reverse",
+                ));
+            }
+        }
+        let with_state = query.initial_events.unwrap_or(asked == 0);
+        if with_state {
+            self.store.wait_for(call.route.kind, asked, PATIENCE).await?;
+        }
+        let mut watch = Watch {
+            changes: self.store.subscribe(),
+            store: self.store.clone(),
+            kind: call.route.kind,
+            selector: call.selector()?,
+            pending: VecDeque::new(),
+            position: 0,
+            rv: asked,
+            bookmarks: query.bookmarks,
+            last_bookmark: Instant::now(),
+            deadline: Instant::now() + query.timeout.unwrap_or(DEFAULT_TIMEOUT).min(NEVER),
+            faults: self.faults.clone(),
+            over: false,
+        };
+        let opened = if with_state {
+            watch.begin_with_state(query.initial_events == Some(true))
+        } else if asked == 0 {
+            watch.begin_now()
+        } else {
+            watch.begin_after(asked)
+        };
+        match opened {
+            Err(error) if self.faults.borrow().expired_as_http => return Err(error),
+            Err(error) => watch.fail(&error),
+            Ok(()) => {}
+        }
+        Ok(reply::stream(stream::unfold(watch, |mut watch| async {
+            Some((watch.next().await?, watch))
+        })))
+    }
+}
+
+impl Watch {
+    /// Begins with an ADDED for every object; `streaming` lists end with a marked bookmark.
+    fn begin_with_state(&mut self, streaming: bool) -> Result<(), ApiError> {
+        let page = self
+            .store
+            .page(self.kind, &self.selector, None, None, usize::MAX)?;
+        self.pending = page
+            .items
+            .iter()
+            .map(|object| Event::new("ADDED", object))
+            .collect();
+        (self.position, self.rv) = (page.position, page.rv);
+        if streaming && self.bookmarks {
+            let end = json!({"k8s.io/initial-events-end": "true"});
+            self.pending.push_back(bookmark(self.kind, self.rv, Some(end)));
+        }
+        Ok(())
+    }
+
+    /// Begins after a resourceVersion; expired if it is older than the history.
+    fn begin_after(&mut self, rv: u64) -> Result<(), ApiError> {
+        let batch = self.store.changes_after(self.kind, rv)?;
+        self.take(&batch);
+        Ok(())
+    }
+
+    fn begin_now(&mut self) -> Result<(), ApiError> {
+        let page = self.store.page(self.kind, &self.selector, None, None, 0)?;
+        (self.position, self.rv) = (page.position, page.rv);
+        Ok(())
+    }
+
+    /// The next event; none at the end of the stream.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Some(event);
+            }
+            if self.over {
+                return None;
+            }
+            self.changes.mark_unchanged();
+            match self.store.changes_from(self.kind, self.position) {
+                Ok(batch) => self.take(&batch),
+                Err(error) => self.fail(&error),
+            }
+            if self.pending.is_empty() {
+                self.wait().await;
+            }
+        }
+    }
+
+    /// Waits for a change, a bookmark's time, or the end.
+    async fn wait(&mut self) {
+        let period = self
+            .faults
+            .borrow_and_update()
+            .bookmark_period
+            .filter(|_| self.bookmarks);
+        let bookmark_at = self.last_bookmark + period.unwrap_or(NEVER).min(NEVER);
+        tokio::select! {
+            changed = self.changes.changed() => self.over |= changed.is_err(),
+            changed = self.faults.changed() => self.over |= changed.is_err(),
+            () = sleep_until(self.deadline) => self.over = true,
+            () = sleep_until(bookmark_at) => {
+                self.last_bookmark = Instant::now();
+                self.pending.push_back(bookmark(self.kind, self.rv, None));
+            }
+        }
+    }
+
+    fn take(&mut self, batch: &Batch) {
+        self.pending.extend(
+            batch
+                .changes
+                .iter()
+                .filter_map(|change| select(&self.selector, change)),
+        );
+        self.position = batch.position;
+        self.rv = self.rv.max(batch.rv);
+    }
+
+    fn fail(&mut self, error: &ApiError) {
+        self.pending.push_back(Event {
+            event_type: "ERROR",
+            object: Arc::new(error.status()),
+        });
+        self.over = true;
+    }
+}
+
+/// A change as seen through a selector: objects that enter it are ADDED, objects that leave it DELETED.
+fn select(selector: &Selector, change: &Change) -> Option<Event> {
+    let before = change
+        .previous
+        .as_ref()
+        .filter(|previous| selector.matches(previous));
+    if change.deleted {
+        let known = before.is_some() || (change.previous.is_none() && selector.matches(&change.object));
+        return known.then(|| Event::new("DELETED", &change.object));
+    }
+    match (before, selector.matches(&change.object)) {
+        (None, false) => None,
+        (None, true) => Some(Event::new("ADDED", &change.object)),
+        (Some(_), true) => Some(Event::new("MODIFIED", &change.object)),
+        (Some(before), false) => {
+            let mut left = (**before).clone();
+            left["metadata"]["resourceVersion"] = change.rv.to_string().into();
+            Some(Event {
+                event_type: "DELETED",
+                object: Arc::new(left),
+            })
+        }
+    }
+}
+
+/// A bookmark, with the empty fields a real server's typed objects show.
+fn bookmark(kind: Kind, rv: u64, annotations: Option<Value>) -> Event {
+    let mut object = match kind {
+        Kind::Pod => json!({"spec": {"containers": null}, "status": {}}),
+        Kind::Service => json!({"spec": {}, "status": {"loadBalancer": {}}}),
+        Kind::EndpointSlice => json!({"addressType": "", "endpoints": null, "ports": null}),
+        Kind::Node | Kind::Namespace => json!({"spec": {}, "status": {}}),
+        Kind::ConfigMap | Kind::Event => json!({}),
+    };
+    object["kind"] = kind.name().into();
+    object["apiVersion"] = kind.api_version().into();
+    object["metadata"] = json!({"resourceVersion": rv.to_string()});
+    if let Some(annotations) = annotations {
+        object["metadata"]["annotations"] = annotations;
+    }
+    Event {
+        event_type: "BOOKMARK",
+        object: Arc::new(object),
+    }
+}

@@ -1,0 +1,39 @@
+//! What can go wrong with an API server, switched at run time.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::api::Kind;
+
+/// Faults and timing of one server. The default is a healthy server.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    /// Killed: open connections break, new ones are reset.
+    pub outage: bool,
+    /// Stopped: connections stay open and nothing is answered or sent, until this is false again.
+    pub hang: bool,
+    /// Kinds answered with 403.
+    pub forbidden: BTreeSet<Kind>,
+    /// Time added to each request.
+    pub delay: Duration,
+    /// Time between bookmarks of a stream that asks for them; none: it gets none (but the one after initial events).
+    pub bookmark_period: Option<Duration>,
+    /// Answers an expired watch with HTTP 410, as older servers do, and not with an ERROR event.
+    pub expired_as_http: bool,
+    /// Counts connection resets.
+    pub(super) resets: u64,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            outage: false,
+            hang: false,
+            forbidden: BTreeSet::new(),
+            delay: Duration::ZERO,
+            bookmark_period: Some(Duration::from_mins(1)),
+            expired_as_http: false,
+            resets: 0,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Certificates and token of one server, made at start and told to clients in a kubeconfig.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use serde_json::json;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use uuid::Uuid;
+
+/// A name in every server certificate, so that clients may come by any address.
+const SERVER_NAME: &str = "kubernetes.default.svc";
+
+pub(super) struct Identity {
+    pub(super) token: String,
+    ca_pem: String,
+    certificate: CertificateDer<'static>,
+    key: Vec<u8>,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+impl Identity {
+    /// Makes a CA, a server certificate for `ip`, loopback and the usual names, and a token.
+    pub(super) fn new(ip: IpAddr) -> Result<Self> {
+        let names = [
+            SERVER_NAME,
+            "kubernetes",
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            &ip.to_string(),
+        ]
+        .map(String::from);
+        let (ca_pem, certificate, key) =
+            issue(names.into()).context("API server: cannot make a certificate")?;
+        Ok(Self {
+            token: Uuid::new_v4().to_string(),
+            ca_pem,
+            certificate,
+            key,
+        })
+    }
+
+    pub(super) fn acceptor(&self) -> Result<TlsAcceptor> {
+        let key = PrivateKeyDer::try_from(self.key.clone()).map_err(anyhow::Error::msg)?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate.clone()], key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    pub(super) fn kubeconfig(&self, server: SocketAddr) -> String {
+        let cluster = json!({
+            "server": format!("https://{server}"),
+            "certificate-authority-data": STANDARD.encode(&self.ca_pem),
+            "tls-server-name": SERVER_NAME,
+        });
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "lab",
+            "clusters": [{"name": "lab", "cluster": cluster}],
+            "users": [{"name": "lab", "user": {"token": self.token}}],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab", "namespace": "default"}}],
+        });
+        format!("{config:#}\n")
+    }
+}
+
+fn issue(names: Vec<String>) -> Result<(String, CertificateDer<'static>, Vec<u8>), rcgen::Error> {
+    let mut ca = CertificateParams::default();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    ca.distinguished_name.push(DnType::CommonName, "epguard-lab");
+    let ca_key = KeyPair::generate()?;
+    let ca_pem = ca.self_signed(&ca_key)?.pem();
+
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::new(names)?;
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "kube-apiserver");
+    let certificate = params.signed_by(&key, &Issuer::new(ca, ca_key))?;
+    Ok((ca_pem, certificate.der().clone(), key.serialize_der()))
+}

@@ -1,0 +1,163 @@
+//! Sockets, TLS and faults around one [`Store`].
+
+mod audit;
+mod faults;
+mod identity;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::Store;
+use super::protocol::Api;
+pub use audit::{Audit, Request};
+pub use faults::Faults;
+use identity::Identity;
+
+/// A running API server; it stops, and every connection breaks, when this is dropped.
+#[derive(Debug)]
+pub struct ApiServer {
+    address: SocketAddr,
+    identity: Identity,
+    /// Its end is also the end of the tasks that accept and serve.
+    faults: watch::Sender<Faults>,
+    audit: Audit,
+}
+
+impl ApiServer {
+    /// Serves `store` on a bound listener (in whatever network namespace it was bound); several may serve one store.
+    ///
+    /// Errors: called outside of a tokio runtime, the listener has no address, or no certificate could be made.
+    pub fn start(listener: std::net::TcpListener, store: Store) -> Result<Self> {
+        Handle::try_current().context("API server: start it inside a tokio runtime")?;
+        let address = listener
+            .local_addr()
+            .context("API server: listener has no address")?;
+        listener
+            .set_nonblocking(true)
+            .context("API server: cannot make the listener non-blocking")?;
+        let listener = TcpListener::from_std(listener).context("API server: cannot listen")?;
+        let identity = Identity::new(address.ip())?;
+        let tls = identity.acceptor()?;
+        let faults = watch::Sender::new(Faults::default());
+        let audit = Audit::default();
+        let api = Arc::new(Api::new(
+            store,
+            faults.subscribe(),
+            audit.clone(),
+            identity.token.clone(),
+        ));
+        tokio::spawn(accept(listener, tls, api, faults.subscribe()));
+        Ok(Self {
+            address,
+            identity,
+            faults,
+            audit,
+        })
+    }
+
+    /// Where the server listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A kubeconfig for the listener's address (loopback if it listens on all), CA and token inline.
+    #[must_use]
+    pub fn kubeconfig(&self) -> String {
+        let ip = match self.address.ip() {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        self.identity.kubeconfig(SocketAddr::new(ip, self.address.port()))
+    }
+
+    /// A kubeconfig for clients that reach the server at another address.
+    #[must_use]
+    pub fn kubeconfig_at(&self, address: SocketAddr) -> String {
+        self.identity.kubeconfig(address)
+    }
+
+    /// Changes the faults: `server.faults(|f| f.outage = true)`.
+    pub fn faults(&self, change: impl FnOnce(&mut Faults)) {
+        self.faults.send_modify(change);
+    }
+
+    /// Breaks every open connection; clients may connect again at once.
+    pub fn reset_connections(&self) {
+        self.faults(|faults| faults.resets += 1);
+    }
+
+    /// The requests received so far.
+    #[must_use]
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+}
+
+async fn accept(listener: TcpListener, tls: TlsAcceptor, api: Arc<Api>, mut faults: watch::Receiver<Faults>) {
+    let mut connections = JoinSet::new();
+    loop {
+        if faults.wait_for(|f| !f.hang).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            changed = faults.changed() => if changed.is_err() {
+                return;
+            },
+            accepted = listener.accept() => if let Ok((stream, _)) = accepted {
+                if faults.borrow().outage {
+                    _ = stream.set_zero_linger();
+                } else {
+                    connections.spawn(serve(stream, tls.clone(), Arc::clone(&api), faults.clone()));
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// Serves one connection. Under `hang` it is simply not polled: nothing is read or written, as with a stopped process.
+async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: watch::Receiver<Faults>) {
+    let resets = faults.borrow().resets;
+    let connection = async {
+        let Ok(stream) = tls.accept(stream).await else {
+            return;
+        };
+        let service = service_fn(|request| {
+            let api = Arc::clone(&api);
+            async move { Ok::<_, std::convert::Infallible>(api.handle(request).await) }
+        });
+        let builder = auto::Builder::new(TokioExecutor::new());
+        _ = builder.serve_connection(TokioIo::new(stream), service).await;
+    };
+    tokio::pin!(connection);
+    loop {
+        let hang = {
+            let now = faults.borrow_and_update();
+            if now.outage || now.resets != resets {
+                return;
+            }
+            now.hang
+        };
+        // Biased: a fault that is set holds before anything else happens.
+        tokio::select! {
+            biased;
+            changed = faults.changed() => if changed.is_err() {
+                return;
+            },
+            () = &mut connection, if !hang => return,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What lists and watches read.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Change, Store};
+use crate::api::selector::Selector;
+use crate::api::{ApiError, Kind};
+
+/// One page of a list.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// resourceVersion of the snapshot.
+    pub(crate) rv: u64,
+    pub(crate) items: Vec<Arc<Value>>,
+    /// Key of the last item if more follow.
+    pub(crate) more_after: Option<String>,
+    /// How many items follow; told only without label and field selectors, as in the real server.
+    pub(crate) remaining: Option<usize>,
+    /// Where in the history to go on watching from this state.
+    pub(crate) position: u64,
+}
+
+/// Changes a watch has not seen yet.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) changes: Vec<Arc<Change>>,
+    /// The history position behind them.
+    pub(crate) position: u64,
+    /// The resourceVersion they reach, for bookmarks.
+    pub(crate) rv: u64,
+}
+
+impl Store {
+    /// Reads objects behind key `after`, as they are or were `at` a resourceVersion; expired if that is too long ago.
+    pub(crate) fn page(
+        &self,
+        kind: Kind,
+        selector: &Selector,
+        at: Option<u64>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Page, ApiError> {
+        let state = self.lock();
+        let collection = state.of(kind).ok_or_else(|| ApiError::not_found(kind))?;
+        let current = state.progress(kind);
+        let rv = at.unwrap_or(current);
+        if rv > current {
+            return Err(ApiError::too_large(rv, current));
+        }
+        let objects = collection.at(rv)?;
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut matching = objects
+            .range::<str, _>((start, Bound::Unbounded))
+            .filter(|(_, o)| selector.matches(o));
+        let page: Vec<_> = matching.by_ref().take(limit).collect();
+        let more = matching.next().is_some();
+        let remaining = (more && selector.takes_all()).then(|| 1 + matching.count());
+        let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).clone());
+        let items = page.into_iter().map(|(_, object)| Arc::clone(object)).collect();
+        Ok(Page {
+            rv,
+            items,
+            more_after,
+            remaining,
+            position: collection.end(),
+        })
+    }
+
+    /// Changes after a resourceVersion; expired if the history does not reach back so far.
+    pub(crate) fn changes_after(&self, kind: Kind, rv: u64) -> Result<Batch, ApiError> {
+        self.batch(kind, |collection| collection.after(rv))
+    }
+
+    /// Changes from a history position on; expired if they are no longer kept.
+    pub(crate) fn changes_from(&self, kind: Kind, position: u64) -> Result<Batch, ApiError> {
+        self.batch(kind, |collection| collection.since(position))
+    }
+
+    fn batch(
+        &self,
+        kind: Kind,
+        read: impl FnOnce(&super::Collection) -> Result<Vec<Arc<Change>>, ApiError>,
+    ) -> Result<Batch, ApiError> {
+        let state = self.lock();
+        let collection = state.of(kind).ok_or_else(|| ApiError::not_found(kind))?;
+        Ok(Batch {
+            changes: read(collection)?,
+            position: collection.end(),
+            rv: state.progress(kind),
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! Creates and updates: what the server itself puts into metadata.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Store, managed_fields};
+use crate::api::{ApiError, ObjectRef, patch};
+
+/// Who writes, as recorded in `managedFields`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Writer {
+    pub(crate) manager: String,
+    /// "Update", or "Apply" for server-side apply.
+    pub(crate) operation: &'static str,
+    /// True for writes to `/status`.
+    pub(crate) status: bool,
+}
+
+impl Writer {
+    pub(crate) fn update(manager: &str) -> Self {
+        Self {
+            manager: manager.into(),
+            operation: "Update",
+            status: false,
+        }
+    }
+}
+
+impl Store {
+    /// Creates an object or merges into the stored one (JSON merge: lists are replaced, null removes), status included.
+    ///
+    /// A given uid, creationTimestamp, deletionTimestamp or managedFields is kept; a given resourceVersion is not.
+    /// Errors: no kind or name, or another uid than the stored object's (remove that first).
+    pub fn apply(&self, mut object: Value) -> Result<Value, ApiError> {
+        let target = ObjectRef::of(&object)?;
+        metadata(&mut object)?.remove("resourceVersion");
+        self.write(&target, |old| {
+            Ok(old.map_or_else(|| object.clone(), |old| patch::merge(old, &object)))
+        })
+    }
+
+    /// Merges a JSON merge patch into a stored object, status included. A resourceVersion in it is a precondition.
+    pub fn patch(&self, target: &ObjectRef, patch: &Value) -> Result<Value, ApiError> {
+        self.write(target, |old| {
+            Ok(patch::merge(
+                old.ok_or_else(|| ApiError::not_found(target))?,
+                patch,
+            ))
+        })
+    }
+
+    /// Replaces `target` by what `change` makes of the stored object (none: create), stamped as the server does.
+    /// Nothing happens if nothing changes.
+    pub(crate) fn write(
+        &self,
+        target: &ObjectRef,
+        change: impl FnOnce(Option<&Value>) -> Result<Value, ApiError>,
+    ) -> Result<Value, ApiError> {
+        let mut state = self.lock();
+        let old = state.get(target).cloned();
+        let old = old.as_deref();
+        let mut new = change(old)?;
+        match old {
+            None => stamp_new(target, &mut new)?,
+            Some(old) => carry_over(target, old, &mut new)?,
+        }
+        managed_fields::stamp(old, &mut new, &self.writer, &now());
+        if old == Some(&new) {
+            return Ok(new);
+        }
+        stamp_generation(target, old, &mut new)?;
+        let last_finalizer_left = old.is_some_and(has_finalizers) && !has_finalizers(&new);
+        let meta = &new["metadata"];
+        let graceful = meta["deletionGracePeriodSeconds"]
+            .as_i64()
+            .is_some_and(|grace| grace > 0);
+        let deleted = last_finalizer_left && meta["deletionTimestamp"].is_string() && !graceful;
+        let stored = state.commit(target, new, deleted);
+        drop(state);
+        self.notify();
+        Ok(stored)
+    }
+}
+
+/// Now, as Kubernetes writes it: RFC 3339 in seconds.
+pub(super) fn now() -> String {
+    timestamp(Timestamp::now())
+}
+
+pub(super) fn timestamp(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The metadata of anything that claims to be an object.
+pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, ApiError> {
+    let object = object
+        .as_object_mut()
+        .ok_or_else(|| ApiError::bad_request("an object must be a JSON object"))?;
+    let meta = object.entry("metadata").or_insert_with(|| json!({}));
+    meta.as_object_mut()
+        .ok_or_else(|| ApiError::bad_request("metadata must be a JSON object"))
+}
+
+pub(super) fn has_finalizers(object: &Value) -> bool {
+    object["metadata"]["finalizers"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty())
+}
+
+fn stamp_new(target: &ObjectRef, new: &mut Value) -> Result<(), ApiError> {
+    let meta = metadata(new)?;
+    identify(target, meta);
+    meta.entry("uid")
+        .or_insert_with(|| Uuid::new_v4().to_string().into());
+    meta.entry("creationTimestamp").or_insert_with(|| now().into());
+    set_type(target, new);
+    Ok(())
+}
+
+fn carry_over(target: &ObjectRef, old: &Value, new: &mut Value) -> Result<(), ApiError> {
+    let was = &old["metadata"];
+    let meta = metadata(new)?;
+    identify(target, meta);
+    for (field, problem) in [
+        (
+            "uid",
+            "the object has another uid: it is not the one that was read",
+        ),
+        (
+            "resourceVersion",
+            "the object has been modified; please apply your changes to the latest version and try again",
+        ),
+    ] {
+        let given = meta.get(field).and_then(Value::as_str).unwrap_or_default();
+        if !given.is_empty() && was[field] != given {
+            return Err(ApiError::conflict(format!(
+                "Operation cannot be fulfilled on {target}: {problem}"
+            )));
+        }
+    }
+    for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+        match was.get(field) {
+            Some(value) => meta.insert(field.into(), value.clone()),
+            None => meta.remove(field),
+        };
+    }
+    set_type(target, new);
+    Ok(())
+}
+
+fn identify(target: &ObjectRef, meta: &mut Map<String, Value>) {
+    meta.insert("name".into(), target.name.clone().into());
+    if target.namespace.is_empty() {
+        meta.remove("namespace");
+    } else {
+        meta.insert("namespace".into(), target.namespace.clone().into());
+    }
+}
+
+fn set_type(target: &ObjectRef, object: &mut Value) {
+    object["kind"] = target.kind.name().into();
+    object["apiVersion"] = target.kind.api_version().into();
+}
+
+/// `metadata.generation` counts changes outside metadata and status.
+fn stamp_generation(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
+    if !target.kind.has_generation() {
+        return Ok(());
+    }
+    let desired = |object: &Value| {
+        let mut object = object.clone();
+        object
+            .as_object_mut()
+            .map(|o| (o.remove("metadata"), o.remove("status")));
+        object
+    };
+    let generation = match old {
+        None => 1,
+        Some(old) => {
+            let before = old["metadata"]["generation"].as_i64().unwrap_or(1);
+            before.saturating_add(i64::from(desired(old) != desired(new)))
+        }
+    };
+    let meta = metadata(new)?;
+    if old.is_some() || !meta.contains_key("generation") {
+        meta.insert("generation".into(), generation.into());
+    }
+    Ok(())
+}

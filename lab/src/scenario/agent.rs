@@ -1,0 +1,170 @@
+//! The real agent as a process on node-a.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use epguard::status::{self, Status};
+use epguard_common::Mode;
+use serde_json::Value;
+
+use super::format;
+use super::process;
+use super::workdir::Workdir;
+use crate::api::{Kind, Store};
+use crate::net::NetNs;
+
+/// How long the agent has for what takes it milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running `epguard agent`; dropping it kills it.
+#[derive(Debug)]
+pub struct Agent {
+    child: Child,
+    program: PathBuf,
+    netns: NetNs,
+    run_dir: PathBuf,
+    pin_dir: PathBuf,
+}
+
+impl Agent {
+    /// Starts the agent in `netns`, in observe mode. Returns once it is running, not once it has seen everything.
+    pub fn start(
+        netns: &NetNs,
+        workdir: &Workdir,
+        kubeconfig: &str,
+        options: &format::Agent,
+    ) -> Result<Self> {
+        let program = process::epguard()?;
+        let run_dir = workdir.path().to_owned();
+        let pin_dir = workdir.pins().join("epguard");
+        let credentials = run_dir.join("kubeconfig");
+        fs::write(&credentials, kubeconfig)
+            .with_context(|| format!("cannot write {}", credentials.display()))?;
+        let log = File::create(run_dir.join("agent.log")).context("cannot make the agent's log")?;
+        let mut command = netns.command(&program);
+        command.args(["agent", "--node-name", "node-a", "--mode", "observe"]);
+        command.arg("--kubeconfig").arg(&credentials);
+        command
+            .arg("--pin-dir")
+            .arg(&pin_dir)
+            .arg("--run-dir")
+            .arg(&run_dir);
+        command.args([
+            "--retired",
+            if options.enforce_retired {
+                "enforce"
+            } else {
+                "observe"
+            },
+        ]);
+        command.args(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", scope]));
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        // SAFETY: prctl is async-signal-safe; the agent must not outlive a lab that is killed.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        Ok(Self {
+            child,
+            program,
+            netns: netns.clone(),
+            run_dir,
+            pin_dir,
+        })
+    }
+
+    /// Where the datapath is pinned.
+    pub fn pin_dir(&self) -> &Path {
+        &self.pin_dir
+    }
+
+    /// Waits until everything in the store has become map contents and every link named carries its hooks.
+    pub fn catch_up(&mut self, store: &Store, links: &[&str]) -> Result<Status> {
+        let wanted: Vec<(&str, u64)> = [Kind::Pod, Kind::EndpointSlice, Kind::Service, Kind::Node]
+            .map(|kind| (kind.plural(), store.resource_version(kind)))
+            .into();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = status::read(&self.run_dir);
+            let missing = match &seen {
+                Ok(status) => missing(status, &wanted, links),
+                Err(error) => Some(format!("{error:#}")),
+            };
+            let Some(missing) = missing else { return seen };
+            if let Some(exit) = self.child.try_wait().context("cannot look after the agent")? {
+                bail!("the agent ended: {exit}");
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "the agent did not catch up in {PATIENCE:?}: {missing}"
+            );
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// `epguard mode`.
+    pub fn set_mode(&self, mode: Mode) -> Result<()> {
+        process::output(self.command("mode").arg(mode.as_str())).map(drop)
+    }
+
+    /// `epguard dump -o json`.
+    pub fn dump(&self) -> Result<Value> {
+        let text = process::output(
+            self.command("dump")
+                .args(["-o", "json", "--run-dir"])
+                .arg(&self.run_dir),
+        )?;
+        serde_json::from_str(&text).context("`epguard dump -o json` wrote no JSON")
+    }
+
+    /// What the agent has logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default()
+    }
+
+    fn command(&self, verb: &str) -> Command {
+        let mut command = self.netns.command(&self.program);
+        command.arg(verb).arg("--pin-dir").arg(&self.pin_dir);
+        command
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the agent has not caught up with.
+fn missing(status: &Status, wanted: &[(&str, u64)], links: &[&str]) -> Option<String> {
+    for (resource, version) in wanted {
+        let applied = status.applied.get(*resource).copied().unwrap_or_default();
+        if applied < *version {
+            return Some(format!(
+                "{resource} are applied up to {applied}, and the API is at {version}"
+            ));
+        }
+    }
+    let attached = |link: &&&str| {
+        status
+            .interfaces
+            .iter()
+            .any(|hooked| hooked.name == **link && hooked.attached)
+    };
+    match links.iter().find(|link| !attached(link)) {
+        Some(link) => Some(format!("{link} has no hooks; there are {:?}", status.interfaces)),
+        None if !status.synced => Some("it is not synced".into()),
+        None => None,
+    }
+}

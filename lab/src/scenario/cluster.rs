@@ -1,0 +1,199 @@
+//! A cluster for one run: nodes and pods on the network, objects in the API, a proxy.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Context, Result};
+
+use super::format::{Condition, Pod, Scenario, Service};
+use super::names::{self, CLIENT, Names};
+use super::objects::{self, Clock, Endpoint, PodObject};
+use super::serve::Serving;
+use super::variant::Variant;
+use crate::api::{Kind, ObjectRef, Store};
+use crate::net::Topology;
+use crate::proxy::{Proxy, ServiceRule, service_rules};
+use crate::traffic::Server;
+
+/// Everything but the agent.
+#[derive(Debug)]
+pub struct Cluster {
+    /// Namespaces and links.
+    pub topology: Topology,
+    /// The objects behind the API.
+    pub store: Store,
+    /// What names stand for.
+    pub names: Names,
+    pub(super) cast: BTreeMap<String, Pod>,
+    pub(super) clock: Clock,
+    pub(super) objects: BTreeMap<String, PodObject>,
+    pub(super) servers: BTreeMap<String, Server>,
+    services: BTreeMap<String, Service>,
+    proxy: Proxy,
+    rules: Vec<ServiceRule>,
+    api: Serving,
+}
+
+impl Cluster {
+    /// Two nodes, the story's Services, and the client. Needs root.
+    pub fn new(scenario: &Scenario, variant: Variant) -> Result<Self> {
+        let topology = Topology::new(variant.topology())?;
+        let store = Store::new();
+        let node_a = &topology.node("node-a")?.netns;
+        let api = Serving::start(node_a, store.clone())?;
+        let proxy = Proxy::new(node_a, variant.proxy());
+        let mut cast = scenario.pods.clone();
+        cast.insert(CLIENT.into(), names::client());
+        let mut cluster = Self {
+            names: Names::new(scenario, variant),
+            cast,
+            clock: Clock::now(),
+            objects: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            services: scenario.services.clone(),
+            rules: Vec::new(),
+            topology,
+            store,
+            proxy,
+            api,
+        };
+        cluster.create_nodes()?;
+        cluster.create_services()?;
+        cluster.pod_event(CLIENT, super::format::PodEvent::Starts)?;
+        Ok(cluster)
+    }
+
+    /// For the agent.
+    pub fn kubeconfig(&self) -> &str {
+        self.api.kubeconfig()
+    }
+
+    /// A Service of the story.
+    pub fn service(&self, name: &str) -> Option<&Service> {
+        self.services.get(name)
+    }
+
+    /// What the slice of a Service lists from now on: pods with the address that the API shows.
+    pub fn set_slice(&mut self, service: &str, endpoints: &BTreeMap<String, Condition>) -> Result<()> {
+        let endpoints = endpoints.iter().map(|(alias, condition)| {
+            let pod = self.names.pod(alias)?;
+            let published = self.objects.get(alias).and_then(|object| object.ip);
+            Ok(Endpoint {
+                pod: (pod.namespace.clone(), pod.name.clone()),
+                uid: pod.uid.clone(),
+                node: self.cast[alias].node.clone(),
+                ip: published.unwrap_or(pod.ip),
+                condition: *condition,
+            })
+        });
+        let endpoints: Vec<Endpoint> = endpoints.collect::<Result<_>>()?;
+        let (namespace, name) = names::split(service);
+        let declared = self
+            .services
+            .get(service)
+            .with_context(|| format!("there is no Service {service}"))?;
+        let slice = objects::slice(&namespace, &name, self.names.is_ipv4(), declared, &endpoints);
+        self.store
+            .apply(slice)
+            .with_context(|| format!("slice of {service}"))?;
+        Ok(())
+    }
+
+    /// The proxy's rules become what kube-proxy would make of the API now.
+    pub fn sync_proxy(&mut self) -> Result<()> {
+        self.program(self.wanted_rules())
+    }
+
+    /// These Services get exactly these backends; the others keep what they have.
+    pub fn set_proxy(&mut self, backends: &BTreeMap<String, Vec<String>>) -> Result<()> {
+        let mut rules = self.wanted_rules();
+        for rule in &mut rules {
+            let service = rule
+                .name
+                .rsplit_once(':')
+                .map_or(&*rule.name, |(service, _)| service);
+            rule.backends = match (backends.get(service), self.services.get(service)) {
+                (Some(pods), Some(declared)) => pods
+                    .iter()
+                    .map(|alias| Ok(SocketAddr::new(self.names.pod(alias)?.ip, declared.target_port)))
+                    .collect::<Result<_>>()?,
+                _ => self
+                    .rules
+                    .iter()
+                    .find(|old| old.name == rule.name)
+                    .map(|old| old.backends.clone())
+                    .unwrap_or_default(),
+            };
+        }
+        self.program(rules)
+    }
+
+    /// Deletes `Kind namespace/name` at once.
+    pub fn delete(&self, what: &str) -> Result<()> {
+        let id = object_ref(what)?;
+        self.store.delete(&id, Some(0)).with_context(|| what.to_owned())?;
+        Ok(())
+    }
+
+    /// Links on node-a that lead to pods.
+    pub fn links(&self) -> Vec<&str> {
+        let pods = self.cast.keys().filter_map(|alias| self.topology.pod(alias).ok());
+        pods.filter(|pod| pod.node == "node-a")
+            .map(|pod| &*pod.host_ifname)
+            .collect()
+    }
+
+    fn wanted_rules(&self) -> Vec<ServiceRule> {
+        service_rules(
+            &self.store.list(Kind::Service),
+            &self.store.list(Kind::EndpointSlice),
+        )
+    }
+
+    fn program(&mut self, rules: Vec<ServiceRule>) -> Result<()> {
+        self.proxy.program(&rules)?;
+        self.rules = rules;
+        Ok(())
+    }
+
+    fn create_nodes(&self) -> Result<()> {
+        for (name, number) in [("node-a", 1), ("node-b", 2)] {
+            let node = self.topology.node(name)?;
+            let addresses: [IpAddr; 2] = [node.ipv4.into(), node.ipv6.into()];
+            let ((v4, v4_length), (v6, v6_length)) = (node.pod_cidr_v4(), node.pod_cidr_v6());
+            let cidrs = [format!("{v4}/{v4_length}"), format!("{v6}/{v6_length}")];
+            self.store.apply(objects::node(
+                name,
+                &objects::uid(0x0de, number),
+                &addresses,
+                &cidrs,
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn create_services(&self) -> Result<()> {
+        for (number, (full, service)) in self.services.iter().enumerate() {
+            let (namespace, name) = names::split(full);
+            let uid = objects::uid(0x5ec, number + 1);
+            self.store.apply(objects::service(
+                &namespace,
+                &name,
+                &uid,
+                service,
+                self.names.service(full)?,
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads `Kind namespace/name`, or `Kind name` for kinds without namespace.
+pub fn object_ref(what: &str) -> Result<ObjectRef> {
+    let (kind, name) = what
+        .split_once(' ')
+        .with_context(|| format!("{what:?} is not `Kind namespace/name`"))?;
+    let kind: Kind = kind.parse()?;
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    Ok(ObjectRef::new(kind, namespace, name))
+}

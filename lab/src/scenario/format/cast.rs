@@ -1,0 +1,101 @@
+//! Who takes part: pods and Services.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A pod that the story tells of. It exists once a step says so.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Pod {
+    /// `namespace/name` of the object. Two pods of a story may share it, one after the other: they differ in UID.
+    pub is: String,
+    /// A name for the address, so that several pods can have the same; by default an address of its own.
+    pub ip: Option<String>,
+    /// The address of its next sandbox, see [`super::PodEvent::NewSandbox`].
+    pub next_ip: Option<String>,
+    /// `node-a` or `node-b`.
+    #[serde(default = "node_a")]
+    pub node: String,
+    /// What selectors look at.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// For `epguard.io/mode` and the like.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+    /// Ports that its server answers on, over TCP and UDP.
+    #[serde(default = "target_ports")]
+    pub ports: Vec<u16>,
+    /// A static pod's mirror.
+    #[serde(default)]
+    pub mirror: bool,
+    /// What the node's kubelet reports.
+    #[serde(default)]
+    pub kubelet: Kubelet,
+}
+
+/// Which kubelet writes a pod's status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Kubelet {
+    /// Of Kubernetes 1.36.
+    #[default]
+    #[serde(rename = "1.36")]
+    Current,
+    /// Of 1.26: it never says `PodReadyToStartContainers`.
+    #[serde(rename = "1.26")]
+    Old,
+}
+
+/// A Service. Its cluster IP is made up; with callers of kind `nodeport` it has a `NodePort`, too.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Service {
+    /// Labels of its pods; without it the Service has no selector.
+    pub selector: Option<BTreeMap<String, String>>,
+    /// The port of the cluster IP.
+    #[serde(default = "port")]
+    pub port: u16,
+    /// The pods' port.
+    #[serde(default = "target_port")]
+    pub target_port: u16,
+    /// One Service port for each.
+    #[serde(default = "tcp")]
+    pub protocols: Vec<Wire>,
+    /// `spec.publishNotReadyAddresses`.
+    #[serde(default)]
+    pub publish_not_ready_addresses: bool,
+    /// For `epguard.io/mode` and the like.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// A transport protocol that the lab has sockets for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wire {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+fn node_a() -> String {
+    "node-a".into()
+}
+
+fn port() -> u16 {
+    80
+}
+
+fn target_port() -> u16 {
+    8080
+}
+
+fn target_ports() -> Vec<u16> {
+    vec![target_port()]
+}
+
+fn tcp() -> Vec<Wire> {
+    vec![Wire::Tcp]
+}

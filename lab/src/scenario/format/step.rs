@@ -1,0 +1,206 @@
+//! What happens: one step is a map with one key.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde::Deserialize;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use super::{Call, Entries, LogLines};
+
+/// One step of a story.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Pods live and die, on the node and in the API: `A starts`.
+    Pods(Vec<PodStep>),
+    /// What the `EndpointSlice` of a Service lists from now on.
+    Slices(BTreeMap<String, BTreeMap<String, Condition>>),
+    /// The proxy's rules change. Until then they stay as they are, whatever the API says.
+    Proxy(ProxyStep),
+    /// Creates or replaces objects, status included.
+    Apply(Vec<Value>),
+    /// Merges into an object.
+    Patch(Patch),
+    /// Deletes objects at once, `Kind namespace/name`.
+    Delete(Vec<String>),
+    /// Calls, first in `observe`, then again in `enforce`.
+    Check(Vec<Spanned<Call>>),
+    /// As `check`; the calls take turns.
+    Interleave(Rounds),
+    /// Calls in `off`.
+    Off(Vec<Spanned<Call>>),
+    /// Calls in `observe`.
+    Observe(Vec<Spanned<Call>>),
+    /// Calls in `enforce`.
+    Enforce(Vec<Spanned<Call>>),
+    /// What `bpftool map dump` shows, by map.
+    Maps(BTreeMap<String, Entries>),
+    /// What `epguard dump -o json` shows, by table.
+    Dump(BTreeMap<String, Entries>),
+    /// What the agent has logged.
+    Log(LogLines),
+}
+
+impl Step {
+    /// The calls of the step, if it makes any.
+    #[must_use]
+    pub fn calls(&self) -> &[Spanned<Call>] {
+        match self {
+            Self::Check(calls) | Self::Off(calls) | Self::Observe(calls) | Self::Enforce(calls) => calls,
+            Self::Interleave(rounds) => &rounds.calls,
+            _ => &[],
+        }
+    }
+}
+
+/// Calls that take turns.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Rounds {
+    /// How often each call's turn comes.
+    pub rounds: u32,
+    /// One after the other in each round.
+    pub calls: Vec<Spanned<Call>>,
+}
+
+/// A change to one object.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Patch {
+    /// `Kind namespace/name`.
+    pub of: String,
+    /// A JSON merge patch.
+    pub merge: Value,
+}
+
+/// How the proxy's rules change.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected sync, or a list of pods for each Service (namespace/name)"
+)]
+pub enum ProxyStep {
+    /// To what kube-proxy would make of Services and `EndpointSlices` now.
+    Sync(Sync),
+    /// Exactly these backends for these Services; the others keep theirs.
+    Set(BTreeMap<String, Vec<String>>),
+}
+
+/// The word `sync`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sync {
+    /// The only one.
+    Sync,
+}
+
+/// How a slice lists an endpoint (ready, serving, terminating).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// true, true, false.
+    Ready,
+    /// false, false, false.
+    NotReady,
+    /// true, false, false: not ready, but the Service publishes not-ready addresses.
+    Published,
+    /// false, true, true: terminating and still serving (KEP-1669).
+    Terminating,
+    /// false, false, true.
+    TerminatingNotServing,
+}
+
+impl Condition {
+    /// Ready, serving, terminating.
+    #[must_use]
+    pub fn flags(self) -> [bool; 3] {
+        match self {
+            Self::Ready => [true, true, false],
+            Self::NotReady => [false, false, false],
+            Self::Published => [true, false, false],
+            Self::Terminating => [false, true, true],
+            Self::TerminatingNotServing => [false, false, true],
+        }
+    }
+}
+
+/// What happens to a pod, written `A starts`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct PodStep {
+    /// The pod, by its name in the story.
+    pub pod: String,
+    /// What happens to it.
+    pub event: PodEvent,
+}
+
+impl TryFrom<String> for PodStep {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [pod, event] = words[..] else {
+            return Err(format!(
+                "{text:?} is not a pod and what happens to it, as in `A starts`"
+            ));
+        };
+        Ok(Self {
+            pod: pod.into(),
+            event: event.parse()?,
+        })
+    }
+}
+
+/// What can happen to a pod, on its node and in the API. `lab/SCENARIOS.md` has the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PodEvent {
+    /// Created, bound to its node, noticed by the kubelet: Pending, without IP.
+    Scheduled,
+    /// The CNI gives it its address, its server answers, and the kubelet says `PodReadyToStartContainers`. No IP in the API yet.
+    SandboxUp,
+    /// Running, Ready and with its IP in the API.
+    Published,
+    /// The three above.
+    Starts,
+    /// Ready turns False.
+    Unready,
+    /// Ready turns True.
+    Ready,
+    /// Its process ends, its address still answers pings: Ready turns False, the container is terminated, the phase stays Running.
+    Exits,
+    /// The CNI takes its interface and address away; nothing in the API.
+    SandboxDown,
+    /// Exits, loses its sandbox, then the kubelet reports phase Succeeded.
+    Succeeds,
+    /// The same with phase Failed.
+    Fails,
+    /// Phase Failed in the API while its container runs on and Ready stays True: a kubelet before 1.27 that shuts its node down.
+    FailsEarly,
+    /// `PodGC` writes phase Failed without knowing what its node does; nothing happens there.
+    FailedByPodgc,
+    /// It gets a deletionTimestamp, and runs on.
+    Deleting,
+    /// The object goes, with its last state; nothing happens on the node.
+    Gone,
+    /// A graceful deletion from beginning to end.
+    Stops,
+    /// The object goes at once; nothing happens on the node.
+    ForceDeleted,
+    /// The object appears, Running and with its IP; nothing happens on the node.
+    Appears,
+    /// Its sandbox is made anew, with the address `next-ip`. The API still shows the old one until it is `published`.
+    NewSandbox,
+}
+
+impl FromStr for PodEvent {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let word: StrDeserializer<'_, ValueError> = serde::de::IntoDeserializer::into_deserializer(word);
+        Self::deserialize(word).map_err(|error| error.to_string())
+    }
+}

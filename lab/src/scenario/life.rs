@@ -1,0 +1,214 @@
+//! What happens to pods, on their node and in the API, in the order that was recorded on a real cluster.
+
+use std::net::IpAddr;
+
+use anyhow::{Context, Result};
+
+use super::cluster::Cluster;
+use super::format::{Kubelet, PodEvent};
+use super::objects::{Container, Phase, PodObject};
+use crate::api::ObjectRef;
+use crate::proxy::Protocol;
+use crate::traffic::{Port, Server};
+
+/// The ports of a pod, for `Server`.
+fn ports(numbers: &[u16]) -> Vec<Port> {
+    let both = |&port| {
+        [
+            Port {
+                protocol: Protocol::Tcp,
+                port,
+            },
+            Port {
+                protocol: Protocol::Udp,
+                port,
+            },
+        ]
+    };
+    numbers.iter().flat_map(both).collect()
+}
+
+impl Cluster {
+    /// Lets something happen to a pod of the story.
+    pub fn pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
+        self.clock.tick();
+        self.try_pod_event(alias, event)
+            .with_context(|| format!("pod {alias}"))
+    }
+
+    fn try_pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
+        match event {
+            PodEvent::Scheduled => self.scheduled(alias),
+            PodEvent::SandboxUp => self.sandbox_up(alias),
+            PodEvent::Published | PodEvent::Ready => self.edit(alias, Cluster::show_running),
+            PodEvent::Appears => {
+                self.scheduled(alias)?;
+                self.edit(alias, Cluster::show_running)
+            }
+            PodEvent::Starts => self.each(
+                alias,
+                &[PodEvent::Scheduled, PodEvent::SandboxUp, PodEvent::Published],
+            ),
+            PodEvent::Unready => self.edit(alias, |pod, now, _| pod.ready = (false, now.into())),
+            PodEvent::Exits => {
+                self.servers.remove(alias);
+                self.edit(alias, |pod, now, _| exit(pod, now, 0))
+            }
+            PodEvent::SandboxDown => {
+                self.detach(alias)?;
+                self.servers.remove(alias);
+                Ok(())
+            }
+            PodEvent::Succeeds => self.ends(alias, Phase::Succeeded, 0),
+            PodEvent::Fails => self.ends(alias, Phase::Failed, 1),
+            PodEvent::FailsEarly => self.edit(alias, |pod, _, _| pod.phase = Phase::Failed),
+            PodEvent::FailedByPodgc => self.edit(alias, |pod, _, _| {
+                pod.phase = Phase::Failed;
+                pod.phase_by_podgc = true;
+            }),
+            PodEvent::Deleting => self.delete_pod(alias, None),
+            PodEvent::Gone | PodEvent::ForceDeleted => self.delete_pod(alias, Some(0)),
+            PodEvent::Stops => self.each(alias, &[PodEvent::Deleting, PodEvent::Succeeds, PodEvent::Gone]),
+            PodEvent::NewSandbox => self.new_sandbox(alias),
+        }
+    }
+
+    fn each(&mut self, alias: &str, events: &[PodEvent]) -> Result<()> {
+        events.iter().try_for_each(|event| self.pod_event(alias, *event))
+    }
+
+    fn scheduled(&mut self, alias: &str) -> Result<()> {
+        let declared = self.cast.get(alias).context("it is not in the story")?;
+        let name = self.names.pod(alias)?;
+        let node = self.topology.node(&declared.node)?;
+        let host_ip: IpAddr = if self.names.is_ipv4() {
+            node.ipv4.into()
+        } else {
+            node.ipv6.into()
+        };
+        let now = self.clock.text();
+        let object = PodObject {
+            namespace: name.namespace.clone(),
+            name: name.name.clone(),
+            uid: name.uid.clone(),
+            labels: declared.labels.clone(),
+            annotations: declared.annotations.clone(),
+            mirror: declared.mirror,
+            node: declared.node.clone(),
+            host_ip,
+            created: now.clone(),
+            phase: Phase::Pending,
+            phase_by_podgc: false,
+            ip: None,
+            ready: (false, now.clone()),
+            sandbox: (declared.kubelet == Kubelet::Current).then_some((false, now)),
+            container: Container::Waiting,
+        };
+        self.objects.insert(alias.into(), object);
+        self.publish(alias)
+    }
+
+    fn sandbox_up(&mut self, alias: &str) -> Result<()> {
+        self.attach(alias, self.names.pod(alias)?.ip)?;
+        self.edit(alias, |pod, now, _| {
+            pod.sandbox = pod.sandbox.as_ref().map(|_| (true, now.into()));
+        })
+    }
+
+    /// The old sandbox is gone and the new one is up; the kubelet still reports the old address (1.36: lifecycle row 13).
+    fn new_sandbox(&mut self, alias: &str) -> Result<()> {
+        self.detach(alias)?;
+        self.servers.remove(alias);
+        self.edit(alias, |pod, now, _| {
+            pod.sandbox = pod.sandbox.as_ref().map(|_| (false, now.into()));
+            exit(pod, now, 137);
+        })?;
+        let next = self
+            .names
+            .pod(alias)?
+            .next_ip
+            .context("its story gives it no `next-ip`")?;
+        self.attach(alias, next)?;
+        self.clock.tick();
+        self.edit(alias, |pod, now, _| {
+            pod.sandbox = pod.sandbox.as_ref().map(|_| (true, now.into()));
+        })
+    }
+
+    fn show_running(pod: &mut PodObject, now: &str, held: Option<IpAddr>) {
+        pod.phase = Phase::Running;
+        pod.ip = held.or(pod.ip);
+        pod.ready = (true, now.into());
+        if !matches!(pod.container, Container::Running(_)) {
+            pod.container = Container::Running(now.into());
+        }
+        if pod.sandbox.as_ref().is_some_and(|(up, _)| !up) {
+            pod.sandbox = Some((true, now.into()));
+        }
+    }
+
+    fn ends(&mut self, alias: &str, phase: Phase, code: i32) -> Result<()> {
+        self.servers.remove(alias);
+        self.edit(alias, |pod, now, _| exit(pod, now, code))?;
+        self.detach(alias)?;
+        self.clock.tick();
+        self.edit(alias, |pod, now, _| {
+            pod.phase = phase;
+            pod.sandbox = Some((false, now.into()));
+        })
+    }
+
+    fn delete_pod(&mut self, alias: &str, grace: Option<u32>) -> Result<()> {
+        let name = self.names.pod(alias)?;
+        let id = ObjectRef::pod(&name.namespace, &name.name);
+        self.store.delete(&id, grace)?;
+        Ok(())
+    }
+
+    fn attach(&mut self, alias: &str, ip: IpAddr) -> Result<()> {
+        let declared = &self.cast[alias];
+        let pod = self.topology.add_pod(&declared.node, alias, &[ip])?;
+        let server = Server::start(&pod.netns, alias, &ports(&declared.ports))?;
+        self.servers.insert(alias.into(), server);
+        Ok(())
+    }
+
+    fn detach(&mut self, alias: &str) -> Result<()> {
+        if self.topology.pod(alias).is_ok() {
+            self.topology.remove_pod(alias)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Changes the object (with the time, and the address that the pod holds) and shows it in the API.
+    fn edit(&mut self, alias: &str, edit: impl FnOnce(&mut PodObject, &str, Option<IpAddr>)) -> Result<()> {
+        let held = self
+            .topology
+            .pod(alias)
+            .ok()
+            .and_then(|pod| pod.ips.first().copied());
+        let held = held.or_else(|| self.names.pod(alias).ok().map(|pod| pod.ip));
+        let object = self
+            .objects
+            .get_mut(alias)
+            .context("nothing has happened to it yet: let it be `scheduled`")?;
+        edit(object, &self.clock.text(), held);
+        self.publish(alias)
+    }
+
+    fn publish(&self, alias: &str) -> Result<()> {
+        self.store.apply(self.objects[alias].render(&self.clock))?;
+        Ok(())
+    }
+}
+
+/// The container ends; Ready follows.
+fn exit(pod: &mut PodObject, now: &str, code: i32) {
+    if let Container::Running(started) = &pod.container {
+        pod.container = Container::Terminated(started.clone(), now.into(), code);
+    }
+    if pod.ready.0 {
+        pod.ready = (false, now.into());
+    }
+}

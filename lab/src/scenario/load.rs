@@ -1,0 +1,265 @@
+//! From a YAML file to a checked [`Scenario`]. Every error names the file, the line and what would be right.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+use super::format::{Call, PodStep, ProxyStep, Scenario, Sees, Step};
+
+/// Names that mean something by themselves in `sees` and `from`.
+const OUTCOMES: [&str; 3] = ["nothing", "refused", "reset"];
+const HOSTS: [&str; 3] = ["node-a", "external", "client"];
+
+/// Reads a scenario.
+pub fn load(path: &Path) -> Result<Scenario> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&text, &path.display().to_string())
+}
+
+/// Parses and checks a scenario; `file` is for messages.
+pub fn parse(text: &str, file: &str) -> Result<Scenario> {
+    let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| {
+        let message = error.without_snippet().to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        match error.location() {
+            Some(at) => anyhow!("{file}:{}:{}: {message}", at.line(), at.column()),
+            None => anyhow!("{file}: {message}"),
+        }
+    })?;
+    check_cast(&scenario).with_context(|| file.to_owned())?;
+    for step in &scenario.steps {
+        let place = || format!("{file}:{}", step.referenced.line());
+        check_step(&scenario, &step.value).with_context(place)?;
+        for call in step.value.calls() {
+            let place = || format!("{file}:{}", call.referenced.line());
+            check_call(&scenario, &call.value).with_context(place)?;
+        }
+    }
+    Ok(scenario)
+}
+
+fn check_cast(scenario: &Scenario) -> Result<()> {
+    let runs = &scenario.runs;
+    let variants = [
+        runs.family.len(),
+        runs.caller.len(),
+        runs.cni.len(),
+        runs.overlay.len(),
+    ];
+    ensure!(
+        !variants.contains(&0),
+        "`runs` has an empty list, so that the story would never be told"
+    );
+    ensure!(!scenario.steps.is_empty(), "the story has no steps");
+    for (name, pod) in &scenario.pods {
+        ensure!(
+            !OUTCOMES.contains(&&**name)
+                && !HOSTS.contains(&&**name)
+                && !name.contains(['/', '.', '$', '{', '}']),
+            "a pod cannot be called {name:?}: that name means something else"
+        );
+        check_name(&pod.is).with_context(|| format!("pod {name}"))?;
+        ensure!(
+            ["node-a", "node-b"].contains(&&*pod.node),
+            "pod {name}: there is no node {:?}, only node-a and node-b",
+            pod.node
+        );
+        for symbol in pod.ip.iter().chain(&pod.next_ip) {
+            ensure!(
+                !scenario.pods.contains_key(symbol),
+                "pod {name}: {symbol:?} names a pod, so it cannot name an address, too"
+            );
+        }
+    }
+    scenario
+        .services
+        .keys()
+        .try_for_each(|service| check_name(service))
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let parts: Vec<_> = name.split('/').collect();
+    ensure!(
+        parts.len() == 2 && !parts.contains(&""),
+        "{name:?} is not namespace/name"
+    );
+    Ok(())
+}
+
+fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
+    match step {
+        Step::Pods(steps) => steps
+            .iter()
+            .try_for_each(|PodStep { pod: name, .. }| pod(scenario, name)),
+        Step::Slices(slices) => slices.iter().try_for_each(|(of, endpoints)| {
+            service(scenario, of)?;
+            endpoints.keys().try_for_each(|name| pod(scenario, name))
+        }),
+        Step::Proxy(ProxyStep::Set(rules)) => rules.iter().try_for_each(|(of, backends)| {
+            service(scenario, of)?;
+            backends.iter().try_for_each(|name| pod(scenario, name))
+        }),
+        Step::Check(_)
+        | Step::Off(_)
+        | Step::Observe(_)
+        | Step::Enforce(_)
+        | Step::Interleave(_)
+        | Step::Proxy(ProxyStep::Sync(_))
+        | Step::Apply(_)
+        | Step::Patch(_)
+        | Step::Delete(_)
+        | Step::Maps(_)
+        | Step::Dump(_)
+        | Step::Log(_) => Ok(()),
+    }
+}
+
+fn check_call(scenario: &Scenario, call: &Call) -> Result<()> {
+    match (&call.call, &call.on) {
+        (Some(to), None) if to.contains('/') => service(scenario, to)?,
+        (Some(to), None) => ensure!(
+            scenario.pods.contains_key(to) || symbols(scenario).any(|symbol| symbol == to),
+            "{to:?} is no Service (namespace/name), pod or address of this story"
+        ),
+        (None, Some(_)) => {}
+        _ => bail!("a call has either `call: WHOM` or `on: FLOW`"),
+    }
+    if let Some(from) = &call.from {
+        ensure!(
+            scenario.pods.contains_key(from) || HOSTS.contains(&&**from),
+            "there is no {from:?} to call from; there are the pods of the story and {}",
+            HOSTS.join(", ")
+        );
+    }
+    for outcome in call
+        .sees
+        .allowed()
+        .iter()
+        .chain(call.enforced.iter().flat_map(Sees::allowed))
+    {
+        ensure!(
+            scenario.pods.contains_key(outcome) || OUTCOMES.contains(&&**outcome),
+            "a client cannot see {outcome:?}; it sees the name of a pod of the story, {}",
+            OUTCOMES.join(", ")
+        );
+    }
+    let reasons = epguard_common::Reason::ALL.map(epguard_common::Reason::as_str);
+    if let Some(reason) = &call.denied {
+        ensure!(
+            reasons.contains(&&**reason),
+            "no denial has the reason {reason:?}; there are {}",
+            reasons.join(", ")
+        );
+    }
+    let outcomes = epguard_common::Outcome::ALL.map(epguard_common::Outcome::as_str);
+    for outcome in &call.counted {
+        ensure!(
+            outcomes.contains(&&**outcome),
+            "nothing is counted as {outcome:?}; there are {}",
+            outcomes.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn pod(scenario: &Scenario, name: &str) -> Result<()> {
+    let known = || scenario.pods.keys().cloned().collect::<Vec<_>>().join(", ");
+    ensure!(
+        scenario.pods.contains_key(name),
+        "there is no pod {name:?} in this story; there are {}",
+        known()
+    );
+    Ok(())
+}
+
+fn service(scenario: &Scenario, name: &str) -> Result<()> {
+    let known = || scenario.services.keys().cloned().collect::<Vec<_>>().join(", ");
+    ensure!(
+        scenario.services.contains_key(name),
+        "there is no Service {name:?} in this story; there are {}",
+        known()
+    );
+    Ok(())
+}
+
+/// The names of addresses, in the order of the pods that have them.
+pub(super) fn symbols(scenario: &Scenario) -> impl Iterator<Item = &String> {
+    scenario
+        .pods
+        .values()
+        .flat_map(|pod| pod.ip.iter().chain(&pod.next_ip))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORY: &str = "
+id: s
+title: t
+must: m
+pods:
+  A: {is: ns/a, ip: X}
+services:
+  ns/s: {}
+steps:
+  - pods: [A starts]
+  - check:
+      - {call: ns/s, sees: A}
+";
+
+    fn error(from: &str, to: &str) -> String {
+        assert!(STORY.contains(from), "{from:?} is not in the story");
+        format!("{:#}", parse(&STORY.replace(from, to), "story.yaml").unwrap_err())
+    }
+
+    #[test]
+    fn a_story_is_read() {
+        assert_eq!(parse(STORY, "story.yaml").unwrap().steps.len(), 2);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_file_line_and_the_keys_there_are() {
+        let error = error("ns/s: {}", "ns/s: {selektor: {app: a}}");
+        for part in [
+            "story.yaml",
+            "selektor",
+            "story.yaml:8:10",
+            "selector",
+            "publish-not-ready-addresses",
+        ] {
+            assert!(error.contains(part), "{part} is missing in: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_event_is_named_with_the_events_there_are() {
+        let error = error("A starts", "A explodes");
+        for part in ["story.yaml", "explodes", "succeeds", "force-deleted"] {
+            assert!(error.contains(part), "{part} is missing in: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_pod_is_named_with_the_line() {
+        let error = error("[A starts]", "[Z starts]");
+        assert!(
+            error.contains("story.yaml:10: there is no pod \"Z\" in this story; there are A"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_reason_that_does_not_exist_is_refused() {
+        let error = error("sees: A}", "sees: A, denied: reusd}");
+        assert!(
+            error.contains("story.yaml:12: no denial has the reason \"reusd\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_pod_name_that_is_an_outcome_is_refused() {
+        assert!(error("  A: {", "  nothing: {").contains("cannot be called \"nothing\""));
+    }
+}

@@ -1,0 +1,204 @@
+//! From the names of a story to addresses, UIDs and objects of one run.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::format::{Family, Pod, Scenario, Wire};
+use super::objects::{self, Frontends};
+use super::variant::Variant;
+use crate::scenario::format::Caller;
+
+/// The pod that calls, unless the story says otherwise. It lives from the beginning to the end.
+pub const CLIENT: &str = "client";
+
+/// What every name means in one run.
+#[derive(Clone, Debug)]
+pub struct Names {
+    family: Family,
+    addresses: BTreeMap<String, IpAddr>,
+    pods: BTreeMap<String, PodName>,
+    services: BTreeMap<String, Frontends>,
+}
+
+/// A pod's identity.
+#[derive(Clone, Debug)]
+pub struct PodName {
+    /// `metadata.namespace`.
+    pub namespace: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// The address of its first sandbox.
+    pub ip: IpAddr,
+    /// The address of its next sandbox.
+    pub next_ip: Option<IpAddr>,
+}
+
+impl Names {
+    /// Gives every address name, pod and Service of the story what it stands for.
+    pub fn new(scenario: &Scenario, variant: Variant) -> Self {
+        let client: Pod = client();
+        let cast = scenario.pods.iter().map(|(alias, pod)| (alias.clone(), pod));
+        let cast: Vec<_> = cast.chain([(CLIENT.to_owned(), &client)]).collect();
+        let mut addresses = BTreeMap::new();
+        for (alias, pod) in &cast {
+            for symbol in [pod.ip.as_ref().unwrap_or(alias)].into_iter().chain(&pod.next_ip) {
+                let number = 10 + addresses.len();
+                addresses
+                    .entry(symbol.clone())
+                    .or_insert_with(|| address(variant.family, &pod.node, number));
+            }
+        }
+        let pods = cast.iter().enumerate().map(|(number, (alias, pod))| {
+            let (namespace, name) = split(&pod.is);
+            let ip = addresses[pod.ip.as_ref().unwrap_or(alias)];
+            let next_ip = pod.next_ip.as_ref().map(|symbol| addresses[symbol]);
+            let uid = objects::uid(0xb0d, number + 1);
+            (
+                alias.clone(),
+                PodName {
+                    namespace,
+                    name,
+                    uid,
+                    ip,
+                    next_ip,
+                },
+            )
+        });
+        let pods = pods.collect();
+        let services = scenario.services.keys().zip(10..).map(|(name, number)| {
+            let vip = match variant.family {
+                Family::Ipv4 => IpAddr::from([10, 96, 0, number]),
+                Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, number.into()).into(),
+            };
+            let node_port = (variant.caller == Caller::Nodeport).then_some(30000 + 10 * u16::from(number));
+            (name.clone(), Frontends { vip, node_port })
+        });
+        Self {
+            family: variant.family,
+            services: services.collect(),
+            addresses,
+            pods,
+        }
+    }
+
+    /// A pod of the story, or the client.
+    pub fn pod(&self, alias: &str) -> Result<&PodName> {
+        self.pods
+            .get(alias)
+            .with_context(|| format!("there is no pod {alias}"))
+    }
+
+    /// How a Service is reached.
+    pub fn service(&self, name: &str) -> Result<Frontends> {
+        self.services
+            .get(name)
+            .copied()
+            .with_context(|| format!("there is no Service {name}"))
+    }
+
+    /// An address by its own name, or by that of the pod whose it is.
+    pub fn address(&self, name: &str) -> Result<IpAddr> {
+        let of_pod = self.pods.get(name).map(|pod| pod.ip);
+        of_pod
+            .or_else(|| self.addresses.get(name).copied())
+            .with_context(|| format!("there is no address {name}"))
+    }
+
+    /// Whether everything is IPv4.
+    pub fn is_ipv4(&self) -> bool {
+        self.family == Family::Ipv4
+    }
+
+    /// Replaces `${X}`, `${A}` (namespace/name), `${A.uid}`, `${A.ip}`, `${ns/service.vip}` and `${family}` in every text.
+    pub fn expand(&self, value: &Value) -> Result<Value> {
+        Ok(match value {
+            Value::String(text) => self.expand_text(text)?.into(),
+            Value::Array(items) => items
+                .iter()
+                .map(|item| self.expand(item))
+                .collect::<Result<_>>()?,
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(key, value)| Ok((key.clone(), self.expand(value)?)))
+                .collect::<Result<_>>()?,
+            other => other.clone(),
+        })
+    }
+
+    /// The same for one text.
+    pub fn expand_text(&self, text: &str) -> Result<String> {
+        let mut expanded = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            let (name, after) = after
+                .split_once('}')
+                .with_context(|| format!("{text:?} has ${{ without }}"))?;
+            expanded.push_str(before);
+            expanded.push_str(&self.meaning(name)?);
+            rest = after;
+        }
+        Ok(expanded + rest)
+    }
+
+    fn meaning(&self, name: &str) -> Result<String> {
+        let (thing, part) = name.split_once('.').unwrap_or((name, ""));
+        if let Some(pod) = self.pods.get(thing) {
+            return Ok(match part {
+                "" => format!("{}/{}", pod.namespace, pod.name),
+                "uid" => pod.uid.clone(),
+                "ip" => pod.ip.to_string(),
+                _ => bail!("a pod has uid and ip, so ${{{name}}} means nothing"),
+            });
+        }
+        match (self.services.get(thing), self.addresses.get(thing), part) {
+            (Some(service), _, "vip") => Ok(service.vip.to_string()),
+            (_, Some(address), "") => Ok(address.to_string()),
+            _ if name == "family" => Ok(if self.is_ipv4() { "IPv4" } else { "IPv6" }.into()),
+            _ => bail!("${{{name}}} is no address, pod, or SERVICE.vip of this story"),
+        }
+    }
+}
+
+/// The pod behind [`CLIENT`].
+pub fn client() -> Pod {
+    Pod {
+        is: "clients/client".into(),
+        ip: None,
+        next_ip: None,
+        node: "node-a".into(),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        ports: Vec::new(),
+        mirror: false,
+        kubelet: super::format::Kubelet::Current,
+    }
+}
+
+/// `namespace/name`.
+pub fn split(name: &str) -> (String, String) {
+    let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+    (namespace.into(), name.into())
+}
+
+/// The name of a protocol's port in Services and slices.
+pub fn protocol(wire: Wire) -> crate::proxy::Protocol {
+    match wire {
+        Wire::Tcp => crate::proxy::Protocol::Tcp,
+        Wire::Udp => crate::proxy::Protocol::Udp,
+    }
+}
+
+/// In the node's pod CIDR, see [`crate::net::Topology::add_pod`].
+fn address(family: Family, node: &str, number: usize) -> IpAddr {
+    let node = if node == "node-a" { 1 } else { 2 };
+    let number = u8::try_from(number).unwrap_or(u8::MAX);
+    match family {
+        Family::Ipv4 => Ipv4Addr::new(10, 244, node, number).into(),
+        Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x10, 0x244, node.into(), 0, 0, 0, number.into()).into(),
+    }
+}

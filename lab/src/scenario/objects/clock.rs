@@ -1,0 +1,29 @@
+//! Times in objects: whole seconds in UTC, as the kubelet writes them.
+
+use jiff::{SignedDuration, Timestamp};
+
+/// A clock that ticks when told: changes of a status are a second apart, however fast the story is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(Timestamp);
+
+impl Clock {
+    /// A clock that shows the current time.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(Timestamp::now())
+    }
+
+    /// A second passes.
+    pub fn tick(&mut self) {
+        self.0 = self
+            .0
+            .saturating_add(SignedDuration::from_secs(1))
+            .unwrap_or(self.0);
+    }
+
+    /// RFC 3339 in whole seconds.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+}

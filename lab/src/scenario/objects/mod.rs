@@ -1,0 +1,20 @@
+//! API objects as a Kubernetes 1.36 cluster has them, from the few words of a story.
+
+mod clock;
+mod managed;
+mod node;
+mod pod;
+mod service;
+mod slice;
+
+pub use clock::Clock;
+pub use node::node;
+pub use pod::{Container, Phase, PodObject};
+pub use service::{Frontends, service};
+pub use slice::{Endpoint, slice};
+
+/// A UID that tells whose it is: the `number`th of its `kind`.
+#[must_use]
+pub fn uid(kind: u16, number: usize) -> String {
+    format!("{number:08x}-{kind:04x}-4000-8000-{number:012x}")
+}

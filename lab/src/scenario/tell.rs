@@ -1,0 +1,236 @@
+//! Tells one story in one variant.
+
+use std::fmt::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use epguard_common::Mode;
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use super::agent::Agent;
+use super::cluster::{Cluster, object_ref};
+use super::format::{Call, Entries, ProxyStep, Scenario, Step};
+use super::traffic::Clients;
+use super::variant::Variant;
+use super::verdicts::Series;
+use super::workdir::Workdir;
+use super::{bpftool, matching};
+
+/// Log lines come through a ring buffer, a little after the verdict.
+const LOG_PATIENCE: Duration = Duration::from_secs(3);
+/// Lines of the agent's log that a failure shows.
+const LOG_LINES: usize = 12;
+
+/// Why a run failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// The line of the step in the file; none if it went wrong before the first.
+    pub line: Option<u64>,
+    /// What was expected and what was seen.
+    pub error: anyhow::Error,
+    /// The agent's last log lines and what the maps held.
+    pub evidence: String,
+}
+
+/// A story being told.
+struct Run<'a> {
+    scenario: &'a Scenario,
+    variant: Variant,
+    clients: Clients,
+    // Dropped in this order: the agent goes before the network that it is attached to.
+    agent: Agent,
+    cluster: Cluster,
+    workdir: Workdir,
+}
+
+/// Tells the story from the beginning. With `keep` its directory and maps stay after a failure.
+pub fn tell(scenario: &Scenario, variant: Variant, keep: bool) -> Result<(), Box<Failure>> {
+    let unprepared = |error| {
+        Box::new(Failure {
+            line: None,
+            error,
+            evidence: String::new(),
+        })
+    };
+    let mut run = Run::prepare(scenario, variant).map_err(unprepared)?;
+    let mut told = run.catch_up().map_err(|error| (None, error));
+    for step in &scenario.steps {
+        told = told.and_then(|()| {
+            run.step(&step.value)
+                .map_err(|error| (Some(step.referenced.line()), error))
+        });
+    }
+    told.map_err(|(line, error)| {
+        let evidence = run.evidence();
+        if keep {
+            run.workdir.keep();
+        }
+        Box::new(Failure {
+            line,
+            error,
+            evidence,
+        })
+    })
+}
+
+impl<'a> Run<'a> {
+    fn prepare(scenario: &'a Scenario, variant: Variant) -> Result<Self> {
+        let workdir = Workdir::new()?;
+        let cluster = Cluster::new(scenario, variant)?;
+        let netns = &cluster.topology.node("node-a")?.netns;
+        let agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &scenario.agent)?;
+        Ok(Self {
+            scenario,
+            variant,
+            clients: Clients::default(),
+            agent,
+            cluster,
+            workdir,
+        })
+    }
+
+    fn step(&mut self, step: &Step) -> Result<()> {
+        match step {
+            Step::Pods(steps) => steps
+                .iter()
+                .try_for_each(|step| self.cluster.pod_event(&step.pod, step.event)),
+            Step::Slices(slices) => slices
+                .iter()
+                .try_for_each(|(service, endpoints)| self.cluster.set_slice(service, endpoints)),
+            Step::Proxy(ProxyStep::Sync(_)) => self.cluster.sync_proxy(),
+            Step::Proxy(ProxyStep::Set(backends)) => self.cluster.set_proxy(backends),
+            Step::Apply(objects) => objects.iter().try_for_each(|object| {
+                self.cluster.store.apply(self.cluster.names.expand(object)?)?;
+                Ok(())
+            }),
+            Step::Patch(patch) => {
+                let merge = self.cluster.names.expand(&patch.merge)?;
+                self.cluster
+                    .store
+                    .patch(&object_ref(&self.cluster.names.expand_text(&patch.of)?)?, &merge)?;
+                Ok(())
+            }
+            Step::Delete(objects) => objects
+                .iter()
+                .try_for_each(|what| self.cluster.delete(&self.cluster.names.expand_text(what)?)),
+            Step::Check(calls) => self.calls(&[Mode::Observe, Mode::Enforce], 1, calls),
+            Step::Interleave(rounds) => {
+                self.calls(&[Mode::Observe, Mode::Enforce], rounds.rounds, &rounds.calls)
+            }
+            Step::Off(calls) => self.calls(&[Mode::Off], 1, calls),
+            Step::Observe(calls) => self.calls(&[Mode::Observe], 1, calls),
+            Step::Enforce(calls) => self.calls(&[Mode::Enforce], 1, calls),
+            Step::Maps(maps) => {
+                self.catch_up()?;
+                maps.iter().try_for_each(|(map, expected)| {
+                    self.entries(expected, &bpftool::entries(self.agent.pin_dir(), map)?)
+                        .with_context(|| map.clone())
+                })
+            }
+            Step::Dump(tables) => {
+                self.catch_up()?;
+                let dump = self.agent.dump()?;
+                tables.iter().try_for_each(|(table, expected)| {
+                    let entries = dump[table].as_array().map(Vec::as_slice).unwrap_or_default();
+                    self.entries(expected, entries)
+                        .with_context(|| format!("epguard dump: {table}"))
+                })
+            }
+            Step::Log(lines) => lines.0.iter().try_for_each(|texts| self.logged(texts)),
+        }
+    }
+
+    fn catch_up(&mut self) -> Result<()> {
+        self.agent
+            .catch_up(&self.cluster.store, &self.cluster.links())
+            .map(drop)
+    }
+
+    fn calls(&mut self, modes: &[Mode], rounds: u32, calls: &[Spanned<Call>]) -> Result<()> {
+        self.catch_up()?;
+        for mode in modes {
+            self.agent.set_mode(*mode)?;
+            let retired = self.scenario.agent.enforce_retired;
+            let mut series = Series::new(*mode, retired, self.agent.pin_dir(), &self.cluster, self.variant);
+            for call in (0..rounds).flat_map(|_| calls) {
+                let line = || format!("line {}", call.referenced.line());
+                series.make(&call.value, &mut self.clients).with_context(line)?;
+            }
+        }
+        // Their senders never hear of it; their retransmissions would be counted among later calls.
+        let denied = calls.iter().filter(|call| call.value.denied.is_some());
+        for flow in denied.filter_map(|call| call.value.on.as_ref()) {
+            self.clients.silence(flow);
+        }
+        Ok(())
+    }
+
+    fn entries(&self, expected: &Entries, seen: &[Value]) -> Result<()> {
+        let expand = |values: &[Value]| {
+            values
+                .iter()
+                .map(|value| self.cluster.names.expand(value))
+                .collect::<Result<_>>()
+        };
+        let expected = Entries {
+            has: expand(&expected.has)?,
+            lacks: expand(&expected.lacks)?,
+            count: expected.count,
+        };
+        let mismatch = matching::mismatch(&expected, seen);
+        let shown = || seen.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ");
+        ensure!(
+            mismatch.is_none(),
+            "{}; seen:\n  {}",
+            mismatch.unwrap_or_default(),
+            shown()
+        );
+        Ok(())
+    }
+
+    fn logged(&self, texts: &[String]) -> Result<()> {
+        let texts: Vec<String> = texts
+            .iter()
+            .map(|text| self.cluster.names.expand_text(text))
+            .collect::<Result<_>>()?;
+        let deadline = Instant::now() + LOG_PATIENCE;
+        while !self
+            .agent
+            .log()
+            .lines()
+            .any(|line| texts.iter().all(|text| line.contains(text)))
+        {
+            ensure!(
+                Instant::now() < deadline,
+                "expected a line of the agent's log with {}",
+                texts.join(" and ")
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    fn evidence(&self) -> String {
+        let log = self.agent.log();
+        let lines: Vec<&str> = log.lines().collect();
+        let mut evidence = String::from("agent's log:\n");
+        for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
+            let _ = writeln!(evidence, "  {line}");
+        }
+        for map in ["SUSPECTS", "SERVICES", "DENIED", "OWNERS"] {
+            let entries = bpftool::entries(self.agent.pin_dir(), map);
+            let _ = writeln!(evidence, "{map}:");
+            match entries {
+                Ok(entries) => entries.iter().for_each(|entry| {
+                    let _ = writeln!(evidence, "  {entry}");
+                }),
+                Err(error) => {
+                    let _ = writeln!(evidence, "  {error:#}");
+                }
+            }
+        }
+        evidence
+    }
+}

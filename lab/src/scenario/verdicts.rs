@@ -1,0 +1,220 @@
+//! Calls in one mode: what clients see, and what epguard counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use epguard_common::{Mode, Outcome, Reason};
+
+use super::cluster::Cluster;
+use super::counters::Counters;
+use super::format::{Call, Sees};
+use super::traffic::{Clients, describe};
+use super::variant::Variant;
+
+/// A denied packet is counted before its client gives up; a retransmission may take this long.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// No packet of a finished call takes longer to its next hop, unless the machine is busy.
+const QUIET: Duration = Duration::from_millis(2);
+
+/// An echo of an earlier call is gone at another look; a wrong denial is there each time.
+const LOOKS: u32 = 3;
+
+/// A series of calls in one mode.
+#[derive(Debug)]
+pub struct Series<'a> {
+    mode: Mode,
+    enforce_retired: bool,
+    pin_dir: &'a Path,
+    cluster: &'a Cluster,
+    variant: Variant,
+    /// Reasons of denied flows that are still open and may send again at any time.
+    noisy: BTreeSet<Reason>,
+    /// Reasons of denied calls. The last packet of a call, its RST, may be on its way after the next has begun: where one of
+    /// these is counted unexpectedly, further looks decide.
+    echoes: BTreeSet<Reason>,
+}
+
+impl<'a> Series<'a> {
+    /// Of calls that the datapath under `pin_dir` judges in `mode`.
+    pub fn new(
+        mode: Mode,
+        enforce_retired: bool,
+        pin_dir: &'a Path,
+        cluster: &'a Cluster,
+        variant: Variant,
+    ) -> Self {
+        Self {
+            mode,
+            enforce_retired,
+            pin_dir,
+            cluster,
+            variant,
+            noisy: BTreeSet::new(),
+            echoes: BTreeSet::new(),
+        }
+    }
+
+    /// Makes the requests of one call. The error says what was expected and what was seen instead.
+    pub fn make(&mut self, call: &Call, clients: &mut Clients) -> Result<()> {
+        let denied = match &call.denied {
+            Some(_) if self.mode == Mode::Off => None,
+            Some(text) => Some(reason(text).with_context(|| format!("there is no reason {text}"))?),
+            None => None,
+        };
+        let nothing = Sees::Always("nothing".into());
+        let sees = match (self.mode, denied) {
+            (Mode::Enforce, Some(reason)) => match &call.enforced {
+                Some(sees) => sees,
+                None if self.only_observes(reason) => &call.sees,
+                None if matches!(call.sees, Sees::Mixed(_)) => &call.sees,
+                None => &nothing,
+            },
+            (Mode::Enforce, None) => call.enforced.as_ref().unwrap_or(&call.sees),
+            _ => &call.sees,
+        };
+        let (mut before, mut answers);
+        let mut looks = LOOKS;
+        loop {
+            before = self.quiet()?;
+            answers = clients.make(call, sees, self.cluster, self.variant)?;
+            let counted = self.quiet()?.since(&before);
+            looks -= 1;
+            let echo = self
+                .unwanted(denied, &counted)
+                .is_some_and(|reason| self.echoes.contains(&reason));
+            if !echo || looks == 0 {
+                break;
+            }
+        }
+        self.echoes.extend(denied);
+        self.counted(call, denied, &before, &answers)
+            .and_then(|()| as_expected(sees, &answers))
+            .with_context(|| format!("{} in mode {}", describe(call), self.mode.as_str()))?;
+        if let (Some(_), Some(reason)) = (&call.on, denied) {
+            self.noisy.insert(reason);
+        }
+        Ok(())
+    }
+
+    /// The counters once they stand still: the last packets of earlier calls are through.
+    fn quiet(&self) -> Result<Counters> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut last = Counters::read(self.pin_dir)?;
+        loop {
+            thread::sleep(QUIET);
+            let now = Counters::read(self.pin_dir)?;
+            if now == last || Instant::now() >= deadline {
+                return Ok(now);
+            }
+            last = now;
+        }
+    }
+
+    fn only_observes(&self, reason: Reason) -> bool {
+        reason == Reason::RetiredBackend && !self.enforce_retired
+    }
+
+    fn counted(&self, call: &Call, denied: Option<Reason>, before: &Counters, seen: &[String]) -> Result<()> {
+        let least = match call.sees {
+            Sees::Always(_) => u64::from(call.times),
+            Sees::Mixed(_) => 1,
+        };
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let now = Counters::read(self.pin_dir)?.since(before);
+            if let Some(reason) = self.unwanted(denied, &now) {
+                let what = if denied.is_none() {
+                    "nothing denied".into()
+                } else {
+                    format!("only {}", words(denied))
+                };
+                anyhow::bail!(
+                    "expected {what}, seen {}: counted {now}; {}",
+                    reason.as_str(),
+                    summary(seen)
+                );
+            }
+            ensure!(
+                self.mode == Mode::Enforce || now.with_outcome(Outcome::Dropped) == 0,
+                "expected no dropped packet, seen: counted {now}; {}",
+                summary(seen)
+            );
+            let missing = self.missing(call, denied, least, &now);
+            let Some(missing) = missing else { return Ok(()) };
+            ensure!(
+                Instant::now() < deadline,
+                "expected {missing} counted, seen: counted {now}; {}",
+                summary(seen)
+            );
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn unwanted(&self, denied: Option<Reason>, counted: &Counters) -> Option<Reason> {
+        Reason::ALL
+            .into_iter()
+            .filter(|reason| Some(*reason) != denied && !self.noisy.contains(reason))
+            .find(|reason| counted.denials(*reason) > 0)
+    }
+
+    fn missing(&self, call: &Call, denied: Option<Reason>, least: u64, now: &Counters) -> Option<String> {
+        if let Some(reason) = denied {
+            let dropped = self.mode == Mode::Enforce && !self.only_observes(reason);
+            let outcome = if dropped {
+                Outcome::Dropped
+            } else {
+                Outcome::Observed
+            };
+            if now.of(reason, outcome) < least {
+                return Some(format!(
+                    "at least {least} {}/{}",
+                    reason.as_str(),
+                    outcome.as_str()
+                ));
+            }
+        }
+        if self.mode == Mode::Off {
+            return None;
+        }
+        let uncounted = call.counted.iter().find(|text| {
+            let outcome = Outcome::ALL
+                .into_iter()
+                .find(|outcome| outcome.as_str() == **text);
+            outcome.is_none_or(|outcome| now.with_outcome(outcome) == 0)
+        });
+        uncounted.map(|text| format!("at least one {text}"))
+    }
+}
+
+fn as_expected(sees: &Sees, answers: &[String]) -> Result<()> {
+    let allowed = sees.allowed();
+    let as_said = answers.iter().all(|word| allowed.contains(word));
+    let complete = matches!(sees, Sees::Always(_)) || allowed.iter().all(|word| answers.contains(word));
+    ensure!(as_said && complete, "expected {sees}, {}", summary(answers));
+    Ok(())
+}
+
+/// `clients saw B (3 times)`.
+fn summary(seen: &[String]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for word in seen {
+        *counts.entry(word).or_default() += 1;
+    }
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(word, count)| format!("{word} ({count} of {})", seen.len()))
+        .collect();
+    format!("clients saw {}", counts.join(", "))
+}
+
+fn reason(text: &str) -> Option<Reason> {
+    Reason::ALL.into_iter().find(|reason| reason.as_str() == text)
+}
+
+fn words(reason: Option<Reason>) -> &'static str {
+    reason.map_or("none", Reason::as_str)
+}

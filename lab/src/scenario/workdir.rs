@@ -1,0 +1,82 @@
+//! A run's own directory with its own bpffs, so that runs never meet.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context, Result};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+
+/// Where runs have their directories.
+const PARENT: &str = "/run/epguard-lab";
+
+/// Removed on drop, and with its bpffs every map and program that only it holds.
+#[derive(Debug)]
+pub struct Workdir {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Workdir {
+    /// Makes `/run/epguard-lab/<pid>-<serial>` with a bpffs on `bpf`; removes those of processes that no longer run.
+    /// Needs root.
+    pub fn new() -> Result<Self> {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        remove_leftovers();
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let path = Path::new(PARENT).join(format!("{}-{serial}", std::process::id()));
+        let made = Self { path, keep: false };
+        let bpf = made.pins();
+        fs::create_dir_all(&bpf)
+            .with_context(|| format!("cannot make {} (root is needed)", bpf.display()))?;
+        mount(Some("bpf"), &bpf, Some("bpf"), MsFlags::empty(), None::<&str>)
+            .with_context(|| format!("cannot mount a bpffs on {} (root is needed)", bpf.display()))?;
+        Ok(made)
+    }
+
+    /// For files and sockets.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves it on drop, for people.
+    pub fn keep(&mut self) {
+        self.keep = true;
+    }
+
+    /// The bpffs.
+    pub fn pins(&self) -> PathBuf {
+        self.path.join("bpf")
+    }
+}
+
+impl Drop for Workdir {
+    fn drop(&mut self) {
+        if !self.keep {
+            remove(&self.path);
+        }
+    }
+}
+
+fn remove_leftovers() {
+    for path in fs::read_dir(PARENT)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+    {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let owner = name.split('-').next().and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            remove(&path);
+        }
+    }
+}
+
+fn remove(path: &Path) {
+    let _ = umount2(&path.join("bpf"), MntFlags::MNT_DETACH);
+    let _ = fs::remove_dir_all(path);
+}
