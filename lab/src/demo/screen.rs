@@ -1,120 +1,171 @@
-//! What the demo writes: colours and moving lines for a terminal, plain lines for anything else.
+//! Printing: colours and live lines on a terminal, plain lines elsewhere.
 
-use std::io::{self, IsTerminal, Write};
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Write as _, stdout};
 
-use super::calls::Tally;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use comfy_table::Table;
 
-/// Cells of a bar.
-const BAR: usize = 32;
+use super::callers::{Answers, Caller, Seen, Team};
 
-/// Standard output.
-#[derive(Clone, Copy, Debug)]
+/// Columns that lines keep to.
+pub const WIDTH: usize = 88;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const STOPPED: Style = AnsiColor::Yellow.on_default();
+const COMMAND: Style = AnsiColor::Cyan.on_default();
+
+/// Standard output, and which of the claims made there did not hold.
+#[derive(Debug)]
 pub struct Screen {
-    terminal: bool,
-}
-
-/// Colours, as ANSI knows them.
-#[derive(Clone, Copy, Debug)]
-pub enum Colour {
-    /// What is right.
-    Green,
-    /// What must not be.
-    Red,
-    /// What epguard does.
-    Yellow,
-    /// What matters less.
-    Grey,
-    /// What matters more.
-    Bold,
+    colours: bool,
+    live: bool,
+    drawn: usize,
+    claims: usize,
+    broken: Vec<String>,
 }
 
 impl Screen {
-    /// Colours only for people, and never where `NO_COLOR` is set.
+    /// `NO_COLOR` and its kin are honoured.
+    #[must_use]
     pub fn new() -> Self {
         Self {
-            terminal: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            colours: AutoStream::choice(&stdout()) != ColorChoice::Never,
+            live: stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+            drawn: 0,
+            claims: 0,
+            broken: Vec::new(),
         }
     }
 
-    /// The text in a colour, where there are colours.
-    pub fn paint(self, colour: Colour, text: impl std::fmt::Display) -> String {
-        let code = match colour {
-            Colour::Green => "32",
-            Colour::Red => "1;31",
-            Colour::Yellow => "33",
-            Colour::Grey => "90",
-            Colour::Bold => "1",
-        };
-        if self.terminal {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_string()
-        }
-    }
-
-    /// A headline.
-    pub fn act(self, number: usize, title: &str) {
-        println!("\n{}", self.paint(Colour::Bold, format!("{number}  {title}")));
-    }
-
-    /// A line with a grey label.
-    pub fn item(self, label: &str, text: impl std::fmt::Display) {
-        line(format_args!(
-            "{} {text}",
-            self.paint(Colour::Grey, format!("{label:<18}"))
+    /// A new part of the story.
+    pub fn heading(&self, text: &str) {
+        self.line("");
+        self.line(&self.paint(
+            BOLD,
+            &format!(
+                "━━ {text} {}",
+                "━".repeat(WIDTH.saturating_sub(text.chars().count() + 4))
+            ),
         ));
     }
 
-    /// The moving line: `last` ends it; without a terminal only the last is written.
-    pub fn progress(self, label: &str, tally: &Tally, of: usize, last: bool) {
-        if !self.terminal && !last {
+    /// Lines of plain text.
+    pub fn say(&self, text: &str) {
+        text.lines().for_each(|line| self.line(line));
+    }
+
+    /// Lines that only those read who want to know more.
+    pub fn detail(&self, text: &str) {
+        text.lines().for_each(|line| self.line(&self.paint(DIM, line)));
+    }
+
+    /// A table whose `titles` stand out.
+    pub fn table(&self, table: &Table, titles: &[&str]) {
+        for line in table.lines() {
+            let is_title = titles.iter().any(|title| line.contains(title));
+            self.line(&if is_title { self.paint(BOLD, &line) } else { line });
+        }
+    }
+
+    /// A command that is run now, as one would type it.
+    pub fn command(&self, text: &str) {
+        self.line(&format!("  $ {}", self.paint(COMMAND, text)));
+    }
+
+    /// The answers so far, drawn over what was drawn before; without a terminal, only once they are complete.
+    pub fn answers(&mut self, callers: &[Caller], answers: &Answers) {
+        let complete = answers.iter().flatten().all(Option::is_some);
+        if !self.live && !complete {
             return;
         }
-        let cells = |count: usize| count * BAR / of.max(1);
-        let (right, wrong) = (cells(tally.right), cells(tally.right + tally.wrong.len()));
-        let denied = cells(tally.calls);
-        let bar = [
-            self.paint(Colour::Green, "█".repeat(right)),
-            self.paint(Colour::Red, "█".repeat(wrong - right)),
-            self.paint(Colour::Yellow, "▒".repeat(denied - wrong)),
-            self.paint(Colour::Grey, "·".repeat(BAR - denied.min(BAR))),
-        ]
-        .concat();
-        let counts = [
-            self.paint(Colour::Green, format!("by A {:>3}", tally.right)),
-            self.paint(
-                if tally.wrong.is_empty() {
-                    Colour::Grey
-                } else {
-                    Colour::Red
-                },
-                format!("by B {:>3}", tally.wrong.len()),
-            ),
-            self.paint(
-                if tally.unanswered.is_empty() {
-                    Colour::Grey
-                } else {
-                    Colour::Yellow
-                },
-                format!("denied {:>3}", tally.unanswered.len()),
-            ),
-        ]
-        .join("  ");
-        let (start, end) = if self.terminal {
-            ("\r", if last { "\n" } else { "" })
+        let up = if self.live && self.drawn > 0 {
+            format!("\x1b[{}A", self.drawn)
         } else {
-            ("", "\n")
+            String::new()
         };
-        print!(
-            "{start}   {} {bar} {:>3} calls   {counts}{end}",
-            self.paint(Colour::Grey, format!("{label:<18}")),
-            tally.calls
-        );
-        let _ = io::stdout().flush();
+        let lines = callers
+            .iter()
+            .zip(answers)
+            .map(|(caller, row)| self.answer_line(caller, row) + "\n");
+        let text: String = std::iter::once(up).chain(lines).collect();
+        print(&text);
+        self.drawn = if complete { 0 } else { callers.len() };
+    }
+
+    /// Something that has just been seen to be so, or not.
+    pub fn claim(&mut self, holds: bool, claim: impl Display, seen: impl Display) {
+        self.claims += 1;
+        if holds {
+            self.line(&format!("  {} {claim}", self.paint(GOOD, "✔")));
+        } else {
+            let mark = self.paint(BAD, "✘ NOT SO:");
+            self.line(&format!("  {mark} {claim} ({seen})"));
+            self.broken.push(claim.to_string());
+        }
+    }
+
+    /// How many claims were made, and those that did not hold.
+    #[must_use]
+    pub fn claims(&self) -> (usize, &[String]) {
+        (self.claims, &self.broken)
+    }
+
+    fn answer_line(&self, caller: &Caller, row: &[Option<Seen>]) -> String {
+        let glyph = |seen: &Option<Seen>| match seen {
+            None => self.paint(DIM, "·"),
+            Some(Seen::Answer(team)) => {
+                let style = if *team == caller.meant { GOOD } else { BAD };
+                self.paint(style, if *team == Team::A { "A" } else { "B" })
+            }
+            Some(Seen::TimedOut) => self.paint(STOPPED, "×"),
+            Some(Seen::Other(_)) => self.paint(BAD, "!"),
+        };
+        let glyphs: Vec<String> = row.iter().map(glyph).collect();
+        format!("    {:<40} {}  {}", caller.who, glyphs.join(""), summary(row))
+    }
+
+    fn paint(&self, style: Style, text: &str) -> String {
+        if self.colours {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.into()
+        }
+    }
+
+    #[allow(clippy::unused_self, reason = "whoever prints has a screen")]
+    fn line(&self, text: &str) {
+        print(&format!("{text}\n"));
     }
 }
 
-/// A line below a headline.
-pub fn line(text: impl std::fmt::Display) {
-    println!("   {text}");
+fn summary(row: &[Option<Seen>]) -> String {
+    let kinds = [
+        (Seen::Answer(Team::A), "answered by A"),
+        (Seen::Answer(Team::B), "answered by B"),
+        (Seen::TimedOut, "timed out"),
+    ];
+    let counted = kinds.into_iter().map(|(kind, words)| {
+        let count = row.iter().flatten().filter(|seen| **seen == kind).count();
+        (count, words.to_owned())
+    });
+    let others = row.iter().flatten().filter_map(|seen| match seen {
+        Seen::Other(what) => Some((1, what.clone())),
+        _ => None,
+    });
+    let parts = counted.chain(others).filter(|(count, _)| *count > 0);
+    parts
+        .map(|(count, words)| format!("{count:>2} {words}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A reader who has seen enough (`| head`) is no reason to leave namespaces behind.
+fn print(text: &str) {
+    let mut out = stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,236 +1,182 @@
-//! Where the demo plays: the cluster, the agent, and what happens to them.
+//! The cluster that the story plays on: a real network, a real API server, the real agent.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result};
 use epguard_common::Mode;
+use serde_json::Value;
 
-use super::CALLS;
-use super::act::{Act, reports};
-use super::calls::{Callers, Tally, paced};
-use super::screen::{Colour, Screen};
+use super::callers::{Caller, Team};
+use super::recording::{self, CLUSTER_IP, NODE_PORT, Recording};
+use crate::api::{Kind, Store};
+use crate::net::{Topology, TopologyOptions};
+use crate::proxy::{Protocol, Proxy, ProxyOptions, service_rules};
 use crate::scenario::agent::Agent;
-use crate::scenario::bpftool;
-use crate::scenario::cluster::Cluster;
-use crate::scenario::counters::Counters;
-use crate::scenario::format::{Condition, PodEvent};
-use crate::scenario::variant::Variant;
+use crate::scenario::format;
+use crate::scenario::serve::Serving;
 use crate::scenario::workdir::Workdir;
-use crate::traffic::Client;
+use crate::traffic::{Client, Port, Server};
 
-/// Pause between two calls of one client.
-const PACE: Duration = Duration::from_millis(50);
-/// The Service of A.
-pub(super) const A: &str = "rd/sp";
-/// The Service of B.
-const B: &str = "rd2/s";
+/// The address that A's pod has first, and B's pod afterwards.
+pub const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 244, 1, 11));
+/// The port that both pods serve.
+pub const PORT: u16 = 8080;
 
-/// The demo's world.
+const CLIENTS: [(&str, &str); 2] = [("domain-a", "10.244.1.12"), ("domain-b", "10.244.1.13")];
+
+/// Everything is gone again when it is dropped.
+#[derive(Debug)]
 pub struct Stage {
-    // Dropped in this order: the agent goes before the network that it is attached to.
-    agent: Agent,
-    cluster: Cluster,
+    /// The agent on node-a.
+    pub agent: Agent,
+    /// What the API shows.
+    pub store: Store,
+    recording: Recording,
+    a: Option<Server>,
+    b: Option<Server>,
+    proxy: Proxy,
+    topology: Topology,
+    _api: Serving,
     _workdir: Workdir,
 }
 
 impl Stage {
-    /// Makes the cluster and starts the agent in observe mode.
-    pub fn set() -> Result<Self> {
-        let cast = crate::scenario::parse(include_str!("cast.yaml"), "lab/src/demo/cast.yaml")?;
-        let variant = Variant::all(&cast.runs)
-            .into_iter()
-            .next()
-            .context("the demo has no variant")?;
+    /// Two nodes, a client pod for each team, an API server, and the agent in observe mode. Needs root.
+    pub fn new() -> Result<Self> {
         let workdir = Workdir::new()?;
-        let mut cluster = Cluster::new(&cast, variant)?;
-        let netns = &cluster.topology.node("node-a")?.netns;
-        let mut agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &cast.agent.options())?;
-        for pod in ["finished", "running", "customer"] {
-            cluster.pod_event(pod, PodEvent::Starts)?;
+        let mut topology = Topology::new(TopologyOptions::default())?;
+        let store = Store::new();
+        let mut recording = Recording::read()?;
+        recording.play(100.0, &store)?;
+        for (namespace, address) in CLIENTS {
+            topology.add_pod("node-a", &format!("{namespace}/client"), &[address.parse()?])?;
+            recording::show(&store, recording::client(namespace, address)?)?;
         }
-        cluster.set_slice(
-            A,
-            &[
-                ("finished".into(), Condition::Ready),
-                ("running".into(), Condition::Ready),
-            ]
-            .into(),
+        let node = topology.node("node-a")?.netns.clone();
+        let api = Serving::start(&node, store.clone())?;
+        let agent = Agent::start(
+            &node,
+            &workdir,
+            api.kubeconfig(),
+            &format::Agent::default().options(),
         )?;
-        cluster.sync_proxy()?;
-        agent.catch_up(&cluster.store, &cluster.links())?;
+        let proxy = Proxy::new(&node, ProxyOptions::default());
         Ok(Self {
             agent,
-            cluster,
+            store,
+            recording,
+            a: None,
+            b: None,
+            proxy,
+            topology,
+            _api: api,
             _workdir: workdir,
         })
     }
 
-    /// Names A's Service and its pods.
-    pub fn introduce_a(&self, screen: Screen) -> Result<()> {
-        let vip = self.cluster.names.service(A)?.vip;
-        screen.item("Service", format!("{A}, {vip}:80, publishNotReadyAddresses"));
-        for pod in ["finished", "running"] {
-            screen.item("Pod", self.pod(pod)?);
-        }
-        Ok(())
+    /// A's Job pod runs and is an endpoint of A's Service (recorded at 1179 to 1184 ms).
+    pub fn a_runs(&mut self) -> Result<()> {
+        self.a = Some(self.start_pod("A")?);
+        self.play(2000.0)
     }
 
-    /// The Job's container exits, its slice follows; then the address is free and the phase terminal.
-    pub fn finish_job(&mut self, screen: Screen) -> Result<()> {
-        self.cluster.pod_event("finished", PodEvent::Exits)?;
-        let listed = [
-            ("finished".into(), Condition::Published),
-            ("running".into(), Condition::Ready),
-        ];
-        self.cluster.set_slice(A, &listed.into())?;
-        self.cluster.pod_event("finished", PodEvent::Succeeds)?;
-        self.cluster.sync_proxy()?;
-        screen.item(
-            "Pod",
-            format!(
-                "{}, phase Succeeded, PodReadyToStartContainers False",
-                self.pod("finished")?
-            ),
-        );
-        screen.item(
-            "EndpointSlice",
-            format!(
-                "{A} lists {} ready still: its controller does not look at the phase",
-                self.x()?
-            ),
-        );
-        Ok(())
+    /// A's Job is done: its process ends, the endpoint stays ready (5994 ms), its address is freed (7053 ms), the pod is
+    /// Succeeded (7081 ms).
+    pub fn a_ends(&mut self) -> Result<()> {
+        self.a = None;
+        self.play(6500.0)?;
+        self.topology.remove_pod("A")?;
+        self.play(7090.0)
     }
 
-    /// B starts on A's address.
-    pub fn start_b(&mut self, screen: Screen) -> Result<()> {
-        self.cluster.pod_event("B", PodEvent::Starts)?;
-        self.cluster
-            .set_slice(B, &[("B".into(), Condition::Ready)].into())?;
-        self.cluster.sync_proxy()?;
-        self.agent.catch_up(&self.cluster.store, &self.cluster.links())?;
-        screen.item("Pod", self.pod("B")?);
-        screen.item(
-            "Service",
-            format!("{B}, {}:80", self.cluster.names.service(B)?.vip),
-        );
-        Ok(())
+    /// B's pod gets the address (7469 ms), is ready and an endpoint of B's own Service (8885 ms).
+    pub fn b_runs(&mut self) -> Result<()> {
+        self.play(7200.0)?;
+        self.b = Some(self.start_pod("B")?);
+        self.play(9000.0)
     }
 
-    /// Only A's clients call.
-    pub fn calls_to_a(&self, screen: Screen, calls: usize) -> Result<Tally> {
-        let [tally] = paced(&[self.callers_of_a()?], calls, PACE, |[tally]| {
-            screen.progress("A's clients", tally, calls, false);
-        });
-        screen.progress("A's clients", &tally, calls, true);
-        Ok(tally)
+    /// Requests that have reached B's process, whatever their callers saw.
+    pub fn requests_at_b(&self) -> u64 {
+        self.b.as_ref().map(Server::requests).unwrap_or_default()
     }
 
-    /// Clients of A and of B call, in one mode.
-    pub fn act(&self, screen: Screen, mode: Mode) -> Result<Act> {
-        self.agent.set_mode(mode)?;
-        let before = Counters::read(self.agent.pin_dir())?;
-        let callers = [self.callers_of_a()?, self.callers_of_b()?];
-        let [to_a, to_b] = paced(&callers, CALLS, PACE, |[to_a, _]| {
-            screen.progress("A's clients", to_a, CALLS, false);
-        });
-        screen.progress("A's clients", &to_a, CALLS, true);
-        let notice = if to_b.right == to_b.calls {
-            Colour::Green
-        } else {
-            Colour::Red
+    /// `epguard mode`.
+    pub fn set_mode(&self, mode: Mode) -> Result<()> {
+        self.agent.set_mode(mode)
+    }
+
+    /// A's clients: a pod, a process on the node, and somebody outside of the cluster.
+    pub fn callers_of_a(&self) -> Result<Vec<Caller>> {
+        let node = self.topology.node("node-a")?;
+        let service = SocketAddr::new(CLUSTER_IP.parse()?, 80);
+        let caller = |who, from: &str, to| self.caller(who, Team::A, from, to);
+        Ok(vec![
+            caller("pod domain-a/client → Service report", "domain-a/client", service)?,
+            caller("process on the node → Service report", "node-a", service)?,
+            caller(
+                "outside → NodePort of Service report",
+                "external",
+                (node.ipv4, NODE_PORT).into(),
+            )?,
+        ])
+    }
+
+    /// B's own client, which calls it in both ways.
+    pub fn callers_of_b(&self) -> Result<Vec<Caller>> {
+        let service = self.object(Kind::Service, "domain-b");
+        let ip = service["spec"]["clusterIP"]
+            .as_str()
+            .and_then(|ip| ip.parse().ok());
+        let ip: IpAddr = ip.context("Service domain-b/shop has no cluster IP")?;
+        let caller = |who, to| self.caller(who, Team::B, "domain-b/client", to);
+        Ok(vec![
+            caller("pod domain-b/client → Service shop", (ip, 80).into())?,
+            caller("pod domain-b/client → pod shop's IP", (ADDRESS, PORT).into())?,
+        ])
+    }
+
+    /// The object, `null` if there is none.
+    pub fn object(&self, kind: Kind, namespace: &str) -> Value {
+        let is_it = |object: &Value| {
+            object["metadata"]["namespace"] == namespace && object["metadata"]["name"] != "client"
         };
-        let answers = format!(
-            "{} of {} calls answered by B, the slowest in {:.1?}",
-            to_b.right, to_b.calls, to_b.slowest
-        );
-        screen.item("B's clients", screen.paint(notice, answers));
-        let counted = Counters::read(self.agent.pin_dir())?.since(&before);
-        let affected = if mode == Mode::Enforce {
-            &to_a.unanswered
-        } else {
-            &to_a.wrong
-        };
-        let reports = reports(&self.agent, mode, affected);
-        let unreported = reports.iter().filter(|report| report.is_none()).count();
-        if let Some(report) = reports.into_iter().flatten().next() {
-            let said = report
-                .split_once("epguard::report: ")
-                .map_or(&*report, |(_, said)| said);
-            let (what, whose) = said.split_at(said.find(" client=").unwrap_or(said.len()));
-            screen.item("epguard's log", screen.paint(Colour::Yellow, what));
-            screen.item("", screen.paint(Colour::Yellow, whose.trim()));
-            screen.item(
-                "",
-                format!(
-                    "... {} such reports, one for each of these calls",
-                    affected.len() - unreported
-                ),
-            );
-        }
-        Ok(Act {
-            to_a,
-            to_b,
-            counted,
-            unreported,
-        })
+        self.store.list(kind).into_iter().find(is_it).unwrap_or_default()
     }
 
-    /// What epguard shows with names, then the four maps as anybody sees them.
-    pub fn dump(&self, screen: Screen) -> Result<()> {
-        println!("\n{}", screen.paint(Colour::Bold, "# epguard dump"));
-        println!("{}", self.agent.dump_table()?.trim_end());
-        for pod in ["finished", "running", "B"] {
-            screen.item(
-                "UID",
-                format!("{} {}", self.cluster.names.pod(pod)?.uid, self.pod(pod)?),
-            );
-        }
-        for map in ["OWNERS", "SUSPECTS", "SERVICES", "DENIED"] {
-            println!(
-                "\n{}",
-                screen.paint(
-                    Colour::Bold,
-                    format!(
-                        "# bpftool map dump pinned {}",
-                        bpftool::path(self.agent.pin_dir(), map).display()
-                    )
-                )
-            );
-            println!("{}", bpftool::text(self.agent.pin_dir(), map)?.trim_end());
-        }
+    fn start_pod(&mut self, name: &str) -> Result<Server> {
+        let pod = self.topology.add_pod("node-a", name, &[ADDRESS])?;
+        let port = Port {
+            protocol: Protocol::Tcp,
+            port: PORT,
+        };
+        Server::start(&pod.netns, name, &[port])
+    }
+
+    /// The API shows what was recorded up to then, the proxy follows, and the agent has seen all of it.
+    fn play(&mut self, until: f64) -> Result<()> {
+        self.recording.play(until, &self.store)?;
+        let (services, slices) = (
+            self.store.list(Kind::Service),
+            self.store.list(Kind::EndpointSlice),
+        );
+        self.proxy.program(&service_rules(&services, &slices))?;
+        let pods = ["A", "B", "domain-a/client", "domain-b/client"];
+        let links = pods
+            .iter()
+            .filter_map(|name| Some(&*self.topology.pod(name).ok()?.host_ifname));
+        let links: Vec<&str> = links.chain(["eth0"]).collect();
+        self.agent.catch_up(&self.store, &links)?;
         Ok(())
     }
 
-    fn callers_of_a(&self) -> Result<Callers<'static>> {
-        self.callers("client", A, &["finished", "running"])
-    }
-
-    fn callers_of_b(&self) -> Result<Callers<'static>> {
-        self.callers("customer", B, &["B"])
-    }
-
-    fn callers(
-        &self,
-        from: &str,
-        service: &str,
-        rightful: &'static [&'static str],
-    ) -> Result<Callers<'static>> {
-        let to = SocketAddr::new(self.cluster.names.service(service)?.vip, 80);
-        Ok(Callers {
-            client: Client::new(self.cluster.topology.netns(from)?),
+    fn caller(&self, who: &'static str, meant: Team, from: &str, to: SocketAddr) -> Result<Caller> {
+        let client = Client::new(self.topology.netns(from)?);
+        Ok(Caller {
+            who,
+            meant,
+            client,
             to,
-            rightful,
         })
-    }
-
-    fn pod(&self, alias: &str) -> Result<String> {
-        let pod = self.cluster.names.pod(alias)?;
-        Ok(format!("{}/{}, {}", pod.namespace, pod.name, pod.ip))
-    }
-
-    fn x(&self) -> Result<String> {
-        Ok(self.cluster.names.pod("finished")?.ip.to_string())
     }
 }

@@ -139,11 +139,6 @@ impl Agent {
         serde_json::from_str(&text).context("`epguard dump -o json` wrote no JSON")
     }
 
-    /// `epguard dump`, for people.
-    pub fn dump_table(&self) -> Result<String> {
-        process::output(self.command("dump").arg("--run-dir").arg(&self.run_dir))
-    }
-
     /// What the agent has logged so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default()

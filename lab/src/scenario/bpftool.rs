@@ -8,15 +8,6 @@ use serde_json::Value;
 
 use super::process;
 
-/// The map as bpftool prints it for people.
-pub fn text(pin_dir: &Path, map: &str) -> Result<String> {
-    process::output(
-        Command::new("bpftool")
-            .args(["map", "dump", "pinned"])
-            .arg(path(pin_dir, map)),
-    )
-}
-
 /// Entries with `key` and `value` by field names.
 pub fn entries(pin_dir: &Path, map: &str) -> Result<Vec<Value>> {
     let text = process::output(

@@ -12,7 +12,7 @@ mod matching;
 mod names;
 mod objects;
 mod process;
-mod serve;
+pub(crate) mod serve;
 mod tell;
 mod traffic;
 pub(crate) mod variant;

@@ -1,0 +1,146 @@
+//! What the kernel holds, as `bpftool` shows it, on lines that people can read.
+
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+use anyhow::Result;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::screen::{Screen, WIDTH};
+use super::stage::Stage;
+use crate::api::Kind;
+use crate::scenario::bpftool;
+
+/// The maps, and what each is for.
+const MAPS: [(&str, &str); 4] = [
+    ("OWNERS", "which pod has an IP, by the API"),
+    (
+        "SUSPECTS",
+        "IPs that a dead pod left behind: the only ones that cost more than a look",
+    ),
+    (
+        "SERVICES",
+        "the addresses of the Services that still list such an IP",
+    ),
+    (
+        "DENIED",
+        "which endpoint of which Service is denied, and the proof",
+    ),
+];
+
+/// Prints the four maps. Returns how many entries each has.
+pub fn show(stage: &Stage, screen: &Screen) -> Result<BTreeMap<&'static str, usize>> {
+    let pods = stage.store.list(Kind::Pod);
+    let names: BTreeMap<String, String> = pods.iter().filter_map(name).collect();
+    let mut sizes = BTreeMap::new();
+    for (map, purpose) in MAPS {
+        let entries = bpftool::entries(stage.agent.pin_dir(), map)?;
+        let path = bpftool::path(stage.agent.pin_dir(), map);
+        screen.say("");
+        screen.command(&format!("bpftool map dump pinned {}", path.display()));
+        screen.detail(&format!("  # {map}: {purpose}"));
+        let mut lines: Vec<[String; 2]> = entries
+            .iter()
+            .map(|entry| [&entry["key"], &entry["value"]].map(|part| words(part, &names)))
+            .collect();
+        lines.sort();
+        for [key, value] in &lines {
+            screen.say(&wrapped("  key    ", key));
+            screen.say(&wrapped("  value  ", value));
+        }
+        sizes.insert(map, entries.len());
+    }
+    Ok(sizes)
+}
+
+fn name(pod: &Value) -> Option<(String, String)> {
+    let meta = &pod["metadata"];
+    let name = format!("{}/{}", meta["namespace"].as_str()?, meta["name"].as_str()?);
+    Some((meta["uid"].as_str()?.into(), name))
+}
+
+/// `field=value` words; octets as the address or UID that they are, and what is reserved left out.
+fn words(value: &Value, names: &BTreeMap<String, String>) -> String {
+    if let Some(octets) = octets(value) {
+        return Ipv6Addr::from(octets).to_canonical().to_string();
+    }
+    let Some(fields) = value.as_object() else {
+        return value.to_string().replace('"', "");
+    };
+    let shown = fields.iter().filter(|(field, _)| *field != "reserved");
+    let word = |(field, value): (&String, &Value)| match octets(value) {
+        Some(octets) if field.contains("uid") || field == "boot_id" => {
+            format!("{field}={}", uid(octets, names))
+        }
+        _ => match value.get("number") {
+            Some(slot) => format!("{field}={slot}"),
+            None => format!("{field}={}", words(value, names)),
+        },
+    };
+    shown.map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Words after a label, on as many lines as they need.
+fn wrapped(label: &str, words: &str) -> String {
+    let mut text = label.to_owned();
+    let mut column = label.len();
+    for word in words.split(' ') {
+        let length = word.chars().count() + 1;
+        if column + length > WIDTH {
+            text = format!("{}\n{:2$}", text.trim_end(), "", label.len());
+            column = label.len();
+        }
+        text = text + word + " ";
+        column += length;
+    }
+    text
+}
+
+fn uid(octets: [u8; 16], names: &BTreeMap<String, String>) -> String {
+    let text = Uuid::from_bytes(octets).to_string();
+    match names.get(&text) {
+        _ if octets == [0; 16] => "none".into(),
+        Some(name) => format!("{}…({name})", &text[..8]),
+        None => format!("{}…", &text[..8]),
+    }
+}
+
+/// Numbers, or hexadecimal text in some versions of bpftool.
+fn octets(value: &Value) -> Option<[u8; 16]> {
+    let octet = |value: &Value| match value {
+        Value::String(text) => u8::from_str_radix(text.trim_start_matches("0x"), 16).ok(),
+        number => number.as_u64()?.try_into().ok(),
+    };
+    let octets: Option<Vec<u8>> = value.get("octets")?.as_array()?.iter().map(octet).collect();
+    octets?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn long_values_go_on_below_where_they_began() {
+        let word = "x".repeat(50);
+        assert_eq!(
+            wrapped("  key  ", &format!("{word} {word}")),
+            format!("  key  {word}\n       {word} ")
+        );
+    }
+
+    #[test]
+    fn octets_become_addresses_and_names() {
+        let address = json!({"octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 11]});
+        let mut uid = vec!["0x00"; 16];
+        uid[0] = "0xab";
+        let value = json!({"addr": address, "port": 80, "slot": {"number": 32769}, "dead_uid": {"octets": uid}, "reserved": [0]});
+        let names = [("ab000000-0000-0000-0000-000000000000".into(), "a/p".into())].into();
+        assert_eq!(words(&address, &names), "10.244.1.11");
+        assert_eq!(
+            words(&value, &names),
+            "addr=10.244.1.11 dead_uid=ab000000…(a/p) port=80 slot=32769"
+        );
+    }
+}

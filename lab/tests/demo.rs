@@ -1,0 +1,53 @@
+//! The demo as a program: what it shows without a terminal, and that it cannot be pleased by an epguard that does nothing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn demo(epguard: &Path) -> Output {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_epguard-lab"));
+    demo.arg("demo").env("EPGUARD", epguard);
+    demo.output().expect("cargo has built it")
+}
+
+fn epguard() -> std::path::PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_epguard-lab")).with_file_name("epguard");
+    assert!(path.exists(), "run `cargo xtask build` first");
+    path
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn every_claim_holds_and_the_output_is_plain_text() {
+    let output = demo(&epguard());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(!text.contains('\x1b'), "{text}");
+    for map in ["OWNERS", "SUSPECTS", "SERVICES", "DENIED"] {
+        assert!(text.contains(&format!("/v1/{map}\n")), "{text}");
+    }
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn an_epguard_that_enforces_nothing_fails_the_demo() {
+    let folder = std::env::temp_dir().join(format!("epguard-demo-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let lazy = folder.join("epguard");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = mode ] || exec {} \"$@\"\n",
+        epguard().display()
+    );
+    fs::write(&lazy, script).unwrap();
+    fs::set_permissions(&lazy, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = demo(&lazy);
+    fs::remove_dir_all(&folder).unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(error.contains("all 36 calls to A reached nobody"), "{error}");
+}
