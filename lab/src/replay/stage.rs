@@ -15,7 +15,7 @@ use crate::{
         workdir::Workdir,
     },
 };
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use epguard::{dump, status, status::Status};
 use epguard_common::{Denial as Entry, Reason as Proof, Target, Uid, UidState};
 use serde_json::json;
@@ -54,12 +54,11 @@ struct Theatre {
 impl Theatre {
     fn new(recording: &Recording) -> Result<Self> {
         let netns = NetNs::new("replay")?;
-        let mut link = netns.command("ip");
-        link.args(["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"]);
-        anyhow::ensure!(
-            link.status().context("cannot run ip")?.success(),
-            "ip link add failed"
-        );
+        ip(&netns, &["link", "set", "lo", "up"])?;
+        ip(
+            &netns,
+            &["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"],
+        )?;
         let store = Store::recording();
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let lists = recording.instants.iter().filter_map(|(_, what)| match what {
@@ -188,6 +187,16 @@ impl Stage for Theatre {
         let latency = self.status()?.latency;
         Ok((latency.count > 0).then(|| Duration::from_micros(latency.max_us)))
     }
+}
+
+fn ip(netns: &NetNs, arguments: &[&str]) -> Result<()> {
+    let status = netns
+        .command("ip")
+        .args(arguments)
+        .status()
+        .context("cannot run ip")?;
+    ensure!(status.success(), "ip {} failed ({status})", arguments.join(" "));
+    Ok(())
 }
 
 fn served(kind: Kind) -> api::Kind {
