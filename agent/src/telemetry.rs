@@ -29,6 +29,12 @@ pub fn init(format: LogFormat, datapath: bool) -> anyhow::Result<()> {
 
 fn filter(directives: &str, datapath: bool) -> anyhow::Result<EnvFilter> {
     let builder = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
+    // The watches report what the client stumbles over, with its remedy and once.
+    let directives = if directives.is_empty() {
+        "info,kube_client=off"
+    } else {
+        directives
+    };
     let filter = builder.parse(directives).map_err(|e| {
         anyhow!("RUST_LOG={directives:?} is not a filter: {e}; write for example RUST_LOG=info,epguard=debug")
     })?;

@@ -5,6 +5,8 @@
 
 mod abi;
 mod addr;
+pub mod capacity;
+mod config;
 mod judge;
 mod packet;
 mod socket;
@@ -12,10 +14,10 @@ mod uid;
 mod verdict;
 
 pub use abi::{
-    ABI_VERSION, Action, Config, Count, Counter, Denial, Event, Mode, Owner, ReasonModes, Slot, SocketIntent,
-    Suspect, Target, UidState, View, Vip, capacity,
+    ABI_VERSION, Count, Counter, Denial, Event, Owner, Slot, SocketIntent, Suspect, Target, UidState, Vip,
 };
 pub use addr::Addr;
+pub use config::{Action, Config, Mode, ReasonModes, View};
 pub use judge::{Model, Proof, judge};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, parse};
 pub use socket::{Moment, PENDING_NS, SEND_WINDOW_NS};

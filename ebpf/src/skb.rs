@@ -94,8 +94,9 @@ pub fn now_ns() -> u64 {
 #[inline(always)]
 pub fn moment() -> Moment {
     // SAFETY: no arguments.
+    let thread = unsafe { bpf_get_current_pid_tgid() };
     Moment {
         now_ns: now_ns(),
-        tid: unsafe { bpf_get_current_pid_tgid() } as u32,
+        tid: thread as u32,
     }
 }

@@ -46,14 +46,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         path.extension().is_some_and(|extension| extension == "yaml")
     });
     stories(&mut ladder, "replay", "lab/traces", Path::is_dir);
+    whole_agent(&mut ladder);
     Ok(ladder.finish())
+}
+
+/// The recordings once more, to the real process with its real watches and maps.
+fn whole_agent(ladder: &mut Ladder) {
+    let mut replay = lab::lab("replay");
+    replay.args(["--agent", "--speed", "20", "lab/traces"]);
+    ladder.run("replay, whole agent", Counted::ByOutput, replay);
 }
 
 fn rootless() -> ExitCode {
     let mut ladder = Ladder::default();
     lint::add_to(&mut ladder);
     tests(&mut ladder, "unit tests", &[]);
-    for left_out in ["root tests", "scenario", "replay"] {
+    for left_out in ["root tests", "scenario", "replay", "replay, whole agent"] {
         ladder.leave_out(left_out, "--no-root");
     }
     ladder.finish()

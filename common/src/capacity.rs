@@ -1,0 +1,16 @@
+//! Sizes of the maps. Memory: OWNERS is allocated on demand (about 120 bytes an entry), the others at load.
+
+/// IPs that OWNERS shows.
+pub const OWNERS: usize = 262_144;
+/// Suspects at one time; beyond it new ones are refused (fail open). 16,384 * ~100 bytes = 1.6 MB.
+pub const SUSPECTS: usize = 16_384;
+/// VIP, port, protocol of affected Services. 3 MB.
+pub const SERVICES: usize = 32_768;
+/// Denied endpoints. 65,536 * ~150 bytes = 10 MB.
+pub const DENIED: usize = 65_536;
+/// Sockets of the node itself. 1 MB.
+pub const SOCKETS: usize = 8_192;
+/// (reason, outcome) pairs.
+pub const COUNTERS: usize = 64;
+/// Bytes of the ring buffer.
+pub const EVENTS: usize = 1 << 18;

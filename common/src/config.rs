@@ -1,0 +1,86 @@
+//! CONFIG and VIEW: what the operator wants, and what the agent vouches for. All-zero is off.
+
+/// What the datapath does with a denial.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Mode {
+    /// Nothing is looked at.
+    #[default]
+    Off = 0,
+    /// Denials are counted and reported; every packet passes.
+    Observe = 1,
+    /// Denials are carried out.
+    Enforce = 2,
+}
+
+impl Mode {
+    /// From what a map holds. Anything unknown is off.
+    #[inline]
+    #[must_use]
+    pub const fn from_raw(raw: u32) -> Self {
+        match raw {
+            1 => Self::Observe,
+            2 => Self::Enforce,
+            _ => Self::Off,
+        }
+    }
+
+    /// As the command line writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Observe => "observe",
+            Self::Enforce => "enforce",
+        }
+    }
+}
+
+/// How a denied packet is stopped.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Action {
+    /// Silently.
+    #[default]
+    Drop = 0,
+}
+
+/// CONFIG, one element: what the operator wants. Written by `epguard agent` at start and by `epguard mode`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Config {
+    /// Upper bound for every reason.
+    pub mode: Mode,
+    /// How denials are carried out.
+    pub action: Action,
+    /// Bound per reason.
+    pub reasons: ReasonModes,
+    /// Not 0: the programs log through aya-log.
+    pub debug: u32,
+}
+
+/// The mode of each reason; what is in force is the lower of this and [`Config::mode`].
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "named after the reasons")]
+pub struct ReasonModes {
+    pub dead_backend: Mode,
+    pub reused: Mode,
+    pub retired_backend: Mode,
+    pub terminated: Mode,
+}
+
+/// VIEW, one element: what the agent vouches for. Written by the agent's map writer only, so that
+/// switching the mode and renewing the lease never overwrite each other.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct View {
+    /// Nanoseconds of `CLOCK_BOOTTIME`; past it nothing is denied.
+    pub lease_deadline_ns: u64,
+    /// `SO_NETNS_COOKIE` of the node's network namespace: only its sockets are followed.
+    pub netns_cookie: u64,
+    /// Entries in SUSPECTS; with none the programs read this and pass.
+    pub suspects: u32,
+    /// Entries in SERVICES.
+    pub vips: u32,
+}
