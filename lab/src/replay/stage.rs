@@ -24,6 +24,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     time::Duration,
 };
+use tokio::time::{Instant, sleep};
 
 /// Performs a recording to a whole agent, `speed` times as fast as it happened. What came of it, and the agent's
 /// figures.
@@ -36,6 +37,9 @@ pub async fn perform(recording: &Recording, speed: f64) -> Result<(Story, Status
     let figures = theatre.status()?;
     Ok((story, figures))
 }
+
+/// For what takes the agent a fraction of a second.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Theatre {
     // Dropped in this order: the agent before what it stands on.
@@ -86,7 +90,7 @@ impl Theatre {
     }
 
     /// A list replaces everything; the store tells open watches what that means for them.
-    fn show_list(&mut self, kind: Kind, objects: &[Object]) -> Result<()> {
+    async fn show_list(&mut self, kind: Kind, objects: &[Object]) -> Result<()> {
         self.server.faults(|faults| faults.outage = false);
         let served = served(kind);
         self.store.reopen(served);
@@ -115,6 +119,20 @@ impl Theatre {
                 &self.server.kubeconfig(),
                 &options,
             )?);
+            self.synced().await?;
+        }
+        Ok(())
+    }
+
+    /// The story goes on once the agent has seen how it begins.
+    async fn synced(&self) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.status().is_ok_and(|status| status.synced) {
+            ensure!(
+                Instant::now() < deadline,
+                "the agent is not synced after {PATIENCE:?}"
+            );
+            sleep(Duration::from_millis(5)).await;
         }
         Ok(())
     }
@@ -155,7 +173,7 @@ impl Theatre {
 impl Stage for Theatre {
     async fn ingest(&mut self, event: &ApiEvent) -> Result<()> {
         match &event.change {
-            Change::Reset(objects) => self.show_list(event.kind, objects)?,
+            Change::Reset(objects) => self.show_list(event.kind, objects).await?,
             Change::Applied(object) => self
                 .store
                 .ingest(&json!({"type": "MODIFIED", "object": **object}))?,
