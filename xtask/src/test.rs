@@ -50,10 +50,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ladder.finish())
 }
 
-/// The recordings once more, to the real process with its real watches and maps.
+/// Some recordings once more, to the real process with its real watches and maps.
 fn whole_agent(ladder: &mut Ladder) {
+    const SOME: [&str; 7] = [
+        "a-rolling-update",
+        "c-force-delete",
+        "d-job-ip-reuse",
+        "g-graceful-node-shutdown",
+        "j-sandbox-recreate",
+        "k-static-pod",
+        "s-churn-4-addresses",
+    ];
     let mut replay = lab::lab("replay");
-    replay.args(["--agent", "--speed", "20", "lab/traces"]);
+    replay.args(["--agent", "--speed", "20"]);
+    replay.args(SOME.map(|name| root().join("lab/traces").join(name)));
     ladder.run("replay, whole agent", Counted::ByOutput, replay);
 }
 

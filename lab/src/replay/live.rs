@@ -42,6 +42,7 @@ pub async fn perform(recording: &Recording, stage: &mut impl Stage, speed: f64) 
     ensure!(speed > 0.0, "a speed of {speed} would never end; 1 is real time");
     let begin = Instant::now();
     let mut trial = Trial::new(recording);
+    let mut patience = SETTLE;
     for (at, what) in &recording.instants {
         sleep_until(begin + at.div_f64(speed)).await;
         if let What::Api(event) = what {
@@ -51,7 +52,10 @@ pub async fn perform(recording: &Recording, stage: &mut impl Stage, speed: f64) 
                 .with_context(|| format!("{}: at {} ms", recording.name, at.as_millis()))?;
         }
         trial.advance(*at, what);
-        let judgements = settled(&trial, stage).await?;
+        let judgements = settled(&trial, stage, patience).await?;
+        if judgements.iter().any(|judgement| judgement.verdict.is_fault()) {
+            patience = POLL;
+        }
         trial.record(judgements);
     }
     if let Some(slowest) = stage.slowest_write().await? {
@@ -64,9 +68,10 @@ pub async fn perform(recording: &Recording, stage: &mut impl Stage, speed: f64) 
     Ok(trial.finish())
 }
 
-/// Asks until the agent agrees with the judge; what it denies then, or after [`SETTLE`], counts.
-async fn settled(trial: &Trial<'_>, stage: &mut impl Stage) -> Result<Vec<Judgement>> {
-    let deadline = Instant::now() + SETTLE;
+/// Asks until the agent agrees with the judge; what it denies then, or when patience ends, counts. A story that has
+/// failed once is not waited for any more.
+async fn settled(trial: &Trial<'_>, stage: &mut impl Stage, patience: Duration) -> Result<Vec<Judgement>> {
+    let deadline = Instant::now() + patience;
     loop {
         let judgements = trial.judge(&stage.denials().await?);
         let at_fault = judgements.iter().any(|judgement| judgement.verdict.is_fault());
