@@ -136,7 +136,7 @@ fn dead_pod(name: &str, ip: &str) -> Value {
     })
 }
 
-fn slice(name: &str, service: &str, address: &str, uid: &Value, ports: Value) -> Value {
+fn slice(name: &str, service: &str, address: &str, uid: &Value, ports: &Value) -> Value {
     json!({
         "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
         "metadata": {"name": name, "namespace": "shop", "labels": {"kubernetes.io/service-name": service}},
@@ -164,28 +164,28 @@ async fn absurd_objects_are_skipped_and_counted_and_the_provable_one_is_denied()
     let uid = &dead["metadata"]["uid"];
     world
         .store
-        .apply(slice("web-1", "web", "10.244.1.10", uid, ports.clone()))
+        .apply(slice("web-1", "web", "10.244.1.10", uid, &ports))
         .unwrap();
     world
         .store
-        .apply(slice("web-2", "web", "banana", uid, ports.clone()))
+        .apply(slice("web-2", "web", "banana", uid, &ports))
         .unwrap();
     world
         .store
-        .apply(slice("odd-1", "odd", "10.244.1.10", &json!(""), ports.clone()))
+        .apply(slice("odd-1", "odd", "10.244.1.10", &json!(""), &ports))
         .unwrap();
     let many: Vec<Value> = (1..=10_000).map(|port| json!({"port": port})).collect();
     world
         .store
-        .apply(slice("odd-2", "odd", "10.244.1.10", uid, json!(many)))
+        .apply(slice("odd-2", "odd", "10.244.1.10", uid, &json!(many)))
         .unwrap();
     let strange =
         json!([{"port": 0}, {"port": 70000}, {"port": -1}, {"port": 80, "protocol": "QUIC"}, {"port": null}]);
     world
         .store
-        .apply(slice("odd-3", "odd", "10.244.1.10", uid, strange))
+        .apply(slice("odd-3", "odd", "10.244.1.10", uid, &strange))
         .unwrap();
-    let mut named = slice("odd-4", "web", "example.com", uid, ports);
+    let mut named = slice("odd-4", "web", "example.com", uid, &ports);
     named["addressType"] = json!("FQDN");
     world.store.apply(named).unwrap();
     let mut banana = dead_pod("banana", "banana");
