@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 fn main() {
-    let object = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bpf/epguard-ebpf");
+    let object = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"))
+        .join("../target/bpf/epguard-ebpf");
     if !object.exists() {
         leave_placeholder(&object);
     }

@@ -11,7 +11,12 @@ use crate::process::which;
 use crate::toolchain::Toolchain;
 
 /// Programs that the lab and the tests start, with the Debian package of each.
-const PROGRAMS: [(&str, &str); 3] = [("bpftool", "bpftool"), ("nft", "nftables"), ("ip", "iproute2")];
+const PROGRAMS: [(&str, &str); 4] = [
+    ("bpftool", "bpftool"),
+    ("nft", "nftables"),
+    ("ip", "iproute2"),
+    ("kubectl", "kubernetes-client"),
+];
 
 /// Everything that compiles and links the eBPF object.
 pub(crate) struct Ebpf {
