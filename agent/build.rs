@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 fn main() {
-    let object = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bpf/epguard-ebpf");
+    // Asked at run time: a build script that was copied along with `target/` would look where it was compiled.
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    let object = Path::new(&folder).join("../target/bpf/epguard-ebpf");
     if !object.exists() {
         leave_placeholder(&object);
     }
