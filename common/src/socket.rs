@@ -104,7 +104,10 @@ mod tests {
 
     /// A socket that has been followed for long enough.
     fn known() -> SocketIntent {
-        SocketIntent::unconnected(Moment { now_ns: SEND.now_ns - PENDING_NS, tid: 7 })
+        SocketIntent::unconnected(Moment {
+            now_ns: SEND.now_ns - PENDING_NS,
+            tid: 7,
+        })
     }
 
     #[test]
@@ -119,7 +122,13 @@ mod tests {
         let mut socket = SocketIntent::connected(VIP, false, SEND.now_ns);
         assert_eq!(socket.leave(SOON), DIRECT);
         let later = SEND.now_ns + PENDING_NS;
-        assert_eq!(socket.leave(Moment { now_ns: later, tid: 8 }), VIP);
+        assert_eq!(
+            socket.leave(Moment {
+                now_ns: later,
+                tid: 8
+            }),
+            VIP
+        );
     }
 
     #[test]
@@ -144,9 +153,17 @@ mod tests {
         socket.send(DIRECT, SEND);
         socket.send(VIP, SEND);
         assert_eq!(socket.leave(SOON), DIRECT);
-        assert_eq!(socket.leave(SOON), DIRECT, "in doubt the one to the VIP passes as well");
+        assert_eq!(
+            socket.leave(SOON),
+            DIRECT,
+            "in doubt the one to the VIP passes as well"
+        );
         socket.send(VIP, SEND);
-        assert_eq!(socket.leave(SOON), VIP, "and once both are gone there is no doubt any more");
+        assert_eq!(
+            socket.leave(SOON),
+            VIP,
+            "and once both are gone there is no doubt any more"
+        );
     }
 
     #[test]

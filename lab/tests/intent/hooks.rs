@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use aya::maps::{Map, MapData, PerCpuHashMap};
+use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
 use epguard::cli::cgroup2_mount;
 use epguard::datapath::{Datapath, boot_ns, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::netlink::{Interface, Selection};
 use epguard::state::Tables;
-use epguard_common::{Count, Counter, Mode, Outcome, Reason};
+use epguard_common::{Count, Counter, Mode, Outcome, Reason, SocketIntent};
 use epguard_lab::net::NetNs;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 /// Attached programs and their maps. Dropping it detaches everything.
 pub(crate) struct Hooks {
-    datapath: Datapath,
+    _datapath: Datapath,
     writer: Writer,
     pins: Pins,
 }
@@ -29,7 +29,10 @@ impl Hooks {
         let (datapath, writer) = node
             .run(|| {
                 let mut datapath = Datapath::load(&path).unwrap();
-                for link in interfaces.iter().filter(|link| Selection::default().role(link).is_some()) {
+                for link in interfaces
+                    .iter()
+                    .filter(|link| Selection::default().role(link).is_some())
+                {
                     datapath.hook(link.ifindex, &link.name).unwrap();
                 }
                 datapath.hook_sockets(&cgroup2_mount().unwrap()).unwrap();
@@ -39,7 +42,7 @@ impl Hooks {
             })
             .unwrap();
         Self {
-            datapath,
+            _datapath: datapath,
             writer,
             pins,
         }
@@ -61,15 +64,22 @@ impl Hooks {
         let map: PerCpuHashMap<MapData, Counter, Count> = map.try_into().unwrap();
         Reason::ALL
             .into_iter()
-            .flat_map(|reason| outcomes.iter().map(move |outcome| Counter { reason, outcome: *outcome }))
+            .flat_map(|reason| {
+                outcomes.iter().map(move |outcome| Counter {
+                    reason,
+                    outcome: *outcome,
+                })
+            })
             .flat_map(|counter| map.get(&counter, 0).unwrap().iter().copied().collect::<Vec<_>>())
             .map(|count| count.packets)
             .sum()
     }
 
-    /// The loaded programs, for the logger and the like.
-    pub(crate) fn datapath(&mut self) -> &mut Datapath {
-        &mut self.datapath
+    /// How many sockets of the node are written down.
+    pub(crate) fn sockets(&self) -> usize {
+        let map = Map::LruHashMap(maps::open(&self.pins.0, "SOCKETS").unwrap());
+        let map: HashMap<MapData, u64, SocketIntent> = map.try_into().unwrap();
+        map.keys().count()
     }
 }
 

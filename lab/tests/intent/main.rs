@@ -3,14 +3,25 @@
 //! Service S and Service T lead to the same pod X and the same port; only S is denied. What a packet is aimed at is known
 //! independently of epguard: from the destination that its sender used, repeated in the datagram itself.
 
+#[cfg(test)]
 mod aim;
+#[cfg(test)]
 mod foreign;
+#[cfg(test)]
 mod hooks;
+#[cfg(test)]
 mod neighbours;
+#[cfg(test)]
 mod pods;
+#[cfg(test)]
 mod receive;
+#[cfg(test)]
 mod sink;
+#[cfg(test)]
 mod sockets;
+#[cfg(test)]
 mod streams;
+#[cfg(test)]
 mod tunnel;
+#[cfg(test)]
 mod world;

@@ -26,7 +26,9 @@ impl Sink {
         streams.listen(1024).unwrap();
         let datagrams = Arc::new(UdpSocket::from(datagrams));
         SockRef::from(&*datagrams).set_recv_buffer_size(1 << 23).unwrap();
-        datagrams.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        datagrams
+            .set_read_timeout(Some(Duration::from_secs(120)))
+            .unwrap();
         let (counted, socket) = (Arc::clone(&arrived), Arc::clone(&datagrams));
         std::thread::spawn(move || count(&socket, &counted));
         let streams = TcpListener::from(streams);

@@ -87,8 +87,15 @@ impl World {
 
     /// An unconnected UDP socket in a host's network namespace.
     pub(crate) fn socket(&self, host: &str) -> UdpSocket {
-        let any = if self.ipv6 { IpAddr::from(Ipv6Addr::UNSPECIFIED) } else { IpAddr::from([0, 0, 0, 0]) };
-        self.netns(host).run(|| UdpSocket::bind((any, 0))).unwrap().unwrap()
+        let any = if self.ipv6 {
+            IpAddr::from(Ipv6Addr::UNSPECIFIED)
+        } else {
+            IpAddr::from([0, 0, 0, 0])
+        };
+        self.netns(host)
+            .run(|| UdpSocket::bind((any, 0)))
+            .unwrap()
+            .unwrap()
     }
 
     /// The counters of the datapath and of pod X so far.
@@ -107,8 +114,15 @@ impl World {
     pub(crate) fn shell(&self, host: &str, script: &str) {
         let name = self.netns(host).name();
         let mut command = std::process::Command::new("ip");
-        let output = command.args(["netns", "exec", name, "sh", "-ec", script]).output().unwrap();
-        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = command
+            .args(["netns", "exec", name, "sh", "-ec", script])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{script}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     /// The node's end of a pod's veth pair.
@@ -148,35 +162,66 @@ fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
         protocol,
         frontends: vec![
             Frontend::ClusterIp(vip(ipv6, service)),
-            Frontend::NodePort { family: x, port: NODE_PORTS[service as usize] },
+            Frontend::NodePort {
+                family: x,
+                port: NODE_PORTS[service as usize],
+            },
         ],
         backends: vec![SocketAddr::new(x, PORT)],
     };
     let protocols = [Protocol::Tcp, Protocol::Udp];
-    [Denied, Other].iter().flat_map(|service| protocols.map(|p| rule((*service, p)))).collect()
+    [Denied, Other]
+        .iter()
+        .flat_map(|service| protocols.map(|p| rule((*service, p))))
+        .collect()
 }
 
 /// Service S is denied X; Service T is affected by something else, so that its packets carry an intent too.
 fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
     let mut tables = Tables::default();
-    let suspect = Suspect { flags: Suspect::DENIED, ..Suspect::default() };
-    tables.suspects.insert(Addr::from(x), suspect);
+    suspect(&mut tables, x);
     for protocol in [TCP, UDP] {
         deny(&mut tables, x, PORT, protocol);
         for (service, slot) in [(Denied, DENIED_SLOT), (Other, OTHER_SLOT)] {
             let node_port = SocketAddr::new(node_ip(lab, "node-a", ipv6), NODE_PORTS[service as usize]);
             for address in [vip(ipv6, service), node_port] {
                 let (addr, port) = (Addr::from(address.ip()), address.port());
-                tables.services.insert(Vip { addr, port, protocol, reserved: 0 }, slot);
+                tables.services.insert(
+                    Vip {
+                        addr,
+                        port,
+                        protocol,
+                        reserved: 0,
+                    },
+                    slot,
+                );
             }
         }
     }
     tables
 }
 
+/// Has the datapath look at packets to this address.
+pub(crate) fn suspect(tables: &mut Tables, ip: IpAddr) {
+    let flags = Suspect::DENIED;
+    tables.suspects.insert(
+        ip.into(),
+        Suspect {
+            flags,
+            ..Suspect::default()
+        },
+    );
+}
+
 /// Denies Service S an endpoint.
 pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
-    let target = Target { addr: ip.into(), slot: DENIED_SLOT, port, protocol, reserved: [0; 3] };
+    let target = Target {
+        addr: ip.into(),
+        slot: DENIED_SLOT,
+        port,
+        protocol,
+        reserved: [0; 3],
+    };
     let denial = Denial {
         dead_uid: Uid::default(),
         owner_uid: Uid::default(),
