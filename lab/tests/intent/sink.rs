@@ -26,9 +26,7 @@ impl Sink {
         streams.listen(1024).unwrap();
         let datagrams = Arc::new(UdpSocket::from(datagrams));
         SockRef::from(&*datagrams).set_recv_buffer_size(1 << 23).unwrap();
-        datagrams
-            .set_read_timeout(Some(Duration::from_secs(120)))
-            .unwrap();
+        datagrams.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
         let (counted, socket) = (Arc::clone(&arrived), Arc::clone(&datagrams));
         std::thread::spawn(move || count(&socket, &counted));
         let streams = TcpListener::from(streams);
@@ -64,7 +62,7 @@ fn bind(kind: Type, port: u16) -> Socket {
 }
 
 fn count(socket: &UdpSocket, arrived: &[AtomicU64; 3]) {
-    let mut datagram = [0; 65536];
+    let mut datagram = [0; 8192];
     while let Ok(length) = socket.recv(&mut datagram) {
         match datagram[..length].first() {
             Some(aim @ 0..=2) => arrived[usize::from(*aim)].fetch_add(1, Ordering::Relaxed),

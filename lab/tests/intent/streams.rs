@@ -29,7 +29,7 @@ fn stream(world: &World, host: &str, port: u16, to: SocketAddr, length: usize) -
     let Ok(mut stream) = world.netns(host).run(open).unwrap() else {
         return false;
     };
-    let octets: Vec<u8> = (0..length).map(|at| ((at * 31) >> 3) as u8).collect();
+    let octets: Vec<u8> = (0..length).map(|at| ((at * 31) >> 3).to_le_bytes()[0]).collect();
     let mut answer = Vec::new();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();

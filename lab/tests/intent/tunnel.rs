@@ -4,16 +4,17 @@ use crate::aim::{AIMS, Figures, in_both_modes, interleaved, send_all};
 use crate::pods::BRIDGE;
 use crate::world::{Plan, World, deny, node_ip, suspect};
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
+use epguard_lab::proxy::ProxyOptions;
 
 const VXLAN_PORT: u16 = 8472;
 
 /// Denies the Service the tunnel's far end as well: an outer packet with the inner one's intent would show.
-fn with_a_trap(options: TopologyOptions, ipv6: bool) -> World {
+fn with_a_trap(options: TopologyOptions, masquerade_all: bool, ipv6: bool) -> World {
     let mut world = World::new(Plan {
         options,
+        proxy: ProxyOptions { masquerade_all },
         ipv6,
         remote: true,
-        ..Plan::default()
     });
     let far_end = node_ip(&world.lab, "node-b", false);
     suspect(&mut world.tables, far_end);
@@ -32,6 +33,7 @@ fn the_outer_packet_of_a_pod_has_no_intent() {
                     cni,
                     overlay: Overlay::Vxlan,
                 },
+                false,
                 ipv6,
             );
             let socket = world.socket("shop/client");
@@ -39,15 +41,16 @@ fn the_outer_packet_of_a_pod_has_no_intent() {
             let aims = interleaved(3000);
             let figures = in_both_modes(&mut world, &case, |world| send_all(world, &socket, &aims, 64));
             figures.iter().for_each(Figures::all_right);
-            if !ipv6 {
-                let [observed, enforced] = figures;
-                assert_eq!(
-                    observed.no_intent,
-                    observed.aimed[2] + 3000,
-                    "the outer packets have none"
-                );
-                assert_eq!(enforced.no_intent, enforced.aimed[2] + 3000 - enforced.aimed[0]);
-            }
+            let [observed, enforced] = figures;
+            // Neighbour discovery through the tunnel adds a few.
+            assert!(
+                observed.no_intent >= observed.aimed[2] + 3000,
+                "each outer packet was seen: {observed}"
+            );
+            assert!(
+                enforced.no_intent >= enforced.aimed[2] + 3000 - enforced.aimed[0],
+                "{enforced}"
+            );
         }
     }
 }
@@ -60,7 +63,8 @@ fn the_outer_packet_of_a_nodes_socket_has_no_intent() {
             overlay: Overlay::Vxlan,
             ..BRIDGE
         };
-        let mut world = with_a_trap(options, ipv6);
+        // Without it the reverse path filter of node-b drops what comes from node-a's address through the tunnel.
+        let mut world = with_a_trap(options, true, ipv6);
         let unconnected = crate::sockets::followed(&mut world);
         let aims = interleaved(3000);
         let case = "g: vxlan, a process of the node, sendto";
