@@ -5,7 +5,7 @@ use crate::cli::{AgentArgs, cgroup2_mount};
 use crate::datapath::{self, Datapath};
 use crate::events::Events;
 use crate::maps::Writer;
-use crate::state::{Settings, State};
+use crate::state::{Settings, Slots, State};
 use crate::{netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
 use std::fs::{self, File};
@@ -46,7 +46,12 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         node: args.node_name.clone(),
         ipam: args.ipam,
     };
-    let mut agent = Agent::new(State::new(settings), writer, datapath, &args);
+    let mut agent = Agent::new(
+        State::with_slots(settings, Slots::starting_at(fastrand::u16(..))),
+        writer,
+        datapath,
+        &args,
+    );
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;

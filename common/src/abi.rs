@@ -82,6 +82,8 @@ impl Slot {
     pub const NONE: Self = Self { number: 0 };
     /// Slots lie in the upper half of 16 bits: another program's class ids that end up in `tc_index` are small.
     pub const FIRST: u16 = 0x8000;
+    /// `tc_index` of a packet that To has judged: no slot.
+    pub const JUDGED: u32 = 1;
 
     /// The intent that a packet carries; numbers that are no slot are somebody else's.
     #[inline]
@@ -152,16 +154,22 @@ pub struct Denial {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SocketIntent {
+    /// Before it, datagrams that nobody saw handed in may be on the way; `CLOCK_BOOTTIME`.
+    pub known_from_ns: u64,
     /// When the last datagram with an address of its own was handed in, `CLOCK_BOOTTIME`.
     pub sent_ns: u64,
-    /// The thread that handed it in.
-    pub sent_tid: u32,
-    /// Where that datagram is aimed.
+    /// Datagrams with an address of their own that were handed in.
+    pub handed: u32,
+    /// How many of them were seen leaving.
+    pub left: u32,
+    /// The thread that hands them in.
+    pub tid: u32,
+    /// Where the last one is aimed.
     pub sent: Slot,
     /// Where the socket is connected.
     pub connected: Slot,
-    /// Datagrams handed in that have not been seen leaving.
-    pub pending: u16,
+    /// Not 0: several threads hand them in.
+    pub shared: u16,
     /// Always 0.
     pub reserved: [u16; 3],
 }
@@ -238,9 +246,9 @@ mod user {
         super::Suspect,
         super::Vip,
         super::Slot,
+        super::SocketIntent,
         super::Target,
         super::Denial,
-        super::SocketIntent,
         super::Counter,
         super::Count
     );
@@ -262,7 +270,7 @@ mod tests {
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
         assert_eq!(size_of::<Denial>(), 3 * 16 + 4 + 4);
-        assert_eq!(size_of::<SocketIntent>(), 8 + 4 + 2 + 2 + 2 + 6);
+        assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
         assert_eq!(size_of::<Counter>(), 4 + 4);
         assert_eq!(size_of::<Count>(), 16);
         assert_eq!(size_of::<Event>(), 8 + 4 * 16 + 4 * 4 + 2 + 2 + 2 + 1 + 1);

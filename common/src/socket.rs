@@ -1,9 +1,9 @@
 //! Intent of packets that processes on the node send: no From hook sees them before DNAT.
 //!
-//! A TCP socket has one destination. A UDP socket has the one it is connected to, and another one for each
-//! `sendto`. What the socket was told last is believed for a datagram only if it must be that datagram: in the
-//! same thread, just after the call, with none of its predecessors still on the way (they wait where a neighbour
-//! is being resolved). In doubt there is no intent, and the datagram passes.
+//! A TCP socket has one destination, and so has a UDP socket that is connected. An unconnected one has another for
+//! each `sendto`. What it was told last is believed for a datagram only if it must be that datagram: in the same
+//! thread, just after the call, with every one of its predecessors seen leaving (they wait where a neighbour is being
+//! resolved). In doubt there is no intent, and the datagram passes.
 
 use crate::{Slot, SocketIntent};
 
@@ -23,49 +23,67 @@ pub struct Moment {
 }
 
 impl SocketIntent {
-    /// `connect` was called.
+    /// `connect` was called on a socket that may have sent before, unless it is `fresh`: what it sent to others and
+    /// still waits must not be taken for the new peer's.
     #[inline]
     #[must_use]
-    pub const fn connected(slot: Slot) -> Self {
+    pub const fn connected(slot: Slot, fresh: bool, now_ns: u64) -> Self {
         Self {
-            connected: slot,
+            known_from_ns: if fresh { 0 } else { now_ns + PENDING_NS },
             sent_ns: 0,
-            sent_tid: 0,
+            handed: 0,
+            left: 0,
+            tid: 0,
             sent: Slot::NONE,
-            pending: 0,
+            connected: slot,
+            shared: 0,
             reserved: [0; 3],
         }
     }
 
-    /// `sendto` was called with an address aimed at `slot`.
-    ///
-    /// A connected socket that also sends elsewhere loses the intent of its connection: a datagram of either
-    /// kind could be taken for one of the other.
+    /// A thread has an unconnected socket that may have sent before.
     #[inline]
-    pub fn send(&mut self, slot: Slot, at: Moment) {
-        if at.now_ns.saturating_sub(self.sent_ns) > PENDING_NS {
-            self.pending = 0;
+    #[must_use]
+    pub const fn unconnected(at: Moment) -> Self {
+        Self {
+            tid: at.tid,
+            ..Self::connected(Slot::NONE, false, at.now_ns)
         }
-        self.sent = if self.pending == 0 { slot } else { Slot::NONE };
-        if self.connected != slot {
-            self.connected = Slot::NONE;
-        }
-        self.pending = self.pending.saturating_add(1);
-        self.sent_ns = at.now_ns;
-        self.sent_tid = at.tid;
     }
 
-    /// A datagram leaves. The Service that it is aimed at.
+    /// `sendto` was called on an unconnected socket with an address aimed at `slot`.
+    ///
+    /// Threads that send at once cannot be told apart without locking: a socket that two of them use is given up.
+    #[inline]
+    pub fn send(&mut self, slot: Slot, at: Moment) {
+        if self.tid != at.tid {
+            self.shared = 1;
+            return;
+        }
+        let all_left = self.handed == self.left;
+        if !all_left && at.now_ns.saturating_sub(self.sent_ns) > PENDING_NS {
+            self.left = self.handed;
+        }
+        self.handed = self.handed.wrapping_add(1);
+        self.sent = if all_left { slot } else { Slot::NONE };
+        self.sent_ns = at.now_ns;
+    }
+
+    /// A datagram leaves. The Service that it is aimed at. One that is not counted because another CPU counts one at
+    /// the same time only adds doubt.
     #[inline]
     pub fn leave(&mut self, at: Moment) -> Slot {
-        if self.pending == 0 {
-            return self.connected;
+        let known = at.now_ns >= self.known_from_ns && self.shared == 0;
+        if self.handed == 0 {
+            return if known { self.connected } else { Slot::NONE };
         }
-        let is_the_last = self.pending == 1
-            && self.sent_tid == at.tid
-            && at.now_ns.saturating_sub(self.sent_ns) <= SEND_WINDOW_NS;
-        self.pending -= 1;
-        if is_the_last { self.sent } else { Slot::NONE }
+        self.left = self.left.wrapping_add(1);
+        let just_now = at.now_ns.saturating_sub(self.sent_ns) <= SEND_WINDOW_NS;
+        if known && self.left == self.handed && self.tid == at.tid && just_now {
+            self.sent
+        } else {
+            Slot::NONE
+        }
     }
 }
 
@@ -84,16 +102,45 @@ mod tests {
         tid: 7,
     };
 
+    /// A socket that has been followed for long enough.
+    fn known() -> SocketIntent {
+        SocketIntent::unconnected(Moment {
+            now_ns: SEND.now_ns - PENDING_NS,
+            tid: 7,
+        })
+    }
+
     #[test]
     fn a_connected_socket_keeps_its_service() {
-        let mut socket = SocketIntent::connected(VIP);
+        let mut socket = SocketIntent::connected(VIP, true, SEND.now_ns);
         assert_eq!(socket.leave(SOON), VIP);
         assert_eq!(socket.leave(SOON), VIP);
     }
 
     #[test]
+    fn what_a_socket_sent_before_it_was_connected_is_not_taken_for_its_peers() {
+        let mut socket = SocketIntent::connected(VIP, false, SEND.now_ns);
+        assert_eq!(socket.leave(SOON), DIRECT);
+        let later = SEND.now_ns + PENDING_NS;
+        assert_eq!(
+            socket.leave(Moment {
+                now_ns: later,
+                tid: 8
+            }),
+            VIP
+        );
+    }
+
+    #[test]
+    fn what_a_socket_sent_before_it_was_followed_is_not_taken_for_its_first_datagram() {
+        let mut socket = SocketIntent::unconnected(SEND);
+        socket.send(VIP, SEND);
+        assert_eq!(socket.leave(SOON), DIRECT, "it may be an earlier one that waited");
+    }
+
+    #[test]
     fn datagrams_to_a_vip_and_direct_ones_interleave_without_confusion() {
-        let mut socket = SocketIntent::default();
+        let mut socket = known();
         for slot in [VIP, DIRECT, VIP, VIP, DIRECT] {
             socket.send(slot, SEND);
             assert_eq!(socket.leave(SOON), slot);
@@ -102,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_direct_datagram_that_waited_for_a_neighbour_does_not_inherit_the_next_ones_service() {
-        let mut socket = SocketIntent::default();
+        let mut socket = known();
         socket.send(DIRECT, SEND);
         socket.send(VIP, SEND);
         assert_eq!(socket.leave(SOON), DIRECT);
@@ -121,35 +168,34 @@ mod tests {
 
     #[test]
     fn a_datagram_that_waited_or_belongs_to_another_thread_has_no_intent() {
-        let mut socket = SocketIntent::default();
+        let mut socket = known();
         socket.send(VIP, SEND);
-        assert_eq!(
-            socket.leave(Moment {
-                now_ns: SEND.now_ns + SEND_WINDOW_NS + 1,
-                tid: 7
-            }),
-            Slot::NONE
-        );
+        let late = SEND.now_ns + SEND_WINDOW_NS + 1;
+        assert_eq!(socket.leave(Moment { now_ns: late, tid: 7 }), Slot::NONE);
         socket.send(VIP, SEND);
         assert_eq!(socket.leave(Moment { tid: 8, ..SOON }), Slot::NONE);
     }
 
     #[test]
-    fn a_connected_socket_that_also_sends_elsewhere_loses_its_intent() {
-        let mut socket = SocketIntent::connected(VIP);
-        socket.send(DIRECT, SEND);
+    fn a_socket_that_two_threads_send_on_is_given_up() {
+        let mut socket = known();
+        socket.send(VIP, SEND);
+        socket.send(DIRECT, Moment { tid: 8, ..SEND });
         assert_eq!(socket.leave(SOON), DIRECT);
+        socket.send(VIP, SEND);
         assert_eq!(socket.leave(SOON), DIRECT);
     }
 
     #[test]
     fn a_datagram_lost_on_the_way_is_forgotten_after_a_while() {
-        let mut socket = SocketIntent::default();
+        let mut socket = known();
         socket.send(VIP, SEND);
         let later = Moment {
             now_ns: SEND.now_ns + PENDING_NS + 1,
             tid: 7,
         };
+        socket.send(VIP, later);
+        assert_eq!(socket.leave(later), DIRECT);
         socket.send(VIP, later);
         assert_eq!(socket.leave(later), VIP);
     }

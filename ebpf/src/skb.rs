@@ -48,31 +48,28 @@ pub fn packet(ctx: &TcContext) -> Option<Packet> {
     parse(&Skb(skb), u16::from_be(protocol as u16))
 }
 
-/// Writes the intent for the To hook. `tc_classid` too, so that a TCX program behind us that answers PASS carries
-/// it on: the kernel then copies the class id's minor number to `tc_index`.
+/// Writes the intent for the To hook. `tc_classid` too: if a TCX program behind us answers PASS, the kernel copies it
+/// to `tc_index`, and what lies there before is left over from somebody else's use of `skb->cb`.
 #[inline(always)]
 pub fn write_intent(ctx: &TcContext, slot: Slot) {
     let skb = ctx.skb.skb;
     // SAFETY: fields of the program's own context that TC programs may write.
     unsafe {
         (*skb).tc_index = u32::from(slot.number);
-        if slot.is_some() {
-            (*skb).tc_classid = u32::from(slot.number);
-        }
+        (*skb).tc_classid = u32::from(slot.number);
     }
 }
 
-/// Takes the intent off the packet: a tunnel's outer packet must not inherit it.
+/// Takes the intent off the packet, and whether a To hook has done so before: a tunnel's outer packet is not the one
+/// that was meant, nor does it leave its socket a second time.
 #[inline(always)]
-pub fn take_intent(ctx: &TcContext) -> Slot {
+pub fn take_intent(ctx: &TcContext) -> (Slot, bool) {
     let skb = ctx.skb.skb;
     // SAFETY: as in `write_intent`.
     unsafe {
-        let slot = Slot::from_raw((*skb).tc_index);
-        if slot.is_some() {
-            (*skb).tc_index = 0;
-        }
-        slot
+        let raw = (*skb).tc_index;
+        (*skb).tc_index = Slot::JUDGED;
+        (Slot::from_raw(raw), raw == Slot::JUDGED)
     }
 }
 

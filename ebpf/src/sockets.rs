@@ -45,7 +45,8 @@ pub fn connect(to: Vip, ctx: &SockAddrContext) {
     let Some(cookie) = followed(ctx) else { return };
     let slot = maps::service(&to);
     if slot.is_some() {
-        maps::remember_socket(cookie, &SocketIntent::connected(slot));
+        let fresh = to.protocol != UDP || local_port(ctx) == 0;
+        maps::remember_socket(cookie, &SocketIntent::connected(slot, fresh, skb::now_ns()));
     } else if maps::socket(cookie).is_some() {
         maps::forget_socket(cookie);
     }
@@ -56,17 +57,53 @@ pub fn connect(to: Vip, ctx: &SockAddrContext) {
 pub fn send(to: Vip, ctx: &SockAddrContext) {
     let Some(cookie) = followed(ctx) else { return };
     let slot: Slot = maps::service(&to);
+    let socket = maps::socket(cookie);
+    if is_connected(ctx) {
+        return still_aimed_at(socket, slot);
+    }
     let moment = skb::moment();
-    if let Some(socket) = maps::socket(cookie) {
-        // SAFETY: the entry stays writable for the run of the program; two threads that race for one socket's entry can
-        // only make its datagrams look unknown.
-        unsafe { (*socket).send(slot, moment) };
-    } else if slot.is_some() {
-        let mut socket = SocketIntent::default();
-        socket.send(slot, moment);
-        maps::remember_socket(cookie, &socket);
+    // SAFETY: the entry stays writable for the run of the program; of threads that race for it only one counts, and
+    // the others give the socket up.
+    match socket.map(|socket| unsafe { &mut *socket }) {
+        // One that was connected until now may have sent without our hearing of it.
+        Some(socket) if !socket.connected.is_some() => socket.send(slot, moment),
+        None if !slot.is_some() => {}
+        _ => {
+            let mut socket = SocketIntent::unconnected(moment);
+            socket.send(slot, moment);
+            maps::remember_socket(cookie, &socket);
+        }
     }
 }
+
+/// What a connected socket sends to its peer is not heard of. Once it also sends elsewhere, a datagram of either kind
+/// could be taken for one of the other: it loses its intent.
+#[inline(always)]
+fn still_aimed_at(socket: Option<*mut SocketIntent>, slot: Slot) {
+    // SAFETY: the entry stays writable for the run of the program; the field is only ever cleared.
+    if let Some(socket) = socket
+        && unsafe { (*socket).connected } != slot
+    {
+        unsafe { (*socket).connected = Slot::NONE };
+    }
+}
+
+/// The socket's local port; 0 for one that was never bound, and so has never sent.
+#[inline(always)]
+fn local_port(ctx: &SockAddrContext) -> u32 {
+    // SAFETY: the socket of the program's own context; the verifier wants it compared with null.
+    unsafe { (*ctx.sock_addr).__bindgen_anon_1.sk.as_ref() }.map_or(u32::MAX, |socket| socket.src_port)
+}
+
+#[inline(always)]
+fn is_connected(ctx: &SockAddrContext) -> bool {
+    // SAFETY: as in `local_port`.
+    unsafe { (*ctx.sock_addr).__bindgen_anon_1.sk.as_ref() }.is_some_and(|socket| socket.state == ESTABLISHED)
+}
+
+/// `TCP_ESTABLISHED`, which UDP uses too.
+const ESTABLISHED: u32 = 1;
+const UDP: u8 = 17;
 
 /// The socket's cookie, if any Service is affected and the socket lives in the node's network namespace: pods' own
 /// sockets are seen at their interfaces. Linux 5.7 for the namespace's cookie.

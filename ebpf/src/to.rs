@@ -18,7 +18,7 @@ pub fn judge(ctx: &TcContext) -> Verdict {
     if view.suspects == 0 {
         return Verdict::Clear;
     }
-    let carried = skb::take_intent(ctx);
+    let (carried, judged) = skb::take_intent(ctx);
     let Some((config, mode, debug)) = maps::config() else {
         return Verdict::Clear;
     };
@@ -30,7 +30,7 @@ pub fn judge(ctx: &TcContext) -> Verdict {
     };
     let tables = Tables {
         ctx,
-        carried: if carried.is_some() {
+        carried: if carried.is_some() || judged {
             carried
         } else {
             datagram_intent(ctx, &packet)
@@ -58,8 +58,7 @@ fn datagram_intent(ctx: &TcContext, packet: &Packet) -> Slot {
     if cookie == 0 {
         return Slot::NONE;
     }
-    // SAFETY: the entry stays readable for the run of the program; two CPUs that race for one socket's entry can only
-    // make its datagrams look unknown.
+    // SAFETY: the entry stays writable for the run of the program; see `leave` for CPUs that race.
     maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe { (*socket).leave(skb::moment()) })
 }
 

@@ -55,12 +55,18 @@ impl State {
     /// An empty state that denies nothing.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
+        Self::with_slots(settings, Slots::default())
+    }
+
+    /// The same with slots that start elsewhere.
+    #[must_use]
+    pub fn with_slots(settings: Settings, slots: Slots) -> Self {
         Self {
             world: World::new(settings),
             synced: Synced::default(),
             denials: Denials::new(),
             draining: BTreeSet::new(),
-            slots: Slots::default(),
+            slots,
             tables: Tables::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),

@@ -18,6 +18,16 @@ pub struct Slots {
 }
 
 impl Slots {
+    /// Slots from some number on. The agent draws it: a foreign filter on our hooks that sets a class id in the upper
+    /// half, always the same, then means one of our slots only by a chance of one in 32,767 for each slot in use.
+    #[must_use]
+    pub fn starting_at(next: u16) -> Self {
+        Self {
+            next,
+            ..Self::default()
+        }
+    }
+
     /// The Service's slot, a new one if it has none; `None` if all 32,767 are taken.
     pub fn take(&mut self, service: &Name) -> Option<Slot> {
         self.resting.remove(service);
@@ -83,6 +93,16 @@ mod tests {
         assert!(slot.number > Slot::FIRST);
         assert_eq!(slots.take(&name("a")), Some(slot));
         assert_eq!(slots.service(slot), Some(&name("a")));
+    }
+
+    #[test]
+    fn wherever_slots_start_they_lie_in_the_upper_half_and_differ() {
+        for start in [0, 1, 32_766, 32_767, u16::MAX] {
+            let mut slots = Slots::starting_at(start);
+            let numbers = ["a", "b", "c"].map(|service| slots.take(&name(service)).unwrap().number);
+            assert!(numbers.iter().all(|number| *number > Slot::FIRST), "{numbers:?}");
+            assert!(numbers[0] != numbers[1] && numbers[1] != numbers[2] && numbers[0] != numbers[2]);
+        }
     }
 
     #[test]

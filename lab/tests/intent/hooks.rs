@@ -1,0 +1,126 @@
+//! The real datapath on a node of the lab, with tables written by hand.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
+use epguard::cli::cgroup2_mount;
+use epguard::datapath::{Datapath, boot_ns, netns_cookie};
+use epguard::maps::{self, Writer};
+use epguard::netlink::{Interface, Selection};
+use epguard::state::Tables;
+use epguard_common::{Count, Counter, Mode, Outcome, Reason, SocketIntent};
+use epguard_lab::net::NetNs;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+
+/// Attached programs and their maps. Dropping it detaches everything.
+pub(crate) struct Hooks {
+    _datapath: Datapath,
+    writer: Writer,
+    pins: Pins,
+}
+
+impl Hooks {
+    /// Loads the datapath and hooks the node's sockets and the interfaces that the agent would hook.
+    pub(crate) fn attach(node: &NetNs) -> Self {
+        let pins = Pins::new();
+        let interfaces = interfaces(node);
+        let path = pins.0.clone();
+        let (datapath, writer) = node
+            .run(|| {
+                let mut datapath = Datapath::load(&path).unwrap();
+                for link in interfaces
+                    .iter()
+                    .filter(|link| Selection::default().role(link).is_some())
+                {
+                    datapath.hook(link.ifindex, &link.name).unwrap();
+                }
+                datapath.hook_sockets(&cgroup2_mount().unwrap()).unwrap();
+                let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+                writer.renew_lease(boot_ns() + 3_600_000_000_000).unwrap();
+                (datapath, writer)
+            })
+            .unwrap();
+        Self {
+            _datapath: datapath,
+            writer,
+            pins,
+        }
+    }
+
+    /// Replaces the tables.
+    pub(crate) fn install(&mut self, tables: &Tables) {
+        self.writer.install(tables).unwrap();
+    }
+
+    /// Switches the mode.
+    pub(crate) fn set_mode(&mut self, mode: Mode) {
+        self.writer.configure(mode, mode, false).unwrap();
+    }
+
+    /// Packets counted with any of these outcomes, for any reason.
+    pub(crate) fn packets(&self, outcomes: &[Outcome]) -> u64 {
+        let map = Map::PerCpuHashMap(maps::open(&self.pins.0, "COUNTERS").unwrap());
+        let map: PerCpuHashMap<MapData, Counter, Count> = map.try_into().unwrap();
+        Reason::ALL
+            .into_iter()
+            .flat_map(|reason| {
+                outcomes.iter().map(move |outcome| Counter {
+                    reason,
+                    outcome: *outcome,
+                })
+            })
+            .flat_map(|counter| map.get(&counter, 0).unwrap().iter().copied().collect::<Vec<_>>())
+            .map(|count| count.packets)
+            .sum()
+    }
+
+    /// How many sockets of the node are written down.
+    pub(crate) fn sockets(&self) -> usize {
+        let map = Map::LruHashMap(maps::open(&self.pins.0, "SOCKETS").unwrap());
+        let map: HashMap<MapData, u64, SocketIntent> = map.try_into().unwrap();
+        map.keys().count()
+    }
+}
+
+/// A BPF file system of its own.
+struct Pins(PathBuf);
+
+impl Pins {
+    fn new() -> Self {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("epguard-intent-{}-{serial}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        mount(Some("bpf"), &path, Some("bpf"), MsFlags::empty(), None::<&str>).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        let _ = umount2(&self.0, MntFlags::MNT_DETACH);
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+fn interfaces(node: &NetNs) -> Vec<Interface> {
+    let listed = node
+        .command("ip")
+        .args(["-json", "-details", "link", "show"])
+        .output()
+        .unwrap();
+    let links: Vec<serde_json::Value> = serde_json::from_slice(&listed.stdout).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    links
+        .iter()
+        .map(|link| Interface {
+            ifindex: u32::try_from(link["ifindex"].as_u64().unwrap()).unwrap(),
+            name: text(&link["ifname"]),
+            kind: text(&link["linkinfo"]["info_kind"]),
+            master: None,
+            master_kind: text(&link["linkinfo"]["info_slave_kind"]),
+            loopback: text(&link["link_type"]) == "loopback",
+        })
+        .collect()
+}
