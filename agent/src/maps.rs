@@ -13,8 +13,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 9] = [
-    "OWNERS", "SUSPECTS", "SERVICES", "DENIED", "SOCKETS", "CONFIG", "VIEW", "COUNTERS", "EVENTS",
+pub const NAMES: [&str; 11] = [
+    "OWNERS",
+    "SUSPECTS",
+    "SERVICES",
+    "DENIED",
+    "TERMINATED",
+    "INTERFACES",
+    "SOCKETS",
+    "CONFIG",
+    "VIEW",
+    "COUNTERS",
+    "EVENTS",
 ];
 
 /// Where the maps of this version are pinned: `<pin-dir>/v1`.

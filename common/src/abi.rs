@@ -4,7 +4,7 @@
 //! `bpftool map dump` shows ports as people know them. A change here is a new [`ABI_VERSION`], because a
 //! pinned map of another shape would be misread.
 
-use crate::{Addr, Reason, Uid};
+use crate::{Addr, Rate, Reason, Uid};
 
 /// Part of the pin path: `<pin-dir>/v1/OWNERS`.
 pub const ABI_VERSION: u32 = 1;
@@ -40,10 +40,10 @@ pub struct Suspect {
     pub dead_uid: Uid,
     /// [`Suspect::DENIED`], [`Suspect::DRAINING`].
     pub flags: u32,
-    /// Events sent since `window_ns`; written by the programs.
-    pub events: u32,
-    /// Start of the current second of event rate limiting, `CLOCK_BOOTTIME`; written by the programs.
-    pub window_ns: u64,
+    /// Always 0.
+    pub reserved: u32,
+    /// How many events were sent; written by the programs.
+    pub rate: Rate,
 }
 
 impl Suspect {
@@ -51,8 +51,6 @@ impl Suspect {
     pub const DENIED: u32 = 1;
     /// A terminating pod holds the IP: packets pass and are counted.
     pub const DRAINING: u32 = 2;
-    /// Events a second for one suspect; the rest is counted.
-    pub const EVENTS_PER_SECOND: u32 = 100;
 }
 
 /// Key of SERVICES: what a packet is aimed at before DNAT.
@@ -264,9 +262,9 @@ mod tests {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
         assert_eq!(size_of::<Config>(), 4 * (1 + 1 + 4 + 1));
-        assert_eq!(size_of::<View>(), 8 + 8 + 4 + 4);
+        assert_eq!(size_of::<View>(), 8 + 8 + 4 * 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
-        assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + 8);
+        assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
         assert_eq!(size_of::<Denial>(), 3 * 16 + 4 + 4);

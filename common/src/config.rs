@@ -83,4 +83,8 @@ pub struct View {
     pub suspects: u32,
     /// Entries in SERVICES.
     pub vips: u32,
+    /// Entries in TERMINATED.
+    pub terminated: u32,
+    /// Always 0.
+    pub reserved: u32,
 }

@@ -1,6 +1,6 @@
 //! Sockets of processes on the node: kubelet, hostNetwork pods, sshd.
 
-use crate::{maps, skb};
+use crate::{clock, maps};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::bpf_sock_addr;
 use aya_ebpf::helpers::generated::{bpf_get_netns_cookie, bpf_get_socket_cookie};
@@ -46,7 +46,7 @@ pub fn connect(to: Vip, ctx: &SockAddrContext) {
     let slot = maps::service(&to);
     if slot.is_some() {
         let fresh = to.protocol != UDP || local_port(ctx) == 0;
-        maps::remember_socket(cookie, &SocketIntent::connected(slot, fresh, skb::now_ns()));
+        maps::remember_socket(cookie, &SocketIntent::connected(slot, fresh, clock::now_ns()));
     } else if maps::socket(cookie).is_some() {
         maps::forget_socket(cookie);
     }
@@ -61,7 +61,7 @@ pub fn send(to: Vip, ctx: &SockAddrContext) {
     if is_connected(ctx) {
         return still_aimed_at(socket, slot);
     }
-    let moment = skb::moment();
+    let moment = clock::moment();
     // SAFETY: the entry stays writable for the run of the program; of threads that race for it only one counts, and
     // the others give the socket up.
     match socket.map(|socket| unsafe { &mut *socket }) {

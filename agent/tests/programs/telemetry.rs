@@ -40,7 +40,7 @@ fn an_event_tells_who_was_meant_and_who_would_be_hit() {
 fn events_beyond_a_suspects_rate_are_counted_and_the_verdict_stands() {
     let mut kernel = Kernel::denying(x4(), Reason::DeadBackend, UidState::Dead);
     let frame = ipv4(TCP, &tcp(8080, SYN));
-    let packets = u64::from(Suspect::EVENTS_PER_SECOND) + 20;
+    let packets = u64::from(epguard_common::Rate::EVENTS_PER_SECOND) + 20;
     for _ in 0..packets {
         assert_eq!(kernel.run("epguard_selftest", &frame).0, SHOT);
     }
