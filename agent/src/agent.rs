@@ -2,15 +2,15 @@
 
 use crate::cli::AgentArgs;
 use crate::datapath::{Datapath, boot_ns};
-use crate::facts::{Fact, Name, Protocol};
+use crate::facts::{Fact, Name, Presence, Protocol};
 use crate::maps::Writer;
-use crate::netlink::{Event as LinkEvent, Interface, Selection};
+use crate::netlink::{Event as LinkEvent, Interface, Roles, Selection};
 use crate::report::Report;
 use crate::state::{Socket, State};
 use crate::status::{Attachment, Conflict, Latency, Question, Status, Watch};
 use crate::watch::{Message, WatchId, ids};
 use anyhow::{Result, bail};
-use epguard_common::{Event, Mode};
+use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ pub struct Agent {
     datapath: Datapath,
     report: Report,
     selection: Selection,
+    roles: Roles,
     lease: Duration,
     lease_deadline_ns: u64,
     must_enforce: bool,
@@ -40,6 +41,7 @@ impl Agent {
             datapath,
             report: Report::default(),
             selection: args.selection(),
+            roles: Roles::default(),
             lease: args.lease,
             lease_deadline_ns: 0,
             must_enforce: args.mode == Mode::Enforce,
@@ -112,12 +114,28 @@ impl Agent {
             LinkEvent::Appeared(interface) => self.hook(&interface)?,
             LinkEvent::Gone { ifindex } => {
                 self.interfaces.remove(&ifindex);
+                self.roles.remove(ifindex);
+                self.writer.set_role(ifindex, None);
                 if let Err(error) = self.datapath.unhook(ifindex) {
                     tracing::debug!(ifindex, "already detached: {error:#}");
                 }
             }
             LinkEvent::Addresses(addresses) => {
                 self.state.apply(now(), Fact::LocalAddresses(addresses));
+                self.write()?;
+            }
+            LinkEvent::Defaults(defaults) => {
+                for ifindex in self.roles.set_defaults(defaults) {
+                    self.writer.set_role(ifindex, self.roles.number(ifindex));
+                    if let Some((role, shown)) =
+                        self.roles.role(ifindex).zip(self.interfaces.get_mut(&ifindex))
+                    {
+                        role.as_str().clone_into(&mut shown.role);
+                    }
+                }
+            }
+            LinkEvent::Held(ips) => {
+                self.state.apply(now(), Fact::Presence(Presence::Held(ips)));
                 self.write()?;
             }
             LinkEvent::Settled if self.interfaces.is_empty() => {
@@ -131,8 +149,16 @@ impl Agent {
     }
 
     /// Reports denied packets.
-    pub fn on_events(&mut self, events: &[Event]) {
+    pub fn on_events(&mut self, events: &[Event]) -> Result<()> {
+        let mut spoke = false;
         for event in events {
+            if event.outcome == Outcome::Lifted as u32 {
+                spoke = true;
+                self.report.lifted(&self.state, event);
+                self.state
+                    .apply(now(), Fact::Presence(Presence::Spoke(event.src)));
+                continue;
+            }
             self.report.denied(now(), &self.state, event);
             if let Some(protocol) = Protocol::from_number(event.protocol) {
                 let socket = Socket {
@@ -143,6 +169,7 @@ impl Agent {
                 self.state.hit(now(), event.slot, &socket);
             }
         }
+        if spoke { self.write() } else { Ok(()) }
     }
 
     /// Lets time pass, and vouches for the view if all watches run.
@@ -209,7 +236,10 @@ impl Agent {
     }
 
     fn hook(&mut self, interface: &Interface) -> Result<()> {
-        let Some(role) = self.selection.role(interface) else {
+        let role = self.roles.add(interface, &self.selection);
+        self.writer
+            .set_role(interface.ifindex, self.roles.number(interface.ifindex));
+        let Some(role) = role else {
             return Ok(());
         };
         let error = match self.datapath.hook(interface.ifindex, &interface.name) {

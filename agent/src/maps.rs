@@ -1,13 +1,14 @@
 //! The one file that writes maps.
 
+use crate::datapath::boot_ns;
 use crate::plan::{self, Op};
 use crate::state::Tables;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuHashMap, PerCpuValues};
 use epguard_common::{
-    ABI_VERSION, Addr, Config, Count, Counter, Denial, Mode, Outcome, Owner, Reason, ReasonModes, Slot,
-    Suspect, Target, View, Vip,
+    ABI_VERSION, Addr, Config, Count, Counter, Denial, Mode, Outcome, Owner, Reason, ReasonModes, Role, Slot,
+    Suspect, Target, Terminated, View, Vip,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -59,6 +60,8 @@ pub struct Writer {
     suspects: HashMap<MapData, Addr, Suspect>,
     services: HashMap<MapData, Vip, Slot>,
     denied: HashMap<MapData, Target, Denial>,
+    terminated: HashMap<MapData, Addr, Terminated>,
+    interfaces: HashMap<MapData, u32, Role>,
     config: Array<MapData, Config>,
     view: Array<MapData, View>,
     vouched: View,
@@ -82,6 +85,8 @@ impl Writer {
             suspects: take(ebpf, "SUSPECTS")?.try_into()?,
             services: take(ebpf, "SERVICES")?.try_into()?,
             denied: take(ebpf, "DENIED")?.try_into()?,
+            terminated: take(ebpf, "TERMINATED")?.try_into()?,
+            interfaces: take(ebpf, "INTERFACES")?.try_into()?,
             config: take(ebpf, "CONFIG")?.try_into()?,
             view: take(ebpf, "VIEW")?.try_into()?,
             vouched: View {
@@ -124,6 +129,7 @@ impl Writer {
         }
         self.installed.clone_from(desired);
         self.vouched.suspects = u32::try_from(desired.suspects.len()).unwrap_or(u32::MAX);
+        self.vouched.terminated = u32::try_from(desired.terminated.len()).unwrap_or(u32::MAX);
         self.vouched.vips = u32::try_from(desired.services.len()).unwrap_or(u32::MAX);
         self.vouch()?;
         Ok(true)
@@ -134,6 +140,17 @@ impl Writer {
         plan::owners(owners, changed)
             .filter(|op| self.write(*op).is_err())
             .count()
+    }
+
+    /// Says what an interface is to the node; `None` for one that is gone. What leads to an unknown one passes.
+    pub fn set_role(&mut self, ifindex: u32, role: Option<Role>) {
+        let written = match role {
+            Some(role) => self.interfaces.insert(ifindex, role, 0),
+            None => absent(self.interfaces.remove(&ifindex)),
+        };
+        if let Err(error) = written {
+            tracing::warn!(ifindex, %error, "cannot write INTERFACES; what leads there is not denied as terminated");
+        }
     }
 
     /// Vouches for everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.
@@ -156,9 +173,21 @@ impl Writer {
             Op::PutService(vip, slot) => self.services.insert(vip, slot, 0),
             Op::PutSuspect(ip, suspect) => self.suspects.insert(ip, suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
+            Op::RemoveTerminated(ip) => absent(self.terminated.remove(&ip)),
+            Op::PutTerminated(ip, dead_uid) => {
+                let terminated = Terminated {
+                    dead_uid,
+                    proven_ns: boot_ns(),
+                    ..Terminated::default()
+                };
+                self.terminated.insert(ip, terminated, NO_EXIST)
+            }
         }
     }
 }
+
+/// `BPF_NOEXIST`: the programs write into these entries.
+const NO_EXIST: u64 = 1;
 
 /// What somebody else removed already is removed.
 fn absent(result: Result<(), MapError>) -> Result<(), MapError> {

@@ -36,10 +36,11 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let (tell, mut messages) = mpsc::channel(BACKLOG);
     let _watches = watch::start(&client, args.pod_scope, &args.node_name, &tell);
     let (announce, mut interfaces) = mpsc::channel(BACKLOG);
-    let follow = netlink::follow(announce);
+    let follow = netlink::follow(announce.clone());
+    let presence = netlink::presence(announce);
     let (ask, mut questions) = mpsc::channel(1);
     let serve = status::serve(&args.run.run_dir, ask);
-    tokio::pin!(follow, serve);
+    tokio::pin!(follow, presence, serve);
 
     let settings = Settings {
         scope: args.pod_scope,
@@ -67,10 +68,11 @@ pub async fn run(args: AgentArgs) -> Result<()> {
                 agent.on_messages(batch)?;
             }
             Some(event) = interfaces.recv() => agent.on_interface(event)?,
-            events = events.next() => agent.on_events(&events?),
+            events = events.next() => agent.on_events(&events?)?,
             Some(question) = questions.recv() => agent.on_question(question),
             _ = tick.tick() => agent.on_tick()?,
             followed = &mut follow => followed.context("cannot follow the node's interfaces")?,
+            followed = &mut presence => followed.context("cannot follow the node's routes")?,
             served = &mut serve => served.context("cannot serve the status")?,
             _ = terminate.recv() => break,
             _ = tokio::signal::ctrl_c() => break,

@@ -68,6 +68,7 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
                 });
             }
         },
+        Fact::Presence(_) => {}
         Fact::LocalAddresses(addresses) => {
             dirty.everything = true;
             world.set_local(addresses);

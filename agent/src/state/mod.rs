@@ -10,7 +10,9 @@ mod listings;
 mod pods;
 mod slots;
 mod socket;
+mod synced;
 mod tables;
+mod vacant;
 mod world;
 
 pub use judge::Proven;
@@ -18,7 +20,9 @@ pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
 pub use pods::{Claim, Life, Pods, Record};
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, Socket, Target};
+use synced::Synced;
 pub use tables::{Denials, Tables};
+use vacant::Vacancies;
 pub use world::{Ipam, Scope, Settings, World};
 
 use crate::facts::{Fact, Name};
@@ -34,21 +38,13 @@ pub struct State {
     synced: Synced,
     denials: Denials,
     draining: BTreeSet<Uid>,
+    vacancies: Vacancies,
     slots: Slots,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
     /// The last owner that each IP has had, and how many there were.
     generations: HashMap<Addr, (Uid, u64)>,
-}
-
-/// Which kinds have been listed at least once. Before all have, absence could be anything.
-#[derive(Debug, Default)]
-struct Synced {
-    pods: BTreeSet<crate::facts::PodSource>,
-    slices: bool,
-    services: bool,
-    nodes: bool,
 }
 
 impl State {
@@ -66,6 +62,7 @@ impl State {
             synced: Synced::default(),
             denials: Denials::new(),
             draining: BTreeSet::new(),
+            vacancies: Vacancies::default(),
             slots,
             tables: Tables::default(),
             owners: BTreeMap::new(),
@@ -78,7 +75,13 @@ impl State {
     pub fn apply(&mut self, now: Duration, fact: Fact) {
         let was_synced = self.is_synced();
         self.synced.note(&fact);
-        let mut dirty = dirty::absorb(&mut self.world, now, fact);
+        let mut dirty = match fact {
+            Fact::Presence(presence) => {
+                self.vacancies.note(presence);
+                Dirty::default()
+            }
+            fact => dirty::absorb(&mut self.world, now, fact),
+        };
         dirty.everything |= was_synced != self.is_synced();
         self.settle(now, dirty);
     }
@@ -87,10 +90,12 @@ impl State {
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
         let pairs = self.world.listings.expire(now);
+        let pods = BTreeSet::from_iter(self.vacancies.expire(&self.world, now));
         self.settle(
             now,
             Dirty {
                 pairs,
+                pods,
                 ..Dirty::default()
             },
         );
@@ -100,23 +105,15 @@ impl State {
     pub fn hit(&mut self, now: Duration, slot: Slot, socket: &Socket) {
         if let Some(service) = self.slots.service(slot).cloned() {
             self.world.listings.hit(now, &service, socket);
+        } else {
+            self.vacancies.hit(now, socket.ip);
         }
     }
 
     /// Whether every watch has shown everything once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        let sources = match self.world.settings.scope {
-            Scope::Cluster | Scope::Node => 1,
-            Scope::Terminal => 2,
-        };
-        let Synced {
-            pods,
-            slices,
-            services,
-            nodes,
-        } = &self.synced;
-        pods.len() >= sources && *slices && *services && *nodes
+        self.synced.is_complete(self.world.settings.scope)
     }
 
     /// What SUSPECTS, SERVICES and DENIED should hold.
@@ -179,7 +176,10 @@ impl State {
             changed |= self.rejudge(&service, ip);
         }
         if changed || dirty.everything {
-            self.tables = Tables::build(&self.world, &self.denials, &mut self.slots, &self.draining);
+            self.tables = Tables {
+                terminated: std::mem::take(&mut self.tables.terminated),
+                ..Tables::build(&self.world, &self.denials, &mut self.slots, &self.draining)
+            };
             let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
             let idle: Vec<Name> = self
                 .slots
@@ -192,9 +192,11 @@ impl State {
                 self.slots.rest(&name, now);
             }
         }
+        self.vacancies.bury(&self.world, now, &dirty.pods);
+        self.settle_vacancies();
         for uid in dirty.pods {
             let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);
-            if remembered && !self.world.listings.knows(uid) {
+            if remembered && !self.world.listings.knows(uid) && !self.vacancies.knows(uid) {
                 self.world.pods.forget(uid);
             }
         }
@@ -223,6 +225,15 @@ impl State {
         }
         self.denials.extend(proven);
         true
+    }
+
+    fn settle_vacancies(&mut self) {
+        let last_owner = |ip| self.generations.get(&ip).map(|(uid, _)| *uid);
+        self.tables.terminated = if self.is_synced() {
+            self.vacancies.proven(&self.world, last_owner)
+        } else {
+            BTreeMap::new()
+        };
     }
 
     fn settle_draining(&mut self, dirty: &Dirty) -> bool {
@@ -261,21 +272,6 @@ impl State {
                     None => self.owners.remove(ip),
                 };
             }
-        }
-    }
-}
-
-impl Synced {
-    fn note(&mut self, fact: &Fact) {
-        use crate::facts::Change::Reset;
-        match fact {
-            Fact::Pod(source, Reset(_)) => {
-                self.pods.insert(*source);
-            }
-            Fact::Slice(Reset(_)) => self.slices = true,
-            Fact::Service(Reset(_)) => self.services = true,
-            Fact::Node(Reset(_)) => self.nodes = true,
-            _ => {}
         }
     }
 }

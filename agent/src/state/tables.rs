@@ -17,6 +17,8 @@ pub struct Tables {
     pub services: BTreeMap<Vip, Slot>,
     /// DENIED.
     pub denied: BTreeMap<Target, Denial>,
+    /// TERMINATED, by the pod that had the IP last.
+    pub terminated: BTreeMap<Addr, Uid>,
     /// Denials that no table had room for; they pass.
     pub refused: usize,
 }

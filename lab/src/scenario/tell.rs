@@ -19,6 +19,7 @@ use super::workdir::Workdir;
 use super::{bpftool, matching};
 
 /// Log lines come through a ring buffer, a little after the verdict.
+const NODE_PATIENCE: Duration = Duration::from_millis(500);
 const LOG_PATIENCE: Duration = Duration::from_secs(3);
 /// Lines of the agent's log that a failure shows.
 const LOG_LINES: usize = 12;
@@ -124,10 +125,8 @@ impl<'a> Run<'a> {
             Step::Enforce(calls) => self.calls(&[Mode::Enforce], 1, calls),
             Step::Maps(maps) => {
                 self.catch_up()?;
-                maps.iter().try_for_each(|(map, expected)| {
-                    self.entries(expected, &bpftool::entries(self.agent.pin_dir(), map)?)
-                        .with_context(|| map.clone())
-                })
+                maps.iter()
+                    .try_for_each(|(map, expected)| self.map(map, expected))
             }
             Step::Dump(tables) => {
                 self.catch_up()?;
@@ -165,6 +164,18 @@ impl<'a> Run<'a> {
             self.clients.silence(flow);
         }
         Ok(())
+    }
+
+    /// What rests on the node's own routes follows them by a moment.
+    fn map(&self, map: &str, expected: &Entries) -> Result<()> {
+        let deadline = Instant::now() + NODE_PATIENCE;
+        loop {
+            let seen = self.entries(expected, &bpftool::entries(self.agent.pin_dir(), map)?);
+            if seen.is_ok() || Instant::now() >= deadline {
+                return seen.with_context(|| map.to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     fn entries(&self, expected: &Entries, seen: &[Value]) -> Result<()> {
@@ -219,7 +230,7 @@ impl<'a> Run<'a> {
         for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
             let _ = writeln!(evidence, "  {line}");
         }
-        for map in ["SUSPECTS", "SERVICES", "DENIED", "OWNERS"] {
+        for map in ["SUSPECTS", "SERVICES", "DENIED", "TERMINATED", "OWNERS"] {
             let entries = bpftool::entries(self.agent.pin_dir(), map);
             let _ = writeln!(evidence, "{map}:");
             match entries {

@@ -162,6 +162,8 @@ pub enum PodEvent {
     Scheduled,
     /// The CNI gives it its address, its server answers, and the kubelet says `PodReadyToStartContainers`. No IP in the API yet.
     SandboxUp,
+    /// As `sandbox-up`, on the node alone: the API shows nothing of it, maybe not even the pod.
+    Plugged,
     /// Running, Ready and with its IP in the API.
     Published,
     /// The three above.
