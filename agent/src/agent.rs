@@ -1,15 +1,16 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
 use crate::datapath::{Datapath, boot_ns};
 use crate::facts::{Fact, Name, Protocol};
 use crate::maps::Writer;
-use crate::netlink::{Event as LinkEvent, Interface, Selection};
+use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Attachment, Conflict, Latency, Question, Status, Watch};
+use crate::status::{Conflict, Latency, Question, Status, Watch};
 use crate::watch::{Message, WatchId, ids};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use epguard_common::{Event, Mode};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,14 +19,10 @@ use std::time::{Duration, Instant};
 pub struct Agent {
     state: State,
     writer: Writer,
-    datapath: Datapath,
+    attachments: Attachments,
     report: Report,
-    selection: Selection,
     lease: Duration,
-    lease_deadline_ns: u64,
-    must_enforce: bool,
     watches: BTreeMap<WatchId, Watch>,
-    interfaces: BTreeMap<u32, Attachment>,
     latency: Latency,
     refused: usize,
 }
@@ -37,17 +34,13 @@ impl Agent {
         Self {
             state,
             writer,
-            datapath,
+            attachments: Attachments::new(datapath, args.selection(), args.mode == Mode::Enforce),
             report: Report::default(),
-            selection: args.selection(),
             lease: args.lease,
-            lease_deadline_ns: 0,
-            must_enforce: args.mode == Mode::Enforce,
             watches: ids(args.pod_scope)
                 .into_iter()
                 .map(|id| (id, Watch::default()))
                 .collect(),
-            interfaces: BTreeMap::new(),
             latency: Latency::default(),
             refused: 0,
         }
@@ -109,23 +102,13 @@ impl Agent {
     /// Hooks what appears, forgets what is gone.
     pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
         match event {
-            LinkEvent::Appeared(interface) => self.hook(&interface)?,
-            LinkEvent::Gone { ifindex } => {
-                self.interfaces.remove(&ifindex);
-                if let Err(error) = self.datapath.unhook(ifindex) {
-                    tracing::debug!(ifindex, "already detached: {error:#}");
-                }
-            }
+            LinkEvent::Appeared(interface) => self.attachments.appeared(&interface)?,
+            LinkEvent::Gone { ifindex } => self.attachments.gone(ifindex),
             LinkEvent::Addresses(addresses) => {
                 self.state.apply(now(), Fact::LocalAddresses(addresses));
                 self.write()?;
             }
-            LinkEvent::Settled if self.interfaces.is_empty() => {
-                bail!(
-                    "no interface matches --pod-interfaces and --uplinks: nothing would be protected (see `ip link`)"
-                )
-            }
-            LinkEvent::Settled => tracing::info!(interfaces = self.interfaces.len(), "hooked"),
+            LinkEvent::Settled => self.attachments.settled()?,
         }
         Ok(())
     }
@@ -149,7 +132,8 @@ impl Agent {
     pub fn on_tick(&mut self) -> Result<()> {
         self.state.tick(now());
         self.write()?;
-        let half_over = boot_ns() + nanoseconds(self.lease / 2) > self.lease_deadline_ns;
+        self.attachments.tick()?;
+        let half_over = boot_ns() + nanoseconds(self.lease / 2) > self.writer.lease_deadline_ns();
         if half_over { self.renew_lease() } else { Ok(()) }
     }
 
@@ -158,8 +142,13 @@ impl Agent {
         let _ = question.send(self.status());
     }
 
+    /// Removes everything of ours from the kernel.
+    pub fn detach(self) -> Result<Vec<String>> {
+        self.attachments.detach()
+    }
+
     fn status(&self) -> Status {
-        let deadline = i64::try_from(self.lease_deadline_ns / 1_000_000).unwrap_or(i64::MAX);
+        let deadline = i64::try_from(self.writer.lease_deadline_ns() / 1_000_000).unwrap_or(i64::MAX);
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
         Status {
@@ -182,7 +171,7 @@ impl Agent {
                 .affected_services()
                 .map(|(slot, (namespace, name))| (slot.to_string(), format!("{namespace}/{name}")))
                 .collect(),
-            interfaces: self.interfaces.values().cloned().collect(),
+            interfaces: self.attachments.list().cloned().collect(),
             latency: self.latency.figures(),
             conflicts: conflicts
                 .into_iter()
@@ -208,31 +197,11 @@ impl Agent {
             .collect()
     }
 
-    fn hook(&mut self, interface: &Interface) -> Result<()> {
-        let Some(role) = self.selection.role(interface) else {
-            return Ok(());
-        };
-        let error = match self.datapath.hook(interface.ifindex, &interface.name) {
-            Ok(()) => None,
-            Err(error) if vanished(&error) => return Ok(()),
-            Err(error) if self.must_enforce => return Err(error),
-            Err(error) => Some(format!("{error:#}")),
-        };
-        if let Some(error) = &error {
-            tracing::warn!(interface = interface.name, error, "not hooked");
-        }
-        let attachment = Attachment {
-            ifindex: interface.ifindex,
-            name: interface.name.clone(),
-            role: role.as_str().to_owned(),
-            attached: error.is_none(),
-            error,
-        };
-        self.interfaces.insert(interface.ifindex, attachment);
-        Ok(())
-    }
-
+    /// Not before the sync: what an earlier process proved stands under its lease, or a restart would let packets through.
     fn write(&mut self) -> Result<()> {
+        if !self.state.is_synced() {
+            return Ok(());
+        }
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
         }
@@ -258,8 +227,7 @@ impl Agent {
         if !self.state.is_synced() || !self.watches.values().all(|watch| watch.up) {
             return Ok(());
         }
-        self.lease_deadline_ns = boot_ns() + nanoseconds(self.lease);
-        self.writer.renew_lease(self.lease_deadline_ns)
+        self.writer.renew_lease(boot_ns() + nanoseconds(self.lease))
     }
 
     fn watch(&mut self, id: WatchId) -> &mut Watch {
@@ -274,12 +242,4 @@ fn now() -> Duration {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Whether an interface went away between its announcement and the attachment.
-fn vanished(error: &anyhow::Error) -> bool {
-    let gone = |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(gone))
 }
