@@ -112,6 +112,7 @@ impl Theatre {
                 mode: "enforce",
                 enforce_retired: true,
                 pod_scope: None,
+                hooks: None,
             };
             self.agent = Some(Agent::start(
                 &self.netns,

@@ -31,6 +31,8 @@ pub struct AgentOptions<'a> {
     pub enforce_retired: bool,
     /// `--pod-scope`; none: the agent's default.
     pub pod_scope: Option<&'a str>,
+    /// `--hooks`; none: the agent's default.
+    pub hooks: Option<&'a str>,
 }
 
 /// A running `epguard agent`; dropping it kills it.
@@ -75,6 +77,7 @@ impl Agent {
             },
         ]);
         command.args(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]));
+        command.args(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]));
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // SAFETY: prctl is async-signal-safe; the agent must not outlive a lab that is killed.
         unsafe {

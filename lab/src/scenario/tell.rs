@@ -9,7 +9,7 @@ use epguard_common::Mode;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::agent::Agent;
+use super::agent::{Agent, AgentOptions};
 use super::cluster::{Cluster, object_ref};
 use super::format::{Call, Entries, ProxyStep, Scenario, Step};
 use super::traffic::Clients;
@@ -46,8 +46,14 @@ struct Run<'a> {
     workdir: Workdir,
 }
 
-/// Tells the story from the beginning. With `keep` its directory and maps stay after a failure.
-pub fn tell(scenario: &Scenario, variant: Variant, keep: bool) -> Result<(), Box<Failure>> {
+/// Tells the story from the beginning, with `--hooks` of the agent if given. With `keep` its directory and maps stay after
+/// a failure.
+pub fn tell(
+    scenario: &Scenario,
+    variant: Variant,
+    hooks: Option<&str>,
+    keep: bool,
+) -> Result<(), Box<Failure>> {
     let unprepared = |error| {
         Box::new(Failure {
             line: None,
@@ -55,7 +61,7 @@ pub fn tell(scenario: &Scenario, variant: Variant, keep: bool) -> Result<(), Box
             evidence: String::new(),
         })
     };
-    let mut run = Run::prepare(scenario, variant).map_err(unprepared)?;
+    let mut run = Run::prepare(scenario, variant, hooks).map_err(unprepared)?;
     let mut told = run.catch_up().map_err(|error| (None, error));
     for step in &scenario.steps {
         told = told.and_then(|()| {
@@ -77,11 +83,15 @@ pub fn tell(scenario: &Scenario, variant: Variant, keep: bool) -> Result<(), Box
 }
 
 impl<'a> Run<'a> {
-    fn prepare(scenario: &'a Scenario, variant: Variant) -> Result<Self> {
+    fn prepare(scenario: &'a Scenario, variant: Variant, hooks: Option<&str>) -> Result<Self> {
         let workdir = Workdir::new()?;
         let cluster = Cluster::new(scenario, variant)?;
         let netns = &cluster.topology.node("node-a")?.netns;
-        let agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &scenario.agent.options())?;
+        let options = AgentOptions {
+            hooks,
+            ..scenario.agent.options()
+        };
+        let agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &options)?;
         Ok(Self {
             scenario,
             variant,

@@ -113,6 +113,7 @@ impl Agent {
             mode: "observe",
             enforce_retired: self.enforce_retired,
             pod_scope: self.pod_scope.as_deref(),
+            hooks: None,
         }
     }
 }
