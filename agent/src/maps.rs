@@ -150,6 +150,11 @@ impl Writer {
             self.write(op).with_context(|| format!("cannot write {op:?}"))?;
         }
         self.installed.clone_from(desired);
+        if self.vouched.suspects == 0 {
+            // First, and apart: no program may see suspects together with an earlier time.
+            self.vouched.since_ns = boot_ns();
+            self.vouch()?;
+        }
         self.vouched.suspects = count(desired.suspects.len());
         self.vouched.terminated = count(desired.terminated.len());
         self.vouched.vips = count(desired.services.len());
