@@ -83,6 +83,7 @@ impl State {
             fact => dirty::absorb(&mut self.world, now, fact),
         };
         dirty.everything |= was_synced != self.is_synced();
+        self.vacancies.bury(&self.world, now, &dirty.pods);
         self.settle(now, dirty);
     }
 
@@ -192,7 +193,6 @@ impl State {
                 self.slots.rest(&name, now);
             }
         }
-        self.vacancies.bury(&self.world, now, &dirty.pods);
         self.settle_vacancies();
         for uid in dirty.pods {
             let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);
