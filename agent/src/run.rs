@@ -47,12 +47,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         node: args.node_name.clone(),
         ipam: args.ipam,
     };
-    let mut agent = Agent::new(
-        State::with_slots(settings, Slots::starting_at(fastrand::u16(..))),
-        writer,
-        datapath,
-        &args,
-    );
+    let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
+    state.inherit(writer.found().clone());
+    let mut agent = Agent::new(state, writer, datapath, &args);
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;

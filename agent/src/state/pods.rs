@@ -126,6 +126,31 @@ impl Pods {
         }
     }
 
+    /// A pod that an earlier process saw dead at an IP. False if the API shows the pod: then that says what it is.
+    pub fn inherit_dead(&mut self, uid: Uid, ip: Addr, node: Option<String>, now: Duration) -> bool {
+        let claim = Claim {
+            order: self.order,
+            since: now,
+        };
+        let record = self.records.entry(uid).or_insert_with(|| Record {
+            pod: Pod {
+                uid,
+                node,
+                standing: Standing::Dead,
+                ..Pod::default()
+            },
+            life: Life::Dead,
+            present: false,
+            claims: BTreeMap::new(),
+            source: PodSource::All,
+        });
+        if !record.present {
+            record.life = Life::Dead;
+            record.claims.entry(ip).or_insert(claim);
+        }
+        !record.present
+    }
+
     /// Forgets a remembered pod that nothing refers to any more.
     pub fn forget(&mut self, uid: Uid) {
         if self.records.get(&uid).is_some_and(|record| !record.present) {

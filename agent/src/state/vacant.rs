@@ -39,6 +39,11 @@ impl Vacancies {
         }
     }
 
+    /// An earlier process had its proof.
+    pub fn inherit(&mut self, ip: Addr, dead: Uid, now: Duration) {
+        self.graves.entry(ip).or_insert(Grave { dead, last: now });
+    }
+
     /// A packet was aimed at the IP.
     pub fn hit(&mut self, now: Duration, ip: Addr) {
         if let Some(grave) = self.graves.get_mut(&ip) {
