@@ -113,6 +113,7 @@ impl Theatre {
                 enforce_retired: true,
                 pod_scope: None,
                 hooks: None,
+                flags: &[],
             };
             self.agent = Some(Agent::start(
                 &self.netns,

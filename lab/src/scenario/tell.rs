@@ -5,13 +5,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use epguard_common::Mode;
+use aya::maps::{Array, Map, MapData};
+use epguard::datapath::boot_ns;
+use epguard_common::{Mode, View};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::agent::{Agent, AgentOptions};
 use super::cluster::{Cluster, object_ref};
-use super::format::{Call, Entries, ProxyStep, Scenario, Step};
+use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
 use super::traffic::Clients;
 use super::variant::Variant;
 use super::verdicts::Series;
@@ -148,10 +150,31 @@ impl<'a> Run<'a> {
                 })
             }
             Step::Log(lines) => lines.0.iter().try_for_each(|texts| self.logged(texts)),
+            Step::Agent(AgentStep::Killed) => {
+                self.agent.kill();
+                Ok(())
+            }
+            Step::Agent(AgentStep::Started) => self.agent.start_again(),
+            Step::Lease(LeaseStep::Ends) => self.lease_ends(),
+        }
+    }
+
+    fn lease_ends(&self) -> Result<()> {
+        loop {
+            let view = Map::Array(epguard::maps::open(self.agent.pin_dir(), "VIEW")?);
+            let view: Array<MapData, View> = view.try_into().context("VIEW has another layout")?;
+            let deadline_ns = view.get(&0, 0).context("cannot read VIEW")?.lease_deadline_ns;
+            let Some(left) = deadline_ns.checked_sub(boot_ns()) else {
+                return Ok(());
+            };
+            std::thread::sleep(Duration::from_nanos(left + 1));
         }
     }
 
     fn catch_up(&mut self) -> Result<()> {
+        if !self.agent.is_running() {
+            return Ok(());
+        }
         self.agent
             .catch_up(&self.cluster.store, &self.cluster.links())
             .map(drop)
