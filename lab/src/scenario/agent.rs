@@ -105,11 +105,13 @@ impl Agent {
     }
 
     /// Whether it was started and not killed since.
+    #[must_use]
     pub fn is_running(&self) -> bool {
         self.child.is_some()
     }
 
     /// Where the datapath is pinned.
+    #[must_use]
     pub fn pin_dir(&self) -> &Path {
         &self.pin_dir
     }
@@ -131,7 +133,11 @@ impl Agent {
                 bail!("the agent was killed")
             };
             if let Some(exit) = child.try_wait().context("cannot look after the agent")? {
-                bail!("the agent ended: {exit}");
+                let log = self.log();
+                bail!(
+                    "the agent ended: {exit}: {}",
+                    log.lines().last().unwrap_or_default()
+                );
             }
             ensure!(
                 Instant::now() < deadline,
@@ -157,6 +163,7 @@ impl Agent {
     }
 
     /// What the agent has logged so far.
+    #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default()
     }

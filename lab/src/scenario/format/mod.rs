@@ -99,6 +99,8 @@ pub enum Caller {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Agent {
+    /// `--mode`; `observe` unless said otherwise, and `check` switches it anyway.
+    pub mode: Option<String>,
     /// Whether `retired-backend` is enforced when the mode is; by default it is only observed.
     pub enforce_retired: bool,
     /// `--pod-scope`; the default is the agent's.
@@ -108,11 +110,11 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// On node-a, beginning in observe.
+    /// On node-a.
     pub(crate) fn options(&self) -> super::agent::AgentOptions<'_> {
         super::agent::AgentOptions {
             node: "node-a",
-            mode: "observe",
+            mode: self.mode.as_deref().unwrap_or("observe"),
             enforce_retired: self.enforce_retired,
             pod_scope: self.pod_scope.as_deref(),
             hooks: None,
