@@ -14,7 +14,7 @@ pub const MEMORY: Duration = Duration::from_mins(10);
 pub const MAX_REMEMBERED: usize = 4096;
 
 /// All listings of all Services.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Listings {
     slices: HashMap<Name, Slice>,
     services: HashMap<Name, BTreeMap<Socket, BTreeMap<Target, Listing>>>,

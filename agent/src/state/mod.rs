@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The state machine. `now` is any clock that only goes forward.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct State {
     world: World,
     synced: Synced,
@@ -43,7 +43,7 @@ pub struct State {
 }
 
 /// Which kinds have been listed at least once. Before all have, absence could be anything.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Synced {
     pods: BTreeSet<crate::facts::PodSource>,
     slices: bool,
@@ -162,6 +162,22 @@ impl State {
     /// The live pods that claim an IP.
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.world.pods.claimants(ip).filter(|record| record.is_live())
+    }
+
+    /// The same facts with every answer judged afresh, at the cost of the whole cluster. It differs from what the facts
+    /// led to one by one only if one of them touched more than its dirty set says.
+    #[must_use]
+    pub fn judged_afresh(&self, now: Duration) -> Self {
+        let mut fresh = self.clone();
+        fresh.denials.clear();
+        fresh.draining.clear();
+        fresh.owners.clear();
+        let everything = Dirty {
+            everything: true,
+            ..Dirty::default()
+        };
+        fresh.settle(now, everything);
+        fresh
     }
 
     fn settle(&mut self, now: Duration, mut dirty: Dirty) {

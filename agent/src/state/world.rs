@@ -42,7 +42,7 @@ pub enum Ipam {
 }
 
 /// The accumulated facts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct World {
     /// What is fixed.
     pub settings: Settings,
