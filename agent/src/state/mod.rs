@@ -18,7 +18,7 @@ pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
 pub use pods::{Claim, Life, Pods, Record};
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, Socket, Target};
-pub use tables::{Denials, Tables};
+pub use tables::{Denials, Draining, Tables};
 pub use world::{Ipam, Scope, Settings, World};
 
 use crate::facts::{Fact, Name};
@@ -33,7 +33,7 @@ pub struct State {
     world: World,
     synced: Synced,
     denials: Denials,
-    draining: BTreeSet<Uid>,
+    draining: Draining,
     slots: Slots,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
@@ -65,7 +65,7 @@ impl State {
             world: World::new(settings),
             synced: Synced::default(),
             denials: Denials::new(),
-            draining: BTreeSet::new(),
+            draining: Draining::new(),
             slots,
             tables: Tables::default(),
             owners: BTreeMap::new(),
@@ -244,17 +244,17 @@ impl State {
     fn settle_draining(&mut self, dirty: &Dirty) -> bool {
         let mut changed = false;
         for uid in &dirty.pods {
-            let draining = self.world.pods.get(*uid).is_some_and(|record| {
+            let draining = self.world.pods.get(*uid).filter(|record| {
                 record.is_live()
                     && record.pod.deleting
                     && !record.pod.host_network
                     && self.world.listings.knows(*uid)
             });
-            changed |= if draining {
-                self.draining.insert(*uid)
-            } else {
-                self.draining.remove(uid)
+            let before = match draining {
+                Some(record) => self.draining.insert(*uid, record.pod.ips.clone()),
+                None => self.draining.remove(uid),
             };
+            changed |= before.as_ref() != draining.map(|record| &record.pod.ips);
         }
         changed
     }
