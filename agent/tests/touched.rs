@@ -4,7 +4,8 @@ mod world;
 
 use epguard::facts::Pod;
 use epguard_common::Addr;
-use world::{World, X, Y};
+use epguard_common::Reason::DeadBackend;
+use world::{World, X, Y, dead, pod};
 
 fn suspects(world: &World) -> Vec<Addr> {
     world.state.tables().suspects.keys().copied().collect()
@@ -21,4 +22,16 @@ fn a_draining_pod_that_moves_to_another_ip_is_counted_there() {
         ..draining
     });
     assert_eq!(suspects(&world), [Y]);
+}
+
+#[test]
+fn an_address_that_a_pod_shows_as_its_nodes_is_judged_no_more() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&Pod {
+        host_ips: vec![X],
+        ..pod("other", "b", "b", &[Y])
+    });
+    assert_eq!(world.reasons(), []);
 }
