@@ -3,6 +3,7 @@
 mod world;
 
 use epguard::facts::Pod;
+use epguard::state::MEMORY;
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
 use world::{World, X, Y, dead, pod};
@@ -34,4 +35,24 @@ fn an_address_that_a_pod_shows_as_its_nodes_is_judged_no_more() {
         ..pod("other", "b", "b", &[Y])
     });
     assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn an_endpoint_that_is_remembered_no_more_is_neither_counted_nor_kept() {
+    let (mut world, a) = World::cluster().with_a();
+    let b = pod("shop", "b", "web", &[Y]);
+    world.pod(&b);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(b.uid))]);
+    world.pod(&Pod {
+        deleting: true,
+        ..a.clone()
+    });
+    world.deleted(&b);
+    world.slice(&[]);
+    assert!(suspects(&world).contains(&X));
+    assert!(world.state.pod_name(b.uid).is_some());
+    world.now += MEMORY * 2;
+    world.state.tick(world.now);
+    assert_eq!(suspects(&world), []);
+    assert_eq!(world.state.pod_name(b.uid), None);
 }

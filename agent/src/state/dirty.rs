@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Dirty {
     /// (Service, IP) pairs to judge.
-    pub pairs: listings::Touched,
+    pub pairs: BTreeSet<(Name, Addr)>,
     /// IPs whose owner may have changed.
     pub ips: BTreeSet<Addr>,
     /// Pods whose state may have changed.
@@ -35,14 +35,7 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
             }
         }
         Fact::Slice(change) => {
-            dirty.pairs = world.listings.apply(now, change);
-            let named = dirty
-                .pairs
-                .iter()
-                .flat_map(|(service, ip)| world.listings.at(service, *ip));
-            dirty
-                .pods
-                .extend(named.flat_map(|(_, targets)| targets.keys().copied().flatten()));
+            dirty = world.listings.apply(now, change).into();
         }
         Fact::Service(change) => {
             dirty.vips = true;
@@ -74,6 +67,16 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
         }
     }
     dirty
+}
+
+impl From<listings::Touched> for Dirty {
+    fn from(listings::Touched { pairs, pods }: listings::Touched) -> Self {
+        Self {
+            pairs,
+            pods,
+            ..Self::default()
+        }
+    }
 }
 
 impl Dirty {

@@ -22,8 +22,14 @@ pub struct Listings {
     ips: HashMap<Addr, BTreeSet<Name>>,
 }
 
-/// (Service, IP) pairs whose listings changed.
-pub type Touched = BTreeSet<(Name, Addr)>;
+/// What a change of listings touched.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// (Service, IP) pairs.
+    pub pairs: BTreeSet<(Name, Addr)>,
+    /// Pods that are named behind them, or were until now.
+    pub pods: BTreeSet<Uid>,
+}
 
 impl Listings {
     /// The sockets of a Service at an IP, with everybody named behind them.
@@ -67,7 +73,7 @@ impl Listings {
 
     /// Takes in what the watch says.
     pub fn apply(&mut self, now: Duration, change: Change<Slice>) -> Touched {
-        let mut touched = Touched::new();
+        let mut touched = Touched::default();
         match change {
             Change::Applied(slice) => self.replace(now, slice, &mut touched),
             Change::Deleted(slice) => self.unlist(now, &slice.name, &mut touched),
@@ -113,7 +119,9 @@ impl Listings {
                 }
             }
         }
-        self.drop_all(stale)
+        let mut touched = Touched::default();
+        self.drop_all(stale, &mut touched);
+        touched
     }
 
     fn replace(&mut self, now: Duration, slice: Slice, touched: &mut Touched) {
@@ -136,7 +144,7 @@ impl Listings {
                 .entry(target)
                 .or_default()
                 .slices += 1;
-            touched.insert((service.clone(), socket.ip));
+            touched.add(service, socket, target);
             self.ips.entry(socket.ip).or_default().insert(service.clone());
             if let Some(uid) = target {
                 self.pods
@@ -162,11 +170,11 @@ impl Listings {
             {
                 listing.slices = listing.slices.saturating_sub(1);
                 listing.last = now;
-                touched.insert((service.clone(), socket.ip));
+                touched.add(service, socket, target);
             }
         }
         let surplus = self.surplus(service);
-        touched.append(&mut self.drop_all(surplus));
+        self.drop_all(surplus, touched);
     }
 
     fn surplus(&self, service: &Name) -> Vec<(Name, Socket, Target)> {
@@ -192,8 +200,7 @@ impl Listings {
             .collect()
     }
 
-    fn drop_all(&mut self, stale: Vec<(Name, Socket, Target)>) -> Touched {
-        let mut touched = Touched::new();
+    fn drop_all(&mut self, stale: Vec<(Name, Socket, Target)>, touched: &mut Touched) {
         for (service, socket, target) in stale {
             let Some(sockets) = self.services.get_mut(&service) else {
                 continue;
@@ -211,9 +218,8 @@ impl Listings {
                 self.forget_pod(uid, &service, socket.ip);
             }
             self.forget_ip(&service, socket.ip);
-            touched.insert((service, socket.ip));
+            touched.add(&service, socket, target);
         }
-        touched
     }
 
     fn forget_ip(&mut self, service: &Name, ip: Addr) {
@@ -241,6 +247,13 @@ impl Listings {
                 self.pods.remove(&uid);
             }
         }
+    }
+}
+
+impl Touched {
+    fn add(&mut self, service: &Name, socket: Socket, target: Target) {
+        self.pairs.insert((service.clone(), socket.ip));
+        self.pods.extend(target);
     }
 }
 

@@ -86,14 +86,8 @@ impl State {
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
-        let pairs = self.world.listings.expire(now);
-        self.settle(
-            now,
-            Dirty {
-                pairs,
-                ..Dirty::default()
-            },
-        );
+        let forgotten = self.world.listings.expire(now);
+        self.settle(now, forgotten.into());
     }
 
     /// A packet was aimed at a denied endpoint.
