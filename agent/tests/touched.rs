@@ -2,8 +2,8 @@
 
 mod world;
 
-use epguard::facts::Pod;
-use epguard::state::MEMORY;
+use epguard::facts::{Pod, Protocol};
+use epguard::state::{MEMORY, Socket};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
 use world::{World, X, Y, dead, pod};
@@ -55,4 +55,29 @@ fn an_endpoint_that_is_remembered_no_more_is_neither_counted_nor_kept() {
     world.state.tick(world.now);
     assert_eq!(suspects(&world), []);
     assert_eq!(world.state.pod_name(b.uid), None);
+}
+
+/// Whichever UID is the greater: the pod that was listed last is the one that is meant.
+#[test]
+fn a_packet_changes_nothing_about_who_was_meant() {
+    for names in [["a", "b"], ["b", "a"]] {
+        let mut world = World::cluster();
+        let [a, b] = names.map(|name| pod("shop", name, "web", &[X]));
+        for pod in [&a, &b] {
+            world.pod(pod);
+            world.slice(&[(X, Some(pod.uid))]);
+            world.pod(&dead(pod));
+            world.deleted(&dead(pod));
+        }
+        world.slice(&[]);
+        let target = *world.state.tables().denied.keys().next().unwrap();
+        let socket = Socket {
+            ip: X,
+            port: target.port,
+            protocol: Protocol::Tcp,
+        };
+        world.state.hit(world.now, target.slot, &socket);
+        world.pod(&pod("other", "c", "c", &[X]));
+        assert_eq!(world.denials()[0].3, b.uid);
+    }
 }

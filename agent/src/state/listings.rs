@@ -103,7 +103,7 @@ impl Listings {
             .get_mut(service)
             .and_then(|sockets| sockets.get_mut(socket));
         for listing in targets.into_iter().flat_map(BTreeMap::values_mut) {
-            listing.last = now;
+            listing.hit = now;
         }
     }
 
@@ -113,7 +113,7 @@ impl Listings {
         for (service, sockets) in &self.services {
             for (socket, targets) in sockets {
                 for (target, listing) in targets {
-                    if !listing.is_current() && now.saturating_sub(listing.last) > MEMORY {
+                    if !listing.is_current() && now.saturating_sub(listing.used()) > MEMORY {
                         stale.push((service.clone(), *socket, *target));
                     }
                 }
@@ -189,7 +189,7 @@ impl Listings {
                     .map(move |(target, listing)| (socket, target, listing))
             })
             .filter(|(_, _, listing)| !listing.is_current())
-            .map(|(socket, target, listing)| (listing.last, *socket, *target))
+            .map(|(socket, target, listing)| (listing.used(), *socket, *target))
             .collect();
         let surplus = remembered.len().saturating_sub(MAX_REMEMBERED);
         remembered.sort_unstable();
