@@ -22,7 +22,7 @@ pub use pods::{Claim, Life, Pods, Record};
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, Socket, Target};
 use synced::Synced;
-pub use tables::{Denials, Tables};
+pub use tables::{Denials, Draining, Tables};
 use vacant::Vacancies;
 pub use world::{Ipam, Scope, Settings, World};
 
@@ -33,12 +33,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The state machine. `now` is any clock that only goes forward.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct State {
     world: World,
     synced: Synced,
     denials: Denials,
-    draining: BTreeSet<Uid>,
+    draining: Draining,
     vacancies: Vacancies,
     /// Until everything has been listed once.
     inherited: Option<Tables>,
@@ -64,7 +64,7 @@ impl State {
             world: World::new(settings),
             synced: Synced::default(),
             denials: Denials::new(),
-            draining: BTreeSet::new(),
+            draining: Draining::new(),
             vacancies: Vacancies::default(),
             inherited: None,
             slots,
@@ -98,23 +98,17 @@ impl State {
                 inherit::inherit(&tables, world, slots, &mut self.vacancies, now);
             }
         }
-        self.vacancies.bury(&self.world, now, &dirty.pods);
+        let displaced = self.vacancies.bury(&self.world, now, &dirty.pods);
+        dirty.pods.extend(displaced);
         self.settle(now, dirty);
     }
 
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
-        let pairs = self.world.listings.expire(now);
-        let pods = BTreeSet::from_iter(self.vacancies.expire(&self.world, now));
-        self.settle(
-            now,
-            Dirty {
-                pairs,
-                pods,
-                ..Dirty::default()
-            },
-        );
+        let mut forgotten: Dirty = self.world.listings.expire(now).into();
+        forgotten.pods.extend(self.vacancies.expire(&self.world, now));
+        self.settle(now, forgotten);
     }
 
     /// A packet was aimed at a denied endpoint.
@@ -176,6 +170,22 @@ impl State {
     /// The live pods that claim an IP.
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.world.pods.claimants(ip).filter(|record| record.is_live())
+    }
+
+    /// The same facts with every answer judged afresh, at the cost of the whole cluster. It differs from what the facts
+    /// led to one by one only if one of them touched more than its dirty set says.
+    #[must_use]
+    pub fn judged_afresh(&self, now: Duration) -> Self {
+        let mut fresh = self.clone();
+        fresh.denials.clear();
+        fresh.draining.clear();
+        fresh.owners.clear();
+        let everything = Dirty {
+            everything: true,
+            ..Dirty::default()
+        };
+        fresh.settle(now, everything);
+        fresh
     }
 
     fn settle(&mut self, now: Duration, mut dirty: Dirty) {
@@ -255,17 +265,17 @@ impl State {
     fn settle_draining(&mut self, dirty: &Dirty) -> bool {
         let mut changed = false;
         for uid in &dirty.pods {
-            let draining = self.world.pods.get(*uid).is_some_and(|record| {
+            let draining = self.world.pods.get(*uid).filter(|record| {
                 record.is_live()
                     && record.pod.deleting
                     && !record.pod.host_network
                     && self.world.listings.knows(*uid)
             });
-            changed |= if draining {
-                self.draining.insert(*uid)
-            } else {
-                self.draining.remove(uid)
+            let before = match draining {
+                Some(record) => self.draining.insert(*uid, record.pod.ips.clone()),
+                None => self.draining.remove(uid),
             };
+            changed |= before.as_ref() != draining.map(|record| &record.pod.ips);
         }
         changed
     }

@@ -62,7 +62,7 @@ impl Record {
 }
 
 /// All pods.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Pods {
     records: HashMap<Uid, Record>,
     claimants: HashMap<Addr, BTreeSet<Uid>>,
