@@ -2,7 +2,7 @@
 #![allow(
     dead_code,
     clippy::unwrap_used,
-    reason = "each test file uses its own part; a test panics"
+    reason = "tests and the benchmark use their own parts, and may panic"
 )]
 
 use epguard::datapath::Datapath;

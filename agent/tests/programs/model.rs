@@ -13,7 +13,7 @@ pub fn expected(frame: &[u8]) -> Verdict {
 }
 
 /// The packet in a frame.
-pub fn parsed(frame: &[u8]) -> Option<Packet> {
+fn parsed(frame: &[u8]) -> Option<Packet> {
     let (ethernet, payload) = frame.split_at(14);
     parse(
         &Payload(payload),

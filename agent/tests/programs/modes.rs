@@ -157,6 +157,12 @@ fn numbers_that_are_no_proof_deny_nothing() {
             Pass(Reason::Reused, Outcome::Established),
         );
     }
+    rig.put("DENIED", &target(REUSED, TCP), [0xff_u8; 56]);
+    rig.expect(
+        "DENIED all ones",
+        &syn(),
+        Pass(Reason::Nothing, Outcome::NotDenied),
+    );
     rig.put("DENIED", &target(REUSED, TCP), words(reused, dead));
     rig.expect("a proof", &syn(), DENIED);
 }

@@ -23,6 +23,7 @@ fn one_and_two_vlan_tags_are_looked_through() {
             ("802.1ad, 802.1Q", tagged(&[AD, Q], &syn), DENIED),
             ("802.1Q twice", tagged(&[Q, Q], &syn), DENIED),
             ("three tags", tagged(&[AD, Q, Q], &syn), Clear),
+            ("four tags", tagged(&[Q; 4], &syn), Clear),
             ("tagged ARP", of_type(&[Q], 0x0806, &syn), Clear),
             (
                 "another port",

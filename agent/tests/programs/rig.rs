@@ -1,4 +1,9 @@
 //! The loaded programs with maps filled by hand, and what a packet leaves behind.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests and the benchmark use their own parts, and may panic"
+)]
 
 use crate::kernel;
 use crate::world;
@@ -8,6 +13,7 @@ use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
 use epguard::datapath::Datapath;
 use epguard_common::{Config, Count, Counter, Event, Outcome, Reason, Verdict, View};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// `TC_ACT_SHOT`.
 pub const DROP: i32 = 2;
@@ -26,6 +32,8 @@ pub struct Ran {
     /// The frame as the program left it.
     pub frame: Vec<u8>,
     pub context: Context,
+    /// Of one run, on average.
+    pub duration: Duration,
 }
 
 /// The programs, the world of `world::fill`, enforcing.
@@ -72,6 +80,7 @@ impl Rig {
             action: result.return_value.cast_signed(),
             frame: data_out,
             context: context_out,
+            duration: result.duration,
         }
     }
 

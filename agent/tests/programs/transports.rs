@@ -1,6 +1,8 @@
 //! What a packet carries, over both families.
 
-use crate::frames::{ACK, ICMP, ICMPV6, RST, SCTP, SYN, TCP, UDP, frame, of_type, packet, sctp, tcp, udp};
+use crate::frames::{
+    ACK, ICMP, ICMPV6, RST, SCTP, SYN, TCP, UDP, frame, of_type, packet, sctp, tcp, udp, v4_with,
+};
 use crate::rig::Rig;
 use crate::world::{
     DENIED, DRAINING, INNOCENT, LIVE, MOVED, NO_PORT, OTHER_PORT, PORT, RETIRED, REUSED, REUSED_V6,
@@ -98,6 +100,11 @@ fn a_terminating_pod_is_served_and_counted() {
         ("direct TCP", to(DRAINING, TCP, &tcp(NO_PORT, SYN)), draining),
         ("UDP", to(DRAINING, UDP, &udp(PORT)), draining),
         ("ICMP", to(DRAINING, ICMP, &[8; 8]), draining),
+        (
+            "a later fragment",
+            frame(&v4_with(DRAINING, &[], 0x2001, UDP, &udp(PORT))),
+            draining,
+        ),
     ]);
 }
 

@@ -1,4 +1,9 @@
 //! Who is suspect, which Services are affected, and what is denied; `fill` writes it into the maps.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests and the benchmark use their own parts, and may panic"
+)]
 
 use crate::rig::Rig;
 use epguard_common::{
