@@ -7,7 +7,8 @@
 
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuHashMap, RingBuf};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
-use epguard::datapath::{Datapath, boot_ns};
+use epguard::clock::boot_ns;
+use epguard::datapath::Datapath;
 use epguard::events;
 use epguard_common::{
     Addr, Config, Count, Counter, Denial, Event, Mode, Outcome, Reason, ReasonModes, Slot, Suspect, Target,

@@ -168,7 +168,7 @@ fn modes_and_the_lease_bound_what_is_stopped() {
         &[("the reason observes", syn(), Some((Reused, Observed)))],
     );
     kernel.configure(Mode::Enforce);
-    kernel.set_view(1, epguard::datapath::boot_ns());
+    kernel.set_view(1, epguard::clock::boot_ns());
     check(
         &mut kernel,
         &[("the lease is over", syn(), Some((Reused, LeaseExpired)))],
