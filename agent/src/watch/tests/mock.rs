@@ -10,6 +10,7 @@ use kube::client::Body;
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 type Answer = Response<Channel<Bytes>>;
 
@@ -84,8 +85,9 @@ impl Rig {
         None
     }
 
-    /// What is proven since the last call, once the session waits for something.
+    /// What is proven since the last call, once the stream has been quiet; and nothing else is told.
     pub async fn proven(&mut self) -> Vec<Proof> {
+        sleep(Duration::from_millis(100)).await;
         assert_eq!(self.told_meanwhile().await, None);
         std::mem::take(&mut self.proofs).into_iter().map(|(by, _)| by).collect()
     }
@@ -137,9 +139,10 @@ impl Call {
             .next()
     }
 
-    /// `list`, `stream` or `watch VERSION`, whatever else the parameters are.
+    /// `list`, `confirm`, `stream` or `watch VERSION`, whatever else the parameters are.
     pub fn kind(&self) -> String {
         match (self.param("watch"), self.param("sendInitialEvents")) {
+            (None, _) if self.param("limit") == Some("1") => "confirm".to_owned(),
             (None, _) => "list".to_owned(),
             (Some(_), Some(_)) => "stream".to_owned(),
             (Some(_), None) => format!("watch {}", self.param("resourceVersion").unwrap_or("anything")),
