@@ -36,13 +36,7 @@ pub struct Agent {
 impl Agent {
     /// An agent that knows nothing yet, so denies nothing.
     #[must_use]
-    pub fn new(
-        state: State,
-        writer: Writer,
-        datapath: Datapath,
-        api: Watches,
-        args: &AgentArgs,
-    ) -> Self {
+    pub fn new(state: State, writer: Writer, datapath: Datapath, api: Watches, args: &AgentArgs) -> Self {
         let ids = ids(args.pod_scope);
         let view = Freshness::new(&ids, args.max_view_age, || 0.8 + 0.4 * fastrand::f64());
         Self {
@@ -54,10 +48,7 @@ impl Agent {
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
             must_enforce: args.mode == Mode::Enforce,
-            watches: ids
-                .into_iter()
-                .map(|id| (id, Watch::default()))
-                .collect(),
+            watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
             interfaces: BTreeMap::new(),
             latency: Latency::default(),
             refused: 0,
@@ -193,7 +184,11 @@ impl Agent {
                 .map(|(id, watch)| (named(id), watch.rv))
                 .collect(),
             lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
-            view_age_ms: self.lease.view.age(now).map(|age| milliseconds(age).unsigned_abs()),
+            view_age_ms: self
+                .lease
+                .view
+                .age(now)
+                .map(|age| milliseconds(age).unsigned_abs()),
             pods: self.pod_names(),
             services: self
                 .state

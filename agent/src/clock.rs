@@ -82,7 +82,10 @@ mod tests {
 
     #[test]
     fn time_that_passes_on_all_clocks_is_no_jump_however_late_one_looks() {
-        assert_eq!(clocks(3_700_000, 3_690_000, 8_600_000).jumped_since(&BEFORE), None);
+        assert_eq!(
+            clocks(3_700_000, 3_690_000, 8_600_000).jumped_since(&BEFORE),
+            None
+        );
     }
 
     #[test]

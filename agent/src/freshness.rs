@@ -214,9 +214,14 @@ mod tests {
         let mut freshness = Freshness::new(&[Pods], MAX, || 1.2);
         freshness.connected(Pods, true);
         freshness.proven(Pods, s(100), List);
-        let asked: Vec<u64> = (100..160).filter(|at| !freshness.due(s(*at)).is_empty()).collect();
+        let asked: Vec<u64> = (100..160)
+            .filter(|at| !freshness.due(s(*at)).is_empty())
+            .collect();
         assert_eq!(asked, [112, 124, 136, 148]);
-        assert!(freshness.deadline(s(124 + 4)).is_some(), "4 s for the second answer");
+        assert!(
+            freshness.deadline(s(124 + 4)).is_some(),
+            "4 s for the second answer"
+        );
     }
 
     #[test]

@@ -15,10 +15,7 @@ fn list(world: &mut World, pods: Vec<Pod>) {
 #[test]
 fn a_terminating_pod_that_vanished_without_a_deletion_seen_is_not_retired() {
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&Pod {
-        deleting: true,
-        ..a
-    });
+    world.pod(&Pod { deleting: true, ..a });
     list(&mut world, vec![]);
     assert_eq!(world.reasons(), []);
     let b = pod("other", "b", "b", &[X]);
@@ -90,7 +87,10 @@ fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_
     assert_eq!(world.state.owners().count(), 0);
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
     world.tell(Fact::Service(Change::Reset(vec![web()])));
-    world.tell(Fact::Slice(Change::Reset(vec![slice("web", &[(X, Some(a.uid))])])));
+    world.tell(Fact::Slice(Change::Reset(vec![slice(
+        "web",
+        &[(X, Some(a.uid))],
+    )])));
     list(&mut world, vec![a.clone()]);
     assert!(world.state.is_synced());
     assert_eq!(world.reasons(), []);

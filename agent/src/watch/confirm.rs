@@ -79,7 +79,10 @@ mod tests {
         let quiet = Verdict::Wait(at + QUIET);
         assert_eq!(answer(at).judge(12, at - QUIET, at), quiet);
         let heard = at + QUIET / 2;
-        assert_eq!(answer(at).judge(13, heard, at + QUIET), Verdict::Wait(heard + QUIET));
+        assert_eq!(
+            answer(at).judge(13, heard, at + QUIET),
+            Verdict::Wait(heard + QUIET)
+        );
         assert_eq!(answer(at).judge(13, heard, heard + QUIET), Verdict::Confirmed);
     }
 

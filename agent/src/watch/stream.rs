@@ -110,11 +110,7 @@ impl Session {
     }
 
     /// Makes of an answer what can be made of it by now. Returns when there is more to say, if nothing comes until then.
-    async fn judge<O>(
-        &mut self,
-        request: Request,
-        open: &mut Open<O>,
-    ) -> Result<Option<Instant>, Failure> {
+    async fn judge<O>(&mut self, request: Request, open: &mut Open<O>) -> Result<Option<Instant>, Failure> {
         let Some(answer) = open.answer else {
             return Ok(None);
         };

@@ -31,6 +31,10 @@ pub struct AgentOptions<'a> {
     pub enforce_retired: bool,
     /// `--pod-scope`; none: the agent's default.
     pub pod_scope: Option<&'a str>,
+    /// `--lease` in seconds; none: the agent's default.
+    pub lease: Option<u32>,
+    /// `--max-view-age` in seconds; none: the agent's default.
+    pub max_view_age: Option<u32>,
 }
 
 /// A running `epguard agent`; dropping it kills it.
@@ -75,6 +79,17 @@ impl Agent {
             },
         ]);
         command.args(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]));
+        let seconds = [
+            ("--lease", options.lease),
+            ("--max-view-age", options.max_view_age),
+        ];
+        for (flag, seconds) in seconds {
+            command.args(
+                seconds
+                    .iter()
+                    .flat_map(|seconds| [flag.to_owned(), seconds.to_string()]),
+            );
+        }
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // SAFETY: prctl is async-signal-safe; the agent must not outlive a lab that is killed.
         unsafe {
@@ -105,11 +120,29 @@ impl Agent {
         let wanted: Vec<(&str, u64)> = [Kind::Pod, Kind::EndpointSlice, Kind::Service, Kind::Node]
             .map(|kind| (kind.plural(), store.resource_version(kind)))
             .into();
+        self.until("did not catch up", |status| missing(status, &wanted, links))
+    }
+
+    /// Waits until the lease runs, or is over.
+    pub fn await_lease(&mut self, held: bool) -> Result<Status> {
+        let wrong = |status: &Status| (held != (status.lease_ms > 0)).then(|| format!("{status:?}"));
+        self.until(
+            if held {
+                "has no lease"
+            } else {
+                "does not let its lease end"
+            },
+            wrong,
+        )
+    }
+
+    /// Waits until nothing is wrong with the status any more.
+    fn until(&mut self, failing: &str, wrong: impl Fn(&Status) -> Option<String>) -> Result<Status> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let seen = status::read(&self.run_dir);
             let missing = match &seen {
-                Ok(status) => missing(status, &wanted, links),
+                Ok(status) => wrong(status),
                 Err(error) => Some(format!("{error:#}")),
             };
             let Some(missing) = missing else { return seen };
@@ -118,7 +151,7 @@ impl Agent {
             }
             ensure!(
                 Instant::now() < deadline,
-                "the agent did not catch up in {PATIENCE:?}: {missing}"
+                "the agent {failing} in {PATIENCE:?}: {missing}"
             );
             thread::sleep(Duration::from_millis(1));
         }
@@ -177,6 +210,7 @@ fn missing(status: &Status, wanted: &[(&str, u64)], links: &[&str]) -> Option<St
     match links.iter().find(|link| !attached(link)) {
         Some(link) => Some(format!("{link} has no hooks; there are {:?}", status.interfaces)),
         None if !status.synced => Some("it is not synced".into()),
+        None if !status.services.is_empty() && status.lease_ms <= 0 => Some("its lease is over".into()),
         None => None,
     }
 }

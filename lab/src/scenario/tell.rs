@@ -11,7 +11,7 @@ use serde_saphyr::Spanned;
 
 use super::agent::Agent;
 use super::cluster::{Cluster, object_ref};
-use super::format::{Call, Entries, ProxyStep, Scenario, Step};
+use super::format::{Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
 use super::traffic::Clients;
 use super::variant::Variant;
 use super::verdicts::Series;
@@ -139,10 +139,18 @@ impl<'a> Run<'a> {
                 })
             }
             Step::Log(lines) => lines.0.iter().try_for_each(|texts| self.logged(texts)),
+            Step::Api(step) => {
+                self.cluster.set_api(*step);
+                Ok(())
+            }
+            Step::Lease(step) => self.agent.await_lease(*step == LeaseStep::Held).map(drop),
         }
     }
 
     fn catch_up(&mut self) -> Result<()> {
+        if !self.cluster.api_is_back() {
+            return Ok(());
+        }
         self.agent
             .catch_up(&self.cluster.store, &self.cluster.links())
             .map(drop)

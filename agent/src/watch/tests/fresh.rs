@@ -77,10 +77,7 @@ async fn a_confirmation_is_a_consistent_list_of_one_and_proves_the_moment_when_i
     let call = rig.server.call().await;
     let sent = boot();
     assert_eq!((call.kind().as_str(), call.path()), ("confirm", "/api/v1/pods"));
-    assert_eq!(
-        (call.param("resourceVersion"), call.param("watch")),
-        (None, None)
-    );
+    assert_eq!((call.param("resourceVersion"), call.param("watch")), (None, None));
     call.page(50, "more", &[pod("a", 3)]).await;
     sleep(Duration::from_millis(100)).await;
     assert_eq!(rig.told_meanwhile().await, None);
@@ -166,7 +163,11 @@ async fn a_list_older_than_what_was_seen_before_it_resets_everything() {
     stream.event("MODIFIED", &pod("a", 8)).await;
     assert_eq!(rig.told().await, "applied a @8");
     call.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.proven().await, [List, Event, Confirmation], "sent before 8 was seen");
+    assert_eq!(
+        rig.proven().await,
+        [List, Event, Confirmation],
+        "sent before 8 was seen"
+    );
     rig.watches.confirm(Pods);
     rig.server.call().await.page(5, "", &[pod("a", 3)]).await;
     let cause = "cannot watch pods: the API went back in time, from resourceVersion 8 to 5: was etcd restored? \

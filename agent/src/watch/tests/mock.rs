@@ -89,7 +89,10 @@ impl Rig {
     pub async fn proven(&mut self) -> Vec<Proof> {
         sleep(Duration::from_millis(100)).await;
         assert_eq!(self.told_meanwhile().await, None);
-        std::mem::take(&mut self.proofs).into_iter().map(|(by, _)| by).collect()
+        std::mem::take(&mut self.proofs)
+            .into_iter()
+            .map(|(by, _)| by)
+            .collect()
     }
 
     fn note(&mut self, message: Message) -> Option<String> {

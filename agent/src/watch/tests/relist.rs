@@ -10,7 +10,10 @@ async fn a_list_beside_the_stream_is_a_reset_and_what_it_covers_is_not_told_agai
     assert_eq!(rig.proven().await, [List]);
     rig.watches.relist(Pods);
     let call = rig.server.call().await;
-    assert_eq!((call.kind().as_str(), call.param("resourceVersion")), ("list", None));
+    assert_eq!(
+        (call.kind().as_str(), call.param("resourceVersion")),
+        ("list", None)
+    );
     stream.event("MODIFIED", &pod("a", 8)).await;
     stream.event("DELETED", &pod("a", 9)).await;
     stream.bookmark(10, false).await;

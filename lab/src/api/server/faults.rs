@@ -7,6 +7,7 @@ use crate::api::Kind;
 
 /// Faults and timing of one server. The default is a healthy server.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, set by name")]
 pub struct Faults {
     /// Killed: open connections break, new ones are reset.
     pub outage: bool,
