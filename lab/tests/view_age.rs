@@ -92,6 +92,24 @@ async fn a_stalled_api_ends_the_lease_when_the_view_is_too_old_and_a_healthy_one
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
+async fn after_an_outage_denials_are_back_within_a_second_of_the_last_watch() {
+    let mut world = synced("outage");
+    deny(&mut world);
+    world.server.faults(|faults| faults.outage = true);
+    outlive(&mut world);
+    world.server.faults(|faults| faults.outage = false);
+    world.until("connected", |status| {
+        status.watches.values().all(|watch| watch.up)
+    });
+    let connected = Instant::now();
+    world.until("back", |status| status.lease_ms > 0);
+    let back = connected.elapsed();
+    println!("denials back {back:?} after the last watch");
+    assert!(back < Duration::from_secs(1), "{back:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
 async fn bookmarks_that_only_repeat_themselves_renew_nothing_and_advancing_ones_do() {
     let mut world = synced("frozen");
     deny(&mut world);
