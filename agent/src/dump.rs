@@ -75,6 +75,8 @@ struct DeniedRow {
     protocol: &'static str,
     reason: &'static str,
     state: String,
+    /// Most that is done about it, as annotations ask.
+    bound: &'static str,
     meant: String,
     hit: String,
 }
@@ -84,6 +86,7 @@ struct DeniedRow {
 struct TerminatedRow {
     ip: IpAddr,
     dead_pod: Option<String>,
+    bound: &'static str,
     lifted: bool,
 }
 
@@ -144,6 +147,7 @@ impl Dump {
                 protocol: protocol(target.protocol),
                 reason: denial.reason.as_str(),
                 state: format!("{:?}", denial.uid_state),
+                bound: denial.mode.as_str(),
                 meant: pod(denial.dead_uid).unwrap_or_default(),
                 hit: pod(denial.owner_uid).unwrap_or_default(),
             },
@@ -153,6 +157,7 @@ impl Dump {
             |(ip, terminated)| TerminatedRow {
                 ip: ip.ip(),
                 dead_pod: pod(terminated.dead_uid),
+                bound: terminated.mode.as_str(),
                 lifted: terminated.lifted_ns != 0,
             },
         );

@@ -17,6 +17,10 @@ pub struct Status {
     pub synced: bool,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
+    /// Only endpoints in these ranges are denied; none: all.
+    pub protect: Vec<String>,
+    /// Endpoints in these ranges never are.
+    pub exclude: Vec<String>,
     /// By resource: `pods`, `endpointslices`, ...
     pub watches: BTreeMap<String, Watch>,
     /// resourceVersion per watch up to which the maps are written.
@@ -47,7 +51,7 @@ pub struct Watch {
     pub rv: u64,
     /// Why it is down.
     pub error: Option<String>,
-    /// Objects that could not be read.
+    /// Objects, and annotations of objects, that could not be read.
     pub skipped: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Maps about the node itself: IPs of its own range that nobody holds, and its interfaces.
 
-use crate::Uid;
+use crate::{Mode, Uid};
 
 /// TERMINATED: IP -> the dead pod that had it last, on its own node. Put in and taken out by the agent, and never
 /// overwritten: what the programs write lives as long as the entry.
@@ -15,6 +15,10 @@ pub struct Terminated {
     pub lifted_ns: u64,
     /// How many events were sent.
     pub rate: Rate,
+    /// Most that is done about packets to the IP, as the dead pod's annotations ask.
+    pub mode: Mode,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 /// Limits events; written by the programs.
@@ -81,7 +85,7 @@ mod tests {
     #[test]
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Rate>(), 8 + 4 + 4);
-        assert_eq!(size_of::<Terminated>(), 16 + 8 + 8 + size_of::<Rate>());
+        assert_eq!(size_of::<Terminated>(), 16 + 8 + 8 + size_of::<Rate>() + 4 + 4);
         assert_eq!(size_of::<Role>(), 4);
     }
 

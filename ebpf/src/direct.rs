@@ -96,6 +96,14 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
     }
 
     #[inline(always)]
+    fn bound(&self) -> Mode {
+        // SAFETY: as in `lifted`; the field is read as the u32 it is.
+        self.terminated.get().map_or(Mode::Off, |entry| {
+            Mode::from_raw(unsafe { core::ptr::addr_of!((*entry).mode).cast::<u32>().read() })
+        })
+    }
+
+    #[inline(always)]
     fn lease_is_valid(&self) -> bool {
         clock::now_ns() <= self.lease_deadline_ns
     }

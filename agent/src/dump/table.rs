@@ -39,13 +39,19 @@ impl Dump {
                 r.protocol.to_owned(),
                 r.reason.to_owned(),
                 r.state.clone(),
+                r.bound.to_owned(),
                 meant,
                 hit,
             ]
         });
         let terminated = self.terminated.iter().map(|r| {
             let lifted = if r.lifted { "yes" } else { "no" };
-            vec![r.ip.to_string(), text(r.dead_pod.as_ref()), lifted.to_owned()]
+            vec![
+                r.ip.to_string(),
+                text(r.dead_pod.as_ref()),
+                r.bound.to_owned(),
+                lifted.to_owned(),
+            ]
         });
         let counters = self.counters.iter().filter(|r| r.packets > 0).map(|r| {
             vec![
@@ -62,11 +68,11 @@ impl Dump {
             section(
                 "DENIED",
                 &[
-                    "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "MEANT", "HIT",
+                    "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "BOUND", "MEANT", "HIT",
                 ],
                 denied,
             ),
-            section("TERMINATED", &["IP", "DEAD POD", "LIFTED"], terminated),
+            section("TERMINATED", &["IP", "DEAD POD", "BOUND", "LIFTED"], terminated),
             section("COUNTERS", &["REASON", "OUTCOME", "PACKETS", "BYTES"], counters),
         ]
         .join("\n\n")

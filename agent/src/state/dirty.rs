@@ -68,6 +68,11 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
                 });
             }
         },
+        Fact::Namespace(change) => {
+            for name in world.namespaces.apply(change) {
+                dirty.namespace(world, &name);
+            }
+        }
         Fact::Presence(_) => {}
         Fact::LocalAddresses(addresses) => {
             dirty.everything = true;
@@ -85,7 +90,7 @@ impl Dirty {
         }
         for record in world.pods.iter() {
             self.pods.insert(record.pod.uid);
-            self.ips.extend(&record.pod.ips);
+            self.ips.extend(record.pod.addresses());
         }
     }
 
@@ -94,19 +99,30 @@ impl Dirty {
             .extend(world.listings.ips(name).into_iter().map(|ip| (name.clone(), ip)));
     }
 
+    /// A Namespace matters to its Services, and wherever one of its pods does.
+    fn namespace(&mut self, world: &World, name: &str) {
+        for (service, _) in world.services_in(name) {
+            self.service(world, service);
+        }
+        let pods = world.pods.iter().filter(|record| record.pod.name.0 == name);
+        for record in pods {
+            self.pod(world, record.pod.uid, None);
+        }
+    }
+
     /// A pod matters where it is listed, at its IPs for whoever lists them, and, while it may hold any IP, to every
     /// Service that selects it.
     fn pod(&mut self, world: &World, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
         self.pairs.extend(world.listings.of_pod(uid).cloned());
         for record in before.into_iter().chain(world.pods.get(uid)) {
-            self.ips.extend(&record.pod.ips);
-            for ip in &record.pod.ips {
+            self.ips.extend(record.pod.addresses());
+            for ip in record.pod.addresses() {
                 self.pairs.extend(
                     world
                         .listings
-                        .services_at(*ip)
-                        .map(|service| (service.clone(), *ip)),
+                        .services_at(ip)
+                        .map(|service| (service.clone(), ip)),
                 );
             }
             if record.is_candidate() {

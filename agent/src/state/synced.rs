@@ -11,6 +11,7 @@ pub struct Synced {
     slices: bool,
     services: bool,
     nodes: bool,
+    namespaces: bool,
 }
 
 impl Synced {
@@ -20,7 +21,7 @@ impl Synced {
             Scope::Cluster | Scope::Node => 1,
             Scope::Terminal => 2,
         };
-        self.pods.len() >= sources && self.slices && self.services && self.nodes
+        self.pods.len() >= sources && self.slices && self.services && self.nodes && self.namespaces
     }
 
     /// Takes note of a list.
@@ -32,6 +33,7 @@ impl Synced {
             Fact::Slice(Reset(_)) => self.slices = true,
             Fact::Service(Reset(_)) => self.services = true,
             Fact::Node(Reset(_)) => self.nodes = true,
+            Fact::Namespace(Reset(_)) => self.namespaces = true,
             _ => {}
         }
     }

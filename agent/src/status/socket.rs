@@ -119,6 +119,8 @@ mod tests {
         Status {
             synced: true,
             mode: "observe".into(),
+            protect: vec!["10.244.0.0/16".into()],
+            exclude: vec!["10.244.9.0/24".into()],
             watches: [(
                 "pods".into(),
                 Watch {

@@ -55,7 +55,7 @@ pub enum Message {
         /// Cause and remedy in one line.
         error: String,
     },
-    /// An object or line that could not be parsed; the stream goes on without it.
+    /// An object, an annotation of one, or a line that could not be read; the stream goes on without it.
     Skipped {
         /// From which watch.
         watch: WatchId,
@@ -79,6 +79,8 @@ pub enum WatchId {
     Services,
     /// All Nodes.
     Nodes,
+    /// All Namespaces.
+    Namespaces,
 }
 
 impl fmt::Display for WatchId {
@@ -90,6 +92,7 @@ impl fmt::Display for WatchId {
             Self::EndpointSlices => "endpointslices",
             Self::Services => "services",
             Self::Nodes => "nodes",
+            Self::Namespaces => "namespaces",
         })
     }
 }
@@ -107,7 +110,12 @@ pub fn ids(scope: Scope) -> Vec<WatchId> {
     };
     [
         pods,
-        &[WatchId::EndpointSlices, WatchId::Services, WatchId::Nodes],
+        &[
+            WatchId::EndpointSlices,
+            WatchId::Services,
+            WatchId::Nodes,
+            WatchId::Namespaces,
+        ],
     ]
     .concat()
 }
@@ -131,6 +139,7 @@ pub fn start(client: &kube::Client, scope: Scope, node: &str, tx: &mpsc::Sender<
             WatchId::EndpointSlices => tasks.spawn(session.run(None, Fact::Slice)),
             WatchId::Services => tasks.spawn(session.run(None, Fact::Service)),
             WatchId::Nodes => tasks.spawn(session.run(None, Fact::Node)),
+            WatchId::Namespaces => tasks.spawn(session.run(None, Fact::Namespace)),
         };
     }
     tasks

@@ -4,7 +4,7 @@ use super::failure::{Failure, Request};
 use super::outbox::Outbox;
 use super::protocol::{End, Protocol, Step};
 use super::wire::{Entry, Line, Page, describe};
-use crate::facts::{Change, Fact, Name, Object};
+use crate::facts::{Change, Fact, Ignored, Name, Object};
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
 use kube::api::{ListParams, WatchParams};
 use kube::{Client, core};
@@ -198,8 +198,15 @@ impl Session {
     }
 
     async fn parse<O: Object>(&self, json: &[u8]) -> Option<O> {
-        match O::parse(json) {
-            Ok(object) => Some(object),
+        let mut ignored = Ignored::new();
+        match O::read(json, &mut ignored) {
+            Ok(object) => {
+                for what in ignored {
+                    let of = format!("{} {}", O::KIND, describe(json));
+                    self.outbox.skipped(of, &anyhow::anyhow!(what)).await;
+                }
+                Some(object)
+            }
             Err(error) => {
                 let what = format!("{} {}", O::KIND, describe(json));
                 self.outbox.skipped(what, &error).await;

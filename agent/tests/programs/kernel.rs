@@ -134,6 +134,17 @@ impl Kernel {
     }
 
     pub fn deny(&self, addr: Addr, port: u16, protocol: u8, reason: Reason, uid_state: UidState) {
+        self.deny_at_most(Mode::Enforce, addr, port, protocol, (reason, uid_state));
+    }
+
+    pub fn deny_at_most(
+        &self,
+        mode: Mode,
+        addr: Addr,
+        port: u16,
+        protocol: u8,
+        (reason, uid_state): (Reason, UidState),
+    ) {
         let mut map: HashMap<_, Target, Denial> = Map::HashMap(self.map("DENIED")).try_into().unwrap();
         let target = Target {
             addr,
@@ -148,6 +159,7 @@ impl Kernel {
             boot_id: Uid::NONE,
             reason,
             uid_state,
+            mode,
         };
         map.insert(target, denial, 0).unwrap();
     }

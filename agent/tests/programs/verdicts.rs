@@ -6,7 +6,7 @@ use crate::frames::{
 use crate::kernel::{Kernel, PASS, SHOT};
 use epguard_common::Outcome::{Dropped, Established, LeaseExpired, NoIntent, NotDenied, Observed, Off};
 use epguard_common::Reason::{Nothing, RetiredBackend, Reused};
-use epguard_common::{Config, Mode, Outcome, Reason, ReasonModes, Suspect, UidState};
+use epguard_common::{Config, Denial, Mode, Outcome, Reason, ReasonModes, Suspect, UidState};
 
 type Row<'a> = (&'a str, Vec<u8>, Option<(Reason, Outcome)>);
 
@@ -181,6 +181,27 @@ fn modes_and_the_lease_bound_what_is_stopped() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
+fn a_denial_goes_no_further_than_its_own_bound() {
+    let mut kernel = Kernel::denying(x4(), Reused, UidState::Dead);
+    let syn = || ipv4(TCP, &tcp(8080, SYN));
+    let proof = (Reused, UidState::Dead);
+    for (mode, outcome) in [
+        (Mode::Observe, Observed),
+        (Mode::Off, Off),
+        (Mode::Enforce, Dropped),
+    ] {
+        kernel.deny_at_most(mode, x4(), 8080, 6, proof);
+        check(&mut kernel, &[(mode.as_str(), syn(), Some((Reused, outcome)))]);
+    }
+    kernel.configure(Mode::Observe);
+    check(
+        &mut kernel,
+        &[("below the operator's mode", syn(), Some((Reused, Observed)))],
+    );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
 fn numbers_that_no_epguard_wrote_deny_nothing() {
     let mut kernel = Kernel::denying(x4(), Reused, UidState::Dead);
     let syn = || ipv4(TCP, &tcp(8080, SYN));
@@ -191,7 +212,7 @@ fn numbers_that_no_epguard_wrote_deny_nothing() {
     target.extend(0x8001u16.to_ne_bytes());
     target.extend(8080u16.to_ne_bytes());
     target.extend([6, 0, 0, 0]);
-    kernel.scribble("DENIED", &target, &[9; 56]);
+    kernel.scribble("DENIED", &target, &[9; size_of::<Denial>()]);
     check(&mut kernel, &[("an absurd denial", syn(), OTHER)]);
 }
 

@@ -103,7 +103,11 @@ impl<'a> Run<'a> {
             Step::Proxy(ProxyStep::Sync(_)) => self.cluster.sync_proxy(),
             Step::Proxy(ProxyStep::Set(backends)) => self.cluster.set_proxy(backends),
             Step::Apply(objects) => objects.iter().try_for_each(|object| {
-                self.cluster.store.apply(self.cluster.names.expand(object)?)?;
+                let object = self.cluster.names.expand(object)?;
+                if let Some(namespace) = object["metadata"]["namespace"].as_str() {
+                    self.cluster.store.ensure_namespace(namespace)?;
+                }
+                self.cluster.store.apply(object)?;
                 Ok(())
             }),
             Step::Patch(patch) => {

@@ -199,6 +199,7 @@ async fn the_terminal_scope_takes_two_watches_of_pods_with_selectors() {
     }
     asked.sort();
     let expected = [
+        ("/api/v1/namespaces", None),
         ("/api/v1/nodes", None),
         ("/api/v1/pods", Some("spec.nodeName%3Dnode-1")),
         (
@@ -214,7 +215,13 @@ async fn the_terminal_scope_takes_two_watches_of_pods_with_selectors() {
 
 #[test]
 fn every_scope_has_the_watches_that_it_needs() {
-    use WatchId::{EndpointSlices, Nodes, OwnPods, Pods, Services};
-    assert_eq!(ids(Scope::Cluster), [Pods, EndpointSlices, Services, Nodes]);
-    assert_eq!(ids(Scope::Node), [OwnPods, EndpointSlices, Services, Nodes]);
+    use WatchId::{EndpointSlices, Namespaces, Nodes, OwnPods, Pods, Services};
+    assert_eq!(
+        ids(Scope::Cluster),
+        [Pods, EndpointSlices, Services, Nodes, Namespaces]
+    );
+    assert_eq!(
+        ids(Scope::Node),
+        [OwnPods, EndpointSlices, Services, Nodes, Namespaces]
+    );
 }
