@@ -2,7 +2,7 @@
 
 use crate::cli::AgentArgs;
 use crate::datapath::{Datapath, boot_ns};
-use crate::facts::{Cidr, Fact, Name, Presence, Protocol};
+use crate::facts::{Fact, Name, Presence, Protocol};
 use crate::maps::Writer;
 use crate::netlink::{Event as LinkEvent, Interface, Roles, Selection};
 use crate::report::Report;
@@ -192,8 +192,7 @@ impl Agent {
         Status {
             synced: self.state.is_synced(),
             mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
-            protect: self.state.ranges().protect.iter().map(Cidr::to_string).collect(),
-            exclude: self.state.ranges().exclude.iter().map(Cidr::to_string).collect(),
+            ranges: self.state.ranges().into(),
             watches: self
                 .watches
                 .iter()

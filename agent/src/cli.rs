@@ -1,8 +1,11 @@
 //! The command line.
 
-use crate::facts::Cidr;
+mod ranges;
+
+pub use ranges::RangeArgs;
+
 use crate::netlink::{Glob, Selection};
-use crate::state::{Ipam, Ranges, Scope};
+use crate::state::{Ipam, Scope};
 use crate::telemetry::LogFormat;
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -69,12 +72,9 @@ pub struct AgentArgs {
     /// Who hands out pod IPs
     #[arg(long, default_value = "auto")]
     pub ipam: Ipam,
-    /// Deny only endpoints in these ranges, IPv4 and IPv6 alike [default: all]
-    #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
-    pub protect_cidr: Vec<Cidr>,
-    /// Never deny endpoints in these ranges, protected or not
-    #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
-    pub exclude_cidr: Vec<Cidr>,
+    /// Which endpoints may be denied.
+    #[command(flatten)]
+    pub ranges: RangeArgs,
     /// Interfaces that lead to pods [default with no --uplinks either: found by kind]
     #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
     pub pod_interfaces: Vec<Glob>,
@@ -102,15 +102,6 @@ pub struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// Which endpoints may be denied.
-    #[must_use]
-    pub fn ranges(&self) -> Ranges {
-        Ranges {
-            protect: self.protect_cidr.clone(),
-            exclude: self.exclude_cidr.clone(),
-        }
-    }
-
     /// Which interfaces carry the hooks.
     #[must_use]
     pub fn selection(&self) -> Selection {
@@ -173,10 +164,6 @@ fn mode() -> impl TypedValueParser<Value = Mode> {
 
 fn seconds() -> impl TypedValueParser<Value = Duration> {
     clap::value_parser!(u64).range(3..=300).map(Duration::from_secs)
-}
-
-fn cidr(text: &str) -> Result<Cidr, &'static str> {
-    Cidr::parse(text).ok_or("not a range of IPs: write ADDRESS/LENGTH, as in 10.244.0.0/16 or fd00:10::/32")
 }
 
 /// The alphabet of Node names tells a forgotten `$(NODE_NAME)` from a name.
@@ -267,28 +254,6 @@ mod tests {
         let globs = |globs: &[Glob]| globs.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(globs(&agent.pod_interfaces), ["cali*", "tap*", "veth*"]);
         assert_eq!(globs(&agent.uplinks), ["eth0", "eth1"]);
-    }
-
-    #[test]
-    fn ranges_may_be_repeated_and_a_bad_one_says_in_one_line_how_to_write_it() {
-        let args = [
-            "--node-name",
-            "n",
-            "--exclude-cidr",
-            "10.1.0.0/16",
-            "--exclude-cidr=fd00::/8,10.2.0.0/16",
-        ];
-        let exclude = agent(&args).unwrap().ranges().exclude;
-        let written: Vec<String> = exclude.iter().map(ToString::to_string).collect();
-        assert_eq!(written, ["10.1.0.0/16", "fd00::/8", "10.2.0.0/16"]);
-        for bad in ["banana", "10.0.0.0", "10.0.0.0/33", ""] {
-            let error = agent(&["--node-name", "n", "--protect-cidr", bad]).unwrap_err();
-            let line = error.lines().next().unwrap();
-            assert!(
-                line.contains("--protect-cidr <CIDR>") && line.contains("10.244.0.0/16"),
-                "{error}"
-            );
-        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod table;
 use crate::cli::Output;
 use crate::facts::Protocol;
 use crate::maps;
-use crate::status::{self, Status};
+use crate::status::{self, Ranges, Status};
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
@@ -30,6 +30,7 @@ pub fn dump(pin_dir: &Path, run_dir: &Path, output: Output) -> Result<()> {
 #[serde(rename_all = "camelCase")]
 pub struct Dump {
     mode: String,
+    ranges: Ranges,
     owners: Vec<OwnerRow>,
     suspects: Vec<SuspectRow>,
     services: Vec<ServiceRow>,
@@ -163,6 +164,7 @@ impl Dump {
         );
         Ok(Self {
             mode: names.mode.clone(),
+            ranges: names.ranges.clone(),
             owners,
             suspects,
             services,

@@ -46,7 +46,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         scope: args.pod_scope,
         node: args.node_name.clone(),
         ipam: args.ipam,
-        ranges: args.ranges(),
+        ranges: args.ranges.ranges(),
     };
     let mut agent = Agent::new(
         State::with_slots(settings, Slots::starting_at(fastrand::u16(..))),

@@ -6,6 +6,7 @@ mod socket;
 pub use latency::{Latency, LatencyFigures};
 pub use socket::{Question, read, serve};
 
+use crate::state;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,10 +18,8 @@ pub struct Status {
     pub synced: bool,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
-    /// Only endpoints in these ranges are denied; none: all.
-    pub protect: Vec<String>,
-    /// Endpoints in these ranges never are.
-    pub exclude: Vec<String>,
+    /// Which endpoints may be denied, as the operator said.
+    pub ranges: Ranges,
     /// By resource: `pods`, `endpointslices`, ...
     pub watches: BTreeMap<String, Watch>,
     /// resourceVersion per watch up to which the maps are written.
@@ -39,6 +38,25 @@ pub struct Status {
     pub conflicts: Vec<Conflict>,
     /// Denials that did not fit into a map: those packets pass.
     pub refused: usize,
+}
+
+/// Ranges of endpoints, as people write them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ranges {
+    /// Only endpoints in these are denied; none: all.
+    pub protect: Vec<String>,
+    /// Endpoints in these never are.
+    pub exclude: Vec<String>,
+}
+
+impl From<&state::Ranges> for Ranges {
+    fn from(ranges: &state::Ranges) -> Self {
+        Self {
+            protect: ranges.protect.iter().map(ToString::to_string).collect(),
+            exclude: ranges.exclude.iter().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// A watch of one resource.

@@ -61,7 +61,12 @@ impl Dump {
                 r.bytes.to_string(),
             ]
         });
-        [
+        let mut page: String = [("ONLY", &self.ranges.protect), ("NEVER", &self.ranges.exclude)]
+            .into_iter()
+            .filter(|(_, ranges)| !ranges.is_empty())
+            .map(|(which, ranges)| format!("DENIED {which} IN: {}\n\n", ranges.join(", ")))
+            .collect();
+        let sections = [
             section("OWNERS", &["IP", "UID", "POD", "GENERATION", "FLAGS"], owners),
             section("SUSPECTS", &["IP", "FLAGS", "DEAD POD"], suspects),
             section("SERVICES", &["VIP", "PROTOCOL", "SLOT", "SERVICE"], services),
@@ -74,8 +79,9 @@ impl Dump {
             ),
             section("TERMINATED", &["IP", "DEAD POD", "BOUND", "LIFTED"], terminated),
             section("COUNTERS", &["REASON", "OUTCOME", "PACKETS", "BYTES"], counters),
-        ]
-        .join("\n\n")
+        ];
+        page.push_str(&sections.join("\n\n"));
+        page
     }
 }
 

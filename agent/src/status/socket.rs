@@ -96,7 +96,7 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Attachment, Conflict, LatencyFigures, Watch};
+    use super::super::{Attachment, Conflict, LatencyFigures, Ranges, Watch};
     use super::*;
 
     /// A directory of one test's own, removed with it.
@@ -119,8 +119,10 @@ mod tests {
         Status {
             synced: true,
             mode: "observe".into(),
-            protect: vec!["10.244.0.0/16".into()],
-            exclude: vec!["10.244.9.0/24".into()],
+            ranges: Ranges {
+                protect: vec!["10.244.0.0/16".into()],
+                exclude: vec!["10.244.9.0/24".into()],
+            },
             watches: [(
                 "pods".into(),
                 Watch {
