@@ -117,6 +117,21 @@ async fn what_does_not_parse_is_told_and_the_stream_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_annotation_that_cannot_be_read_is_told_and_the_object_counts() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    let annotated = r#""annotations":{"epguard.io/mode":"of"},"uid""#;
+    stream
+        .event("ADDED", &pod("a", 8).replace(r#""uid""#, annotated))
+        .await;
+    let told = rig.told().await;
+    assert!(
+        told.starts_with("skipped Pod ns/a: annotation epguard.io/mode: \"of\""),
+        "{told}"
+    );
+    assert_eq!(rig.told().await, "applied a @8");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_of_a_list_that_does_not_parse_costs_only_itself() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;
