@@ -67,7 +67,7 @@ impl Agent {
                     rv,
                     fact,
                 } => {
-                    self.state.apply(now(), fact);
+                    self.state.apply(now(), *fact);
                     self.watch(watch).rv = rv;
                     receipts.push(received);
                 }

@@ -61,11 +61,10 @@ impl Dump {
                 r.bytes.to_string(),
             ]
         });
-        let mut page: String = [("ONLY", &self.ranges.protect), ("NEVER", &self.ranges.exclude)]
+        let ranges = [("ONLY", &self.ranges.protect), ("NEVER", &self.ranges.exclude)]
             .into_iter()
             .filter(|(_, ranges)| !ranges.is_empty())
-            .map(|(which, ranges)| format!("DENIED {which} IN: {}\n\n", ranges.join(", ")))
-            .collect();
+            .map(|(which, ranges)| format!("DENIED {which} IN: {}", ranges.join(", ")));
         let sections = [
             section("OWNERS", &["IP", "UID", "POD", "GENERATION", "FLAGS"], owners),
             section("SUSPECTS", &["IP", "FLAGS", "DEAD POD"], suspects),
@@ -80,8 +79,7 @@ impl Dump {
             section("TERMINATED", &["IP", "DEAD POD", "BOUND", "LIFTED"], terminated),
             section("COUNTERS", &["REASON", "OUTCOME", "PACKETS", "BYTES"], counters),
         ];
-        page.push_str(&sections.join("\n\n"));
-        page
+        ranges.chain(sections).collect::<Vec<_>>().join("\n\n")
     }
 }
 

@@ -37,7 +37,7 @@ pub enum Message {
         /// The resourceVersion of the list or of the event.
         rv: u64,
         /// What.
-        fact: Fact,
+        fact: Box<Fact>,
     },
     /// A bookmark: everything up to `rv` has been sent. A repeated `rv` proves nothing, the server sends it by a timer.
     Progress {

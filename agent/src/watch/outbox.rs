@@ -31,7 +31,7 @@ impl Outbox {
             watch,
             received,
             rv,
-            fact,
+            fact: Box::new(fact),
         };
         self.send(message).await;
     }

@@ -187,7 +187,7 @@ fn short(message: Message) -> String {
             Message::Fact { .. } => unreachable!(),
         };
     };
-    let Fact::Pod(_, change) = fact else {
+    let Fact::Pod(_, change) = *fact else {
         panic!("a watch of pods told {fact:?}");
     };
     let (verb, pods) = match change {
