@@ -9,7 +9,9 @@ use crate::status::{self, Ranges, Status};
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
-use epguard_common::{Addr, Count, Counter, Denial, Owner, Slot, Suspect, Target, Terminated, Uid, Vip};
+use epguard_common::{
+    Addr, Count, Counter, Denial, Mode, Owner, Slot, Suspect, Target, Terminated, Uid, Vip,
+};
 use serde::Serialize;
 use std::net::IpAddr;
 use std::path::Path;
@@ -158,7 +160,7 @@ impl Dump {
             |(ip, terminated)| TerminatedRow {
                 ip: ip.ip(),
                 dead_pod: pod(terminated.dead_uid),
-                bound: terminated.mode.as_str(),
+                bound: Mode::from_raw(terminated.mode).as_str(),
                 lifted: terminated.lifted_ns != 0,
             },
         );

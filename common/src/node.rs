@@ -1,6 +1,6 @@
 //! Maps about the node itself: IPs of its own range that nobody holds, and its interfaces.
 
-use crate::{Mode, Uid};
+use crate::Uid;
 
 /// TERMINATED: IP -> the dead pod that had it last, on its own node. Put in and taken out by the agent, and never
 /// overwritten: what the programs write lives as long as the entry.
@@ -15,8 +15,9 @@ pub struct Terminated {
     pub lifted_ns: u64,
     /// How many events were sent.
     pub rate: Rate,
-    /// Most that is done about packets to the IP, as the dead pod's annotations ask.
-    pub mode: Mode,
+    /// Most that is done about packets to the IP, as the dead pod's annotations ask: a [`crate::Mode`]; a
+    /// number, since a person may have written anything with bpftool.
+    pub mode: u32,
     /// Always 0.
     pub reserved: u32,
 }

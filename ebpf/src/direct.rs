@@ -97,10 +97,9 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
 
     #[inline(always)]
     fn bound(&self) -> Mode {
-        // SAFETY: as in `lifted`; the field is read as the u32 it is.
-        self.terminated.get().map_or(Mode::Off, |entry| {
-            Mode::from_raw(unsafe { core::ptr::addr_of!((*entry).mode).cast::<u32>().read() })
-        })
+        // SAFETY: as in `lifted`.
+        let mode = self.terminated.get().map(|entry| unsafe { (*entry).mode });
+        Mode::from_raw(mode.unwrap_or_default())
     }
 
     #[inline(always)]

@@ -45,9 +45,14 @@ impl Namespaces {
 }
 
 impl World {
-    /// Most that may be done about packets that are meant for a pod, or would reach it.
+    /// Most that may be done about packets that are meant for a pod, or would reach it. Of one that only an earlier process
+    /// saw, nothing but the bound is known.
     #[must_use]
     pub fn bound_of_pod(&self, pod: &Pod) -> Mode {
+        let inherited = pod.name.0.is_empty();
+        if inherited {
+            return pod.bound;
+        }
         pod.bound.lower(self.namespaces.bound(&pod.name.0))
     }
 

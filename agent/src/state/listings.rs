@@ -101,6 +101,16 @@ impl Listings {
         }
     }
 
+    /// The Service listed the pod there once, as an earlier process saw.
+    pub fn remember(&mut self, now: Duration, service: &Name, socket: Socket, uid: Uid) {
+        let sockets = self.services.entry(service.clone()).or_default();
+        let listing = sockets.entry(socket).or_default().entry(Some(uid)).or_default();
+        listing.last = now;
+        self.ips.entry(socket.ip).or_default().insert(service.clone());
+        let pairs = self.pods.entry(uid).or_default();
+        pairs.insert((service.clone(), socket.ip));
+    }
+
     /// Forgets what nobody has listed or aimed at for [`MEMORY`].
     pub fn expire(&mut self, now: Duration) -> Touched {
         let mut stale: Vec<(Name, Socket, Target)> = Vec::new();

@@ -6,6 +6,7 @@
 
 mod bound;
 mod dirty;
+mod inherit;
 mod judge;
 mod listings;
 mod pods;
@@ -43,6 +44,8 @@ pub struct State {
     denials: Denials,
     draining: BTreeSet<Uid>,
     vacancies: Vacancies,
+    /// Until everything has been listed once.
+    inherited: Option<Tables>,
     slots: Slots,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
@@ -67,12 +70,18 @@ impl State {
             denials: Denials::new(),
             draining: BTreeSet::new(),
             vacancies: Vacancies::default(),
+            inherited: None,
             slots,
             tables: Tables::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
             generations: HashMap::new(),
         }
+    }
+
+    /// Takes over what an earlier process proved, once everything has been listed.
+    pub fn inherit(&mut self, tables: Tables) {
+        self.inherited = Some(tables);
     }
 
     /// Takes in a fact; afterwards [`State::tables`] is what the maps should hold.
@@ -86,7 +95,14 @@ impl State {
             }
             fact => dirty::absorb(&mut self.world, now, fact),
         };
-        dirty.everything |= was_synced != self.is_synced();
+        if was_synced != self.is_synced() {
+            dirty.everything = true;
+            if let Some(tables) = self.inherited.take() {
+                let (world, slots) = (&mut self.world, &mut self.slots);
+                inherit::inherit(&tables, world, slots, &mut self.vacancies, now);
+            }
+        }
+        self.vacancies.bury(&self.world, now, &dirty.pods);
         self.settle(now, dirty);
     }
 
@@ -152,7 +168,8 @@ impl State {
     /// Namespace and name of a pod that is still known.
     #[must_use]
     pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
-        self.world.pods.get(uid).map(|record| &record.pod.name)
+        let name = self.world.pods.get(uid).map(|record| &record.pod.name);
+        name.filter(|(_, name)| !name.is_empty())
     }
 
     /// The Service behind a slot.
@@ -203,7 +220,6 @@ impl State {
                 self.slots.rest(&name, now);
             }
         }
-        self.vacancies.bury(&self.world, now, &dirty.pods);
         self.settle_vacancies();
         for uid in dirty.pods {
             let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);

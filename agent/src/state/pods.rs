@@ -1,7 +1,7 @@
 //! Pods as they live and die, and who claims which IP.
 
 use crate::facts::{Change, Pod, PodSource, Sandbox, Standing};
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -126,6 +126,40 @@ impl Pods {
                 vec![before]
             }
         }
+    }
+
+    /// A pod that an earlier process saw dead at an IP. False if the API shows the pod: then that says what it is.
+    /// `bound` is what was in force; its annotations, and its Namespace, are not known any more.
+    pub fn inherit_dead(
+        &mut self,
+        (uid, bound): (Uid, Mode),
+        ip: Addr,
+        node: Option<String>,
+        now: Duration,
+    ) -> bool {
+        let claim = Claim {
+            published: true,
+            order: self.order,
+            since: now,
+        };
+        let record = self.records.entry(uid).or_insert_with(|| Record {
+            pod: Pod {
+                uid,
+                node,
+                bound,
+                standing: Standing::Dead,
+                ..Pod::default()
+            },
+            life: Life::Dead,
+            present: false,
+            claims: BTreeMap::new(),
+            source: PodSource::All,
+        });
+        if !record.present {
+            record.life = Life::Dead;
+            record.claims.entry(ip).or_insert(claim);
+        }
+        !record.present
     }
 
     /// Forgets a remembered pod that nothing refers to any more.

@@ -51,6 +51,15 @@ impl Vacancies {
         }
     }
 
+    /// An earlier process had its proof.
+    pub fn inherit(&mut self, ip: Addr, Vacant { dead, mode }: Vacant, now: Duration) {
+        self.graves.entry(ip).or_insert(Grave {
+            dead,
+            mode,
+            last: now,
+        });
+    }
+
     /// A packet was aimed at the IP.
     pub fn hit(&mut self, now: Duration, ip: Addr) {
         if let Some(grave) = self.graves.get_mut(&ip) {
