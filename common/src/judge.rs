@@ -24,6 +24,8 @@ pub struct Proof {
     pub reason: Reason,
     /// Whether the pod that was meant is dead, or only retired.
     pub uid_state: UidState,
+    /// Most that may be done about it.
+    pub mode: Mode,
 }
 
 /// Decides about one packet. Deny only on a proof that is present and fresh; a miss anywhere is a pass.
@@ -63,15 +65,16 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
         protocol,
         reserved: [0; 3],
     };
-    let Some(Proof { reason, uid_state }) = model.denial(&target) else {
+    let Some(proof) = model.denial(&target) else {
         return otherwise(Outcome::NotDenied);
     };
-    match uid_state {
+    let reason = proof.reason;
+    match proof.uid_state {
         UidState::Dead => {}
         UidState::Retired if packet.transport == Transport::Opening => {}
         UidState::Retired | UidState::Live => return Verdict::Pass(reason, Outcome::Established),
     }
-    let mode = model.mode(reason);
+    let mode = model.mode(reason).lower(proof.mode);
     if mode == Mode::Off {
         return Verdict::Pass(reason, Outcome::Off);
     }
@@ -107,6 +110,7 @@ mod tests {
         proof: Proof {
             reason: Reason::Reused,
             uid_state: UidState::Dead,
+            mode: Mode::Enforce,
         },
         mode: Mode::Enforce,
         fresh: true,
@@ -148,51 +152,42 @@ mod tests {
         }
     }
 
+    const fn denied(reason: Reason, enforce: bool) -> Verdict {
+        Verdict::Deny { reason, enforce }
+    }
+
     fn verdict(world: World) -> Verdict {
         judge(&packet(X, 8080, true), &world)
     }
 
     #[test]
     fn a_flow_of_the_service_to_its_dead_pod_is_denied() {
-        assert_eq!(
-            verdict(DENYING),
-            Verdict::Deny {
-                reason: Reason::Reused,
-                enforce: true
-            }
-        );
+        assert_eq!(verdict(DENYING), denied(Reason::Reused, true));
         let established = judge(&packet(X, 8080, false), &DENYING);
-        assert_eq!(
-            established,
-            Verdict::Deny {
-                reason: Reason::Reused,
-                enforce: true
-            }
-        );
+        assert_eq!(established, denied(Reason::Reused, true));
     }
 
     #[test]
-    fn in_observe_nothing_is_stopped() {
-        let observing = World {
-            mode: Mode::Observe,
-            ..DENYING
+    fn in_observe_nothing_is_stopped_and_off_passes_whether_the_operator_or_an_annotation_says_so() {
+        let bounded = |bound, mode| {
+            let proof = Proof {
+                mode: bound,
+                ..DENYING.proof
+            };
+            verdict(World {
+                proof,
+                mode,
+                ..DENYING
+            })
         };
-        assert_eq!(
-            verdict(observing),
-            Verdict::Deny {
-                reason: Reason::Reused,
-                enforce: false
-            }
+        let (observed, off) = (
+            denied(Reason::Reused, false),
+            Verdict::Pass(Reason::Reused, Outcome::Off),
         );
-    }
-
-    #[test]
-    fn a_reason_that_is_off_passes() {
-        let off = World {
-            mode: Mode::Off,
-            ..DENYING
-        };
-        assert_eq!(verdict(off), Verdict::Pass(Reason::Reused, Outcome::Off));
+        assert_eq!(bounded(Mode::Observe, Mode::Enforce), observed);
+        assert_eq!(bounded(Mode::Enforce, Mode::Observe), observed);
+        assert_eq!(bounded(Mode::Off, Mode::Enforce), off);
+        assert_eq!(bounded(Mode::Enforce, Mode::Off), off);
     }
 
     #[test]
@@ -232,15 +227,10 @@ mod tests {
         let proof = Proof {
             reason: Reason::RetiredBackend,
             uid_state: UidState::Retired,
+            ..DENYING.proof
         };
         let retired = World { proof, ..DENYING };
-        assert_eq!(
-            verdict(retired),
-            Verdict::Deny {
-                reason: Reason::RetiredBackend,
-                enforce: true
-            }
-        );
+        assert_eq!(verdict(retired), denied(Reason::RetiredBackend, true));
         let established = judge(&packet(X, 8080, false), &retired);
         assert_eq!(
             established,
@@ -263,8 +253,8 @@ mod tests {
     #[test]
     fn a_proof_about_a_live_pod_denies_nothing() {
         let proof = Proof {
-            reason: Reason::Reused,
             uid_state: UidState::Live,
+            ..DENYING.proof
         };
         assert_eq!(
             verdict(World { proof, ..DENYING }),

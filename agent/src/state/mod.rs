@@ -4,11 +4,13 @@
 //! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> Tables
 //! ```
 
+mod bound;
 mod dirty;
 mod inherit;
 mod judge;
 mod listings;
 mod pods;
+mod ranges;
 mod slots;
 mod socket;
 mod synced;
@@ -19,11 +21,13 @@ mod world;
 pub use judge::Proven;
 pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
 pub use pods::{Claim, Life, Pods, Record};
+pub use ranges::Ranges;
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, Socket, Target};
 use synced::Synced;
 pub use tables::{Denials, Draining, Tables};
 use vacant::Vacancies;
+pub use vacant::Vacant;
 pub use world::{Ipam, Scope, Settings, World};
 
 use crate::facts::{Fact, Name};
@@ -141,6 +145,12 @@ impl State {
         self.synced.is_complete(self.world.settings.scope)
     }
 
+    /// Which endpoints may be denied.
+    #[must_use]
+    pub fn ranges(&self) -> &Ranges {
+        &self.world.settings.ranges
+    }
+
     /// What SUSPECTS, SERVICES and DENIED should hold.
     #[must_use]
     pub fn tables(&self) -> &Tables {
@@ -182,9 +192,10 @@ impl State {
         self.slots.iter()
     }
 
-    /// The live pods that claim an IP.
+    /// The live pods that publish an IP as their pod IP; other networks may overlap.
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
-        self.world.pods.claimants(ip).filter(|record| record.is_live())
+        let claimants = self.world.pods.claimants(ip);
+        claimants.filter(move |record| record.is_live() && record.pod.ips.contains(&ip))
     }
 
     /// The same facts with every answer judged afresh, at the cost of the whole cluster. It differs from what the facts

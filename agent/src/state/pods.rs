@@ -1,7 +1,7 @@
 //! Pods as they live and die, and who claims which IP.
 
 use crate::facts::{Change, Pod, PodSource, Sandbox, Standing};
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -25,15 +25,17 @@ pub struct Record {
     pub life: Life,
     /// Whether the API shows the object now.
     pub present: bool,
-    /// Every IP it published, with the order in which claims were first seen. Claims of one list share a number,
+    /// Every IP it showed, with the order in which claims were first seen. Claims of one list share a number,
     /// since a list doesn't say which was first.
     pub claims: BTreeMap<Addr, Claim>,
     source: PodSource,
 }
 
-/// When a pod was first seen to publish an IP.
+/// When a pod was first seen to have an IP.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim {
+    /// In its podIPs, since then; not just in an annotation.
+    pub published: bool,
     /// Orders claims within one continuous watch.
     pub order: u64,
     /// Receipt time.
@@ -44,7 +46,7 @@ impl Record {
     /// Whether it holds the IP as far as the API says.
     #[must_use]
     pub fn claims_now(&self, ip: Addr) -> bool {
-        self.present && !self.pod.host_network && self.pod.ips.contains(&ip)
+        self.present && !self.pod.host_network && self.pod.addresses().any(|own| own == ip)
     }
 
     /// A live pod that the API shows.
@@ -93,7 +95,7 @@ impl Pods {
             .map(|(uid, _)| *uid)
     }
 
-    /// Pods that publish the IP and that the API shows, dead ones included.
+    /// Pods that show the IP, on whichever network, and that the API shows, dead ones included.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.claimants
             .get(&ip)
@@ -127,8 +129,16 @@ impl Pods {
     }
 
     /// A pod that an earlier process saw dead at an IP. False if the API shows the pod: then that says what it is.
-    pub fn inherit_dead(&mut self, uid: Uid, ip: Addr, node: Option<String>, now: Duration) -> bool {
+    /// `bound` is what was in force; its annotations, and its Namespace, are not known any more.
+    pub fn inherit_dead(
+        &mut self,
+        (uid, bound): (Uid, Mode),
+        ip: Addr,
+        node: Option<String>,
+        now: Duration,
+    ) -> bool {
         let claim = Claim {
+            published: true,
             order: self.order,
             since: now,
         };
@@ -136,6 +146,7 @@ impl Pods {
             pod: Pod {
                 uid,
                 node,
+                bound,
                 standing: Standing::Dead,
                 ..Pod::default()
             },
@@ -214,8 +225,17 @@ impl Pods {
             };
             record.present = true;
             record.source = source;
-            for ip in pod.ips.iter().filter(|_| !pod.host_network) {
-                record.claims.entry(*ip).or_insert(Claim { order, since: now });
+            for ip in pod.addresses().filter(|_| !pod.host_network) {
+                let published = pod.ips.contains(&ip);
+                let claim = Claim {
+                    published,
+                    order,
+                    since: now,
+                };
+                let known = record.claims.entry(ip).or_insert(claim);
+                if published && !known.published {
+                    *known = claim;
+                }
             }
             record.pod = pod;
         });
@@ -246,11 +266,11 @@ impl Pods {
             return;
         };
         if record.present && !record.pod.host_network {
-            for ip in &record.pod.ips {
-                if let Some(claimants) = self.claimants.get_mut(ip) {
+            for ip in record.pod.addresses() {
+                if let Some(claimants) = self.claimants.get_mut(&ip) {
                     claimants.remove(&uid);
                     if claimants.is_empty() {
-                        self.claimants.remove(ip);
+                        self.claimants.remove(&ip);
                     }
                 }
             }
@@ -258,8 +278,8 @@ impl Pods {
         self.candidates.remove(&uid);
         edit(record);
         if record.present && !record.pod.host_network {
-            for ip in &record.pod.ips {
-                self.claimants.entry(*ip).or_default().insert(uid);
+            for ip in record.pod.addresses() {
+                self.claimants.entry(ip).or_default().insert(uid);
             }
         }
         if record.is_candidate() {

@@ -3,20 +3,22 @@
 //! Longer searches: `PROPTEST_CASES=20000 cargo test -p epguard --test incremental`.
 
 mod cluster;
+mod draw;
 mod step;
 #[path = "../world/mod.rs"]
 mod world;
 
 use cluster::Cluster;
+use draw::{any_step, lists};
 use epguard::facts::{Name, Protocol, Standing};
 use epguard::plan::{self, Op};
-use epguard::state::{Ipam, Scope, Settings, Socket, State, Tables};
+use epguard::state::{Ipam, Ranges, Scope, Settings, Socket, State, Tables};
 use epguard_common::{Addr, Owner};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use step::{PODS, Step, any_step, lists, pod_uid};
+use step::{PODS, Step, pod_uid};
 use world::World;
 
 proptest! {
@@ -65,6 +67,7 @@ impl Run {
             scope,
             node: "node-a".into(),
             ipam,
+            ranges: Ranges::default(),
         });
         Self {
             world: World {

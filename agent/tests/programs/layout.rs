@@ -217,12 +217,13 @@ fn bpftool_names_every_field_of_the_tables() {
         boot_id: boot,
         reason: Reason::Reused,
         uid_state: UidState::Dead,
+        mode: Mode::Observe,
     };
     put(&mut datapath, "DENIED", &target, denial);
     let key =
         json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": "Reused", "uid_state": "Dead"});
+        "reason": "Reused", "uid_state": "Dead", "mode": "Observe"});
     assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
 }
 
@@ -247,9 +248,12 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         proven_ns: 1,
         lifted_ns: 2,
         rate: RATE,
+        mode: 1,
+        reserved: 0,
     };
     put(&mut datapath, "TERMINATED", &X, terminated);
-    let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "rate": rate_json()});
+    let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "rate": rate_json(),
+        "mode": 1, "reserved": 0});
     assert_eq!(dumped("TERMINATED"), [json!({"key": x(), "value": value})]);
     put(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
     assert_eq!(dumped("INTERFACES"), [json!({"key": 7, "value": {"number": 2}})]);

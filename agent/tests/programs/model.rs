@@ -71,7 +71,11 @@ impl Model for World {
             LIVE => (Reason::Reused, UidState::Live),
             _ => return None,
         };
-        Some(Proof { reason, uid_state })
+        Some(Proof {
+            reason,
+            uid_state,
+            mode: Mode::Enforce,
+        })
     }
 
     fn mode(&self, _: Reason) -> Mode {

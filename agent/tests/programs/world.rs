@@ -75,6 +75,7 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
         boot_id: Uid::NONE,
         reason,
         uid_state,
+        mode: Mode::Enforce,
     }
 }
 
