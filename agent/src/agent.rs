@@ -1,19 +1,20 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
 use crate::clock::{Clocks, boot as now};
 use crate::datapath::Datapath;
-use crate::facts::{Fact, Name, Protocol};
+use crate::facts::{Fact, Name, Presence, Protocol};
 use crate::freshness::Freshness;
 use crate::lease::Lease;
 use crate::maps::Writer;
-use crate::netlink::{Event as LinkEvent, Interface, Selection};
+use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Attachment, Conflict, Latency, Question, Status, Watch};
+use crate::status::{Conflict, Latency, Question, Status, Watch};
 use crate::watch::{Message, WatchId, Watches, ids};
-use anyhow::{Result, bail};
-use epguard_common::{Event, Mode};
+use anyhow::Result;
+use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -21,14 +22,11 @@ use std::time::{Duration, Instant};
 pub struct Agent {
     state: State,
     writer: Writer,
-    datapath: Datapath,
+    attachments: Attachments,
     report: Report,
-    selection: Selection,
     lease: Lease,
     api: Watches,
-    must_enforce: bool,
     watches: BTreeMap<WatchId, Watch>,
-    interfaces: BTreeMap<u32, Attachment>,
     latency: Latency,
     refused: usize,
 }
@@ -42,14 +40,11 @@ impl Agent {
         Self {
             state,
             writer,
-            datapath,
+            attachments: Attachments::new(datapath, args.selection(), args.mode == Mode::Enforce),
             report: Report::default(),
-            selection: args.selection(),
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
-            must_enforce: args.mode == Mode::Enforce,
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
-            interfaces: BTreeMap::new(),
             latency: Latency::default(),
             refused: 0,
         }
@@ -115,30 +110,48 @@ impl Agent {
     /// Hooks what appears, forgets what is gone.
     pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
         match event {
-            LinkEvent::Appeared(interface) => self.hook(&interface)?,
+            LinkEvent::Appeared(interface) => {
+                self.attachments.appeared(&interface)?;
+                self.show_role(interface.ifindex);
+            }
             LinkEvent::Gone { ifindex } => {
-                self.interfaces.remove(&ifindex);
-                if let Err(error) = self.datapath.unhook(ifindex) {
-                    tracing::debug!(ifindex, "already detached: {error:#}");
-                }
+                self.attachments.gone(ifindex);
+                self.show_role(ifindex);
             }
             LinkEvent::Addresses(addresses) => {
                 self.state.apply(now(), Fact::LocalAddresses(addresses));
                 self.write()?;
             }
-            LinkEvent::Settled if self.interfaces.is_empty() => {
-                bail!(
-                    "no interface matches --pod-interfaces and --uplinks: nothing would be protected (see `ip link`)"
-                )
+            LinkEvent::Defaults(defaults) => {
+                for ifindex in self.attachments.set_defaults(defaults) {
+                    self.show_role(ifindex);
+                }
             }
-            LinkEvent::Settled => tracing::info!(interfaces = self.interfaces.len(), "hooked"),
+            LinkEvent::Held(ips) => {
+                self.state.apply(now(), Fact::Presence(Presence::Held(ips)));
+                self.write()?;
+            }
+            LinkEvent::Settled => {
+                let attachments = &self.attachments;
+                self.writer
+                    .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
+                self.attachments.settled()?;
+            }
         }
         Ok(())
     }
 
     /// Reports denied packets.
-    pub fn on_events(&mut self, events: &[Event]) {
+    pub fn on_events(&mut self, events: &[Event]) -> Result<()> {
+        let mut spoke = false;
         for event in events {
+            if event.outcome == Outcome::Lifted as u32 {
+                spoke = true;
+                self.report.lifted(&self.state, event);
+                self.state
+                    .apply(now(), Fact::Presence(Presence::Spoke(event.src)));
+                continue;
+            }
             self.report.denied(now(), &self.state, event);
             if let Some(protocol) = Protocol::from_number(event.protocol) {
                 let socket = Socket {
@@ -149,12 +162,14 @@ impl Agent {
                 self.state.hit(now(), event.slot, &socket);
             }
         }
+        if spoke { self.write() } else { Ok(()) }
     }
 
     /// Lets time pass, and vouches for the view while it is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
         self.state.tick(now());
         self.write()?;
+        self.attachments.tick()?;
         self.vouch()?;
         let denies = self.denies();
         self.lease.tell(now(), denies);
@@ -166,8 +181,14 @@ impl Agent {
         let _ = question.send(self.status());
     }
 
+    /// Removes everything of ours from the kernel.
+    pub fn detach(self) -> Result<Vec<String>> {
+        self.attachments.detach()
+    }
+
     fn status(&self) -> Status {
         let now = now();
+        let deadline = Duration::from_nanos(self.writer.lease_deadline_ns());
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
         Status {
@@ -183,7 +204,7 @@ impl Agent {
                 .iter()
                 .map(|(id, watch)| (named(id), watch.rv))
                 .collect(),
-            lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
+            lease_ms: milliseconds(deadline) - milliseconds(now),
             view_age_ms: self
                 .lease
                 .view
@@ -195,7 +216,7 @@ impl Agent {
                 .affected_services()
                 .map(|(slot, (namespace, name))| (slot.to_string(), format!("{namespace}/{name}")))
                 .collect(),
-            interfaces: self.interfaces.values().cloned().collect(),
+            interfaces: self.attachments.list().cloned().collect(),
             latency: self.latency.figures(),
             conflicts: conflicts
                 .into_iter()
@@ -221,31 +242,16 @@ impl Agent {
             .collect()
     }
 
-    fn hook(&mut self, interface: &Interface) -> Result<()> {
-        let Some(role) = self.selection.role(interface) else {
-            return Ok(());
-        };
-        let error = match self.datapath.hook(interface.ifindex, &interface.name) {
-            Ok(()) => None,
-            Err(error) if vanished(&error) => return Ok(()),
-            Err(error) if self.must_enforce => return Err(error),
-            Err(error) => Some(format!("{error:#}")),
-        };
-        if let Some(error) = &error {
-            tracing::warn!(interface = interface.name, error, "not hooked");
-        }
-        let attachment = Attachment {
-            ifindex: interface.ifindex,
-            name: interface.name.clone(),
-            role: role.as_str().to_owned(),
-            attached: error.is_none(),
-            error,
-        };
-        self.interfaces.insert(interface.ifindex, attachment);
-        Ok(())
+    fn show_role(&mut self, ifindex: u32) {
+        self.writer
+            .set_role(ifindex, self.attachments.known_role(ifindex));
     }
 
+    /// Not before the sync: what an earlier process proved stands under its lease, or a restart would let packets through.
     fn write(&mut self) -> Result<()> {
+        if !self.state.is_synced() {
+            return Ok(());
+        }
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
         }
@@ -282,7 +288,8 @@ impl Agent {
     }
 
     fn denies(&self) -> bool {
-        !self.state.tables().denied.is_empty()
+        let tables = self.state.tables();
+        !tables.denied.is_empty() || !tables.terminated.is_empty()
     }
 
     fn connected(&mut self, id: WatchId, error: Option<String>) {
@@ -324,12 +331,4 @@ fn nanoseconds(duration: Duration) -> u64 {
 
 fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Whether an interface went away between its announcement and the attachment.
-fn vanished(error: &anyhow::Error) -> bool {
-    let gone = |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(gone))
 }

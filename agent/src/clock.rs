@@ -5,12 +5,6 @@ use std::time::Duration;
 /// More than drift, NTP slewing and a late tick can be.
 const TOLERANCE: Duration = Duration::from_secs(2);
 
-/// Nanoseconds of `CLOCK_BOOTTIME`, the clock of leases and events.
-#[must_use]
-pub fn boot_ns() -> u64 {
-    u64::try_from(boot().as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// `CLOCK_BOOTTIME`: never goes back, and goes on while the machine sleeps.
 #[must_use]
 pub fn boot() -> Duration {

@@ -1,5 +1,7 @@
 //! `epguard dump`: the maps with names, as far as the agent knows them.
 
+mod table;
+
 use crate::cli::Output;
 use crate::facts::Protocol;
 use crate::maps;
@@ -7,10 +9,9 @@ use crate::status::{self, Status};
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
-use comfy_table::{Table, presets::NOTHING};
-use epguard_common::{Addr, Count, Counter, Denial, Owner, Slot, Suspect, Target, Uid, Vip};
+use epguard_common::{Addr, Count, Counter, Denial, Owner, Slot, Suspect, Target, Terminated, Uid, Vip};
 use serde::Serialize;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Reads the pinned maps and prints them.
@@ -33,6 +34,7 @@ pub struct Dump {
     suspects: Vec<SuspectRow>,
     services: Vec<ServiceRow>,
     denied: Vec<DeniedRow>,
+    terminated: Vec<TerminatedRow>,
     counters: Vec<CounterRow>,
 }
 
@@ -75,6 +77,14 @@ struct DeniedRow {
     state: String,
     meant: String,
     hit: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TerminatedRow {
+    ip: IpAddr,
+    dead_pod: Option<String>,
+    lifted: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -138,74 +148,23 @@ impl Dump {
                 hit: pod(denial.owner_uid).unwrap_or_default(),
             },
         );
+        let terminated = sorted(
+            entries::<Addr, Terminated>(pin_dir, "TERMINATED")?,
+            |(ip, terminated)| TerminatedRow {
+                ip: ip.ip(),
+                dead_pod: pod(terminated.dead_uid),
+                lifted: terminated.lifted_ns != 0,
+            },
+        );
         Ok(Self {
             mode: names.mode.clone(),
             owners,
             suspects,
             services,
             denied,
+            terminated,
             counters: counters(pin_dir)?,
         })
-    }
-
-    fn tables(&self) -> String {
-        let owners = self.owners.iter().map(|r| {
-            vec![
-                r.ip.to_string(),
-                r.uid.clone(),
-                text(r.pod.as_ref()),
-                r.generation.to_string(),
-                r.flags.join(","),
-            ]
-        });
-        let suspects = self
-            .suspects
-            .iter()
-            .map(|r| vec![r.ip.to_string(), r.flags.join(","), text(r.dead_pod.as_ref())]);
-        let services = self.services.iter().map(|r| {
-            let vip = SocketAddr::new(r.vip, r.port).to_string();
-            vec![
-                vip,
-                r.protocol.to_owned(),
-                r.slot.to_string(),
-                text(r.service.as_ref()),
-            ]
-        });
-        let denied = self.denied.iter().map(|r| {
-            let endpoint = SocketAddr::new(r.ip, r.port).to_string();
-            let (meant, hit) = (r.meant.clone(), r.hit.clone());
-            vec![
-                r.service.clone(),
-                endpoint,
-                r.protocol.to_owned(),
-                r.reason.to_owned(),
-                r.state.clone(),
-                meant,
-                hit,
-            ]
-        });
-        let counters = self.counters.iter().filter(|r| r.packets > 0).map(|r| {
-            vec![
-                r.reason.to_owned(),
-                r.outcome.to_owned(),
-                r.packets.to_string(),
-                r.bytes.to_string(),
-            ]
-        });
-        [
-            section("OWNERS", &["IP", "UID", "POD", "GENERATION", "FLAGS"], owners),
-            section("SUSPECTS", &["IP", "FLAGS", "DEAD POD"], suspects),
-            section("SERVICES", &["VIP", "PROTOCOL", "SLOT", "SERVICE"], services),
-            section(
-                "DENIED",
-                &[
-                    "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "MEANT", "HIT",
-                ],
-                denied,
-            ),
-            section("COUNTERS", &["REASON", "OUTCOME", "PACKETS", "BYTES"], counters),
-        ]
-        .join("\n\n")
     }
 }
 
@@ -252,19 +211,4 @@ fn flags(bits: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
 
 fn protocol(number: u8) -> &'static str {
     Protocol::from_number(number).map_or("?", Protocol::as_str)
-}
-
-fn text(value: Option<&String>) -> String {
-    value.cloned().unwrap_or_else(|| "-".to_owned())
-}
-
-fn section(title: &str, header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header).add_rows(rows);
-    let rows = table.row_iter().count();
-    if rows == 0 {
-        format!("{title}: empty")
-    } else {
-        format!("{title}: {rows}\n{table}")
-    }
 }

@@ -1,7 +1,7 @@
 //! What to write so that the maps hold what they should.
 
 use crate::state::Tables;
-use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Vip};
+use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One write to a map.
@@ -16,6 +16,8 @@ pub enum Op {
     PutSuspect(Addr, Suspect),
     RemoveOwner(Addr),
     PutOwner(Addr, Owner),
+    RemoveTerminated(Addr),
+    PutTerminated(Addr, Uid),
 }
 
 /// The writes that lead from what is installed to what is desired, in an order in which no packet in between meets a
@@ -26,9 +28,11 @@ pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
     ops.extend(gone(&installed.denied, &desired.denied).map(Op::RemoveDenial));
     ops.extend(gone(&installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
     ops.extend(gone(&installed.services, &desired.services).map(Op::RemoveService));
+    ops.extend(other(&installed.terminated, &desired.terminated).map(Op::RemoveTerminated));
     ops.extend(changed(&installed.denied, &desired.denied).map(|(k, v)| Op::PutDenial(k, v)));
     ops.extend(changed(&installed.services, &desired.services).map(|(k, v)| Op::PutService(k, v)));
     ops.extend(changed(&installed.suspects, &desired.suspects).map(|(k, v)| Op::PutSuspect(k, v)));
+    ops.extend(changed(&installed.terminated, &desired.terminated).map(|(k, v)| Op::PutTerminated(k, v)));
     ops
 }
 
@@ -51,6 +55,18 @@ fn gone<'a, K: Ord + Copy, V>(
     installed.keys().filter(|key| !desired.contains_key(key)).copied()
 }
 
+/// What is gone or changed: what the programs write into an entry must not outlive what it is about.
+fn other<'a, K: Ord + Copy, V: PartialEq>(
+    installed: &'a BTreeMap<K, V>,
+    desired: &'a BTreeMap<K, V>,
+) -> impl Iterator<Item = K> + 'a {
+    let stays = |key: &K, value: &V| desired.get(key) == Some(value);
+    installed
+        .iter()
+        .filter(move |(key, value)| !stays(key, value))
+        .map(|(key, _)| *key)
+}
+
 fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
     installed: &'a BTreeMap<K, V>,
     desired: &'a BTreeMap<K, V>,
@@ -64,7 +80,7 @@ fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Reason, Uid, UidState};
+    use epguard_common::{Reason, UidState};
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
     const SLOT: Slot = Slot { number: 0x8001 };
@@ -100,7 +116,7 @@ mod tests {
             )]),
             services: BTreeMap::from([(VIP, SLOT)]),
             denied: BTreeMap::from([(TARGET, denial)]),
-            refused: 0,
+            ..Tables::default()
         }
     }
 
@@ -140,5 +156,23 @@ mod tests {
             matches!(ops.as_slice(), [Op::PutDenial(_, d)] if d.reason == Reason::DeadBackend),
             "{ops:?}"
         );
+    }
+
+    #[test]
+    fn an_entry_for_another_dead_pod_is_a_new_one() {
+        let vacant = |text| Tables {
+            terminated: BTreeMap::from([(X, Uid::parse(text).unwrap())]),
+            ..Tables::default()
+        };
+        let (a, b) = (vacant("a"), vacant("b"));
+        assert_eq!(tables(&a, &a), []);
+        assert_eq!(
+            tables(&a, &b),
+            [
+                Op::RemoveTerminated(X),
+                Op::PutTerminated(X, Uid::parse("b").unwrap())
+            ]
+        );
+        assert_eq!(tables(&b, &Tables::default()), [Op::RemoveTerminated(X)]);
     }
 }

@@ -60,6 +60,15 @@ impl Report {
         );
     }
 
+    /// Logs that a packet from the IP of a dead pod was seen.
+    pub fn lifted(&self, state: &State, event: &Event) {
+        tracing::warn!(
+            ip = %event.src,
+            dead = self.pod(state, event.dead_uid),
+            "a packet from the IP of a dead pod was seen: somebody holds it, nothing is denied there"
+        );
+    }
+
     /// Logs IPs that two live pods claim, once.
     pub fn conflicts<'a>(&mut self, state: &State, changed: impl Iterator<Item = &'a Addr>) {
         for ip in changed {

@@ -22,7 +22,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
     let _only_one = lock(&args.run.run_dir)?;
     let client = watch::client(args.kubeconfig.as_deref()).await?;
-    let mut datapath = Datapath::load(&args.pins.pin_dir)?;
+    let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
     writer.configure(args.mode, args.retired, args.debug_datapath)?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
@@ -35,23 +35,20 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let (tell, mut messages) = mpsc::channel(BACKLOG);
     let watches = watch::start(&client, args.pod_scope, &args.node_name, &tell);
     let (announce, mut interfaces) = mpsc::channel(BACKLOG);
-    let follow = netlink::follow(announce);
+    let follow = netlink::follow(announce.clone());
+    let presence = netlink::presence(announce);
     let (ask, mut questions) = mpsc::channel(1);
     let serve = status::serve(&args.run.run_dir, ask);
-    tokio::pin!(follow, serve);
+    tokio::pin!(follow, presence, serve);
 
     let settings = Settings {
         scope: args.pod_scope,
         node: args.node_name.clone(),
         ipam: args.ipam,
     };
-    let mut agent = Agent::new(
-        State::with_slots(settings, Slots::starting_at(fastrand::u16(..))),
-        writer,
-        datapath,
-        watches,
-        &args,
-    );
+    let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
+    state.inherit(writer.found().clone());
+    let mut agent = Agent::new(state, writer, datapath, watches, &args);
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
@@ -67,16 +64,22 @@ pub async fn run(args: AgentArgs) -> Result<()> {
                 agent.on_messages(batch)?;
             }
             Some(event) = interfaces.recv() => agent.on_interface(event)?,
-            events = events.next() => agent.on_events(&events?),
+            events = events.next() => agent.on_events(&events?)?,
             Some(question) = questions.recv() => agent.on_question(question),
             _ = tick.tick() => agent.on_tick()?,
             followed = &mut follow => followed.context("cannot follow the node's interfaces")?,
+            followed = &mut presence => followed.context("cannot follow the node's routes")?,
             served = &mut serve => served.context("cannot serve the status")?,
             _ = terminate.recv() => break,
             _ = tokio::signal::ctrl_c() => break,
         }
     }
-    tracing::info!("stopped; nothing is denied any more");
+    if args.detach_on_exit {
+        let removed = agent.detach()?.len();
+        tracing::info!(removed, "stopped and detached; nothing is denied any more");
+    } else {
+        tracing::info!("stopped; denials stand until the lease ends, or the next agent takes over");
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 //! `bpftool map dump` shows ports as people know them. A change here is a new [`ABI_VERSION`], because a
 //! pinned map of another shape would be misread.
 
-use crate::{Addr, Reason, Uid};
+use crate::{Addr, Rate, Reason, Uid};
 
 /// Part of the pin path: `<pin-dir>/v1/OWNERS`.
 pub const ABI_VERSION: u32 = 1;
@@ -40,10 +40,10 @@ pub struct Suspect {
     pub dead_uid: Uid,
     /// [`Suspect::DENIED`], [`Suspect::DRAINING`].
     pub flags: u32,
-    /// Events sent since `window_ns`; written by the programs.
-    pub events: u32,
-    /// Start of the current second of event rate limiting, `CLOCK_BOOTTIME`; written by the programs.
-    pub window_ns: u64,
+    /// Always 0.
+    pub reserved: u32,
+    /// How many events were sent; written by the programs.
+    pub rate: Rate,
 }
 
 impl Suspect {
@@ -51,8 +51,6 @@ impl Suspect {
     pub const DENIED: u32 = 1;
     /// A terminating pod holds the IP: packets pass and are counted.
     pub const DRAINING: u32 = 2;
-    /// Events a second for one suspect; the rest is counted.
-    pub const EVENTS_PER_SECOND: u32 = 100;
 }
 
 /// Key of SERVICES: what a packet is aimed at before DNAT.
@@ -154,8 +152,8 @@ pub struct Denial {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SocketIntent {
-    /// Before it, datagrams that nobody saw handed in may be on the way; `CLOCK_BOOTTIME`.
-    pub known_from_ns: u64,
+    /// When it was written down, `CLOCK_BOOTTIME`.
+    pub made_ns: u64,
     /// When the last datagram with an address of its own was handed in, `CLOCK_BOOTTIME`.
     pub sent_ns: u64,
     /// Datagrams with an address of their own that were handed in.
@@ -170,8 +168,10 @@ pub struct SocketIntent {
     pub connected: Slot,
     /// Not 0: several threads hand them in.
     pub shared: u16,
+    /// Not 0: it had sent nothing by then, so every datagram of it was seen handed in.
+    pub fresh: u16,
     /// Always 0.
-    pub reserved: [u16; 3],
+    pub reserved: [u16; 2],
 }
 
 /// Key of COUNTERS.
@@ -264,9 +264,9 @@ mod tests {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
         assert_eq!(size_of::<Config>(), 4 * (1 + 1 + 4 + 1));
-        assert_eq!(size_of::<View>(), 8 + 8 + 4 + 4);
+        assert_eq!(size_of::<View>(), 3 * 8 + 4 * 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
-        assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + 8);
+        assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
         assert_eq!(size_of::<Denial>(), 3 * 16 + 4 + 4);

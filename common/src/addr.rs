@@ -49,6 +49,22 @@ impl Addr {
         Self::from_words([0, 0, u32::from_ne_bytes([0, 0, 0xff, 0xff]), word])
     }
 
+    /// The words of an address, as they lie in memory; of an IPv4 address the last one.
+    #[inline]
+    #[must_use]
+    pub const fn words(self) -> [u32; 4] {
+        // SAFETY: both are 16 octets without padding, and every bit pattern is four words.
+        unsafe { core::mem::transmute(self) }
+    }
+
+    /// Whether this is a v4-mapped address.
+    #[inline]
+    #[must_use]
+    pub const fn is_v4(self) -> bool {
+        let [a, b, c, _] = self.words();
+        a == 0 && b == 0 && c == u32::from_ne_bytes([0, 0, 0xff, 0xff])
+    }
+
     /// The address as people write it; v4-mapped ones as IPv4.
     #[must_use]
     pub const fn ip(self) -> IpAddr {

@@ -11,6 +11,10 @@ pub const DENIED: usize = 65_536;
 /// Sockets of the node itself. 1 MB.
 pub const SOCKETS: usize = 8_192;
 /// (reason, outcome) pairs.
-pub const COUNTERS: usize = 64;
+pub const COUNTERS: usize = 128;
 /// Bytes of the ring buffer.
 pub const EVENTS: usize = 1 << 18;
+/// IPs of this node that nobody holds; a node's range is rarely larger than a /22.
+pub const TERMINATED: usize = 4_096;
+/// Interfaces of the node.
+pub const INTERFACES: usize = 4_096;

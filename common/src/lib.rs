@@ -6,8 +6,11 @@
 mod abi;
 mod addr;
 pub mod capacity;
+mod claim;
 mod config;
+mod direct;
 mod judge;
+mod node;
 mod packet;
 mod socket;
 mod uid;
@@ -17,8 +20,11 @@ pub use abi::{
     ABI_VERSION, Count, Counter, Denial, Event, Owner, Slot, SocketIntent, Suspect, Target, UidState, Vip,
 };
 pub use addr::Addr;
+pub use claim::claimed;
 pub use config::{Action, Config, Mode, ReasonModes, View};
+pub use direct::{DirectModel, Way, judge_direct};
 pub use judge::{Model, Proof, judge};
+pub use node::{Rate, Role, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, parse};
 pub use socket::{Moment, PENDING_NS, SEND_WINDOW_NS};
 pub use uid::Uid;

@@ -71,20 +71,22 @@ const SCTP: u8 = IpProto::Sctp as u8;
 )]
 pub fn parse<B: Bytes>(bytes: &B, ether_type: u16) -> Option<Packet> {
     let (ether_type, offset) = skip_vlan_tags(bytes, ether_type)?;
-    if ether_type == u16::from_be(EtherType::Ipv4 as u16) {
+    if ether_type == IPV4 {
         parse_ipv4(bytes, offset)
-    } else if ether_type == u16::from_be(EtherType::Ipv6 as u16) {
+    } else if ether_type == IPV6 {
         parse_ipv6(bytes, offset)
     } else {
         None
     }
 }
 
+pub(crate) const IPV6: u16 = u16::from_be(EtherType::Ipv6 as u16);
+const IPV4: u16 = u16::from_be(EtherType::Ipv4 as u16);
 const VLAN_TAGS: [u16; 2] = [0x8100, 0x88a8];
 
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
-fn skip_vlan_tags<B: Bytes>(bytes: &B, ether_type: u16) -> Option<(u16, u32)> {
+pub(crate) fn skip_vlan_tags<B: Bytes>(bytes: &B, ether_type: u16) -> Option<(u16, u32)> {
     let (mut ether_type, mut offset) = (ether_type, 0);
     for _ in 0..2 {
         if !VLAN_TAGS.contains(&ether_type) {

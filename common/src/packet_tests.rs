@@ -18,8 +18,6 @@ impl Bytes for Vec<u8> {
     }
 }
 
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
 const TCP_SYN: [u8; 14] = [0x9c, 0x40, 0x1f, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x02];
 
 fn ipv4(options: &[u8], fragment: u16, protocol: u8, body: &[u8]) -> Vec<u8> {

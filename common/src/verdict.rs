@@ -79,11 +79,15 @@ pub enum Outcome {
     EventLost = 9,
     /// An event beyond the suspect's rate; the verdict stood.
     EventSuppressed = 10,
+    /// Passed: a packet from the IP was seen, so somebody holds it.
+    Lifted = 11,
+    /// Passed: the node's own routes lead to the IP, or nowhere, which the node itself answers.
+    Held = 12,
 }
 
 impl Outcome {
     /// Every outcome, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Dropped,
         Self::Observed,
         Self::Off,
@@ -95,6 +99,8 @@ impl Outcome {
         Self::Draining,
         Self::EventLost,
         Self::EventSuppressed,
+        Self::Lifted,
+        Self::Held,
     ];
 
     /// From what an event holds; `None` for a number that no epguard wrote.
@@ -118,6 +124,8 @@ impl Outcome {
             Self::Draining => "draining",
             Self::EventLost => "event-lost",
             Self::EventSuppressed => "event-suppressed",
+            Self::Lifted => "lifted",
+            Self::Held => "held",
         }
     }
 }

@@ -1,32 +1,41 @@
-//! Entering the stack, before DNAT: which Service is the packet aimed at?
+//! Entering the stack, before DNAT: which Service is the packet aimed at? If it is aimed at a pod's IP itself, is there
+//! anybody?
 
-use crate::{maps, skb};
-use aya_ebpf::programs::TcContext;
-use epguard_common::{Slot, Vip};
+use crate::frame::Frame as _;
+use crate::skb::Skb;
+use crate::{direct, maps};
+use epguard_common::{Packet, Slot, Verdict, Vip};
 
-/// Writes the packet's intent while any Service is affected; what is aimed elsewhere gets none, so that nothing
-/// older sticks to it.
+/// Judges what is aimed at an IP itself, and writes down the intent of everything else.
 #[inline(always)]
-pub fn mark(ctx: &TcContext) {
-    let affected = maps::view().is_some_and(|view| view.suspects != 0);
-    if !affected {
-        return;
+pub fn judge(skb: &Skb) -> Verdict {
+    let Some(view) = maps::view().filter(|view| view.suspects != 0 || view.terminated != 0) else {
+        return Verdict::Clear;
+    };
+    let packet = skb.packet();
+    if view.suspects != 0 {
+        mark(skb, packet.as_ref());
     }
-    skb::write_intent(ctx, intent(ctx));
+    if view.terminated == 0 {
+        return Verdict::Clear;
+    }
+    direct::lift(skb, packet.as_ref());
+    match &packet {
+        Some(packet) => direct::judge(skb, packet, &view),
+        None => Verdict::Clear,
+    }
 }
 
+/// Writes the packet's intent; what is aimed elsewhere gets none, so that nothing older sticks to it.
 #[inline(always)]
-fn intent(ctx: &TcContext) -> Slot {
-    let Some(packet) = skb::packet(ctx) else {
-        return Slot::NONE;
-    };
-    if !packet.transport.has_ports() {
-        return Slot::NONE;
-    }
-    maps::service(&Vip {
-        addr: packet.dst,
-        port: packet.dst_port,
-        protocol: packet.protocol,
-        reserved: 0,
-    })
+fn mark(skb: &Skb, packet: Option<&Packet>) {
+    let vip = packet
+        .filter(|packet| packet.transport.has_ports())
+        .map(|packet| Vip {
+            addr: packet.dst,
+            port: packet.dst_port,
+            protocol: packet.protocol,
+            reserved: 0,
+        });
+    skb.write_intent(vip.map_or(Slot::NONE, |vip| maps::service(&vip)));
 }

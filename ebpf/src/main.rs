@@ -22,36 +22,61 @@
     reason = "kernel fields are wider than what they hold"
 )]
 
+mod clock;
+mod direct;
+mod frame;
 mod from;
 mod maps;
 mod skb;
 mod sockets;
 mod telemetry;
 mod to;
+mod xdp;
 
+use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
-use aya_ebpf::macros::{cgroup_sock_addr, classifier};
-use aya_ebpf::programs::{SockAddrContext, TcContext};
+use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
+use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
 use epguard_common::Verdict;
+use skb::Skb;
+use xdp::Raw;
 
 /// TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_from(ctx: TcContext) -> i32 {
-    from::mark(&ctx);
-    TC_ACT_UNSPEC
+    action(from::judge(&Skb::from(ctx)))
 }
 
 /// TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_to(ctx: TcContext) -> i32 {
-    action(to::judge(&ctx))
+    action(to::judge(&Skb::from(ctx)))
 }
 
 /// From and To in one: a program test run can't set `tc_index`, so the tables of packets run through this one.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
-    from::mark(&ctx);
-    action(to::judge(&ctx))
+    let skb = Skb::from(ctx);
+    match from::judge(&skb) {
+        denied @ Verdict::Deny { .. } => action(denied),
+        Verdict::Pass(..) | Verdict::Clear => action(to::judge(&skb)),
+    }
+}
+
+/// XDP of uplinks: what the TC program there would drop, before an skb is made of it. What it would not is left to it.
+#[xdp]
+pub fn epguard_xdp(ctx: XdpContext) -> u32 {
+    match direct::judge_early(&Raw::from(ctx)) {
+        Verdict::Deny { enforce: true, .. } => XDP_DROP,
+        Verdict::Deny { enforce: false, .. } | Verdict::Pass(..) | Verdict::Clear => XDP_PASS,
+    }
+}
+
+/// UDP sockets of the node itself, when they are made. Linux 4.10.
+#[cgroup_sock(sock_create)]
+pub fn epguard_socket(ctx: SockContext) -> i32 {
+    sockets::create(&ctx);
+    ALLOW
 }
 
 /// Sockets of the node itself, Linux 4.17.

@@ -5,8 +5,8 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Addr, Config, Count, Counter, Denial, Event, Mode, Outcome, Owner, Proof, Reason, Slot, SocketIntent,
-    Suspect, Target, UidState, View, Vip, capacity,
+    Addr, Config, Count, Counter, Denial, Event, Mode, Outcome, Owner, Proof, Reason, Role, Slot,
+    SocketIntent, Suspect, Target, Terminated, UidState, View, Vip, capacity,
 };
 
 #[btf_map]
@@ -19,6 +19,11 @@ static SUSPECTS: HashMap<Addr, Suspect, { capacity::SUSPECTS }> = HashMap::new()
 static SERVICES: HashMap<Vip, Slot, { capacity::SERVICES }> = HashMap::new();
 #[btf_map]
 static DENIED: HashMap<Target, Denial, { capacity::DENIED }> = HashMap::new();
+/// `lifted_ns` and `rate` are written here.
+#[btf_map]
+static TERMINATED: HashMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
+#[btf_map]
+static INTERFACES: HashMap<u32, Role, { capacity::INTERFACES }> = HashMap::new();
 /// Written by the cgroup hooks.
 #[btf_map]
 static SOCKETS: LruHashMap<u64, SocketIntent, { capacity::SOCKETS }> = LruHashMap::new();
@@ -69,6 +74,21 @@ pub fn mode_of(config: *const Config, mode: Mode, reason: Reason) -> Mode {
 #[inline(always)]
 pub fn suspect(addr: &Addr) -> Option<*mut Suspect> {
     SUSPECTS.get_ptr_mut(addr)
+}
+
+/// The dead pod that had the address last, if nobody holds it now.
+#[inline(always)]
+pub fn terminated(addr: &Addr) -> Option<*mut Terminated> {
+    TERMINATED.get_ptr_mut(addr)
+}
+
+/// What an interface is to the node; the default if nobody has said yet.
+#[inline(always)]
+pub fn role(ifindex: u32) -> Role {
+    // SAFETY: every bit pattern is a Role.
+    INTERFACES
+        .get_ptr(ifindex)
+        .map_or_else(Role::default, |role| unsafe { *role })
 }
 
 /// The slot of an affected Service at this address and port; none if there is none.

@@ -1,51 +1,80 @@
 //! Counting and reporting. Nothing here changes a verdict; what can't be reported is counted.
 
-use crate::{maps, skb, to::Tables};
-use aya_ebpf::programs::TcContext;
+use crate::frame::Frame;
+use crate::{clock, maps};
 use aya_log_ebpf::info;
-use epguard_common::{Event, Outcome, Packet, Reason, Suspect, Verdict};
+use epguard_common::{Addr, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict};
 
-const SECOND_NS: u64 = 1_000_000_000;
+/// What was found on the way to a verdict.
+pub trait Evidence {
+    /// The limit of events, of the suspect that the packet is aimed at.
+    fn rate(&self) -> Option<*mut Rate>;
+    /// The pod that is meant, and the one that would be hit.
+    fn uids(&self) -> (Uid, Uid);
+    /// The Service that is meant.
+    fn slot(&self) -> Slot;
+}
 
 /// Counts what was decided and, for a denial, tells the agent.
 #[inline(always)]
-pub fn report(ctx: &TcContext, packet: &Packet, verdict: Verdict, tables: &Tables<'_>, debug: bool) {
+pub fn report<F: Frame, E: Evidence>(
+    frame: &F,
+    packet: &Packet,
+    verdict: Verdict,
+    evidence: &E,
+    debug: bool,
+) {
     let Some((reason, outcome)) = verdict.counted() else {
         return;
     };
-    maps::count(reason, outcome, ctx.len());
+    maps::count(reason, outcome, frame.length());
     if debug {
-        log(ctx, packet, reason, outcome);
+        log(frame, packet, reason, outcome);
     }
     if !matches!(verdict, Verdict::Deny { .. }) {
         return;
     }
-    let now_ns = skb::now_ns();
-    match tables.suspect.get() {
-        Some(suspect) if within_rate(suspect, now_ns) => {}
+    let now_ns = clock::now_ns();
+    // SAFETY: the entry stays writable for the run of the program.
+    match evidence.rate().map(|rate| unsafe { (*rate).admit(now_ns) }) {
+        Some(true) => {}
         _ => return maps::count(reason, Outcome::EventSuppressed, 0),
     }
-    if !maps::publish(&event(ctx, packet, reason, outcome, tables, now_ns)) {
+    if !maps::publish(&event(frame, packet, reason, outcome, evidence, now_ns)) {
         maps::count(reason, Outcome::EventLost, 0);
     }
 }
 
+/// Tells the agent, once, that somebody holds the address.
 #[inline(always)]
-fn event(
-    ctx: &TcContext,
+pub fn lifted<F: Frame>(frame: &F, address: &Addr, terminated: *mut Terminated) {
+    let event = Event {
+        at_ns: clock::now_ns(),
+        // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
+        dead_uid: unsafe { (*terminated).dead_uid },
+        src: *address,
+        dst: *address,
+        reason: Reason::Terminated as u32,
+        outcome: Outcome::Lifted as u32,
+        ifindex: frame.ifindex(),
+        length: frame.length(),
+        ..Event::default()
+    };
+    if !maps::publish(&event) {
+        maps::count(Reason::Terminated, Outcome::EventLost, 0);
+    }
+}
+
+#[inline(always)]
+fn event<F: Frame, E: Evidence>(
+    frame: &F,
     packet: &Packet,
     reason: Reason,
     outcome: Outcome,
-    tables: &Tables<'_>,
+    evidence: &E,
     now_ns: u64,
 ) -> Event {
-    let (dead_uid, owner_uid) = tables
-        .denial
-        .get()
-        // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
-        .map_or_else(Default::default, |denial| unsafe {
-            ((*denial).dead_uid, (*denial).owner_uid)
-        });
+    let (dead_uid, owner_uid) = evidence.uids();
     Event {
         at_ns: now_ns,
         dead_uid,
@@ -54,38 +83,22 @@ fn event(
         dst: packet.dst,
         reason: reason as u32,
         outcome: outcome as u32,
-        // SAFETY: a field of the program's own context.
-        ifindex: unsafe { (*ctx.skb.skb).ifindex },
-        length: ctx.len(),
+        ifindex: frame.ifindex(),
+        length: frame.length(),
         src_port: packet.src_port,
         dst_port: packet.dst_port,
-        slot: tables.slot.get(),
+        slot: evidence.slot(),
         protocol: packet.protocol,
         reserved: 0,
     }
 }
 
-/// Whether the suspect still has room for an event in this second. CPUs may race for it: a few events more or
-/// less are no matter.
-#[inline(always)]
-fn within_rate(suspect: *mut Suspect, now_ns: u64) -> bool {
-    // SAFETY: the entry stays readable and writable for the run of the program.
-    unsafe {
-        if now_ns.wrapping_sub((*suspect).window_ns) > SECOND_NS {
-            (*suspect).window_ns = now_ns;
-            (*suspect).events = 0;
-        }
-        (*suspect).events += 1;
-        (*suspect).events <= Suspect::EVENTS_PER_SECOND
-    }
-}
-
 /// Only with `--debug-datapath`.
 #[inline(always)]
-fn log(ctx: &TcContext, packet: &Packet, reason: Reason, outcome: Outcome) {
+fn log<F: Frame>(frame: &F, packet: &Packet, reason: Reason, outcome: Outcome) {
     let (src, dst) = (packet.src.octets, packet.dst.octets);
     info!(
-        ctx,
+        frame,
         "{:i} -> {:i} reason {} outcome {}", src, dst, reason as u32, outcome as u32
     );
 }

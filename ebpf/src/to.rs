@@ -1,80 +1,90 @@
 //! Leaving towards a pod, after DNAT: may the Service that was meant still send there?
 
-use crate::{maps, skb, telemetry};
-use aya_ebpf::programs::TcContext;
+use crate::frame::Frame as _;
+use crate::skb::Skb;
+use crate::telemetry::{self, Evidence};
+use crate::{clock, direct, maps};
 use core::cell::Cell;
 use epguard_common::{
-    Addr, Config, Denial, Mode, Model, Packet, Proof, Reason, Slot, Suspect, Target, Verdict,
+    Addr, Config, Denial, Mode, Model, Packet, Proof, Rate, Reason, Slot, Suspect, Target, Uid, Verdict,
 };
 
 const UDP: u8 = 17;
 
 /// Judges the packet, counts it and reports a denial. The verdict stands before anything is reported.
 #[inline(always)]
-pub fn judge(ctx: &TcContext) -> Verdict {
-    let Some(view) = maps::view() else {
+pub fn judge(skb: &Skb) -> Verdict {
+    let Some(view) = maps::view().filter(|view| view.suspects != 0 || view.terminated != 0) else {
         return Verdict::Clear;
     };
+    let packet = skb.packet();
+    if view.terminated != 0 {
+        direct::lift(skb, packet.as_ref());
+    }
     if view.suspects == 0 {
         return Verdict::Clear;
     }
-    let (carried, judged) = skb::take_intent(ctx);
+    let (carried, judged) = skb.take_intent();
     let Some((config, mode, debug)) = maps::config() else {
         return Verdict::Clear;
     };
     if mode == Mode::Off {
         return Verdict::Clear;
     }
-    let Some(packet) = skb::packet(ctx) else {
+    let Some(packet) = packet else {
         return Verdict::Clear;
     };
     let tables = Tables {
-        ctx,
+        skb,
         carried: if carried.is_some() || judged {
             carried
         } else {
-            datagram_intent(ctx, &packet)
+            datagram_intent(skb, &packet, view.since_ns)
         },
         config,
         mode,
         lease_deadline_ns: view.lease_deadline_ns,
+        since_ns: view.since_ns,
         suspect: Cell::new(None),
         denial: Cell::new(None),
         slot: Cell::new(Slot::NONE),
     };
     let verdict = epguard_common::judge(&packet, &tables);
-    telemetry::report(ctx, &packet, verdict, &tables, debug);
+    telemetry::report(skb, &packet, verdict, &tables, debug);
     verdict
 }
 
 /// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.
 #[inline(always)]
-fn datagram_intent(ctx: &TcContext, packet: &Packet) -> Slot {
+fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Slot {
     let later_fragment = matches!(packet.transport, epguard_common::Transport::Fragment);
     if packet.protocol != UDP || later_fragment {
         return Slot::NONE;
     }
-    let cookie = skb::socket_cookie(ctx);
+    let cookie = skb.socket_cookie();
     if cookie == 0 {
         return Slot::NONE;
     }
     // SAFETY: the entry stays writable for the run of the program; see `leave` for CPUs that race.
-    maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe { (*socket).leave(skb::moment()) })
+    maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe {
+        (*socket).leave(clock::moment(since_ns))
+    })
 }
 
 /// The decision's questions, answered from the maps. What was found on the way is kept for the report.
-pub struct Tables<'a> {
-    ctx: &'a TcContext,
+struct Tables<'a> {
+    skb: &'a Skb,
     carried: Slot,
     config: *const Config,
     mode: Mode,
     lease_deadline_ns: u64,
+    since_ns: u64,
     /// The suspect that the packet is aimed at.
-    pub suspect: Cell<Option<*mut Suspect>>,
+    suspect: Cell<Option<*mut Suspect>>,
     /// The denial that was found.
-    pub denial: Cell<Option<*const Denial>>,
+    denial: Cell<Option<*const Denial>>,
     /// The Service that is meant.
-    pub slot: Cell<Slot>,
+    slot: Cell<Slot>,
 }
 
 impl Model for Tables<'_> {
@@ -91,9 +101,12 @@ impl Model for Tables<'_> {
         let slot = if self.carried.is_some() || packet.protocol == UDP {
             self.carried
         } else {
-            let cookie = skb::socket_cookie(self.ctx);
+            let cookie = self.skb.socket_cookie();
             // SAFETY: as in `datagram_intent`.
-            maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe { (*socket).connected })
+            maps::socket(cookie)
+                .map(|socket| unsafe { &*socket })
+                .filter(|socket| socket.is_followed(self.since_ns))
+                .map_or(Slot::NONE, |socket| socket.connected)
         };
         self.slot.set(slot);
         slot
@@ -113,6 +126,31 @@ impl Model for Tables<'_> {
 
     #[inline(always)]
     fn lease_is_valid(&self) -> bool {
-        skb::now_ns() <= self.lease_deadline_ns
+        clock::now_ns() <= self.lease_deadline_ns
+    }
+}
+
+impl Evidence for Tables<'_> {
+    #[inline(always)]
+    fn rate(&self) -> Option<*mut Rate> {
+        // SAFETY: a field of an entry that stays there for the run of the program.
+        self.suspect
+            .get()
+            .map(|suspect| unsafe { &raw mut (*suspect).rate })
+    }
+
+    #[inline(always)]
+    fn uids(&self) -> (Uid, Uid) {
+        // SAFETY: as in `rate`; UIDs are plain octets.
+        let uids = self
+            .denial
+            .get()
+            .map(|denial| unsafe { ((*denial).dead_uid, (*denial).owner_uid) });
+        uids.unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn slot(&self) -> Slot {
+        self.slot.get()
     }
 }

@@ -34,6 +34,17 @@ pub enum Fact {
     Node(Change<Node>),
     /// All addresses of this node's own interfaces, from netlink.
     LocalAddresses(Vec<Addr>),
+    /// Who is there, as this node and its datapath see it.
+    Presence(Presence),
+}
+
+/// What the node's own routes and neighbours, or the datapath, say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// Every IP that a host route or a valid neighbour of this node leads to.
+    Held(Vec<Addr>),
+    /// A packet from the IP was seen.
+    Spoke(Addr),
 }
 
 /// What happened to an object of a watch.

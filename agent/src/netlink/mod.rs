@@ -2,6 +2,8 @@
 
 mod follow;
 mod interface;
+mod presence;
+mod roles;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -9,6 +11,8 @@ mod tests;
 pub use follow::follow;
 pub use glob::Pattern as Glob;
 pub use interface::Interface;
+pub use presence::presence;
+pub use roles::Roles;
 pub use selection::{Role, Selection};
 
 use epguard_common::Addr;
@@ -25,6 +29,10 @@ pub enum Event {
     },
     /// All unicast addresses of the node, ascending, without loopback and link-local ones.
     Addresses(Vec<Addr>),
+    /// Every address that the node leads to: host routes into its interfaces, neighbours that answered.
+    Held(Vec<Addr>),
+    /// The interfaces that default routes lead through.
+    Defaults(std::collections::BTreeSet<u32>),
     /// Everything that was there at the start has been sent; sent once.
     Settled,
 }

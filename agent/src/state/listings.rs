@@ -14,7 +14,7 @@ pub const MEMORY: Duration = Duration::from_mins(10);
 pub const MAX_REMEMBERED: usize = 4096;
 
 /// All listings of all Services.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Listings {
     slices: HashMap<Name, Slice>,
     services: HashMap<Name, BTreeMap<Socket, BTreeMap<Target, Listing>>>,
@@ -22,8 +22,14 @@ pub struct Listings {
     ips: HashMap<Addr, BTreeSet<Name>>,
 }
 
-/// (Service, IP) pairs whose listings changed.
-pub type Touched = BTreeSet<(Name, Addr)>;
+/// What a change of listings touched.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// (Service, IP) pairs.
+    pub pairs: BTreeSet<(Name, Addr)>,
+    /// Pods that are named behind them, or were until now.
+    pub pods: BTreeSet<Uid>,
+}
 
 impl Listings {
     /// The sockets of a Service at an IP, with everybody named behind them.
@@ -67,7 +73,7 @@ impl Listings {
 
     /// Takes in what the watch says.
     pub fn apply(&mut self, now: Duration, change: Change<Slice>) -> Touched {
-        let mut touched = Touched::new();
+        let mut touched = Touched::default();
         match change {
             Change::Applied(slice) => self.replace(now, slice, &mut touched),
             Change::Deleted(slice) => self.unlist(now, &slice.name, &mut touched),
@@ -97,8 +103,18 @@ impl Listings {
             .get_mut(service)
             .and_then(|sockets| sockets.get_mut(socket));
         for listing in targets.into_iter().flat_map(BTreeMap::values_mut) {
-            listing.last = now;
+            listing.hit = now;
         }
+    }
+
+    /// The Service listed the pod there once, as an earlier process saw.
+    pub fn remember(&mut self, now: Duration, service: &Name, socket: Socket, uid: Uid) {
+        let sockets = self.services.entry(service.clone()).or_default();
+        let listing = sockets.entry(socket).or_default().entry(Some(uid)).or_default();
+        listing.last = now;
+        self.ips.entry(socket.ip).or_default().insert(service.clone());
+        let pairs = self.pods.entry(uid).or_default();
+        pairs.insert((service.clone(), socket.ip));
     }
 
     /// Forgets what nobody has listed or aimed at for [`MEMORY`].
@@ -107,13 +123,15 @@ impl Listings {
         for (service, sockets) in &self.services {
             for (socket, targets) in sockets {
                 for (target, listing) in targets {
-                    if !listing.is_current() && now.saturating_sub(listing.last) > MEMORY {
+                    if !listing.is_current() && now.saturating_sub(listing.used()) > MEMORY {
                         stale.push((service.clone(), *socket, *target));
                     }
                 }
             }
         }
-        self.drop_all(stale)
+        let mut touched = Touched::default();
+        self.drop_all(stale, &mut touched);
+        touched
     }
 
     fn replace(&mut self, now: Duration, slice: Slice, touched: &mut Touched) {
@@ -136,7 +154,7 @@ impl Listings {
                 .entry(target)
                 .or_default()
                 .slices += 1;
-            touched.insert((service.clone(), socket.ip));
+            touched.add(service, socket, target);
             self.ips.entry(socket.ip).or_default().insert(service.clone());
             if let Some(uid) = target {
                 self.pods
@@ -162,11 +180,11 @@ impl Listings {
             {
                 listing.slices = listing.slices.saturating_sub(1);
                 listing.last = now;
-                touched.insert((service.clone(), socket.ip));
+                touched.add(service, socket, target);
             }
         }
         let surplus = self.surplus(service);
-        touched.append(&mut self.drop_all(surplus));
+        self.drop_all(surplus, touched);
     }
 
     fn surplus(&self, service: &Name) -> Vec<(Name, Socket, Target)> {
@@ -181,7 +199,7 @@ impl Listings {
                     .map(move |(target, listing)| (socket, target, listing))
             })
             .filter(|(_, _, listing)| !listing.is_current())
-            .map(|(socket, target, listing)| (listing.last, *socket, *target))
+            .map(|(socket, target, listing)| (listing.used(), *socket, *target))
             .collect();
         let surplus = remembered.len().saturating_sub(MAX_REMEMBERED);
         remembered.sort_unstable();
@@ -192,8 +210,7 @@ impl Listings {
             .collect()
     }
 
-    fn drop_all(&mut self, stale: Vec<(Name, Socket, Target)>) -> Touched {
-        let mut touched = Touched::new();
+    fn drop_all(&mut self, stale: Vec<(Name, Socket, Target)>, touched: &mut Touched) {
         for (service, socket, target) in stale {
             let Some(sockets) = self.services.get_mut(&service) else {
                 continue;
@@ -211,9 +228,8 @@ impl Listings {
                 self.forget_pod(uid, &service, socket.ip);
             }
             self.forget_ip(&service, socket.ip);
-            touched.insert((service, socket.ip));
+            touched.add(&service, socket, target);
         }
-        touched
     }
 
     fn forget_ip(&mut self, service: &Name, ip: Addr) {
@@ -241,6 +257,13 @@ impl Listings {
                 self.pods.remove(&uid);
             }
         }
+    }
+}
+
+impl Touched {
+    fn add(&mut self, service: &Name, socket: Socket, target: Target) {
+        self.pairs.insert((service.clone(), socket.ip));
+        self.pods.extend(target);
     }
 }
 

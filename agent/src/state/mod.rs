@@ -5,12 +5,15 @@
 //! ```
 
 mod dirty;
+mod inherit;
 mod judge;
 mod listings;
 mod pods;
 mod slots;
 mod socket;
+mod synced;
 mod tables;
+mod vacant;
 mod world;
 
 pub use judge::Proven;
@@ -18,7 +21,9 @@ pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
 pub use pods::{Claim, Life, Pods, Record};
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, Socket, Target};
-pub use tables::{Denials, Tables};
+use synced::Synced;
+pub use tables::{Denials, Draining, Tables};
+use vacant::Vacancies;
 pub use world::{Ipam, Scope, Settings, World};
 
 use crate::facts::{Fact, Name};
@@ -28,27 +33,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The state machine. `now` is any clock that only goes forward.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct State {
     world: World,
     synced: Synced,
     denials: Denials,
-    draining: BTreeSet<Uid>,
+    draining: Draining,
+    vacancies: Vacancies,
+    /// Until everything has been listed once.
+    inherited: Option<Tables>,
     slots: Slots,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
     /// The last owner that each IP has had, and how many there were.
     generations: HashMap<Addr, (Uid, u64)>,
-}
-
-/// Which kinds have been listed at least once. Before all have, absence could be anything.
-#[derive(Debug, Default)]
-struct Synced {
-    pods: BTreeSet<crate::facts::PodSource>,
-    slices: bool,
-    services: bool,
-    nodes: bool,
 }
 
 impl State {
@@ -65,7 +64,9 @@ impl State {
             world: World::new(settings),
             synced: Synced::default(),
             denials: Denials::new(),
-            draining: BTreeSet::new(),
+            draining: Draining::new(),
+            vacancies: Vacancies::default(),
+            inherited: None,
             slots,
             tables: Tables::default(),
             owners: BTreeMap::new(),
@@ -74,12 +75,31 @@ impl State {
         }
     }
 
+    /// Takes over what an earlier process proved, once everything has been listed.
+    pub fn inherit(&mut self, tables: Tables) {
+        self.inherited = Some(tables);
+    }
+
     /// Takes in a fact; afterwards [`State::tables`] is what the maps should hold.
     pub fn apply(&mut self, now: Duration, fact: Fact) {
         let was_synced = self.is_synced();
         self.synced.note(&fact);
-        let mut dirty = dirty::absorb(&mut self.world, now, fact);
-        dirty.everything |= was_synced != self.is_synced();
+        let mut dirty = match fact {
+            Fact::Presence(presence) => {
+                self.vacancies.note(presence);
+                Dirty::default()
+            }
+            fact => dirty::absorb(&mut self.world, now, fact),
+        };
+        if was_synced != self.is_synced() {
+            dirty.everything = true;
+            if let Some(tables) = self.inherited.take() {
+                let (world, slots) = (&mut self.world, &mut self.slots);
+                inherit::inherit(&tables, world, slots, &mut self.vacancies, now);
+            }
+        }
+        let displaced = self.vacancies.bury(&self.world, now, &dirty.pods);
+        dirty.pods.extend(displaced);
         self.settle(now, dirty);
     }
 
@@ -87,11 +107,13 @@ impl State {
     /// again under its old UID. Nothing is denied until all is listed anew.
     pub fn start_over(&mut self, now: Duration) {
         self.world.start_over();
+        self.vacancies.start_over();
+        self.inherited = None;
         self.synced = Synced::default();
         let dirty = Dirty {
             everything: true,
             ips: self.owners.keys().copied().collect(),
-            pods: self.draining.clone(),
+            pods: self.draining.keys().copied().collect(),
             ..Dirty::default()
         };
         self.settle(now, dirty);
@@ -100,37 +122,24 @@ impl State {
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
-        let pairs = self.world.listings.expire(now);
-        self.settle(
-            now,
-            Dirty {
-                pairs,
-                ..Dirty::default()
-            },
-        );
+        let mut forgotten: Dirty = self.world.listings.expire(now).into();
+        forgotten.pods.extend(self.vacancies.expire(&self.world, now));
+        self.settle(now, forgotten);
     }
 
     /// A packet was aimed at a denied endpoint.
     pub fn hit(&mut self, now: Duration, slot: Slot, socket: &Socket) {
         if let Some(service) = self.slots.service(slot).cloned() {
             self.world.listings.hit(now, &service, socket);
+        } else {
+            self.vacancies.hit(now, socket.ip);
         }
     }
 
     /// Whether every watch has shown everything once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        let sources = match self.world.settings.scope {
-            Scope::Cluster | Scope::Node => 1,
-            Scope::Terminal => 2,
-        };
-        let Synced {
-            pods,
-            slices,
-            services,
-            nodes,
-        } = &self.synced;
-        pods.len() >= sources && *slices && *services && *nodes
+        self.synced.is_complete(self.world.settings.scope)
     }
 
     /// What SUSPECTS, SERVICES and DENIED should hold.
@@ -159,7 +168,8 @@ impl State {
     /// Namespace and name of a pod that is still known.
     #[must_use]
     pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
-        self.world.pods.get(uid).map(|record| &record.pod.name)
+        let name = self.world.pods.get(uid).map(|record| &record.pod.name);
+        name.filter(|(_, name)| !name.is_empty())
     }
 
     /// The Service behind a slot.
@@ -178,6 +188,22 @@ impl State {
         self.world.pods.claimants(ip).filter(|record| record.is_live())
     }
 
+    /// The same facts with every answer judged afresh, at the cost of the whole cluster. It differs from what the facts
+    /// led to one by one only if one of them touched more than its dirty set says.
+    #[must_use]
+    pub fn judged_afresh(&self, now: Duration) -> Self {
+        let mut fresh = self.clone();
+        fresh.denials.clear();
+        fresh.draining.clear();
+        fresh.owners.clear();
+        let everything = Dirty {
+            everything: true,
+            ..Dirty::default()
+        };
+        fresh.settle(now, everything);
+        fresh
+    }
+
     fn settle(&mut self, now: Duration, mut dirty: Dirty) {
         if dirty.everything {
             dirty.add_everything(&self.world);
@@ -193,7 +219,10 @@ impl State {
             changed |= self.rejudge(&service, ip);
         }
         if changed || dirty.everything {
-            self.tables = Tables::build(&self.world, &self.denials, &mut self.slots, &self.draining);
+            self.tables = Tables {
+                terminated: std::mem::take(&mut self.tables.terminated),
+                ..Tables::build(&self.world, &self.denials, &mut self.slots, &self.draining)
+            };
             let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
             let idle: Vec<Name> = self
                 .slots
@@ -206,9 +235,10 @@ impl State {
                 self.slots.rest(&name, now);
             }
         }
+        self.settle_vacancies();
         for uid in dirty.pods {
             let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);
-            if remembered && !self.world.listings.knows(uid) {
+            if remembered && !self.world.listings.knows(uid) && !self.vacancies.knows(uid) {
                 self.world.pods.forget(uid);
             }
         }
@@ -239,20 +269,29 @@ impl State {
         true
     }
 
+    fn settle_vacancies(&mut self) {
+        let last_owner = |ip| self.generations.get(&ip).map(|(uid, _)| *uid);
+        self.tables.terminated = if self.is_synced() {
+            self.vacancies.proven(&self.world, last_owner)
+        } else {
+            BTreeMap::new()
+        };
+    }
+
     fn settle_draining(&mut self, dirty: &Dirty) -> bool {
         let mut changed = false;
         for uid in &dirty.pods {
-            let draining = self.world.pods.get(*uid).is_some_and(|record| {
+            let draining = self.world.pods.get(*uid).filter(|record| {
                 record.is_live()
                     && record.pod.deleting
                     && !record.pod.host_network
                     && self.world.listings.knows(*uid)
             });
-            changed |= if draining {
-                self.draining.insert(*uid)
-            } else {
-                self.draining.remove(uid)
+            let before = match draining {
+                Some(record) => self.draining.insert(*uid, record.pod.ips.clone()),
+                None => self.draining.remove(uid),
             };
+            changed |= before.as_ref() != draining.map(|record| &record.pod.ips);
         }
         changed
     }
@@ -275,21 +314,6 @@ impl State {
                     None => self.owners.remove(ip),
                 };
             }
-        }
-    }
-}
-
-impl Synced {
-    fn note(&mut self, fact: &Fact) {
-        use crate::facts::Change::Reset;
-        match fact {
-            Fact::Pod(source, Reset(_)) => {
-                self.pods.insert(*source);
-            }
-            Fact::Slice(Reset(_)) => self.slices = true,
-            Fact::Service(Reset(_)) => self.services = true,
-            Fact::Node(Reset(_)) => self.nodes = true,
-            _ => {}
         }
     }
 }

@@ -62,7 +62,7 @@ impl Record {
 }
 
 /// All pods.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Pods {
     records: HashMap<Uid, Record>,
     claimants: HashMap<Addr, BTreeSet<Uid>>,
@@ -124,6 +124,31 @@ impl Pods {
                 vec![before]
             }
         }
+    }
+
+    /// A pod that an earlier process saw dead at an IP. False if the API shows the pod: then that says what it is.
+    pub fn inherit_dead(&mut self, uid: Uid, ip: Addr, node: Option<String>, now: Duration) -> bool {
+        let claim = Claim {
+            order: self.order,
+            since: now,
+        };
+        let record = self.records.entry(uid).or_insert_with(|| Record {
+            pod: Pod {
+                uid,
+                node,
+                standing: Standing::Dead,
+                ..Pod::default()
+            },
+            life: Life::Dead,
+            present: false,
+            claims: BTreeMap::new(),
+            source: PodSource::All,
+        });
+        if !record.present {
+            record.life = Life::Dead;
+            record.claims.entry(ip).or_insert(claim);
+        }
+        !record.present
     }
 
     /// Forgets a remembered pod that nothing refers to any more.

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub const GRACE: Duration = Duration::from_mins(1);
 
 /// Slots in use or resting.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Slots {
     by_service: HashMap<Name, Slot>,
     by_number: BTreeMap<u16, Name>,
@@ -43,6 +43,21 @@ impl Slots {
         self.by_service.insert(service.clone(), slot);
         self.by_number.insert(free, service.clone());
         Some(slot)
+    }
+
+    /// The Service had this slot before this process.
+    pub fn keep(&mut self, number: u16, service: &Name) {
+        if number > Slot::FIRST && !self.by_service.contains_key(service) {
+            self.by_service.insert(service.clone(), Slot { number });
+            self.by_number.insert(number, service.clone());
+        }
+    }
+
+    /// Some Service that is gone had this slot: packets may still carry it.
+    pub fn keep_empty(&mut self, number: u16, now: Duration) {
+        let nobody = (String::new(), number.to_string());
+        self.keep(number, &nobody);
+        self.rest(&nobody, now);
     }
 
     /// The Service has no denial any more: its slot rests for [`GRACE`] before another Service may get it.

@@ -42,8 +42,10 @@ pub type Target = Option<Uid>;
 pub struct Listing {
     /// Slices that list it now.
     pub slices: usize,
-    /// When a slice listed it last, if none does now; or the last packet aimed at it.
+    /// When a slice listed it last, if none does now.
     pub last: Duration,
+    /// The last packet aimed at it while it was denied.
+    pub hit: Duration,
 }
 
 impl Listing {
@@ -51,5 +53,11 @@ impl Listing {
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.slices > 0
+    }
+
+    /// When it was listed or aimed at last, if no slice lists it now.
+    #[must_use]
+    pub fn used(&self) -> Duration {
+        self.last.max(self.hit)
     }
 }

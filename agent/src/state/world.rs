@@ -42,7 +42,7 @@ pub enum Ipam {
 }
 
 /// The accumulated facts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct World {
     /// What is fixed.
     pub settings: Settings,
@@ -203,10 +203,10 @@ impl World {
 
     /// Learns from a pod what isn't about the pod itself. True if it changed how other pods are judged.
     pub fn learn(&mut self, pod: &Pod) -> bool {
+        let before = (self.infrastructure.len(), self.ranges_are_honoured);
         self.infrastructure.extend(&pod.host_ips);
-        let before = self.ranges_are_honoured;
         self.ranges_are_honoured &= self.honours_ranges(pod);
-        before != self.ranges_are_honoured
+        before != (self.infrastructure.len(), self.ranges_are_honoured)
     }
 
     fn honours_ranges(&self, pod: &Pod) -> bool {
@@ -250,6 +250,22 @@ impl World {
     pub fn is_virtual(&self, node: Option<&str>) -> bool {
         node.and_then(|node| self.nodes.get(node))
             .is_some_and(|node| node.virtual_kubelet)
+    }
+
+    /// The Service that alone claims a VIP.
+    #[must_use]
+    pub fn service_at(&self, vip: &Vip) -> Option<&Name> {
+        let owners = self.vips.get(vip).filter(|owners| owners.len() == 1)?;
+        owners.first()
+    }
+
+    /// The node with this boot id.
+    #[must_use]
+    pub fn node_that_booted(&self, boot_id: Uid) -> Option<String> {
+        let mut nodes = self.nodes.values().filter(|_| boot_id != Uid::NONE);
+        nodes
+            .find(|node| node.boot_id == boot_id)
+            .map(|node| node.name.clone())
     }
 
     /// A node's boot id; none if unknown.

@@ -112,8 +112,8 @@ impl Theatre {
                 mode: "enforce",
                 enforce_retired: true,
                 pod_scope: None,
-                lease: None,
-                max_view_age: None,
+                hooks: None,
+                flags: &[],
             };
             self.agent = Some(Agent::start(
                 &self.netns,

@@ -40,6 +40,7 @@ impl Cluster {
         match event {
             PodEvent::Scheduled => self.scheduled(alias),
             PodEvent::SandboxUp => self.sandbox_up(alias),
+            PodEvent::Plugged => self.attach(alias, self.names.pod(alias)?.ip),
             PodEvent::Published | PodEvent::Ready => self.edit(alias, Cluster::show_running),
             PodEvent::Appears => {
                 self.scheduled(alias)?;

@@ -13,6 +13,7 @@ use super::counters::Counters;
 use super::format::{Call, Sees};
 use super::traffic::{Clients, describe};
 use super::variant::Variant;
+use crate::net::Cni;
 
 /// A denied packet is counted before its client gives up; a retransmission may take this long.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -115,7 +116,11 @@ impl<'a> Series<'a> {
     }
 
     fn only_observes(&self, reason: Reason) -> bool {
-        reason == Reason::RetiredBackend && !self.enforce_retired
+        match reason {
+            Reason::RetiredBackend => !self.enforce_retired,
+            Reason::Terminated => self.variant.cni == Cni::Bridge,
+            _ => false,
+        }
     }
 
     fn counted(&self, call: &Call, denied: Option<Reason>, before: &Counters, seen: &[String]) -> Result<()> {

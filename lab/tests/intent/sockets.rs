@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::aim::{AIMS, Aim, Denied, Direct, Figures, Other, in_both_modes, interleaved, send, send_all};
 use crate::world::{Plan, World, on_both_families};
-use epguard::clock::boot_ns;
+use epguard::datapath::boot_ns;
 use epguard_common::{Mode, PENDING_NS};
 use socket2::{Domain, Socket, Type};
 
@@ -56,6 +56,20 @@ fn one_unconnected_socket_to_both_services_and_the_pod() {
             },
         );
     }
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_bound_socket_that_is_made_while_a_service_is_denied_is_known_from_its_first_datagram() {
+    on_both_families(Plan::default(), |mut world| {
+        let aims = interleaved(60);
+        let case = "i: node, new socket, sendto interleaved";
+        let figures = in_both_modes(&mut world, case, |world| {
+            let socket = world.socket("node-a");
+            send_all(world, &socket, &aims, 64)
+        });
+        figures.iter().for_each(Figures::all_right);
+    });
 }
 
 #[test]

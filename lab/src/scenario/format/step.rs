@@ -42,6 +42,8 @@ pub enum Step {
     Dump(BTreeMap<String, Entries>),
     /// What the agent has logged.
     Log(LogLines),
+    /// What happens to the agent's process.
+    Agent(AgentStep),
     /// The API server goes away, stalls, or comes back.
     Api(ApiStep),
     /// Waits until the agent's lease is as named.
@@ -58,6 +60,26 @@ impl Step {
             _ => &[],
         }
     }
+}
+
+/// What happens to the agent's process.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentStep {
+    /// SIGKILL.
+    Killed,
+    /// Started anew with the same command line.
+    Started,
+}
+
+/// What happens to the lease.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeaseStep {
+    /// It ends.
+    Ends,
+    /// It runs.
+    Held,
 }
 
 /// Calls that take turns.
@@ -103,16 +125,6 @@ pub enum ApiStep {
     Stalled,
     /// It serves again.
     Back,
-}
-
-/// What the agent's lease must come to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LeaseStep {
-    /// The kernel denies nothing any more.
-    Over,
-    /// The kernel may deny.
-    Held,
 }
 
 /// The word `sync`.
@@ -188,6 +200,8 @@ pub enum PodEvent {
     Scheduled,
     /// The CNI gives it its address, its server answers, and the kubelet says `PodReadyToStartContainers`. No IP in the API yet.
     SandboxUp,
+    /// As `sandbox-up`, on the node alone: the API shows nothing of it, maybe not even the pod.
+    Plugged,
     /// Running, Ready and with its IP in the API.
     Published,
     /// The three above.

@@ -1,0 +1,143 @@
+//! The proof of `terminated`: an IP of this node whose last owner is dead, and that nobody holds.
+//!
+//! Absence alone proves nothing. It takes a dead pod, a range that only this node hands out, an API that knows of no
+//! other pod that may hold the IP, and a node whose routes and neighbours know of none. The kernel asks its own routes
+//! once more for every packet.
+
+use super::{Life, MEMORY, Record, World};
+use crate::facts::Presence;
+use epguard_common::{Addr, Uid, capacity};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+/// IPs of dead pods of this node, by the pod that died last.
+#[derive(Debug, Clone, Default)]
+pub struct Vacancies {
+    graves: BTreeMap<Addr, Grave>,
+    /// Who was dead when a packet from the IP was seen: for that pod it is never vacant again.
+    spoke: HashMap<Addr, Uid>,
+    held: BTreeSet<Addr>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Grave {
+    dead: Uid,
+    /// When the API last showed the pod, or a packet was last aimed at the IP.
+    last: Duration,
+}
+
+impl Vacancies {
+    /// Forgets who died; what the node shows stays.
+    pub fn start_over(&mut self) {
+        self.graves.clear();
+    }
+
+    /// Takes in what the node says.
+    pub fn note(&mut self, presence: Presence) {
+        match presence {
+            Presence::Held(ips) => self.held = ips.into_iter().collect(),
+            Presence::Spoke(ip) => {
+                if let Some(grave) = self.graves.get(&ip) {
+                    self.spoke.insert(ip, grave.dead);
+                }
+            }
+        }
+    }
+
+    /// An earlier process had its proof.
+    pub fn inherit(&mut self, ip: Addr, dead: Uid, now: Duration) {
+        self.graves.entry(ip).or_insert(Grave { dead, last: now });
+    }
+
+    /// A packet was aimed at the IP.
+    pub fn hit(&mut self, now: Duration, ip: Addr) {
+        if let Some(grave) = self.graves.get_mut(&ip) {
+            grave.last = now;
+        }
+    }
+
+    /// Whether a pod is still referred to.
+    #[must_use]
+    pub fn knows(&self, uid: Uid) -> bool {
+        self.graves.values().any(|grave| grave.dead == uid)
+    }
+
+    /// Notes who died where; the pods that died there before, which are referred to no more.
+    pub fn bury(&mut self, world: &World, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
+        let mut displaced = Vec::new();
+        let own = Some(world.settings.node.as_str());
+        for record in pods.iter().filter_map(|uid| world.pods.get(*uid)) {
+            if record.life != Life::Dead || record.pod.node.as_deref() != own || !is_judged(world, record) {
+                continue;
+            }
+            for (ip, claim) in &record.claims {
+                let buried = self.graves.get(ip).and_then(|grave| world.pods.get(grave.dead));
+                let earlier = buried.and_then(|buried| buried.claims.get(ip));
+                if earlier.is_none_or(|earlier| claim.order >= earlier.order) {
+                    let dead = record.pod.uid;
+                    let before = self.graves.insert(*ip, Grave { dead, last: now });
+                    displaced.extend(before.map(|grave| grave.dead).filter(|uid| *uid != dead));
+                }
+            }
+        }
+        displaced
+    }
+
+    /// Forgets what neither the API shows nor anybody has asked for in a while; the pods that were meant.
+    pub fn expire(&mut self, world: &World, now: Duration) -> Vec<Uid> {
+        let mut forgotten = Vec::new();
+        self.graves.retain(|_, grave| {
+            if world.pods.get(grave.dead).is_some_and(|record| record.present) {
+                grave.last = now;
+            }
+            let stays = now.saturating_sub(grave.last) < MEMORY;
+            if !stays {
+                forgotten.push(grave.dead);
+            }
+            stays
+        });
+        let graves = &self.graves;
+        self.spoke.retain(|ip, _| graves.contains_key(ip));
+        forgotten
+    }
+
+    /// What is proven, by the dead pod. `last_owner` is who was last seen alive with an IP.
+    #[must_use]
+    pub fn proven(&self, world: &World, last_owner: impl Fn(Addr) -> Option<Uid>) -> BTreeMap<Addr, Uid> {
+        if self.graves.is_empty() || somebody_may_hold_anything(world) {
+            return BTreeMap::new();
+        }
+        let proven = self.graves.iter().filter(|(ip, grave)| {
+            last_owner(**ip).is_none_or(|owner| owner == grave.dead)
+                && self.spoke.get(*ip) != Some(&grave.dead)
+                && !self.held.contains(*ip)
+                && is_unclaimed(world, **ip)
+        });
+        proven
+            .map(|(ip, grave)| (*ip, grave.dead))
+            .take(capacity::TERMINATED)
+            .collect()
+    }
+}
+
+/// Whether a pod of this node is up, or coming up, without having published its IP.
+fn somebody_may_hold_anything(world: &World) -> bool {
+    let own = Some(world.settings.node.as_str());
+    world
+        .pods
+        .candidates()
+        .any(|record| record.pod.node.as_deref() == own)
+}
+
+fn is_judged(world: &World, record: &Record) -> bool {
+    !record.pod.host_network && !record.pod.opted_out && !world.is_virtual(record.pod.node.as_deref())
+}
+
+/// Whether only this node hands the IP out, and the API knows of nobody who holds it.
+fn is_unclaimed(world: &World, ip: Addr) -> bool {
+    let own = Some(world.settings.node.as_str());
+    world.is_exclusive(ip, own)
+        && !world.is_infrastructure(ip)
+        && world.pods.claimants(ip).all(|record| record.life == Life::Dead)
+        && !world.listed_alive_anywhere(ip)
+}

@@ -1,0 +1,105 @@
+//! Whose packet is it? An address that speaks is held by somebody, whatever the API says.
+
+use crate::packet::{IPV6, skip_vlan_tags};
+use crate::{Addr, Bytes, Packet};
+
+/// The address that a frame shows to be held: the sender of an IP packet, of an ARP message (RFC 826), or what an IPv6
+/// neighbour message is about (RFC 4861 sections 4.3 and 4.4). Whoever only probes for an address (RFC 5227, RFC 4862
+/// section 5.4) is about to take it.
+#[inline(always)]
+#[allow(
+    clippy::inline_always,
+    reason = "one function to the verifier: no stack frame of its own"
+)]
+pub fn claimed<B: Bytes>(bytes: &B, ether_type: u16, packet: Option<&Packet>) -> Option<Addr> {
+    let (ether_type, offset) = skip_vlan_tags(bytes, ether_type)?;
+    if ether_type == ARP {
+        let [sender] = bytes.words::<1>(offset + ARP_SENDER)?;
+        let address = if sender == 0 {
+            bytes.words::<1>(offset + ARP_TARGET)?[0]
+        } else {
+            sender
+        };
+        return Some(Addr::from_v4_word(address));
+    }
+    let packet = packet?;
+    if ether_type != IPV6 || packet.protocol != ICMPV6 {
+        return Some(packet.src);
+    }
+    let [kind] = bytes.read::<1>(offset + 40)?;
+    let probes = kind == SOLICITATION && packet.src.octets == [0; 16];
+    if kind == ADVERTISEMENT || probes {
+        return bytes.words::<4>(offset + 48).map(Addr::from_words);
+    }
+    Some(packet.src)
+}
+
+const ARP: u16 = 0x0806;
+/// Of 4-octet protocol addresses behind 6-octet hardware addresses, as on every interface that has ARP here.
+const ARP_SENDER: u32 = 14;
+const ARP_TARGET: u32 = 24;
+const ICMPV6: u8 = 58;
+const SOLICITATION: u8 = 135;
+const ADVERTISEMENT: u8 = 136;
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::parse;
+    use std::vec;
+    use std::vec::Vec;
+
+    fn claim(ether_type: u16, frame: &Vec<u8>) -> Option<Addr> {
+        claimed(frame, ether_type, parse(frame, ether_type).as_ref())
+    }
+
+    fn arp(sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
+        let mut frame = vec![0, 1, 8, 0, 6, 4, 0, 2];
+        frame.extend([2; 6]);
+        frame.extend(sender);
+        frame.extend([0; 6]);
+        frame.extend(target);
+        frame
+    }
+
+    fn neighbour(kind: u8, src: [u8; 16], target: [u8; 16]) -> Vec<u8> {
+        let mut frame = vec![0x60, 0, 0, 0, 0, 24, 58, 255];
+        frame.extend(src);
+        frame.extend([0xff; 16]);
+        frame.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+        frame.extend(target);
+        frame
+    }
+
+    const V6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+    const LINK: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
+    #[test]
+    fn an_arp_message_shows_its_sender_and_a_probe_its_target() {
+        let x = Addr::v4([10, 0, 0, 7]);
+        assert_eq!(claim(0x0806, &arp([10, 0, 0, 7], [10, 0, 0, 1])), Some(x));
+        assert_eq!(claim(0x0806, &arp([0; 4], [10, 0, 0, 7])), Some(x));
+        let mut tagged = vec![0, 9, 8, 6];
+        tagged.extend(arp([10, 0, 0, 7], [10, 0, 0, 1]));
+        assert_eq!(claim(0x8100, &tagged), Some(x));
+        assert_eq!(claim(0x0806, &arp([0; 4], [10, 0, 0, 7])[..20].to_vec()), None);
+    }
+
+    #[test]
+    fn a_neighbour_advertisement_or_probe_shows_its_target_and_a_question_its_sender() {
+        let x = Addr { octets: V6 };
+        assert_eq!(claim(0x86dd, &neighbour(136, LINK, V6)), Some(x));
+        assert_eq!(claim(0x86dd, &neighbour(135, [0; 16], V6)), Some(x));
+        assert_eq!(claim(0x86dd, &neighbour(135, V6, LINK)), Some(x));
+        assert_eq!(claim(0x86dd, &neighbour(129, V6, LINK)), Some(x));
+    }
+
+    #[test]
+    fn other_packets_show_their_source() {
+        let mut ping = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 7, 10, 0, 0, 1];
+        ping.extend([8, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(claim(0x0800, &ping), Some(Addr::v4([10, 0, 0, 7])));
+        assert_eq!(claim(0x88cc, &vec![0; 64]), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! The decision about a packet that enters the node's stack aimed at a pod's IP itself: headless Services, DNS caches,
+//! pooled connections.
+
+use crate::{Addr, Mode, Outcome, Packet, Reason, Verdict};
+
+/// What the decision looks up, in this order, the route last: it costs most.
+pub trait DirectModel {
+    /// Whether a packet from the address was seen since; `None` if nothing is proven of it.
+    fn lifted(&self, addr: &Addr) -> Option<bool>;
+    /// The mode in force for [`Reason::Terminated`].
+    fn mode(&self) -> Mode;
+    /// Whether the agent has vouched for its view recently enough.
+    fn lease_is_valid(&self) -> bool;
+    /// Where the node would forward the packet to, now.
+    fn way(&self, packet: &Packet) -> Way;
+}
+
+/// Where the node's routes lead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Off the node, through an uplink or a tunnel, or into a blackhole: nobody on the node holds the address.
+    Away,
+    /// Into a bridge, whose ports no route tells apart.
+    Bridge,
+    /// To a pod, to an interface that nobody has looked at yet, to the node itself; or there is none, and the node says
+    /// so to the sender.
+    Held,
+}
+
+/// Decides about one packet. Kernel and agent must agree that nobody holds the address: the agent when it put the
+/// address down, the kernel for this very packet.
+#[inline(always)]
+#[allow(
+    clippy::inline_always,
+    reason = "one function to the verifier: no stack frame of its own"
+)]
+pub fn judge_direct<M: DirectModel>(packet: &Packet, model: &M) -> Verdict {
+    let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
+    let Some(lifted) = model.lifted(&packet.dst) else {
+        return Verdict::Clear;
+    };
+    if lifted {
+        return pass(Outcome::Lifted);
+    }
+    let mode = model.mode();
+    if mode == Mode::Off {
+        return pass(Outcome::Off);
+    }
+    if !model.lease_is_valid() {
+        return pass(Outcome::LeaseExpired);
+    }
+    let enforce = match model.way(packet) {
+        Way::Held => return pass(Outcome::Held),
+        Way::Bridge => false,
+        Way::Away => mode == Mode::Enforce,
+    };
+    Verdict::Deny {
+        reason: Reason::Terminated,
+        enforce,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Transport;
+
+    const X: Addr = Addr::v4([10, 244, 1, 10]);
+
+    #[derive(Clone, Copy)]
+    struct World {
+        lifted: Option<bool>,
+        mode: Mode,
+        fresh: bool,
+        way: Way,
+    }
+
+    const GONE: World = World {
+        lifted: Some(false),
+        mode: Mode::Enforce,
+        fresh: true,
+        way: Way::Away,
+    };
+
+    impl DirectModel for World {
+        fn lifted(&self, addr: &Addr) -> Option<bool> {
+            self.lifted.filter(|_| *addr == X)
+        }
+        fn mode(&self) -> Mode {
+            self.mode
+        }
+        fn lease_is_valid(&self) -> bool {
+            self.fresh
+        }
+        fn way(&self, _: &Packet) -> Way {
+            self.way
+        }
+    }
+
+    fn verdict(world: World, transport: Transport) -> Verdict {
+        let packet = Packet {
+            src: Addr::v4([10, 244, 2, 2]),
+            dst: X,
+            src_port: 0,
+            dst_port: 0,
+            protocol: 6,
+            transport,
+        };
+        judge_direct(&packet, &world)
+    }
+
+    const DENIED: Verdict = Verdict::Deny {
+        reason: Reason::Terminated,
+        enforce: true,
+    };
+
+    #[test]
+    fn whatever_is_aimed_at_an_ip_that_nobody_holds_is_denied() {
+        for transport in [
+            Transport::Opening,
+            Transport::Ports,
+            Transport::Fragment,
+            Transport::Other,
+        ] {
+            assert_eq!(verdict(GONE, transport), DENIED);
+        }
+    }
+
+    #[test]
+    fn every_doubt_is_a_pass_that_says_which() {
+        let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
+        let table = [
+            (World { lifted: None, ..GONE }, Verdict::Clear),
+            (
+                World {
+                    lifted: Some(true),
+                    ..GONE
+                },
+                pass(Outcome::Lifted),
+            ),
+            (
+                World {
+                    way: Way::Held,
+                    ..GONE
+                },
+                pass(Outcome::Held),
+            ),
+            (World { fresh: false, ..GONE }, pass(Outcome::LeaseExpired)),
+            (
+                World {
+                    mode: Mode::Off,
+                    ..GONE
+                },
+                pass(Outcome::Off),
+            ),
+        ];
+        for (world, expected) in table {
+            assert_eq!(verdict(world, Transport::Ports), expected);
+        }
+    }
+
+    #[test]
+    fn nothing_is_stopped_on_a_bridge_or_in_observe() {
+        let observed = Verdict::Deny {
+            reason: Reason::Terminated,
+            enforce: false,
+        };
+        let bridge = World {
+            way: Way::Bridge,
+            ..GONE
+        };
+        let observe = World {
+            mode: Mode::Observe,
+            ..GONE
+        };
+        assert_eq!(verdict(bridge, Transport::Ports), observed);
+        assert_eq!(verdict(observe, Transport::Ports), observed);
+    }
+}

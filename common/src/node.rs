@@ -1,0 +1,95 @@
+//! Maps about the node itself: IPs of its own range that nobody holds, and its interfaces.
+
+use crate::Uid;
+
+/// TERMINATED: IP -> the dead pod that had it last, on its own node. Put in and taken out by the agent, and never
+/// overwritten: what the programs write lives as long as the entry.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Terminated {
+    /// The pod.
+    pub dead_uid: Uid,
+    /// When the agent had its proof, nanoseconds of `CLOCK_BOOTTIME`.
+    pub proven_ns: u64,
+    /// Not 0: when a packet from the IP was seen, `CLOCK_BOOTTIME`. From then on nothing is denied.
+    pub lifted_ns: u64,
+    /// How many events were sent.
+    pub rate: Rate,
+}
+
+/// Limits events; written by the programs.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rate {
+    /// Start of the current second, `CLOCK_BOOTTIME`.
+    pub window_ns: u64,
+    /// Events in it.
+    pub events: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+impl Rate {
+    /// Events a second for one suspect; the rest is counted.
+    pub const EVENTS_PER_SECOND: u32 = 100;
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// Whether there is room for an event in this second. CPUs may race for it: a few events more or less are no
+    /// matter.
+    #[inline]
+    pub fn admit(&mut self, now_ns: u64) -> bool {
+        if now_ns.wrapping_sub(self.window_ns) > Self::SECOND_NS {
+            self.window_ns = now_ns;
+            self.events = 0;
+        }
+        self.events = self.events.saturating_add(1);
+        self.events <= Self::EVENTS_PER_SECOND
+    }
+}
+
+/// Value of INTERFACES, by ifindex: what an interface is to the node. Zero, or no entry: unknown.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Role {
+    /// [`Role::POD`] and the others; a number, since a person may have written anything with bpftool.
+    pub number: u32,
+}
+
+impl Role {
+    /// Leads to a pod.
+    pub const POD: Self = Self { number: 1 };
+    /// Leads out of the node.
+    pub const UPLINK: Self = Self { number: 2 };
+    /// Leads to other nodes, inside another packet.
+    pub const TUNNEL: Self = Self { number: 3 };
+    /// A bridge: its ports lead to pods.
+    pub const BRIDGE: Self = Self { number: 4 };
+}
+
+#[cfg(feature = "user")]
+mod user {
+    // SAFETY: `repr(C)`, Copy, 'static, integers only and without implicit padding (see the tests of this file).
+    unsafe impl aya::Pod for super::Terminated {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Role {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
+        assert_eq!(size_of::<Rate>(), 8 + 4 + 4);
+        assert_eq!(size_of::<Terminated>(), 16 + 8 + 8 + size_of::<Rate>());
+        assert_eq!(size_of::<Role>(), 4);
+    }
+
+    #[test]
+    fn events_beyond_the_rate_are_held_back_until_the_next_second() {
+        let mut rate = Rate::default();
+        let admitted = (0..1000).filter(|_| rate.admit(5_000_000_000)).count();
+        assert_eq!(admitted, Rate::EVENTS_PER_SECOND as usize);
+        assert!(rate.admit(6_000_000_001));
+    }
+}

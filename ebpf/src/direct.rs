@@ -1,0 +1,180 @@
+//! Aimed at a pod's IP itself: is there anybody? And who speaks is there.
+
+use crate::frame::Frame;
+use crate::{clock, maps, telemetry};
+use aya_ebpf::bindings::bpf_fib_lookup as Route;
+use aya_ebpf::helpers::generated::bpf_fib_lookup;
+use core::cell::Cell;
+use core::mem::MaybeUninit;
+use epguard_common::{
+    Addr, Config, DirectModel, Mode, Packet, Rate, Reason, Role, Slot, Terminated, Uid, Verdict, View, Way,
+    judge_direct,
+};
+
+/// Judges a packet to an IP that nobody may hold.
+#[inline(always)]
+pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Verdict {
+    decide(frame, packet, view, |_| true)
+}
+
+/// Judges it where nobody but the program at the same interface's TC hook will see what passes: what is not stopped
+/// here is counted and reported there.
+#[inline(always)]
+pub fn judge_early<F: Frame>(frame: &F) -> Verdict {
+    let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
+        return Verdict::Clear;
+    };
+    let packet = frame.packet();
+    lift(frame, packet.as_ref());
+    match &packet {
+        Some(packet) => decide(frame, packet, &view, |verdict| {
+            matches!(verdict, Verdict::Deny { enforce: true, .. })
+        }),
+        None => Verdict::Clear,
+    }
+}
+
+#[inline(always)]
+fn decide<F: Frame>(frame: &F, packet: &Packet, view: &View, is_final: impl Fn(Verdict) -> bool) -> Verdict {
+    let Some((config, mode, debug)) = maps::config() else {
+        return Verdict::Clear;
+    };
+    let tables = Tables {
+        frame,
+        config,
+        mode,
+        lease_deadline_ns: view.lease_deadline_ns,
+        terminated: Cell::new(None),
+    };
+    let verdict = judge_direct(packet, &tables);
+    if is_final(verdict) {
+        telemetry::report(frame, packet, verdict, &tables, debug);
+    }
+    verdict
+}
+
+/// Nothing is denied any more at an address that speaks. The agent learns of it, but nobody waits for that.
+#[inline(always)]
+pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
+    let Some(address) = frame.claimed(packet) else {
+        return;
+    };
+    let Some(terminated) = maps::terminated(&address) else {
+        return;
+    };
+    // SAFETY: the entry stays writable for the run of the program; CPUs that race write nearly the same.
+    unsafe {
+        if (*terminated).lifted_ns != 0 {
+            return;
+        }
+        (*terminated).lifted_ns = clock::now_ns();
+    }
+    telemetry::lifted(frame, &address, terminated);
+}
+
+/// The decision's questions, answered from the maps and the node's routes.
+struct Tables<'a, F> {
+    frame: &'a F,
+    config: *const Config,
+    mode: Mode,
+    lease_deadline_ns: u64,
+    terminated: Cell<Option<*mut Terminated>>,
+}
+
+impl<F: Frame> DirectModel for Tables<'_, F> {
+    #[inline(always)]
+    fn lifted(&self, addr: &Addr) -> Option<bool> {
+        let terminated = maps::terminated(addr)?;
+        self.terminated.set(Some(terminated));
+        // SAFETY: the entry stays readable for the run of the program.
+        Some(unsafe { (*terminated).lifted_ns != 0 })
+    }
+
+    #[inline(always)]
+    fn mode(&self) -> Mode {
+        maps::mode_of(self.config, self.mode, Reason::Terminated)
+    }
+
+    #[inline(always)]
+    fn lease_is_valid(&self) -> bool {
+        clock::now_ns() <= self.lease_deadline_ns
+    }
+
+    #[inline(always)]
+    fn way(&self, packet: &Packet) -> Way {
+        match route(self.frame, packet) {
+            Some(Hop::Blackhole) => Way::Away,
+            Some(Hop::Through(ifindex)) => match maps::role(ifindex) {
+                Role::UPLINK | Role::TUNNEL => Way::Away,
+                Role::BRIDGE => Way::Bridge,
+                _ => Way::Held,
+            },
+            None => Way::Held,
+        }
+    }
+}
+
+impl<F> telemetry::Evidence for Tables<'_, F> {
+    #[inline(always)]
+    fn rate(&self) -> Option<*mut Rate> {
+        // SAFETY: a field of an entry that stays there for the run of the program.
+        self.terminated
+            .get()
+            .map(|entry| unsafe { &raw mut (*entry).rate })
+    }
+
+    #[inline(always)]
+    fn uids(&self) -> (Uid, Uid) {
+        // SAFETY: as in `rate`; UIDs are plain octets.
+        let dead = self.terminated.get().map(|entry| unsafe { (*entry).dead_uid });
+        (dead.unwrap_or_default(), Uid::NONE)
+    }
+
+    #[inline(always)]
+    fn slot(&self) -> Slot {
+        Slot::NONE
+    }
+}
+
+enum Hop {
+    Blackhole,
+    Through(u32),
+}
+
+/// Where the node would forward the packet to, policy routing included; `None` where it would not, or says so to the
+/// sender. Linux 4.18; the interface of a hop whose neighbour is unknown: 5.10.
+#[inline(always)]
+fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
+    // SAFETY: an all-zero bpf_fib_lookup is a valid one.
+    let mut route: Route = unsafe { MaybeUninit::zeroed().assume_init() };
+    route.l4_protocol = packet.protocol;
+    route.sport = packet.src_port.to_be();
+    route.dport = packet.dst_port.to_be();
+    route.ifindex = frame.ifindex();
+    let (src, dst) = (packet.src.words(), packet.dst.words());
+    if packet.dst.is_v4() {
+        route.family = AF_INET;
+        route.__bindgen_anon_3.ipv4_src = src[3];
+        route.__bindgen_anon_4.ipv4_dst = dst[3];
+    } else {
+        route.family = AF_INET6;
+        route.__bindgen_anon_3.ipv6_src = src;
+        route.__bindgen_anon_4.ipv6_dst = dst;
+    }
+    let size = size_of::<Route>() as i32;
+    // SAFETY: the program's own context, and as many octets as are said.
+    let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut route, size, 0) };
+    match answer {
+        BLACKHOLE => Some(Hop::Blackhole),
+        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(Hop::Through(route.ifindex)),
+        _ => None,
+    }
+}
+
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+/// `BPF_FIB_LKUP_RET_*` of linux/bpf.h.
+const SUCCESS: i64 = 0;
+const BLACKHOLE: i64 = 1;
+const NO_NEIGHBOUR: i64 = 7;
+const FRAGMENTATION_NEEDED: i64 = 8;

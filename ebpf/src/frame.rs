@@ -1,0 +1,32 @@
+//! A frame as TC and XDP programs see it.
+
+use aya_ebpf::EbpfContext;
+use epguard_common::{Addr, Bytes, Packet, claimed, parse};
+
+/// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.
+pub trait Frame: Bytes + EbpfContext {
+    /// What the network header is, host order.
+    fn ether_type(&self) -> u16;
+    /// Octets, with link-layer header.
+    fn length(&self) -> u32;
+    /// Where it enters or leaves.
+    fn ifindex(&self) -> u32;
+
+    /// The packet, if it is an IP packet and whole enough to judge.
+    #[inline(always)]
+    fn packet(&self) -> Option<Packet>
+    where
+        Self: Sized,
+    {
+        parse(self, self.ether_type())
+    }
+
+    /// The address that the frame shows to be held.
+    #[inline(always)]
+    fn claimed(&self, packet: Option<&Packet>) -> Option<Addr>
+    where
+        Self: Sized,
+    {
+        claimed(self, self.ether_type(), packet)
+    }
+}

@@ -1,0 +1,73 @@
+//! What XDP programs need of a frame. There is no skb yet, so nothing else has parsed it: the Ethernet header is ours
+//! to skip. Devices without one have no native XDP.
+
+use crate::frame::Frame;
+use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
+use aya_ebpf::{EbpfContext, bindings::xdp_md, programs::XdpContext};
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use epguard_common::Bytes;
+
+const ETHERNET: u32 = 14;
+
+/// The frame of an XDP program.
+pub struct Raw(*mut xdp_md);
+
+impl From<XdpContext> for Raw {
+    #[inline(always)]
+    fn from(ctx: XdpContext) -> Self {
+        Self(ctx.ctx)
+    }
+}
+
+impl EbpfContext for Raw {
+    #[inline(always)]
+    fn as_ptr(&self) -> *mut c_void {
+        self.0.cast()
+    }
+}
+
+impl Frame for Raw {
+    #[inline(always)]
+    fn ether_type(&self) -> u16 {
+        self.load::<[u8; 2]>(ETHERNET - 2).map_or(0, u16::from_be_bytes)
+    }
+
+    #[inline(always)]
+    fn length(&self) -> u32 {
+        // SAFETY: fields of the program's own context. Linear part only, where a frame has several.
+        unsafe { (*self.0).data_end.wrapping_sub((*self.0).data) }
+    }
+
+    #[inline(always)]
+    fn ifindex(&self) -> u32 {
+        // SAFETY: a field of the program's own context.
+        unsafe { (*self.0).ingress_ifindex }
+    }
+}
+
+impl Bytes for Raw {
+    #[inline(always)]
+    fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
+        self.load(ETHERNET + offset)
+    }
+
+    #[inline(always)]
+    fn words<const N: usize>(&self, offset: u32) -> Option<[u32; N]> {
+        self.load(ETHERNET + offset)
+    }
+}
+
+impl Raw {
+    /// `T` is an array of integers: every bit pattern is one. Linux 5.18.
+    #[inline(always)]
+    fn load<T: Copy>(&self, offset: u32) -> Option<T> {
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: the helper fills all of T or fails; the context is the program's own.
+        unsafe {
+            let to = value.as_mut_ptr().cast();
+            let failed = bpf_xdp_load_bytes(self.0, offset, to, size_of::<T>() as u32);
+            (failed == 0).then(|| value.assume_init())
+        }
+    }
+}
