@@ -25,12 +25,12 @@ pub fn any_step() -> impl Strategy<Value = Step> {
         4 => (any_kind(), prop_oneof![2 => Just(0), 2 => (0..8_u32).prop_map(|bit| 1_u8 << bit), 1 => any::<u8>()])
             .prop_map(|(kind, gone)| Step::Relist(kind, gone)),
         6 => select(vec![1, 61, 301, 601]).prop_map(Step::Wait),
-        3 => (0..8_usize).prop_map(Step::Hit),
+        6 => (0..8_usize).prop_map(Step::Hit),
     ]
 }
 
-/// A list of each kind, after which the state is synced.
-pub fn lists() -> [Step; 6] {
+/// A list of each kind; with the last one the state is synced.
+pub fn lists() -> Vec<Step> {
     [
         Kind::Pods(0),
         Kind::Pods(1),
@@ -40,6 +40,7 @@ pub fn lists() -> [Step; 6] {
         Kind::Namespaces,
     ]
     .map(|kind| Step::Relist(kind, 0))
+    .into()
 }
 
 fn any_pod() -> impl Strategy<Value = PodStep> {

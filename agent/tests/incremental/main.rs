@@ -28,12 +28,13 @@ proptest! {
     fn what_a_fact_touches_is_all_that_it_changes(
         scope in prop_oneof![2 => Just(Scope::Cluster), 1 => Just(Scope::Node), 2 => Just(Scope::Terminal)],
         ipam in prop_oneof![3 => Just(Ipam::Auto), 1 => Just(Ipam::Node), 1 => Just(Ipam::Cluster)],
-        synced in prop::bool::weighted(0.9),
+        unsynced in prop_oneof![2 => Just(0_usize), 1 => 0..30_usize],
+        first in Just(lists()).prop_shuffle(),
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
         let mut run = Run::new(scope, ipam);
-        let first = lists();
-        for step in first.iter().filter(|_| synced).chain(&steps) {
+        let (before, after) = steps.split_at(unsynced.min(steps.len()));
+        for step in before.iter().chain(&first).chain(after) {
             run.take(step);
             run.check()?;
         }
@@ -45,7 +46,7 @@ fn config() -> Config {
     let longer = std::env::var_os("PROPTEST_CASES").is_some();
     let asked = Config::default();
     Config {
-        cases: if longer { asked.cases } else { 256 },
+        cases: if longer { asked.cases } else { 512 },
         rng_seed: if longer { asked.rng_seed } else { RngSeed::Fixed(1) },
         failure_persistence: None,
         ..asked
