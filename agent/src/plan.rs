@@ -105,6 +105,7 @@ mod tests {
             boot_id: Uid::NONE,
             reason,
             uid_state: UidState::Dead,
+            held: 0,
         };
         Tables {
             suspects: BTreeMap::from([(

@@ -104,10 +104,11 @@ pub fn service(vip: &Vip) -> Slot {
 pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
     let denial = DENIED.get_ptr(target)?;
     // SAFETY: the entry stays readable for the run of the program (RCU); enums are read as the u32 they are.
-    let (reason, state) = unsafe {
+    let (reason, state, held) = unsafe {
         (
             addr_of!((*denial).reason).cast::<u32>().read(),
             addr_of!((*denial).uid_state).cast::<u32>().read(),
+            (*denial).held != 0,
         )
     };
     let uid_state = match state {
@@ -120,6 +121,7 @@ pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
         Proof {
             reason: Reason::from_raw(reason)?,
             uid_state,
+            held,
         },
     ))
 }

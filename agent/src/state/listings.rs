@@ -49,6 +49,25 @@ impl Listings {
             .collect()
     }
 
+    /// The IPs of a Service that were ready not long ago.
+    #[must_use]
+    pub fn recently_ready(&self, now: Duration, service: &Name) -> BTreeSet<Addr> {
+        let sockets = self.services.get(service).into_iter().flatten();
+        sockets
+            .filter(|(_, targets)| targets.values().any(|listing| listing.is_recently_ready(now)))
+            .map(|(socket, _)| socket.ip)
+            .collect()
+    }
+
+    /// Whether a slice of the Service lists a pod at the IP now.
+    #[must_use]
+    pub fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+        let mut targets = self
+            .at(service, ip)
+            .filter_map(|(_, targets)| targets.get(&Some(uid)));
+        targets.any(Listing::is_current)
+    }
+
     /// Where a pod is, or was, listed.
     pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = &(Name, Addr)> {
         self.pods.get(&uid).into_iter().flatten()
@@ -129,13 +148,11 @@ impl Listings {
     fn list(&mut self, slice: &Slice, touched: &mut Touched) {
         let Some(service) = &slice.service else { return };
         let sockets = self.services.entry(service.clone()).or_default();
-        for (socket, target) in named(slice) {
-            sockets
-                .entry(socket)
-                .or_default()
-                .entry(target)
-                .or_default()
-                .slices += 1;
+        for (socket, target, ready) in named(slice) {
+            let targets = sockets.entry(socket).or_default();
+            let listing = targets.entry(target).or_default();
+            listing.slices += 1;
+            listing.ready += usize::from(ready);
             touched.insert((service.clone(), socket.ip));
             self.ips.entry(socket.ip).or_default().insert(service.clone());
             if let Some(uid) = target {
@@ -155,13 +172,17 @@ impl Listings {
         let Some(sockets) = self.services.get_mut(service) else {
             return;
         };
-        for (socket, target) in named(&slice) {
+        for (socket, target, ready) in named(&slice) {
             if let Some(listing) = sockets
                 .get_mut(&socket)
                 .and_then(|targets| targets.get_mut(&target))
             {
                 listing.slices = listing.slices.saturating_sub(1);
                 listing.last = now;
+                if ready {
+                    listing.ready = listing.ready.saturating_sub(1);
+                    listing.last_ready = Some(now);
+                }
                 touched.insert((service.clone(), socket.ip));
             }
         }
@@ -244,7 +265,8 @@ impl Listings {
     }
 }
 
-fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target)> {
+/// Sockets, the pods behind them, and whether they are ready.
+fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target, bool)> {
     slice.endpoints.iter().flat_map(|endpoint| {
         slice.ports.iter().map(|port| {
             (
@@ -254,6 +276,7 @@ fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target)> {
                     protocol: port.protocol,
                 },
                 endpoint.target,
+                endpoint.ready,
             )
         })
     })

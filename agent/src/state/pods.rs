@@ -28,6 +28,10 @@ pub struct Record {
     /// Every IP it published, with the order in which claims were first seen. Claims of one list share a number,
     /// since a list doesn't say which was first.
     pub claims: BTreeMap<Addr, Claim>,
+    /// Whether its end was shown by one list and by nothing else: the next word on it may take that back, even a death.
+    pub unconfirmed: bool,
+    /// Since when it may hold an IP that it doesn't show.
+    pub candidate_since: Option<Duration>,
     source: PodSource,
 }
 
@@ -67,6 +71,8 @@ pub struct Pods {
     records: HashMap<Uid, Record>,
     claimants: HashMap<Addr, BTreeSet<Uid>>,
     candidates: BTreeSet<Uid>,
+    /// Pods that an earlier agent of this node knew to be dead.
+    adopted: BTreeSet<Uid>,
     order: u64,
 }
 
@@ -113,17 +119,22 @@ impl Pods {
             Change::Reset(pods) => self.reset(now, source, pods),
             Change::Applied(pod) => {
                 self.order += 1;
-                vec![self.upsert(now, source, pod)]
+                vec![self.upsert(now, source, pod, false)]
             }
             Change::Deleted(pod) => {
                 self.order += 1;
                 let uid = pod.uid;
                 let deleting = pod.deleting;
-                let before = self.upsert(now, source, pod);
+                let before = self.upsert(now, source, pod, false);
                 self.remove(uid, source, deleting);
                 vec![before]
             }
         }
+    }
+
+    /// Takes an earlier agent's word that a pod is dead: one list that says so too is enough.
+    pub fn adopt(&mut self, uid: Uid) {
+        self.adopted.insert(uid);
     }
 
     /// Forgets a remembered pod that nothing refers to any more.
@@ -145,13 +156,17 @@ impl Pods {
             .collect();
         let mut touched: Touched = pods
             .into_iter()
-            .map(|pod| self.upsert(now, source, pod))
+            .map(|pod| self.upsert(now, source, pod, true))
             .collect();
         for uid in gone {
             touched.push((uid, self.records.get(&uid).cloned()));
             self.change(uid, |record| {
                 record.present = false;
-                record.life = proven_for_good(record.life);
+                record.life = if record.unconfirmed {
+                    Life::Live
+                } else {
+                    proven_for_good(record.life)
+                };
             });
         }
         for claim in self
@@ -164,35 +179,49 @@ impl Pods {
         touched
     }
 
-    fn upsert(&mut self, now: Duration, source: PodSource, pod: Pod) -> (Uid, Option<Record>) {
+    fn upsert(
+        &mut self,
+        now: Duration,
+        source: PodSource,
+        pod: Pod,
+        from_list: bool,
+    ) -> (Uid, Option<Record>) {
         let uid = pod.uid;
         let before = self.records.get(&uid).cloned();
         if before.as_ref().is_some_and(|known| outranks(known, source)) {
             return (uid, before);
         }
         let order = self.order;
+        let adopted = self.adopted.contains(&uid);
         let fresh = before.is_none().then(|| Record {
             pod: pod.clone(),
             life: Life::Live,
             present: false,
             claims: BTreeMap::new(),
+            unconfirmed: false,
+            candidate_since: None,
             source,
         });
         if let Some(fresh) = fresh {
             self.records.insert(uid, fresh);
         }
         self.change(uid, |record| {
-            record.life = if record.life == Life::Dead {
+            let known = record.life;
+            record.life = if known == Life::Dead && !record.unconfirmed {
                 Life::Dead
             } else {
                 proven_by(&pod)
             };
+            record.unconfirmed = from_list && record.life > known && !adopted;
             record.present = true;
             record.source = source;
             for ip in pod.ips.iter().filter(|_| !pod.host_network) {
                 record.claims.entry(*ip).or_insert(Claim { order, since: now });
             }
             record.pod = pod;
+            record.candidate_since = record
+                .is_candidate()
+                .then(|| record.candidate_since.unwrap_or(now));
         });
         (uid, before)
     }

@@ -34,6 +34,9 @@ impl Socket {
     }
 }
 
+/// How long an endpoint counts as one that packets were sent to, after it was ready last.
+pub const RECENTLY: Duration = Duration::from_mins(5);
+
 /// A pod that a Service named as the one behind a socket; `None` where the slice named no pod.
 pub type Target = Option<Uid>;
 
@@ -44,6 +47,10 @@ pub struct Listing {
     pub slices: usize,
     /// When a slice listed it last, if none does now; or the last packet aimed at it.
     pub last: Duration,
+    /// Slices that list it as ready now.
+    pub ready: usize,
+    /// When a slice listed it as ready last, if none does now.
+    pub last_ready: Option<Duration>,
 }
 
 impl Listing {
@@ -51,5 +58,12 @@ impl Listing {
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.slices > 0
+    }
+
+    /// Whether a slice listed it as ready at any time in the last [`RECENTLY`].
+    #[must_use]
+    pub fn is_recently_ready(&self, now: Duration) -> bool {
+        let recently = |last| now.saturating_sub(last) < RECENTLY;
+        self.ready > 0 || self.last_ready.is_some_and(recently)
     }
 }

@@ -148,6 +148,7 @@ impl Kernel {
             boot_id: Uid::NONE,
             reason,
             uid_state,
+            held: 0,
         };
         map.insert(target, denial, 0).unwrap();
     }

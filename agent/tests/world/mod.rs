@@ -151,6 +151,7 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
             .map(|(ip, target)| Endpoint {
                 ip: *ip,
                 target: *target,
+                ready: true,
             })
             .collect(),
         ports: vec![SlicePort {

@@ -228,6 +228,7 @@ pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
         boot_id: Uid::default(),
         reason: Reason::Reused,
         uid_state: UidState::Dead,
+        held: 0,
     };
     tables.denied.insert(target, denial);
 }
