@@ -1,15 +1,16 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
 use crate::datapath::{Datapath, boot_ns};
 use crate::facts::{Fact, Name, Presence, Protocol};
 use crate::maps::Writer;
-use crate::netlink::{Event as LinkEvent, Interface, Roles, Selection};
+use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Attachment, Conflict, Latency, Question, Status, Watch};
+use crate::status::{Conflict, Latency, Question, Status, Watch};
 use crate::watch::{Message, WatchId, ids};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,15 +19,10 @@ use std::time::{Duration, Instant};
 pub struct Agent {
     state: State,
     writer: Writer,
-    datapath: Datapath,
+    attachments: Attachments,
     report: Report,
-    selection: Selection,
-    roles: Roles,
     lease: Duration,
-    lease_deadline_ns: u64,
-    must_enforce: bool,
     watches: BTreeMap<WatchId, Watch>,
-    interfaces: BTreeMap<u32, Attachment>,
     latency: Latency,
     refused: usize,
 }
@@ -38,18 +34,13 @@ impl Agent {
         Self {
             state,
             writer,
-            datapath,
+            attachments: Attachments::new(datapath, args.selection(), args.mode == Mode::Enforce),
             report: Report::default(),
-            selection: args.selection(),
-            roles: Roles::default(),
             lease: args.lease,
-            lease_deadline_ns: 0,
-            must_enforce: args.mode == Mode::Enforce,
             watches: ids(args.pod_scope)
                 .into_iter()
                 .map(|id| (id, Watch::default()))
                 .collect(),
-            interfaces: BTreeMap::new(),
             latency: Latency::default(),
             refused: 0,
         }
@@ -111,39 +102,33 @@ impl Agent {
     /// Hooks what appears, forgets what is gone.
     pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
         match event {
-            LinkEvent::Appeared(interface) => self.hook(&interface)?,
+            LinkEvent::Appeared(interface) => {
+                self.attachments.appeared(&interface)?;
+                self.show_role(interface.ifindex);
+            }
             LinkEvent::Gone { ifindex } => {
-                self.interfaces.remove(&ifindex);
-                self.roles.remove(ifindex);
-                self.writer.set_role(ifindex, None);
-                if let Err(error) = self.datapath.unhook(ifindex) {
-                    tracing::debug!(ifindex, "already detached: {error:#}");
-                }
+                self.attachments.gone(ifindex);
+                self.show_role(ifindex);
             }
             LinkEvent::Addresses(addresses) => {
                 self.state.apply(now(), Fact::LocalAddresses(addresses));
                 self.write()?;
             }
             LinkEvent::Defaults(defaults) => {
-                for ifindex in self.roles.set_defaults(defaults) {
-                    self.writer.set_role(ifindex, self.roles.number(ifindex));
-                    if let Some((role, shown)) =
-                        self.roles.role(ifindex).zip(self.interfaces.get_mut(&ifindex))
-                    {
-                        role.as_str().clone_into(&mut shown.role);
-                    }
+                for ifindex in self.attachments.set_defaults(defaults) {
+                    self.show_role(ifindex);
                 }
             }
             LinkEvent::Held(ips) => {
                 self.state.apply(now(), Fact::Presence(Presence::Held(ips)));
                 self.write()?;
             }
-            LinkEvent::Settled if self.interfaces.is_empty() => {
-                bail!(
-                    "no interface matches --pod-interfaces and --uplinks: nothing would be protected (see `ip link`)"
-                )
+            LinkEvent::Settled => {
+                let attachments = &self.attachments;
+                self.writer
+                    .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
+                self.attachments.settled()?;
             }
-            LinkEvent::Settled => tracing::info!(interfaces = self.interfaces.len(), "hooked"),
         }
         Ok(())
     }
@@ -176,7 +161,8 @@ impl Agent {
     pub fn on_tick(&mut self) -> Result<()> {
         self.state.tick(now());
         self.write()?;
-        let half_over = boot_ns() + nanoseconds(self.lease / 2) > self.lease_deadline_ns;
+        self.attachments.tick()?;
+        let half_over = boot_ns() + nanoseconds(self.lease / 2) > self.writer.lease_deadline_ns();
         if half_over { self.renew_lease() } else { Ok(()) }
     }
 
@@ -185,8 +171,13 @@ impl Agent {
         let _ = question.send(self.status());
     }
 
+    /// Removes everything of ours from the kernel.
+    pub fn detach(self) -> Result<Vec<String>> {
+        self.attachments.detach()
+    }
+
     fn status(&self) -> Status {
-        let deadline = i64::try_from(self.lease_deadline_ns / 1_000_000).unwrap_or(i64::MAX);
+        let deadline = i64::try_from(self.writer.lease_deadline_ns() / 1_000_000).unwrap_or(i64::MAX);
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
         Status {
@@ -209,7 +200,7 @@ impl Agent {
                 .affected_services()
                 .map(|(slot, (namespace, name))| (slot.to_string(), format!("{namespace}/{name}")))
                 .collect(),
-            interfaces: self.interfaces.values().cloned().collect(),
+            interfaces: self.attachments.list().cloned().collect(),
             latency: self.latency.figures(),
             conflicts: conflicts
                 .into_iter()
@@ -235,34 +226,16 @@ impl Agent {
             .collect()
     }
 
-    fn hook(&mut self, interface: &Interface) -> Result<()> {
-        let role = self.roles.add(interface, &self.selection);
+    fn show_role(&mut self, ifindex: u32) {
         self.writer
-            .set_role(interface.ifindex, self.roles.number(interface.ifindex));
-        let Some(role) = role else {
-            return Ok(());
-        };
-        let error = match self.datapath.hook(interface.ifindex, &interface.name) {
-            Ok(()) => None,
-            Err(error) if vanished(&error) => return Ok(()),
-            Err(error) if self.must_enforce => return Err(error),
-            Err(error) => Some(format!("{error:#}")),
-        };
-        if let Some(error) = &error {
-            tracing::warn!(interface = interface.name, error, "not hooked");
-        }
-        let attachment = Attachment {
-            ifindex: interface.ifindex,
-            name: interface.name.clone(),
-            role: role.as_str().to_owned(),
-            attached: error.is_none(),
-            error,
-        };
-        self.interfaces.insert(interface.ifindex, attachment);
-        Ok(())
+            .set_role(ifindex, self.attachments.known_role(ifindex));
     }
 
+    /// Not before the sync: what an earlier process proved stands under its lease, or a restart would let packets through.
     fn write(&mut self) -> Result<()> {
+        if !self.state.is_synced() {
+            return Ok(());
+        }
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
         }
@@ -288,8 +261,7 @@ impl Agent {
         if !self.state.is_synced() || !self.watches.values().all(|watch| watch.up) {
             return Ok(());
         }
-        self.lease_deadline_ns = boot_ns() + nanoseconds(self.lease);
-        self.writer.renew_lease(self.lease_deadline_ns)
+        self.writer.renew_lease(boot_ns() + nanoseconds(self.lease))
     }
 
     fn watch(&mut self, id: WatchId) -> &mut Watch {
@@ -304,12 +276,4 @@ fn now() -> Duration {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Whether an interface went away between its announcement and the attachment.
-fn vanished(error: &anyhow::Error) -> bool {
-    let gone = |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(gone))
 }

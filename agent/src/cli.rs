@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::datapath::Hooks;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
 use crate::telemetry::LogFormat;
@@ -45,6 +46,12 @@ pub enum Command {
         #[command(flatten)]
         run: RunArgs,
     },
+    /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
+    Detach {
+        /// Where the datapath is pinned.
+        #[command(flatten)]
+        pins: PinArgs,
+    },
 }
 
 /// Options of `epguard agent`.
@@ -74,6 +81,12 @@ pub struct AgentArgs {
     /// Interfaces that lead out of the node [default with no --pod-interfaces either: found by kind]
     #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
     pub uplinks: Vec<Glob>,
+    /// How to attach to interfaces
+    #[arg(long, default_value = "auto")]
+    pub hooks: Hooks,
+    /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the next agent takes over
+    #[arg(long)]
+    pub detach_on_exit: bool,
     /// Where maps and links stay.
     #[command(flatten)]
     pub pins: PinArgs,
@@ -256,6 +269,16 @@ mod tests {
             Command::Mode { mode, pins } => assert_eq!((mode, pins.pin_dir), (Mode::Enforce, "/p".into())),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn hooks_are_chosen_by_name_and_stay_unless_told_otherwise() {
+        let default = agent(&["--node-name", "n"]).unwrap();
+        assert_eq!((default.hooks, default.detach_on_exit), (Hooks::Auto, false));
+        let forced = agent(&["--node-name", "n", "--hooks", "clsact", "--detach-on-exit"]).unwrap();
+        assert_eq!((forced.hooks, forced.detach_on_exit), (Hooks::Clsact, true));
+        let error = agent(&["--node-name", "n", "--hooks", "xdp"]).unwrap_err();
+        assert!(error.contains("auto, tcx, clsact"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The agent as a library, so that the lab can run its parts without a cluster.
 
 pub mod agent;
+pub mod attachments;
 pub mod cli;
 pub mod datapath;
 pub mod dump;

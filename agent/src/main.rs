@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::{dump, maps, run};
+use epguard::{datapath, dump, maps, run};
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
@@ -21,6 +21,14 @@ async fn execute(command: Command) -> Result<()> {
     match command {
         Command::Agent(args) => run::run(*args).await,
         Command::Mode { mode, pins } => maps::set_mode(&pins.pin_dir, mode),
+        Command::Detach { pins } => {
+            let removed = datapath::detach(&pins.pin_dir)?;
+            removed.iter().for_each(|what| println!("removed {what}"));
+            if removed.is_empty() {
+                println!("nothing to remove");
+            }
+            Ok(())
+        }
         Command::Dump { output, pins, run } => dump::dump(&pins.pin_dir, &run.run_dir, output),
     }
 }

@@ -1,5 +1,7 @@
 //! The one file that writes maps.
 
+mod found;
+
 use crate::datapath::boot_ns;
 use crate::plan::{self, Op};
 use crate::state::Tables;
@@ -10,7 +12,9 @@ use epguard_common::{
     ABI_VERSION, Addr, Config, Count, Counter, Denial, Mode, Outcome, Owner, Reason, ReasonModes, Role, Slot,
     Suspect, Target, Terminated, View, Vip,
 };
+use found::Found;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
@@ -66,21 +70,23 @@ pub struct Writer {
     view: Array<MapData, View>,
     vouched: View,
     installed: Tables,
+    found: Found,
 }
 
 impl Writer {
-    /// Takes the maps over from a loaded object. Everything is off until [`Writer::configure`].
+    /// Takes over the maps of a loaded object with all that an earlier process left in them: its denials stand, and its
+    /// lease runs, until [`Writer::install`].
     pub fn new(ebpf: &mut Ebpf, netns_cookie: u64) -> Result<Self> {
-        let mut counters: PerCpuHashMap<_, Counter, Count> = take(ebpf, "COUNTERS")?.try_into()?;
-        let cpus =
-            aya::util::nr_cpus().map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
-        for (reason, outcome) in Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o))) {
-            let zero = PerCpuValues::try_from(vec![Count::default(); cpus])?;
-            counters
-                .insert(Counter { reason, outcome }, zero, 0)
-                .context("cannot write COUNTERS")?;
-        }
-        Ok(Self {
+        prepare_counters(ebpf)?;
+        let found = Found::read(ebpf)?;
+        let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
+        let vouched = View {
+            netns_cookie,
+            suspects: count(found.tables.suspects.len()),
+            vips: count(found.tables.services.len()),
+            ..view.get(&0, 0).context("cannot read VIEW")?
+        };
+        let mut writer = Self {
             owners: take(ebpf, "OWNERS")?.try_into()?,
             suspects: take(ebpf, "SUSPECTS")?.try_into()?,
             services: take(ebpf, "SERVICES")?.try_into()?,
@@ -88,13 +94,29 @@ impl Writer {
             terminated: take(ebpf, "TERMINATED")?.try_into()?,
             interfaces: take(ebpf, "INTERFACES")?.try_into()?,
             config: take(ebpf, "CONFIG")?.try_into()?,
-            view: take(ebpf, "VIEW")?.try_into()?,
-            vouched: View {
-                netns_cookie,
-                ..View::default()
-            },
-            installed: Tables::default(),
-        })
+            view,
+            vouched,
+            installed: found.tables.clone(),
+            found,
+        };
+        for target in std::mem::take(&mut writer.found.unreadable) {
+            writer
+                .write(Op::RemoveDenial(target))
+                .context("cannot write DENIED")?;
+        }
+        Ok(writer)
+    }
+
+    /// What an earlier process left in SUSPECTS, SERVICES and DENIED.
+    #[must_use]
+    pub const fn found(&self) -> &Tables {
+        &self.found.tables
+    }
+
+    /// Until when the programs deny, nanoseconds of `CLOCK_BOOTTIME`; at first that is the earlier process's lease.
+    #[must_use]
+    pub const fn lease_deadline_ns(&self) -> u64 {
+        self.vouched.lease_deadline_ns
     }
 
     /// Sets the operator's modes.
@@ -128,16 +150,25 @@ impl Writer {
             self.write(op).with_context(|| format!("cannot write {op:?}"))?;
         }
         self.installed.clone_from(desired);
-        self.vouched.suspects = u32::try_from(desired.suspects.len()).unwrap_or(u32::MAX);
-        self.vouched.terminated = u32::try_from(desired.terminated.len()).unwrap_or(u32::MAX);
-        self.vouched.vips = u32::try_from(desired.services.len()).unwrap_or(u32::MAX);
+        if self.vouched.suspects == 0 {
+            // First, and apart: no program may see suspects together with an earlier time.
+            self.vouched.since_ns = boot_ns();
+            self.vouch()?;
+        }
+        self.vouched.suspects = count(desired.suspects.len());
+        self.vouched.terminated = count(desired.terminated.len());
+        self.vouched.vips = count(desired.services.len());
         self.vouch()?;
         Ok(true)
     }
 
-    /// Writes owners that changed. They decide nothing, so one that has no room is only left out.
+    /// Writes owners that changed, the first time also those found. They decide nothing, so one that has no room is only
+    /// left out.
     pub fn install_owners(&mut self, owners: &BTreeMap<Addr, Owner>, changed: &BTreeSet<Addr>) -> usize {
+        let mut stale = std::mem::take(&mut self.found.owners);
+        stale.retain(|ip| !changed.contains(ip));
         plan::owners(owners, changed)
+            .chain(plan::owners(owners, &stale))
             .filter(|op| self.write(*op).is_err())
             .count()
     }
@@ -150,6 +181,14 @@ impl Writer {
         };
         if let Err(error) = written {
             tracing::warn!(ifindex, %error, "cannot write INTERFACES; what leads there is not denied as terminated");
+        }
+    }
+
+    /// Forgets interfaces that went while no agent looked: numbers may come again.
+    pub fn retain_roles(&mut self, is_there: impl Fn(u32) -> bool) {
+        let known: Vec<u32> = self.interfaces.keys().flatten().collect();
+        for ifindex in known.into_iter().filter(|ifindex| !is_there(*ifindex)) {
+            self.set_role(ifindex, None);
         }
     }
 
@@ -180,20 +219,39 @@ impl Writer {
                     proven_ns: boot_ns(),
                     ..Terminated::default()
                 };
-                self.terminated.insert(ip, terminated, NO_EXIST)
+                self.terminated.insert(ip, terminated, BPF_NOEXIST)
             }
         }
     }
 }
 
-/// `BPF_NOEXIST`: the programs write into these entries.
-const NO_EXIST: u64 = 1;
+/// The programs count only where a key is; what an earlier process counted goes on.
+fn prepare_counters(ebpf: &mut Ebpf) -> Result<()> {
+    let mut counters: PerCpuHashMap<_, Counter, Count> = take(ebpf, "COUNTERS")?.try_into()?;
+    let cpus =
+        aya::util::nr_cpus().map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
+    for (reason, outcome) in Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o))) {
+        let zero = PerCpuValues::try_from(vec![Count::default(); cpus])?;
+        match counters.insert(Counter { reason, outcome }, zero, BPF_NOEXIST) {
+            Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::AlreadyExists => {}
+            written => written.context("cannot write COUNTERS")?,
+        }
+    }
+    Ok(())
+}
+
+/// Flag of a map update: only a key that is not there.
+const BPF_NOEXIST: u64 = 1;
+
+fn count(entries: usize) -> u32 {
+    u32::try_from(entries).unwrap_or(u32::MAX)
+}
 
 /// What somebody else removed already is removed.
 fn absent(result: Result<(), MapError>) -> Result<(), MapError> {
     match result {
         Err(MapError::KeyNotFound) => Ok(()),
-        Err(MapError::SyscallError(error)) if error.io_error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }

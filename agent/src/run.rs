@@ -23,7 +23,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
     let _only_one = lock(&args.run.run_dir)?;
     let client = watch::client(args.kubeconfig.as_deref()).await?;
-    let mut datapath = Datapath::load(&args.pins.pin_dir)?;
+    let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
     writer.configure(args.mode, args.retired, args.debug_datapath)?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
@@ -47,12 +47,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         node: args.node_name.clone(),
         ipam: args.ipam,
     };
-    let mut agent = Agent::new(
-        State::with_slots(settings, Slots::starting_at(fastrand::u16(..))),
-        writer,
-        datapath,
-        &args,
-    );
+    let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
+    state.inherit(writer.found().clone());
+    let mut agent = Agent::new(state, writer, datapath, &args);
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
@@ -78,7 +75,12 @@ pub async fn run(args: AgentArgs) -> Result<()> {
             _ = tokio::signal::ctrl_c() => break,
         }
     }
-    tracing::info!("stopped; nothing is denied any more");
+    if args.detach_on_exit {
+        let removed = agent.detach()?.len();
+        tracing::info!(removed, "stopped and detached; nothing is denied any more");
+    } else {
+        tracing::info!("stopped; denials stand until the lease ends, or the next agent takes over");
+    }
     Ok(())
 }
 

@@ -65,6 +65,14 @@ pub struct Attachment {
     pub attached: bool,
     /// Why not.
     pub error: Option<String>,
+    /// `tcx` or `clsact`.
+    pub kernel_path: String,
+    /// Our place in the longer of the two queues of programs, 1 is first; 0 without hooks.
+    pub position: usize,
+    /// What runs before us, and could let a packet past us.
+    pub before: Vec<String>,
+    /// Filters after From that could wipe a packet's intent by accepting it: a miss.
+    pub after: Vec<String>,
 }
 
 /// An IP with more than one claimant.

@@ -154,8 +154,8 @@ pub struct Denial {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SocketIntent {
-    /// Before it, datagrams that nobody saw handed in may be on the way; `CLOCK_BOOTTIME`.
-    pub known_from_ns: u64,
+    /// When it was written down, `CLOCK_BOOTTIME`.
+    pub made_ns: u64,
     /// When the last datagram with an address of its own was handed in, `CLOCK_BOOTTIME`.
     pub sent_ns: u64,
     /// Datagrams with an address of their own that were handed in.
@@ -170,8 +170,10 @@ pub struct SocketIntent {
     pub connected: Slot,
     /// Not 0: several threads hand them in.
     pub shared: u16,
+    /// Not 0: it had sent nothing by then, so every datagram of it was seen handed in.
+    pub fresh: u16,
     /// Always 0.
-    pub reserved: [u16; 3],
+    pub reserved: [u16; 2],
 }
 
 /// Key of COUNTERS.
@@ -264,7 +266,7 @@ mod tests {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
         assert_eq!(size_of::<Config>(), 4 * (1 + 1 + 4 + 1));
-        assert_eq!(size_of::<View>(), 8 + 8 + 4 * 4);
+        assert_eq!(size_of::<View>(), 3 * 8 + 4 * 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);

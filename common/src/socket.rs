@@ -18,18 +18,27 @@ pub const PENDING_NS: u64 = 5_000_000_000;
 pub struct Moment {
     /// `CLOCK_BOOTTIME`.
     pub now_ns: u64,
+    /// Since when sockets are followed without a pause, [`crate::View::since_ns`].
+    pub since_ns: u64,
     /// The thread on whose behalf the kernel runs.
     pub tid: u32,
 }
 
 impl SocketIntent {
+    /// A socket that was made just now.
+    #[inline]
+    #[must_use]
+    pub const fn created(now_ns: u64) -> Self {
+        Self::connected(Slot::NONE, true, now_ns)
+    }
+
     /// `connect` was called on a socket that may have sent before, unless it is `fresh`: what it sent to others and
     /// still waits must not be taken for the new peer's.
     #[inline]
     #[must_use]
     pub const fn connected(slot: Slot, fresh: bool, now_ns: u64) -> Self {
         Self {
-            known_from_ns: if fresh { 0 } else { now_ns + PENDING_NS },
+            made_ns: now_ns,
             sent_ns: 0,
             handed: 0,
             left: 0,
@@ -37,7 +46,8 @@ impl SocketIntent {
             sent: Slot::NONE,
             connected: slot,
             shared: 0,
-            reserved: [0; 3],
+            fresh: if fresh { 1 } else { 0 },
+            reserved: [0; 2],
         }
     }
 
@@ -56,6 +66,9 @@ impl SocketIntent {
     /// Threads that send at once cannot be told apart without locking: a socket that two of them use is given up.
     #[inline]
     pub fn send(&mut self, slot: Slot, at: Moment) {
+        if self.tid == 0 {
+            self.tid = at.tid;
+        }
         if self.tid != at.tid {
             self.shared = 1;
             return;
@@ -73,7 +86,8 @@ impl SocketIntent {
     /// the same time only adds doubt.
     #[inline]
     pub fn leave(&mut self, at: Moment) -> Slot {
-        let known = at.now_ns >= self.known_from_ns && self.shared == 0;
+        let settled = self.fresh != 0 || at.now_ns >= self.made_ns + PENDING_NS;
+        let known = settled && self.is_followed(at.since_ns) && self.shared == 0;
         if self.handed == 0 {
             return if known { self.connected } else { Slot::NONE };
         }
@@ -87,6 +101,22 @@ impl SocketIntent {
     }
 }
 
+impl SocketIntent {
+    /// Whether nothing that the socket did since went unnoticed. Never believe what is older than that.
+    #[inline]
+    #[must_use]
+    pub const fn is_followed(&self, since_ns: u64) -> bool {
+        self.made_ns >= since_ns
+    }
+
+    /// Whether the socket has never sent anything, nor was connected.
+    #[inline]
+    #[must_use]
+    pub const fn is_unused(&self, since_ns: u64) -> bool {
+        self.fresh != 0 && self.handed == 0 && !self.connected.is_some() && self.is_followed(since_ns)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,10 +125,12 @@ mod tests {
     const DIRECT: Slot = Slot::NONE;
     const SEND: Moment = Moment {
         now_ns: PENDING_NS * 2,
+        since_ns: 0,
         tid: 7,
     };
     const SOON: Moment = Moment {
         now_ns: SEND.now_ns + 5_000,
+        since_ns: 0,
         tid: 7,
     };
 
@@ -106,7 +138,7 @@ mod tests {
     fn known() -> SocketIntent {
         SocketIntent::unconnected(Moment {
             now_ns: SEND.now_ns - PENDING_NS,
-            tid: 7,
+            ..SEND
         })
     }
 
@@ -125,7 +157,7 @@ mod tests {
         assert_eq!(
             socket.leave(Moment {
                 now_ns: later,
-                tid: 8
+                ..SEND
             }),
             VIP
         );
@@ -171,7 +203,7 @@ mod tests {
         let mut socket = known();
         socket.send(VIP, SEND);
         let late = SEND.now_ns + SEND_WINDOW_NS + 1;
-        assert_eq!(socket.leave(Moment { now_ns: late, tid: 7 }), Slot::NONE);
+        assert_eq!(socket.leave(Moment { now_ns: late, ..SEND }), Slot::NONE);
         socket.send(VIP, SEND);
         assert_eq!(socket.leave(Moment { tid: 8, ..SOON }), Slot::NONE);
     }
@@ -192,11 +224,45 @@ mod tests {
         socket.send(VIP, SEND);
         let later = Moment {
             now_ns: SEND.now_ns + PENDING_NS + 1,
-            tid: 7,
+            ..SEND
         };
         socket.send(VIP, later);
         assert_eq!(socket.leave(later), DIRECT);
         socket.send(VIP, later);
         assert_eq!(socket.leave(later), VIP);
+    }
+
+    #[test]
+    fn a_socket_that_is_seen_from_its_birth_is_known_at_once_whoever_made_it() {
+        let mut socket = SocketIntent::created(SEND.now_ns);
+        assert!(socket.is_unused(0));
+        socket.send(VIP, SEND);
+        assert!(!socket.is_unused(0));
+        assert_eq!(socket.leave(SOON), VIP);
+        socket.send(DIRECT, SEND);
+        assert_eq!(socket.leave(SOON), DIRECT);
+    }
+
+    #[test]
+    fn what_was_written_down_before_a_pause_is_not_believed_after_it() {
+        let after = Moment {
+            since_ns: SEND.now_ns + 1,
+            now_ns: SEND.now_ns + 2,
+            ..SEND
+        };
+        let mut connected = SocketIntent::connected(VIP, true, SEND.now_ns);
+        assert!(!connected.is_followed(after.since_ns));
+        assert_eq!(
+            connected.leave(after),
+            DIRECT,
+            "it may be connected elsewhere by now"
+        );
+        let mut unused = SocketIntent::created(SEND.now_ns);
+        unused.send(VIP, after);
+        assert_eq!(
+            unused.leave(after),
+            DIRECT,
+            "it may be an earlier one that waited"
+        );
     }
 }

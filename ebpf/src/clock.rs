@@ -10,13 +10,14 @@ pub fn now_ns() -> u64 {
     unsafe { bpf_ktime_get_boot_ns() }
 }
 
-/// Now, on behalf of which thread.
+/// Now, on behalf of which thread, where sockets are followed since `since_ns`.
 #[inline(always)]
-pub fn moment() -> Moment {
+pub fn moment(since_ns: u64) -> Moment {
     // SAFETY: no arguments.
     let thread = unsafe { bpf_get_current_pid_tgid() };
     Moment {
         now_ns: now_ns(),
+        since_ns,
         tid: thread as u32,
     }
 }

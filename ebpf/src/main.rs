@@ -35,8 +35,8 @@ mod xdp;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
-use aya_ebpf::macros::{cgroup_sock_addr, classifier, xdp};
-use aya_ebpf::programs::{SockAddrContext, TcContext, XdpContext};
+use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
+use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
 use epguard_common::Verdict;
 use skb::Skb;
 use xdp::Raw;
@@ -70,6 +70,13 @@ pub fn epguard_xdp(ctx: XdpContext) -> u32 {
         Verdict::Deny { enforce: true, .. } => XDP_DROP,
         Verdict::Deny { enforce: false, .. } | Verdict::Pass(..) | Verdict::Clear => XDP_PASS,
     }
+}
+
+/// UDP sockets of the node itself, when they are made. Linux 4.10.
+#[cgroup_sock(sock_create)]
+pub fn epguard_socket(ctx: SockContext) -> i32 {
+    sockets::create(&ctx);
+    ALLOW
 }
 
 /// Sockets of the node itself, Linux 4.17.

@@ -1,10 +1,10 @@
 //! Sockets of processes on the node: kubelet, hostNetwork pods, sshd.
 
 use crate::{clock, maps};
-use aya_ebpf::EbpfContext as _;
+use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::bpf_sock_addr;
 use aya_ebpf::helpers::generated::{bpf_get_netns_cookie, bpf_get_socket_cookie};
-use aya_ebpf::programs::SockAddrContext;
+use aya_ebpf::programs::{SockAddrContext, SockContext};
 use epguard_common::{Addr, Slot, SocketIntent, Vip};
 
 /// Where the call goes, IPv4.
@@ -39,34 +39,56 @@ fn vip(addr: Addr, sock_addr: *mut bpf_sock_addr) -> Vip {
     }
 }
 
+/// Follows a socket from its birth: all that it sends is heard of. TCP sockets have one peer, which `connect` tells.
+#[inline(always)]
+pub fn create(ctx: &SockContext) {
+    // SAFETY: a field of the program's own context.
+    let protocol = unsafe { (*ctx.sock).protocol };
+    if protocol != u32::from(UDP) {
+        return;
+    }
+    if let Some((cookie, _)) = followed(ctx) {
+        maps::remember_socket(cookie, &SocketIntent::created(clock::now_ns()));
+    }
+}
+
 /// Follows a `connect`.
 #[inline(always)]
 pub fn connect(to: Vip, ctx: &SockAddrContext) {
-    let Some(cookie) = followed(ctx) else { return };
+    let Some((cookie, since_ns)) = followed(ctx) else {
+        return;
+    };
     let slot = maps::service(&to);
+    let known = maps::socket(cookie);
     if slot.is_some() {
-        let fresh = to.protocol != UDP || local_port(ctx) == 0;
+        // SAFETY: the entry stays readable for the run of the program.
+        let unused = known.is_some_and(|socket| unsafe { (*socket).is_unused(since_ns) });
+        let fresh = to.protocol != UDP || unused || local_port(ctx) == 0;
         maps::remember_socket(cookie, &SocketIntent::connected(slot, fresh, clock::now_ns()));
-    } else if maps::socket(cookie).is_some() {
+    } else if known.is_some() {
         maps::forget_socket(cookie);
     }
 }
 
-/// Follows a `sendto`. Sockets that never sent to an affected Service are not written down.
+/// Follows a `sendto`. Sockets that are older and never sent to an affected Service are not written down.
 #[inline(always)]
 pub fn send(to: Vip, ctx: &SockAddrContext) {
-    let Some(cookie) = followed(ctx) else { return };
+    let Some((cookie, since_ns)) = followed(ctx) else {
+        return;
+    };
     let slot: Slot = maps::service(&to);
     let socket = maps::socket(cookie);
     if is_connected(ctx) {
         return still_aimed_at(socket, slot);
     }
-    let moment = clock::moment();
+    let moment = clock::moment(since_ns);
     // SAFETY: the entry stays writable for the run of the program; of threads that race for it only one counts, and
     // the others give the socket up.
     match socket.map(|socket| unsafe { &mut *socket }) {
         // One that was connected until now may have sent without our hearing of it.
-        Some(socket) if !socket.connected.is_some() => socket.send(slot, moment),
+        Some(socket) if !socket.connected.is_some() && socket.is_followed(since_ns) => {
+            socket.send(slot, moment);
+        }
         None if !slot.is_some() => {}
         _ => {
             let mut socket = SocketIntent::unconnected(moment);
@@ -84,6 +106,7 @@ fn still_aimed_at(socket: Option<*mut SocketIntent>, slot: Slot) {
     if let Some(socket) = socket
         && unsafe { (*socket).connected } != slot
     {
+        // SAFETY: as above.
         unsafe { (*socket).connected = Slot::NONE };
     }
 }
@@ -105,14 +128,11 @@ fn is_connected(ctx: &SockAddrContext) -> bool {
 const ESTABLISHED: u32 = 1;
 const UDP: u8 = 17;
 
-/// The socket's cookie, if any Service is affected and the socket lives in the node's network namespace: pods' own
-/// sockets are seen at their interfaces. Linux 5.7 for the namespace's cookie.
+/// The socket's cookie and since when sockets are followed, if any Service is affected and the socket lives in the
+/// node's network namespace: pods' own sockets are seen at their interfaces. Linux 5.7 for the namespace's cookie.
 #[inline(always)]
-fn followed(ctx: &SockAddrContext) -> Option<u64> {
-    let view = maps::view()?;
-    if view.suspects == 0 {
-        return None;
-    }
+fn followed<C: EbpfContext>(ctx: &C) -> Option<(u64, u64)> {
+    let view = maps::view().filter(|view| view.suspects != 0)?;
     // SAFETY: both take the program's own context.
     let (netns, cookie) = unsafe {
         (
@@ -120,5 +140,5 @@ fn followed(ctx: &SockAddrContext) -> Option<u64> {
             bpf_get_socket_cookie(ctx.as_ptr()),
         )
     };
-    (netns == view.netns_cookie && cookie != 0).then_some(cookie)
+    (netns == view.netns_cookie && cookie != 0).then_some((cookie, view.since_ns))
 }

@@ -39,11 +39,12 @@ pub fn judge(skb: &Skb) -> Verdict {
         carried: if carried.is_some() || judged {
             carried
         } else {
-            datagram_intent(skb, &packet)
+            datagram_intent(skb, &packet, view.since_ns)
         },
         config,
         mode,
         lease_deadline_ns: view.lease_deadline_ns,
+        since_ns: view.since_ns,
         suspect: Cell::new(None),
         denial: Cell::new(None),
         slot: Cell::new(Slot::NONE),
@@ -55,7 +56,7 @@ pub fn judge(skb: &Skb) -> Verdict {
 
 /// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.
 #[inline(always)]
-fn datagram_intent(skb: &Skb, packet: &Packet) -> Slot {
+fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Slot {
     let later_fragment = matches!(packet.transport, epguard_common::Transport::Fragment);
     if packet.protocol != UDP || later_fragment {
         return Slot::NONE;
@@ -65,7 +66,9 @@ fn datagram_intent(skb: &Skb, packet: &Packet) -> Slot {
         return Slot::NONE;
     }
     // SAFETY: the entry stays writable for the run of the program; see `leave` for CPUs that race.
-    maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe { (*socket).leave(clock::moment()) })
+    maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe {
+        (*socket).leave(clock::moment(since_ns))
+    })
 }
 
 /// The decision's questions, answered from the maps. What was found on the way is kept for the report.
@@ -75,6 +78,7 @@ struct Tables<'a> {
     config: *const Config,
     mode: Mode,
     lease_deadline_ns: u64,
+    since_ns: u64,
     /// The suspect that the packet is aimed at.
     suspect: Cell<Option<*mut Suspect>>,
     /// The denial that was found.
@@ -99,7 +103,10 @@ impl Model for Tables<'_> {
         } else {
             let cookie = self.skb.socket_cookie();
             // SAFETY: as in `datagram_intent`.
-            maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe { (*socket).connected })
+            maps::socket(cookie)
+                .map(|socket| unsafe { &*socket })
+                .filter(|socket| socket.is_followed(self.since_ns))
+                .map_or(Slot::NONE, |socket| socket.connected)
         };
         self.slot.set(slot);
         slot

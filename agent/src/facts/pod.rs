@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// A pod, as far as endpoints are concerned.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "four independent facts of the object, not a state machine"
@@ -39,9 +39,10 @@ pub struct Pod {
 }
 
 /// What a pod's status proves about its containers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Standing {
     /// Not terminal.
+    #[default]
     Live,
     /// Phase Succeeded or Failed, whoever wrote it; containers may still run.
     Terminal,
@@ -50,11 +51,12 @@ pub enum Standing {
 }
 
 /// Whether the published IPs are those of the sandbox that runs now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sandbox {
     /// A container was started in the sandbox that is up: the IPs are current.
     Published,
     /// No container start seen since the sandbox came up, or no sandbox: the pod may hold another IP than it shows.
+    #[default]
     Unsettled,
 }
 

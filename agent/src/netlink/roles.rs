@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// are containers themselves, their uplinks are veths.
 #[derive(Debug, Default)]
 pub struct Roles {
+    selection: Selection,
     interfaces: BTreeMap<u32, Kind>,
     defaults: BTreeSet<u32>,
 }
@@ -18,9 +19,18 @@ enum Kind {
 }
 
 impl Roles {
+    /// None yet.
+    #[must_use]
+    pub fn new(selection: Selection) -> Self {
+        Self {
+            selection,
+            ..Self::default()
+        }
+    }
+
     /// Takes in an interface; its role if it is to be hooked.
-    pub fn add(&mut self, interface: &Interface, selection: &Selection) -> Option<Role> {
-        let kind = match selection.role(interface) {
+    pub fn add(&mut self, interface: &Interface) -> Option<Role> {
+        let kind = match self.selection.role(interface) {
             Some(role) => Some(Kind::Hooked(role)),
             None => (interface.kind == "bridge").then_some(Kind::Bridge),
         };
@@ -82,8 +92,7 @@ mod tests {
     #[test]
     fn a_veth_that_carries_the_default_route_is_an_uplink_as_long_as_it_does() {
         let mut roles = Roles::default();
-        let selection = Selection::default();
-        assert_eq!(roles.add(&interface(2, "veth"), &selection), Some(Role::Pod));
+        assert_eq!(roles.add(&interface(2, "veth")), Some(Role::Pod));
         assert_eq!(roles.set_defaults(BTreeSet::from([2])), [2]);
         assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK));
         assert_eq!(roles.set_defaults(BTreeSet::new()), [2]);
@@ -93,7 +102,7 @@ mod tests {
     #[test]
     fn a_bridge_is_known_but_not_hooked() {
         let mut roles = Roles::default();
-        assert_eq!(roles.add(&interface(3, "bridge"), &Selection::default()), None);
+        assert_eq!(roles.add(&interface(3, "bridge")), None);
         assert_eq!(roles.number(3), Some(epguard_common::Role::BRIDGE));
         roles.remove(3);
         assert_eq!(roles.number(3), None);

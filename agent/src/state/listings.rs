@@ -59,6 +59,13 @@ impl Listings {
             .collect()
     }
 
+    /// Whether a slice of the Service lists the IP now.
+    #[must_use]
+    pub fn is_listed(&self, service: &Name, ip: Addr) -> bool {
+        let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.values());
+        targets.any(Listing::is_current)
+    }
+
     /// Whether a slice of the Service lists a pod at the IP now.
     #[must_use]
     pub fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
@@ -118,6 +125,16 @@ impl Listings {
         for listing in targets.into_iter().flat_map(BTreeMap::values_mut) {
             listing.last = now;
         }
+    }
+
+    /// The Service listed the pod there once, as an earlier process saw.
+    pub fn remember(&mut self, now: Duration, service: &Name, socket: Socket, uid: Uid) {
+        let sockets = self.services.entry(service.clone()).or_default();
+        let listing = sockets.entry(socket).or_default().entry(Some(uid)).or_default();
+        listing.last = now;
+        self.ips.entry(socket.ip).or_default().insert(service.clone());
+        let pairs = self.pods.entry(uid).or_default();
+        pairs.insert((service.clone(), socket.ip));
     }
 
     /// Forgets what nobody has listed or aimed at for [`MEMORY`].

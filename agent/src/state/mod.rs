@@ -1,25 +1,36 @@
 //! From facts to what the maps should hold. Pure and synchronous: no client, no clock, no await.
 //!
 //! ```text
-//! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> Tables
+//! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
 //! ```
 
+mod breaker;
 mod dirty;
+mod hold;
+mod inherit;
 mod judge;
+mod kind;
 mod listings;
 mod pods;
+mod record;
+mod settle;
 mod slots;
 mod socket;
 mod synced;
 mod tables;
+mod trust;
 mod vacant;
 mod world;
 
+pub use breaker::{Breaker, Trip};
+pub use hold::Why;
 pub use judge::Proven;
+pub use kind::Kind;
 pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
-pub use pods::{Claim, Life, Pods, Record};
+pub use pods::Pods;
+pub use record::{Claim, Life, Record};
 pub use slots::{GRACE, Slots};
-pub use socket::{Listing, Socket, Target};
+pub use socket::{Listing, RECENTLY, Socket, Target};
 use synced::Synced;
 pub use tables::{Denials, Tables};
 use vacant::Vacancies;
@@ -37,8 +48,11 @@ pub struct State {
     world: World,
     synced: Synced,
     denials: Denials,
+    breaker: Breaker,
     draining: BTreeSet<Uid>,
     vacancies: Vacancies,
+    /// Until everything has been listed once.
+    inherited: Option<Tables>,
     slots: Slots,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
@@ -61,8 +75,10 @@ impl State {
             world: World::new(settings),
             synced: Synced::default(),
             denials: Denials::new(),
+            breaker: Breaker::default(),
             draining: BTreeSet::new(),
             vacancies: Vacancies::default(),
+            inherited: None,
             slots,
             tables: Tables::default(),
             owners: BTreeMap::new(),
@@ -71,9 +87,15 @@ impl State {
         }
     }
 
+    /// Takes over what an earlier process proved, once everything has been listed.
+    pub fn inherit(&mut self, tables: Tables) {
+        self.inherited = Some(tables);
+    }
+
     /// Takes in a fact; afterwards [`State::tables`] is what the maps should hold.
     pub fn apply(&mut self, now: Duration, fact: Fact) {
         let was_synced = self.is_synced();
+        let mut list = Kind::listed_by(&fact);
         self.synced.note(&fact);
         let mut dirty = match fact {
             Fact::Presence(presence) => {
@@ -82,8 +104,18 @@ impl State {
             }
             fact => dirty::absorb(&mut self.world, now, fact),
         };
-        dirty.everything |= was_synced != self.is_synced();
-        self.settle(now, dirty);
+        if was_synced != self.is_synced() {
+            dirty.everything = true;
+            // Whichever came last: the first lists are one.
+            list = Some(Kind::EndpointSlices);
+            if let Some(tables) = self.inherited.take() {
+                let (world, slots) = (&mut self.world, &mut self.slots);
+                inherit::inherit(&tables, world, slots, &mut self.vacancies, now);
+                self.breaker.inherit(inherit::carried_out(&tables));
+            }
+        }
+        self.vacancies.bury(&self.world, now, &dirty.pods);
+        self.settle(now, dirty, list);
     }
 
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
@@ -98,6 +130,7 @@ impl State {
                 pods,
                 ..Dirty::default()
             },
+            None,
         );
     }
 
@@ -142,7 +175,8 @@ impl State {
     /// Namespace and name of a pod that is still known.
     #[must_use]
     pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
-        self.world.pods.get(uid).map(|record| &record.pod.name)
+        let name = self.world.pods.get(uid).map(|record| &record.pod.name);
+        name.filter(|(_, name)| !name.is_empty())
     }
 
     /// The Service behind a slot.
@@ -159,119 +193,5 @@ impl State {
     /// The live pods that claim an IP.
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.world.pods.claimants(ip).filter(|record| record.is_live())
-    }
-
-    fn settle(&mut self, now: Duration, mut dirty: Dirty) {
-        if dirty.everything {
-            dirty.add_everything(&self.world);
-            let denied = self
-                .denials
-                .keys()
-                .map(|(service, socket)| (service.clone(), socket.ip));
-            dirty.pairs.extend(denied.collect::<Vec<_>>());
-        }
-        self.settle_owners(&dirty);
-        let mut changed = self.settle_draining(&dirty) || dirty.vips;
-        for (service, ip) in std::mem::take(&mut dirty.pairs) {
-            changed |= self.rejudge(&service, ip);
-        }
-        if changed || dirty.everything {
-            self.tables = Tables {
-                terminated: std::mem::take(&mut self.tables.terminated),
-                ..Tables::build(&self.world, &self.denials, &mut self.slots, &self.draining)
-            };
-            let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
-            let idle: Vec<Name> = self
-                .slots
-                .iter()
-                .map(|(_, name)| name)
-                .filter(|name| !affected.contains(name))
-                .cloned()
-                .collect();
-            for name in idle {
-                self.slots.rest(&name, now);
-            }
-        }
-        self.vacancies.bury(&self.world, now, &dirty.pods);
-        self.settle_vacancies();
-        for uid in dirty.pods {
-            let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);
-            if remembered && !self.world.listings.knows(uid) && !self.vacancies.knows(uid) {
-                self.world.pods.forget(uid);
-            }
-        }
-    }
-
-    fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
-        let proven: Denials = match self.world.service(name).filter(|_| self.is_synced()) {
-            Some(service) => judge::judge(&self.world, name, service, ip)
-                .into_iter()
-                .map(|(socket, proven)| ((name.clone(), socket), proven))
-                .collect(),
-            None => Denials::new(),
-        };
-        let bounds = Socket::range_at(ip);
-        let range = (name.clone(), bounds.0)..=(name.clone(), bounds.1);
-        let before: Vec<(Name, Socket)> = self
-            .denials
-            .range(range.clone())
-            .map(|(key, _)| key.clone())
-            .collect();
-        if before.iter().eq(proven.keys()) && self.denials.range(range).map(|(_, p)| p).eq(proven.values()) {
-            return false;
-        }
-        for key in before {
-            self.denials.remove(&key);
-        }
-        self.denials.extend(proven);
-        true
-    }
-
-    fn settle_vacancies(&mut self) {
-        let last_owner = |ip| self.generations.get(&ip).map(|(uid, _)| *uid);
-        self.tables.terminated = if self.is_synced() {
-            self.vacancies.proven(&self.world, last_owner)
-        } else {
-            BTreeMap::new()
-        };
-    }
-
-    fn settle_draining(&mut self, dirty: &Dirty) -> bool {
-        let mut changed = false;
-        for uid in &dirty.pods {
-            let draining = self.world.pods.get(*uid).is_some_and(|record| {
-                record.is_live()
-                    && record.pod.deleting
-                    && !record.pod.host_network
-                    && self.world.listings.knows(*uid)
-            });
-            changed |= if draining {
-                self.draining.insert(*uid)
-            } else {
-                self.draining.remove(uid)
-            };
-        }
-        changed
-    }
-
-    fn settle_owners(&mut self, dirty: &Dirty) {
-        for ip in &dirty.ips {
-            let before = self.owners.get(ip).copied();
-            let mut now = tables::owner(&self.world, *ip);
-            if let Some(owner) = &mut now {
-                let (last, generation) = self.generations.entry(*ip).or_default();
-                if *last != owner.uid {
-                    (*last, *generation) = (owner.uid, *generation + 1);
-                }
-                owner.generation = *generation;
-            }
-            if now != before {
-                self.changed_owners.insert(*ip);
-                match now {
-                    Some(owner) => self.owners.insert(*ip, owner),
-                    None => self.owners.remove(ip),
-                };
-            }
-        }
     }
 }

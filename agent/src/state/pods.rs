@@ -1,69 +1,10 @@
-//! Pods as they live and die, and who claims which IP.
+//! All pods as they live and die, and who claims which IP.
 
-use crate::facts::{Change, Pod, PodSource, Sandbox, Standing};
+use super::record::{Claim, Life, Record};
+use crate::facts::{Change, Pod, PodSource, Standing};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
-
-/// What is known of a UID. Only `Retired` and `Dead` prove anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Life {
-    /// Anything but a proof: running, or vanished in a gap.
-    Live,
-    /// Kubernetes intends no new flow for it, but it may still run.
-    Retired,
-    /// It will never send or receive again. Irrevocable.
-    Dead,
-}
-
-/// A pod, present in the API or remembered.
-#[derive(Debug, Clone)]
-pub struct Record {
-    /// The last object seen.
-    pub pod: Pod,
-    /// What it proves.
-    pub life: Life,
-    /// Whether the API shows the object now.
-    pub present: bool,
-    /// Every IP it published, with the order in which claims were first seen. Claims of one list share a number,
-    /// since a list doesn't say which was first.
-    pub claims: BTreeMap<Addr, Claim>,
-    /// Whether its end was shown by one list and by nothing else: the next word on it may take that back, even a death.
-    pub unconfirmed: bool,
-    /// Since when it may hold an IP that it doesn't show.
-    pub candidate_since: Option<Duration>,
-    source: PodSource,
-}
-
-/// When a pod was first seen to publish an IP.
-#[derive(Debug, Clone, Copy)]
-pub struct Claim {
-    /// Orders claims within one continuous watch.
-    pub order: u64,
-    /// Receipt time.
-    pub since: Duration,
-}
-
-impl Record {
-    /// Whether it holds the IP as far as the API says.
-    #[must_use]
-    pub fn claims_now(&self, ip: Addr) -> bool {
-        self.present && !self.pod.host_network && self.pod.ips.contains(&ip)
-    }
-
-    /// A live pod that the API shows.
-    #[must_use]
-    pub fn is_live(&self) -> bool {
-        self.present && self.life == Life::Live
-    }
-
-    /// Bound and live, but the IP that it holds may not be the one that it shows, if it shows one.
-    #[must_use]
-    pub fn is_candidate(&self) -> bool {
-        let unpublished = self.pod.ips.is_empty() || self.pod.sandbox == Sandbox::Unsettled;
-        self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished
-    }
-}
 
 /// All pods.
 #[derive(Debug, Default)]
@@ -71,8 +12,6 @@ pub struct Pods {
     records: HashMap<Uid, Record>,
     claimants: HashMap<Addr, BTreeSet<Uid>>,
     candidates: BTreeSet<Uid>,
-    /// Pods that an earlier agent of this node knew to be dead.
-    adopted: BTreeSet<Uid>,
     order: u64,
 }
 
@@ -132,9 +71,32 @@ impl Pods {
         }
     }
 
-    /// Takes an earlier agent's word that a pod is dead: one list that says so too is enough.
-    pub fn adopt(&mut self, uid: Uid) {
-        self.adopted.insert(uid);
+    /// A pod that an earlier process saw dead at an IP. False if the API shows the pod: then that says what it is.
+    pub fn inherit_dead(&mut self, uid: Uid, ip: Addr, node: Option<String>, now: Duration) -> bool {
+        let claim = Claim {
+            order: self.order,
+            since: now,
+        };
+        let record = self.records.entry(uid).or_insert_with(|| Record {
+            pod: Pod {
+                uid,
+                node,
+                standing: Standing::Dead,
+                ..Pod::default()
+            },
+            life: Life::Dead,
+            present: false,
+            claims: BTreeMap::new(),
+            unconfirmed: false,
+            candidate_since: None,
+            source: PodSource::All,
+        });
+        record.unconfirmed &= record.life != Life::Dead;
+        if !record.present {
+            record.life = Life::Dead;
+            record.claims.entry(ip).or_insert(claim);
+        }
+        !record.present
     }
 
     /// Forgets a remembered pod that nothing refers to any more.
@@ -192,7 +154,6 @@ impl Pods {
             return (uid, before);
         }
         let order = self.order;
-        let adopted = self.adopted.contains(&uid);
         let fresh = before.is_none().then(|| Record {
             pod: pod.clone(),
             life: Life::Live,
@@ -212,7 +173,7 @@ impl Pods {
             } else {
                 proven_by(&pod)
             };
-            record.unconfirmed = from_list && record.life > known && !adopted;
+            record.unconfirmed = from_list && record.life > known;
             record.present = true;
             record.source = source;
             for ip in pod.ips.iter().filter(|_| !pod.host_network) {

@@ -45,6 +45,21 @@ impl Slots {
         Some(slot)
     }
 
+    /// The Service had this slot before this process.
+    pub fn keep(&mut self, number: u16, service: &Name) {
+        if number > Slot::FIRST && !self.by_service.contains_key(service) {
+            self.by_service.insert(service.clone(), Slot { number });
+            self.by_number.insert(number, service.clone());
+        }
+    }
+
+    /// Some Service that is gone had this slot: packets may still carry it.
+    pub fn keep_empty(&mut self, number: u16, now: Duration) {
+        let nobody = (String::new(), number.to_string());
+        self.keep(number, &nobody);
+        self.rest(&nobody, now);
+    }
+
     /// The Service has no denial any more: its slot rests for [`GRACE`] before another Service may get it.
     pub fn rest(&mut self, service: &Name, now: Duration) {
         if self.by_service.contains_key(service) {

@@ -39,6 +39,11 @@ impl Vacancies {
         }
     }
 
+    /// An earlier process had its proof.
+    pub fn inherit(&mut self, ip: Addr, dead: Uid, now: Duration) {
+        self.graves.entry(ip).or_insert(Grave { dead, last: now });
+    }
+
     /// A packet was aimed at the IP.
     pub fn hit(&mut self, now: Duration, ip: Addr) {
         if let Some(grave) = self.graves.get_mut(&ip) {
@@ -88,6 +93,16 @@ impl Vacancies {
         forgotten
     }
 
+    /// Whether a death here was shown by one list only: nothing is denied on it before a second one agrees.
+    #[must_use]
+    pub fn wait_for_a_list(&self, world: &World) -> bool {
+        let mut dead = self
+            .graves
+            .values()
+            .filter_map(|grave| world.pods.get(grave.dead));
+        dead.any(|record| record.life == Life::Dead && record.unconfirmed)
+    }
+
     /// What is proven, by the dead pod. `last_owner` is who was last seen alive with an IP.
     #[must_use]
     pub fn proven(&self, world: &World, last_owner: impl Fn(Addr) -> Option<Uid>) -> BTreeMap<Addr, Uid> {
@@ -98,6 +113,7 @@ impl Vacancies {
             last_owner(**ip).is_none_or(|owner| owner == grave.dead)
                 && self.spoke.get(*ip) != Some(&grave.dead)
                 && !self.held.contains(*ip)
+                && world.pods.get(grave.dead).is_some_and(is_dead_for_good)
                 && is_unclaimed(world, **ip)
         });
         proven
@@ -105,6 +121,10 @@ impl Vacancies {
             .take(capacity::TERMINATED)
             .collect()
     }
+}
+
+fn is_dead_for_good(record: &Record) -> bool {
+    record.life == Life::Dead && !record.unconfirmed
 }
 
 /// Whether a pod of this node is up, or coming up, without having published its IP.

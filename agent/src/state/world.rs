@@ -243,6 +243,22 @@ impl World {
             .is_some_and(|node| node.virtual_kubelet)
     }
 
+    /// The Service that alone claims a VIP.
+    #[must_use]
+    pub fn service_at(&self, vip: &Vip) -> Option<&Name> {
+        let owners = self.vips.get(vip).filter(|owners| owners.len() == 1)?;
+        owners.first()
+    }
+
+    /// The node with this boot id.
+    #[must_use]
+    pub fn node_that_booted(&self, boot_id: Uid) -> Option<String> {
+        let mut nodes = self.nodes.values().filter(|_| boot_id != Uid::NONE);
+        nodes
+            .find(|node| node.boot_id == boot_id)
+            .map(|node| node.name.clone())
+    }
+
     /// A node's boot id; none if unknown.
     #[must_use]
     pub fn boot_id(&self, node: Option<&str>) -> Uid {

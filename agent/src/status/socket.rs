@@ -139,6 +139,10 @@ mod tests {
                 role: "uplink".into(),
                 attached: true,
                 error: None,
+                kernel_path: "tcx".into(),
+                position: 2,
+                before: vec!["from: tcx other".into()],
+                after: vec![],
             }],
             latency: LatencyFigures {
                 count: 1,

@@ -7,7 +7,7 @@
 
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuHashMap, RingBuf};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
-use epguard::datapath::{Datapath, boot_ns};
+use epguard::datapath::{Datapath, Hooks, boot_ns};
 use epguard::events;
 use epguard_common::{
     Addr, Config, Count, Counter, Denial, Event, Mode, Outcome, Reason, ReasonModes, Slot, Suspect, Target,
@@ -44,7 +44,7 @@ impl Kernel {
             .status()
             .unwrap();
         assert!(mounted.success(), "mounting a bpffs needs root");
-        let mut datapath = Datapath::load(&pins).expect("run `cargo xtask build` first");
+        let mut datapath = Datapath::load(&pins, Hooks::Auto).expect("run `cargo xtask build` first");
         let selftest: &mut SchedClassifier = datapath
             .ebpf
             .program_mut("epguard_selftest")

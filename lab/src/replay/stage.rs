@@ -112,6 +112,8 @@ impl Theatre {
                 mode: "enforce",
                 enforce_retired: true,
                 pod_scope: None,
+                hooks: None,
+                flags: &[],
             };
             self.agent = Some(Agent::start(
                 &self.netns,

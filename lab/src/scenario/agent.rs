@@ -1,5 +1,6 @@
 //! The real agent as a process on node-a.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -31,13 +32,18 @@ pub struct AgentOptions<'a> {
     pub enforce_retired: bool,
     /// `--pod-scope`; none: the agent's default.
     pub pod_scope: Option<&'a str>,
+    /// `--hooks`; none: the agent's default.
+    pub hooks: Option<&'a str>,
+    /// What else is on its command line.
+    pub flags: &'a [String],
 }
 
-/// A running `epguard agent`; dropping it kills it.
+/// An `epguard agent`; dropping it kills it.
 #[derive(Debug)]
 pub struct Agent {
-    child: Child,
+    child: Option<Child>,
     program: PathBuf,
+    arguments: Vec<OsString>,
     netns: NetNs,
     run_dir: PathBuf,
     pin_dir: PathBuf,
@@ -51,30 +57,30 @@ impl Agent {
         kubeconfig: &str,
         options: &AgentOptions<'_>,
     ) -> Result<Self> {
-        let program = process::epguard()?;
         let run_dir = workdir.path().to_owned();
         let pin_dir = workdir.pins().join("epguard");
         let credentials = run_dir.join("kubeconfig");
         fs::write(&credentials, kubeconfig)
             .with_context(|| format!("cannot write {}", credentials.display()))?;
-        let log = File::create(run_dir.join("agent.log")).context("cannot make the agent's log")?;
-        let mut command = netns.command(&program);
-        command.args(["agent", "--node-name", options.node, "--mode", options.mode]);
-        command.arg("--kubeconfig").arg(&credentials);
-        command
-            .arg("--pin-dir")
-            .arg(&pin_dir)
-            .arg("--run-dir")
-            .arg(&run_dir);
-        command.args([
-            "--retired",
-            if options.enforce_retired {
-                "enforce"
-            } else {
-                "observe"
-            },
-        ]);
-        command.args(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]));
+        let mut agent = Self {
+            child: None,
+            program: process::epguard()?,
+            arguments: arguments(options, &credentials, &pin_dir, &run_dir),
+            netns: netns.clone(),
+            run_dir,
+            pin_dir,
+        };
+        agent.start_again()?;
+        Ok(agent)
+    }
+
+    /// Starts it with the same command line, after [`Agent::kill`].
+    pub fn start_again(&mut self) -> Result<()> {
+        let path = self.run_dir.join("agent.log");
+        let log = File::options().create(true).append(true).open(path);
+        let log = log.context("cannot make the agent's log")?;
+        let mut command = self.netns.command(&self.program);
+        command.args(&self.arguments);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // SAFETY: prctl is async-signal-safe; the agent must not outlive a lab that is killed.
         unsafe {
@@ -85,17 +91,27 @@ impl Agent {
         }
         let child = command
             .spawn()
-            .with_context(|| format!("cannot run {}", program.display()))?;
-        Ok(Self {
-            child,
-            program,
-            netns: netns.clone(),
-            run_dir,
-            pin_dir,
-        })
+            .with_context(|| format!("cannot run {}", self.program.display()))?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// SIGKILL. What it attached and pinned stays.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Whether it was started and not killed since.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.child.is_some()
     }
 
     /// Where the datapath is pinned.
+    #[must_use]
     pub fn pin_dir(&self) -> &Path {
         &self.pin_dir
     }
@@ -113,8 +129,15 @@ impl Agent {
                 Err(error) => Some(format!("{error:#}")),
             };
             let Some(missing) = missing else { return seen };
-            if let Some(exit) = self.child.try_wait().context("cannot look after the agent")? {
-                bail!("the agent ended: {exit}");
+            let Some(child) = &mut self.child else {
+                bail!("the agent was killed")
+            };
+            if let Some(exit) = child.try_wait().context("cannot look after the agent")? {
+                let log = self.log();
+                bail!(
+                    "the agent ended: {exit}: {}",
+                    log.lines().last().unwrap_or_default()
+                );
             }
             ensure!(
                 Instant::now() < deadline,
@@ -140,6 +163,7 @@ impl Agent {
     }
 
     /// What the agent has logged so far.
+    #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default()
     }
@@ -153,9 +177,32 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
+}
+
+fn arguments(options: &AgentOptions<'_>, kubeconfig: &Path, pin_dir: &Path, run_dir: &Path) -> Vec<OsString> {
+    let retired = if options.enforce_retired {
+        "enforce"
+    } else {
+        "observe"
+    };
+    let mut arguments: Vec<OsString> = ["agent", "--node-name", options.node, "--mode", options.mode]
+        .into_iter()
+        .chain(["--retired", retired])
+        .chain(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]))
+        .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))
+        .chain(options.flags.iter().map(String::as_str))
+        .map(OsString::from)
+        .collect();
+    for (flag, path) in [
+        ("--kubeconfig", kubeconfig),
+        ("--pin-dir", pin_dir),
+        ("--run-dir", run_dir),
+    ] {
+        arguments.extend([flag.into(), path.into()]);
+    }
+    arguments
 }
 
 /// What the agent has not caught up with.

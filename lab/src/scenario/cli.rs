@@ -27,6 +27,9 @@ pub struct Args {
     /// Leave maps and logs of failed runs in /run/epguard-lab until the next start
     #[arg(long)]
     keep: bool,
+    /// `--hooks` of the agent: auto, tcx or clsact
+    #[arg(long, hide = true)]
+    hooks: Option<String>,
 }
 
 struct Job<'a> {
@@ -63,7 +66,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                     let Some(job) = job else { return };
                     let start = Instant::now();
-                    let told = tell(job.scenario, job.variant, args.keep);
+                    let told = tell(job.scenario, job.variant, args.hooks.as_deref(), args.keep);
                     let _ = results.send((job, told, start.elapsed()));
                 }
             });

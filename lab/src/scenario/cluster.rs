@@ -64,11 +64,13 @@ impl Cluster {
     }
 
     /// For the agent.
+    #[must_use]
     pub fn kubeconfig(&self) -> &str {
         self.api.kubeconfig()
     }
 
     /// A Service of the story.
+    #[must_use]
     pub fn service(&self, name: &str) -> Option<&Service> {
         self.services.get(name)
     }
@@ -136,6 +138,7 @@ impl Cluster {
     }
 
     /// Links on node-a that lead to pods.
+    #[must_use]
     pub fn links(&self) -> Vec<&str> {
         let pods = self.cast.keys().filter_map(|alias| self.topology.pod(alias).ok());
         pods.filter(|pod| pod.node == "node-a")

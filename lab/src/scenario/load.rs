@@ -110,7 +110,9 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
         | Step::Delete(_)
         | Step::Maps(_)
         | Step::Dump(_)
-        | Step::Log(_) => Ok(()),
+        | Step::Log(_)
+        | Step::Agent(_)
+        | Step::Lease(_) => Ok(()),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Stories in YAML, told on the real datapath with the real agent. `lab/SCENARIOS.md` documents the format.
 
-pub(crate) mod agent;
+pub mod agent;
 pub(crate) mod bpftool;
 mod cli;
-pub(crate) mod cluster;
-pub(crate) mod counters;
+pub mod cluster;
+pub mod counters;
 pub mod format;
 mod life;
 mod load;
@@ -13,11 +13,12 @@ mod names;
 mod objects;
 mod process;
 pub(crate) mod serve;
+pub mod stage;
 mod tell;
 mod traffic;
-pub(crate) mod variant;
+pub mod variant;
 mod verdicts;
-pub(crate) mod workdir;
+pub mod workdir;
 
 pub use cli::{Args, run};
 pub use load::{load, parse};

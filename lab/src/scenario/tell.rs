@@ -5,17 +5,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use epguard_common::Mode;
+use aya::maps::{Array, Map, MapData};
+use epguard::datapath::boot_ns;
+use epguard_common::{Mode, View};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::agent::Agent;
-use super::cluster::{Cluster, object_ref};
-use super::format::{Call, Entries, ProxyStep, Scenario, Step};
+use super::cluster::object_ref;
+use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
+use super::stage::Stage;
 use super::traffic::Clients;
 use super::variant::Variant;
 use super::verdicts::Series;
-use super::workdir::Workdir;
 use super::{bpftool, matching};
 
 /// Log lines come through a ring buffer, a little after the verdict.
@@ -40,14 +41,17 @@ struct Run<'a> {
     scenario: &'a Scenario,
     variant: Variant,
     clients: Clients,
-    // Dropped in this order: the agent goes before the network that it is attached to.
-    agent: Agent,
-    cluster: Cluster,
-    workdir: Workdir,
+    stage: Stage,
 }
 
-/// Tells the story from the beginning. With `keep` its directory and maps stay after a failure.
-pub fn tell(scenario: &Scenario, variant: Variant, keep: bool) -> Result<(), Box<Failure>> {
+/// Tells the story from the beginning, with `--hooks` of the agent if given. With `keep` its directory and maps stay after
+/// a failure.
+pub fn tell(
+    scenario: &Scenario,
+    variant: Variant,
+    hooks: Option<&str>,
+    keep: bool,
+) -> Result<(), Box<Failure>> {
     let unprepared = |error| {
         Box::new(Failure {
             line: None,
@@ -55,8 +59,8 @@ pub fn tell(scenario: &Scenario, variant: Variant, keep: bool) -> Result<(), Box
             evidence: String::new(),
         })
     };
-    let mut run = Run::prepare(scenario, variant).map_err(unprepared)?;
-    let mut told = run.catch_up().map_err(|error| (None, error));
+    let mut run = Run::prepare(scenario, variant, hooks).map_err(unprepared)?;
+    let mut told = run.stage.catch_up().map_err(|error| (None, error));
     for step in &scenario.steps {
         told = told.and_then(|()| {
             run.step(&step.value)
@@ -66,7 +70,7 @@ pub fn tell(scenario: &Scenario, variant: Variant, keep: bool) -> Result<(), Box
     told.map_err(|(line, error)| {
         let evidence = run.evidence();
         if keep {
-            run.workdir.keep();
+            run.stage.workdir.keep();
         }
         Box::new(Failure {
             line,
@@ -77,18 +81,12 @@ pub fn tell(scenario: &Scenario, variant: Variant, keep: bool) -> Result<(), Box
 }
 
 impl<'a> Run<'a> {
-    fn prepare(scenario: &'a Scenario, variant: Variant) -> Result<Self> {
-        let workdir = Workdir::new()?;
-        let cluster = Cluster::new(scenario, variant)?;
-        let netns = &cluster.topology.node("node-a")?.netns;
-        let agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &scenario.agent.options())?;
+    fn prepare(scenario: &'a Scenario, variant: Variant, hooks: Option<&str>) -> Result<Self> {
         Ok(Self {
             scenario,
             variant,
             clients: Clients::default(),
-            agent,
-            cluster,
-            workdir,
+            stage: Stage::new(scenario, variant, hooks)?,
         })
     }
 
@@ -96,26 +94,32 @@ impl<'a> Run<'a> {
         match step {
             Step::Pods(steps) => steps
                 .iter()
-                .try_for_each(|step| self.cluster.pod_event(&step.pod, step.event)),
+                .try_for_each(|step| self.stage.cluster.pod_event(&step.pod, step.event)),
             Step::Slices(slices) => slices
                 .iter()
-                .try_for_each(|(service, endpoints)| self.cluster.set_slice(service, endpoints)),
-            Step::Proxy(ProxyStep::Sync(_)) => self.cluster.sync_proxy(),
-            Step::Proxy(ProxyStep::Set(backends)) => self.cluster.set_proxy(backends),
+                .try_for_each(|(service, endpoints)| self.stage.cluster.set_slice(service, endpoints)),
+            Step::Proxy(ProxyStep::Sync(_)) => self.stage.cluster.sync_proxy(),
+            Step::Proxy(ProxyStep::Set(backends)) => self.stage.cluster.set_proxy(backends),
             Step::Apply(objects) => objects.iter().try_for_each(|object| {
-                self.cluster.store.apply(self.cluster.names.expand(object)?)?;
+                self.stage
+                    .cluster
+                    .store
+                    .apply(self.stage.cluster.names.expand(object)?)?;
                 Ok(())
             }),
             Step::Patch(patch) => {
-                let merge = self.cluster.names.expand(&patch.merge)?;
-                self.cluster
-                    .store
-                    .patch(&object_ref(&self.cluster.names.expand_text(&patch.of)?)?, &merge)?;
+                let merge = self.stage.cluster.names.expand(&patch.merge)?;
+                self.stage.cluster.store.patch(
+                    &object_ref(&self.stage.cluster.names.expand_text(&patch.of)?)?,
+                    &merge,
+                )?;
                 Ok(())
             }
-            Step::Delete(objects) => objects
-                .iter()
-                .try_for_each(|what| self.cluster.delete(&self.cluster.names.expand_text(what)?)),
+            Step::Delete(objects) => objects.iter().try_for_each(|what| {
+                self.stage
+                    .cluster
+                    .delete(&self.stage.cluster.names.expand_text(what)?)
+            }),
             Step::Check(calls) => self.calls(&[Mode::Observe, Mode::Enforce], 1, calls),
             Step::Interleave(rounds) => {
                 self.calls(&[Mode::Observe, Mode::Enforce], rounds.rounds, &rounds.calls)
@@ -124,13 +128,13 @@ impl<'a> Run<'a> {
             Step::Observe(calls) => self.calls(&[Mode::Observe], 1, calls),
             Step::Enforce(calls) => self.calls(&[Mode::Enforce], 1, calls),
             Step::Maps(maps) => {
-                self.catch_up()?;
+                self.stage.catch_up()?;
                 maps.iter()
                     .try_for_each(|(map, expected)| self.map(map, expected))
             }
             Step::Dump(tables) => {
-                self.catch_up()?;
-                let dump = self.agent.dump()?;
+                self.stage.catch_up()?;
+                let dump = self.stage.agent.dump()?;
                 tables.iter().try_for_each(|(table, expected)| {
                     let entries = dump[table].as_array().map(Vec::as_slice).unwrap_or_default();
                     self.entries(expected, entries)
@@ -138,21 +142,39 @@ impl<'a> Run<'a> {
                 })
             }
             Step::Log(lines) => lines.0.iter().try_for_each(|texts| self.logged(texts)),
+            Step::Agent(AgentStep::Killed) => {
+                self.stage.agent.kill();
+                Ok(())
+            }
+            Step::Agent(AgentStep::Started) => self.stage.agent.start_again(),
+            Step::Lease(LeaseStep::Ends) => self.lease_ends(),
         }
     }
 
-    fn catch_up(&mut self) -> Result<()> {
-        self.agent
-            .catch_up(&self.cluster.store, &self.cluster.links())
-            .map(drop)
+    fn lease_ends(&self) -> Result<()> {
+        loop {
+            let view = Map::Array(epguard::maps::open(self.stage.agent.pin_dir(), "VIEW")?);
+            let view: Array<MapData, View> = view.try_into().context("VIEW has another layout")?;
+            let deadline_ns = view.get(&0, 0).context("cannot read VIEW")?.lease_deadline_ns;
+            let Some(left) = deadline_ns.checked_sub(boot_ns()) else {
+                return Ok(());
+            };
+            std::thread::sleep(Duration::from_nanos(left + 1));
+        }
     }
 
     fn calls(&mut self, modes: &[Mode], rounds: u32, calls: &[Spanned<Call>]) -> Result<()> {
-        self.catch_up()?;
+        self.stage.catch_up()?;
         for mode in modes {
-            self.agent.set_mode(*mode)?;
+            self.stage.agent.set_mode(*mode)?;
             let retired = self.scenario.agent.enforce_retired;
-            let mut series = Series::new(*mode, retired, self.agent.pin_dir(), &self.cluster, self.variant);
+            let mut series = Series::new(
+                *mode,
+                retired,
+                self.stage.agent.pin_dir(),
+                &self.stage.cluster,
+                self.variant,
+            );
             for call in (0..rounds).flat_map(|_| calls) {
                 let line = || format!("line {}", call.referenced.line());
                 series.make(&call.value, &mut self.clients).with_context(line)?;
@@ -170,7 +192,7 @@ impl<'a> Run<'a> {
     fn map(&self, map: &str, expected: &Entries) -> Result<()> {
         let deadline = Instant::now() + NODE_PATIENCE;
         loop {
-            let seen = self.entries(expected, &bpftool::entries(self.agent.pin_dir(), map)?);
+            let seen = self.entries(expected, &bpftool::entries(self.stage.agent.pin_dir(), map)?);
             if seen.is_ok() || Instant::now() >= deadline {
                 return seen.with_context(|| map.to_owned());
             }
@@ -182,7 +204,7 @@ impl<'a> Run<'a> {
         let expand = |values: &[Value]| {
             values
                 .iter()
-                .map(|value| self.cluster.names.expand(value))
+                .map(|value| self.stage.cluster.names.expand(value))
                 .collect::<Result<_>>()
         };
         let expected = Entries {
@@ -204,10 +226,11 @@ impl<'a> Run<'a> {
     fn logged(&self, texts: &[String]) -> Result<()> {
         let texts: Vec<String> = texts
             .iter()
-            .map(|text| self.cluster.names.expand_text(text))
+            .map(|text| self.stage.cluster.names.expand_text(text))
             .collect::<Result<_>>()?;
         let deadline = Instant::now() + LOG_PATIENCE;
         while !self
+            .stage
             .agent
             .log()
             .lines()
@@ -224,14 +247,14 @@ impl<'a> Run<'a> {
     }
 
     fn evidence(&self) -> String {
-        let log = self.agent.log();
+        let log = self.stage.agent.log();
         let lines: Vec<&str> = log.lines().collect();
         let mut evidence = String::from("agent's log:\n");
         for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
             let _ = writeln!(evidence, "  {line}");
         }
         for map in ["SUSPECTS", "SERVICES", "DENIED", "TERMINATED", "OWNERS"] {
-            let entries = bpftool::entries(self.agent.pin_dir(), map);
+            let entries = bpftool::entries(self.stage.agent.pin_dir(), map);
             let _ = writeln!(evidence, "{map}:");
             match entries {
                 Ok(entries) => entries.iter().for_each(|entry| {

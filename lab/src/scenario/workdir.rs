@@ -35,6 +35,7 @@ impl Workdir {
     }
 
     /// For files and sockets.
+    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -45,6 +46,7 @@ impl Workdir {
     }
 
     /// The bpffs.
+    #[must_use]
     pub fn pins(&self) -> PathBuf {
         self.path.join("bpf")
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
 use epguard::cli::cgroup2_mount;
-use epguard::datapath::{Datapath, boot_ns, netns_cookie};
+use epguard::datapath::{Datapath, Hooks as DatapathHooks, boot_ns, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::netlink::{Interface, Selection};
 use epguard::state::Tables;
@@ -28,7 +28,7 @@ impl Hooks {
         let path = pins.0.clone();
         let (datapath, writer) = node
             .run(|| {
-                let mut datapath = Datapath::load(&path).unwrap();
+                let mut datapath = Datapath::load(&path, DatapathHooks::Auto).unwrap();
                 for link in interfaces
                     .iter()
                     .filter(|link| Selection::default().role(link).is_some())

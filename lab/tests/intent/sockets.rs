@@ -60,6 +60,20 @@ fn one_unconnected_socket_to_both_services_and_the_pod() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_bound_socket_that_is_made_while_a_service_is_denied_is_known_from_its_first_datagram() {
+    on_both_families(Plan::default(), |mut world| {
+        let aims = interleaved(60);
+        let case = "i: node, new socket, sendto interleaved";
+        let figures = in_both_modes(&mut world, case, |world| {
+            let socket = world.socket("node-a");
+            send_all(world, &socket, &aims, 64)
+        });
+        figures.iter().for_each(Figures::all_right);
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn connected_sockets_one_after_another() {
     on_both_families(Plan::default(), |mut world| {
         for aim in AIMS {

@@ -15,7 +15,7 @@ use crate::net::{Cni, Overlay};
 pub use call::{Call, Sees};
 pub use cast::{Kubelet, Pod, Service, Wire};
 pub use expectation::{Entries, LogLines};
-pub use step::{Condition, Patch, PodEvent, PodStep, ProxyStep, Rounds, Step};
+pub use step::{AgentStep, Condition, LeaseStep, Patch, PodEvent, PodStep, ProxyStep, Rounds, Step};
 
 /// One story.
 #[derive(Clone, Debug, Deserialize)]
@@ -99,20 +99,26 @@ pub enum Caller {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Agent {
+    /// `--mode`; `observe` unless said otherwise, and `check` switches it anyway.
+    pub mode: Option<String>,
     /// Whether `retired-backend` is enforced when the mode is; by default it is only observed.
     pub enforce_retired: bool,
     /// `--pod-scope`; the default is the agent's.
     pub pod_scope: Option<String>,
+    /// What else is on its command line, as `--lease=4s`.
+    pub flags: Vec<String>,
 }
 
 impl Agent {
-    /// On node-a, beginning in observe.
+    /// On node-a.
     pub(crate) fn options(&self) -> super::agent::AgentOptions<'_> {
         super::agent::AgentOptions {
             node: "node-a",
-            mode: "observe",
+            mode: self.mode.as_deref().unwrap_or("observe"),
             enforce_retired: self.enforce_retired,
             pod_scope: self.pod_scope.as_deref(),
+            hooks: None,
+            flags: &self.flags,
         }
     }
 }

@@ -42,6 +42,10 @@ pub enum Step {
     Dump(BTreeMap<String, Entries>),
     /// What the agent has logged.
     Log(LogLines),
+    /// What happens to the agent's process.
+    Agent(AgentStep),
+    /// What happens to the lease that it left.
+    Lease(LeaseStep),
 }
 
 impl Step {
@@ -54,6 +58,24 @@ impl Step {
             _ => &[],
         }
     }
+}
+
+/// What happens to the agent's process.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentStep {
+    /// SIGKILL.
+    Killed,
+    /// Started anew with the same command line.
+    Started,
+}
+
+/// What happens to the lease.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeaseStep {
+    /// It ends.
+    Ends,
 }
 
 /// Calls that take turns.

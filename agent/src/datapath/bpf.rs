@@ -1,0 +1,192 @@
+//! The commands of bpf(2) that aya has no function for: links by interface number, and what is done to a pinned one.
+
+use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_link_info, bpf_prog_info};
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::path::Path;
+
+/// What a link is attached to.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<'a> {
+    /// An interface of this network namespace, before all its other programs.
+    Interface(u32),
+    /// A cgroup2 directory.
+    Cgroup(BorrowedFd<'a>),
+}
+
+/// `BPF_F_BEFORE`: without another program named, before all.
+const BEFORE: u32 = 1 << 3;
+
+/// Programs of one hook that are asked for at once. The kernel allows 64 on a TCX hook.
+const PROGRAMS: usize = 64;
+
+/// Attaches a program; the link holds it until its last descriptor and pin are gone.
+pub fn link_create(
+    program: BorrowedFd<'_>,
+    target: Target<'_>,
+    attach_type: bpf_attach_type,
+) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Attr {
+        program: RawFd,
+        target: u32,
+        attach_type: u32,
+        flags: u32,
+        relative: u64,
+        revision: u64,
+    }
+    let (target, flags) = match target {
+        Target::Interface(ifindex) => (ifindex, BEFORE),
+        Target::Cgroup(directory) => (directory.as_raw_fd().cast_unsigned(), 0),
+    };
+    let mut attr = Attr {
+        program: program.as_raw_fd(),
+        target,
+        attach_type: attach_type as u32,
+        flags,
+        relative: 0,
+        revision: 0,
+    };
+    descriptor(bpf(bpf_cmd::BPF_LINK_CREATE, &mut attr)?)
+}
+
+/// Puts another program into a link: at no moment is there none, or two. `ENOLINK` if the link is severed.
+pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    bpf(
+        bpf_cmd::BPF_LINK_UPDATE,
+        &mut [link.as_raw_fd(), program.as_raw_fd(), 0, 0],
+    )
+    .map(drop)
+}
+
+/// Severs a link, whoever else holds it.
+pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    bpf(bpf_cmd::BPF_LINK_DETACH, &mut [link.as_raw_fd()]).map(drop)
+}
+
+/// Pins a link (or a map, or a program) on a bpffs.
+pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    bpf(bpf_cmd::BPF_OBJ_PIN, &mut at(&path, object.as_raw_fd())).map(drop)
+}
+
+/// Opens what is pinned; none if nothing is.
+pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let path = c_path(path)?;
+    match bpf(bpf_cmd::BPF_OBJ_GET, &mut at(&path, 0)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => descriptor(opened?).map(Some),
+    }
+}
+
+/// The cgroup that a cgroup link is attached to, by the inode number of its directory; 0 if it is severed.
+pub fn link_cgroup(link: &OwnedFd) -> io::Result<u64> {
+    // SAFETY: all-zero is a valid value of this union of integers.
+    let mut info: bpf_link_info = unsafe { std::mem::zeroed() };
+    object_info(link.as_fd(), &mut info)?;
+    // SAFETY: every bit pattern is an integer; the kernel has filled in the variant of cgroup links.
+    Ok(unsafe { info.__bindgen_anon_1.cgroup.cgroup_id })
+}
+
+/// Ids of the TCX programs at an interface's hook, in the order in which they run. `EINVAL` before Linux 6.6.
+pub fn tcx_programs(ifindex: u32, attach_type: bpf_attach_type) -> io::Result<Vec<u32>> {
+    #[repr(C)]
+    struct Attr {
+        ifindex: u32,
+        attach_type: u32,
+        query_flags: u32,
+        attach_flags: u32,
+        ids: u64,
+        count: u32,
+        reserved: u32,
+        unasked: [u64; 4],
+    }
+    let mut ids = vec![0u32; PROGRAMS];
+    let mut attr = Attr {
+        ifindex,
+        attach_type: attach_type as u32,
+        query_flags: 0,
+        attach_flags: 0,
+        ids: ids.as_mut_ptr().addr() as u64,
+        count: u32::try_from(ids.len()).unwrap_or(u32::MAX),
+        reserved: 0,
+        unasked: [0; 4],
+    };
+    bpf(bpf_cmd::BPF_PROG_QUERY, &mut attr)?;
+    ids.truncate(attr.count as usize);
+    Ok(ids)
+}
+
+/// Name of a program, cut to 15 characters; none if it is gone.
+pub fn program_name(id: u32) -> Option<String> {
+    let program = descriptor(bpf(bpf_cmd::BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0]).ok()?).ok()?;
+    // SAFETY: all-zero is a valid value of this struct of integers.
+    let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };
+    object_info(program.as_fd(), &mut info).ok()?;
+    let name = info.name.map(|character| character.to_ne_bytes()[0]);
+    Some(
+        CStr::from_bytes_until_nul(&name)
+            .ok()?
+            .to_string_lossy()
+            .into_owned(),
+    )
+}
+
+fn object_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
+    #[repr(C)]
+    struct Attr {
+        object: RawFd,
+        length: u32,
+        info: u64,
+    }
+    let mut attr = Attr {
+        object: object.as_raw_fd(),
+        length: u32::try_from(size_of::<T>()).unwrap_or_default(),
+        info: std::ptr::from_mut(info).addr() as u64,
+    };
+    bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr).map(drop)
+}
+
+#[repr(C)]
+struct At {
+    path: u64,
+    object: RawFd,
+    flags: u32,
+}
+
+fn at(path: &CString, object: RawFd) -> At {
+    At {
+        path: path.as_ptr().addr() as u64,
+        object,
+        flags: 0,
+    }
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_encoded_bytes())?)
+}
+
+fn descriptor(raw: libc::c_long) -> io::Result<OwnedFd> {
+    let raw = RawFd::try_from(raw).map_err(io::Error::other)?;
+    // SAFETY: the command that returned it made it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// `attr` is the part of the kernel's union that the command reads; what it points to must live on.
+fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
+    // SAFETY: a struct of integers laid out as the kernel's, with its size; pointers in it are the callers' own buffers,
+    // whose sizes stand beside them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command as libc::c_long,
+            std::ptr::from_mut(attr),
+            size_of::<T>(),
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}

@@ -1,0 +1,133 @@
+//! Filters of one interface's clsact qdisc, for kernels without TCX.
+//!
+//! A filter of ours is known by its priority, its handle and its name together, so that it is found again after a
+//! crash. The pin directory remembers which qdiscs are ours; one on which others have put filters stays.
+
+use super::hook::Hook;
+use super::netlink::{self, Filter};
+use super::pins::Pins;
+use anyhow::{Context as _, Result, ensure};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::BorrowedFd;
+
+/// Before all others: the lowest number, and among filters of one priority the youngest runs first.
+const PRIORITY: u16 = 1;
+
+/// `epg` and 1, which nobody chooses by chance.
+const HANDLE: u32 = 0x6570_6701;
+
+/// Makes the qdisc and the filter, or puts the program into the filter that is there.
+pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) -> Result<()> {
+    add_qdisc(pins, ifindex)?;
+    let taken = netlink::filters(ifindex, hook)
+        .context("cannot list filters")?
+        .into_iter()
+        .find(|filter| (filter.priority, filter.handle) == (PRIORITY, HANDLE));
+    if let Some(foreign) = taken.as_ref().filter(|filter| !is_ours(filter, hook)) {
+        anyhow::bail!(
+            "the clsact filter with priority {PRIORITY} and handle {HANDLE:#x} is somebody else's ({foreign:?}): remove it"
+        );
+    }
+    netlink::put_filter(ifindex, hook, &ours(hook), program, taken.is_none())
+        .with_context(|| format!("cannot put a BPF filter at clsact priority {PRIORITY}; one of another kind or protocol there is in the way"))
+}
+
+/// Removes our filters, and the qdisc if it is ours and empty; false if nothing of it was there.
+pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
+    let (mut removed, mut others) = (false, false);
+    for hook in Hook::ALL {
+        for filter in netlink::filters(ifindex, hook).context("cannot list filters")? {
+            if is_ours(&filter, hook) {
+                absent(netlink::remove_filter(ifindex, hook, &filter)).context("cannot remove a filter")?;
+                removed = true;
+            } else {
+                others = true;
+            }
+        }
+    }
+    let made = pins.made_clsact(ifindex);
+    if made.exists() {
+        if !others {
+            absent(netlink::remove_clsact(ifindex)).context("cannot remove the clsact qdisc")?;
+        }
+        fs::remove_dir(&made).with_context(|| format!("cannot remove {}", made.display()))?;
+        removed = true;
+    }
+    Ok(removed)
+}
+
+/// Notes that the qdisc is ours only once it is: rather one left behind than a foreign one removed.
+fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
+    match netlink::add_clsact(ifindex) {
+        Ok(()) => {
+            let made = pins.made_clsact(ifindex);
+            match fs::create_dir(&made) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    Err(error).with_context(|| format!("cannot make {}", made.display()))
+                }
+                _ => Ok(()),
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let there = netlink::has_clsact(ifindex).context("cannot list qdiscs")?;
+            ensure!(
+                there,
+                "an ingress qdisc is where clsact has to be: replace it (tc qdisc replace dev NAME clsact)"
+            );
+            Ok(())
+        }
+        Err(error) => {
+            Err(error).context("cannot add a clsact qdisc (does the kernel have CONFIG_NET_SCH_INGRESS?)")
+        }
+    }
+}
+
+fn ours(hook: Hook) -> Filter {
+    Filter {
+        priority: PRIORITY,
+        handle: HANDLE,
+        kind: "bpf".to_owned(),
+        name: Some(hook.program().to_owned()),
+        program: None,
+    }
+}
+
+fn is_ours(filter: &Filter, hook: Hook) -> bool {
+    Filter {
+        program: None,
+        ..filter.clone()
+    } == ours(hook)
+}
+
+/// What is gone already, or went with its interface, is removed.
+fn absent(result: std::io::Result<()>) -> std::io::Result<()> {
+    match result {
+        Err(error)
+            if matches!(
+                error.raw_os_error(),
+                Some(libc::ENOENT | libc::ENODEV | libc::EINVAL)
+            ) =>
+        {
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_ours_by_priority_handle_kind_and_name_whatever_its_program() {
+        let mut filter = Filter {
+            program: Some(7),
+            ..ours(Hook::From)
+        };
+        assert!(is_ours(&filter, Hook::From));
+        assert!(!is_ours(&filter, Hook::To));
+        filter.priority = 2;
+        assert!(!is_ours(&filter, Hook::From));
+    }
+}

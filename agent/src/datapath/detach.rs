@@ -1,0 +1,90 @@
+//! `epguard detach`: removes everything of ours and nothing else, whoever left it there.
+
+use super::object::check_privileges;
+use super::pins::{self, Pins};
+use super::{clsact, links, tcx};
+use anyhow::{Context as _, Result};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Removes links, maps and directories of all ABI versions from the pin directory, and our filters and qdiscs from the
+/// interfaces of this network namespace. What was removed, one line each; nothing the second time.
+///
+/// Stop the agent first: one that runs attaches again.
+pub fn detach(pin_dir: &Path) -> Result<Vec<String>> {
+    check_privileges()?;
+    let pins = Pins::at(pin_dir);
+    let mut removed = Vec::new();
+    if pin_dir.exists() {
+        pins.check()?;
+        for version in pins.versions(false)? {
+            removed.extend(remove_version(&version)?);
+        }
+    }
+    // After the links, so that no packet meets a filter whose maps are gone before its turn.
+    for ifindex in interfaces(&pins)? {
+        if clsact::detach(&pins, ifindex).with_context(|| format!("interface {ifindex}"))? {
+            removed.push(format!("clsact filters of interface {ifindex}"));
+        }
+    }
+    for directory in [pin_dir.join("clsact"), pin_dir.to_owned()] {
+        removed.extend(remove_empty(&directory)?);
+    }
+    Ok(removed)
+}
+
+/// Removes a directory of one ABI version. Everything in it was made by epguard.
+pub fn remove_version(directory: &Path) -> Result<Vec<String>> {
+    let mut removed = Vec::new();
+    let links_directory = directory.join("links");
+    for link in pins::list(&links_directory)? {
+        if links::remove(&link)? {
+            removed.push(format!("link {}", link.display()));
+        }
+    }
+    removed.extend(remove_empty(&links_directory)?);
+    for map in pins::list(directory)? {
+        fs::remove_file(&map).with_context(|| format!("cannot remove the pin {}", map.display()))?;
+        removed.push(format!("map {}", map.display()));
+    }
+    removed.extend(remove_empty(directory)?);
+    Ok(removed)
+}
+
+/// Removes what an earlier process left on interfaces that are gone or not `hooked` any more.
+pub fn remove_leftovers(pins: &Pins, hooked: impl Fn(u32) -> bool) -> Result<Vec<String>> {
+    let mut removed = Vec::new();
+    for ifindex in interfaces(pins)?.into_iter().filter(|ifindex| !hooked(*ifindex)) {
+        if tcx::detach(pins, ifindex)? | clsact::detach(pins, ifindex)? {
+            removed.push(format!("hooks of interface {ifindex}"));
+        }
+    }
+    for version in pins.versions(true)? {
+        removed.extend(remove_version(&version)?);
+    }
+    Ok(removed)
+}
+
+/// Those that the pin directory knows, and those of this network namespace.
+fn interfaces(pins: &Pins) -> Result<Vec<u32>> {
+    let mut interfaces = pins.interfaces()?;
+    interfaces.extend(super::node::interfaces().context("cannot list network interfaces")?);
+    Ok(interfaces.into_iter().collect())
+}
+
+/// A directory that still holds something is somebody's.
+fn remove_empty(directory: &Path) -> Result<Option<String>> {
+    match fs::remove_dir(directory) {
+        Ok(()) => Ok(Some(format!("directory {}", directory.display()))),
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot remove {}", directory.display())),
+    }
+}

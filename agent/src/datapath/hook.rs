@@ -1,0 +1,76 @@
+//! The two hooks of an interface, and the two ways to hook it.
+
+use aya_obj::generated::bpf_attach_type;
+
+/// A hook of an interface, seen from the node's stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hook {
+    /// TC ingress: packets entering, before DNAT.
+    From,
+    /// TC egress: packets leaving, after DNAT.
+    To,
+}
+
+impl Hook {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::From, Self::To];
+
+    /// The program that belongs there, which is also the name of its clsact filter.
+    #[must_use]
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::From => "epguard_from",
+            Self::To => "epguard_to",
+        }
+    }
+
+    /// As pins and reports write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::From => "from",
+            Self::To => "to",
+        }
+    }
+
+    /// Of its TCX link, Linux 6.6.
+    #[must_use]
+    pub const fn attach_type(self) -> bpf_attach_type {
+        match self {
+            Self::From => bpf_attach_type::BPF_TCX_INGRESS,
+            Self::To => bpf_attach_type::BPF_TCX_EGRESS,
+        }
+    }
+}
+
+/// How `epguard agent --hooks` attaches to interfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Hooks {
+    /// tcx where the kernel has it, else clsact
+    #[default]
+    Auto,
+    /// TCX links, Linux 6.6: before all other programs, and seen by whoever detaches them
+    Tcx,
+    /// Filters of the clsact qdisc, for older kernels
+    Clsact,
+}
+
+/// What [`Hooks`] came to on this kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelPath {
+    /// TCX links.
+    Tcx,
+    /// Filters of the clsact qdisc.
+    Clsact,
+}
+
+impl KernelPath {
+    /// As the status writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcx => "tcx",
+            Self::Clsact => "clsact",
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Pinned links: made, taken over, and severed.
+
+use super::bpf::{self, Target};
+use anyhow::{Context as _, Result};
+use aya_obj::generated::bpf_attach_type;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// Puts a program into the link pinned at `path` if that is good for anything, as `sound` says after the change; else
+/// severs what is there and pins a new link.
+pub fn attach(
+    path: &Path,
+    program: BorrowedFd<'_>,
+    target: Target<'_>,
+    attach_type: bpf_attach_type,
+    sound: impl Fn(&OwnedFd) -> Result<bool>,
+) -> Result<()> {
+    if let Some(link) = open(path)? {
+        match bpf::link_update(link.as_fd(), program) {
+            Ok(()) if sound(&link)? => return Ok(()),
+            Ok(()) => {
+                tracing::warn!(pin = %path.display(), "the pinned link is attached elsewhere: attaching anew")
+            }
+            Err(error) => {
+                tracing::warn!(pin = %path.display(), %error, "the pinned link is severed: attaching anew")
+            }
+        }
+        remove(path)?;
+    }
+    let link = bpf::link_create(program, target, attach_type).context("bpf_link_create")?;
+    bpf::pin(link.as_fd(), path).with_context(|| format!("cannot pin {}", path.display()))
+}
+
+/// Severs the link pinned at `path` and removes the pin; false if there is none.
+pub fn remove(path: &Path) -> Result<bool> {
+    let Some(link) = open(path)? else {
+        return Ok(false);
+    };
+    // One that is severed, or of a kind that the kernel can't sever, goes with its last descriptor.
+    if let Err(error) = bpf::link_detach(link.as_fd()) {
+        tracing::debug!(pin = %path.display(), %error, "nothing to sever");
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove the pin {}", path.display()))
+        }
+        _ => Ok(true),
+    }
+}
+
+fn open(path: &Path) -> Result<Option<OwnedFd>> {
+    bpf::open(path).with_context(|| format!("cannot open the pin {}", path.display()))
+}

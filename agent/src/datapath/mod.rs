@@ -1,0 +1,140 @@
+//! The kernel side and its life cycle.
+//!
+//! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` the root cgroup, over
+//! `bpf` and `netlink` · `chain` says who else is there · `detach` removes it all.
+//!
+//! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
+//! into the same links, so that at no moment a packet meets none, or two.
+
+mod bpf;
+mod chain;
+mod clsact;
+mod detach;
+mod hook;
+mod links;
+mod netlink;
+mod node;
+mod object;
+mod pins;
+mod sockets;
+mod tcx;
+
+pub use chain::Chain;
+pub use detach::detach;
+pub use hook::{Hook, Hooks, KernelPath};
+pub use node::{boot_ns, netns_cookie};
+pub use pins::Pins;
+
+use anyhow::{Context as _, Result, bail};
+use aya::Ebpf;
+use std::collections::BTreeSet;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+/// The loaded programs and where they are attached. Dropping it leaves everything as it is.
+pub struct Datapath {
+    /// For the maps and the logger.
+    pub ebpf: Ebpf,
+    pins: Pins,
+    path: KernelPath,
+    /// Ids of the programs in the order of [`Hook::ALL`].
+    programs: [u32; 2],
+    hooked: BTreeSet<u32>,
+    /// Let go, unless they are hooked again.
+    leaving: BTreeSet<u32>,
+}
+
+impl Datapath {
+    /// Loads the object over the maps pinned under `<pin-dir>/v1`, or over new ones. What an earlier process attached
+    /// runs on until it is hooked here, or found to be left over.
+    pub fn load(pin_dir: &Path, hooks: Hooks) -> Result<Self> {
+        let pins = Pins::make(pin_dir)?;
+        let mut ebpf = object::load(&pins)?;
+        let path = match (hooks, tcx::is_supported()) {
+            (Hooks::Auto | Hooks::Tcx, true) => KernelPath::Tcx,
+            (Hooks::Auto, false) | (Hooks::Clsact, _) => KernelPath::Clsact,
+            (Hooks::Tcx, false) => bail!("this kernel has no TCX (Linux 6.6): use --hooks auto or clsact"),
+        };
+        let mut programs = [0; 2];
+        for (hook, id) in Hook::ALL.into_iter().zip(&mut programs) {
+            *id = object::classifier(&mut ebpf, hook)?.info()?.id();
+        }
+        Ok(Self {
+            ebpf,
+            pins,
+            path,
+            programs,
+            hooked: BTreeSet::new(),
+            leaving: BTreeSet::new(),
+        })
+    }
+
+    /// How interfaces are hooked.
+    #[must_use]
+    pub const fn path(&self) -> KernelPath {
+        self.path
+    }
+
+    /// Follows the sockets of the network namespace that this process is in.
+    pub fn hook_sockets(&mut self, cgroup: &Path) -> Result<()> {
+        sockets::attach(&mut self.ebpf, &self.pins, cgroup)
+    }
+
+    /// Hooks an interface, before all other programs in both directions; what is there of ours gets these programs.
+    pub fn hook(&mut self, ifindex: u32, interface: &str) -> Result<Chain> {
+        if let Some(chain) = self.find(ifindex)? {
+            self.hooked.insert(ifindex);
+            return Ok(chain);
+        }
+        for (hook, id) in Hook::ALL.into_iter().zip(self.programs) {
+            let program = object::classifier(&mut self.ebpf, hook)?.fd()?.try_clone()?;
+            match self.path {
+                KernelPath::Tcx => tcx::attach(&self.pins, ifindex, hook, program.as_fd(), id),
+                KernelPath::Clsact => clsact::attach(&self.pins, ifindex, hook, program.as_fd()),
+            }
+            .with_context(|| format!("cannot attach {} to interface {interface}", hook.program()))?;
+        }
+        // An earlier process may have gone the other way.
+        match self.path {
+            KernelPath::Tcx => clsact::detach(&self.pins, ifindex)?,
+            KernelPath::Clsact => tcx::detach(&self.pins, ifindex)?,
+        };
+        self.hooked.insert(ifindex);
+        let chain = self.find(ifindex)?;
+        chain.with_context(|| format!("somebody detached epguard from interface {interface} at once"))
+    }
+
+    /// Lets an interface go that is gone, renamed or no longer selected. Unless it is hooked again before
+    /// [`Datapath::detach_leaving`], its hooks are removed then.
+    pub fn unhook(&mut self, ifindex: u32) {
+        if self.hooked.remove(&ifindex) {
+            self.leaving.insert(ifindex);
+        }
+    }
+
+    /// Removes the hooks of interfaces that were let go.
+    pub fn detach_leaving(&mut self) -> Result<()> {
+        for ifindex in std::mem::take(&mut self.leaving) {
+            if !self.hooked.contains(&ifindex) {
+                tcx::detach(&self.pins, ifindex)?;
+                clsact::detach(&self.pins, ifindex)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Who is at the interface's hooks; none if one of our programs is not.
+    pub fn find(&self, ifindex: u32) -> Result<Option<Chain>> {
+        chain::chain(ifindex, self.programs)
+    }
+
+    /// Once all interfaces are hooked: removes what earlier processes left on others, and other ABI versions.
+    pub fn remove_leftovers(&self) -> Result<Vec<String>> {
+        detach::remove_leftovers(&self.pins, |ifindex| self.hooked.contains(&ifindex))
+    }
+
+    /// Removes everything, as [`detach`] does.
+    pub fn detach(self) -> Result<Vec<String>> {
+        detach(self.pins.root())
+    }
+}

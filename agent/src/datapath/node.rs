@@ -1,0 +1,62 @@
+//! The node that this process is on: its network namespace and its clock.
+
+use anyhow::{Context as _, Result, ensure};
+use std::os::fd::AsRawFd as _;
+
+/// `SO_NETNS_COOKIE` of the network namespace that this process is in. Linux 5.14.
+pub fn netns_cookie() -> Result<u64> {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0")
+        .or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"))
+        .context("cannot make a socket")?;
+    let mut cookie = 0u64;
+    let mut length = libc::socklen_t::try_from(size_of::<u64>())?;
+    // SAFETY: the kernel writes at most `length` octets into `cookie`.
+    let failed = unsafe {
+        let value = std::ptr::from_mut(&mut cookie).cast();
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            value,
+            &raw mut length,
+        )
+    };
+    ensure!(
+        failed == 0,
+        "cannot tell the network namespace's cookie: {}",
+        std::io::Error::last_os_error()
+    );
+    Ok(cookie)
+}
+
+/// Nanoseconds of `CLOCK_BOOTTIME`, the clock of leases and events.
+#[must_use]
+pub fn boot_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes one timespec; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Numbers of the interfaces of this network namespace.
+pub fn interfaces() -> std::io::Result<Vec<u32>> {
+    // SAFETY: no arguments; the kernel's answer is a list that ends with the number 0.
+    let list = unsafe { libc::if_nameindex() };
+    if list.is_null() {
+        return Err(std::io::Error::last_os_error());
+    }
+    let mut interfaces = Vec::new();
+    // SAFETY: the list is ours until it is freed, and not read past its end.
+    unsafe {
+        let mut entry = list;
+        while (*entry).if_index != 0 {
+            interfaces.push((*entry).if_index);
+            entry = entry.add(1);
+        }
+        libc::if_freenameindex(list);
+    }
+    Ok(interfaces)
+}

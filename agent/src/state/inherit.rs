@@ -1,0 +1,77 @@
+//! What an earlier process proved and left in the maps.
+//!
+//! A death is for good, so it is taken over though the API may not show the pod any more; everything else is proven
+//! anew: that nobody else holds the IP, that the Service would still send there. Pods that were only retired are not
+//! taken over.
+
+use super::{Slots, Socket, Tables, Vacancies, World};
+use crate::facts::{Name, Protocol};
+use epguard_common::{Addr, Denial, Target, Uid, UidState};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Puts into the world what the tables prove. To be called when everything has been listed once.
+pub fn inherit(
+    tables: &Tables,
+    world: &mut World,
+    slots: &mut Slots,
+    vacancies: &mut Vacancies,
+    now: Duration,
+) {
+    let services = services(tables, world);
+    for (number, service) in &services {
+        match service {
+            Some(name) => slots.keep(*number, name),
+            None => slots.keep_empty(*number, now),
+        }
+    }
+    for (target, denial) in &tables.denied {
+        if let Some(Some(name)) = services.get(&target.slot.number) {
+            inherit_denial(target, denial, name, world, now);
+        }
+    }
+    let own = world.settings.node.clone();
+    for (ip, dead) in &tables.terminated {
+        if world.pods.inherit_dead(*dead, *ip, Some(own.clone()), now) {
+            vacancies.inherit(*ip, *dead, now);
+        }
+    }
+}
+
+/// The dead pods whose denials were carried out, with their IPs.
+pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
+    let denied = tables.denied.iter();
+    let carried_out = denied.filter(|(_, denial)| denial.uid_state == UidState::Dead && denial.held == 0);
+    carried_out.map(|(target, denial)| (target.addr, denial.dead_uid))
+}
+
+/// The Service behind each slot: the one that has all of its VIPs. They may have gone to another one meanwhile.
+fn services(tables: &Tables, world: &World) -> BTreeMap<u16, Option<Name>> {
+    let mut services = BTreeMap::new();
+    for (vip, slot) in &tables.services {
+        let service = world.service_at(vip).cloned();
+        let agreed = services.entry(slot.number).or_insert_with(|| service.clone());
+        if *agreed != service {
+            *agreed = None;
+        }
+    }
+    services
+}
+
+fn inherit_denial(target: &Target, denial: &Denial, service: &Name, world: &mut World, now: Duration) {
+    let Some(protocol) = Protocol::from_number(target.protocol) else {
+        return;
+    };
+    if denial.uid_state != UidState::Dead || denial.held != 0 {
+        return;
+    }
+    let node = world.node_that_booted(denial.boot_id);
+    if world.pods.inherit_dead(denial.dead_uid, target.addr, node, now) {
+        let socket = Socket {
+            ip: target.addr,
+            port: target.port,
+            protocol,
+        };
+        world.listings.remember(now, service, socket, denial.dead_uid);
+    }
+}

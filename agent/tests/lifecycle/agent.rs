@@ -1,0 +1,144 @@
+//! The whole process: how it ends, and what the next one finds.
+
+use crate::node::{Node, ifindex, link, run};
+use epguard::datapath::Hook;
+use epguard::status::{self, Attachment};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_agent_that_is_killed_or_stopped_leaves_its_hooks_to_the_next_one() {
+    let node = Node::new();
+    let mut ids = Vec::new();
+    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGTERM] {
+        let agent = Agent::start(&node, &[]);
+        let attached = agent.attached();
+        assert_eq!((attached.kernel_path.as_str(), attached.position), ("tcx", 1));
+        agent.end(signal);
+        ids.push(Hook::ALL.map(|hook| link(&node.pin(hook)).0));
+    }
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_agent_that_is_told_to_detach_on_exit_leaves_nothing() {
+    let node = Node::new();
+    for hooks in ["tcx", "clsact"] {
+        let agent = Agent::start(&node, &["--detach-on-exit", "--hooks", hooks]);
+        assert_eq!(agent.attached().kernel_path, hooks);
+        agent.end(libc::SIGTERM);
+        assert!(!node.pins().exists());
+        assert!(!run("tc", &["qdisc", "show", "dev", "pod"]).contains("clsact"));
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_running_agent_hooks_what_is_renamed_or_made_again_and_lets_go_of_what_is_gone() {
+    let node = Node::new();
+    let agent = Agent::start(&node, &[]);
+    agent.attached();
+    let (old, before) = (ifindex("pod"), link(&node.pin(Hook::To)));
+    run("ip", &["link", "set", "pod", "down"]);
+    run("ip", &["link", "set", "pod", "name", "pod7"]);
+    let attached = agent.wait("pod7");
+    let pin = node.pins().join(format!("v1/links/{old}-to"));
+    assert_eq!((attached.ifindex, link(&pin)), (old, before));
+    run("ip", &["link", "del", "pod7"]);
+    run(
+        "ip",
+        &["link", "add", "pod7", "type", "veth", "peer", "name", "x"],
+    );
+    let made = Instant::now();
+    while !agent.is_attached("pod7", ifindex("pod7")) {
+        assert!(made.elapsed() < Duration::from_secs(5), "not hooked again");
+    }
+    println!("hooked {:?} after `ip link add` ended", made.elapsed());
+    let gone = Instant::now() + Duration::from_secs(5);
+    while pin.exists() {
+        assert!(
+            Instant::now() < gone,
+            "the pin of an interface that is gone stays"
+        );
+    }
+}
+
+/// An agent that no API server talks to: hooks come without one.
+struct Agent {
+    child: Child,
+    run_dir: PathBuf,
+}
+
+impl Agent {
+    fn start(node: &Node, more: &[&str]) -> Self {
+        let run_dir = std::env::temp_dir().join(format!("{}-run", node.dir.file_name().unwrap().display()));
+        std::fs::create_dir_all(&run_dir).unwrap();
+        let kubeconfig = run_dir.join("kubeconfig");
+        std::fs::write(&kubeconfig, NOBODY).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
+        command.args(["agent", "--node-name", "n", "--pod-interfaces", "pod*"]);
+        command.arg("--kubeconfig").arg(kubeconfig);
+        command.arg("--run-dir").arg(&run_dir);
+        command.arg("--pin-dir").arg(node.pins()).args(more);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // SAFETY: prctl is async-signal-safe; the agent goes with a test that fails.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        let child = command.spawn().unwrap();
+        Self { child, run_dir }
+    }
+
+    fn attached(&self) -> Attachment {
+        self.wait("pod")
+    }
+
+    fn wait(&self, name: &str) -> Attachment {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let status = status::read(&self.run_dir).unwrap_or_default();
+            let found = status
+                .interfaces
+                .into_iter()
+                .find(|at| at.name == name && at.attached);
+            if let Some(found) = found {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "{name} is not hooked");
+        }
+    }
+
+    fn is_attached(&self, name: &str, ifindex: u32) -> bool {
+        let status = status::read(&self.run_dir).unwrap_or_default();
+        let wanted = |at: &Attachment| at.name == name && at.ifindex == ifindex && at.attached;
+        status.interfaces.iter().any(wanted)
+    }
+
+    fn end(mut self, signal: i32) {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        // SAFETY: our own child, not waited for yet.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.run_dir);
+    }
+}
+
+/// A cluster at a port of loopback where nobody listens.
+const NOBODY: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+  "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+  "users": [{"name": "c", "user": {}}],
+  "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}"#;

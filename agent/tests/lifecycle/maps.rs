@@ -1,0 +1,173 @@
+//! What an earlier process wrote stands until the next one knows better.
+
+use crate::node::{Node, ifindex, run};
+use aya::maps::{HashMap, Map, PerCpuHashMap, PerCpuValues};
+use epguard::datapath::{Hooks, boot_ns, netns_cookie};
+use epguard::maps::{self, Writer};
+use epguard::state::Tables;
+use epguard_common::{
+    Addr, Count, Counter, Denial, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+const X: Addr = Addr::v4([10, 9, 0, 9]);
+const SLOT: Slot = Slot { number: 0x8007 };
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn the_next_writer_finds_the_tables_the_lease_and_the_counters() {
+    let node = Node::new();
+    let lease = boot_ns() + 60_000_000_000;
+    write(&node, |writer| {
+        writer.install(&denying()).unwrap();
+        writer.renew_lease(lease).unwrap();
+    });
+    count(&node, 7);
+    write(&node, |writer| {
+        assert_eq!(writer.found(), &denying());
+        assert_eq!(writer.lease_deadline_ns(), lease);
+        assert!(!writer.install(&denying()).unwrap(), "nothing is to be written");
+        assert!(writer.install(&Tables::default()).unwrap());
+    });
+    assert_eq!(counted(&node), 7);
+    write(&node, |writer| assert_eq!(writer.found(), &Tables::default()));
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn owners_that_nobody_knows_any_more_go_with_the_first_write() {
+    let node = Node::new();
+    let owner = |octet| Owner {
+        uid: Uid { octets: [octet; 16] },
+        ..Owner::default()
+    };
+    let (stays, goes) = (Addr::v4([10, 9, 0, 1]), Addr::v4([10, 9, 0, 2]));
+    let both = BTreeMap::from([(stays, owner(1)), (goes, owner(2))]);
+    write(&node, |writer| {
+        assert_eq!(writer.install_owners(&both, &BTreeSet::from([stays, goes])), 0);
+    });
+    let one = BTreeMap::from([(stays, owner(1))]);
+    write(&node, |writer| {
+        assert_eq!(writer.install_owners(&one, &BTreeSet::new()), 0);
+    });
+    let map = Map::HashMap(maps::open(&node.pins(), "OWNERS").unwrap());
+    let map: HashMap<_, Addr, Owner> = map.try_into().unwrap();
+    let left: Vec<(Addr, Owner)> = map.iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!(left, [(stays, owner(1))]);
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
+    let node = Node::new();
+    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
+    let map = Map::HashMap(maps::open(&node.pins(), "DENIED").unwrap());
+    let mut raw: HashMap<_, Target, [u8; 56]> = map.try_into().unwrap();
+    let scribbled = Target { port: 1, ..target() };
+    raw.insert(scribbled, [0x77; 56], 0).unwrap();
+    write(&node, |writer| assert_eq!(writer.found(), &denying()));
+    let left: Vec<Target> = raw.keys().collect::<Result<_, _>>().unwrap();
+    assert_eq!(left, [target()]);
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
+    let node = Node::new();
+    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
+    let pin = node.pins().join("v1/SUSPECTS");
+    std::fs::remove_file(&pin).unwrap();
+    let pin = pin.to_str().unwrap();
+    let shape = "type hash key 16 value 8 entries 4 name SUSPECTS";
+    let mut create = vec!["map", "create", pin];
+    create.extend(shape.split(' '));
+    run("bpftool", &create);
+    write(&node, |writer| {
+        assert!(writer.found().suspects.is_empty());
+        assert_eq!(writer.found().denied, denying().denied);
+        assert!(writer.install(&denying()).unwrap());
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn other_abi_versions_go_once_this_one_is_attached() {
+    let node = Node::new();
+    node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
+    let (own, old) = (node.pins().join("v1"), node.pins().join("v0"));
+    std::fs::rename(&own, &old).unwrap();
+    let mut datapath = node.load(Hooks::Tcx);
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
+    assert_eq!(chain.position, 1, "before the old programs: {chain:?}");
+    assert!(own.exists() && old.exists());
+    let removed = datapath.remove_leftovers().unwrap();
+    assert!(!old.exists() && own.exists(), "{removed:?}");
+    let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
+    assert_eq!((chain.position, chain.before.len()), (1, 0));
+}
+
+fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
+    let mut datapath = node.load(Hooks::Auto);
+    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    work(&mut writer);
+}
+
+fn target() -> Target {
+    Target {
+        addr: X,
+        slot: SLOT,
+        port: 8080,
+        protocol: 6,
+        reserved: [0; 3],
+    }
+}
+
+fn denying() -> Tables {
+    let vip = Vip {
+        addr: Addr::v4([10, 96, 0, 1]),
+        port: 80,
+        protocol: 6,
+        reserved: 0,
+    };
+    let denial = Denial {
+        dead_uid: Uid { octets: [0xdd; 16] },
+        owner_uid: Uid { octets: [0x0a; 16] },
+        boot_id: Uid { octets: [0xb0; 16] },
+        reason: Reason::Reused,
+        uid_state: UidState::Dead,
+    };
+    let suspect = Suspect {
+        dead_uid: denial.dead_uid,
+        flags: Suspect::DENIED,
+        ..Suspect::default()
+    };
+    Tables {
+        suspects: [(X, suspect)].into(),
+        services: [(vip, SLOT)].into(),
+        denied: [(target(), denial)].into(),
+        refused: 0,
+    }
+}
+
+const COUNTER: Counter = Counter {
+    reason: Reason::Reused,
+    outcome: Outcome::Draining,
+};
+
+fn counters(node: &Node) -> PerCpuHashMap<aya::maps::MapData, Counter, Count> {
+    let map = maps::open(&node.pins(), "COUNTERS").unwrap();
+    Map::PerCpuHashMap(map).try_into().unwrap()
+}
+
+fn count(node: &Node, packets: u64) {
+    let mut values = vec![Count::default(); aya::util::nr_cpus().unwrap()];
+    values[0].packets = packets;
+    let values = PerCpuValues::try_from(values).unwrap();
+    counters(node).insert(COUNTER, values, 0).unwrap();
+}
+
+fn counted(node: &Node) -> u64 {
+    let values = counters(node).get(&COUNTER, 0).unwrap();
+    values.iter().map(|count| count.packets).sum()
+}

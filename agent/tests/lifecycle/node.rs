@@ -1,0 +1,133 @@
+//! A node of two interfaces' ends: `pod` here, its peer in another network namespace.
+
+use aya::programs::SchedClassifier;
+use epguard::datapath::{Datapath, Hook, Hooks};
+use std::fs;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+
+/// The calling thread's network namespace from now on, and a bpffs.
+pub struct Node {
+    pub dir: PathBuf,
+    /// In the peer's network namespace, at [`PEER`].
+    pub peer: UdpSocket,
+}
+
+/// Addresses of the two ends.
+pub const OWN: &str = "10.9.0.1";
+pub const PEER: &str = "10.9.0.2";
+
+impl Node {
+    pub fn new() -> Self {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("epguard-life-{}-{serial}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        run("mount", &["-t", "bpf", "bpf", dir.to_str().unwrap()]);
+        unshare();
+        run("ip", &["link", "set", "lo", "up"]);
+        run(
+            "ip",
+            &["link", "add", "pod", "type", "veth", "peer", "name", "eth0"],
+        );
+        let (tell, told) = mpsc::channel();
+        let (moved, wait) = mpsc::channel();
+        let peer = std::thread::spawn(move || {
+            unshare();
+            // SAFETY: no arguments.
+            tell.send(unsafe { libc::gettid() }).unwrap();
+            wait.recv().unwrap();
+            run("ip", &["address", "add", &format!("{PEER}/24"), "dev", "eth0"]);
+            run("ip", &["link", "set", "eth0", "up"]);
+            UdpSocket::bind((PEER, 9)).unwrap()
+        });
+        let namespace = told.recv().unwrap().to_string();
+        run("ip", &["link", "set", "eth0", "netns", &namespace]);
+        run("ip", &["address", "add", &format!("{OWN}/24"), "dev", "pod"]);
+        run("ip", &["link", "set", "pod", "up"]);
+        moved.send(()).unwrap();
+        let peer = peer.join().unwrap();
+        Self { dir, peer }
+    }
+
+    /// As an agent that starts here.
+    pub fn load(&self, hooks: Hooks) -> Datapath {
+        Datapath::load(&self.pins(), hooks).expect("run `cargo xtask build` first")
+    }
+
+    /// `--pin-dir`.
+    pub fn pins(&self) -> PathBuf {
+        self.dir.join("epguard")
+    }
+
+    /// The pin of a hook's link.
+    pub fn pin(&self, hook: Hook) -> PathBuf {
+        self.pins()
+            .join(format!("v1/links/{}-{}", ifindex("pod"), hook.as_str()))
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+/// Number of an interface of the calling thread's network namespace.
+pub fn ifindex(name: &str) -> u32 {
+    let name = std::ffi::CString::new(name).unwrap();
+    // SAFETY: a NUL-terminated name.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    assert_ne!(index, 0, "no interface {name:?}");
+    index
+}
+
+/// Ids of a pinned link and of the program in it.
+pub fn link(pin: &Path) -> (u64, u64) {
+    let said = run(
+        "bpftool",
+        &["-j", "link", "show", "pinned", pin.to_str().unwrap()],
+    );
+    let link: serde_json::Value = serde_json::from_str(&said).unwrap();
+    (link["id"].as_u64().unwrap(), link["prog_id"].as_u64().unwrap())
+}
+
+/// `tc filter show`, `tc qdisc show` and the like.
+pub fn tc(arguments: &str) -> String {
+    run("tc", &arguments.split(' ').collect::<Vec<_>>())
+}
+
+/// A program that is not one of the hooks', as other people's.
+pub fn foreign(datapath: &mut Datapath) -> &mut SchedClassifier {
+    let program = datapath.ebpf.program_mut("epguard_selftest").unwrap();
+    let program: &mut SchedClassifier = program.try_into().unwrap();
+    program.load().unwrap();
+    program
+}
+
+/// What a program said that has to succeed.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = output(program, arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a program said and how it ended.
+pub fn output(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program)
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn unshare() {
+    // SAFETY: moves only the calling thread.
+    let failed = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+    assert_eq!(failed, 0, "making a network namespace needs root");
+}

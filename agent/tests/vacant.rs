@@ -1,0 +1,190 @@
+//! What proves that nobody holds an IP of this node, and what doesn't. One story each.
+
+mod world;
+
+use epguard::facts::{Change, Fact, Pod, PodSource, Presence};
+use epguard::state::{MEMORY, Scope};
+use epguard_common::{Addr, Uid};
+use world::{World, X, Y, dead, node, pending, pod, terminal};
+
+fn vacant(world: &World) -> Vec<(Addr, Uid)> {
+    let terminated = &world.state.tables().terminated;
+    terminated.iter().map(|(ip, uid)| (*ip, *uid)).collect()
+}
+
+/// A ran on X, and is dead.
+fn with_dead_a() -> (World, Pod) {
+    let mut world = World::cluster();
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&a);
+    world.pod(&dead(&a));
+    (world, a)
+}
+
+#[test]
+fn the_ip_of_a_dead_pod_of_this_node_is_vacant_listed_or_not() {
+    let (world, a) = with_dead_a();
+    assert_eq!(vacant(&world), [(X, a.uid)]);
+    let (mut world, a) = World::cluster().with_a();
+    assert_eq!(vacant(&world), []);
+    world.pod(&dead(&a));
+    assert_eq!(vacant(&world), [(X, a.uid)]);
+}
+
+#[test]
+fn it_stays_so_for_a_while_after_the_object_is_gone_and_as_long_as_clients_call() {
+    let (mut world, a) = with_dead_a();
+    world.deleted(&dead(&a));
+    world.now += MEMORY - MEMORY / 10;
+    world.state.tick(world.now);
+    assert_eq!(vacant(&world), [(X, a.uid)]);
+    let socket = epguard::state::Socket {
+        ip: X,
+        port: 5432,
+        protocol: epguard::facts::Protocol::Tcp,
+    };
+    world.state.hit(world.now, epguard_common::Slot::NONE, &socket);
+    world.now += MEMORY / 2;
+    world.state.tick(world.now);
+    assert_eq!(vacant(&world), [(X, a.uid)]);
+    world.now += MEMORY;
+    world.state.tick(world.now);
+    assert_eq!(vacant(&world), []);
+    world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![])));
+    assert_eq!(vacant(&world), [], "what was forgotten does not come back");
+}
+
+#[test]
+fn a_pod_that_may_still_run_leaves_no_vacancy() {
+    let mut world = World::cluster();
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&a);
+    world.pod(&terminal(&a));
+    assert_eq!(vacant(&world), []);
+    world.deleted(&a);
+    assert_eq!(vacant(&world), [], "force-deleted: its containers may run on");
+}
+
+#[test]
+fn whoever_claims_the_ip_or_may_hold_it_unpublished_ends_it() {
+    let (mut world, a) = with_dead_a();
+    world.pod(&pod("other", "b", "b", &[X]));
+    assert_eq!(vacant(&world), []);
+    let (mut world, _) = with_dead_a();
+    let coming = pending("other", "b", "b");
+    world.pod(&coming);
+    assert_eq!(vacant(&world), []);
+    world.pod(&pod("other", "b", "b", &[Y]));
+    assert_eq!(vacant(&world), [(X, a.uid)], "it came up elsewhere");
+    let elsewhere = Pod {
+        node: Some("node-b".into()),
+        ..pending("other", "c", "c")
+    };
+    world.pod(&elsewhere);
+    assert_eq!(vacant(&world), [(X, a.uid)], "another node never hands X out");
+}
+
+#[test]
+fn a_zombie_that_had_the_ip_after_the_dead_pod_keeps_it() {
+    let (mut world, _) = with_dead_a();
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&b);
+    world.deleted(&b);
+    assert_eq!(vacant(&world), []);
+    world.now += MEMORY * 2;
+    world.state.tick(world.now);
+    assert_eq!(vacant(&world), [], "nor once it is forgotten");
+}
+
+#[test]
+fn a_slice_entry_that_is_not_proven_dead_ends_it() {
+    let (mut world, _) = with_dead_a();
+    world.slice(&[(X, None)]);
+    assert_eq!(vacant(&world), []);
+}
+
+#[test]
+fn a_route_or_neighbour_of_the_node_ends_it_as_long_as_it_is_there() {
+    let (mut world, a) = with_dead_a();
+    world.tell(Fact::Presence(Presence::Held(vec![Y, X])));
+    assert_eq!(vacant(&world), []);
+    world.tell(Fact::Presence(Presence::Held(vec![Y])));
+    assert_eq!(vacant(&world), [(X, a.uid)]);
+}
+
+#[test]
+fn a_packet_from_the_ip_ends_it_until_somebody_else_has_died_there() {
+    let (mut world, a) = with_dead_a();
+    world.tell(Fact::Presence(Presence::Spoke(X)));
+    assert_eq!(vacant(&world), []);
+    world.pod(&dead(&a));
+    assert_eq!(vacant(&world), []);
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&b);
+    world.pod(&dead(&b));
+    assert_eq!(vacant(&world), [(X, b.uid)]);
+}
+
+#[test]
+fn ips_of_other_nodes_and_of_no_nodes_range_are_never_vacant() {
+    let mut world = World::cluster();
+    let far = Pod {
+        node: Some("node-b".into()),
+        ..pod("shop", "far", "web", &[Addr::v4([10, 244, 2, 10])])
+    };
+    let strange = pod("shop", "strange", "web", &[Addr::v4([172, 16, 0, 9])]);
+    for gone in [far, strange] {
+        world.pod(&gone);
+        world.pod(&dead(&gone));
+        assert_eq!(vacant(&world), []);
+    }
+}
+
+#[test]
+fn without_ranges_of_its_own_a_node_has_no_vacancies() {
+    let (mut world, _) = with_dead_a();
+    let nodes = [1, 2].map(|number| epguard::facts::Node {
+        pod_cidrs: vec![],
+        ..node(if number == 1 { "node-a" } else { "node-b" }, number)
+    });
+    world.tell(Fact::Node(Change::Reset(nodes.into())));
+    assert_eq!(vacant(&world), []);
+}
+
+#[test]
+fn pods_that_opted_out_host_network_pods_and_mirrors_leave_no_vacancy() {
+    let changes: [fn(Pod) -> Pod; 2] = [
+        |pod| Pod {
+            opted_out: true,
+            ..pod
+        },
+        |pod| Pod {
+            host_network: true,
+            ..pod
+        },
+    ];
+    for change in changes {
+        let mut world = World::cluster();
+        let a = change(pod("shop", "a", "web", &[X]));
+        world.pod(&a);
+        world.pod(&dead(&a));
+        assert_eq!(vacant(&world), []);
+    }
+}
+
+#[test]
+fn a_node_scoped_agent_proves_it_too_and_nobody_before_the_sync() {
+    let mut world = World::new(Scope::Node);
+    let a = pod("shop", "a", "web", &[X]);
+    world.tell(Fact::Pod(PodSource::OwnNode, Change::Applied(dead(&a))));
+    assert_eq!(vacant(&world), [(X, a.uid)]);
+    let settings = epguard::state::Settings {
+        scope: Scope::Node,
+        node: "node-a".into(),
+        ipam: epguard::state::Ipam::Auto,
+    };
+    world.state = epguard::state::State::new(settings);
+    world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
+    world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![dead(&a)])));
+    assert_eq!(vacant(&world), []);
+}

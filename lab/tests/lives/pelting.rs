@@ -1,0 +1,109 @@
+//! A sender of numbered datagrams that never pauses.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use epguard_lab::net::NetNs;
+
+/// A running sender; it ends when it is dropped.
+pub(crate) struct Pelting {
+    sent: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pelting {
+    /// Sends a datagram with its number every `pause`.
+    pub(crate) fn start(netns: &NetNs, to: SocketAddr, pause: Duration) -> Self {
+        let any: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
+        let socket = netns.run(|| UdpSocket::bind(any)).unwrap().unwrap();
+        let (sent, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (counted, stopped) = (Arc::clone(&sent), Arc::clone(&stop));
+        let thread = thread::spawn(move || {
+            let mut next = Instant::now();
+            while !stopped.load(Ordering::Relaxed) {
+                let number = counted.load(Ordering::Relaxed);
+                // Nobody may be there: an ICMP error of an earlier datagram is reported by a later one.
+                while socket.send_to(&number.to_be_bytes(), to).is_err() {}
+                counted.store(number + 1, Ordering::SeqCst);
+                next += pause;
+                thread::sleep(next.saturating_duration_since(Instant::now()));
+            }
+        });
+        Self {
+            sent,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// How many were sent so far; the next number.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::SeqCst)
+    }
+
+    /// Ends the sender; how many it sent.
+    pub(crate) fn stop(mut self) -> u64 {
+        self.end();
+        self.sent()
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Pelting {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Takes in numbered datagrams: which numbers arrived.
+pub(crate) struct Catching {
+    numbers: Arc<std::sync::Mutex<Vec<u64>>>,
+    socket: Arc<UdpSocket>,
+}
+
+impl Catching {
+    /// Listens on a port of its own.
+    pub(crate) fn start(netns: &NetNs, at: SocketAddr) -> Self {
+        let socket = Arc::new(netns.run(|| UdpSocket::bind(at)).unwrap().unwrap());
+        socket2::SockRef::from(&*socket)
+            .set_recv_buffer_size(1 << 23)
+            .unwrap();
+        let numbers = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (listening, caught) = (Arc::clone(&socket), Arc::clone(&numbers));
+        thread::spawn(move || {
+            let mut datagram = [0; 8];
+            while let Ok(8) = listening.recv(&mut datagram) {
+                caught.lock().unwrap().push(u64::from_be_bytes(datagram));
+            }
+        });
+        Self { numbers, socket }
+    }
+
+    /// Waits until `enough` says so of the numbers that arrived, for some seconds at most; the numbers.
+    pub(crate) fn wait(&self, enough: impl Fn(&[u64]) -> bool) -> Vec<u64> {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        loop {
+            let numbers = self.numbers.lock().unwrap().clone();
+            if enough(&numbers) || Instant::now() > deadline {
+                return numbers;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Catching {
+    fn drop(&mut self) {
+        let _ = socket2::SockRef::from(&*self.socket).shutdown(std::net::Shutdown::Both);
+    }
+}

@@ -1,0 +1,1 @@
+//! Agents that are killed and come back, under traffic.
