@@ -136,6 +136,7 @@ fn denying() -> Tables {
         boot_id: Uid { octets: [0xb0; 16] },
         reason: Reason::Reused,
         uid_state: UidState::Dead,
+        held: 0,
     };
     let suspect = Suspect {
         dead_uid: denial.dead_uid,
