@@ -23,7 +23,9 @@ async fn execute(command: Command) -> Result<()> {
         Command::Mode { mode, pins } => maps::set_mode(&pins.pin_dir, mode),
         Command::Detach { pins } => {
             let removed = datapath::detach(&pins.pin_dir)?;
-            removed.iter().for_each(|what| println!("removed {what}"));
+            for what in &removed {
+                println!("removed {what}");
+            }
             if removed.is_empty() {
                 println!("nothing to remove");
             }

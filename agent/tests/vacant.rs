@@ -35,7 +35,7 @@ fn the_ip_of_a_dead_pod_of_this_node_is_vacant_listed_or_not() {
 fn it_stays_so_for_a_while_after_the_object_is_gone_and_as_long_as_clients_call() {
     let (mut world, a) = with_dead_a();
     world.deleted(&dead(&a));
-    world.now += MEMORY - MEMORY / 10;
+    world.now += MEMORY / 10 * 9;
     world.state.tick(world.now);
     assert_eq!(vacant(&world), [(X, a.uid)]);
     let socket = epguard::state::Socket {

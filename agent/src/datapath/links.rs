@@ -21,10 +21,10 @@ pub fn attach(
         match bpf::link_update(link.as_fd(), program) {
             Ok(()) if sound(&link)? => return Ok(()),
             Ok(()) => {
-                tracing::warn!(pin = %path.display(), "the pinned link is attached elsewhere: attaching anew")
+                tracing::warn!(pin = %path.display(), "the pinned link is attached elsewhere: attaching anew");
             }
             Err(error) => {
-                tracing::warn!(pin = %path.display(), %error, "the pinned link is severed: attaching anew")
+                tracing::warn!(pin = %path.display(), %error, "the pinned link is severed: attaching anew");
             }
         }
         remove(path)?;

@@ -41,7 +41,7 @@ pub fn filters(ifindex: u32, hook: Hook) -> io::Result<Vec<Filter>> {
 }
 
 /// Makes a direct-action BPF filter (`create`), or puts its program into the one that is there: at no moment is there
-/// none, or two (`list_replace_rcu` in net/sched/cls_bpf.c).
+/// none, or two (`list_replace_rcu` in `net/sched/cls_bpf.c`).
 pub fn put_filter(
     ifindex: u32,
     hook: Hook,

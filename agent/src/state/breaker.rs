@@ -20,7 +20,7 @@ pub const DELAY: Duration = Duration::from_millis(500);
 pub const RETRY: Duration = Duration::from_secs(30);
 
 /// All denials, as far as they are trusted.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Breaker {
     known: BTreeMap<Name, BTreeMap<Socket, Known>>,
     /// What an earlier process carried out: no list proves it newly.

@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Dirty {
     /// (Service, IP) pairs to judge.
-    pub pairs: listings::Touched,
+    pub pairs: BTreeSet<(Name, Addr)>,
     /// IPs whose owner may have changed.
     pub ips: BTreeSet<Addr>,
     /// Pods whose state may have changed.
@@ -35,14 +35,9 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
             }
         }
         Fact::Slice(change) => {
-            dirty.pairs = world.listings.apply(now, change);
-            let named = dirty
-                .pairs
-                .iter()
-                .flat_map(|(service, ip)| world.listings.at(service, *ip));
-            dirty
-                .pods
-                .extend(named.flat_map(|(_, targets)| targets.keys().copied().flatten()));
+            dirty = world.listings.apply(now, change).into();
+            let ips: BTreeSet<Addr> = dirty.pairs.iter().map(|(_, ip)| *ip).collect();
+            dirty.listing(world, ips);
         }
         Fact::Service(change) => {
             dirty.vips = true;
@@ -77,6 +72,16 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
     dirty
 }
 
+impl From<listings::Touched> for Dirty {
+    fn from(listings::Touched { pairs, pods }: listings::Touched) -> Self {
+        Self {
+            pairs,
+            pods,
+            ..Self::default()
+        }
+    }
+}
+
 impl Dirty {
     /// Every pair and every IP there is.
     pub fn add_everything(&mut self, world: &World) {
@@ -94,24 +99,25 @@ impl Dirty {
             .extend(world.listings.ips(name).into_iter().map(|ip| (name.clone(), ip)));
     }
 
-    /// A pod matters where it is listed, at its IPs for whoever lists them, and, while it may hold any IP, to every
+    /// A pod matters to whoever lists the IPs where it is listed or that it shows, and, while it may hold any IP, to every
     /// Service that selects it.
     fn pod(&mut self, world: &World, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
-        self.pairs.extend(world.listings.of_pod(uid).cloned());
+        self.listing(world, world.listings.of_pod(uid).map(|(_, ip)| *ip));
         for record in before.into_iter().chain(world.pods.get(uid)) {
             self.ips.extend(&record.pod.ips);
-            for ip in &record.pod.ips {
-                self.pairs.extend(
-                    world
-                        .listings
-                        .services_at(*ip)
-                        .map(|service| (service.clone(), *ip)),
-                );
-            }
+            self.listing(world, record.pod.ips.iter().copied());
             if record.is_candidate() {
                 self.selecting(world, &record.pod);
             }
+        }
+    }
+
+    /// Whoever lists an IP: where the scope hides live pods, one Service's slice speaks against another's denial.
+    fn listing(&mut self, world: &World, ips: impl IntoIterator<Item = Addr>) {
+        for ip in ips {
+            let services = world.listings.services_at(ip);
+            self.pairs.extend(services.map(|service| (service.clone(), ip)));
         }
     }
 

@@ -14,7 +14,7 @@ pub const MEMORY: Duration = Duration::from_mins(10);
 pub const MAX_REMEMBERED: usize = 4096;
 
 /// All listings of all Services.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Listings {
     slices: HashMap<Name, Slice>,
     services: HashMap<Name, BTreeMap<Socket, BTreeMap<Target, Listing>>>,
@@ -22,8 +22,14 @@ pub struct Listings {
     ips: HashMap<Addr, BTreeSet<Name>>,
 }
 
-/// (Service, IP) pairs whose listings changed.
-pub type Touched = BTreeSet<(Name, Addr)>;
+/// What a change of listings touched.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// (Service, IP) pairs.
+    pub pairs: BTreeSet<(Name, Addr)>,
+    /// Pods that are named behind them, or were until now.
+    pub pods: BTreeSet<Uid>,
+}
 
 impl Listings {
     /// The sockets of a Service at an IP, with everybody named behind them.
@@ -49,32 +55,6 @@ impl Listings {
             .collect()
     }
 
-    /// The IPs of a Service that were ready not long ago.
-    #[must_use]
-    pub fn recently_ready(&self, now: Duration, service: &Name) -> BTreeSet<Addr> {
-        let sockets = self.services.get(service).into_iter().flatten();
-        sockets
-            .filter(|(_, targets)| targets.values().any(|listing| listing.is_recently_ready(now)))
-            .map(|(socket, _)| socket.ip)
-            .collect()
-    }
-
-    /// Whether a slice of the Service lists the IP now.
-    #[must_use]
-    pub fn is_listed(&self, service: &Name, ip: Addr) -> bool {
-        let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.values());
-        targets.any(Listing::is_current)
-    }
-
-    /// Whether a slice of the Service lists a pod at the IP now.
-    #[must_use]
-    pub fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
-        let mut targets = self
-            .at(service, ip)
-            .filter_map(|(_, targets)| targets.get(&Some(uid)));
-        targets.any(Listing::is_current)
-    }
-
     /// Where a pod is, or was, listed.
     pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = &(Name, Addr)> {
         self.pods.get(&uid).into_iter().flatten()
@@ -93,7 +73,7 @@ impl Listings {
 
     /// Takes in what the watch says.
     pub fn apply(&mut self, now: Duration, change: Change<Slice>) -> Touched {
-        let mut touched = Touched::new();
+        let mut touched = Touched::default();
         match change {
             Change::Applied(slice) => self.replace(now, slice, &mut touched),
             Change::Deleted(slice) => self.unlist(now, &slice.name, &mut touched),
@@ -123,7 +103,7 @@ impl Listings {
             .get_mut(service)
             .and_then(|sockets| sockets.get_mut(socket));
         for listing in targets.into_iter().flat_map(BTreeMap::values_mut) {
-            listing.last = now;
+            listing.hit = now;
         }
     }
 
@@ -143,13 +123,15 @@ impl Listings {
         for (service, sockets) in &self.services {
             for (socket, targets) in sockets {
                 for (target, listing) in targets {
-                    if !listing.is_current() && now.saturating_sub(listing.last) > MEMORY {
+                    if !listing.is_current() && now.saturating_sub(listing.used()) > MEMORY {
                         stale.push((service.clone(), *socket, *target));
                     }
                 }
             }
         }
-        self.drop_all(stale)
+        let mut touched = Touched::default();
+        self.drop_all(stale, &mut touched);
+        touched
     }
 
     fn replace(&mut self, now: Duration, slice: Slice, touched: &mut Touched) {
@@ -170,7 +152,7 @@ impl Listings {
             let listing = targets.entry(target).or_default();
             listing.slices += 1;
             listing.ready += usize::from(ready);
-            touched.insert((service.clone(), socket.ip));
+            touched.add(service, socket, target);
             self.ips.entry(socket.ip).or_default().insert(service.clone());
             if let Some(uid) = target {
                 self.pods
@@ -200,11 +182,11 @@ impl Listings {
                     listing.ready = listing.ready.saturating_sub(1);
                     listing.last_ready = Some(now);
                 }
-                touched.insert((service.clone(), socket.ip));
+                touched.add(service, socket, target);
             }
         }
         let surplus = self.surplus(service);
-        touched.append(&mut self.drop_all(surplus));
+        self.drop_all(surplus, touched);
     }
 
     fn surplus(&self, service: &Name) -> Vec<(Name, Socket, Target)> {
@@ -219,7 +201,7 @@ impl Listings {
                     .map(move |(target, listing)| (socket, target, listing))
             })
             .filter(|(_, _, listing)| !listing.is_current())
-            .map(|(socket, target, listing)| (listing.last, *socket, *target))
+            .map(|(socket, target, listing)| (listing.used(), *socket, *target))
             .collect();
         let surplus = remembered.len().saturating_sub(MAX_REMEMBERED);
         remembered.sort_unstable();
@@ -230,8 +212,7 @@ impl Listings {
             .collect()
     }
 
-    fn drop_all(&mut self, stale: Vec<(Name, Socket, Target)>) -> Touched {
-        let mut touched = Touched::new();
+    fn drop_all(&mut self, stale: Vec<(Name, Socket, Target)>, touched: &mut Touched) {
         for (service, socket, target) in stale {
             let Some(sockets) = self.services.get_mut(&service) else {
                 continue;
@@ -249,9 +230,8 @@ impl Listings {
                 self.forget_pod(uid, &service, socket.ip);
             }
             self.forget_ip(&service, socket.ip);
-            touched.insert((service, socket.ip));
+            touched.add(&service, socket, target);
         }
-        touched
     }
 
     fn forget_ip(&mut self, service: &Name, ip: Addr) {
@@ -279,6 +259,13 @@ impl Listings {
                 self.pods.remove(&uid);
             }
         }
+    }
+}
+
+impl Touched {
+    fn add(&mut self, service: &Name, socket: Socket, target: Target) {
+        self.pairs.insert((service.clone(), socket.ip));
+        self.pods.extend(target);
     }
 }
 

@@ -12,6 +12,7 @@ mod judge;
 mod kind;
 mod listings;
 mod pods;
+mod readiness;
 mod record;
 mod settle;
 mod slots;
@@ -32,7 +33,7 @@ pub use record::{Claim, Life, Record};
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, RECENTLY, Socket, Target};
 use synced::Synced;
-pub use tables::{Denials, Tables};
+pub use tables::{Denials, Draining, Tables};
 use vacant::Vacancies;
 pub use world::{Ipam, Scope, Settings, World};
 
@@ -43,13 +44,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The state machine. `now` is any clock that only goes forward.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct State {
     world: World,
     synced: Synced,
     denials: Denials,
     breaker: Breaker,
-    draining: BTreeSet<Uid>,
+    draining: Draining,
     vacancies: Vacancies,
     /// Until everything has been listed once.
     inherited: Option<Tables>,
@@ -76,7 +77,7 @@ impl State {
             synced: Synced::default(),
             denials: Denials::new(),
             breaker: Breaker::default(),
-            draining: BTreeSet::new(),
+            draining: Draining::new(),
             vacancies: Vacancies::default(),
             inherited: None,
             slots,
@@ -114,24 +115,17 @@ impl State {
                 self.breaker.inherit(inherit::carried_out(&tables));
             }
         }
-        self.vacancies.bury(&self.world, now, &dirty.pods);
+        let displaced = self.vacancies.bury(&self.world, now, &dirty.pods);
+        dirty.pods.extend(displaced);
         self.settle(now, dirty, list);
     }
 
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
-        let pairs = self.world.listings.expire(now);
-        let pods = BTreeSet::from_iter(self.vacancies.expire(&self.world, now));
-        self.settle(
-            now,
-            Dirty {
-                pairs,
-                pods,
-                ..Dirty::default()
-            },
-            None,
-        );
+        let mut forgotten: Dirty = self.world.listings.expire(now).into();
+        forgotten.pods.extend(self.vacancies.expire(&self.world, now));
+        self.settle(now, forgotten, None);
     }
 
     /// A packet was aimed at a denied endpoint.
@@ -193,5 +187,21 @@ impl State {
     /// The live pods that claim an IP.
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.world.pods.claimants(ip).filter(|record| record.is_live())
+    }
+
+    /// The same facts with every answer judged afresh, at the cost of the whole cluster. It differs from what the facts
+    /// led to one by one only if one of them touched more than its dirty set says.
+    #[must_use]
+    pub fn judged_afresh(&self, now: Duration) -> Self {
+        let mut fresh = self.clone();
+        fresh.denials.clear();
+        fresh.draining.clear();
+        fresh.owners.clear();
+        let everything = Dirty {
+            everything: true,
+            ..Dirty::default()
+        };
+        fresh.settle(now, everything, None);
+        fresh
     }
 }

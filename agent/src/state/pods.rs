@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// All pods.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Pods {
     records: HashMap<Uid, Record>,
     claimants: HashMap<Addr, BTreeSet<Uid>>,

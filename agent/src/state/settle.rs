@@ -110,17 +110,17 @@ impl State {
     fn settle_draining(&mut self, dirty: &Dirty) -> bool {
         let mut changed = false;
         for uid in &dirty.pods {
-            let draining = self.world.pods.get(*uid).is_some_and(|record| {
+            let draining = self.world.pods.get(*uid).filter(|record| {
                 record.is_live()
                     && record.pod.deleting
                     && !record.pod.host_network
                     && self.world.listings.knows(*uid)
             });
-            changed |= if draining {
-                self.draining.insert(*uid)
-            } else {
-                self.draining.remove(uid)
+            let before = match draining {
+                Some(record) => self.draining.insert(*uid, record.pod.ips.clone()),
+                None => self.draining.remove(uid),
             };
+            changed |= before.as_ref() != draining.map(|record| &record.pod.ips);
         }
         changed
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub const GRACE: Duration = Duration::from_mins(1);
 
 /// Slots in use or resting.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Slots {
     by_service: HashMap<Name, Slot>,
     by_number: BTreeMap<u16, Name>,

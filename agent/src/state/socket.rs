@@ -52,8 +52,10 @@ pub type Target = Option<Uid>;
 pub struct Listing {
     /// Slices that list it now.
     pub slices: usize,
-    /// When a slice listed it last, if none does now; or the last packet aimed at it.
+    /// When a slice listed it last, if none does now.
     pub last: Duration,
+    /// The last packet aimed at it while it was denied.
+    pub hit: Duration,
     /// Slices that list it as ready now.
     pub ready: usize,
     /// When a slice listed it as ready last, if none does now.
@@ -65,6 +67,12 @@ impl Listing {
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.slices > 0
+    }
+
+    /// When it was listed or aimed at last, if no slice lists it now.
+    #[must_use]
+    pub fn used(&self) -> Duration {
+        self.last.max(self.hit)
     }
 
     /// Whether a slice listed it as ready at any time in the last [`RECENTLY`].

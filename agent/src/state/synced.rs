@@ -5,7 +5,7 @@ use crate::facts::{Change::Reset, Fact, PodSource};
 use std::collections::BTreeSet;
 
 /// Which kinds have been listed at least once. Before all have, absence could be anything.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Synced {
     pods: BTreeSet<PodSource>,
     slices: bool,

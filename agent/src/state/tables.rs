@@ -3,10 +3,13 @@
 use super::{Breaker, Proven, Slots, Socket, World};
 use crate::facts::Name;
 use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Denials by Service and socket.
 pub type Denials = BTreeMap<(Name, Socket), Proven>;
+
+/// IPs of the endpoints that terminate, by pod; packets to them are only counted.
+pub type Draining = BTreeMap<Uid, Vec<Addr>>;
 
 /// Contents of the datapath's tables. Small: only what is stale, never the size of the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,7 +33,7 @@ impl Tables {
         denials: &Denials,
         breaker: &Breaker,
         slots: &mut Slots,
-        draining: &BTreeSet<Uid>,
+        draining: &Draining,
     ) -> Self {
         let mut tables = Self::default();
         for ((name, socket), proven) in denials {
@@ -39,10 +42,7 @@ impl Tables {
                 tables.refused += 1;
             }
         }
-        let draining = draining
-            .iter()
-            .filter_map(|uid| world.pods.get(*uid))
-            .flat_map(|record| &record.pod.ips);
+        let draining = draining.values().flatten();
         for ip in draining.filter(|ip| !world.is_infrastructure(**ip)) {
             if tables.suspects.len() < capacity::SUSPECTS || tables.suspects.contains_key(ip) {
                 tables.suspects.entry(*ip).or_default().flags |= Suspect::DRAINING;

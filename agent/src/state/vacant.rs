@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// IPs of dead pods of this node, by the pod that died last.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Vacancies {
     graves: BTreeMap<Addr, Grave>,
     /// Who was dead when a packet from the IP was seen: for that pod it is never vacant again.
@@ -57,8 +57,9 @@ impl Vacancies {
         self.graves.values().any(|grave| grave.dead == uid)
     }
 
-    /// Notes who died where.
-    pub fn bury(&mut self, world: &World, now: Duration, pods: &BTreeSet<Uid>) {
+    /// Notes who died where; the pods that died there before, which are referred to no more.
+    pub fn bury(&mut self, world: &World, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
+        let mut displaced = Vec::new();
         let own = Some(world.settings.node.as_str());
         for record in pods.iter().filter_map(|uid| world.pods.get(*uid)) {
             if record.life != Life::Dead || record.pod.node.as_deref() != own || !is_judged(world, record) {
@@ -69,10 +70,12 @@ impl Vacancies {
                 let earlier = buried.and_then(|buried| buried.claims.get(ip));
                 if earlier.is_none_or(|earlier| claim.order >= earlier.order) {
                     let dead = record.pod.uid;
-                    self.graves.insert(*ip, Grave { dead, last: now });
+                    let before = self.graves.insert(*ip, Grave { dead, last: now });
+                    displaced.extend(before.map(|grave| grave.dead).filter(|uid| *uid != dead));
                 }
             }
         }
+        displaced
     }
 
     /// Forgets what neither the API shows nor anybody has asked for in a while; the pods that were meant.

@@ -42,7 +42,7 @@ pub enum Ipam {
 }
 
 /// The accumulated facts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct World {
     /// What is fixed.
     pub settings: Settings,
@@ -194,10 +194,10 @@ impl World {
 
     /// Learns from a pod what isn't about the pod itself. True if it changed how other pods are judged.
     pub fn learn(&mut self, pod: &Pod) -> bool {
+        let before = (self.infrastructure.len(), self.ranges_are_honoured);
         self.infrastructure.extend(&pod.host_ips);
-        let before = self.ranges_are_honoured;
         self.ranges_are_honoured &= self.honours_ranges(pod);
-        before != self.ranges_are_honoured
+        before != (self.infrastructure.len(), self.ranges_are_honoured)
     }
 
     fn honours_ranges(&self, pod: &Pod) -> bool {

@@ -140,7 +140,10 @@ fn programs(interface: &str) -> [usize; 2] {
 fn everything() -> String {
     let tcx = [TcAttachType::Ingress, TcAttachType::Egress].map(|side| {
         let (_, programs) = SchedClassifier::query_tcx("pod", side).unwrap();
-        programs.iter().map(|program| program.id()).collect::<Vec<_>>()
+        programs
+            .iter()
+            .map(aya::programs::ProgramInfo::id)
+            .collect::<Vec<_>>()
     });
     let shown = [
         "qdisc show dev pod",

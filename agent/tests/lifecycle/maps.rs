@@ -147,7 +147,7 @@ fn denying() -> Tables {
         suspects: [(X, suspect)].into(),
         services: [(vip, SLOT)].into(),
         denied: [(target(), denial)].into(),
-        refused: 0,
+        ..Tables::default()
     }
 }
 

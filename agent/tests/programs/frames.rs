@@ -1,4 +1,4 @@
-//! Ethernet frames by hand.
+//! Frames by hand, from the inside out: transport, network, link.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -7,91 +7,111 @@
 
 use epguard_common::Addr;
 
-pub const CLIENT4: [u8; 4] = [10, 244, 1, 2];
-pub const X4: [u8; 4] = [10, 244, 1, 10];
-pub const CLIENT6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
-pub const X6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10];
-
 pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 pub const SCTP: u8 = 132;
+pub const ICMP: u8 = 1;
+pub const ICMPV6: u8 = 58;
 
-pub fn x4() -> Addr {
-    Addr::v4(X4)
-}
+pub const SYN: u8 = 0x02;
+pub const RST: u8 = 0x04;
+pub const ACK: u8 = 0x10;
 
-pub fn x6() -> Addr {
-    Addr::v6(X6)
-}
+const SRC_PORT: [u8; 2] = 40_000u16.to_be_bytes();
+/// Of every packet; 5-tuples in events show it.
+pub const SRC_V4: [u8; 4] = [10, 244, 2, 2];
+pub const SRC_V6: [u8; 16] = [0xfd, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-pub fn ethernet(ether_type: u16, body: &[u8]) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-    frame.extend(ether_type.to_be_bytes());
-    frame.extend(body);
-    frame
-}
-
-/// The same frame with a tag after the MAC addresses.
-pub fn tagged(protocol: u16, frame: &[u8]) -> Vec<u8> {
-    let mut tagged = frame[..12].to_vec();
-    tagged.extend(protocol.to_be_bytes());
-    tagged.extend([0, 5]);
-    tagged.extend(&frame[12..]);
-    tagged
-}
-
-pub fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
-    ipv4_with(&[], 0x4000, protocol, payload)
-}
-
-pub fn ipv4_with(options: &[u8], fragment: u16, protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let header = 20 + options.len();
-    let length = u16::try_from(header + payload.len()).unwrap().to_be_bytes();
-    let [high, low] = fragment.to_be_bytes();
-    let first = 0x40 | u8::try_from(header / 4).unwrap();
-    let mut packet = vec![
-        first, 0, length[0], length[1], 0, 1, high, low, 64, protocol, 0, 0,
-    ];
-    packet.extend(CLIENT4);
-    packet.extend(X4);
-    packet.extend(options);
-    packet.extend(payload);
-    ethernet(0x0800, &packet)
-}
-
-pub fn ipv6(next_header: u8, payload: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(payload.len()).unwrap().to_be_bytes();
-    let mut packet = vec![0x60, 0, 0, 0, length[0], length[1], next_header, 64];
-    packet.extend(CLIENT6);
-    packet.extend(X6);
-    packet.extend(payload);
-    ethernet(0x86dd, &packet)
-}
-
-/// From port 40000, with these flags.
 pub fn tcp(port: u16, flags: u8) -> Vec<u8> {
-    let mut header = ports(port);
-    header.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
-    header
+    let mut segment = ports(port);
+    segment.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    segment
 }
 
 pub fn udp(port: u16) -> Vec<u8> {
-    let mut header = ports(port);
-    header.extend([0, 12, 0, 0, b'e', b'p', b'g', b'!']);
-    header
+    let mut datagram = ports(port);
+    datagram.extend([0, 12, 0, 0, b'p', b'i', b'n', b'g']);
+    datagram
 }
 
-/// With one chunk of this type: 1 is INIT, 0 DATA.
+/// With one chunk of this type (RFC 9260): 0 DATA, 1 INIT.
 pub fn sctp(port: u16, chunk: u8) -> Vec<u8> {
-    let mut header = ports(port);
-    header.extend([0, 0, 0, 0, 0, 0, 0, 0, chunk, 0, 0, 4]);
-    header
+    let mut packet = ports(port);
+    packet.extend([0, 0, 0, 7, 0, 0, 0, 0, chunk, 0, 0, 20]);
+    packet.extend([0; 16]);
+    packet
 }
 
-fn ports(port: u16) -> Vec<u8> {
-    [40_000u16.to_be_bytes(), port.to_be_bytes()].concat()
+fn ports(dst: u16) -> Vec<u8> {
+    [SRC_PORT, dst.to_be_bytes()].concat()
 }
 
-pub const SYN: u8 = 0x02;
-pub const ACK: u8 = 0x10;
-pub const RST: u8 = 0x04;
+/// An IPv4 packet with options (a multiple of 4 octets) and the flags and offset of a fragment.
+pub fn v4_with(dst: Addr, options: &[u8], fragment: u16, protocol: u8, body: &[u8]) -> Vec<u8> {
+    let words = u8::try_from(5 + options.len() / 4).unwrap();
+    let length = u16::try_from(20 + options.len() + body.len()).unwrap();
+    let mut packet = vec![0x40 | words, 0];
+    packet.extend(length.to_be_bytes());
+    packet.extend([0, 1]);
+    packet.extend(fragment.to_be_bytes());
+    packet.extend([64, protocol, 0, 0]);
+    packet.extend(SRC_V4);
+    packet.extend(&dst.octets[12..]);
+    packet.extend(options);
+    packet.extend(body);
+    packet
+}
+
+/// An IPv4 packet, or an IPv6 one if the destination is.
+pub fn packet(dst: Addr, protocol: u8, body: &[u8]) -> Vec<u8> {
+    if dst.ip().is_ipv4() {
+        return v4_with(dst, &[], 0x4000, protocol, body);
+    }
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend(u16::try_from(body.len()).unwrap().to_be_bytes());
+    packet.extend([protocol, 64]);
+    packet.extend(SRC_V6);
+    packet.extend(dst.octets);
+    packet.extend(body);
+    packet
+}
+
+/// An IPv6 packet with these extension headers, each with its number and its octets after the first.
+pub fn v6_with(dst: Addr, extensions: &[(u8, &[u8])], protocol: u8, body: &[u8]) -> Vec<u8> {
+    let numbers = extensions.iter().map(|(number, _)| *number);
+    let mut next = numbers.chain([protocol]);
+    let first = next.next().unwrap();
+    let mut chain = Vec::new();
+    for (_, rest) in extensions {
+        chain.push(next.next().unwrap());
+        chain.extend(*rest);
+    }
+    chain.extend(body);
+    packet(dst, first, &chain)
+}
+
+/// An Ethernet frame of an IP packet.
+pub fn frame(packet: &[u8]) -> Vec<u8> {
+    tagged(&[], packet)
+}
+
+/// An Ethernet frame of an IP packet behind VLAN tags, given by their `EtherType`s, outermost first.
+pub fn tagged(tags: &[u16], packet: &[u8]) -> Vec<u8> {
+    let ether_type = match packet.first().map(|first| first >> 4) {
+        Some(6) => 0x86dd,
+        _ => 0x0800,
+    };
+    of_type(tags, ether_type, packet)
+}
+
+/// A frame of anything.
+pub fn of_type(tags: &[u16], ether_type: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
+    for tag in tags {
+        frame.extend(tag.to_be_bytes());
+        frame.extend([0, 5]);
+    }
+    frame.extend(ether_type.to_be_bytes());
+    frame.extend(payload);
+    frame
+}

@@ -1,91 +1,299 @@
-//! What a person sees with plain bpftool.
+//! The maps as `bpftool` sees them: types, sizes, memory, and names for every field, so that people need no tool of ours.
 
-use crate::frames::x4;
-use crate::kernel::Kernel;
-use epguard_common::{Reason, UidState, capacity};
-use serde_json::Value;
+use crate::kernel;
+use aya::Pod;
+use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
+use epguard::datapath::Datapath;
+use epguard::maps;
+use epguard_common::{
+    Action, Addr, Config, Count, Counter, Denial, Mode, Outcome, Owner, Rate, Reason, ReasonModes, Role,
+    Slot, SocketIntent, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
+};
+use serde_json::{Value, json};
+use std::path::Path;
 use std::process::Command;
 
-fn bpftool(kernel: &Kernel, verb: &str, map: &str) -> Value {
-    let output = Command::new("bpftool")
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .args(["-j", "map", verb, "pinned"])
-        .arg(kernel.pins().join(map))
+/// What `bpftool -j map VERB pinned` prints of a map.
+fn bpftool(verb: &str, map: &str) -> Value {
+    let pin = maps::directory(Path::new(kernel::PIN_DIR)).join(map);
+    let mut command = Command::new("bpftool");
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    command.args(["-j", "map", verb, "pinned"]).arg(pin);
+    let output = command
         .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{map}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// The entry as bpftool prints it with BTF.
-fn first(kernel: &Kernel, map: &str) -> Value {
-    let dump = bpftool(kernel, "dump", map);
-    let entry = &dump[0];
-    if entry["formatted"].is_null() {
-        entry.clone()
-    } else {
-        entry["formatted"].clone()
-    }
+        .expect("bpftool, which `cargo xtask setup` installs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "bpftool map {verb} {map}: {error}");
+    serde_json::from_slice(&output.stdout).expect("JSON from bpftool")
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn every_map_is_dumped_with_field_names() {
-    let kernel = Kernel::denying(x4(), Reason::Reused, UidState::Dead);
-    let config = first(&kernel, "CONFIG");
-    assert_eq!(config["value"]["mode"], "Enforce");
-    assert_eq!(config["value"]["reasons"]["retired_backend"], "Enforce");
-    assert_eq!(config["value"]["action"], "Drop");
-    assert_eq!(first(&kernel, "VIEW")["value"]["suspects"], 1);
-    assert_eq!(first(&kernel, "SUSPECTS")["key"]["octets"][15], 10);
-    assert_eq!(first(&kernel, "SUSPECTS")["value"]["flags"], 1);
-    let service = first(&kernel, "SERVICES");
+fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
+    fn shape<K, V>(kind: &str, capacity: usize) -> Value {
+        json!([kind, size_of::<K>(), size_of::<V>(), capacity])
+    }
+    let _datapath = kernel::load();
+    for map in maps::NAMES {
+        let expected = match map {
+            "OWNERS" => shape::<Addr, Owner>("hash", capacity::OWNERS),
+            "SUSPECTS" => shape::<Addr, Suspect>("hash", capacity::SUSPECTS),
+            "SERVICES" => shape::<Vip, Slot>("hash", capacity::SERVICES),
+            "DENIED" => shape::<Target, Denial>("hash", capacity::DENIED),
+            "TERMINATED" => shape::<Addr, Terminated>("hash", capacity::TERMINATED),
+            "INTERFACES" => shape::<u32, Role>("hash", capacity::INTERFACES),
+            "SOCKETS" => shape::<u64, SocketIntent>("lru_hash", capacity::SOCKETS),
+            "CONFIG" => shape::<u32, Config>("array", 1),
+            "VIEW" => shape::<u32, View>("array", 1),
+            "COUNTERS" => shape::<Counter, Count>("percpu_hash", capacity::COUNTERS),
+            "EVENTS" => shape::<(), ()>("ringbuf", capacity::EVENTS),
+            other => panic!("a map without a stated layout: {other}"),
+        };
+        let shown = bpftool("show", map);
+        let fields = ["type", "bytes_key", "bytes_value", "max_entries"];
+        assert_eq!(json!(fields.map(|field| &shown[field])), expected, "{map}");
+    }
+}
+
+/// Everything that the programs can ever lock, with OWNERS full.
+const BUDGET_BYTES: u64 = 52 << 20;
+/// Right after loading, on a node where nothing is suspect.
+const IDLE_BUDGET_BYTES: u64 = 24 << 20;
+/// What is allocated at load: all but OWNERS.
+const FIXED_BUDGET_BYTES: u64 = 20 << 20;
+
+fn memory() -> u64 {
+    maps::NAMES.map(memory_of).iter().sum()
+}
+
+fn memory_of(map: &str) -> u64 {
+    let bytes = bpftool("show", map)["bytes_memlock"].as_u64();
+    bytes.expect("bytes_memlock")
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_maps_stay_within_their_memory_even_when_full() {
+    let mut datapath = kernel::load();
+    let idle = memory();
+    assert!(idle < IDLE_BUDGET_BYTES, "{idle} bytes when loaded");
+    let fixed = idle - memory_of("OWNERS");
+    assert!(fixed < FIXED_BUDGET_BYTES, "{fixed} bytes without OWNERS");
+    println!("{idle} bytes when loaded, {fixed} without OWNERS");
+    let map = datapath.ebpf.map_mut("OWNERS").unwrap();
+    let mut owners: HashMap<_, Addr, Owner> = map.try_into().unwrap();
+    for ip in 0..u32::try_from(capacity::OWNERS).unwrap() {
+        owners
+            .insert(Addr::from_v4_word(ip), Owner::default(), 0)
+            .unwrap();
+    }
+    let beyond = owners.insert(Addr::v4([255; 4]), Owner::default(), 0);
+    assert!(beyond.is_err(), "OWNERS takes no more than its capacity");
+    let full = memory();
+    assert!(full < BUDGET_BYTES, "{full} bytes when OWNERS is full");
+    assert!(full > idle, "OWNERS is allocated on demand");
+    println!("{full} bytes when OWNERS is full");
+}
+
+/// The keys and values of a map with the names that its BTF gives them.
+fn dumped(map: &str) -> Vec<Value> {
+    let Value::Array(entries) = bpftool("dump", map) else {
+        panic!("{map} is no list");
+    };
+    entries
+        .into_iter()
+        .map(|mut entry| entry["formatted"].take())
+        .collect()
+}
+
+fn put<K: Pod, V: Pod>(datapath: &mut Datapath, map: &str, key: &K, value: V) {
+    let map = datapath.ebpf.map_mut(map).unwrap();
+    let mut map: HashMap<_, K, V> = map.try_into().unwrap();
+    map.insert(key, value, 0).unwrap();
+}
+
+fn set<V: Pod>(datapath: &mut Datapath, map: &str, value: V) {
+    let mut map: Array<_, V> = datapath.ebpf.map_mut(map).unwrap().try_into().unwrap();
+    map.set(0, value, 0).unwrap();
+}
+
+fn uid(octet: u8) -> (Uid, Value) {
+    let octets = [octet; 16];
+    (Uid { octets }, json!({ "octets": octets }))
+}
+
+const X: Addr = Addr::v4([10, 244, 1, 10]);
+
+fn x() -> Value {
+    json!({ "octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 10] })
+}
+
+const SLOT: Slot = Slot { number: 0x8001 };
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn bpftool_names_every_field_of_the_settings() {
+    let mut datapath = kernel::load();
+    let reasons = ReasonModes {
+        dead_backend: Mode::Enforce,
+        reused: Mode::Observe,
+        retired_backend: Mode::Off,
+        terminated: Mode::Observe,
+    };
+    let config = Config {
+        mode: Mode::Enforce,
+        action: Action::Drop,
+        reasons,
+        debug: 1,
+    };
+    set(&mut datapath, "CONFIG", config);
+    let value = json!({"mode": "Enforce", "action": "Drop", "debug": 1, "reasons": {
+        "dead_backend": "Enforce", "reused": "Observe", "retired_backend": "Off", "terminated": "Observe"}});
+    assert_eq!(dumped("CONFIG"), [json!({"key": 0, "value": value})]);
+
+    let view = View {
+        lease_deadline_ns: 1 << 40,
+        netns_cookie: 2,
+        since_ns: 3,
+        suspects: 4,
+        vips: 5,
+        terminated: 6,
+        reserved: 0,
+    };
+    set(&mut datapath, "VIEW", view);
+    let value = json!({"lease_deadline_ns": 1_u64 << 40, "netns_cookie": 2, "since_ns": 3,
+        "suspects": 4, "vips": 5, "terminated": 6, "reserved": 0});
+    assert_eq!(dumped("VIEW"), [json!({"key": 0, "value": value})]);
+}
+
+const RATE: Rate = Rate {
+    window_ns: 5,
+    events: 6,
+    reserved: 0,
+};
+
+fn rate_json() -> Value {
+    json!({"window_ns": 5, "events": 6, "reserved": 0})
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn bpftool_names_every_field_of_the_tables() {
+    let mut datapath = kernel::load();
+    let ((dead, dead_json), (owner, owner_json), (boot, boot_json)) = (uid(0xdd), uid(0x0e), uid(0xb0));
+    let suspect = Suspect {
+        dead_uid: dead,
+        flags: Suspect::DENIED,
+        reserved: 0,
+        rate: RATE,
+    };
+    put(&mut datapath, "SUSPECTS", &X, suspect);
+    let value = json!({"dead_uid": dead_json, "flags": 1, "reserved": 0, "rate": rate_json()});
+    assert_eq!(dumped("SUSPECTS"), [json!({"key": x(), "value": value})]);
+
+    let vip = Vip {
+        addr: X,
+        port: 8080,
+        protocol: 6,
+        reserved: 0,
+    };
+    put(&mut datapath, "SERVICES", &vip, SLOT);
+    let key = json!({"addr": x(), "port": 8080, "protocol": 6, "reserved": 0});
     assert_eq!(
-        (&service["key"]["port"], &service["value"]["number"]),
-        (&8080.into(), &0x8001.into())
+        dumped("SERVICES"),
+        [json!({"key": key, "value": {"number": 0x8001}})]
     );
-    let denied = first(&kernel, "DENIED");
-    assert_eq!(denied["key"]["slot"]["number"], 0x8001);
-    assert_eq!(denied["value"]["reason"], "Reused");
-    assert_eq!(denied["value"]["uid_state"], "Dead");
-    assert_eq!(denied["value"]["dead_uid"]["octets"][0], 0xdd);
-    let counters = bpftool(&kernel, "dump", "COUNTERS").to_string();
-    assert!(
-        counters.contains("LeaseExpired") && counters.contains("DeadBackend"),
-        "{counters}"
-    );
+
+    let target = Target {
+        addr: X,
+        slot: SLOT,
+        port: 8080,
+        protocol: 6,
+        reserved: [0; 3],
+    };
+    let denial = Denial {
+        dead_uid: dead,
+        owner_uid: owner,
+        boot_id: boot,
+        reason: Reason::Reused,
+        uid_state: UidState::Dead,
+        held: 1,
+    };
+    put(&mut datapath, "DENIED", &target, denial);
+    let key =
+        json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
+    let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
+        "reason": "Reused", "uid_state": "Dead", "held": 1});
+    assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn maps_have_their_stated_sizes_and_stay_within_20_megabytes() {
-    let kernel = Kernel::new();
-    let sizes = [
-        ("OWNERS", capacity::OWNERS),
-        ("SUSPECTS", capacity::SUSPECTS),
-        ("SERVICES", capacity::SERVICES),
-        ("DENIED", capacity::DENIED),
-        ("SOCKETS", capacity::SOCKETS),
-        ("CONFIG", 1),
-        ("VIEW", 1),
-        ("COUNTERS", capacity::COUNTERS),
-        ("EVENTS", capacity::EVENTS),
-    ];
-    let mut memory = 0;
-    for (map, entries) in sizes {
-        let shown = bpftool(&kernel, "show", map);
-        assert_eq!(shown["max_entries"], entries, "{map}");
-        let bytes = shown["bytes_memlock"]
-            .as_u64()
-            .or_else(|| shown["bytes_memlock"].as_str()?.parse().ok());
-        println!("{map}: {} bytes", bytes.unwrap());
-        // An on-demand map is charged for what it could hold.
-        memory += if map == "OWNERS" { 0 } else { bytes.unwrap() };
+fn bpftool_names_every_field_of_what_is_only_reported() {
+    let mut datapath = kernel::load();
+    let (owner, owner_json) = uid(0x0e);
+    let owner = Owner {
+        uid: owner,
+        generation: 1,
+        since_ns: 2,
+        flags: Owner::CONFLICT,
+        reserved: 0,
+    };
+    put(&mut datapath, "OWNERS", &X, owner);
+    let value = json!({"uid": owner_json, "generation": 1, "since_ns": 2, "flags": 2, "reserved": 0});
+    assert_eq!(dumped("OWNERS"), [json!({"key": x(), "value": value})]);
+
+    let terminated = Terminated {
+        dead_uid: owner.uid,
+        proven_ns: 1,
+        lifted_ns: 2,
+        rate: RATE,
+    };
+    put(&mut datapath, "TERMINATED", &X, terminated);
+    let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "rate": rate_json()});
+    assert_eq!(dumped("TERMINATED"), [json!({"key": x(), "value": value})]);
+    put(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
+    assert_eq!(dumped("INTERFACES"), [json!({"key": 7, "value": {"number": 2}})]);
+
+    let intent = SocketIntent {
+        made_ns: 1,
+        sent_ns: 2,
+        handed: 3,
+        left: 4,
+        tid: 5,
+        sent: SLOT,
+        connected: Slot::NONE,
+        shared: 6,
+        fresh: 7,
+        reserved: [0; 2],
+    };
+    put(&mut datapath, "SOCKETS", &77_u64, intent);
+    let value = json!({"made_ns": 1, "sent_ns": 2, "handed": 3, "left": 4, "tid": 5,
+        "sent": {"number": 0x8001}, "connected": {"number": 0}, "shared": 6, "fresh": 7, "reserved": [0, 0]});
+    assert_eq!(dumped("SOCKETS"), [json!({"key": 77, "value": value})]);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn bpftool_names_every_reason_and_outcome_of_the_counters() {
+    let mut datapath = kernel::load();
+    let cpus = aya::util::nr_cpus().unwrap();
+    let map = datapath.ebpf.map_mut("COUNTERS").unwrap();
+    let mut counters: PerCpuHashMap<_, Counter, Count> = map.try_into().unwrap();
+    let pairs = Reason::ALL
+        .into_iter()
+        .flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
+    let mut expected = Vec::new();
+    for ((reason, outcome), packets) in pairs.zip(1..) {
+        let count = Count { packets, bytes: 60 };
+        let counts = PerCpuValues::try_from(vec![count; cpus]).unwrap();
+        counters.insert(Counter { reason, outcome }, counts, 0).unwrap();
+        let value = json!({"packets": packets, "bytes": 60});
+        let values: Vec<Value> = (0..cpus).map(|cpu| json!({"cpu": cpu, "value": value})).collect();
+        let key = json!({"reason": format!("{reason:?}"), "outcome": format!("{outcome:?}")});
+        expected.push(json!({"key": key, "values": values}));
     }
-    println!("all but OWNERS: {memory} bytes");
-    assert!(memory < 20 << 20, "{memory} bytes");
+    let mut dumped = dumped("COUNTERS");
+    dumped.sort_by_key(|entry| entry["values"][0]["value"]["packets"].as_u64());
+    assert_eq!(dumped, expected);
 }

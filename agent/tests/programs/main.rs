@@ -1,11 +1,16 @@
-//! Tables of packets through the real programs in the kernel: frame, map contents, verdict, counter.
-//!
-//! A program test run can't set `tc_index`, so most go through `epguard_selftest`, which is From and To in one: the
-//! address that a packet is aimed at is the suspect itself.
+//! The programs in the kernel's own test runs (`BPF_PROG_TEST_RUN`): tables of packets, what becomes of them, and
+//! how they are counted.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
+mod damaged;
 mod frames;
+mod hooks;
 mod kernel;
 mod layout;
+mod model;
+mod modes;
+mod network;
+mod rig;
 mod telemetry;
-mod verdicts;
+mod transports;
+mod world;

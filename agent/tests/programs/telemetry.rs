@@ -1,87 +1,180 @@
-//! Events and counters: they tell what happened and change nothing.
+//! Counters and events: exact, complete, and without a say in the verdict.
 
-use crate::frames::{CLIENT4, SYN, TCP, UDP, ipv4, tcp, udp, x4};
-use crate::kernel::{DEAD, Kernel, OWNER, PASS, SHOT, SLOT};
-use epguard_common::{Addr, Mode, Outcome, Reason, Suspect, UidState};
+use crate::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, udp};
+use crate::rig::{BOTH, DROP, Rig};
+use crate::world::{
+    DEAD_UID, DENIED, DRAINING, ENFORCE, FRESH, INNOCENT, OTHER_PORT, OWNER_UID, PORT, RETIRED, REUSED,
+    REUSED_V6, SHOP, denial, suspect, target, vip,
+};
+use epguard::datapath::boot_ns;
+use epguard_common::{Addr, Config, Event, Mode, Outcome, Rate, Reason, Suspect, UidState, View, capacity};
 
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn an_event_tells_who_was_meant_and_who_would_be_hit() {
-    let mut kernel = Kernel::denying(x4(), Reason::Reused, UidState::Dead);
-    kernel.configure(Mode::Observe);
-    let frame = ipv4(TCP, &tcp(8080, SYN));
-    assert_eq!(kernel.run("epguard_selftest", &frame).0, PASS);
-    kernel.configure(Mode::Enforce);
-    assert_eq!(kernel.run("epguard_selftest", &ipv4(UDP, &udp(8080))).0, SHOT);
-    let events = kernel.events();
-    let [observed, dropped] = events.as_slice() else {
-        panic!("{events:?}")
-    };
-    assert_eq!((observed.src, observed.src_port), (Addr::v4(CLIENT4), 40_000));
-    assert_eq!(
-        (observed.dst, observed.dst_port, observed.protocol),
-        (x4(), 8080, 6)
-    );
-    assert_eq!(
-        (observed.reason, observed.outcome),
-        (Reason::Reused as u32, Outcome::Observed as u32)
-    );
-    assert_eq!(
-        (observed.dead_uid, observed.owner_uid, observed.slot),
-        (DEAD, OWNER, SLOT)
-    );
-    assert_eq!(observed.length as usize, frame.len());
-    assert_eq!((dropped.outcome, dropped.protocol), (Outcome::Dropped as u32, 17));
-    assert!(dropped.at_ns > observed.at_ns);
+const BURST: u32 = 150;
+
+fn syn(dst: Addr) -> Vec<u8> {
+    frame(&packet(dst, TCP, &tcp(PORT, SYN)))
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn events_beyond_a_suspects_rate_are_counted_and_the_verdict_stands() {
-    let mut kernel = Kernel::denying(x4(), Reason::DeadBackend, UidState::Dead);
-    let frame = ipv4(TCP, &tcp(8080, SYN));
-    let packets = u64::from(epguard_common::Rate::EVENTS_PER_SECOND) + 20;
-    for _ in 0..packets {
-        assert_eq!(kernel.run("epguard_selftest", &frame).0, SHOT);
+fn every_packet_to_a_suspect_is_counted_once_with_its_length() {
+    let mut rig = Rig::new();
+    let reused = syn(REUSED);
+    let established = frame(&packet(RETIRED, TCP, &tcp(PORT, 0)));
+    let other_port = frame(&packet(REUSED, TCP, &tcp(OTHER_PORT, SYN)));
+    let draining = syn(DRAINING);
+    rig.forget_counters();
+    for frame in [
+        &reused,
+        &established,
+        &reused,
+        &other_port,
+        &draining,
+        &syn(INNOCENT),
+        &reused,
+    ] {
+        rig.run(BOTH, frame);
     }
-    let counted = kernel.counted();
-    let of = |outcome| counted.iter().find(|row| row.1 == outcome).map_or(0, |row| row.2);
-    assert_eq!(of(Outcome::Dropped), packets);
-    let events = kernel.events().len() as u64;
-    assert_eq!(events + of(Outcome::EventSuppressed), packets);
-    assert!(of(Outcome::EventSuppressed) > 0 && events > 0, "{events} events");
+    let length = |frame: &Vec<u8>| frame.len() as u64;
+    let expected = [
+        ((Reason::Reused, Outcome::Dropped), (3, 3 * length(&reused))),
+        (
+            (Reason::RetiredBackend, Outcome::Established),
+            (1, length(&established)),
+        ),
+        ((Reason::Nothing, Outcome::NotDenied), (1, length(&other_port))),
+        ((Reason::Nothing, Outcome::Draining), (1, length(&draining))),
+    ];
+    assert_eq!(rig.counters(), expected.into());
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn a_full_ring_changes_no_verdict() {
-    let mut kernel = Kernel::denying(x4(), Reason::DeadBackend, UidState::Dead);
-    let frame = ipv4(TCP, &tcp(8080, SYN));
-    let room = epguard_common::capacity::EVENTS / (size_of::<epguard_common::Event>() + 8);
-    let packets = room + 50;
-    for packet in 0..packets {
-        if packet % 50 == 0 {
-            kernel.suspect(x4(), Suspect::DENIED);
+fn an_event_names_the_packet_the_service_and_both_pods() {
+    let mut rig = Rig::new();
+    let before = boot_ns();
+    let frames = [
+        (syn(REUSED), Addr::v4(SRC_V4), REUSED, TCP),
+        (
+            frame(&packet(REUSED_V6, UDP, &udp(PORT))),
+            Addr::v6(SRC_V6),
+            REUSED_V6,
+            UDP,
+        ),
+    ];
+    for mode in [Mode::Enforce, Mode::Observe] {
+        rig.configure(Config { mode, ..ENFORCE });
+        for (frame, src, dst, protocol) in &frames {
+            rig.run(BOTH, frame);
+            let events = rig.events();
+            let [event] = events.as_slice() else {
+                panic!("one packet, {} events", events.len());
+            };
+            assert!((before..=boot_ns()).contains(&event.at_ns), "CLOCK_BOOTTIME");
+            let outcome = match mode {
+                Mode::Enforce => Outcome::Dropped,
+                _ => Outcome::Observed,
+            };
+            let expected = Event {
+                at_ns: event.at_ns,
+                dead_uid: DEAD_UID,
+                owner_uid: OWNER_UID,
+                src: *src,
+                dst: *dst,
+                reason: Reason::Reused as u32,
+                outcome: outcome as u32,
+                ifindex: 1, // test runs are on the loopback interface
+                length: u32::try_from(frame.len()).unwrap(),
+                src_port: 40_000,
+                dst_port: PORT,
+                slot: SHOP,
+                protocol: *protocol,
+                reserved: 0,
+            };
+            assert_eq!(*event, expected);
         }
-        assert_eq!(kernel.run("epguard_selftest", &frame).0, SHOT);
     }
-    let counted = kernel.counted();
-    assert!(
-        counted.contains(&(Reason::DeadBackend, Outcome::Dropped, packets as u64)),
-        "{counted:?}"
-    );
-    let lost = counted
-        .iter()
-        .find(|row| row.1 == Outcome::EventLost)
-        .map_or(0, |row| row.2);
-    assert_eq!(kernel.events().len() as u64 + lost, packets as u64);
-    assert!(lost > 0);
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn a_packet_without_intent_is_counted_and_passes_to() {
-    let mut kernel = Kernel::denying(x4(), Reason::Reused, UidState::Dead);
-    assert_eq!(kernel.run("epguard_to", &ipv4(TCP, &tcp(8080, SYN))).0, PASS);
-    assert_eq!(kernel.counted(), [(Reason::Nothing, Outcome::NoIntent, 1)]);
+fn a_packet_that_passes_is_no_event() {
+    let mut rig = Rig::new();
+    rig.run(BOTH, &frame(&packet(RETIRED, TCP, &tcp(PORT, 0))));
+    rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(OTHER_PORT, SYN))));
+    rig.run(BOTH, &syn(DRAINING));
+    rig.vouch(View {
+        lease_deadline_ns: 0,
+        ..FRESH
+    });
+    rig.run(BOTH, &syn(REUSED));
+    assert_eq!(rig.events(), []);
 }
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn beyond_a_suspects_rate_events_are_suppressed_and_verdicts_stand() {
+    let mut rig = Rig::new();
+    let ran = rig.repeat(BOTH, &syn(REUSED), [0; 192], BURST);
+    assert_eq!(ran.action, DROP);
+    assert_eq!(rig.events().len(), Rate::EVENTS_PER_SECOND as usize);
+    let bytes = u64::from(BURST) * syn(REUSED).len() as u64;
+    let suppressed = u64::from(BURST - Rate::EVENTS_PER_SECOND);
+    let expected = [
+        ((Reason::Reused, Outcome::Dropped), (BURST.into(), bytes)),
+        ((Reason::Reused, Outcome::EventSuppressed), (suppressed, 0)),
+    ];
+    assert_eq!(rig.counters(), expected.into());
+
+    rig.expect("another suspect's rate is its own", &syn(REUSED_V6), DENIED);
+    assert_eq!(rig.events().len(), 1);
+    let a_second_ago = boot_ns() - 1_100_000_000;
+    rig.put(
+        "SUSPECTS",
+        &REUSED,
+        Suspect {
+            rate: Rate {
+                window_ns: a_second_ago,
+                events: BURST,
+                reserved: 0,
+            },
+            ..suspect(Suspect::DENIED)
+        },
+    );
+    rig.expect("the next second", &syn(REUSED), DENIED);
+    assert_eq!(rig.events().len(), 1);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_full_ring_loses_events_and_no_verdict() {
+    let mut rig = Rig::new();
+    let room = capacity::EVENTS / (size_of::<Event>() + RECORD_HEADER);
+    let suspects = 30;
+    for host in 1..=suspects {
+        let addr = Addr::v4([10, 244, 9, host]);
+        rig.put("SUSPECTS", &addr, suspect(Suspect::DENIED));
+        rig.put("SERVICES", &vip(addr, PORT, TCP), SHOP);
+        rig.put(
+            "DENIED",
+            &target(addr, TCP),
+            denial(Reason::Reused, UidState::Dead),
+        );
+        let ran = rig.repeat(BOTH, &syn(addr), [0; 192], Rate::EVENTS_PER_SECOND);
+        assert_eq!(ran.action, DROP);
+    }
+    let packets = u64::from(suspects) * u64::from(Rate::EVENTS_PER_SECOND);
+    let lost = packets - room as u64;
+    let expected = [
+        (
+            (Reason::Reused, Outcome::Dropped),
+            (packets, packets * syn(REUSED).len() as u64),
+        ),
+        ((Reason::Reused, Outcome::EventLost), (lost, 0)),
+    ];
+    assert_eq!(rig.counters(), expected.into());
+    assert_eq!(rig.events().len(), room);
+}
+
+/// Of each record in a ring buffer (`BPF_RINGBUF_HDR_SZ`).
+const RECORD_HEADER: usize = 8;

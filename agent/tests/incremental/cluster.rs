@@ -1,0 +1,294 @@
+//! What the API holds, and which facts the watches make of a step.
+
+use crate::step::{EndpointStep, Kind, NodeStep, PodChange, PodStep, ServiceStep, SliceStep, Step};
+use crate::step::{pod_uid, pool, service_port};
+use crate::world::{node, pod, uid};
+use epguard::facts::{Change, Cidr, Endpoint, Fact, Name, Node, Pod, PodSource, Service, Slice, Standing};
+use epguard::state::Scope;
+use epguard_common::{Addr, Uid};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub struct Cluster {
+    pub services: BTreeMap<Name, Service>,
+    pub slices: BTreeMap<Name, Slice>,
+    pub pods: BTreeMap<Uid, Pod>,
+    nodes: BTreeMap<String, Node>,
+    scope: Scope,
+    /// Who was dead once: no UID comes back to life.
+    dead: BTreeSet<Uid>,
+}
+
+impl Cluster {
+    pub fn new(scope: Scope) -> Self {
+        let steps = [(0, "web", 1), (1, "api", 2), (2, "web", 3), (3, "web", 1)];
+        let services = steps.map(|(number, app, vip)| {
+            let service = service(&ServiceStep {
+                number,
+                app: Some(app),
+                vips: vec![Addr::v4([10, 96, 0, vip])],
+                node_port: 0,
+                opted_out: false,
+            });
+            (service.name.clone(), service)
+        });
+        Self {
+            services: services.into(),
+            slices: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            nodes: [0, 1]
+                .map(|number| (node_name(number).into(), plain_node(number)))
+                .into(),
+            scope,
+            dead: BTreeSet::new(),
+        }
+    }
+
+    /// Makes it happen; the facts are what the agent hears of it.
+    pub fn take(&mut self, step: &Step) -> Vec<Fact> {
+        match step {
+            Step::Pod(step) => self.put_pod(step),
+            Step::Change(number, change) => self.change_pod(*number, change),
+            Step::Delete(number, deleting) => self.delete_pod(*number, *deleting),
+            Step::Slice(step) => {
+                let slice = self.slice(step);
+                self.slices.insert(slice.name.clone(), slice.clone());
+                vec![Fact::Slice(Change::Applied(slice))]
+            }
+            Step::DeleteSlice(number) => deleted(&mut self.slices, *number)
+                .map(Fact::Slice)
+                .into_iter()
+                .collect(),
+            Step::Service(step) => {
+                let service = service(step);
+                self.services.insert(service.name.clone(), service.clone());
+                vec![Fact::Service(Change::Applied(service))]
+            }
+            Step::DeleteService(number) => deleted(&mut self.services, *number)
+                .map(Fact::Service)
+                .into_iter()
+                .collect(),
+            Step::Node(step) => {
+                let node = changed_node(step);
+                self.nodes.insert(node.name.clone(), node.clone());
+                vec![Fact::Node(Change::Applied(node))]
+            }
+            Step::DeleteNode(number) => deleted(&mut self.nodes, *number)
+                .map(Fact::Node)
+                .into_iter()
+                .collect(),
+            Step::Local(addresses) => vec![Fact::LocalAddresses(addresses.clone())],
+            Step::Presence(presence) => vec![Fact::Presence(presence.clone())],
+            Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
+            Step::Wait(_) | Step::Hit(_) => vec![],
+        }
+    }
+
+    /// Whether a slice of the Service lists the IP for the pod.
+    pub fn lists(&self, service: &Name, ip: Addr, target: Uid) -> bool {
+        let endpoint = Endpoint {
+            ip,
+            target: Some(target),
+            ready: true,
+        };
+        self.slices
+            .values()
+            .any(|slice| slice.service.as_ref() == Some(service) && slice.endpoints.contains(&endpoint))
+    }
+
+    fn put_pod(&mut self, step: &PodStep) -> Vec<Fact> {
+        let uid = pod_uid(step.number);
+        let before = self.pods.get(&uid).cloned();
+        let on = usize::from(step.number.is_multiple_of(3));
+        let bound = step.bound || before.as_ref().is_some_and(|pod| pod.node.is_some());
+        let ips = if bound { ips(on, &step.ips) } else { vec![] };
+        let after = Pod {
+            node: bound.then(|| node_name(on).into()),
+            host_network: step.host_network,
+            mirror: step.mirror,
+            sandbox: step.sandbox,
+            ..pod(step.namespace, &format!("pod-{}", step.number), step.app, &ips)
+        };
+        self.show(before.as_ref(), after)
+    }
+
+    fn change_pod(&mut self, number: usize, change: &PodChange) -> Vec<Fact> {
+        let Some(before) = nth(&self.pods, number).cloned() else {
+            return vec![];
+        };
+        let mut after = before.clone();
+        let on = before.node.as_ref().map(|name| usize::from(name != node_name(0)));
+        match (change, on) {
+            (PodChange::Ips(choice), Some(on)) => after.ips = ips(on, choice),
+            (PodChange::StrayIp, Some(on)) => after.ips = ips(1 - on, &[0]),
+            (PodChange::Ips(_) | PodChange::StrayIp, None) => {}
+            (PodChange::Standing(standing), _) => after.standing = *standing,
+            (PodChange::Deleting(deleting), _) => after.deleting = *deleting,
+            (PodChange::Sandbox(sandbox), _) => after.sandbox = *sandbox,
+            (PodChange::App(app), _) => after.labels = BTreeMap::from([("app".into(), (*app).into())]),
+            (PodChange::OptedOut(opted_out), _) => after.opted_out = *opted_out,
+            (PodChange::HostIps(ips), _) => after.host_ips.clone_from(ips),
+        }
+        self.show(Some(&before), after)
+    }
+
+    fn show(&mut self, before: Option<&Pod>, mut after: Pod) -> Vec<Fact> {
+        if after.standing == Standing::Dead {
+            self.dead.insert(after.uid);
+        } else if self.dead.contains(&after.uid) {
+            after.standing = Standing::Dead;
+        }
+        self.pods.insert(after.uid, after.clone());
+        let fact = |source: &PodSource| {
+            let left = before.filter(|pod| shows(*source, pod));
+            let change = if shows(*source, &after) {
+                Some(Change::Applied(after.clone()))
+            } else {
+                left.cloned().map(Change::Deleted)
+            };
+            change.map(|change| Fact::Pod(*source, change))
+        };
+        sources(self.scope).iter().filter_map(fact).collect()
+    }
+
+    fn delete_pod(&mut self, number: usize, deleting: bool) -> Vec<Fact> {
+        let Some(last) = nth(&self.pods, number).cloned() else {
+            return vec![];
+        };
+        self.pods.remove(&last.uid);
+        let last = Pod { deleting, ..last };
+        sources(self.scope)
+            .iter()
+            .filter(|source| shows(**source, &last))
+            .map(|source| Fact::Pod(*source, Change::Deleted(last.clone())))
+            .collect()
+    }
+
+    fn slice(&self, step: &SliceStep) -> Slice {
+        let service = service_name(step.service);
+        let endpoints = step.endpoints.iter().flat_map(|endpoint| match endpoint {
+            EndpointStep::Of(number) => {
+                let pod = nth(&self.pods, *number);
+                let listed = |pod: &Pod| pod.ips.iter().map(|ip| (*ip, Some(pod.uid))).collect();
+                pod.map_or(vec![], listed)
+            }
+            EndpointStep::Stray(ip, target) => vec![(*ip, *target)],
+        });
+        Slice {
+            name: (service.0.clone(), format!("slice-{}", step.number)),
+            service: Some(service),
+            endpoints: endpoints
+                .map(|(ip, target)| Endpoint {
+                    ip,
+                    target,
+                    ready: true,
+                })
+                .collect(),
+            ports: step.ports.clone(),
+        }
+    }
+
+    fn relist(&mut self, kind: Kind, gone: u8) -> Fact {
+        match kind {
+            Kind::Pods(which) => {
+                let sources = sources(self.scope);
+                let source = sources[which % sources.len()];
+                let vanish = vanish(gone);
+                let mut vanished = vanish;
+                self.pods.retain(|_, pod| !shows(source, pod) || !vanished());
+                let shown = self.pods.values().filter(|pod| shows(source, pod));
+                Fact::Pod(source, Change::Reset(shown.cloned().collect()))
+            }
+            Kind::Slices => Fact::Slice(list(&mut self.slices, gone)),
+            Kind::Services => Fact::Service(list(&mut self.services, gone)),
+            Kind::Nodes => Fact::Node(list(&mut self.nodes, gone)),
+        }
+    }
+}
+
+pub fn sources(scope: Scope) -> &'static [PodSource] {
+    match scope {
+        Scope::Cluster => &[PodSource::All],
+        Scope::Node => &[PodSource::OwnNode],
+        Scope::Terminal => &[PodSource::OwnNode, PodSource::Terminal],
+    }
+}
+
+fn shows(source: PodSource, pod: &Pod) -> bool {
+    match source {
+        PodSource::All => true,
+        PodSource::OwnNode => pod.node.as_deref() == Some(node_name(0)),
+        PodSource::Terminal => pod.standing != Standing::Live,
+    }
+}
+
+fn list<K: Ord, T: Clone>(objects: &mut BTreeMap<K, T>, gone: u8) -> Change<T> {
+    let mut vanished = vanish(gone);
+    objects.retain(|_, _| !vanished());
+    Change::Reset(objects.values().cloned().collect())
+}
+
+/// Whether the next object vanished.
+fn vanish(gone: u8) -> impl FnMut() -> bool {
+    let mut bits = gone;
+    move || {
+        let vanished = bits & 1 == 1;
+        bits >>= 1;
+        vanished
+    }
+}
+
+fn deleted<K: Ord + Clone, T>(objects: &mut BTreeMap<K, T>, number: usize) -> Option<Change<T>> {
+    let key = objects.keys().nth(number % objects.len().max(1)).cloned()?;
+    objects.remove(&key).map(Change::Deleted)
+}
+
+fn nth<K, T>(objects: &BTreeMap<K, T>, number: usize) -> Option<&T> {
+    objects.values().nth(number % objects.len().max(1))
+}
+
+fn ips(node: usize, choice: &[usize]) -> Vec<Addr> {
+    choice.iter().map(|position| pool(node)[*position]).collect()
+}
+
+fn node_name(number: usize) -> &'static str {
+    ["node-a", "node-b"][number]
+}
+
+fn service_name(number: usize) -> Name {
+    let namespace = if number == 2 { "other" } else { "shop" };
+    (namespace.into(), format!("service-{number}"))
+}
+
+fn service(step: &ServiceStep) -> Service {
+    Service {
+        name: service_name(step.number),
+        uid: uid(&format!("service-{}", step.number)),
+        selector: step.app.map(|app| BTreeMap::from([("app".into(), app.into())])),
+        vips: step.vips.clone(),
+        ports: vec![service_port(step.node_port)],
+        opted_out: step.opted_out,
+    }
+}
+
+fn plain_node(number: usize) -> Node {
+    let range = u8::try_from(number + 1).expect("two nodes");
+    let plain = node(node_name(number), range);
+    let six = Cidr::parse(&format!("fd00:{range}::/64"));
+    Node {
+        pod_cidrs: plain.pod_cidrs.iter().copied().chain(six).collect(),
+        ..plain
+    }
+}
+
+fn changed_node(step: &NodeStep) -> Node {
+    let mut node = plain_node(step.number);
+    node.addresses.extend(&step.more_addresses);
+    if !step.has_ranges {
+        node.pod_cidrs.clear();
+    }
+    if step.rebooted {
+        node.boot_id = uid("another boot");
+    }
+    node.virtual_kubelet = step.virtual_kubelet;
+    node
+}
