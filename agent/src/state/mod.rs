@@ -4,6 +4,7 @@
 //! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
 //! ```
 
+mod audit;
 mod breaker;
 mod dirty;
 mod hold;
@@ -23,6 +24,7 @@ mod trust;
 mod vacant;
 mod world;
 
+pub use audit::{Audit, Case, Evidence, Finding, OPEN, Packets};
 pub use breaker::{Breaker, Trip};
 pub use hold::Why;
 pub use judge::Proven;
@@ -50,6 +52,7 @@ pub struct State {
     synced: Synced,
     denials: Denials,
     breaker: Breaker,
+    audit: Audit,
     draining: Draining,
     vacancies: Vacancies,
     /// Until everything has been listed once.
@@ -77,6 +80,7 @@ impl State {
             synced: Synced::default(),
             denials: Denials::new(),
             breaker: Breaker::default(),
+            audit: Audit::default(),
             draining: Draining::new(),
             vacancies: Vacancies::default(),
             inherited: None,
@@ -100,11 +104,13 @@ impl State {
         self.synced.note(&fact);
         let mut dirty = match fact {
             Fact::Presence(presence) => {
+                self.hear_of(now, &presence);
                 self.vacancies.note(presence);
                 Dirty::default()
             }
             fact => dirty::absorb(&mut self.world, now, fact),
         };
+        self.look_again(&dirty);
         if was_synced != self.is_synced() {
             dirty.everything = true;
             // Whichever came last: the first lists are one.
@@ -123,6 +129,7 @@ impl State {
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
+        self.audit.tick(now);
         let mut forgotten: Dirty = self.world.listings.expire(now).into();
         forgotten.pods.extend(self.vacancies.expire(&self.world, now));
         self.settle(now, forgotten, None);
