@@ -2,14 +2,17 @@
 
 use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
-use crate::datapath::{Datapath, boot_ns};
+use crate::clock::{Clocks, boot as now};
+use crate::datapath::Datapath;
 use crate::facts::{Fact, Name, Presence, Protocol};
+use crate::freshness::Freshness;
+use crate::lease::Lease;
 use crate::maps::Writer;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
 use crate::status::{Conflict, Latency, Question, Status, Watch};
-use crate::watch::{Message, WatchId, ids};
+use crate::watch::{Message, WatchId, Watches, ids};
 use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
@@ -21,7 +24,8 @@ pub struct Agent {
     writer: Writer,
     attachments: Attachments,
     report: Report,
-    lease: Duration,
+    lease: Lease,
+    api: Watches,
     watches: BTreeMap<WatchId, Watch>,
     latency: Latency,
     refused: usize,
@@ -30,17 +34,17 @@ pub struct Agent {
 impl Agent {
     /// An agent that knows nothing yet, so denies nothing.
     #[must_use]
-    pub fn new(state: State, writer: Writer, datapath: Datapath, args: &AgentArgs) -> Self {
+    pub fn new(state: State, writer: Writer, datapath: Datapath, api: Watches, args: &AgentArgs) -> Self {
+        let ids = ids(args.pod_scope);
+        let view = Freshness::new(&ids, args.max_view_age, || 0.8 + 0.4 * fastrand::f64());
         Self {
             state,
             writer,
             attachments: Attachments::new(datapath, args.selection(), args.mode == Mode::Enforce),
             report: Report::default(),
-            lease: args.lease,
-            watches: ids(args.pod_scope)
-                .into_iter()
-                .map(|id| (id, Watch::default()))
-                .collect(),
+            lease: Lease::new(view, args.lease, Clocks::now()),
+            api,
+            watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
             latency: Latency::default(),
             refused: 0,
         }
@@ -63,27 +67,32 @@ impl Agent {
                     receipts.push(received);
                 }
                 Message::Progress { watch, rv } => self.watch(watch).rv = rv,
+                Message::Proven { watch, as_of, by } => {
+                    self.lease.view.proven(watch, as_of, by);
+                    let watch = self.watch(watch);
+                    watch.error = watch.error.take().filter(|_| !watch.up);
+                }
+                Message::Unconfirmed { watch, error } => {
+                    tracing::debug!(%watch, error, "not confirmed");
+                    self.watch(watch).error = Some(error);
+                }
+                Message::Rewound { watch, error } => self.start_over(watch, &error),
                 Message::Up(watch) => {
                     tracing::info!(%watch, "watching");
-                    *self.watch(watch) = Watch {
-                        up: true,
-                        error: None,
-                        ..self.watch(watch).clone()
-                    };
+                    self.connected(watch, None);
                 }
                 Message::Down { watch, error } => {
-                    tracing::warn!(%watch, error, "watch lost; denials end with the lease");
-                    *self.watch(watch) = Watch {
-                        up: false,
-                        error: Some(error),
-                        ..self.watch(watch).clone()
-                    };
+                    tracing::warn!(%watch, error, "watch lost; what is denied ends when the view is too old");
+                    self.connected(watch, Some(error));
                 }
                 Message::Skipped { watch, what } => {
                     tracing::warn!(%watch, what, "object skipped");
                     self.watch(watch).skipped += 1;
                 }
             }
+        }
+        if was_synced && !self.state.is_synced() {
+            self.write()?;
         }
         if !receipts.is_empty() {
             self.write()?;
@@ -94,9 +103,8 @@ impl Agent {
         }
         if self.state.is_synced() && !was_synced {
             tracing::info!("synced");
-            self.renew_lease()?;
         }
-        Ok(())
+        self.vouch()
     }
 
     /// Hooks what appears, forgets what is gone.
@@ -157,13 +165,15 @@ impl Agent {
         if spoke { self.write() } else { Ok(()) }
     }
 
-    /// Lets time pass, and vouches for the view if all watches run.
+    /// Lets time pass, and vouches for the view while it is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
         self.state.tick(now());
         self.write()?;
         self.attachments.tick()?;
-        let half_over = boot_ns() + nanoseconds(self.lease / 2) > self.writer.lease_deadline_ns();
-        if half_over { self.renew_lease() } else { Ok(()) }
+        self.vouch()?;
+        let denies = self.denies();
+        self.lease.tell(now(), denies);
+        Ok(())
     }
 
     /// Answers whoever asks for the status; one who has left needs no answer.
@@ -177,7 +187,7 @@ impl Agent {
     }
 
     fn status(&self) -> Status {
-        let deadline = i64::try_from(self.writer.lease_deadline_ns() / 1_000_000).unwrap_or(i64::MAX);
+        let now = now();
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
         Status {
@@ -186,14 +196,19 @@ impl Agent {
             watches: self
                 .watches
                 .iter()
-                .map(|(id, watch)| (named(id), watch.clone()))
+                .map(|(id, watch)| (named(id), self.with_age(*id, watch.clone(), now)))
                 .collect(),
             applied: self
                 .watches
                 .iter()
                 .map(|(id, watch)| (named(id), watch.rv))
                 .collect(),
-            lease_ms: deadline - i64::try_from(boot_ns() / 1_000_000).unwrap_or(i64::MAX),
+            lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
+            view_age_ms: self
+                .lease
+                .view
+                .age(now)
+                .map(|age| milliseconds(age).unsigned_abs()),
             pods: self.pod_names(),
             services: self
                 .state
@@ -256,12 +271,52 @@ impl Agent {
         Ok(())
     }
 
-    /// Never #4: only while every watch runs and everything received has been applied.
-    fn renew_lease(&mut self) -> Result<()> {
-        if !self.state.is_synced() || !self.watches.values().all(|watch| watch.up) {
-            return Ok(());
+    /// Never #4: everything received so far is in the maps. Renews the lease if the view is fresh enough, and asks for
+    /// what keeps it fresh if that matters.
+    fn vouch(&mut self) -> Result<()> {
+        let renewed = self.lease.renew(Clocks::now(), self.state.is_synced());
+        if let Some(deadline) = renewed {
+            self.writer.renew_lease(nanoseconds(deadline))?;
         }
-        self.writer.renew_lease(boot_ns() + nanoseconds(self.lease))
+        if self.denies() {
+            for id in self.lease.view.due(now()) {
+                self.api.confirm(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn denies(&self) -> bool {
+        let tables = self.state.tables();
+        !tables.denied.is_empty() || !tables.terminated.is_empty()
+    }
+
+    fn connected(&mut self, id: WatchId, error: Option<String>) {
+        let up = error.is_none();
+        self.lease.view.connected(id, up);
+        let watch = self.watch(id);
+        (watch.up, watch.error) = (up, error);
+    }
+
+    /// Nothing known holds any more. The other watches have to be told only once, and not before they have listed.
+    fn start_over(&mut self, noticed_by: WatchId, error: &str) {
+        tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
+        self.lease.view.void(now());
+        if self.state.is_synced() {
+            self.state.start_over(now());
+            for id in self.watches.keys().filter(|id| **id != noticed_by) {
+                self.api.relist(*id);
+            }
+        }
+    }
+
+    fn with_age(&self, id: WatchId, watch: Watch, now: Duration) -> Watch {
+        let (age, by) = self.lease.view.of(id, now).unzip();
+        Watch {
+            age_ms: age.map(|age| milliseconds(age).unsigned_abs()),
+            proven_by: by,
+            ..watch
+        }
     }
 
     fn watch(&mut self, id: WatchId) -> &mut Watch {
@@ -269,11 +324,10 @@ impl Agent {
     }
 }
 
-/// Monotonic, and goes on while the machine sleeps.
-fn now() -> Duration {
-    Duration::from_nanos(boot_ns())
-}
-
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

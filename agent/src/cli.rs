@@ -96,9 +96,12 @@ pub struct AgentArgs {
     /// The cgroup whose processes are followed [default: root of the cgroup2 mount]
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
-    /// How long denials outlive the agent or its view of the API server, 3 to 300
+    /// How long denials outlive the agent, 3 to 300
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds())]
     pub lease: Duration,
+    /// How old the least fresh watch may be while anything is denied, 3 to 300
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds())]
+    pub max_view_age: Duration,
     /// Form of the log
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,
@@ -215,6 +218,7 @@ mod tests {
         assert_eq!((agent.mode, agent.retired), (Mode::Observe, Mode::Observe));
         assert_eq!((agent.pod_scope, agent.ipam), (Scope::Cluster, Ipam::Auto));
         assert_eq!(agent.lease, Duration::from_secs(15));
+        assert_eq!(agent.max_view_age, Duration::from_secs(30));
         assert_eq!(agent.pins.pin_dir, PathBuf::from("/sys/fs/bpf/epguard"));
         assert_eq!(agent.run.run_dir, PathBuf::from("/run/epguard"));
         assert!(agent.selection().pods.is_empty() && agent.selection().uplinks.is_empty());

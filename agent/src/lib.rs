@@ -3,10 +3,13 @@
 pub mod agent;
 pub mod attachments;
 pub mod cli;
+pub mod clock;
 pub mod datapath;
 pub mod dump;
 pub mod events;
 pub mod facts;
+pub mod freshness;
+pub mod lease;
 pub mod maps;
 pub mod netlink;
 pub mod plan;

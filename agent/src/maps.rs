@@ -2,7 +2,7 @@
 
 mod found;
 
-use crate::datapath::boot_ns;
+use crate::clock::boot_ns;
 use crate::plan::{self, Op};
 use crate::state::Tables;
 use anyhow::{Context as _, Result};

@@ -6,11 +6,10 @@ use crate::datapath::{self, Datapath};
 use crate::events::Events;
 use crate::maps::Writer;
 use crate::state::{Settings, Slots, State};
-use crate::{netlink, status, telemetry, watch};
+use crate::{lease, netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
 use std::fs::{self, File};
 use std::path::Path;
-use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
@@ -34,7 +33,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     }
 
     let (tell, mut messages) = mpsc::channel(BACKLOG);
-    let _watches = watch::start(&client, args.pod_scope, &args.node_name, &tell);
+    let watches = watch::start(&client, args.pod_scope, &args.node_name, &tell);
     let (announce, mut interfaces) = mpsc::channel(BACKLOG);
     let follow = netlink::follow(announce.clone());
     let presence = netlink::presence(announce);
@@ -49,8 +48,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     };
     let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
     state.inherit(writer.found().clone());
-    let mut agent = Agent::new(state, writer, datapath, &args);
-    let mut tick = interval(Duration::from_secs(1));
+    let mut agent = Agent::new(state, writer, datapath, watches, &args);
+    let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tracing::info!(node = args.node_name, mode = args.mode.as_str(), "started");

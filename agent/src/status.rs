@@ -6,6 +6,7 @@ mod socket;
 pub use latency::{Latency, LatencyFigures};
 pub use socket::{Question, read, serve};
 
+use crate::freshness::Proof;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,6 +24,8 @@ pub struct Status {
     pub applied: BTreeMap<String, u64>,
     /// Milliseconds until denials lapse; negative once they have.
     pub lease_ms: i64,
+    /// Age of the view in milliseconds: of its least fresh watch; none if one was never proven fresh.
+    pub view_age_ms: Option<u64>,
     /// Pod UID to `namespace/name`: of those that own an IP, or that a denial is about.
     pub pods: BTreeMap<String, String>,
     /// Number of the intent slot to `namespace/name` of its Service.
@@ -45,7 +48,11 @@ pub struct Watch {
     pub up: bool,
     /// The newest resourceVersion seen.
     pub rv: u64,
-    /// Why it is down.
+    /// Milliseconds since it was proven fresh.
+    pub age_ms: Option<u64>,
+    /// By what.
+    pub proven_by: Option<Proof>,
+    /// Why it is down, or why it could not be confirmed.
     pub error: Option<String>,
     /// Objects that could not be read.
     pub skipped: u64,

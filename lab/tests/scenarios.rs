@@ -7,7 +7,7 @@ use std::path::Path;
 use epguard_lab::scenario::{load, parse};
 
 /// The stories of the design that this version must tell.
-const STORIES: [&str; 18] = [
+const STORIES: [&str; 19] = [
     "reused-across-namespaces",
     "finished-job-still-listed",
     "terminated-still-listed",
@@ -26,6 +26,7 @@ const STORIES: [&str; 18] = [
     "port-reuse-same-client",
     "udp-blackhole",
     "custom-slice",
+    "api-outage",
 ];
 
 fn folder() -> &'static Path {

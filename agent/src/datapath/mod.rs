@@ -22,7 +22,7 @@ mod tcx;
 pub use chain::Chain;
 pub use detach::detach;
 pub use hook::{Hook, Hooks, KernelPath};
-pub use node::{boot_ns, netns_cookie};
+pub use node::netns_cookie;
 pub use pins::Pins;
 
 use anyhow::{Context as _, Result, bail};

@@ -29,18 +29,6 @@ pub fn netns_cookie() -> Result<u64> {
     Ok(cookie)
 }
 
-/// Nanoseconds of `CLOCK_BOOTTIME`, the clock of leases and events.
-#[must_use]
-pub fn boot_ns() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the kernel writes one timespec; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
-}
-
 /// Numbers of the interfaces of this network namespace.
 pub fn interfaces() -> std::io::Result<Vec<u32>> {
     // SAFETY: no arguments; the kernel's answer is a list that ends with the number 0.

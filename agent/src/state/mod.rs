@@ -126,6 +126,21 @@ impl State {
         self.settle(now, dirty, list);
     }
 
+    /// Forgets everything that the API has shown, deaths included: it went back in time, and a restored pod may run
+    /// again under its old UID. Nothing is denied until all is listed anew.
+    pub fn start_over(&mut self, now: Duration) {
+        self.world.start_over();
+        self.vacancies.start_over();
+        self.synced = Synced::default();
+        let dirty = Dirty {
+            everything: true,
+            ips: self.owners.keys().copied().collect(),
+            pods: self.draining.keys().copied().collect(),
+            ..Dirty::default()
+        };
+        self.settle(now, dirty);
+    }
+
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);

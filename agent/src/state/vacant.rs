@@ -39,6 +39,12 @@ impl Vacancies {
         }
     }
 
+    /// Nothing is known of pods any more.
+    pub fn start_over(&mut self) {
+        self.graves.clear();
+        self.spoke.clear();
+    }
+
     /// An earlier process had its proof.
     pub fn inherit(&mut self, ip: Addr, dead: Uid, now: Duration) {
         self.graves.entry(ip).or_insert(Grave { dead, last: now });

@@ -76,6 +76,15 @@ impl World {
         }
     }
 
+    /// Forgets what the API has shown, except which addresses are the nodes'.
+    pub fn start_over(&mut self) {
+        *self = Self {
+            local: std::mem::take(&mut self.local),
+            infrastructure: std::mem::take(&mut self.infrastructure),
+            ..Self::new(self.settings.clone())
+        };
+    }
+
     /// A Service by name.
     #[must_use]
     pub fn service(&self, name: &Name) -> Option<&Service> {

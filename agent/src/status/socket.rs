@@ -98,6 +98,7 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
 mod tests {
     use super::super::{Attachment, Conflict, LatencyFigures, Watch};
     use super::*;
+    use crate::freshness::Proof;
 
     /// A directory of one test's own, removed with it.
     struct Directory(PathBuf);
@@ -125,12 +126,15 @@ mod tests {
                     up: true,
                     rv: 7,
                     error: Some("slow".into()),
+                    age_ms: Some(7),
+                    proven_by: Some(Proof::Bookmark),
                     skipped: 1,
                 },
             )]
             .into(),
             applied: [("pods".into(), 6)].into(),
             lease_ms: -5,
+            view_age_ms: Some(7),
             pods: [("u-1".into(), "shop/cart-1".into())].into(),
             services: [("3".into(), "shop/cart".into())].into(),
             interfaces: vec![Attachment {
@@ -223,6 +227,7 @@ mod tests {
     fn names_in_the_document_are_camel_case() {
         let document = serde_json::to_value(status()).unwrap();
         assert_eq!(document["leaseMs"], -5);
+        assert_eq!(document["watches"]["pods"]["provenBy"], "bookmark");
         assert_eq!(document["latency"]["p99Us"], 2);
         assert_eq!(document["watches"]["pods"]["error"], "slow");
         assert_eq!(document["interfaces"][0]["attached"], true);

@@ -27,6 +27,8 @@ pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
         })?,
     };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
+    // The watches wait and retry by themselves; retries below them would multiply the load and hide the refusal.
+    config.default_retry = false;
     Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", one_line(&error)))
 }
 

@@ -77,6 +77,19 @@ impl Request {
         self.failure(End::Silent, &error)
     }
 
+    /// The server has shown something newer elsewhere.
+    pub(super) fn behind(self, watched: u64, listed: u64) -> Failure {
+        let error = format!(
+            "a list shows resourceVersion {listed}, and the watch has stopped at {watched}; connecting again"
+        );
+        self.failure(End::Failed, &error)
+    }
+
+    /// A list is older than what the watch had shown before it was asked for.
+    pub(super) fn rewound(self, before: u64, version: u64) -> Failure {
+        self.failure(End::Expired, &rewound(before, version))
+    }
+
     fn failure(self, end: End, cause: &str) -> Failure {
         let resource = self.resource();
         let verb = self.verb();
@@ -107,6 +120,14 @@ impl Request {
             self.resource()
         )
     }
+}
+
+/// What it means that time goes back.
+pub(super) fn rewound(before: u64, version: u64) -> String {
+    format!(
+        "the API went back in time, from resourceVersion {before} to {version}: was etcd restored? \
+         Everything is listed again"
+    )
 }
 
 /// The chain of causes in one line, without those that an outer one repeats.

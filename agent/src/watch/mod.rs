@@ -5,24 +5,36 @@
 //! ```
 //!
 //! Watches are raw instead of kube-runtime's: bookmarks must be seen, because an advancing resourceVersion is
-//! the only proof that the view is fresh, and one object that doesn't parse must not end a stream.
+//! proof that the view is fresh, and one object that doesn't parse must not end a stream.
 
 mod client;
+mod confirm;
 mod failure;
+mod list;
+mod orders;
 mod outbox;
 mod protocol;
 mod session;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 pub use client::client;
+pub use orders::Watches;
 
 use crate::facts::{Fact, PodSource};
+use crate::freshness::Proof;
 use crate::state::Scope;
+use orders::Orders;
 use outbox::Outbox;
 use session::Session;
-use std::{fmt, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{sync::mpsc, task::JoinSet};
 
 /// What a watch tells the main loop.
@@ -45,6 +57,30 @@ pub enum Message {
         watch: WatchId,
         /// Its resourceVersion.
         rv: u64,
+    },
+    /// What the watch has told up to here is everything there was at a moment.
+    Proven {
+        /// Which watch.
+        watch: WatchId,
+        /// The moment, of `CLOCK_BOOTTIME`.
+        as_of: Duration,
+        /// What shows it.
+        by: Proof,
+    },
+    /// A confirmation that was asked for failed; the watch itself goes on.
+    Unconfirmed {
+        /// Which watch.
+        watch: WatchId,
+        /// Cause and remedy in one line.
+        error: String,
+    },
+    /// The API is older than what it has shown before, as after a restore of etcd: nothing known holds any more. A
+    /// list of this watch follows.
+    Rewound {
+        /// Who noticed.
+        watch: WatchId,
+        /// What it noticed, in one line.
+        error: String,
     },
     /// Everything was listed and changes arrive as they happen.
     Up(WatchId),
@@ -112,12 +148,15 @@ pub fn ids(scope: Scope) -> Vec<WatchId> {
     .concat()
 }
 
-/// Starts the watches of a scope. They run until the set is dropped or the receiver is gone.
+/// Starts the watches of a scope. They run until the handle is dropped or the receiver is gone.
 #[must_use]
-pub fn start(client: &kube::Client, scope: Scope, node: &str, tx: &mpsc::Sender<Message>) -> JoinSet<()> {
+pub fn start(client: &kube::Client, scope: Scope, node: &str, tx: &mpsc::Sender<Message>) -> Watches {
     let mut tasks = JoinSet::new();
+    let mut orders = BTreeMap::new();
     for id in ids(scope) {
-        let session = Session::new(client.clone(), Outbox::new(id, tx.clone()));
+        let own = Arc::new(Orders::default());
+        orders.insert(id, Arc::clone(&own));
+        let session = Session::new(client.clone(), Outbox::new(id, tx.clone()), own);
         match id {
             WatchId::Pods => tasks.spawn(session.run(None, |pod| Fact::Pod(PodSource::All, pod))),
             WatchId::OwnPods => {
@@ -133,5 +172,5 @@ pub fn start(client: &kube::Client, scope: Scope, node: &str, tx: &mpsc::Sender<
             WatchId::Nodes => tasks.spawn(session.run(None, Fact::Node)),
         };
     }
-    tasks
+    Watches::new(orders, tasks)
 }

@@ -2,7 +2,11 @@
 
 use super::{Message, WatchId};
 use crate::facts::Fact;
-use std::{fmt, time::Instant};
+use crate::freshness::Proof;
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 use tokio::sync::mpsc;
 
 /// One watch's end of the channel. A receiver that is gone is no error: the session sees it by itself.
@@ -39,6 +43,22 @@ impl Outbox {
     pub(super) async fn progress(&self, rv: u64) {
         let watch = self.watch;
         self.send(Message::Progress { watch, rv }).await;
+    }
+
+    /// What was sent up to here is everything there was at `as_of`.
+    pub(super) async fn proven(&self, as_of: Duration, by: Proof) {
+        let watch = self.watch;
+        self.send(Message::Proven { watch, as_of, by }).await;
+    }
+
+    pub(super) async fn unconfirmed(&self, error: String) {
+        let watch = self.watch;
+        self.send(Message::Unconfirmed { watch, error }).await;
+    }
+
+    pub(super) async fn rewound(&self, error: String) {
+        let watch = self.watch;
+        self.send(Message::Rewound { watch, error }).await;
     }
 
     /// Says so once, until the watch is down again.

@@ -68,11 +68,23 @@ impl Protocol {
         before
     }
 
-    /// An event or a bookmark of a stream that shows changes.
-    pub(super) fn advance(&mut self, version: u64) {
+    /// An event or a bookmark of a stream that shows changes. Whether it is newer than everything before.
+    pub(super) fn advance(&mut self, version: u64) -> bool {
+        let newer = version > self.highest;
         self.highest = self.highest.max(version);
         self.version = Some(version);
         self.heard = true;
+        newer
+    }
+
+    /// The newest resourceVersion seen.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// Time went back, which is known by now: any list is new enough.
+    pub(super) fn rewound(&mut self) {
+        self.highest = 0;
     }
 
     /// The request is over, `lived` after it was sent. Returns the longest time to wait before the next one.

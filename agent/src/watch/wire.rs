@@ -96,6 +96,11 @@ pub(super) fn describe(json: &[u8]) -> String {
     }
 }
 
+/// An object's resourceVersion.
+pub(super) fn version_of(object: &RawValue) -> anyhow::Result<u64> {
+    Ok(Entry::parse(object.get())?.version)
+}
+
 /// A decimal number that grows within a resource (KEP-5504; so in every server with etcd behind it).
 fn version(text: &str) -> anyhow::Result<u64> {
     text.parse().with_context(|| format!("resourceVersion {text:?}"))

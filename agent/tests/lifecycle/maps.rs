@@ -2,7 +2,8 @@
 
 use crate::node::{Node, ifindex, run};
 use aya::maps::{HashMap, Map, PerCpuHashMap, PerCpuValues};
-use epguard::datapath::{Hooks, boot_ns, netns_cookie};
+use epguard::clock::boot_ns;
+use epguard::datapath::{Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::state::Tables;
 use epguard_common::{

@@ -6,7 +6,7 @@ use crate::world::{
     DEAD_UID, DENIED, DRAINING, ENFORCE, FRESH, INNOCENT, OTHER_PORT, OWNER_UID, PORT, RETIRED, REUSED,
     REUSED_V6, SHOP, denial, suspect, target, vip,
 };
-use epguard::datapath::boot_ns;
+use epguard::clock::boot_ns;
 use epguard_common::{Addr, Config, Event, Mode, Outcome, Rate, Reason, Suspect, UidState, View, capacity};
 
 const BURST: u32 = 150;

@@ -113,7 +113,8 @@ impl Theatre {
                 enforce_retired: true,
                 pod_scope: None,
                 hooks: None,
-                flags: &[],
+                lease: None,
+                max_view_age: None,
             };
             self.agent = Some(Agent::start(
                 &self.netns,

@@ -9,8 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use aya::maps::{Array, Map, MapData};
+use epguard::clock::boot_ns;
 use epguard::status::{self, Status};
-use epguard_common::Mode;
+use epguard_common::{Mode, View};
 use serde_json::Value;
 
 use super::process;
@@ -34,8 +36,10 @@ pub struct AgentOptions<'a> {
     pub pod_scope: Option<&'a str>,
     /// `--hooks`; none: the agent's default.
     pub hooks: Option<&'a str>,
-    /// What else is on its command line.
-    pub flags: &'a [String],
+    /// `--lease` in seconds; none: the agent's default.
+    pub lease: Option<u32>,
+    /// `--max-view-age` in seconds; none: the agent's default.
+    pub max_view_age: Option<u32>,
 }
 
 /// An `epguard agent`; dropping it kills it.
@@ -121,11 +125,36 @@ impl Agent {
         let wanted: Vec<(&str, u64)> = [Kind::Pod, Kind::EndpointSlice, Kind::Service, Kind::Node]
             .map(|kind| (kind.plural(), store.resource_version(kind)))
             .into();
+        self.until("did not catch up", |status| missing(status, &wanted, links))
+    }
+
+    /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives.
+    pub fn await_lease(&self, held: bool) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while held != (self.lease_deadline_ns()? > boot_ns()) {
+            ensure!(
+                Instant::now() < deadline,
+                "the lease is not {} after {PATIENCE:?}",
+                if held { "held" } else { "over" }
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    fn lease_deadline_ns(&self) -> Result<u64> {
+        let view = Map::Array(epguard::maps::open(&self.pin_dir, "VIEW")?);
+        let view: Array<MapData, View> = view.try_into().context("VIEW has another layout")?;
+        Ok(view.get(&0, 0).context("cannot read VIEW")?.lease_deadline_ns)
+    }
+
+    /// Waits until nothing is wrong with the status any more.
+    fn until(&mut self, failing: &str, wrong: impl Fn(&Status) -> Option<String>) -> Result<Status> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let seen = status::read(&self.run_dir);
             let missing = match &seen {
-                Ok(status) => missing(status, &wanted, links),
+                Ok(status) => wrong(status),
                 Err(error) => Some(format!("{error:#}")),
             };
             let Some(missing) = missing else { return seen };
@@ -141,7 +170,7 @@ impl Agent {
             }
             ensure!(
                 Instant::now() < deadline,
-                "the agent did not catch up in {PATIENCE:?}: {missing}"
+                "the agent {failing} in {PATIENCE:?}: {missing}"
             );
             thread::sleep(Duration::from_millis(1));
         }
@@ -192,9 +221,14 @@ fn arguments(options: &AgentOptions<'_>, kubeconfig: &Path, pin_dir: &Path, run_
         .chain(["--retired", retired])
         .chain(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]))
         .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))
-        .chain(options.flags.iter().map(String::as_str))
         .map(OsString::from)
         .collect();
+    for (flag, seconds) in [
+        ("--lease", options.lease),
+        ("--max-view-age", options.max_view_age),
+    ] {
+        arguments.extend(seconds.map(|seconds| format!("{flag}={seconds}").into()));
+    }
     for (flag, path) in [
         ("--kubeconfig", kubeconfig),
         ("--pin-dir", pin_dir),
@@ -224,6 +258,7 @@ fn missing(status: &Status, wanted: &[(&str, u64)], links: &[&str]) -> Option<St
     match links.iter().find(|link| !attached(link)) {
         Some(link) => Some(format!("{link} has no hooks; there are {:?}", status.interfaces)),
         None if !status.synced => Some("it is not synced".into()),
+        None if !status.services.is_empty() && status.lease_ms <= 0 => Some("its lease is over".into()),
         None => None,
     }
 }

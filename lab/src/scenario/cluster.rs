@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, Result};
 
-use super::format::{Condition, Pod, Scenario, Service};
+use super::format::{ApiStep, Condition, Pod, Scenario, Service};
 use super::names::{self, CLIENT, Names};
 use super::objects::{self, Clock, Endpoint, PodObject};
 use super::serve::Serving;
@@ -32,6 +32,7 @@ pub struct Cluster {
     proxy: Proxy,
     rules: Vec<ServiceRule>,
     api: Serving,
+    api_is_back: bool,
 }
 
 impl Cluster {
@@ -56,6 +57,7 @@ impl Cluster {
             store,
             proxy,
             api,
+            api_is_back: true,
         };
         cluster.create_nodes()?;
         cluster.create_services()?;
@@ -67,6 +69,18 @@ impl Cluster {
     #[must_use]
     pub fn kubeconfig(&self) -> &str {
         self.api.kubeconfig()
+    }
+
+    /// Lets the API server fail, or serve again. The store behind it goes on.
+    pub fn set_api(&mut self, step: ApiStep) {
+        self.api.set(step);
+        self.api_is_back = step == ApiStep::Back;
+    }
+
+    /// Whether the agent can see what the store holds.
+    #[must_use] 
+    pub fn api_is_back(&self) -> bool {
+        self.api_is_back
     }
 
     /// A Service of the story.

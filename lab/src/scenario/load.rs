@@ -112,6 +112,7 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
         | Step::Dump(_)
         | Step::Log(_)
         | Step::Agent(_)
+        | Step::Api(_)
         | Step::Lease(_) => Ok(()),
     }
 }

@@ -1,13 +1,14 @@
 //! The embedded API server on a thread of its own, since everything else here blocks.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use tokio::sync::oneshot;
 
+use super::format::ApiStep;
 use crate::api::{ApiServer, Store};
 use crate::net::NetNs;
 
@@ -17,6 +18,7 @@ const BOOKMARKS: Duration = Duration::from_secs(1);
 /// A running API server; dropping it stops it.
 #[derive(Debug)]
 pub struct Serving {
+    server: Arc<ApiServer>,
     kubeconfig: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -33,22 +35,18 @@ impl Serving {
         let (tell, told) = mpsc::channel();
         let thread = thread::Builder::new().name("api".into()).spawn(move || {
             runtime.block_on(async {
-                let server = ApiServer::start(listener, store);
+                let server = ApiServer::start(listener, store).map(Arc::new);
                 if let Ok(server) = &server {
                     server.faults(|faults| faults.bookmark_period = Some(BOOKMARKS));
                 }
-                let _ = tell.send(
-                    server
-                        .as_ref()
-                        .map(ApiServer::kubeconfig)
-                        .map_err(|error| anyhow!("{error:#}")),
-                );
+                let _ = tell.send(server);
                 let _ = stopped.await;
             });
         })?;
-        let kubeconfig = told.recv().context("the API server ended before it began")??;
+        let server = told.recv().context("the API server ended before it began")??;
         Ok(Self {
-            kubeconfig,
+            kubeconfig: server.kubeconfig(),
+            server,
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -57,6 +55,14 @@ impl Serving {
     /// For clients in the same network namespace.
     pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
+    }
+
+    /// Lets the server fail, or serve again.
+    pub fn set(&self, step: ApiStep) {
+        self.server.faults(|faults| {
+            faults.outage = step == ApiStep::Away;
+            faults.hang = step == ApiStep::Stalled;
+        });
     }
 }
 

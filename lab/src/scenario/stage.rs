@@ -38,9 +38,10 @@ impl Stage {
         })
     }
 
-    /// Waits until the agent has applied everything that the API shows, and hooked every pod; not if it was killed.
+    /// Waits until the agent has applied everything that the API shows, and hooked every pod; not if it was killed, or
+    /// the API is away.
     pub fn catch_up(&mut self) -> Result<()> {
-        if !self.agent.is_running() {
+        if !self.agent.is_running() || !self.cluster.api_is_back() {
             return Ok(());
         }
         self.agent

@@ -5,9 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use aya::maps::{Array, Map, MapData};
-use epguard::datapath::boot_ns;
-use epguard_common::{Mode, View};
+use epguard_common::Mode;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
@@ -147,19 +145,11 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Step::Agent(AgentStep::Started) => self.stage.agent.start_again(),
-            Step::Lease(LeaseStep::Ends) => self.lease_ends(),
-        }
-    }
-
-    fn lease_ends(&self) -> Result<()> {
-        loop {
-            let view = Map::Array(epguard::maps::open(self.stage.agent.pin_dir(), "VIEW")?);
-            let view: Array<MapData, View> = view.try_into().context("VIEW has another layout")?;
-            let deadline_ns = view.get(&0, 0).context("cannot read VIEW")?.lease_deadline_ns;
-            let Some(left) = deadline_ns.checked_sub(boot_ns()) else {
-                return Ok(());
-            };
-            std::thread::sleep(Duration::from_nanos(left + 1));
+            Step::Api(step) => {
+                self.stage.cluster.set_api(*step);
+                Ok(())
+            }
+            Step::Lease(step) => self.stage.agent.await_lease(*step == LeaseStep::Held),
         }
     }
 

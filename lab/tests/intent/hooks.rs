@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
 use epguard::cli::cgroup2_mount;
-use epguard::datapath::{Datapath, Hooks as DatapathHooks, boot_ns, netns_cookie};
+use epguard::clock::boot_ns;
+use epguard::datapath::{Datapath, Hooks as DatapathHooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::netlink::{Interface, Selection};
 use epguard::state::Tables;

@@ -1,19 +1,25 @@
 //! An API server in which the test itself answers each request.
 
 use crate::facts::{Change, Fact, Pod, PodSource};
-use crate::watch::{Message, WatchId, outbox::Outbox, session::Session};
+use crate::freshness::Proof;
+use crate::watch::{Message, WatchId, Watches, orders::Orders, outbox::Outbox, session::Session};
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::channel::{Channel, Sender};
 use kube::client::Body;
-use std::convert::Infallible;
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 type Answer = Response<Channel<Bytes>>;
 
 /// A watch of pods, and both of its ends.
 pub struct Rig {
     pub server: Server,
+    pub watches: Watches,
+    /// What was said to be proven, as of when.
+    pub proofs: Vec<(Proof, Duration)>,
     messages: mpsc::Receiver<Message>,
 }
 
@@ -32,9 +38,16 @@ impl Rig {
     pub fn new() -> Self {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(64);
-        let session = Session::new(client, Outbox::new(WatchId::Pods, tx));
-        tokio::spawn(session.run(None, |pod| Fact::Pod(PodSource::All, pod)));
-        Self { server, messages }
+        let orders = Arc::new(Orders::default());
+        let session = Session::new(client, Outbox::new(WatchId::Pods, tx), Arc::clone(&orders));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(session.run(None, |pod| Fact::Pod(PodSource::All, pod)));
+        Self {
+            server,
+            watches: Watches::new(BTreeMap::from([(WatchId::Pods, orders)]), tasks),
+            proofs: Vec::new(),
+            messages,
+        }
     }
 
     /// A watch that has listed pod `a` at version 7 and is up.
@@ -48,14 +61,15 @@ impl Rig {
         (rig, stream)
     }
 
-    /// The next message, in short.
+    /// The next message that isn't a proof, in short.
     pub async fn told(&mut self) -> String {
-        short(
-            self.messages
-                .recv()
-                .await
-                .expect("the session lives as long as its receiver"),
-        )
+        loop {
+            let message = self.messages.recv().await;
+            let message = message.expect("the session lives as long as its receiver");
+            if let Some(told) = self.note(message) {
+                return told;
+            }
+        }
     }
 
     /// Lets the session work until it waits for something, then says what it told meanwhile.
@@ -63,7 +77,30 @@ impl Rig {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        self.messages.try_recv().ok().map(short)
+        while let Ok(message) = self.messages.try_recv() {
+            if let Some(told) = self.note(message) {
+                return Some(told);
+            }
+        }
+        None
+    }
+
+    /// What is proven since the last call, once the stream has been quiet; and nothing else is told.
+    pub async fn proven(&mut self) -> Vec<Proof> {
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(self.told_meanwhile().await, None);
+        std::mem::take(&mut self.proofs)
+            .into_iter()
+            .map(|(by, _)| by)
+            .collect()
+    }
+
+    fn note(&mut self, message: Message) -> Option<String> {
+        if let Message::Proven { as_of, by, .. } = message {
+            self.proofs.push((by, as_of));
+            return None;
+        }
+        Some(short(message))
     }
 }
 
@@ -105,9 +142,10 @@ impl Call {
             .next()
     }
 
-    /// `list`, `stream` or `watch VERSION`, whatever else the parameters are.
+    /// `list`, `confirm`, `stream` or `watch VERSION`, whatever else the parameters are.
     pub fn kind(&self) -> String {
         match (self.param("watch"), self.param("sendInitialEvents")) {
+            (None, _) if self.param("limit") == Some("1") => "confirm".to_owned(),
             (None, _) => "list".to_owned(),
             (Some(_), Some(_)) => "stream".to_owned(),
             (Some(_), None) => format!("watch {}", self.param("resourceVersion").unwrap_or("anything")),
@@ -184,7 +222,9 @@ fn short(message: Message) -> String {
             Message::Up(_) => "up".to_owned(),
             Message::Down { error, .. } => format!("down: {error}"),
             Message::Skipped { what, .. } => format!("skipped {what}"),
-            Message::Fact { .. } => unreachable!(),
+            Message::Unconfirmed { error, .. } => format!("unconfirmed: {error}"),
+            Message::Rewound { error, .. } => format!("rewound: {error}"),
+            Message::Fact { .. } | Message::Proven { .. } => unreachable!(),
         };
     };
     let Fact::Pod(_, change) = fact else {

@@ -1,6 +1,8 @@
 //! The protocol against a server that the tests play. Time is paused: waits end at once and in order.
 
+mod fresh;
 mod mock;
+mod relist;
 
 use super::{WatchId, ids, start};
 use crate::state::Scope;

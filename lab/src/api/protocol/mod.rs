@@ -75,6 +75,9 @@ impl Api {
 
         let delay = self.faults.borrow().delay;
         tokio::time::sleep(delay).await;
+        if let Some(code) = self.faults.borrow().failing {
+            return Err(ApiError::new(code, "InternalError", "the server is failing"));
+        }
         self.authenticate(&parts.headers)?;
         let Some(route) = route else {
             return discovery::answer(path);

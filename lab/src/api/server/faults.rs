@@ -7,11 +7,16 @@ use crate::api::Kind;
 
 /// Faults and timing of one server. The default is a healthy server.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, set by name")]
 pub struct Faults {
     /// Killed: open connections break, new ones are reset.
     pub outage: bool,
     /// Stopped: connections stay open and nothing is answered or sent, until this is false again.
     pub hang: bool,
+    /// Streams that are open send nothing, neither events nor bookmarks; everything else is answered.
+    pub mute: bool,
+    /// Requests are answered with this status, 500 or above; streams that are open go on.
+    pub failing: Option<u16>,
     /// Kinds answered with 403.
     pub forbidden: BTreeSet<Kind>,
     /// Time added to each request.
@@ -29,6 +34,8 @@ impl Default for Faults {
         Self {
             outage: false,
             hang: false,
+            mute: false,
+            failing: None,
             forbidden: BTreeSet::new(),
             delay: Duration::ZERO,
             bookmark_period: Some(Duration::from_mins(1)),

@@ -43,6 +43,28 @@ async fn a_hung_server_neither_answers_nor_sends_and_goes_on_later() {
 }
 
 #[tokio::test]
+async fn muted_streams_send_nothing_while_lists_are_answered_and_go_on_later() {
+    let lab = Lab::start().await;
+    let mut stream = lab.watch(PODS, "").await;
+    lab.server.faults(|f| f.mute = true);
+    lab.store.apply(pod("a")).unwrap();
+    assert_eq!(stream.line().await, "silent");
+    assert_eq!(super::names(&lab.get(PODS).await.1), ["a"]);
+    lab.server.faults(|f| f.mute = false);
+    assert_eq!(stream.line().await, format!("ADDED a {}", lab.store.revision()));
+}
+
+#[tokio::test]
+async fn a_failing_server_refuses_requests_while_open_streams_go_on() {
+    let lab = Lab::start().await;
+    let mut stream = lab.watch(PODS, "").await;
+    lab.server.faults(|f| f.failing = Some(500));
+    assert_eq!(lab.get(PODS).await.0, 500);
+    lab.store.apply(pod("a")).unwrap();
+    assert_eq!(stream.line().await, format!("ADDED a {}", lab.store.revision()));
+}
+
+#[tokio::test]
 async fn connections_can_be_reset() {
     let lab = Lab::start().await;
     let mut stream = lab.watch(PODS, "").await;

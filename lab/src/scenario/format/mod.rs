@@ -15,7 +15,7 @@ use crate::net::{Cni, Overlay};
 pub use call::{Call, Sees};
 pub use cast::{Kubelet, Pod, Service, Wire};
 pub use expectation::{Entries, LogLines};
-pub use step::{AgentStep, Condition, LeaseStep, Patch, PodEvent, PodStep, ProxyStep, Rounds, Step};
+pub use step::{AgentStep, ApiStep, Condition, LeaseStep, Patch, PodEvent, PodStep, ProxyStep, Rounds, Step};
 
 /// One story.
 #[derive(Clone, Debug, Deserialize)]
@@ -105,8 +105,10 @@ pub struct Agent {
     pub enforce_retired: bool,
     /// `--pod-scope`; the default is the agent's.
     pub pod_scope: Option<String>,
-    /// What else is on its command line, as `--lease=4s`.
-    pub flags: Vec<String>,
+    /// `--lease`, in seconds.
+    pub lease: Option<u32>,
+    /// `--max-view-age`, in seconds.
+    pub max_view_age: Option<u32>,
 }
 
 impl Agent {
@@ -118,7 +120,8 @@ impl Agent {
             enforce_retired: self.enforce_retired,
             pod_scope: self.pod_scope.as_deref(),
             hooks: None,
-            flags: &self.flags,
+            lease: self.lease,
+            max_view_age: self.max_view_age,
         }
     }
 }

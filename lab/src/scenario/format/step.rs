@@ -44,7 +44,9 @@ pub enum Step {
     Log(LogLines),
     /// What happens to the agent's process.
     Agent(AgentStep),
-    /// What happens to the lease that it left.
+    /// The API server goes away, stalls, or comes back.
+    Api(ApiStep),
+    /// Waits until the agent's lease is as named.
     Lease(LeaseStep),
 }
 
@@ -68,14 +70,6 @@ pub enum AgentStep {
     Killed,
     /// Started anew with the same command line.
     Started,
-}
-
-/// What happens to the lease.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LeaseStep {
-    /// It ends.
-    Ends,
 }
 
 /// Calls that take turns.
@@ -109,6 +103,28 @@ pub enum ProxyStep {
     Sync(Sync),
     /// Exactly these backends for these Services; the others keep theirs.
     Set(BTreeMap<String, Vec<String>>),
+}
+
+/// What becomes of the API server. The objects behind it go on changing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApiStep {
+    /// Connections break, and new ones are refused.
+    Away,
+    /// Connections stay open, and nothing is answered.
+    Stalled,
+    /// It serves again.
+    Back,
+}
+
+/// What the agent's lease must come to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeaseStep {
+    /// The kernel denies nothing any more.
+    Over,
+    /// The kernel may deny.
+    Held,
 }
 
 /// The word `sync`.

@@ -1,0 +1,120 @@
+//! The clocks of leases and of view age, and how to tell that they disagree.
+
+use std::time::Duration;
+
+/// More than drift, NTP slewing and a late tick can be.
+const TOLERANCE: Duration = Duration::from_secs(2);
+
+/// Nanoseconds of `CLOCK_BOOTTIME`, the clock of leases and events.
+#[must_use]
+pub fn boot_ns() -> u64 {
+    u64::try_from(boot().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// `CLOCK_BOOTTIME`: never goes back, and goes on while the machine sleeps.
+#[must_use]
+pub fn boot() -> Duration {
+    read(libc::CLOCK_BOOTTIME)
+}
+
+/// Three clocks at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clocks {
+    /// `CLOCK_BOOTTIME`.
+    pub boot: Duration,
+    /// `CLOCK_MONOTONIC`: stands still while the machine sleeps.
+    pub monotonic: Duration,
+    /// `CLOCK_REALTIME`: set from outside, so right again after a virtual machine was paused and the others were not told.
+    pub real: Duration,
+}
+
+impl Clocks {
+    /// Now.
+    #[must_use]
+    pub fn now() -> Self {
+        Self {
+            boot: boot(),
+            monotonic: read(libc::CLOCK_MONOTONIC),
+            real: read(libc::CLOCK_REALTIME),
+        }
+    }
+
+    /// By how much one of the other clocks jumped against `CLOCK_BOOTTIME` since `before`; none if within 2 s.
+    ///
+    /// A jump means that the machine slept or was paused, or that somebody set its clock: nobody knows then how old
+    /// anything is.
+    #[must_use]
+    pub fn jumped_since(&self, before: &Self) -> Option<Duration> {
+        let jump = |now: Duration, was: Duration| {
+            // now - was - (boot now - boot then), without a sign to trip over.
+            (now + before.boot).abs_diff(was + self.boot)
+        };
+        let jump = jump(self.monotonic, before.monotonic).max(jump(self.real, before.real));
+        (jump > TOLERANCE).then_some(jump)
+    }
+}
+
+fn read(clock: libc::clockid_t) -> Duration {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes one timespec; these clocks always exist.
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
+    let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: Clocks = clocks(100_000, 90_000, 5_000_000);
+
+    /// In milliseconds.
+    const fn clocks(boot: u64, monotonic: u64, real: u64) -> Clocks {
+        Clocks {
+            boot: Duration::from_millis(boot),
+            monotonic: Duration::from_millis(monotonic),
+            real: Duration::from_millis(real),
+        }
+    }
+
+    #[test]
+    fn time_that_passes_on_all_clocks_is_no_jump_however_late_one_looks() {
+        assert_eq!(
+            clocks(3_700_000, 3_690_000, 8_600_000).jumped_since(&BEFORE),
+            None
+        );
+    }
+
+    #[test]
+    fn drift_and_slewing_are_no_jump() {
+        assert_eq!(clocks(101_000, 91_000, 5_002_900).jumped_since(&BEFORE), None);
+        assert_eq!(clocks(103_000, 93_000, 5_001_100).jumped_since(&BEFORE), None);
+    }
+
+    #[test]
+    fn sleep_shows_in_the_monotonic_clock() {
+        let slept = clocks(160_000, 91_000, 5_060_000).jumped_since(&BEFORE);
+        assert_eq!(slept, Some(Duration::from_secs(59)));
+    }
+
+    #[test]
+    fn a_paused_machine_shows_in_the_real_time_clock_once_that_is_set() {
+        let paused = clocks(101_000, 91_000, 5_061_000).jumped_since(&BEFORE);
+        assert_eq!(paused, Some(Duration::from_mins(1)));
+    }
+
+    #[test]
+    fn a_real_time_clock_that_goes_back_is_a_jump() {
+        let back = clocks(101_000, 91_000, 4_990_000).jumped_since(&BEFORE);
+        assert_eq!(back, Some(Duration::from_secs(11)));
+    }
+
+    #[test]
+    fn this_machines_clocks_agree_from_one_reading_to_the_next() {
+        let before = Clocks::now();
+        assert_eq!(Clocks::now().jumped_since(&before), None);
+    }
+}

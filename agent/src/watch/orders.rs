@@ -1,0 +1,48 @@
+//! What the main loop may ask of the watches while they run.
+
+use super::WatchId;
+use std::{collections::BTreeMap, sync::Arc};
+use tokio::{sync::Notify, task::JoinSet};
+
+/// The running watches; dropping this ends them.
+#[derive(Debug)]
+pub struct Watches {
+    orders: BTreeMap<WatchId, Arc<Orders>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Watches {
+    pub(super) fn new(orders: BTreeMap<WatchId, Arc<Orders>>, tasks: JoinSet<()>) -> Self {
+        Self {
+            orders,
+            _tasks: tasks,
+        }
+    }
+
+    /// Asks for a confirmation: a consistent LIST with `limit=1`, told as [`Message::Proven`](super::Message::Proven)
+    /// behind everything that the watch has shown before, or as [`Message::Unconfirmed`](super::Message::Unconfirmed).
+    ///
+    /// A watch that is down confirms once it is up; what is asked again before it began counts once.
+    pub fn confirm(&self, id: WatchId) {
+        if let Some(orders) = self.orders.get(&id) {
+            orders.confirm.notify_one();
+        }
+    }
+
+    /// Asks for one more consistent list, told as an ordinary [`Change::Reset`](crate::facts::Change::Reset).
+    ///
+    /// The stream stays open meanwhile, and goes on behind what the list shows. A list that fails ends the stream, so
+    /// that the watch lists until it succeeds.
+    pub fn relist(&self, id: WatchId) {
+        if let Some(orders) = self.orders.get(&id) {
+            orders.relist.notify_one();
+        }
+    }
+}
+
+/// Orders of one watch that it hasn't begun to carry out; any number of the same kind is one.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    pub(super) confirm: Notify,
+    pub(super) relist: Notify,
+}

@@ -1,0 +1,99 @@
+//! What a list shows after a gap (410, reconnect, restart): mark and sweep, and nothing is proven by what is missing.
+
+mod world;
+
+use epguard::facts::{Change, Fact, Pod, PodSource};
+use epguard::state::Scope;
+use epguard_common::Reason::{DeadBackend, Reused};
+use epguard_common::UidState;
+use world::{World, X, dead, node, pod, slice, terminal, web};
+
+fn list(world: &mut World, pods: Vec<Pod>) {
+    world.tell(Fact::Pod(PodSource::All, Change::Reset(pods)));
+}
+
+#[test]
+fn a_terminating_pod_that_vanished_without_a_deletion_seen_is_not_retired() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&Pod { deleting: true, ..a });
+    list(&mut world, vec![]);
+    assert_eq!(world.reasons(), []);
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&b);
+    assert_eq!(world.reasons(), [], "not even when its IP has a new owner");
+}
+
+#[test]
+fn a_deletion_that_was_seen_before_the_gap_still_counts_after_it() {
+    let (mut world, a) = World::cluster().with_a();
+    world.deleted(&a);
+    list(&mut world, vec![]);
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&b);
+    assert_eq!(
+        world.denials(),
+        [(X, Reused, UidState::Retired, a.uid, Some(b.uid))]
+    );
+}
+
+#[test]
+fn a_pod_that_came_in_the_gap_owns_its_ip_at_once() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    let b = pod("shop", "b", "web", &[X]);
+    list(&mut world, vec![dead(&a), b]);
+    assert_eq!(world.reasons(), [], "a pod of the Service itself has the IP");
+}
+
+#[test]
+fn a_phase_that_was_taken_back_in_the_gap_denies_nothing() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    list(&mut world, vec![a]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn what_left_the_selector_of_terminal_pods_in_a_gap_is_not_retired() {
+    let mut world = World::new(Scope::Terminal);
+    let a = Pod {
+        node: Some("node-b".into()),
+        ..pod("shop", "a", "web", &[X])
+    };
+    world.slice(&[(X, Some(a.uid))]);
+    world.tell(Fact::Pod(PodSource::Terminal, Change::Applied(terminal(&a))));
+    world.tell(Fact::Pod(PodSource::Terminal, Change::Reset(vec![])));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_service_that_vanished_in_a_gap_takes_its_denials_along() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.tell(Fact::Service(Change::Reset(vec![])));
+    assert_eq!(world.reasons(), []);
+    assert!(world.state.tables().denied.is_empty());
+}
+
+#[test]
+fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_again() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.state.start_over(world.now);
+    assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
+    assert_eq!(world.state.owners().count(), 0);
+    world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
+    world.tell(Fact::Service(Change::Reset(vec![web()])));
+    world.tell(Fact::Slice(Change::Reset(vec![slice(
+        "web",
+        &[(X, Some(a.uid))],
+    )])));
+    list(&mut world, vec![a.clone()]);
+    assert!(world.state.is_synced());
+    assert_eq!(world.reasons(), []);
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+}
