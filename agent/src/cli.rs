@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::breaker::BreakerArgs;
 use crate::datapath::Hooks;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
@@ -46,6 +47,8 @@ pub enum Command {
         #[command(flatten)]
         run: RunArgs,
     },
+    /// Show which denials wait for a second list, or trust them by hand
+    Breaker(BreakerArgs),
     /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
     Detach {
         /// Where the datapath is pinned.
@@ -102,6 +105,9 @@ pub struct AgentArgs {
     /// How old the least fresh watch may be while anything is denied, 3 to 300
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds())]
     pub max_view_age: Duration,
+    /// What to do about a reason for which a packet was denied wrongly
+    #[arg(long, default_value = "observe")]
+    pub on_wrong_deny: OnWrongDeny,
     /// Form of the log
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,
@@ -135,6 +141,15 @@ pub struct RunArgs {
     /// Directory with the agent's status socket
     #[arg(long, value_name = "PATH", default_value = "/run/epguard")]
     pub run_dir: PathBuf,
+}
+
+/// What to do about a reason that was wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnWrongDeny {
+    /// Only observe it until the mode is set again
+    Observe,
+    /// Only log and count it
+    Ignore,
 }
 
 /// Form of `epguard dump`.

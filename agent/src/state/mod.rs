@@ -131,6 +131,7 @@ impl State {
     pub fn start_over(&mut self, now: Duration) {
         self.world.start_over();
         self.vacancies.start_over();
+        self.breaker = Breaker::default();
         self.synced = Synced::default();
         let dirty = Dirty {
             everything: true,
@@ -138,7 +139,7 @@ impl State {
             pods: self.draining.keys().copied().collect(),
             ..Dirty::default()
         };
-        self.settle(now, dirty);
+        self.settle(now, dirty, None);
     }
 
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.

@@ -144,11 +144,17 @@ fn bpftool_names_every_field_of_the_settings() {
         mode: Mode::Enforce,
         action: Action::Drop,
         reasons,
+        configured: ReasonModes {
+            reused: Mode::Enforce,
+            ..reasons
+        },
         debug: 1,
     };
     set(&mut datapath, "CONFIG", config);
     let value = json!({"mode": "Enforce", "action": "Drop", "debug": 1, "reasons": {
-        "dead_backend": "Enforce", "reused": "Observe", "retired_backend": "Off", "terminated": "Observe"}});
+        "dead_backend": "Enforce", "reused": "Observe", "retired_backend": "Off", "terminated": "Observe"},
+        "configured": {
+        "dead_backend": "Enforce", "reused": "Enforce", "retired_backend": "Off", "terminated": "Observe"}});
     assert_eq!(dumped("CONFIG"), [json!({"key": 0, "value": value})]);
 
     let view = View {

@@ -44,16 +44,19 @@ pub const DENIED: Verdict = Verdict::Deny {
     enforce: true,
 };
 
+const ALL: ReasonModes = ReasonModes {
+    dead_backend: Mode::Enforce,
+    reused: Mode::Enforce,
+    retired_backend: Mode::Enforce,
+    terminated: Mode::Enforce,
+};
+
 /// Everything in force.
 pub const ENFORCE: Config = Config {
     mode: Mode::Enforce,
     action: Action::Drop,
-    reasons: ReasonModes {
-        dead_backend: Mode::Enforce,
-        reused: Mode::Enforce,
-        retired_backend: Mode::Enforce,
-        terminated: Mode::Enforce,
-    },
+    reasons: ALL,
+    configured: ALL,
     debug: 0,
 };
 

@@ -78,7 +78,7 @@ impl Cluster {
     }
 
     /// Whether the agent can see what the store holds.
-    #[must_use] 
+    #[must_use]
     pub fn api_is_back(&self) -> bool {
         self.api_is_back
     }
