@@ -72,7 +72,7 @@ async fn write(client: Client, node: String, mut alarms: mpsc::Receiver<(Name, S
     }
 }
 
-fn event((namespace, name): &Name, node: &str, note: String) -> Event {
+fn event((namespace, name): &Name, reporter: &str, note: String) -> Event {
     Event {
         metadata: ObjectMeta {
             generate_name: Some(format!("{name}.")),
@@ -91,7 +91,7 @@ fn event((namespace, name): &Name, node: &str, note: String) -> Event {
             ..ObjectReference::default()
         }),
         reporting_controller: Some("epguard.io/agent".to_owned()),
-        reporting_instance: Some(node.to_owned()),
+        reporting_instance: Some(reporter.to_owned()),
         type_: Some("Warning".to_owned()),
         ..Event::default()
     }

@@ -199,8 +199,7 @@ fn a_rolling_update_never_trips() {
 fn the_first_lists_of_an_agent_are_one() {
     let (_, a) = World::cluster().with_a();
     let mut world = World::cluster();
-    let settings = world.settings();
-    world.state = State::new(settings);
+    world.state = State::new(world::settings());
     let tell = |world: &mut World| {
         world.list_slices(&[(X, Some(a.uid))]);
         world.list(&[dead(&a)]);
@@ -245,8 +244,7 @@ fn what_an_earlier_agent_carried_out_is_not_held_by_the_first_list() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     let found = world.state.tables().clone();
-    let settings = world.settings();
-    world.state = State::new(settings);
+    world.state = State::new(world::settings());
     world.state.inherit(found);
     world.tell(Fact::Service(Change::Reset(vec![world::web()])));
     world.tell(Fact::Node(Change::Reset(vec![world::node("node-a", 1)])));

@@ -24,7 +24,7 @@ pub struct Endpoint {
     pub ip: Addr,
     /// The pod that is meant; none without a Pod targetRef or with an empty UID.
     pub target: Option<Uid>,
-    /// `conditions.ready`; where a slice says nothing, it is (discovery/v1 EndpointConditions).
+    /// `conditions.ready`; where a slice says nothing, it is (discovery/v1 `EndpointConditions`).
     pub ready: bool,
 }
 

@@ -183,6 +183,7 @@ impl Audit {
     }
 
     /// How many cases were wrong, by reason.
+    #[must_use]
     pub fn wrong(&self) -> &BTreeMap<Reason, u64> {
         &self.wrong
     }

@@ -153,6 +153,7 @@ impl Breaker {
     }
 
     /// Services with denials that are held now.
+    #[must_use]
     pub fn trips(&self, world: &World, now: Duration) -> BTreeMap<&Name, Trip> {
         let tripped = self.known.iter().filter_map(|(service, known)| {
             let proven = || known.iter().filter(|(_, known)| known.proven);

@@ -52,14 +52,6 @@ impl World {
         world
     }
 
-    pub fn settings(&self) -> Settings {
-        Settings {
-            scope: Scope::Cluster,
-            node: "node-a".into(),
-            ipam: Ipam::Auto,
-        }
-    }
-
     pub fn cluster() -> Self {
         Self::new(Scope::Cluster)
     }
@@ -139,6 +131,15 @@ impl World {
 
     pub fn reasons(&self) -> Vec<Reason> {
         self.denials().into_iter().map(|denial| denial.1).collect()
+    }
+}
+
+/// Of an agent on node-a that watches all pods.
+pub fn settings() -> Settings {
+    Settings {
+        scope: Scope::Cluster,
+        node: "node-a".into(),
+        ipam: Ipam::Auto,
     }
 }
 
