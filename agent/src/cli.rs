@@ -1,10 +1,10 @@
 //! The command line.
 
-use crate::breaker::BreakerArgs;
 use crate::datapath::Hooks;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
 use crate::telemetry::LogFormat;
+use crate::trust::OnWrongDeny;
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -48,7 +48,7 @@ pub enum Command {
         run: RunArgs,
     },
     /// Show which denials wait for a second list, or trust them by hand
-    Breaker(BreakerArgs),
+    Breaker(crate::breaker::BreakerArgs),
     /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
     Detach {
         /// Where the datapath is pinned.
@@ -141,15 +141,6 @@ pub struct RunArgs {
     /// Directory with the agent's status socket
     #[arg(long, value_name = "PATH", default_value = "/run/epguard")]
     pub run_dir: PathBuf,
-}
-
-/// What to do about a reason that was wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OnWrongDeny {
-    /// Only observe it until the mode is set again
-    Observe,
-    /// Only log and count it
-    Ignore,
 }
 
 /// Form of `epguard dump`.

@@ -2,19 +2,28 @@
 //! that was wrong into observe.
 
 use crate::announce::Announcer;
-use crate::cli::OnWrongDeny;
 use crate::facts::{Name, PodSource};
 use crate::maps::Writer;
 use crate::state::{Evidence, Finding, Kind, State, Trip};
 use crate::status::Held;
 use crate::watch::{WatchId, Watches};
 use anyhow::Result;
+use clap::ValueEnum;
 use epguard_common::{Reason, Uid};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What is held for less is settled by the slice that follows the pod's end, and no alarm.
 const ALARM_AFTER: Duration = Duration::from_secs(1);
+
+/// What to do about a reason that was wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnWrongDeny {
+    /// Only observe it until the mode is set again
+    Observe,
+    /// Only log and count it
+    Ignore,
+}
 
 /// What has been said so far.
 pub struct Trust {

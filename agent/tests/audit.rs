@@ -1,4 +1,8 @@
 //! Which denials turn out to be wrong, and which don't. One story each.
+#![expect(
+    clippy::unwrap_used,
+    reason = "all of this file is tests; clippy only knows the marked functions"
+)]
 
 mod world;
 
