@@ -11,7 +11,8 @@ use crate::maps::Writer;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Conflict, Latency, Question, Status, Watch};
+use crate::status::{Conflict, Latency, Question, Request, Status, Watch};
+use crate::trust::{self, Trust};
 use crate::watch::{Message, WatchId, Watches, ids};
 use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
@@ -26,6 +27,7 @@ pub struct Agent {
     report: Report,
     lease: Lease,
     api: Watches,
+    trust: Trust,
     watches: BTreeMap<WatchId, Watch>,
     latency: Latency,
     refused: usize,
@@ -34,7 +36,14 @@ pub struct Agent {
 impl Agent {
     /// An agent that knows nothing yet, so denies nothing.
     #[must_use]
-    pub fn new(state: State, writer: Writer, datapath: Datapath, api: Watches, args: &AgentArgs) -> Self {
+    pub fn new(
+        state: State,
+        writer: Writer,
+        datapath: Datapath,
+        api: Watches,
+        trust: Trust,
+        args: &AgentArgs,
+    ) -> Self {
         let ids = ids(args.pod_scope);
         let view = Freshness::new(&ids, args.max_view_age, || 0.8 + 0.4 * fastrand::f64());
         Self {
@@ -44,6 +53,7 @@ impl Agent {
             report: Report::default(),
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
+            trust,
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
             latency: Latency::default(),
             refused: 0,
@@ -153,6 +163,7 @@ impl Agent {
                 continue;
             }
             self.report.denied(now(), &self.state, event);
+            self.state.denied(event);
             if let Some(protocol) = Protocol::from_number(event.protocol) {
                 let socket = Socket {
                     ip: event.dst,
@@ -168,6 +179,8 @@ impl Agent {
     /// Lets time pass, and vouches for the view while it is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
         self.state.tick(now());
+        self.trust
+            .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
         self.write()?;
         self.attachments.tick()?;
         self.vouch()?;
@@ -177,8 +190,13 @@ impl Agent {
     }
 
     /// Answers whoever asks for the status; one who has left needs no answer.
-    pub fn on_question(&self, question: Question) {
-        let _ = question.send(self.status());
+    pub fn on_question(&mut self, question: Question) -> Result<()> {
+        if let Request::ReleaseBreaker(service) = &question.request {
+            self.trust.release(&mut self.state, service);
+            self.write()?;
+        }
+        let _ = question.answer.send(self.status());
+        Ok(())
     }
 
     /// Removes everything of ours from the kernel.
@@ -226,6 +244,9 @@ impl Agent {
                 })
                 .collect(),
             refused: self.refused,
+            breaker: trust::held(&self.state, now),
+            wrong_denies: trust::wrong_denies(&self.state),
+            demoted: self.writer.demoted(),
         }
     }
 

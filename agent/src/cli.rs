@@ -8,6 +8,7 @@ use crate::datapath::Hooks;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
 use crate::telemetry::LogFormat;
+use crate::trust::OnWrongDeny;
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -50,6 +51,8 @@ pub enum Command {
         #[command(flatten)]
         run: RunArgs,
     },
+    /// Show which denials wait for a second list, or trust them by hand
+    Breaker(crate::breaker::BreakerArgs),
     /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
     Detach {
         /// Where the datapath is pinned.
@@ -109,6 +112,9 @@ pub struct AgentArgs {
     /// How old the least fresh watch may be while anything is denied, 3 to 300
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds())]
     pub max_view_age: Duration,
+    /// What to do about a reason for which a packet was denied wrongly
+    #[arg(long, default_value = "observe")]
+    pub on_wrong_deny: OnWrongDeny,
     /// Form of the log
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,

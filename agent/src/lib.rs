@@ -1,7 +1,9 @@
 //! The agent as a library, so that the lab can run its parts without a cluster.
 
 pub mod agent;
+pub mod announce;
 pub mod attachments;
+pub mod breaker;
 pub mod cli;
 pub mod clock;
 pub mod datapath;
@@ -18,4 +20,5 @@ pub mod run;
 pub mod state;
 pub mod status;
 pub mod telemetry;
+pub mod trust;
 pub mod watch;

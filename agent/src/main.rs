@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::{datapath, dump, maps, run};
+use epguard::{breaker, datapath, dump, maps, run};
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
@@ -31,6 +31,7 @@ async fn execute(command: Command) -> Result<()> {
             }
             Ok(())
         }
+        Command::Breaker(args) => breaker::run(args),
         Command::Dump { output, pins, run } => dump::dump(&pins.pin_dir, &run.run_dir, output),
     }
 }

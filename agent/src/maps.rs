@@ -54,7 +54,15 @@ pub fn set_mode(pin_dir: &Path, mode: Mode) -> Result<()> {
     let mut array: Array<_, Config> = Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?;
     let config = array.get(&0, 0).context("cannot read CONFIG")?;
     array
-        .set(0, Config { mode, ..config }, 0)
+        .set(
+            0,
+            Config {
+                mode,
+                reasons: config.configured,
+                ..config
+            },
+            0,
+        )
         .context("cannot write CONFIG")
 }
 
@@ -130,10 +138,37 @@ impl Writer {
         let config = Config {
             mode,
             reasons,
+            configured: reasons,
             debug: debug.into(),
             ..Config::default()
         };
         self.config.set(0, config, 0).context("cannot write CONFIG")
+    }
+
+    /// Only observes a reason from now on, until `epguard mode` or the next start sets it again.
+    pub fn demote(&mut self, reason: Reason) -> Result<()> {
+        let mut config = self.config.get(&0, 0).context("cannot read CONFIG")?;
+        if let Some(mode) = config.reasons.of(reason) {
+            *mode = (*mode).min(Mode::Observe);
+        }
+        self.config.set(0, config, 0).context("cannot write CONFIG")
+    }
+
+    /// Reasons that are only observed because they were wrong.
+    #[must_use]
+    pub fn demoted(&self) -> Vec<String> {
+        let Ok(Config {
+            mut reasons,
+            mut configured,
+            ..
+        }) = self.config.get(&0, 0)
+        else {
+            return Vec::new();
+        };
+        let lowered = Reason::ALL
+            .into_iter()
+            .filter(|reason| reasons.of(*reason) < configured.of(*reason));
+        lowered.map(|reason| reason.as_str().to_owned()).collect()
     }
 
     /// What CONFIG says now; `epguard mode` may have changed it.

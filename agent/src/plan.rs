@@ -106,6 +106,7 @@ mod tests {
             reason,
             uid_state: UidState::Dead,
             mode: Mode::Enforce,
+            held: 0,
         };
         Tables {
             suspects: BTreeMap::from([(

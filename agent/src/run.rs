@@ -1,11 +1,13 @@
 //! `epguard agent`: every part wired to one loop that owns the state and the maps.
 
 use crate::agent::Agent;
+use crate::announce::Announcer;
 use crate::cli::{AgentArgs, cgroup2_mount};
 use crate::datapath::{self, Datapath};
 use crate::events::Events;
 use crate::maps::Writer;
 use crate::state::{Settings, Slots, State};
+use crate::trust::Trust;
 use crate::{lease, netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
 use std::fs::{self, File};
@@ -49,7 +51,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     };
     let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
     state.inherit(writer.found().clone());
-    let mut agent = Agent::new(state, writer, datapath, watches, &args);
+    let announcer = Announcer::start(client.clone(), args.node_name.clone());
+    let trust = Trust::new(announcer, args.on_wrong_deny);
+    let mut agent = Agent::new(state, writer, datapath, watches, trust, &args);
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
@@ -66,7 +70,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
             }
             Some(event) = interfaces.recv() => agent.on_interface(event)?,
             events = events.next() => agent.on_events(&events?)?,
-            Some(question) = questions.recv() => agent.on_question(question),
+            Some(question) = questions.recv() => agent.on_question(question)?,
             _ = tick.tick() => agent.on_tick()?,
             followed = &mut follow => followed.context("cannot follow the node's interfaces")?,
             followed = &mut presence => followed.context("cannot follow the node's routes")?,

@@ -2,9 +2,11 @@
 
 mod latency;
 mod socket;
+mod trust;
 
 pub use latency::{Latency, LatencyFigures};
-pub use socket::{Question, read, serve};
+pub use socket::{Question, ask, read, serve};
+pub use trust::{Held, Request};
 
 use crate::freshness::Proof;
 use crate::state;
@@ -41,6 +43,12 @@ pub struct Status {
     pub conflicts: Vec<Conflict>,
     /// Denials that did not fit into a map: those packets pass.
     pub refused: usize,
+    /// Services with denials that wait for a second list.
+    pub breaker: Vec<Held>,
+    /// Denials that later evidence showed to be wrong, by reason.
+    pub wrong_denies: BTreeMap<String, u64>,
+    /// Reasons that are only observed because of that.
+    pub demoted: Vec<String>,
 }
 
 /// Ranges of endpoints, as people write them.

@@ -72,7 +72,11 @@ fn the_other_half_is_proven_anew() {
         assert_eq!(world.reasons(), [], "{c:?}");
     }
     let unproven = Slice {
-        endpoints: vec![Endpoint { ip: X, target: None }],
+        endpoints: vec![Endpoint {
+            ip: X,
+            target: None,
+            ready: true,
+        }],
         ..slice("web", &[])
     };
     assert_eq!(

@@ -148,6 +148,8 @@ pub struct Denial {
     pub uid_state: UidState,
     /// Most that is done about it, as annotations ask: the mode in force is the lowest of all.
     pub mode: Mode,
+    /// Not 0: held by the breaker until a second list agrees; reported, never carried out.
+    pub held: u32,
 }
 
 /// SOCKETS, by socket cookie: what a socket of the node itself is aimed at. The rules are its methods.
@@ -265,13 +267,13 @@ mod tests {
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
-        assert_eq!(size_of::<Config>(), 4 * (1 + 1 + 4 + 1));
+        assert_eq!(size_of::<Config>(), 4 * (1 + 1 + 4 + 4 + 1));
         assert_eq!(size_of::<View>(), 3 * 8 + 4 * 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
-        assert_eq!(size_of::<Denial>(), 3 * 16 + 4 + 4 + 4);
+        assert_eq!(size_of::<Denial>(), 3 * 16 + 4 * 4);
         assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
         assert_eq!(size_of::<Counter>(), 4 + 4);
         assert_eq!(size_of::<Count>(), 16);

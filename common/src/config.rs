@@ -1,5 +1,7 @@
 //! CONFIG and VIEW: what the operator wants, and what the agent vouches for. All-zero is off.
 
+use crate::Reason;
+
 /// What the datapath does with a denial.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -74,6 +76,8 @@ pub struct Config {
     pub action: Action,
     /// Bound per reason.
     pub reasons: ReasonModes,
+    /// The same as the operator asked for: a reason that was wrong is observed until `epguard mode` is used again.
+    pub configured: ReasonModes,
     /// Not 0: the programs log through aya-log.
     pub debug: u32,
 }
@@ -87,6 +91,20 @@ pub struct ReasonModes {
     pub reused: Mode,
     pub retired_backend: Mode,
     pub terminated: Mode,
+}
+
+impl ReasonModes {
+    /// The mode of a reason.
+    #[must_use]
+    pub fn of(&mut self, reason: Reason) -> Option<&mut Mode> {
+        match reason {
+            Reason::Nothing => None,
+            Reason::DeadBackend => Some(&mut self.dead_backend),
+            Reason::Reused => Some(&mut self.reused),
+            Reason::RetiredBackend => Some(&mut self.retired_backend),
+            Reason::Terminated => Some(&mut self.terminated),
+        }
+    }
 }
 
 /// VIEW, one element: what the agent vouches for. Written by the agent's map writer only, so that

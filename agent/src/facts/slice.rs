@@ -24,6 +24,8 @@ pub struct Endpoint {
     pub ip: Addr,
     /// The pod that is meant; none without a Pod targetRef or with an empty UID.
     pub target: Option<Uid>,
+    /// `conditions.ready`; where a slice says nothing, it is (discovery/v1 `EndpointConditions`).
+    pub ready: bool,
 }
 
 /// A target port of a slice, host order.
@@ -85,6 +87,13 @@ struct RawEndpoint {
     #[serde(deserialize_with = "null_is_default")]
     addresses: Vec<String>,
     target_ref: Option<TargetRef>,
+    conditions: Option<Conditions>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Conditions {
+    ready: Option<bool>,
 }
 
 #[derive(Deserialize, Default)]
@@ -108,10 +117,11 @@ impl RawEndpoint {
             .as_ref()
             .filter(|r| r.kind == "Pod")
             .and_then(|r| Uid::parse(&r.uid));
+        let ready = self.conditions.as_ref().is_none_or(|c| c.ready != Some(false));
         self.addresses
             .iter()
             .filter_map(|ip| addr(ip))
-            .map(move |ip| Endpoint { ip, target })
+            .map(move |ip| Endpoint { ip, target, ready })
     }
 }
 

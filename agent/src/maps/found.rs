@@ -61,7 +61,8 @@ impl Found {
 type RawDenial = [u8; size_of::<Denial>()];
 
 fn denial(octets: &RawDenial) -> Option<Denial> {
-    let (uids, rest) = octets.as_chunks::<16>();
+    let (uids, rest) = octets.split_at(3 * size_of::<Uid>());
+    let (uids, _) = uids.as_chunks::<16>();
     let [dead_uid, owner_uid, boot_id] =
         [0, 1, 2].map(|at| uids.get(at).map(|octets| Uid { octets: *octets }));
     let (numbers, _) = rest.as_chunks::<4>();
@@ -78,6 +79,7 @@ fn denial(octets: &RawDenial) -> Option<Denial> {
         reason: Reason::from_raw(number(0)?)?,
         uid_state,
         mode: Mode::from_raw(number(2)?),
+        held: number(3)?,
     })
 }
 
@@ -111,6 +113,7 @@ mod tests {
         octets[48..52].copy_from_slice(&reason.to_ne_bytes());
         octets[52..56].copy_from_slice(&state.to_ne_bytes());
         octets[56..60].copy_from_slice(&(Mode::Observe as u32).to_ne_bytes());
+        octets[60..].copy_from_slice(&1u32.to_ne_bytes());
         octets
     }
 
@@ -124,6 +127,7 @@ mod tests {
             reason: Reason::Reused,
             uid_state: UidState::Dead,
             mode: Mode::Observe,
+            held: 1,
         };
         assert_eq!(
             denial(&raw(Reason::Reused as u32, UidState::Dead as u32)),

@@ -15,6 +15,8 @@ pub struct Dirty {
     pub ips: BTreeSet<Addr>,
     /// Pods whose state may have changed.
     pub pods: BTreeSet<Uid>,
+    /// Pods that published an IP, and since when they may have held it unpublished.
+    pub published: Vec<(Uid, Addr, Duration)>,
     /// Whether VIPs changed.
     pub vips: bool,
     /// All of it.
@@ -31,6 +33,7 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
                 if let Some(pod) = world.pods.get(uid).map(|record| record.pod.clone()) {
                     dirty.everything |= world.learn(&pod);
                 }
+                dirty.published(world, uid, before.as_ref());
                 dirty.pod(world, uid, before.as_ref());
             }
         }
@@ -113,6 +116,17 @@ impl Dirty {
         for record in pods {
             self.pod(world, record.pod.uid, None);
         }
+    }
+
+    fn published(&mut self, world: &World, uid: Uid, before: Option<&Record>) {
+        let candidate = before.filter(|record| record.is_candidate());
+        let Some((before, since)) = candidate.and_then(|record| Some((record, record.candidate_since?)))
+        else {
+            return;
+        };
+        let shown = world.pods.get(uid).into_iter().flat_map(|record| &record.pod.ips);
+        let new = shown.filter(|ip| !before.pod.ips.contains(ip));
+        self.published.extend(new.map(|ip| (uid, *ip, since)));
     }
 
     /// A pod matters to whoever lists the IPs where it is listed or that it shows, and, while it may hold any IP, to every

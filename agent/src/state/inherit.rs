@@ -6,7 +6,7 @@
 
 use super::{Slots, Socket, Tables, Vacancies, World};
 use crate::facts::{Name, Protocol};
-use epguard_common::{Denial, Target, UidState};
+use epguard_common::{Addr, Denial, Target, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -39,6 +39,13 @@ pub fn inherit(
     }
 }
 
+/// The dead pods whose denials were carried out, with their IPs.
+pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
+    let denied = tables.denied.iter();
+    let carried_out = denied.filter(|(_, denial)| denial.uid_state == UidState::Dead && denial.held == 0);
+    carried_out.map(|(target, denial)| (target.addr, denial.dead_uid))
+}
+
 /// The Service behind each slot: the one that has all of its VIPs. They may have gone to another one meanwhile.
 fn services(tables: &Tables, world: &World) -> BTreeMap<u16, Option<Name>> {
     let mut services = BTreeMap::new();
@@ -56,7 +63,7 @@ fn inherit_denial(target: &Target, denial: &Denial, service: &Name, world: &mut 
     let Some(protocol) = Protocol::from_number(target.protocol) else {
         return;
     };
-    if denial.uid_state != UidState::Dead {
+    if denial.uid_state != UidState::Dead || denial.held != 0 {
         return;
     }
     let node = world.node_that_booted(denial.boot_id);

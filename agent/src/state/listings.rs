@@ -147,13 +147,11 @@ impl Listings {
     fn list(&mut self, slice: &Slice, touched: &mut Touched) {
         let Some(service) = &slice.service else { return };
         let sockets = self.services.entry(service.clone()).or_default();
-        for (socket, target) in named(slice) {
-            sockets
-                .entry(socket)
-                .or_default()
-                .entry(target)
-                .or_default()
-                .slices += 1;
+        for (socket, target, ready) in named(slice) {
+            let targets = sockets.entry(socket).or_default();
+            let listing = targets.entry(target).or_default();
+            listing.slices += 1;
+            listing.ready += usize::from(ready);
             touched.add(service, socket, target);
             self.ips.entry(socket.ip).or_default().insert(service.clone());
             if let Some(uid) = target {
@@ -173,13 +171,17 @@ impl Listings {
         let Some(sockets) = self.services.get_mut(service) else {
             return;
         };
-        for (socket, target) in named(&slice) {
+        for (socket, target, ready) in named(&slice) {
             if let Some(listing) = sockets
                 .get_mut(&socket)
                 .and_then(|targets| targets.get_mut(&target))
             {
                 listing.slices = listing.slices.saturating_sub(1);
                 listing.last = now;
+                if ready {
+                    listing.ready = listing.ready.saturating_sub(1);
+                    listing.last_ready = Some(now);
+                }
                 touched.add(service, socket, target);
             }
         }
@@ -267,7 +269,8 @@ impl Touched {
     }
 }
 
-fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target)> {
+/// Sockets, the pods behind them, and whether they are ready.
+fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target, bool)> {
     slice.endpoints.iter().flat_map(|endpoint| {
         slice.ports.iter().map(|port| {
             (
@@ -277,6 +280,7 @@ fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target)> {
                     protocol: port.protocol,
                 },
                 endpoint.target,
+                endpoint.ready,
             )
         })
     })

@@ -1,29 +1,42 @@
 //! From facts to what the maps should hold. Pure and synchronous: no client, no clock, no await.
 //!
 //! ```text
-//! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> Tables
+//! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
 //! ```
 
+mod audit;
 mod bound;
+mod breaker;
 mod dirty;
+mod hold;
 mod inherit;
 mod judge;
+mod kind;
 mod listings;
 mod pods;
 mod ranges;
+mod readiness;
+mod record;
+mod settle;
 mod slots;
 mod socket;
 mod synced;
 mod tables;
+mod trust;
 mod vacant;
 mod world;
 
+pub use audit::{Audit, Case, Evidence, Finding, OPEN, Packets};
+pub use breaker::{Breaker, Trip};
+pub use hold::Why;
 pub use judge::Proven;
+pub use kind::Kind;
 pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
-pub use pods::{Claim, Life, Pods, Record};
+pub use pods::Pods;
 pub use ranges::Ranges;
+pub use record::{Claim, Life, Record};
 pub use slots::{GRACE, Slots};
-pub use socket::{Listing, Socket, Target};
+pub use socket::{Listing, RECENTLY, Socket, Target};
 use synced::Synced;
 pub use tables::{Denials, Draining, Tables};
 use vacant::Vacancies;
@@ -42,6 +55,8 @@ pub struct State {
     world: World,
     synced: Synced,
     denials: Denials,
+    breaker: Breaker,
+    audit: Audit,
     draining: Draining,
     vacancies: Vacancies,
     /// Until everything has been listed once.
@@ -68,6 +83,8 @@ impl State {
             world: World::new(settings),
             synced: Synced::default(),
             denials: Denials::new(),
+            breaker: Breaker::default(),
+            audit: Audit::default(),
             draining: Draining::new(),
             vacancies: Vacancies::default(),
             inherited: None,
@@ -87,24 +104,30 @@ impl State {
     /// Takes in a fact; afterwards [`State::tables`] is what the maps should hold.
     pub fn apply(&mut self, now: Duration, fact: Fact) {
         let was_synced = self.is_synced();
+        let mut list = Kind::listed_by(&fact);
         self.synced.note(&fact);
         let mut dirty = match fact {
             Fact::Presence(presence) => {
+                self.hear_of(now, &presence);
                 self.vacancies.note(presence);
                 Dirty::default()
             }
             fact => dirty::absorb(&mut self.world, now, fact),
         };
+        self.look_again(&dirty);
         if was_synced != self.is_synced() {
             dirty.everything = true;
+            // Whichever came last: the first lists are one.
+            list = Some(Kind::EndpointSlices);
             if let Some(tables) = self.inherited.take() {
                 let (world, slots) = (&mut self.world, &mut self.slots);
                 inherit::inherit(&tables, world, slots, &mut self.vacancies, now);
+                self.breaker.inherit(inherit::carried_out(&tables));
             }
         }
         let displaced = self.vacancies.bury(&self.world, now, &dirty.pods);
         dirty.pods.extend(displaced);
-        self.settle(now, dirty);
+        self.settle(now, dirty, list);
     }
 
     /// Forgets everything that the API has shown, deaths included: it went back in time, and a restored pod may run
@@ -112,6 +135,7 @@ impl State {
     pub fn start_over(&mut self, now: Duration) {
         self.world.start_over();
         self.vacancies.start_over();
+        self.breaker = Breaker::default();
         self.synced = Synced::default();
         let dirty = Dirty {
             everything: true,
@@ -119,15 +143,16 @@ impl State {
             pods: self.draining.keys().copied().collect(),
             ..Dirty::default()
         };
-        self.settle(now, dirty);
+        self.settle(now, dirty, None);
     }
 
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
+        self.audit.tick(now);
         let mut forgotten: Dirty = self.world.listings.expire(now).into();
         forgotten.pods.extend(self.vacancies.expire(&self.world, now));
-        self.settle(now, forgotten);
+        self.settle(now, forgotten, None);
     }
 
     /// A packet was aimed at a denied endpoint.
@@ -210,120 +235,7 @@ impl State {
             everything: true,
             ..Dirty::default()
         };
-        fresh.settle(now, everything);
+        fresh.settle(now, everything, None);
         fresh
-    }
-
-    fn settle(&mut self, now: Duration, mut dirty: Dirty) {
-        if dirty.everything {
-            dirty.add_everything(&self.world);
-            let denied = self
-                .denials
-                .keys()
-                .map(|(service, socket)| (service.clone(), socket.ip));
-            dirty.pairs.extend(denied.collect::<Vec<_>>());
-        }
-        self.settle_owners(&dirty);
-        let mut changed = self.settle_draining(&dirty) || dirty.vips;
-        for (service, ip) in std::mem::take(&mut dirty.pairs) {
-            changed |= self.rejudge(&service, ip);
-        }
-        if changed || dirty.everything {
-            self.tables = Tables {
-                terminated: std::mem::take(&mut self.tables.terminated),
-                ..Tables::build(&self.world, &self.denials, &mut self.slots, &self.draining)
-            };
-            let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
-            let idle: Vec<Name> = self
-                .slots
-                .iter()
-                .map(|(_, name)| name)
-                .filter(|name| !affected.contains(name))
-                .cloned()
-                .collect();
-            for name in idle {
-                self.slots.rest(&name, now);
-            }
-        }
-        self.settle_vacancies();
-        for uid in dirty.pods {
-            let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);
-            if remembered && !self.world.listings.knows(uid) && !self.vacancies.knows(uid) {
-                self.world.pods.forget(uid);
-            }
-        }
-    }
-
-    fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
-        let proven: Denials = match self.world.service(name).filter(|_| self.is_synced()) {
-            Some(service) => judge::judge(&self.world, name, service, ip)
-                .into_iter()
-                .map(|(socket, proven)| ((name.clone(), socket), proven))
-                .collect(),
-            None => Denials::new(),
-        };
-        let bounds = Socket::range_at(ip);
-        let range = (name.clone(), bounds.0)..=(name.clone(), bounds.1);
-        let before: Vec<(Name, Socket)> = self
-            .denials
-            .range(range.clone())
-            .map(|(key, _)| key.clone())
-            .collect();
-        if before.iter().eq(proven.keys()) && self.denials.range(range).map(|(_, p)| p).eq(proven.values()) {
-            return false;
-        }
-        for key in before {
-            self.denials.remove(&key);
-        }
-        self.denials.extend(proven);
-        true
-    }
-
-    fn settle_vacancies(&mut self) {
-        let last_owner = |ip| self.generations.get(&ip).map(|(uid, _)| *uid);
-        self.tables.terminated = if self.is_synced() {
-            self.vacancies.proven(&self.world, last_owner)
-        } else {
-            BTreeMap::new()
-        };
-    }
-
-    fn settle_draining(&mut self, dirty: &Dirty) -> bool {
-        let mut changed = false;
-        for uid in &dirty.pods {
-            let draining = self.world.pods.get(*uid).filter(|record| {
-                record.is_live()
-                    && record.pod.deleting
-                    && !record.pod.host_network
-                    && self.world.listings.knows(*uid)
-            });
-            let before = match draining {
-                Some(record) => self.draining.insert(*uid, record.pod.ips.clone()),
-                None => self.draining.remove(uid),
-            };
-            changed |= before.as_ref() != draining.map(|record| &record.pod.ips);
-        }
-        changed
-    }
-
-    fn settle_owners(&mut self, dirty: &Dirty) {
-        for ip in &dirty.ips {
-            let before = self.owners.get(ip).copied();
-            let mut now = tables::owner(&self.world, *ip);
-            if let Some(owner) = &mut now {
-                let (last, generation) = self.generations.entry(*ip).or_default();
-                if *last != owner.uid {
-                    (*last, *generation) = (owner.uid, *generation + 1);
-                }
-                owner.generation = *generation;
-            }
-            if now != before {
-                self.changed_owners.insert(*ip);
-                match now {
-                    Some(owner) => self.owners.insert(*ip, owner),
-                    None => self.owners.remove(ip),
-                };
-            }
-        }
     }
 }

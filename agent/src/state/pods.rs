@@ -1,67 +1,10 @@
-//! Pods as they live and die, and who claims which IP.
+//! All pods as they live and die, and who claims which IP.
 
-use crate::facts::{Change, Pod, PodSource, Sandbox, Standing};
+use super::record::{Claim, Life, Record};
+use crate::facts::{Change, Pod, PodSource, Standing};
 use epguard_common::{Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
-
-/// What is known of a UID. Only `Retired` and `Dead` prove anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Life {
-    /// Anything but a proof: running, or vanished in a gap.
-    Live,
-    /// Kubernetes intends no new flow for it, but it may still run.
-    Retired,
-    /// It will never send or receive again. Irrevocable.
-    Dead,
-}
-
-/// A pod, present in the API or remembered.
-#[derive(Debug, Clone)]
-pub struct Record {
-    /// The last object seen.
-    pub pod: Pod,
-    /// What it proves.
-    pub life: Life,
-    /// Whether the API shows the object now.
-    pub present: bool,
-    /// Every IP it showed, with the order in which claims were first seen. Claims of one list share a number,
-    /// since a list doesn't say which was first.
-    pub claims: BTreeMap<Addr, Claim>,
-    source: PodSource,
-}
-
-/// When a pod was first seen to have an IP.
-#[derive(Debug, Clone, Copy)]
-pub struct Claim {
-    /// In its podIPs, since then; not just in an annotation.
-    pub published: bool,
-    /// Orders claims within one continuous watch.
-    pub order: u64,
-    /// Receipt time.
-    pub since: Duration,
-}
-
-impl Record {
-    /// Whether it holds the IP as far as the API says.
-    #[must_use]
-    pub fn claims_now(&self, ip: Addr) -> bool {
-        self.present && !self.pod.host_network && self.pod.addresses().any(|own| own == ip)
-    }
-
-    /// A live pod that the API shows.
-    #[must_use]
-    pub fn is_live(&self) -> bool {
-        self.present && self.life == Life::Live
-    }
-
-    /// Bound and live, but the IP that it holds may not be the one that it shows, if it shows one.
-    #[must_use]
-    pub fn is_candidate(&self) -> bool {
-        let unpublished = self.pod.ips.is_empty() || self.pod.sandbox == Sandbox::Unsettled;
-        self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished
-    }
-}
 
 /// All pods.
 #[derive(Debug, Clone, Default)]
@@ -115,13 +58,13 @@ impl Pods {
             Change::Reset(pods) => self.reset(now, source, pods),
             Change::Applied(pod) => {
                 self.order += 1;
-                vec![self.upsert(now, source, pod)]
+                vec![self.upsert(now, source, pod, false)]
             }
             Change::Deleted(pod) => {
                 self.order += 1;
                 let uid = pod.uid;
                 let deleting = pod.deleting;
-                let before = self.upsert(now, source, pod);
+                let before = self.upsert(now, source, pod, false);
                 self.remove(uid, source, deleting);
                 vec![before]
             }
@@ -153,8 +96,11 @@ impl Pods {
             life: Life::Dead,
             present: false,
             claims: BTreeMap::new(),
+            unconfirmed: false,
+            candidate_since: None,
             source: PodSource::All,
         });
+        record.unconfirmed &= record.life != Life::Dead;
         if !record.present {
             record.life = Life::Dead;
             record.claims.entry(ip).or_insert(claim);
@@ -181,13 +127,17 @@ impl Pods {
             .collect();
         let mut touched: Touched = pods
             .into_iter()
-            .map(|pod| self.upsert(now, source, pod))
+            .map(|pod| self.upsert(now, source, pod, true))
             .collect();
         for uid in gone {
             touched.push((uid, self.records.get(&uid).cloned()));
             self.change(uid, |record| {
                 record.present = false;
-                record.life = proven_for_good(record.life);
+                record.life = if record.unconfirmed {
+                    Life::Live
+                } else {
+                    proven_for_good(record.life)
+                };
             });
         }
         for claim in self
@@ -200,7 +150,13 @@ impl Pods {
         touched
     }
 
-    fn upsert(&mut self, now: Duration, source: PodSource, pod: Pod) -> (Uid, Option<Record>) {
+    fn upsert(
+        &mut self,
+        now: Duration,
+        source: PodSource,
+        pod: Pod,
+        from_list: bool,
+    ) -> (Uid, Option<Record>) {
         let uid = pod.uid;
         let before = self.records.get(&uid).cloned();
         if before.as_ref().is_some_and(|known| outranks(known, source)) {
@@ -212,17 +168,21 @@ impl Pods {
             life: Life::Live,
             present: false,
             claims: BTreeMap::new(),
+            unconfirmed: false,
+            candidate_since: None,
             source,
         });
         if let Some(fresh) = fresh {
             self.records.insert(uid, fresh);
         }
         self.change(uid, |record| {
-            record.life = if record.life == Life::Dead {
+            let known = record.life;
+            record.life = if known == Life::Dead && !record.unconfirmed {
                 Life::Dead
             } else {
                 proven_by(&pod)
             };
+            record.unconfirmed = from_list && record.life > known;
             record.present = true;
             record.source = source;
             for ip in pod.addresses().filter(|_| !pod.host_network) {
@@ -238,6 +198,9 @@ impl Pods {
                 }
             }
             record.pod = pod;
+            record.candidate_since = record
+                .is_candidate()
+                .then(|| record.candidate_since.unwrap_or(now));
         });
         (uid, before)
     }

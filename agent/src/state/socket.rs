@@ -16,6 +16,13 @@ pub struct Socket {
 }
 
 impl Socket {
+    /// The first and the last socket of all.
+    #[must_use]
+    pub fn range() -> (Self, Self) {
+        let (first, last) = (Addr { octets: [0; 16] }, Addr { octets: [255; 16] });
+        (Self::range_at(first).0, Self::range_at(last).1)
+    }
+
     /// The first and the last socket of an IP.
     #[must_use]
     pub fn range_at(ip: Addr) -> (Self, Self) {
@@ -34,6 +41,9 @@ impl Socket {
     }
 }
 
+/// How long an endpoint counts as one that packets were sent to, after it was ready last.
+pub const RECENTLY: Duration = Duration::from_mins(5);
+
 /// A pod that a Service named as the one behind a socket; `None` where the slice named no pod.
 pub type Target = Option<Uid>;
 
@@ -46,6 +56,10 @@ pub struct Listing {
     pub last: Duration,
     /// The last packet aimed at it while it was denied.
     pub hit: Duration,
+    /// Slices that list it as ready now.
+    pub ready: usize,
+    /// When a slice listed it as ready last, if none does now.
+    pub last_ready: Option<Duration>,
 }
 
 impl Listing {
@@ -59,5 +73,12 @@ impl Listing {
     #[must_use]
     pub fn used(&self) -> Duration {
         self.last.max(self.hit)
+    }
+
+    /// Whether a slice listed it as ready at any time in the last [`RECENTLY`].
+    #[must_use]
+    pub fn is_recently_ready(&self, now: Duration) -> bool {
+        let recently = |last| now.saturating_sub(last) < RECENTLY;
+        self.ready > 0 || self.last_ready.is_some_and(recently)
     }
 }

@@ -1,6 +1,6 @@
 //! What the maps should hold.
 
-use super::{Proven, Record, Slots, Socket, Vacant, World};
+use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World};
 use crate::facts::Name;
 use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
 use std::collections::BTreeMap;
@@ -27,11 +27,18 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Lays the denials and the terminating endpoints out.
-    pub fn build(world: &World, denials: &Denials, slots: &mut Slots, draining: &Draining) -> Self {
+    /// Lays the denials out, and the terminating endpoints that are only counted.
+    pub fn build(
+        world: &World,
+        denials: &Denials,
+        breaker: &Breaker,
+        slots: &mut Slots,
+        draining: &Draining,
+    ) -> Self {
         let mut tables = Self::default();
         for ((name, socket), proven) in denials {
-            if !tables.add(world, name, socket, proven, slots) {
+            let held = breaker.holds(name, socket);
+            if !tables.add(world, (name, socket), proven, held, slots) {
                 tables.refused += 1;
             }
         }
@@ -48,9 +55,9 @@ impl Tables {
     fn add(
         &mut self,
         world: &World,
-        name: &Name,
-        socket: &Socket,
+        (name, socket): (&Name, &Socket),
         proven: &Proven,
+        held: bool,
         slots: &mut Slots,
     ) -> bool {
         let Some(service) = world.service(name) else {
@@ -78,12 +85,12 @@ impl Tables {
             protocol,
             reserved: [0; 3],
         };
-        self.denied.insert(target, denial(proven));
+        self.denied.insert(target, denial(proven, held));
         true
     }
 }
 
-fn denial(proven: &Proven) -> Denial {
+fn denial(proven: &Proven, held: bool) -> Denial {
     Denial {
         dead_uid: proven.meant,
         owner_uid: proven.owner.unwrap_or_default(),
@@ -91,6 +98,7 @@ fn denial(proven: &Proven) -> Denial {
         reason: proven.reason,
         uid_state: proven.state,
         mode: proven.mode,
+        held: held.into(),
     }
 }
 

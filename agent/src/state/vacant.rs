@@ -4,7 +4,7 @@
 //! other pod that may hold the IP, and a node whose routes and neighbours know of none. The kernel asks its own routes
 //! once more for every packet.
 
-use super::{Life, MEMORY, World};
+use super::{Life, MEMORY, Record, World};
 use crate::facts::Presence;
 use epguard_common::{Addr, Mode, Uid, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -128,6 +128,16 @@ impl Vacancies {
         forgotten
     }
 
+    /// Whether a death here was shown by one list only: nothing is denied on it before a second one agrees.
+    #[must_use]
+    pub fn wait_for_a_list(&self, world: &World) -> bool {
+        let mut dead = self
+            .graves
+            .values()
+            .filter_map(|grave| world.pods.get(grave.dead));
+        dead.any(|record| record.life == Life::Dead && record.unconfirmed)
+    }
+
     /// What is proven. `last_owner` is who was last seen alive with an IP.
     pub fn proven(
         &mut self,
@@ -149,6 +159,7 @@ impl Vacancies {
                 && last_owner(**ip).is_none_or(|owner| owner == grave.dead)
                 && self.spoke.get(*ip) != Some(&grave.dead)
                 && !self.held.contains(*ip)
+                && world.pods.get(grave.dead).is_some_and(is_dead_for_good)
                 && is_unclaimed(world, **ip)
         });
         proven
@@ -162,6 +173,10 @@ impl Vacancies {
             .take(capacity::TERMINATED)
             .collect()
     }
+}
+
+fn is_dead_for_good(record: &Record) -> bool {
+    record.life == Life::Dead && !record.unconfirmed
 }
 
 /// Whether a pod of this node is up, or coming up, without having published its IP.

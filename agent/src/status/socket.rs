@@ -1,13 +1,13 @@
 //! The unix socket `<run-dir>/status.sock`: whoever connects gets one JSON document, then the end of file.
 
-use super::Status;
+use super::{Request, Status};
 use anyhow::Context as _;
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,7 +15,19 @@ use tokio::sync::{mpsc, oneshot};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a reader's question goes, with the way back.
-pub type Question = oneshot::Sender<Status>;
+#[derive(Debug)]
+pub struct Question {
+    /// What to do first.
+    pub request: Request,
+    /// Who waits for the status.
+    pub answer: oneshot::Sender<Status>,
+}
+
+/// A request that is not there by then is none: who only reads may leave the writing half open.
+const TO_ASK: Duration = Duration::from_millis(100);
+
+/// Longest request, octets.
+const MAX_REQUEST: u64 = 1024;
 
 /// Asks for the status on behalf of each reader, for ever. A socket that an earlier agent left is replaced, without a gap.
 ///
@@ -45,11 +57,18 @@ pub async fn serve(run_dir: &Path, ask: mpsc::Sender<Question>) -> anyhow::Resul
 
 /// The running agent's status. Blocks; errors name the socket and the remedy.
 pub fn read(run_dir: &Path) -> anyhow::Result<Status> {
+    ask(run_dir, &Request::Status)
+}
+
+/// Asks the running agent for something; its status afterwards. Blocks; errors as of [`read`].
+pub fn ask(run_dir: &Path, request: &Request) -> anyhow::Result<Status> {
     let path = socket(run_dir);
     let mut document = vec![];
     std::os::unix::net::UnixStream::connect(&path)
         .and_then(|mut stream| {
             stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(request.line().as_bytes())?;
+            stream.shutdown(std::net::Shutdown::Write)?;
             stream.read_to_end(&mut document)
         })
         .with_context(|| {
@@ -87,8 +106,12 @@ fn bind(run_dir: &Path) -> anyhow::Result<UnixListener> {
 }
 
 async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow::Result<()> {
-    let (question, status) = oneshot::channel();
-    ask.send(question).await?;
+    let mut line = String::new();
+    let mut written = BufReader::new((&mut stream).take(MAX_REQUEST));
+    let _ = tokio::time::timeout(TO_ASK, written.read_line(&mut line)).await;
+    let request = Request::parse(&line);
+    let (answer, status) = oneshot::channel();
+    ask.send(Question { request, answer }).await?;
     let document = serde_json::to_vec(&status.await?)?;
     stream.write_all(&document).await?;
     Ok(stream.shutdown().await?)
@@ -164,6 +187,9 @@ mod tests {
                 pods: vec!["a/b".into(), "a/c".into()],
             }],
             refused: 9,
+            breaker: vec![],
+            wrong_denies: [("reused".into(), 1)].into(),
+            demoted: vec!["reused".into()],
         }
     }
 
@@ -177,7 +203,7 @@ mod tests {
         let (ask, mut questions) = mpsc::channel::<Question>(1);
         let answers = async {
             while let Some(question) = questions.recv().await {
-                question.send(status.clone()).unwrap();
+                question.answer.send(status.clone()).unwrap();
             }
         };
         tokio::select! {

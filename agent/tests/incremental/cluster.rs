@@ -100,6 +100,7 @@ impl Cluster {
         let endpoint = Endpoint {
             ip,
             target: Some(target),
+            ready: true,
         };
         self.slices
             .values()
@@ -187,7 +188,13 @@ impl Cluster {
         Slice {
             name: (service.0.clone(), format!("slice-{}", step.number)),
             service: Some(service),
-            endpoints: endpoints.map(|(ip, target)| Endpoint { ip, target }).collect(),
+            endpoints: endpoints
+                .map(|(ip, target)| Endpoint {
+                    ip,
+                    target,
+                    ready: true,
+                })
+                .collect(),
             ports: step.ports.clone(),
         }
     }

@@ -138,6 +138,7 @@ fn denying() -> Tables {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
+        held: 0,
     };
     let suspect = Suspect {
         dead_uid: denial.dead_uid,

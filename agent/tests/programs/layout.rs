@@ -144,11 +144,17 @@ fn bpftool_names_every_field_of_the_settings() {
         mode: Mode::Enforce,
         action: Action::Drop,
         reasons,
+        configured: ReasonModes {
+            reused: Mode::Enforce,
+            ..reasons
+        },
         debug: 1,
     };
     set(&mut datapath, "CONFIG", config);
     let value = json!({"mode": "Enforce", "action": "Drop", "debug": 1, "reasons": {
-        "dead_backend": "Enforce", "reused": "Observe", "retired_backend": "Off", "terminated": "Observe"}});
+        "dead_backend": "Enforce", "reused": "Observe", "retired_backend": "Off", "terminated": "Observe"},
+        "configured": {
+        "dead_backend": "Enforce", "reused": "Enforce", "retired_backend": "Off", "terminated": "Observe"}});
     assert_eq!(dumped("CONFIG"), [json!({"key": 0, "value": value})]);
 
     let view = View {
@@ -218,12 +224,13 @@ fn bpftool_names_every_field_of_the_tables() {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         mode: Mode::Observe,
+        held: 1,
     };
     put(&mut datapath, "DENIED", &target, denial);
     let key =
         json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": "Reused", "uid_state": "Dead", "mode": "Observe"});
+        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1});
     assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
 }
 

@@ -75,6 +75,7 @@ impl Model for World {
             reason,
             uid_state,
             mode: Mode::Enforce,
+            held: false,
         })
     }
 

@@ -120,16 +120,16 @@ fn maps_that_nobody_has_written_deny_nothing() {
 fn numbers_that_are_no_mode_are_off() {
     let mut rig = Rig::new();
     for garbage in [3, 77, 0x100, 0x0200_0000, u32::MAX] {
-        // mode, action, dead_backend, reused, retired_backend, terminated, debug
+        // mode, action, dead_backend, reused, retired_backend, terminated, the four as configured, debug
         let (off, on) = (garbage, Mode::Enforce as u32);
-        rig.set::<[u32; 7]>("CONFIG", [off, 0, on, on, on, on, 0]);
+        rig.set::<[u32; 11]>("CONFIG", [off, 0, on, on, on, on, on, on, on, on, 0]);
         rig.expect(&format!("mode {garbage}"), &syn(), Clear);
-        rig.set::<[u32; 7]>("CONFIG", [on, 0, on, off, on, on, 0]);
+        rig.set::<[u32; 11]>("CONFIG", [on, 0, on, off, on, on, on, on, on, on, 0]);
         rig.expect(&format!("reused {garbage}"), &syn(), SWITCHED_OFF);
-        rig.set::<[u32; 7]>("CONFIG", [on, garbage, off, on, off, off, 0]);
+        rig.set::<[u32; 11]>("CONFIG", [on, garbage, off, on, off, off, off, off, off, off, 0]);
         rig.expect(&format!("the other fields {garbage}"), &syn(), DENIED);
     }
-    rig.set("CONFIG", [0xff_u8; 28]);
+    rig.set("CONFIG", [0xff_u8; size_of::<Config>()]);
     rig.expect("CONFIG all ones", &syn(), Clear);
 }
 
@@ -139,7 +139,7 @@ fn numbers_that_are_no_proof_deny_nothing() {
     let mut rig = Rig::new();
     let words = |reason: u32, uid_state: u32| {
         let mut denial = [0_u32; size_of::<Denial>() / 4];
-        denial[12..].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32]);
+        denial[12..].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32, 0]);
         denial
     };
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);

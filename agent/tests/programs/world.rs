@@ -44,16 +44,19 @@ pub const DENIED: Verdict = Verdict::Deny {
     enforce: true,
 };
 
+const ALL: ReasonModes = ReasonModes {
+    dead_backend: Mode::Enforce,
+    reused: Mode::Enforce,
+    retired_backend: Mode::Enforce,
+    terminated: Mode::Enforce,
+};
+
 /// Everything in force.
 pub const ENFORCE: Config = Config {
     mode: Mode::Enforce,
     action: Action::Drop,
-    reasons: ReasonModes {
-        dead_backend: Mode::Enforce,
-        reused: Mode::Enforce,
-        retired_backend: Mode::Enforce,
-        terminated: Mode::Enforce,
-    },
+    reasons: ALL,
+    configured: ALL,
     debug: 0,
 };
 
@@ -76,6 +79,7 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
         reason,
         uid_state,
         mode: Mode::Enforce,
+        held: 0,
     }
 }
 

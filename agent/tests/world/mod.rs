@@ -26,13 +26,7 @@ pub struct World {
 impl World {
     /// Synced, with the Service and both nodes, and nobody else.
     pub fn new(scope: Scope) -> Self {
-        let settings = Settings {
-            scope,
-            node: "node-a".into(),
-            ipam: Ipam::Auto,
-            ranges: Ranges::default(),
-        };
-        Self::with(settings)
+        Self::with(Settings { scope, ..settings() })
     }
 
     /// The same with other settings.
@@ -105,8 +99,54 @@ impl World {
             .collect()
     }
 
+    /// Endpoints whose packets are stopped when enforcing.
+    pub fn carried_out(&self) -> Vec<Addr> {
+        self.with_hold(false)
+    }
+
+    /// Endpoints whose packets are only reported.
+    pub fn held(&self) -> Vec<Addr> {
+        self.with_hold(true)
+    }
+
+    fn with_hold(&self, held: bool) -> Vec<Addr> {
+        let denied = self.state.tables().denied.iter();
+        denied
+            .filter(|(_, denial)| (denial.held != 0) == held)
+            .map(|(target, _)| target.addr)
+            .collect()
+    }
+
+    pub fn list(&mut self, pods: &[Pod]) {
+        self.tell(Fact::Pod(PodSource::All, Change::Reset(pods.to_vec())));
+    }
+
+    pub fn list_slices(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
+        self.tell(Fact::Slice(Change::Reset(vec![slice("web", endpoints)])));
+    }
+
+    /// `count` pods behind the Service, on as many IPs.
+    pub fn with_backends(mut self, count: u8) -> (Self, Vec<Pod>) {
+        let pods: Vec<Pod> = (0..count).map(backend).collect();
+        for pod in &pods {
+            self.pod(pod);
+        }
+        self.slice(&endpoints(&pods));
+        (self, pods)
+    }
+
     pub fn reasons(&self) -> Vec<Reason> {
         self.denials().into_iter().map(|denial| denial.1).collect()
+    }
+}
+
+/// Of an agent on node-a that watches all pods.
+pub fn settings() -> Settings {
+    Settings {
+        scope: Scope::Cluster,
+        node: "node-a".into(),
+        ipam: Ipam::Auto,
+        ranges: Ranges::default(),
     }
 }
 
@@ -136,6 +176,16 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
 pub fn namespace(name: &str, bound: Mode) -> Namespace {
     let name = name.into();
     Namespace { name, bound }
+}
+
+/// A pod of the Service, the same for the same number.
+pub fn backend(number: u8) -> Pod {
+    let ip = Addr::v4([10, 244, 1, 10 + number]);
+    pod("shop", &format!("backend-{number}"), "web", &[ip])
+}
+
+pub fn endpoints(pods: &[Pod]) -> Vec<(Addr, Option<Uid>)> {
+    pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect()
 }
 
 pub fn dead(pod: &Pod) -> Pod {
@@ -170,6 +220,7 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
             .map(|(ip, target)| Endpoint {
                 ip: *ip,
                 target: *target,
+                ready: true,
             })
             .collect(),
         ports: vec![SlicePort {

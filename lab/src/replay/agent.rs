@@ -8,7 +8,7 @@ use super::{
 use anyhow::Result;
 use epguard::{
     facts::{self, Fact, Namespace, PodSource},
-    state::{Ipam, Proven, Ranges, Scope, Settings, Socket, State},
+    state::{self, Ipam, Proven, Ranges, Scope, Settings, Socket, State},
 };
 use epguard_common::{Mode, Reason as Proof, Uid, UidState};
 use std::{collections::BTreeMap, time::Duration};
@@ -19,6 +19,8 @@ pub struct Agent {
     state: State,
     /// UIDs as the API writes them.
     uids: BTreeMap<Uid, String>,
+    /// What the API server would list now.
+    listed: BTreeMap<Kind, BTreeMap<String, Object>>,
 }
 
 impl Agent {
@@ -44,6 +46,52 @@ impl Agent {
         Self {
             state,
             uids: uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect(),
+            listed: BTreeMap::new(),
+        }
+    }
+
+    fn apply(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
+        let fact = match event.kind {
+            Kind::Pod => change(event)?.map(|change| Fact::Pod(PodSource::All, change)),
+            Kind::Service => change(event)?.map(Fact::Service),
+            Kind::Slice => change(event)?.map(Fact::Slice),
+            Kind::Node => change(event)?.map(Fact::Node),
+        };
+        if let Some(fact) = fact {
+            self.state.apply(now, fact);
+        }
+        Ok(())
+    }
+
+    /// Lists again what the state waits for, as the agent does, but in no time: the judge grants none.
+    fn confirm(&mut self, now: Duration) -> Result<()> {
+        for kind in self.state.wanted_lists() {
+            let kind = match kind {
+                state::Kind::Pods(_) => Kind::Pod,
+                state::Kind::EndpointSlices => Kind::Slice,
+                state::Kind::Services => Kind::Service,
+                state::Kind::Nodes => Kind::Node,
+            };
+            let objects = self.listed.entry(kind).or_default().values().cloned().collect();
+            let change = Change::Reset(objects);
+            self.apply(now, &ApiEvent { kind, change })?;
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, event: &ApiEvent) {
+        let key = |object: &Object| {
+            format!(
+                "{}/{}",
+                object["metadata"]["namespace"], object["metadata"]["name"]
+            )
+        };
+        let listed = self.listed.entry(event.kind).or_default();
+        match &event.change {
+            Change::Reset(list) => *listed = list.iter().map(|o| (key(o), o.clone())).collect(),
+            Change::Applied(object) => _ = listed.insert(key(object), object.clone()),
+            Change::Deleted(object) => _ = listed.remove(&key(object)),
+            Change::Closed | Change::Resumed => {}
         }
     }
 
@@ -80,22 +128,16 @@ impl Agent {
 
 impl Subject for Agent {
     fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
-        let fact = match event.kind {
-            Kind::Pod => change(event)?.map(|change| Fact::Pod(PodSource::All, change)),
-            Kind::Service => change(event)?.map(Fact::Service),
-            Kind::Slice => change(event)?.map(Fact::Slice),
-            Kind::Node => change(event)?.map(Fact::Node),
-        };
-        if let Some(fact) = fact {
-            self.state.apply(now, fact);
-        }
+        self.remember(event);
+        self.apply(now, event)?;
         self.state.tick(now);
-        Ok(())
+        self.confirm(now)
     }
 
     fn denials(&self) -> Vec<Denial> {
         let all = self.state.denials();
-        all.filter_map(|(service, socket, proven)| self.denial(service, socket, proven))
+        all.filter(|(service, socket, _)| !self.state.is_held(service, socket))
+            .filter_map(|(service, socket, proven)| self.denial(service, socket, proven))
             .collect()
     }
 }

@@ -229,6 +229,7 @@ pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
+        held: 0,
     };
     tables.denied.insert(target, denial);
 }

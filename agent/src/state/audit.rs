@@ -1,0 +1,205 @@
+//! Every deny and would-be deny, looked at again when more is known: none may be wrong twice.
+//!
+//! No clock of another machine is compared: "at the time" is what this agent knew when the packet was denied.
+
+use super::{Life, World};
+use crate::facts::Name;
+use epguard_common::{Addr, Reason, Uid};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long a denial is open to contrary evidence after its last packet.
+pub const OPEN: Duration = Duration::from_mins(10);
+
+/// Denials remembered; the one whose last packet is the oldest goes first.
+pub const MAX_OPEN: usize = 1024;
+
+/// From the receipt of an event to the write of the map: a packet denied so soon after could not have passed, and no
+/// sandbox is up so soon after its pod was bound.
+const WRITE: Duration = Duration::from_millis(50);
+
+/// Netlink and the datapath report one event each about a new holder, in any order.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What packets were aimed at, and why they were denied.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    /// The endpoint's IP, or the IP itself.
+    pub ip: Addr,
+    /// The proof.
+    pub reason: Reason,
+    /// The Service; none for `terminated`.
+    pub service: Option<Name>,
+    /// Host order.
+    pub port: u16,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// The pod that was meant.
+    pub meant: Uid,
+}
+
+/// What is remembered of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packets {
+    /// The pod that would have been hit.
+    pub owner: Uid,
+    /// When the first packet was denied.
+    pub first: Duration,
+    /// When the last packet was denied.
+    pub last: Duration,
+    /// Packets that were reported; a busy client's are more.
+    pub reported: u64,
+    /// Whether the breaker held the denial, so that none was stopped.
+    pub held: bool,
+    /// When the node's routes or neighbours first showed a holder after the last packet.
+    holder_since: Option<Duration>,
+    convicted: bool,
+}
+
+/// Why a denial was wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// The pod published the IP, and may have held it unpublished when a packet was denied.
+    HeldUnpublished(Uid),
+    /// A packet from the IP, though the node has shown no new holder since.
+    Spoke,
+    /// The pod that was meant is alive.
+    MeantIsAlive,
+}
+
+/// A denial that was wrong, once per case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was denied.
+    pub case: Case,
+    /// Which packets.
+    pub packets: Packets,
+    /// What shows it.
+    pub evidence: Evidence,
+}
+
+/// All denials that are open to contrary evidence.
+#[derive(Debug, Clone, Default)]
+pub struct Audit {
+    open: BTreeMap<Case, Packets>,
+    /// IPs that spoke, until netlink has had its say.
+    spoke: BTreeMap<Addr, Duration>,
+    findings: Vec<Finding>,
+    wrong: BTreeMap<Reason, u64>,
+}
+
+impl Audit {
+    /// A packet was denied, or would have been.
+    pub fn denied(&mut self, world: &World, at: Duration, case: Case, owner: Uid, held: bool) {
+        if !self.open.contains_key(&case) && self.open.len() >= MAX_OPEN {
+            let oldest = self.open.iter().min_by_key(|(_, packets)| packets.last);
+            if let Some(oldest) = oldest.map(|(case, _)| case.clone()) {
+                self.open.remove(&oldest);
+            }
+        }
+        let meant = case.meant;
+        let packets = self.open.entry(case).or_insert(Packets {
+            owner,
+            first: at,
+            last: at,
+            reported: 0,
+            held,
+            holder_since: None,
+            convicted: false,
+        });
+        packets.owner = owner;
+        packets.last = packets.last.max(at);
+        packets.reported += 1;
+        packets.held &= held;
+        packets.holder_since = None;
+        self.seen_alive(world, |uid| uid == meant);
+    }
+
+    /// Pods changed: those that were meant may be alive.
+    pub fn seen_alive(&mut self, world: &World, changed: impl Fn(Uid) -> bool) {
+        let alive = |uid| {
+            let record = world.pods.get(uid);
+            record.is_some_and(|record| record.present && record.life == Life::Live)
+        };
+        self.convict(Evidence::MeantIsAlive, |case, _| {
+            let retired = matches!(case.reason, Reason::Reused | Reason::RetiredBackend);
+            retired && changed(case.meant) && alive(case.meant)
+        });
+    }
+
+    /// A pod published an IP that it may have held since it became a candidate.
+    pub fn published(&mut self, world: &World, uid: Uid, ip: Addr, candidate_since: Duration) {
+        let Some(record) = world.pods.get(uid).filter(|record| record.is_live()) else {
+            return;
+        };
+        let own = record.pod.node.as_deref() == Some(world.settings.node.as_str());
+        self.convict(Evidence::HeldUnpublished(uid), |case, packets| {
+            let rightful = match &case.service {
+                Some(name) => world.service(name).is_some_and(|s| s.selects(&record.pod)),
+                None => own,
+            };
+            case.ip == ip && rightful && packets.last >= candidate_since + WRITE
+        });
+    }
+
+    /// A packet from the IP was seen.
+    pub fn spoke(&mut self, now: Duration, ip: Addr) {
+        if self
+            .open
+            .keys()
+            .any(|case| case.ip == ip && case.reason == Reason::Terminated)
+        {
+            self.spoke.entry(ip).or_insert(now);
+        }
+    }
+
+    /// All IPs that the node's routes and neighbours lead to.
+    pub fn held(&mut self, now: Duration, ips: &[Addr]) {
+        for (case, packets) in &mut self.open {
+            if case.reason == Reason::Terminated && ips.contains(&case.ip) {
+                packets.holder_since.get_or_insert(now);
+            }
+        }
+    }
+
+    /// Judges who spoke, and forgets what is no longer open.
+    pub fn tick(&mut self, now: Duration) {
+        let due = self
+            .spoke
+            .extract_if(.., |_, since| now.saturating_sub(*since) >= PATIENCE);
+        for (ip, since) in due.collect::<Vec<_>>() {
+            self.convict(Evidence::Spoke, |case, packets| {
+                let before = case.reason == Reason::Terminated && case.ip == ip && packets.last <= since;
+                before && packets.holder_since.is_none()
+            });
+        }
+        self.open
+            .retain(|_, packets| now.saturating_sub(packets.last) < OPEN);
+    }
+
+    /// What was found wrong since the last call.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings)
+    }
+
+    /// How many cases were wrong, by reason.
+    #[must_use]
+    pub fn wrong(&self) -> &BTreeMap<Reason, u64> {
+        &self.wrong
+    }
+
+    fn convict(&mut self, evidence: Evidence, is_wrong: impl Fn(&Case, &Packets) -> bool) {
+        for (case, packets) in &mut self.open {
+            if packets.convicted || !is_wrong(case, packets) {
+                continue;
+            }
+            packets.convicted = true;
+            *self.wrong.entry(case.reason).or_default() += 1;
+            self.findings.push(Finding {
+                case: case.clone(),
+                packets: *packets,
+                evidence,
+            });
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A pod, present in the API or remembered, and what is proven of it.
+
+use crate::facts::{Pod, PodSource, Sandbox};
+use epguard_common::Addr;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What is known of a UID. Only `Retired` and `Dead` prove anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Life {
+    /// Anything but a proof: running, or vanished in a gap.
+    Live,
+    /// Kubernetes intends no new flow for it, but it may still run.
+    Retired,
+    /// It will never send or receive again. Irrevocable.
+    Dead,
+}
+
+/// A pod, present in the API or remembered.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// The last object seen.
+    pub pod: Pod,
+    /// What it proves.
+    pub life: Life,
+    /// Whether the API shows the object now.
+    pub present: bool,
+    /// Every IP it showed, with the order in which claims were first seen. Claims of one list share a number,
+    /// since a list doesn't say which was first.
+    pub claims: BTreeMap<Addr, Claim>,
+    /// Whether its end was shown by one list and by nothing else: the next word on it may take that back, even a death.
+    pub unconfirmed: bool,
+    /// Since when it may hold an IP that it doesn't show.
+    pub candidate_since: Option<Duration>,
+    pub(super) source: PodSource,
+}
+
+/// When a pod was first seen to have an IP.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim {
+    /// In its podIPs, since then; not just in an annotation.
+    pub published: bool,
+    /// Orders claims within one continuous watch.
+    pub order: u64,
+    /// Receipt time.
+    pub since: Duration,
+}
+
+impl Record {
+    /// Whether it holds the IP as far as the API says.
+    #[must_use]
+    pub fn claims_now(&self, ip: Addr) -> bool {
+        self.present && !self.pod.host_network && self.pod.addresses().any(|own| own == ip)
+    }
+
+    /// A live pod that the API shows.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.present && self.life == Life::Live
+    }
+
+    /// Bound and live, but the IP that it holds may not be the one that it shows, if it shows one.
+    #[must_use]
+    pub fn is_candidate(&self) -> bool {
+        let unpublished = self.pod.ips.is_empty() || self.pod.sandbox == Sandbox::Unsettled;
+        self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished
+    }
+}

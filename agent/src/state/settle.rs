@@ -1,0 +1,148 @@
+//! What follows from a changed world: denials, whether they are trusted, tables, owners.
+
+use super::dirty::Dirty;
+use super::{Denials, Kind, Socket, State, Tables, judge, tables};
+use crate::facts::Name;
+use epguard_common::Addr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+impl State {
+    /// Judges again what may have changed; `list` is what was just listed in whole, if the news is a list.
+    pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty, list: Option<Kind>) {
+        if dirty.everything {
+            dirty.add_everything(&self.world);
+            let denied = self
+                .denials
+                .keys()
+                .map(|(service, socket)| (service.clone(), socket.ip));
+            dirty.pairs.extend(denied.collect::<Vec<_>>());
+        }
+        self.settle_owners(&dirty);
+        let mut changed = self.settle_draining(&dirty) || dirty.vips;
+        for (service, ip) in &dirty.pairs {
+            changed |= self.rejudge(service, *ip);
+        }
+        changed |= self.settle_breaker(now, &dirty, list);
+        if changed || dirty.everything {
+            self.lay_out();
+            let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
+            let idle: Vec<Name> = self
+                .slots
+                .iter()
+                .map(|(_, name)| name)
+                .filter(|name| !affected.contains(name))
+                .cloned()
+                .collect();
+            for name in idle {
+                self.slots.rest(&name, now);
+            }
+        }
+        self.settle_vacancies();
+        for uid in dirty.pods {
+            let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);
+            if remembered && !self.world.listings.knows(uid) && !self.vacancies.knows(uid) {
+                self.world.pods.forget(uid);
+            }
+        }
+    }
+
+    /// Puts the denials into tables.
+    pub(super) fn lay_out(&mut self) {
+        let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
+        self.tables = Tables {
+            terminated: std::mem::take(&mut self.tables.terminated),
+            ..Tables::build(&self.world, denials, breaker, slots, &self.draining)
+        };
+    }
+
+    fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Kind>) -> bool {
+        let mut services: BTreeSet<Name> = dirty.pairs.iter().map(|(service, _)| service.clone()).collect();
+        if let Some(list) = list {
+            services.extend(self.breaker.services().cloned());
+            self.breaker.listed(list);
+        }
+        let (world, denials) = (&self.world, &self.denials);
+        let mut changed = false;
+        for service in &services {
+            changed |= self.breaker.settle(world, now, denials, service, list);
+        }
+        if self.is_synced() {
+            self.breaker.forget_inherited();
+        }
+        changed
+    }
+
+    fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
+        let proven: Denials = match self.world.service(name).filter(|_| self.is_synced()) {
+            Some(service) => judge::judge(&self.world, name, service, ip)
+                .into_iter()
+                .map(|(socket, proven)| ((name.clone(), socket), proven))
+                .collect(),
+            None => Denials::new(),
+        };
+        let bounds = Socket::range_at(ip);
+        let range = (name.clone(), bounds.0)..=(name.clone(), bounds.1);
+        let before: Vec<(Name, Socket)> = self
+            .denials
+            .range(range.clone())
+            .map(|(key, _)| key.clone())
+            .collect();
+        if before.iter().eq(proven.keys()) && self.denials.range(range).map(|(_, p)| p).eq(proven.values()) {
+            return false;
+        }
+        for key in before {
+            self.denials.remove(&key);
+        }
+        self.denials.extend(proven);
+        true
+    }
+
+    fn settle_vacancies(&mut self) {
+        let last_owner = |ip| self.generations.get(&ip).map(|(uid, _)| *uid);
+        self.tables.terminated = if self.is_synced() {
+            self.vacancies.proven(&self.world, last_owner)
+        } else {
+            BTreeMap::new()
+        };
+    }
+
+    fn settle_draining(&mut self, dirty: &Dirty) -> bool {
+        let mut changed = false;
+        for uid in &dirty.pods {
+            let draining = self.world.pods.get(*uid).filter(|record| {
+                record.is_live()
+                    && record.pod.deleting
+                    && !record.pod.host_network
+                    && self.world.listings.knows(*uid)
+            });
+            let before = match draining {
+                Some(record) => self.draining.insert(*uid, record.pod.ips.clone()),
+                None => self.draining.remove(uid),
+            };
+            changed |= before.as_ref() != draining.map(|record| &record.pod.ips);
+        }
+        changed
+    }
+
+    fn settle_owners(&mut self, dirty: &Dirty) {
+        for ip in &dirty.ips {
+            let before = self.owners.get(ip).copied();
+            let mut now = tables::owner(&self.world, *ip);
+            if let Some(owner) = &mut now {
+                let (last, generation) = self.generations.entry(*ip).or_default();
+                if *last != owner.uid {
+                    (*last, *generation) = (owner.uid, *generation + 1);
+                }
+                owner.generation = *generation;
+            }
+            if now != before {
+                self.changed_owners.insert(*ip);
+                match now {
+                    Some(owner) => self.owners.insert(*ip, owner),
+                    None => self.owners.remove(ip),
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What the agent holds, and what it is asked to do about it.
+
+use serde::{Deserialize, Serialize};
+
+/// A Service with denials that wait for a second list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Held {
+    /// `namespace/name`.
+    pub service: String,
+    /// Endpoints (IPs) that are only observed.
+    pub held: usize,
+    /// Endpoints (IPs) that were ready at any time in the last 5 minutes.
+    pub ready_recently: usize,
+    /// For how many milliseconds at least one has been held.
+    pub since_ms: u64,
+    /// `one-list` or `more-than-half`.
+    pub why: String,
+}
+
+/// What may be written to the status socket, as one line, before the status is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Nothing written: only the status.
+    Status,
+    /// `release-breaker [NAMESPACE/NAME]`: carry out what is held, for all Services if none is named.
+    ReleaseBreaker(String),
+}
+
+const RELEASE: &str = "release-breaker";
+
+impl Request {
+    /// As it is written.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match self {
+            Self::Status => String::new(),
+            Self::ReleaseBreaker(service) => format!("{RELEASE} {service}\n"),
+        }
+    }
+
+    /// Reads a line; what nobody knows asks for the status.
+    #[must_use]
+    pub fn parse(line: &str) -> Self {
+        match line.trim_end().split_once(' ') {
+            Some((RELEASE, service)) => Self::ReleaseBreaker(service.to_owned()),
+            None if line.trim_end() == RELEASE => Self::ReleaseBreaker(String::new()),
+            _ => Self::Status,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_reads_back_from_its_line() {
+        for service in ["", "shop/web"] {
+            let request = Request::ReleaseBreaker(service.to_owned());
+            assert_eq!(Request::parse(&request.line()), request);
+        }
+        assert_eq!(Request::parse(""), Request::Status);
+        assert_eq!(Request::parse("release-breakers x"), Request::Status);
+    }
+}
