@@ -5,7 +5,7 @@ use crate::rig::Rig;
 use crate::world::{DENIED, ENFORCE, FRESH, PORT, REUSED, denial, target};
 use epguard::clock::boot_ns;
 use epguard_common::Mode::{self, Enforce, Observe, Off};
-use epguard_common::Verdict::{self, Clear, Pass};
+use epguard_common::Verdict::{self, Clear, Deny, Pass};
 use epguard_common::{Config, Denial, Outcome, Reason, ReasonModes, UidState, View};
 
 const WOULD_BE_DENIED: Verdict = Verdict::Deny {
@@ -156,6 +156,16 @@ fn numbers_that_are_no_proof_deny_nothing() {
             &syn(),
             Pass(Reason::Reused, Outcome::Established),
         );
+    }
+    for held in [1, 77, u32::MAX] {
+        let mut denial = words(reused, dead);
+        denial[14] = held;
+        rig.put("DENIED", &target(REUSED, TCP), denial);
+        let observed = Deny {
+            reason: Reason::Reused,
+            enforce: false,
+        };
+        rig.expect(&format!("held {held}"), &syn(), observed);
     }
     rig.put("DENIED", &target(REUSED, TCP), [0xff_u8; size_of::<Denial>()]);
     rig.expect(
