@@ -4,7 +4,6 @@ use crate::datapath::Hooks;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
 use crate::telemetry::LogFormat;
-use crate::trust::OnWrongDeny;
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -107,7 +106,7 @@ pub struct AgentArgs {
     pub max_view_age: Duration,
     /// What to do about a reason for which a packet was denied wrongly
     #[arg(long, default_value = "observe")]
-    pub on_wrong_deny: OnWrongDeny,
+    pub on_wrong_deny: crate::trust::OnWrongDeny,
     /// Form of the log
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,
