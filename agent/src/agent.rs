@@ -72,7 +72,7 @@ impl Agent {
                     rv,
                     fact,
                 } => {
-                    self.state.apply(now(), fact);
+                    self.state.apply(now(), *fact);
                     self.watch(watch).rv = rv;
                     receipts.push(received);
                 }
@@ -211,6 +211,7 @@ impl Agent {
         Status {
             synced: self.state.is_synced(),
             mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
+            ranges: self.state.ranges().into(),
             watches: self
                 .watches
                 .iter()

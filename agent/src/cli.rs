@@ -1,5 +1,9 @@
 //! The command line.
 
+mod ranges;
+
+pub use ranges::RangeArgs;
+
 use crate::datapath::Hooks;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
@@ -77,6 +81,9 @@ pub struct AgentArgs {
     /// Who hands out pod IPs
     #[arg(long, default_value = "auto")]
     pub ipam: Ipam,
+    /// Which endpoints may be denied.
+    #[command(flatten)]
+    pub ranges: RangeArgs,
     /// Interfaces that lead to pods [default with no --uplinks either: found by kind]
     #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
     pub pod_interfaces: Vec<Glob>,

@@ -5,11 +5,13 @@ mod table;
 use crate::cli::Output;
 use crate::facts::Protocol;
 use crate::maps;
-use crate::status::{self, Status};
+use crate::status::{self, Ranges, Status};
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
-use epguard_common::{Addr, Count, Counter, Denial, Owner, Slot, Suspect, Target, Terminated, Uid, Vip};
+use epguard_common::{
+    Addr, Count, Counter, Denial, Mode, Owner, Slot, Suspect, Target, Terminated, Uid, Vip,
+};
 use serde::Serialize;
 use std::net::IpAddr;
 use std::path::Path;
@@ -30,6 +32,7 @@ pub fn dump(pin_dir: &Path, run_dir: &Path, output: Output) -> Result<()> {
 #[serde(rename_all = "camelCase")]
 pub struct Dump {
     mode: String,
+    ranges: Ranges,
     owners: Vec<OwnerRow>,
     suspects: Vec<SuspectRow>,
     services: Vec<ServiceRow>,
@@ -75,6 +78,8 @@ struct DeniedRow {
     protocol: &'static str,
     reason: &'static str,
     state: String,
+    /// Most that is done about it, as annotations ask.
+    bound: &'static str,
     meant: String,
     hit: String,
 }
@@ -84,6 +89,7 @@ struct DeniedRow {
 struct TerminatedRow {
     ip: IpAddr,
     dead_pod: Option<String>,
+    bound: &'static str,
     lifted: bool,
 }
 
@@ -144,6 +150,7 @@ impl Dump {
                 protocol: protocol(target.protocol),
                 reason: denial.reason.as_str(),
                 state: format!("{:?}", denial.uid_state),
+                bound: denial.mode.as_str(),
                 meant: pod(denial.dead_uid).unwrap_or_default(),
                 hit: pod(denial.owner_uid).unwrap_or_default(),
             },
@@ -153,11 +160,13 @@ impl Dump {
             |(ip, terminated)| TerminatedRow {
                 ip: ip.ip(),
                 dead_pod: pod(terminated.dead_uid),
+                bound: Mode::from_raw(terminated.mode).as_str(),
                 lifted: terminated.lifted_ns != 0,
             },
         );
         Ok(Self {
             mode: names.mode.clone(),
+            ranges: names.ranges.clone(),
             owners,
             suspects,
             services,

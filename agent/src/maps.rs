@@ -248,9 +248,10 @@ impl Writer {
             Op::PutSuspect(ip, suspect) => self.suspects.insert(ip, suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
             Op::RemoveTerminated(ip) => absent(self.terminated.remove(&ip)),
-            Op::PutTerminated(ip, dead_uid) => {
+            Op::PutTerminated(ip, vacant) => {
                 let terminated = Terminated {
-                    dead_uid,
+                    dead_uid: vacant.dead,
+                    mode: vacant.mode as u32,
                     proven_ns: boot_ns(),
                     ..Terminated::default()
                 };

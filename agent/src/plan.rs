@@ -1,7 +1,7 @@
 //! What to write so that the maps hold what they should.
 
-use crate::state::Tables;
-use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip};
+use crate::state::{Tables, Vacant};
+use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One write to a map.
@@ -17,7 +17,7 @@ pub enum Op {
     RemoveOwner(Addr),
     PutOwner(Addr, Owner),
     RemoveTerminated(Addr),
-    PutTerminated(Addr, Uid),
+    PutTerminated(Addr, Vacant),
 }
 
 /// The writes that lead from what is installed to what is desired, in an order in which no packet in between meets a
@@ -80,7 +80,7 @@ fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Reason, UidState};
+    use epguard_common::{Mode, Reason, Uid, UidState};
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
     const SLOT: Slot = Slot { number: 0x8001 };
@@ -106,6 +106,7 @@ mod tests {
             reason,
             uid_state: UidState::Dead,
             held: 0,
+            mode: Mode::Enforce,
         };
         Tables {
             suspects: BTreeMap::from([(
@@ -161,18 +162,19 @@ mod tests {
 
     #[test]
     fn an_entry_for_another_dead_pod_is_a_new_one() {
+        let by = |text| Vacant {
+            dead: Uid::parse(text).unwrap(),
+            mode: Mode::Enforce,
+        };
         let vacant = |text| Tables {
-            terminated: BTreeMap::from([(X, Uid::parse(text).unwrap())]),
+            terminated: BTreeMap::from([(X, by(text))]),
             ..Tables::default()
         };
         let (a, b) = (vacant("a"), vacant("b"));
         assert_eq!(tables(&a, &a), []);
         assert_eq!(
             tables(&a, &b),
-            [
-                Op::RemoveTerminated(X),
-                Op::PutTerminated(X, Uid::parse("b").unwrap())
-            ]
+            [Op::RemoveTerminated(X), Op::PutTerminated(X, by("b"))]
         );
         assert_eq!(tables(&b, &Tables::default()), [Op::RemoveTerminated(X)]);
     }

@@ -100,11 +100,13 @@ impl Report {
     /// Remembers the names that denials refer to.
     pub fn remember(&mut self, state: &State) {
         let mut pods = BTreeMap::new();
-        for (_, _, proven) in state.denials() {
-            for uid in std::iter::once(proven.meant).chain(proven.owner) {
-                if let Some(name) = state.pod_name(uid).or_else(|| self.pods.get(&uid)) {
-                    pods.insert(uid, name.clone());
-                }
+        let denied = state
+            .denials()
+            .flat_map(|(_, _, proven)| std::iter::once(proven.meant).chain(proven.owner));
+        let terminated = state.tables().terminated.values().map(|vacant| vacant.dead);
+        for uid in denied.chain(terminated) {
+            if let Some(name) = state.pod_name(uid).or_else(|| self.pods.get(&uid)) {
+                pods.insert(uid, name.clone());
             }
         }
         self.pods = pods;

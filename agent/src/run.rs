@@ -47,6 +47,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         scope: args.pod_scope,
         node: args.node_name.clone(),
         ipam: args.ipam,
+        ranges: args.ranges.ranges(),
     };
     let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
     state.inherit(writer.found().clone());

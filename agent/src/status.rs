@@ -9,6 +9,7 @@ pub use socket::{Question, ask, read, serve};
 pub use trust::{Held, Request};
 
 use crate::freshness::Proof;
+use crate::state;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ pub struct Status {
     pub synced: bool,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
+    /// Which endpoints may be denied, as the operator said.
+    pub ranges: Ranges,
     /// By resource: `pods`, `endpointslices`, ...
     pub watches: BTreeMap<String, Watch>,
     /// resourceVersion per watch up to which the maps are written.
@@ -48,6 +51,25 @@ pub struct Status {
     pub demoted: Vec<String>,
 }
 
+/// Ranges of endpoints, as people write them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ranges {
+    /// Only endpoints in these are denied; none: all.
+    pub protect: Vec<String>,
+    /// Endpoints in these never are.
+    pub exclude: Vec<String>,
+}
+
+impl From<&state::Ranges> for Ranges {
+    fn from(ranges: &state::Ranges) -> Self {
+        Self {
+            protect: ranges.protect.iter().map(ToString::to_string).collect(),
+            exclude: ranges.exclude.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
 /// A watch of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -62,7 +84,7 @@ pub struct Watch {
     pub proven_by: Option<Proof>,
     /// Why it is down, or why it could not be confirmed.
     pub error: Option<String>,
-    /// Objects that could not be read.
+    /// Objects, and annotations of objects, that could not be read.
     pub skipped: u64,
 }
 

@@ -172,6 +172,7 @@ const fn watch_of(kind: Kind) -> WatchId {
         Kind::EndpointSlices => WatchId::EndpointSlices,
         Kind::Services => WatchId::Services,
         Kind::Nodes => WatchId::Nodes,
+        Kind::Namespaces => WatchId::Namespaces,
     }
 }
 

@@ -4,6 +4,7 @@ mod world;
 
 use epguard::facts::{Change, Fact, Pod, PodSource};
 use epguard::state::{Kind, State, Why};
+use epguard_common::Mode;
 use epguard_common::Reason::Reused;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -212,6 +213,10 @@ fn the_first_lists_of_an_agent_are_one() {
     let (_, a) = World::cluster().with_a();
     let mut world = World::cluster();
     world.state = State::new(world::settings());
+    world.tell(Fact::Namespace(Change::Reset(vec![world::namespace(
+        "shop",
+        Mode::Enforce,
+    )])));
     let tell = |world: &mut World| {
         world.list_slices(&[(X, Some(a.uid))]);
         world.list(&[dead(&a)]);
@@ -257,6 +262,10 @@ fn what_an_earlier_agent_carried_out_is_not_held_by_the_first_list() {
     world.pod(&dead(&a));
     let found = world.state.tables().clone();
     world.state = State::new(world::settings());
+    world.tell(Fact::Namespace(Change::Reset(vec![world::namespace(
+        "shop",
+        Mode::Enforce,
+    )])));
     world.state.inherit(found);
     world.tell(Fact::Service(Change::Reset(vec![world::web()])));
     world.tell(Fact::Node(Change::Reset(vec![world::node("node-a", 1)])));

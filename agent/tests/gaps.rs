@@ -5,8 +5,8 @@ mod world;
 use epguard::facts::{Change, Fact, Pod, PodSource};
 use epguard::state::Scope;
 use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_common::UidState;
-use world::{World, X, dead, node, pod, slice, terminal, web};
+use epguard_common::{Mode, UidState};
+use world::{World, X, dead, namespace, node, pod, slice, terminal, web};
 
 fn list(world: &mut World, pods: Vec<Pod>) {
     world.tell(Fact::Pod(PodSource::All, Change::Reset(pods)));
@@ -86,6 +86,10 @@ fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_
     assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
     assert_eq!(world.state.owners().count(), 0);
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
+    world.tell(Fact::Namespace(Change::Reset(vec![namespace(
+        "shop",
+        Mode::Enforce,
+    )])));
     world.tell(Fact::Service(Change::Reset(vec![web()])));
     world.tell(Fact::Slice(Change::Reset(vec![slice(
         "web",

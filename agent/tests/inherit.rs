@@ -19,6 +19,7 @@ fn left_behind() -> (Tables, Pod) {
 /// A new process that finds the tables and then lists this.
 fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Vec<Slice>) -> World {
     let settings = Settings {
+        ranges: epguard::state::Ranges::default(),
         scope: Scope::Cluster,
         node: "node-a".into(),
         ipam: Ipam::Auto,
@@ -30,6 +31,11 @@ fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Ve
     world.state.inherit(tables.clone());
     let nodes: Vec<Node> = vec![node("node-a", 1), node("node-b", 2)];
     world.tell(Fact::Node(Change::Reset(nodes)));
+    world.tell(Fact::Namespace(Change::Reset(
+        ["shop", "other"]
+            .map(|name| world::namespace(name, epguard_common::Mode::Enforce))
+            .into(),
+    )));
     world.tell(Fact::Service(Change::Reset(services)));
     world.tell(Fact::Slice(Change::Reset(slices)));
     assert_eq!(

@@ -65,6 +65,7 @@ fn nothing_is_denied_before_every_kind_was_listed() {
         scope: epguard::state::Scope::Cluster,
         node: "node-a".into(),
         ipam: epguard::state::Ipam::Auto,
+        ranges: epguard::state::Ranges::default(),
     };
     let mut world = World {
         state: epguard::state::State::new(settings),
@@ -79,6 +80,8 @@ fn nothing_is_denied_before_every_kind_was_listed() {
     world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![dead(&a)])));
     assert_eq!(world.reasons(), []);
     world.tell(Fact::Node(Change::Reset(vec![world::node("node-a", 1)])));
+    assert_eq!(world.reasons(), []);
+    world.tell(Fact::Namespace(Change::Reset(vec![])));
     assert_eq!(world.reasons(), [DeadBackend]);
 }
 
@@ -146,13 +149,13 @@ fn whoever_opted_out_is_left_alone() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.tell(Fact::Service(Change::Applied(Service {
-        opted_out: true,
+        bound: epguard_common::Mode::Off,
         ..web()
     })));
     assert_eq!(world.reasons(), []);
     world.tell(Fact::Service(Change::Applied(web())));
     world.pod(&Pod {
-        opted_out: true,
+        bound: epguard_common::Mode::Off,
         ..dead(&a)
     });
     assert_eq!(world.reasons(), []);
@@ -173,7 +176,7 @@ fn a_new_owner_that_opted_out_is_left_alone() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.pod(&Pod {
-        opted_out: true,
+        bound: epguard_common::Mode::Off,
         ..pod("other", "b", "b", &[X])
     });
     assert_eq!(world.reasons(), []);

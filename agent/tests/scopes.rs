@@ -109,12 +109,14 @@ fn the_terminal_scope_waits_for_both_of_its_pod_watches() {
         scope: Scope::Terminal,
         node: "node-a".into(),
         ipam: epguard::state::Ipam::Auto,
+        ranges: epguard::state::Ranges::default(),
     };
     let mut world = World {
         state: epguard::state::State::new(settings),
         now: std::time::Duration::ZERO,
     };
     world.tell(Fact::Node(Change::Reset(vec![])));
+    world.tell(Fact::Namespace(Change::Reset(vec![])));
     world.tell(Fact::Service(Change::Reset(vec![])));
     world.tell(Fact::Slice(Change::Reset(vec![])));
     world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![])));

@@ -9,7 +9,7 @@ use world::{World, X, Y, dead, node, pending, pod, terminal};
 
 fn vacant(world: &World) -> Vec<(Addr, Uid)> {
     let terminated = &world.state.tables().terminated;
-    terminated.iter().map(|(ip, uid)| (*ip, *uid)).collect()
+    terminated.iter().map(|(ip, vacant)| (*ip, vacant.dead)).collect()
 }
 
 /// A ran on X, and is dead.
@@ -155,7 +155,7 @@ fn without_ranges_of_its_own_a_node_has_no_vacancies() {
 fn pods_that_opted_out_host_network_pods_and_mirrors_leave_no_vacancy() {
     let changes: [fn(Pod) -> Pod; 2] = [
         |pod| Pod {
-            opted_out: true,
+            bound: epguard_common::Mode::Off,
             ..pod
         },
         |pod| Pod {
@@ -179,6 +179,7 @@ fn a_node_scoped_agent_proves_it_too_and_nobody_before_the_sync() {
     world.tell(Fact::Pod(PodSource::OwnNode, Change::Applied(dead(&a))));
     assert_eq!(vacant(&world), [(X, a.uid)]);
     let settings = epguard::state::Settings {
+        ranges: epguard::state::Ranges::default(),
         scope: Scope::Node,
         node: "node-a".into(),
         ipam: epguard::state::Ipam::Auto,

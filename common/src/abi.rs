@@ -4,7 +4,7 @@
 //! `bpftool map dump` shows ports as people know them. A change here is a new [`ABI_VERSION`], because a
 //! pinned map of another shape would be misread.
 
-use crate::{Addr, Rate, Reason, Uid};
+use crate::{Addr, Mode, Rate, Reason, Uid};
 
 /// Part of the pin path: `<pin-dir>/v1/OWNERS`.
 pub const ABI_VERSION: u32 = 1;
@@ -148,6 +148,8 @@ pub struct Denial {
     pub uid_state: UidState,
     /// Not 0: held by the breaker until a second list agrees; reported, never carried out.
     pub held: u32,
+    /// Most that is done about it, as annotations ask: the mode in force is the lowest of all.
+    pub mode: Mode,
 }
 
 /// SOCKETS, by socket cookie: what a socket of the node itself is aimed at. The rules are its methods.
@@ -271,7 +273,7 @@ mod tests {
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
-        assert_eq!(size_of::<Denial>(), 3 * 16 + 4 + 4 + 4);
+        assert_eq!(size_of::<Denial>(), 3 * 16 + 4 + 4 + 4 + 4);
         assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
         assert_eq!(size_of::<Counter>(), 4 + 4);
         assert_eq!(size_of::<Count>(), 16);

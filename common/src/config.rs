@@ -27,6 +27,25 @@ impl Mode {
         }
     }
 
+    /// The more cautious of two.
+    #[inline]
+    #[must_use]
+    pub const fn lower(self, other: Self) -> Self {
+        if (other as u32) < (self as u32) {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// From what people write; `None` for anything else.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Off, Self::Observe, Self::Enforce]
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+    }
+
     /// As the command line writes it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

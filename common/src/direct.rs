@@ -9,6 +9,8 @@ pub trait DirectModel {
     fn lifted(&self, addr: &Addr) -> Option<bool>;
     /// The mode in force for [`Reason::Terminated`].
     fn mode(&self) -> Mode;
+    /// Most that may be done about packets to the address that [`DirectModel::lifted`] was asked for.
+    fn bound(&self) -> Mode;
     /// Whether the agent has vouched for its view recently enough.
     fn lease_is_valid(&self) -> bool;
     /// Where the node would forward the packet to, now.
@@ -42,7 +44,7 @@ pub fn judge_direct<M: DirectModel>(packet: &Packet, model: &M) -> Verdict {
     if lifted {
         return pass(Outcome::Lifted);
     }
-    let mode = model.mode();
+    let mode = model.mode().lower(model.bound());
     if mode == Mode::Off {
         return pass(Outcome::Off);
     }
@@ -71,6 +73,7 @@ mod tests {
     struct World {
         lifted: Option<bool>,
         mode: Mode,
+        bound: Mode,
         fresh: bool,
         way: Way,
     }
@@ -78,6 +81,7 @@ mod tests {
     const GONE: World = World {
         lifted: Some(false),
         mode: Mode::Enforce,
+        bound: Mode::Enforce,
         fresh: true,
         way: Way::Away,
     };
@@ -88,6 +92,9 @@ mod tests {
         }
         fn mode(&self) -> Mode {
             self.mode
+        }
+        fn bound(&self) -> Mode {
+            self.bound
         }
         fn lease_is_valid(&self) -> bool {
             self.fresh
@@ -153,6 +160,13 @@ mod tests {
                 },
                 pass(Outcome::Off),
             ),
+            (
+                World {
+                    bound: Mode::Off,
+                    ..GONE
+                },
+                pass(Outcome::Off),
+            ),
         ];
         for (world, expected) in table {
             assert_eq!(verdict(world, Transport::Ports), expected);
@@ -175,5 +189,10 @@ mod tests {
         };
         assert_eq!(verdict(bridge, Transport::Ports), observed);
         assert_eq!(verdict(observe, Transport::Ports), observed);
+        let annotated = World {
+            bound: Mode::Observe,
+            ..GONE
+        };
+        assert_eq!(verdict(annotated, Transport::Ports), observed);
     }
 }

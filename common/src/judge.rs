@@ -26,6 +26,8 @@ pub struct Proof {
     pub uid_state: UidState,
     /// Whether it waits for a second list that agrees: then it is only reported.
     pub held: bool,
+    /// Most that may be done about it.
+    pub mode: Mode,
 }
 
 /// Decides about one packet. Deny only on a proof that is present and fresh; a miss anywhere is a pass.
@@ -65,20 +67,16 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
         protocol,
         reserved: [0; 3],
     };
-    let Some(Proof {
-        reason,
-        uid_state,
-        held,
-    }) = model.denial(&target)
-    else {
+    let Some(proof) = model.denial(&target) else {
         return otherwise(Outcome::NotDenied);
     };
-    match uid_state {
+    let reason = proof.reason;
+    match proof.uid_state {
         UidState::Dead => {}
         UidState::Retired if packet.transport == Transport::Opening => {}
         UidState::Retired | UidState::Live => return Verdict::Pass(reason, Outcome::Established),
     }
-    let mode = model.mode(reason);
+    let mode = model.mode(reason).lower(proof.mode);
     if mode == Mode::Off {
         return Verdict::Pass(reason, Outcome::Off);
     }
@@ -87,7 +85,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     }
     Verdict::Deny {
         reason,
-        enforce: mode == Mode::Enforce && !held,
+        enforce: mode == Mode::Enforce && !proof.held,
     }
 }
 

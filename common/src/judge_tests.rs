@@ -22,6 +22,7 @@ const DENYING: World = World {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         held: false,
+        mode: Mode::Enforce,
     },
     mode: Mode::Enforce,
     fresh: true,
@@ -63,42 +64,42 @@ fn packet(dst: Addr, port: u16, opens: bool) -> Packet {
     }
 }
 
+const fn denied(reason: Reason, enforce: bool) -> Verdict {
+    Verdict::Deny { reason, enforce }
+}
+
 fn verdict(world: World) -> Verdict {
     judge(&packet(X, 8080, true), &world)
 }
 
 #[test]
 fn a_flow_of_the_service_to_its_dead_pod_is_denied() {
-    assert_eq!(
-        verdict(DENYING),
-        Verdict::Deny {
-            reason: Reason::Reused,
-            enforce: true
-        }
-    );
+    assert_eq!(verdict(DENYING), denied(Reason::Reused, true));
     let established = judge(&packet(X, 8080, false), &DENYING);
-    assert_eq!(
-        established,
-        Verdict::Deny {
-            reason: Reason::Reused,
-            enforce: true
-        }
-    );
+    assert_eq!(established, denied(Reason::Reused, true));
 }
 
 #[test]
-fn in_observe_nothing_is_stopped() {
-    let observing = World {
-        mode: Mode::Observe,
-        ..DENYING
+fn in_observe_nothing_is_stopped_and_off_passes_whether_the_operator_or_an_annotation_says_so() {
+    let bounded = |bound, mode| {
+        let proof = Proof {
+            mode: bound,
+            ..DENYING.proof
+        };
+        verdict(World {
+            proof,
+            mode,
+            ..DENYING
+        })
     };
-    assert_eq!(
-        verdict(observing),
-        Verdict::Deny {
-            reason: Reason::Reused,
-            enforce: false
-        }
+    let (observed, off) = (
+        denied(Reason::Reused, false),
+        Verdict::Pass(Reason::Reused, Outcome::Off),
     );
+    assert_eq!(bounded(Mode::Observe, Mode::Enforce), observed);
+    assert_eq!(bounded(Mode::Enforce, Mode::Observe), observed);
+    assert_eq!(bounded(Mode::Off, Mode::Enforce), off);
+    assert_eq!(bounded(Mode::Enforce, Mode::Off), off);
 }
 
 #[test]
@@ -114,15 +115,6 @@ fn what_the_breaker_holds_is_reported_and_never_stopped() {
     };
     assert_eq!(verdict(held), observed);
     assert_eq!(judge(&packet(X, 8080, false), &held), observed);
-}
-
-#[test]
-fn a_reason_that_is_off_passes() {
-    let off = World {
-        mode: Mode::Off,
-        ..DENYING
-    };
-    assert_eq!(verdict(off), Verdict::Pass(Reason::Reused, Outcome::Off));
 }
 
 #[test]
@@ -162,16 +154,10 @@ fn a_retired_pod_keeps_its_flows_and_gets_no_new_one() {
     let proof = Proof {
         reason: Reason::RetiredBackend,
         uid_state: UidState::Retired,
-        held: false,
+        ..DENYING.proof
     };
     let retired = World { proof, ..DENYING };
-    assert_eq!(
-        verdict(retired),
-        Verdict::Deny {
-            reason: Reason::RetiredBackend,
-            enforce: true
-        }
-    );
+    assert_eq!(verdict(retired), denied(Reason::RetiredBackend, true));
     let established = judge(&packet(X, 8080, false), &retired);
     assert_eq!(
         established,
@@ -194,9 +180,8 @@ fn past_the_lease_everything_passes() {
 #[test]
 fn a_proof_about_a_live_pod_denies_nothing() {
     let proof = Proof {
-        reason: Reason::Reused,
         uid_state: UidState::Live,
-        held: false,
+        ..DENYING.proof
     };
     assert_eq!(
         verdict(World { proof, ..DENYING }),

@@ -15,6 +15,11 @@ pub struct Terminated {
     pub lifted_ns: u64,
     /// How many events were sent.
     pub rate: Rate,
+    /// Most that is done about packets to the IP, as the dead pod's annotations ask: a [`crate::Mode`]; a
+    /// number, since a person may have written anything with bpftool.
+    pub mode: u32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 /// Limits events; written by the programs.
@@ -81,7 +86,7 @@ mod tests {
     #[test]
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Rate>(), 8 + 4 + 4);
-        assert_eq!(size_of::<Terminated>(), 16 + 8 + 8 + size_of::<Rate>());
+        assert_eq!(size_of::<Terminated>(), 16 + 8 + 8 + size_of::<Rate>() + 4 + 4);
         assert_eq!(size_of::<Role>(), 4);
     }
 

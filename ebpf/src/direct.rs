@@ -96,6 +96,13 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
     }
 
     #[inline(always)]
+    fn bound(&self) -> Mode {
+        // SAFETY: as in `lifted`.
+        let mode = self.terminated.get().map(|entry| unsafe { (*entry).mode });
+        Mode::from_raw(mode.unwrap_or_default())
+    }
+
+    #[inline(always)]
     fn lease_is_valid(&self) -> bool {
         clock::now_ns() <= self.lease_deadline_ns
     }

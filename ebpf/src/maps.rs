@@ -67,7 +67,7 @@ pub fn mode_of(config: *const Config, mode: Mode, reason: Reason) -> Mode {
             Reason::Terminated => addr_of!((*config).reasons.terminated).cast::<u32>().read(),
         }
     });
-    if (own as u32) < (mode as u32) { own } else { mode }
+    own.lower(mode)
 }
 
 /// The suspect at this address.
@@ -104,11 +104,12 @@ pub fn service(vip: &Vip) -> Slot {
 pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
     let denial = DENIED.get_ptr(target)?;
     // SAFETY: the entry stays readable for the run of the program (RCU); enums are read as the u32 they are.
-    let (reason, state, held) = unsafe {
+    let (reason, state, held, mode) = unsafe {
         (
             addr_of!((*denial).reason).cast::<u32>().read(),
             addr_of!((*denial).uid_state).cast::<u32>().read(),
             (*denial).held != 0,
+            addr_of!((*denial).mode).cast::<u32>().read(),
         )
     };
     let uid_state = match state {
@@ -122,6 +123,7 @@ pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
             reason: Reason::from_raw(reason)?,
             uid_state,
             held,
+            mode: Mode::from_raw(mode),
         },
     ))
 }

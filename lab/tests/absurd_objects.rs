@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 async fn absurd_objects_are_skipped_and_counted_and_the_provable_one_is_denied() {
     let mut world = World::new("absurd");
     let ports = json!([{"port": 8080}]);
+    world.store.ensure_namespace("shop").unwrap();
     world.store.apply(json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
         "spec": {"podCIDRs": ["10.244.1.0/24", "banana/99"]}, "status": {"addresses": [{"address": "banana"}]}})).unwrap();
     world.store.apply(service("web", "10.96.0.1")).unwrap();

@@ -83,7 +83,13 @@ fn the_agent_may_read_what_it_watches_and_nothing_else() {
     }
     assert_eq!(
         resources,
-        ["/pods", "/services", "/nodes", "discovery.k8s.io/endpointslices"]
+        [
+            "/pods",
+            "/services",
+            "/nodes",
+            "/namespaces",
+            "discovery.k8s.io/endpointslices"
+        ]
     );
 }
 

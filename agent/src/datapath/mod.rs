@@ -48,6 +48,7 @@ impl Datapath {
     /// Loads the object over the maps pinned under `<pin-dir>/v1`, or over new ones. What an earlier process attached
     /// runs on until it is hooked here, or found to be left over.
     pub fn load(pin_dir: &Path, hooks: Hooks) -> Result<Self> {
+        object::check_kernel()?;
         let pins = Pins::make(pin_dir)?;
         let mut ebpf = object::load(&pins)?;
         let path = match (hooks, tcx::is_supported()) {

@@ -17,7 +17,6 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ep
 /// Loads the programs of interfaces, over the pinned maps of an earlier process where there are any.
 pub fn load(pins: &Pins) -> Result<Ebpf> {
     check_object()?;
-    check_kernel()?;
     let directory = pins.maps();
     discard_other_layouts(&directory)?;
     let mut loader = EbpfLoader::new();
@@ -52,7 +51,8 @@ fn check_object() -> Result<()> {
     Ok(())
 }
 
-fn check_kernel() -> Result<()> {
+/// What it takes, before anything is made.
+pub fn check_kernel() -> Result<()> {
     let btf = Path::new("/sys/kernel/btf/vmlinux");
     ensure!(
         btf.exists(),

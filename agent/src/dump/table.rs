@@ -39,13 +39,19 @@ impl Dump {
                 r.protocol.to_owned(),
                 r.reason.to_owned(),
                 r.state.clone(),
+                r.bound.to_owned(),
                 meant,
                 hit,
             ]
         });
         let terminated = self.terminated.iter().map(|r| {
             let lifted = if r.lifted { "yes" } else { "no" };
-            vec![r.ip.to_string(), text(r.dead_pod.as_ref()), lifted.to_owned()]
+            vec![
+                r.ip.to_string(),
+                text(r.dead_pod.as_ref()),
+                r.bound.to_owned(),
+                lifted.to_owned(),
+            ]
         });
         let counters = self.counters.iter().filter(|r| r.packets > 0).map(|r| {
             vec![
@@ -55,21 +61,25 @@ impl Dump {
                 r.bytes.to_string(),
             ]
         });
-        [
+        let ranges = [("ONLY", &self.ranges.protect), ("NEVER", &self.ranges.exclude)]
+            .into_iter()
+            .filter(|(_, ranges)| !ranges.is_empty())
+            .map(|(which, ranges)| format!("DENIED {which} IN: {}", ranges.join(", ")));
+        let sections = [
             section("OWNERS", &["IP", "UID", "POD", "GENERATION", "FLAGS"], owners),
             section("SUSPECTS", &["IP", "FLAGS", "DEAD POD"], suspects),
             section("SERVICES", &["VIP", "PROTOCOL", "SLOT", "SERVICE"], services),
             section(
                 "DENIED",
                 &[
-                    "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "MEANT", "HIT",
+                    "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "BOUND", "MEANT", "HIT",
                 ],
                 denied,
             ),
-            section("TERMINATED", &["IP", "DEAD POD", "LIFTED"], terminated),
+            section("TERMINATED", &["IP", "DEAD POD", "BOUND", "LIFTED"], terminated),
             section("COUNTERS", &["REASON", "OUTCOME", "PACKETS", "BYTES"], counters),
-        ]
-        .join("\n\n")
+        ];
+        ranges.chain(sections).collect::<Vec<_>>().join("\n\n")
     }
 }
 

@@ -4,11 +4,16 @@
 //! (an IP "banana", an empty UID, an FQDN slice) is left out and counted; it never fails the
 //! object around it, because an object left out could be the one that shows an IP alive.
 
+mod mode;
+mod namespace;
+mod networks;
 mod node;
 mod pod;
 mod service;
 mod slice;
+mod static_ip;
 
+pub use namespace::Namespace;
 pub use node::{Cidr, Node};
 pub use pod::{Pod, Sandbox, Standing};
 pub use service::{Protocol, Service, ServicePort};
@@ -32,6 +37,8 @@ pub enum Fact {
     Service(Change<Service>),
     /// From the Node watch.
     Node(Change<Node>),
+    /// From the Namespace watch.
+    Namespace(Change<Namespace>),
     /// All addresses of this node's own interfaces, from netlink.
     LocalAddresses(Vec<Addr>),
     /// Who is there, as this node and its datapath see it.
@@ -76,11 +83,21 @@ pub trait Object: Sized + Send + 'static {
     /// The collection across namespaces: `/api/v1/pods`.
     const PATH: &'static str;
 
-    /// Parses one object as it stands in a list or a watch event.
+    /// Reads one object as it stands in a list or a watch event, and says which annotations it could not read.
     ///
     /// Fails only if it has no name, no UID, or isn't of the API's shape at all.
-    fn parse(json: &[u8]) -> anyhow::Result<Self>;
+    fn read(json: &[u8], ignored: &mut Ignored) -> anyhow::Result<Self>;
+
+    /// The same where nobody asks what could not be read.
+    ///
+    /// Fails as [`Object::read`] does.
+    fn parse(json: &[u8]) -> anyhow::Result<Self> {
+        Self::read(json, &mut Ignored::new())
+    }
 }
+
+/// What of an object was left out, and why, in one line each.
+pub type Ignored = Vec<String>;
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -94,6 +111,8 @@ struct Meta {
     annotations: BTreeMap<String, String>,
     deletion_timestamp: Option<String>,
     #[serde(deserialize_with = "null_is_default")]
+    owner_references: Vec<OwnerReference>,
+    #[serde(deserialize_with = "null_is_default")]
     managed_fields: Vec<ManagedFields>,
 }
 
@@ -104,13 +123,12 @@ impl Meta {
             .ok_or_else(|| anyhow::anyhow!("{}/{} has no UID", self.namespace, self.name))?;
         Ok((uid, (self.namespace.clone(), self.name.clone())))
     }
+}
 
-    /// `epguard.io/mode: off`.
-    fn opted_out(&self) -> bool {
-        self.annotations
-            .get("epguard.io/mode")
-            .is_some_and(|mode| mode == "off")
-    }
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct OwnerReference {
+    kind: String,
 }
 
 #[derive(Deserialize, Default)]

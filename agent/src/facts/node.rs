@@ -1,9 +1,9 @@
 //! Nodes: addresses that are never judged, and the ranges that one node alone uses.
 
-use super::{Meta, Object, addr, null_is_default, parse};
+use super::{Ignored, Meta, Object, addr, null_is_default, parse};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,11 +54,18 @@ impl Cidr {
     }
 }
 
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let v4 = self.base.is_v4() && self.bits >= 96;
+        write!(f, "{}/{}", self.base, if v4 { self.bits - 96 } else { self.bits })
+    }
+}
+
 impl Object for Node {
     const KIND: &'static str = "Node";
     const PATH: &'static str = "/api/v1/nodes";
 
-    fn parse(json: &[u8]) -> anyhow::Result<Self> {
+    fn read(json: &[u8], _: &mut Ignored) -> anyhow::Result<Self> {
         let raw: RawNode = parse(json)?;
         anyhow::ensure!(!raw.metadata.name.is_empty(), "Node without a name");
         let virtual_kubelet = raw
@@ -154,6 +161,10 @@ mod tests {
         let six = Cidr::parse("fd00:10:244:1::/64").unwrap();
         assert!(six.contains(addr("fd00:10:244:1::a").unwrap()));
         assert!(!six.contains(addr("fd00:10:244:2::a").unwrap()));
+        assert_eq!(
+            (range.to_string(), six.to_string()),
+            ("10.244.1.0/24".into(), "fd00:10:244:1::/64".into())
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Pods: who they are, which IPs they publish, and what their status proves.
 
-use super::{ManagedFields, Meta, Name, Object, addr, null_is_default, parse};
-use epguard_common::{Addr, Uid};
+use super::{Ignored, ManagedFields, Meta, Name, Object, addr, null_is_default, parse};
+use epguard_common::{Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "four independent facts of the object, not a state machine"
+    reason = "five independent facts of the object, not a state machine"
 )]
 pub struct Pod {
     /// The identity that everything hangs on; the name comes back with another UID.
@@ -22,6 +22,10 @@ pub struct Pod {
     pub labels: BTreeMap<String, String>,
     /// Published pod IPs; for a hostNetwork pod the node's.
     pub ips: Vec<Addr>,
+    /// Addresses of all its networks as Multus shows them; the pod network's may be among them.
+    pub network_ips: Vec<Addr>,
+    /// Its IP outlives it by design.
+    pub static_ip: bool,
     /// The node's IPs as the pod shows them.
     pub host_ips: Vec<Addr>,
     /// `spec.hostNetwork`: its IPs are the node's and are never judged.
@@ -34,8 +38,8 @@ pub struct Pod {
     pub standing: Standing,
     /// Whether `ips` can be trusted to be the ones of the sandbox that runs.
     pub sandbox: Sandbox,
-    /// Annotated `epguard.io/mode: off`.
-    pub opted_out: bool,
+    /// Most that may be done about it, as its annotation `epguard.io/mode` asks.
+    pub bound: Mode,
 }
 
 /// What a pod's status proves about its containers.
@@ -60,11 +64,19 @@ pub enum Sandbox {
     Unsettled,
 }
 
+impl Pod {
+    /// Every address that it shows, on whichever network.
+    pub fn addresses(&self) -> impl Iterator<Item = Addr> {
+        let further = self.network_ips.iter().filter(|ip| !self.ips.contains(ip));
+        self.ips.iter().chain(further).copied()
+    }
+}
+
 impl Object for Pod {
     const KIND: &'static str = "Pod";
     const PATH: &'static str = "/api/v1/pods";
 
-    fn parse(json: &[u8]) -> anyhow::Result<Self> {
+    fn read(json: &[u8], ignored: &mut Ignored) -> anyhow::Result<Self> {
         let raw: RawPod = parse(json)?;
         let (uid, name) = raw.metadata.identity()?;
         let mirror = raw
@@ -81,7 +93,9 @@ impl Object for Pod {
             host_network: raw.spec.host_network,
             mirror,
             deleting: raw.metadata.deletion_timestamp.is_some(),
-            opted_out: raw.metadata.opted_out(),
+            bound: raw.metadata.bound(ignored),
+            network_ips: raw.metadata.network_ips(ignored),
+            static_ip: raw.metadata.static_ip(),
             node: raw.spec.node_name.filter(|node| !node.is_empty()),
             labels: raw.metadata.labels,
         })

@@ -1,7 +1,7 @@
 //! Services: the addresses under which clients know them.
 
-use super::{Meta, Name, Object, Pod, addr, null_is_default, parse};
-use epguard_common::{Addr, Uid};
+use super::{Ignored, Meta, Name, Object, Pod, addr, null_is_default, parse};
+use epguard_common::{Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ pub struct Service {
     pub vips: Vec<Addr>,
     /// What the VIPs listen on.
     pub ports: Vec<ServicePort>,
-    /// Annotated `epguard.io/mode: off`.
-    pub opted_out: bool,
+    /// Most that may be done about it, as its annotation `epguard.io/mode` asks.
+    pub bound: Mode,
 }
 
 /// A port of a Service, host order.
@@ -110,13 +110,13 @@ impl Object for Service {
     const KIND: &'static str = "Service";
     const PATH: &'static str = "/api/v1/services";
 
-    fn parse(json: &[u8]) -> anyhow::Result<Self> {
+    fn read(json: &[u8], ignored: &mut Ignored) -> anyhow::Result<Self> {
         let raw: RawService = parse(json)?;
         let (uid, name) = raw.metadata.identity()?;
         Ok(Self {
             uid,
             name,
-            opted_out: raw.metadata.opted_out(),
+            bound: raw.metadata.bound(ignored),
             vips: raw.vips(),
             ports: raw.spec.ports.iter().filter_map(RawPort::port).collect(),
             selector: raw.spec.selector.filter(|selector| !selector.is_empty()),

@@ -1,6 +1,6 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
-use super::{Meta, Name, Object, Protocol, addr, null_is_default, parse};
+use super::{Ignored, Meta, Name, Object, Protocol, addr, null_is_default, parse};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
 
@@ -44,7 +44,7 @@ impl Object for Slice {
     const KIND: &'static str = "EndpointSlice";
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
 
-    fn parse(json: &[u8]) -> anyhow::Result<Self> {
+    fn read(json: &[u8], _: &mut Ignored) -> anyhow::Result<Self> {
         let raw: RawSlice = parse(json)?;
         let meta = raw.metadata;
         anyhow::ensure!(!meta.name.is_empty(), "EndpointSlice without a name");

@@ -1,11 +1,11 @@
 //! What an earlier process left in the maps.
 
-use crate::state::Tables;
+use crate::state::{Tables, Vacant};
 use anyhow::{Context as _, Result};
 use aya::maps::{HashMap, Map, MapData};
 use aya::{Ebpf, Pod};
 use epguard_common::{
-    Addr, Denial, Owner, Rate, Reason, Slot, Suspect, Target, Terminated, Uid, UidState, Vip,
+    Addr, Denial, Mode, Owner, Rate, Reason, Slot, Suspect, Target, Terminated, Uid, UidState, Vip,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,22 @@ impl Found {
         found.tables.services = entries::<Vip, Slot>(ebpf, "SERVICES")?;
         found.tables.terminated = entries::<Addr, Terminated>(ebpf, "TERMINATED")?
             .into_iter()
-            .map(|(ip, terminated)| (ip, terminated.dead_uid))
+            .map(
+                |(
+                    ip,
+                    Terminated {
+                        dead_uid: dead, mode, ..
+                    },
+                )| {
+                    (
+                        ip,
+                        Vacant {
+                            dead,
+                            mode: Mode::from_raw(mode),
+                        },
+                    )
+                },
+            )
             .collect();
         found.owners = entries::<Addr, Owner>(ebpf, "OWNERS")?.into_keys().collect();
         Ok(found)
@@ -46,7 +61,8 @@ impl Found {
 type RawDenial = [u8; size_of::<Denial>()];
 
 fn denial(octets: &RawDenial) -> Option<Denial> {
-    let (uids, rest) = octets.as_chunks::<16>();
+    let (uids, rest) = octets.split_at(3 * size_of::<Uid>());
+    let (uids, _) = uids.as_chunks::<16>();
     let [dead_uid, owner_uid, boot_id] =
         [0, 1, 2].map(|at| uids.get(at).map(|octets| Uid { octets: *octets }));
     let (numbers, _) = rest.as_chunks::<4>();
@@ -63,6 +79,7 @@ fn denial(octets: &RawDenial) -> Option<Denial> {
         reason: Reason::from_raw(number(0)?)?,
         uid_state,
         held: number(2)?,
+        mode: Mode::from_raw(number(3)?),
     })
 }
 
@@ -89,13 +106,14 @@ mod tests {
     use super::*;
 
     fn raw(reason: u32, state: u32) -> RawDenial {
-        let mut octets = [0; 60];
+        let mut octets = [0; size_of::<Denial>()];
         octets[..16].fill(0xaa);
         octets[16..32].fill(0xbb);
         octets[32..48].fill(0xcc);
         octets[48..52].copy_from_slice(&reason.to_ne_bytes());
         octets[52..56].copy_from_slice(&state.to_ne_bytes());
-        octets[56..].copy_from_slice(&1u32.to_ne_bytes());
+        octets[56..60].copy_from_slice(&1u32.to_ne_bytes());
+        octets[60..64].copy_from_slice(&(Mode::Observe as u32).to_ne_bytes());
         octets
     }
 
@@ -109,6 +127,7 @@ mod tests {
             reason: Reason::Reused,
             uid_state: UidState::Dead,
             held: 1,
+            mode: Mode::Observe,
         };
         assert_eq!(
             denial(&raw(Reason::Reused as u32, UidState::Dead as u32)),

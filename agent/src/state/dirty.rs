@@ -66,6 +66,11 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
                 });
             }
         },
+        Fact::Namespace(change) => {
+            for name in world.namespaces.apply(change) {
+                dirty.namespace(world, &name);
+            }
+        }
         Fact::Presence(_) => {}
         Fact::LocalAddresses(addresses) => {
             dirty.everything = true;
@@ -93,7 +98,7 @@ impl Dirty {
         }
         for record in world.pods.iter() {
             self.pods.insert(record.pod.uid);
-            self.ips.extend(&record.pod.ips);
+            self.ips.extend(record.pod.addresses());
         }
     }
 
@@ -113,14 +118,25 @@ impl Dirty {
         self.published.extend(new.map(|ip| (uid, *ip, since)));
     }
 
+    /// A Namespace matters to its Services, and wherever one of its pods does.
+    fn namespace(&mut self, world: &World, name: &str) {
+        for (service, _) in world.services_in(name) {
+            self.service(world, service);
+        }
+        let pods = world.pods.iter().filter(|record| record.pod.name.0 == name);
+        for record in pods {
+            self.pod(world, record.pod.uid, None);
+        }
+    }
+
     /// A pod matters to whoever lists the IPs where it is listed or that it shows, and, while it may hold any IP, to every
     /// Service that selects it.
     fn pod(&mut self, world: &World, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
         self.listing(world, world.listings.of_pod(uid).map(|(_, ip)| *ip));
         for record in before.into_iter().chain(world.pods.get(uid)) {
-            self.ips.extend(&record.pod.ips);
-            self.listing(world, record.pod.ips.iter().copied());
+            self.ips.extend(record.pod.addresses());
+            self.listing(world, record.pod.addresses());
             if record.is_candidate() {
                 self.selecting(world, &record.pod);
             }

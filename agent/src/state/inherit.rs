@@ -31,9 +31,10 @@ pub fn inherit(
         }
     }
     let own = world.settings.node.clone();
-    for (ip, dead) in &tables.terminated {
-        if world.pods.inherit_dead(*dead, *ip, Some(own.clone()), now) {
-            vacancies.inherit(*ip, *dead, now);
+    for (ip, vacant) in &tables.terminated {
+        let dead = (vacant.dead, vacant.mode);
+        if world.pods.inherit_dead(dead, *ip, Some(own.clone()), now) {
+            vacancies.inherit(*ip, *vacant, now);
         }
     }
 }
@@ -66,7 +67,10 @@ fn inherit_denial(target: &Target, denial: &Denial, service: &Name, world: &mut 
         return;
     }
     let node = world.node_that_booted(denial.boot_id);
-    if world.pods.inherit_dead(denial.dead_uid, target.addr, node, now) {
+    if world
+        .pods
+        .inherit_dead((denial.dead_uid, denial.mode), target.addr, node, now)
+    {
         let socket = Socket {
             ip: target.addr,
             port: target.port,

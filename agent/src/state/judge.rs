@@ -6,7 +6,7 @@
 use super::world::World;
 use super::{Life, Listing, Record, Scope, Socket, Target};
 use crate::facts::{Name, Service};
-use epguard_common::{Addr, Reason, Uid, UidState};
+use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use std::collections::BTreeMap;
 
 /// A denial with its evidence.
@@ -16,6 +16,8 @@ pub struct Proven {
     pub reason: Reason,
     /// Dead: all packets. Retired: only those that open a flow.
     pub state: UidState,
+    /// Most that may be done, as the annotations of everybody concerned ask.
+    pub mode: Mode,
     /// The pod that was meant.
     pub meant: Uid,
     /// The pod that would be hit, for `reused`.
@@ -27,7 +29,7 @@ pub struct Proven {
 /// Everything that is proven about a Service at an IP.
 #[must_use]
 pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Proven)> {
-    if !service.has_vip() || service.opted_out || world.is_infrastructure(ip) {
+    if !service.has_vip() || !world.is_judged(ip) {
         return Vec::new();
     }
     let live: Vec<&Record> = world
@@ -37,10 +39,12 @@ pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(So
         .collect();
     let owner = match live.as_slice() {
         [] => None,
-        [owner] if !owner.pod.opted_out => Some(*owner),
+        [owner] => Some(*owner),
         _ => return Vec::new(),
     };
-    if lists_a_survivor(world, name, ip) {
+    let bound = world.bound_of_service(service);
+    let bound = owner.map_or(bound, |owner| bound.lower(world.bound_of_pod(&owner.pod)));
+    if bound == Mode::Off || lists_a_survivor(world, name, ip) {
         return Vec::new();
     }
     let case = Case {
@@ -48,6 +52,7 @@ pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(So
         service,
         ip,
         owner,
+        bound,
     };
     world
         .listings
@@ -62,12 +67,10 @@ fn lists_a_survivor(world: &World, service: &Name, ip: Addr) -> bool {
     targets.any(|(target, listing)| listing.is_current() && stale(world, *target).is_none())
 }
 
-/// The pod behind a target, if it is proven retired or dead. Virtual kubelets' statuses prove nothing.
+/// The pod behind a target, if it is proven retired or dead.
 fn stale(world: &World, target: Target) -> Option<&Record> {
     let record = world.pods.get(target?)?;
-    let judged =
-        !record.pod.host_network && !record.pod.opted_out && !world.is_virtual(record.pod.node.as_deref());
-    (judged && record.life != Life::Live).then_some(record)
+    (world.is_proof(&record.pod) && record.life != Life::Live).then_some(record)
 }
 
 struct Case<'a> {
@@ -75,6 +78,8 @@ struct Case<'a> {
     service: &'a Service,
     ip: Addr,
     owner: Option<&'a Record>,
+    /// As the Service and the owner ask.
+    bound: Mode,
 }
 
 impl Case<'_> {
@@ -109,9 +114,13 @@ impl Case<'_> {
             Life::Live => return None,
         };
         let reason = self.reason(state, meant)?;
+        let bounds = pods
+            .iter()
+            .map(|(record, _)| self.world.bound_of_pod(&record.pod));
         self.world.in_scope(reason, self, meant, state).then(|| Proven {
             reason,
             state,
+            mode: bounds.fold(self.bound, Mode::lower),
             meant: meant.pod.uid,
             owner: self.owner.map(|owner| owner.pod.uid),
             boot_id: self.world.boot_id(meant.pod.node.as_deref()),
@@ -129,10 +138,13 @@ impl Case<'_> {
     }
 
     /// A retired pod may still run and own the IP; only a claim that was seen to come later says otherwise. For a
-    /// dead one the order is no matter: whatever it claimed is void.
+    /// dead one the order is no matter: whatever it claimed is void. Claims on other networks than the pods' say nothing
+    /// about who came later: such networks may overlap.
     fn claimed_after(&self, owner: &Record, meant: &Record) -> bool {
         match (owner.claims.get(&self.ip), meant.claims.get(&self.ip)) {
-            (Some(later), Some(earlier)) => later.order > earlier.order,
+            (Some(later), Some(earlier)) => {
+                later.published && earlier.published && later.order > earlier.order
+            }
             _ => false,
         }
     }

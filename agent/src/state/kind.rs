@@ -15,6 +15,8 @@ pub enum Kind {
     Services,
     /// All Nodes.
     Nodes,
+    /// All Namespaces.
+    Namespaces,
 }
 
 impl Kind {
@@ -26,6 +28,7 @@ impl Kind {
             Fact::Slice(Reset(_)) => Some(Self::EndpointSlices),
             Fact::Service(Reset(_)) => Some(Self::Services),
             Fact::Node(Reset(_)) => Some(Self::Nodes),
+            Fact::Namespace(Reset(_)) => Some(Self::Namespaces),
             _ => None,
         }
     }
@@ -48,6 +51,7 @@ impl fmt::Display for Kind {
             Self::EndpointSlices => "endpointslices",
             Self::Services => "services",
             Self::Nodes => "nodes",
+            Self::Namespaces => "namespaces",
         })
     }
 }

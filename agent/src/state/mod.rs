@@ -5,6 +5,7 @@
 //! ```
 
 mod audit;
+mod bound;
 mod breaker;
 mod dirty;
 mod hold;
@@ -13,6 +14,7 @@ mod judge;
 mod kind;
 mod listings;
 mod pods;
+mod ranges;
 mod readiness;
 mod record;
 mod settle;
@@ -31,12 +33,14 @@ pub use judge::Proven;
 pub use kind::Kind;
 pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
 pub use pods::Pods;
+pub use ranges::Ranges;
 pub use record::{Claim, Life, Record};
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, RECENTLY, Socket, Target};
 use synced::Synced;
 pub use tables::{Denials, Draining, Tables};
 use vacant::Vacancies;
+pub use vacant::Vacant;
 pub use world::{Ipam, Scope, Settings, World};
 
 use crate::facts::{Fact, Name};
@@ -166,6 +170,12 @@ impl State {
         self.synced.is_complete(self.world.settings.scope)
     }
 
+    /// Which endpoints may be denied.
+    #[must_use]
+    pub fn ranges(&self) -> &Ranges {
+        &self.world.settings.ranges
+    }
+
     /// What SUSPECTS, SERVICES and DENIED should hold.
     #[must_use]
     pub fn tables(&self) -> &Tables {
@@ -207,9 +217,10 @@ impl State {
         self.slots.iter()
     }
 
-    /// The live pods that claim an IP.
+    /// The live pods that publish an IP as their pod IP; other networks may overlap.
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
-        self.world.pods.claimants(ip).filter(|record| record.is_live())
+        let claimants = self.world.pods.claimants(ip);
+        claimants.filter(move |record| record.is_live() && record.pod.ips.contains(&ip))
     }
 
     /// The same facts with every answer judged afresh, at the cost of the whole cluster. It differs from what the facts

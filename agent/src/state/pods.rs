@@ -2,7 +2,7 @@
 
 use super::record::{Claim, Life, Record};
 use crate::facts::{Change, Pod, PodSource, Standing};
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Pods {
             .map(|(uid, _)| *uid)
     }
 
-    /// Pods that publish the IP and that the API shows, dead ones included.
+    /// Pods that show the IP, on whichever network, and that the API shows, dead ones included.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.claimants
             .get(&ip)
@@ -72,8 +72,16 @@ impl Pods {
     }
 
     /// A pod that an earlier process saw dead at an IP. False if the API shows the pod: then that says what it is.
-    pub fn inherit_dead(&mut self, uid: Uid, ip: Addr, node: Option<String>, now: Duration) -> bool {
+    /// `bound` is what was in force; its annotations, and its Namespace, are not known any more.
+    pub fn inherit_dead(
+        &mut self,
+        (uid, bound): (Uid, Mode),
+        ip: Addr,
+        node: Option<String>,
+        now: Duration,
+    ) -> bool {
         let claim = Claim {
+            published: true,
             order: self.order,
             since: now,
         };
@@ -81,6 +89,7 @@ impl Pods {
             pod: Pod {
                 uid,
                 node,
+                bound,
                 standing: Standing::Dead,
                 ..Pod::default()
             },
@@ -176,8 +185,17 @@ impl Pods {
             record.unconfirmed = from_list && record.life > known;
             record.present = true;
             record.source = source;
-            for ip in pod.ips.iter().filter(|_| !pod.host_network) {
-                record.claims.entry(*ip).or_insert(Claim { order, since: now });
+            for ip in pod.addresses().filter(|_| !pod.host_network) {
+                let published = pod.ips.contains(&ip);
+                let claim = Claim {
+                    published,
+                    order,
+                    since: now,
+                };
+                let known = record.claims.entry(ip).or_insert(claim);
+                if published && !known.published {
+                    *known = claim;
+                }
             }
             record.pod = pod;
             record.candidate_since = record
@@ -211,11 +229,11 @@ impl Pods {
             return;
         };
         if record.present && !record.pod.host_network {
-            for ip in &record.pod.ips {
-                if let Some(claimants) = self.claimants.get_mut(ip) {
+            for ip in record.pod.addresses() {
+                if let Some(claimants) = self.claimants.get_mut(&ip) {
                     claimants.remove(&uid);
                     if claimants.is_empty() {
-                        self.claimants.remove(ip);
+                        self.claimants.remove(&ip);
                     }
                 }
             }
@@ -223,8 +241,8 @@ impl Pods {
         self.candidates.remove(&uid);
         edit(record);
         if record.present && !record.pod.host_network {
-            for ip in &record.pod.ips {
-                self.claimants.entry(*ip).or_default().insert(uid);
+            for ip in record.pod.addresses() {
+                self.claimants.entry(ip).or_default().insert(uid);
             }
         }
         if record.is_candidate() {

@@ -25,7 +25,7 @@ pub struct Record {
     pub life: Life,
     /// Whether the API shows the object now.
     pub present: bool,
-    /// Every IP it published, with the order in which claims were first seen. Claims of one list share a number,
+    /// Every IP it showed, with the order in which claims were first seen. Claims of one list share a number,
     /// since a list doesn't say which was first.
     pub claims: BTreeMap<Addr, Claim>,
     /// Whether its end was shown by one list and by nothing else: the next word on it may take that back, even a death.
@@ -35,9 +35,11 @@ pub struct Record {
     pub(super) source: PodSource,
 }
 
-/// When a pod was first seen to publish an IP.
+/// When a pod was first seen to have an IP.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim {
+    /// In its podIPs, since then; not just in an annotation.
+    pub published: bool,
     /// Orders claims within one continuous watch.
     pub order: u64,
     /// Receipt time.
@@ -48,7 +50,7 @@ impl Record {
     /// Whether it holds the IP as far as the API says.
     #[must_use]
     pub fn claims_now(&self, ip: Addr) -> bool {
-        self.present && !self.pod.host_network && self.pod.ips.contains(&ip)
+        self.present && !self.pod.host_network && self.pod.addresses().any(|own| own == ip)
     }
 
     /// A live pod that the API shows.

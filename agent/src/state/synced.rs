@@ -4,13 +4,17 @@ use super::Scope;
 use crate::facts::{Change::Reset, Fact, PodSource};
 use std::collections::BTreeSet;
 
-/// Which kinds have been listed at least once. Before all have, absence could be anything.
+/// Which lists have been seen at least once. Before all have, absence could be anything.
 #[derive(Debug, Clone, Default)]
-pub struct Synced {
-    pods: BTreeSet<PodSource>,
-    slices: bool,
-    services: bool,
-    nodes: bool,
+pub struct Synced(BTreeSet<List>);
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum List {
+    Pods(PodSource),
+    Slices,
+    Services,
+    Nodes,
+    Namespaces,
 }
 
 impl Synced {
@@ -20,19 +24,19 @@ impl Synced {
             Scope::Cluster | Scope::Node => 1,
             Scope::Terminal => 2,
         };
-        self.pods.len() >= sources && self.slices && self.services && self.nodes
+        let others = [List::Slices, List::Services, List::Nodes, List::Namespaces];
+        self.0.len() >= sources + others.len()
     }
 
     /// Takes note of a list.
     pub fn note(&mut self, fact: &Fact) {
-        match fact {
-            Fact::Pod(source, Reset(_)) => {
-                self.pods.insert(*source);
-            }
-            Fact::Slice(Reset(_)) => self.slices = true,
-            Fact::Service(Reset(_)) => self.services = true,
-            Fact::Node(Reset(_)) => self.nodes = true,
-            _ => {}
-        }
+        self.0.extend(match fact {
+            Fact::Pod(source, Reset(_)) => Some(List::Pods(*source)),
+            Fact::Slice(Reset(_)) => Some(List::Slices),
+            Fact::Service(Reset(_)) => Some(List::Services),
+            Fact::Node(Reset(_)) => Some(List::Nodes),
+            Fact::Namespace(Reset(_)) => Some(List::Namespaces),
+            _ => None,
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! What the maps should hold.
 
-use super::{Breaker, Proven, Slots, Socket, World};
+use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World};
 use crate::facts::Name;
 use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub struct Tables {
     pub services: BTreeMap<Vip, Slot>,
     /// DENIED.
     pub denied: BTreeMap<Target, Denial>,
-    /// TERMINATED, by the pod that had the IP last.
-    pub terminated: BTreeMap<Addr, Uid>,
+    /// TERMINATED.
+    pub terminated: BTreeMap<Addr, Vacant>,
     /// Denials that no table had room for; they pass.
     pub refused: usize,
 }
@@ -98,24 +98,29 @@ fn denial(proven: &Proven, held: bool) -> Denial {
         reason: proven.reason,
         uid_state: proven.state,
         held: held.into(),
+        mode: proven.mode,
     }
 }
 
 /// The pod that an IP belongs to as far as the API says, for OWNERS. With several live claimants the last one,
-/// flagged, unless all others are terminating. The generation is the caller's to count.
+/// flagged, unless all others are terminating or show it on another network, which may overlap. The generation is the caller's to count.
 #[must_use]
 pub fn owner(world: &World, ip: Addr) -> Option<Owner> {
     if world.is_infrastructure(ip) {
         return None;
     }
     let live = || world.pods.claimants(ip).filter(|record| record.is_live());
+    let published = |record: &Record| record.pod.ips.contains(&ip);
     let last = live().max_by_key(|record| {
         (
+            published(record),
             !record.pod.deleting,
             record.claims.get(&ip).map(|claim| claim.order),
         )
     })?;
-    let staying = live().filter(|record| !record.pod.deleting).count();
+    let staying = live()
+        .filter(|record| !record.pod.deleting && published(record))
+        .count();
     let mut flags = 0;
     if last.pod.deleting {
         flags |= Owner::DRAINING;

@@ -6,9 +6,18 @@
 
 use super::{Life, MEMORY, Record, World};
 use crate::facts::Presence;
-use epguard_common::{Addr, Uid, capacity};
+use epguard_common::{Addr, Mode, Uid, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
+
+/// An IP that nobody holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vacant {
+    /// The pod that had it last.
+    pub dead: Uid,
+    /// Most that may be done about packets to it.
+    pub mode: Mode,
+}
 
 /// IPs of dead pods of this node, by the pod that died last.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +31,9 @@ pub struct Vacancies {
 #[derive(Debug, Clone, Copy)]
 struct Grave {
     dead: Uid,
+    /// The lowest that the pod's annotations and its Namespace's have asked for since. It never rises: a new entry in the
+    /// map would forget that the programs have just seen somebody speak.
+    mode: Mode,
     /// When the API last showed the pod, or a packet was last aimed at the IP.
     last: Duration,
 }
@@ -46,8 +58,12 @@ impl Vacancies {
     }
 
     /// An earlier process had its proof.
-    pub fn inherit(&mut self, ip: Addr, dead: Uid, now: Duration) {
-        self.graves.entry(ip).or_insert(Grave { dead, last: now });
+    pub fn inherit(&mut self, ip: Addr, Vacant { dead, mode }: Vacant, now: Duration) {
+        self.graves.entry(ip).or_insert(Grave {
+            dead,
+            mode,
+            last: now,
+        });
     }
 
     /// A packet was aimed at the IP.
@@ -68,15 +84,25 @@ impl Vacancies {
         let mut displaced = Vec::new();
         let own = Some(world.settings.node.as_str());
         for record in pods.iter().filter_map(|uid| world.pods.get(*uid)) {
-            if record.life != Life::Dead || record.pod.node.as_deref() != own || !is_judged(world, record) {
+            if record.life != Life::Dead || record.pod.node.as_deref() != own || !world.is_proof(&record.pod)
+            {
                 continue;
             }
-            for (ip, claim) in &record.claims {
+            for (ip, claim) in record.claims.iter().filter(|(_, claim)| claim.published) {
                 let buried = self.graves.get(ip).and_then(|grave| world.pods.get(grave.dead));
                 let earlier = buried.and_then(|buried| buried.claims.get(ip));
                 if earlier.is_none_or(|earlier| claim.order >= earlier.order) {
                     let dead = record.pod.uid;
-                    let before = self.graves.insert(*ip, Grave { dead, last: now });
+                    let mode = match self.graves.get(ip) {
+                        Some(grave) if grave.dead == dead => grave.mode,
+                        _ => Mode::Enforce,
+                    };
+                    let grave = Grave {
+                        dead,
+                        mode,
+                        last: now,
+                    };
+                    let before = self.graves.insert(*ip, grave);
                     displaced.extend(before.map(|grave| grave.dead).filter(|uid| *uid != dead));
                 }
             }
@@ -112,21 +138,38 @@ impl Vacancies {
         dead.any(|record| record.life == Life::Dead && record.unconfirmed)
     }
 
-    /// What is proven, by the dead pod. `last_owner` is who was last seen alive with an IP.
-    #[must_use]
-    pub fn proven(&self, world: &World, last_owner: impl Fn(Addr) -> Option<Uid>) -> BTreeMap<Addr, Uid> {
+    /// What is proven. `last_owner` is who was last seen alive with an IP.
+    pub fn proven(
+        &mut self,
+        world: &World,
+        last_owner: impl Fn(Addr) -> Option<Uid>,
+    ) -> BTreeMap<Addr, Vacant> {
+        for grave in self.graves.values_mut() {
+            let asked = world
+                .pods
+                .get(grave.dead)
+                .map(|record| world.bound_of_pod(&record.pod));
+            grave.mode = grave.mode.lower(asked.unwrap_or_default());
+        }
         if self.graves.is_empty() || somebody_may_hold_anything(world) {
             return BTreeMap::new();
         }
         let proven = self.graves.iter().filter(|(ip, grave)| {
-            last_owner(**ip).is_none_or(|owner| owner == grave.dead)
+            grave.mode != Mode::Off
+                && last_owner(**ip).is_none_or(|owner| owner == grave.dead)
                 && self.spoke.get(*ip) != Some(&grave.dead)
                 && !self.held.contains(*ip)
                 && world.pods.get(grave.dead).is_some_and(is_dead_for_good)
                 && is_unclaimed(world, **ip)
         });
         proven
-            .map(|(ip, grave)| (*ip, grave.dead))
+            .map(|(ip, Grave { dead, mode, .. })| {
+                let vacant = Vacant {
+                    dead: *dead,
+                    mode: *mode,
+                };
+                (*ip, vacant)
+            })
             .take(capacity::TERMINATED)
             .collect()
     }
@@ -145,15 +188,11 @@ fn somebody_may_hold_anything(world: &World) -> bool {
         .any(|record| record.pod.node.as_deref() == own)
 }
 
-fn is_judged(world: &World, record: &Record) -> bool {
-    !record.pod.host_network && !record.pod.opted_out && !world.is_virtual(record.pod.node.as_deref())
-}
-
 /// Whether only this node hands the IP out, and the API knows of nobody who holds it.
 fn is_unclaimed(world: &World, ip: Addr) -> bool {
     let own = Some(world.settings.node.as_str());
     world.is_exclusive(ip, own)
-        && !world.is_infrastructure(ip)
+        && world.is_judged(ip)
         && world.pods.claimants(ip).all(|record| record.life == Life::Dead)
         && !world.listed_alive_anywhere(ip)
 }

@@ -1,8 +1,9 @@
 //! Everything the facts say, indexed for the questions that the proof asks.
 
-use super::{Life, Listings, Pods};
+use super::bound::Namespaces;
+use super::{Life, Listings, Pods, Ranges};
 use crate::facts::{Name, Node, Pod, Service};
-use epguard_common::{Addr, Uid, Vip};
+use epguard_common::{Addr, Mode, Uid, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What is fixed for the agent's life.
@@ -14,6 +15,8 @@ pub struct Settings {
     pub node: String,
     /// Whether a node's pod range belongs to that node alone.
     pub ipam: Ipam,
+    /// Which endpoints may be denied.
+    pub ranges: Ranges,
 }
 
 /// What the Pod watches show; anything not provable in a scope is not denied there.
@@ -50,6 +53,8 @@ pub struct World {
     pub pods: Pods,
     /// All listings.
     pub listings: Listings,
+    /// All Namespaces.
+    pub namespaces: Namespaces,
     services: BTreeMap<Name, Service>,
     vips: HashMap<Vip, BTreeSet<Name>>,
     nodes: HashMap<String, Node>,
@@ -67,6 +72,7 @@ impl World {
             settings,
             pods: Pods::default(),
             listings: Listings::default(),
+            namespaces: Namespaces::default(),
             services: BTreeMap::new(),
             vips: HashMap::new(),
             nodes: HashMap::new(),
@@ -243,6 +249,20 @@ impl World {
     #[must_use]
     pub fn is_infrastructure(&self, ip: Addr) -> bool {
         self.infrastructure.contains(&ip) || self.local.contains(&ip)
+    }
+
+    /// Whether an endpoint may be denied at all: no infrastructure, and where the operator wants it.
+    #[must_use]
+    pub fn is_judged(&self, ip: Addr) -> bool {
+        !self.is_infrastructure(ip) && self.settings.ranges.cover(ip)
+    }
+
+    /// Whether a pod's death proves anything: not where its IP is a node's or outlives it, not in a virtual kubelet's
+    /// words, and not if it opted out.
+    #[must_use]
+    pub fn is_proof(&self, pod: &Pod) -> bool {
+        let opted_out = self.bound_of_pod(pod) == Mode::Off;
+        !pod.host_network && !pod.static_ip && !opted_out && !self.is_virtual(pod.node.as_deref())
     }
 
     /// Whether a node is a virtual kubelet.

@@ -119,7 +119,7 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Attachment, Conflict, LatencyFigures, Watch};
+    use super::super::{Attachment, Conflict, LatencyFigures, Ranges, Watch};
     use super::*;
     use crate::freshness::Proof;
 
@@ -143,6 +143,10 @@ mod tests {
         Status {
             synced: true,
             mode: "observe".into(),
+            ranges: Ranges {
+                protect: vec!["10.244.0.0/16".into()],
+                exclude: vec!["10.244.9.0/24".into()],
+            },
             watches: [(
                 "pods".into(),
                 Watch {

@@ -4,7 +4,7 @@ use super::failure::{Failure, Request};
 use super::protocol::Step;
 use super::wire::{Page, describe, version_of};
 use crate::clock::boot;
-use crate::facts::Object;
+use crate::facts::{Ignored, Object};
 use kube::api::ListParams;
 use kube::{Client, core};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) struct Listed<O> {
     /// When it was asked for, of `CLOCK_BOOTTIME`: whatever happened before is in it.
     pub(super) sent: Duration,
     pub(super) objects: Vec<O>,
-    /// Objects that don't parse, and why.
+    /// Objects, and annotations of objects, that don't parse, and why.
     pub(super) skipped: Vec<(String, anyhow::Error)>,
 }
 
@@ -55,10 +55,13 @@ pub(super) async fn everything<O: Object>(
         let body = ask(&client, request, &params, patience).await?;
         let page = Page::parse(&body).map_err(|error| request.broken(error))?;
         for json in page.objects.iter().map(|object| object.get().as_bytes()) {
-            match O::parse(json) {
+            let mut ignored = Ignored::new();
+            let named = || format!("{} {}", O::KIND, describe(json));
+            match O::read(json, &mut ignored) {
                 Ok(object) => objects.push(object),
-                Err(error) => skipped.push((format!("{} {}", O::KIND, describe(json)), error)),
+                Err(error) => skipped.push((named(), error)),
             }
+            skipped.extend(ignored.into_iter().map(|what| (named(), anyhow::anyhow!(what))));
         }
         params.continue_token = page.next;
         if params.continue_token.is_none() {

@@ -49,7 +49,7 @@ pub enum Message {
         /// The resourceVersion of the list or of the event.
         rv: u64,
         /// What.
-        fact: Fact,
+        fact: Box<Fact>,
     },
     /// A bookmark: everything up to `rv` has been sent. A repeated `rv` proves nothing, the server sends it by a timer.
     Progress {
@@ -91,7 +91,7 @@ pub enum Message {
         /// Cause and remedy in one line.
         error: String,
     },
-    /// An object or line that could not be parsed; the stream goes on without it.
+    /// An object, an annotation of one, or a line that could not be read; the stream goes on without it.
     Skipped {
         /// From which watch.
         watch: WatchId,
@@ -115,6 +115,8 @@ pub enum WatchId {
     Services,
     /// All Nodes.
     Nodes,
+    /// All Namespaces.
+    Namespaces,
 }
 
 impl fmt::Display for WatchId {
@@ -126,6 +128,7 @@ impl fmt::Display for WatchId {
             Self::EndpointSlices => "endpointslices",
             Self::Services => "services",
             Self::Nodes => "nodes",
+            Self::Namespaces => "namespaces",
         })
     }
 }
@@ -143,7 +146,12 @@ pub fn ids(scope: Scope) -> Vec<WatchId> {
     };
     [
         pods,
-        &[WatchId::EndpointSlices, WatchId::Services, WatchId::Nodes],
+        &[
+            WatchId::EndpointSlices,
+            WatchId::Services,
+            WatchId::Nodes,
+            WatchId::Namespaces,
+        ],
     ]
     .concat()
 }
@@ -170,6 +178,7 @@ pub fn start(client: &kube::Client, scope: Scope, node: &str, tx: &mpsc::Sender<
             WatchId::EndpointSlices => tasks.spawn(session.run(None, Fact::Slice)),
             WatchId::Services => tasks.spawn(session.run(None, Fact::Service)),
             WatchId::Nodes => tasks.spawn(session.run(None, Fact::Node)),
+            WatchId::Namespaces => tasks.spawn(session.run(None, Fact::Namespace)),
         };
     }
     Watches::new(orders, tasks)

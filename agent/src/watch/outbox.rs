@@ -35,7 +35,7 @@ impl Outbox {
             watch,
             received,
             rv,
-            fact,
+            fact: Box::new(fact),
         };
         self.send(message).await;
     }

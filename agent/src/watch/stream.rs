@@ -7,7 +7,7 @@ use super::protocol::End;
 use super::session::{Query, SILENCE, Session};
 use super::wire::{Entry, Line, describe};
 use crate::clock::boot;
-use crate::facts::{Change, Fact, Name, Object};
+use crate::facts::{Change, Fact, Ignored, Name, Object};
 use crate::freshness::Proof;
 use futures::StreamExt;
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
@@ -210,11 +210,16 @@ impl Session {
     }
 
     async fn parse<O: Object>(&self, json: &[u8]) -> Option<O> {
-        match O::parse(json) {
+        let mut ignored = Ignored::new();
+        let read = O::read(json, &mut ignored);
+        let named = || format!("{} {}", O::KIND, describe(json));
+        for what in ignored {
+            self.outbox.skipped(named(), &anyhow::anyhow!(what)).await;
+        }
+        match read {
             Ok(object) => Some(object),
             Err(error) => {
-                let what = format!("{} {}", O::KIND, describe(json));
-                self.outbox.skipped(what, &error).await;
+                self.outbox.skipped(named(), &error).await;
                 None
             }
         }

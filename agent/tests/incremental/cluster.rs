@@ -1,11 +1,14 @@
 //! What the API holds, and which facts the watches make of a step.
 
+use crate::draw::service_port;
 use crate::step::{EndpointStep, Kind, NodeStep, PodChange, PodStep, ServiceStep, SliceStep, Step};
-use crate::step::{pod_uid, pool, service_port};
-use crate::world::{node, pod, uid};
-use epguard::facts::{Change, Cidr, Endpoint, Fact, Name, Node, Pod, PodSource, Service, Slice, Standing};
+use crate::step::{pod_uid, pool};
+use crate::world::{namespace, node, pod, uid};
+use epguard::facts::{
+    Change, Cidr, Endpoint, Fact, Name, Namespace, Node, Pod, PodSource, Service, Slice, Standing,
+};
 use epguard::state::Scope;
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Cluster {
@@ -13,6 +16,7 @@ pub struct Cluster {
     pub slices: BTreeMap<Name, Slice>,
     pub pods: BTreeMap<Uid, Pod>,
     nodes: BTreeMap<String, Node>,
+    namespaces: BTreeMap<String, Namespace>,
     scope: Scope,
     /// Who was dead once: no UID comes back to life.
     dead: BTreeSet<Uid>,
@@ -27,7 +31,7 @@ impl Cluster {
                 app: Some(app),
                 vips: vec![Addr::v4([10, 96, 0, vip])],
                 node_port: 0,
-                opted_out: false,
+                bound: Mode::Enforce,
             });
             (service.name.clone(), service)
         });
@@ -37,6 +41,9 @@ impl Cluster {
             pods: BTreeMap::new(),
             nodes: [0, 1]
                 .map(|number| (node_name(number).into(), plain_node(number)))
+                .into(),
+            namespaces: ["shop", "other"]
+                .map(|name| (name.into(), namespace(name, Mode::Enforce)))
                 .into(),
             scope,
             dead: BTreeSet::new(),
@@ -77,6 +84,11 @@ impl Cluster {
                 .into_iter()
                 .collect(),
             Step::Local(addresses) => vec![Fact::LocalAddresses(addresses.clone())],
+            Step::Namespace(name, bound) => {
+                let shown = namespace(name, *bound);
+                self.namespaces.insert(shown.name.clone(), shown.clone());
+                vec![Fact::Namespace(Change::Applied(shown))]
+            }
             Step::Presence(presence) => vec![Fact::Presence(presence.clone())],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
             Step::Wait(_) | Step::Hit(_) => vec![],
@@ -125,7 +137,7 @@ impl Cluster {
             (PodChange::Deleting(deleting), _) => after.deleting = *deleting,
             (PodChange::Sandbox(sandbox), _) => after.sandbox = *sandbox,
             (PodChange::App(app), _) => after.labels = BTreeMap::from([("app".into(), (*app).into())]),
-            (PodChange::OptedOut(opted_out), _) => after.opted_out = *opted_out,
+            (PodChange::Bound(bound), _) => after.bound = *bound,
             (PodChange::HostIps(ips), _) => after.host_ips.clone_from(ips),
         }
         self.show(Some(&before), after)
@@ -201,6 +213,7 @@ impl Cluster {
             Kind::Slices => Fact::Slice(list(&mut self.slices, gone)),
             Kind::Services => Fact::Service(list(&mut self.services, gone)),
             Kind::Nodes => Fact::Node(list(&mut self.nodes, gone)),
+            Kind::Namespaces => Fact::Namespace(list(&mut self.namespaces, gone)),
         }
     }
 }
@@ -266,7 +279,7 @@ fn service(step: &ServiceStep) -> Service {
         selector: step.app.map(|app| BTreeMap::from([("app".into(), app.into())])),
         vips: step.vips.clone(),
         ports: vec![service_port(step.node_port)],
-        opted_out: step.opted_out,
+        bound: step.bound,
     }
 }
 

@@ -3,20 +3,22 @@
 //! Longer searches: `PROPTEST_CASES=20000 cargo test -p epguard --test incremental`.
 
 mod cluster;
+mod draw;
 mod step;
 #[path = "../world/mod.rs"]
 mod world;
 
 use cluster::Cluster;
+use draw::{any_step, lists};
 use epguard::facts::{Name, Protocol, Standing};
 use epguard::plan::{self, Op};
-use epguard::state::{Ipam, Scope, Settings, Socket, State, Tables};
+use epguard::state::{Ipam, Ranges, Scope, Settings, Socket, State, Tables};
 use epguard_common::{Addr, Owner};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use step::{PODS, Step, any_step, lists, pod_uid};
+use step::{PODS, Step, pod_uid};
 use world::World;
 
 proptest! {
@@ -26,12 +28,13 @@ proptest! {
     fn what_a_fact_touches_is_all_that_it_changes(
         scope in prop_oneof![2 => Just(Scope::Cluster), 1 => Just(Scope::Node), 2 => Just(Scope::Terminal)],
         ipam in prop_oneof![3 => Just(Ipam::Auto), 1 => Just(Ipam::Node), 1 => Just(Ipam::Cluster)],
-        synced in prop::bool::weighted(0.9),
+        unsynced in prop_oneof![2 => Just(0_usize), 1 => 0..30_usize],
+        first in Just(lists()).prop_shuffle(),
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
         let mut run = Run::new(scope, ipam);
-        let first = lists();
-        for step in first.iter().filter(|_| synced).chain(&steps) {
+        let (before, after) = steps.split_at(unsynced.min(steps.len()));
+        for step in before.iter().chain(&first).chain(after) {
             run.take(step);
             run.check()?;
         }
@@ -43,7 +46,7 @@ fn config() -> Config {
     let longer = std::env::var_os("PROPTEST_CASES").is_some();
     let asked = Config::default();
     Config {
-        cases: if longer { asked.cases } else { 256 },
+        cases: if longer { asked.cases } else { 512 },
         rng_seed: if longer { asked.rng_seed } else { RngSeed::Fixed(1) },
         failure_persistence: None,
         ..asked
@@ -65,6 +68,7 @@ impl Run {
             scope,
             node: "node-a".into(),
             ipam,
+            ranges: Ranges::default(),
         });
         Self {
             world: World {

@@ -1,6 +1,7 @@
 //! The whole process: how it ends, and what the next one finds.
 
 use crate::node::{Node, ifindex, link, run};
+use aya::programs::{SchedClassifier, TcAttachType};
 use epguard::datapath::Hook;
 use epguard::status::{self, Attachment};
 use std::os::unix::process::CommandExt as _;
@@ -64,6 +65,26 @@ fn a_running_agent_hooks_what_is_renamed_or_made_again_and_lets_go_of_what_is_go
             Instant::now() < gone,
             "the pin of an interface that is gone stays"
         );
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_running_agent_attaches_again_what_somebody_detached() {
+    let node = Node::new();
+    let agent = Agent::start(&node, &[]);
+    agent.attached();
+    let (severed, _) = link(&node.pin(Hook::From));
+    run("bpftool", &["link", "detach", "id", &severed.to_string()]);
+    let programs = || {
+        let listed = SchedClassifier::query_tcx("pod", TcAttachType::Ingress);
+        listed.unwrap().1.len()
+    };
+    assert_eq!(programs(), 0);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while programs() == 0 {
+        assert!(Instant::now() < deadline, "not attached again");
+        std::thread::yield_now();
     }
 }
 

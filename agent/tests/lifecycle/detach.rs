@@ -109,7 +109,8 @@ fn detach_without_privileges_or_bpffs_says_what_to_do() {
     };
     // Somebody else may not reach the folder of the build.
     let copy = std::env::temp_dir().join(format!("epguard-detach-{}", std::process::id()));
-    std::fs::copy(EPGUARD, &copy).unwrap();
+    // By another process: a file that this one has open for writing while a test forks cannot be run.
+    run("cp", &[EPGUARD, copy.to_str().unwrap()]);
     let said = complaint(Command::new(&copy).arg("detach").uid(65534));
     std::fs::remove_file(copy).unwrap();
     assert!(said.contains("not enough privileges: run as root"), "{said}");

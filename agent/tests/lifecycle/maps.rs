@@ -7,7 +7,7 @@ use epguard::datapath::{Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::state::Tables;
 use epguard_common::{
-    Addr, Count, Counter, Denial, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
+    Addr, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,9 +63,9 @@ fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     let map = Map::HashMap(maps::open(&node.pins(), "DENIED").unwrap());
-    let mut raw: HashMap<_, Target, [u8; 56]> = map.try_into().unwrap();
+    let mut raw: HashMap<_, Target, [u8; size_of::<Denial>()]> = map.try_into().unwrap();
     let scribbled = Target { port: 1, ..target() };
-    raw.insert(scribbled, [0x77; 56], 0).unwrap();
+    raw.insert(scribbled, [0x77; size_of::<Denial>()], 0).unwrap();
     write(&node, |writer| assert_eq!(writer.found(), &denying()));
     let left: Vec<Target> = raw.keys().collect::<Result<_, _>>().unwrap();
     assert_eq!(left, [target()]);
@@ -138,6 +138,7 @@ fn denying() -> Tables {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         held: 0,
+        mode: Mode::Enforce,
     };
     let suspect = Suspect {
         dead_uid: denial.dead_uid,

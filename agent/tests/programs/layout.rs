@@ -224,12 +224,13 @@ fn bpftool_names_every_field_of_the_tables() {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         held: 1,
+        mode: Mode::Observe,
     };
     put(&mut datapath, "DENIED", &target, denial);
     let key =
         json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": "Reused", "uid_state": "Dead", "held": 1});
+        "reason": "Reused", "uid_state": "Dead", "held": 1, "mode": "Observe"});
     assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
 }
 
@@ -254,9 +255,12 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         proven_ns: 1,
         lifted_ns: 2,
         rate: RATE,
+        mode: 1,
+        reserved: 0,
     };
     put(&mut datapath, "TERMINATED", &X, terminated);
-    let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "rate": rate_json()});
+    let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "rate": rate_json(),
+        "mode": 1, "reserved": 0});
     assert_eq!(dumped("TERMINATED"), [json!({"key": x(), "value": value})]);
     put(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
     assert_eq!(dumped("INTERFACES"), [json!({"key": 7, "value": {"number": 2}})]);

@@ -75,6 +75,7 @@ impl Model for World {
             reason,
             uid_state,
             held: false,
+            mode: Mode::Enforce,
         })
     }
 

@@ -6,7 +6,7 @@ use crate::world::{DENIED, ENFORCE, FRESH, PORT, REUSED, denial, target};
 use epguard::clock::boot_ns;
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::Verdict::{self, Clear, Pass};
-use epguard_common::{Config, Outcome, Reason, ReasonModes, UidState, View};
+use epguard_common::{Config, Denial, Outcome, Reason, ReasonModes, UidState, View};
 
 const WOULD_BE_DENIED: Verdict = Verdict::Deny {
     reason: Reason::Reused,
@@ -138,8 +138,8 @@ fn numbers_that_are_no_mode_are_off() {
 fn numbers_that_are_no_proof_deny_nothing() {
     let mut rig = Rig::new();
     let words = |reason: u32, uid_state: u32| {
-        let mut denial = [0_u32; 14];
-        denial[12..].copy_from_slice(&[reason, uid_state]);
+        let mut denial = [0_u32; size_of::<Denial>() / 4];
+        denial[12..].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32]);
         denial
     };
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);
@@ -157,7 +157,7 @@ fn numbers_that_are_no_proof_deny_nothing() {
             Pass(Reason::Reused, Outcome::Established),
         );
     }
-    rig.put("DENIED", &target(REUSED, TCP), [0xff_u8; 56]);
+    rig.put("DENIED", &target(REUSED, TCP), [0xff_u8; size_of::<Denial>()]);
     rig.expect(
         "DENIED all ones",
         &syn(),

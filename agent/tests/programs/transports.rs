@@ -5,11 +5,11 @@ use crate::frames::{
 };
 use crate::rig::Rig;
 use crate::world::{
-    DENIED, DRAINING, INNOCENT, LIVE, MOVED, NO_PORT, OTHER_PORT, PORT, RETIRED, REUSED, REUSED_V6,
+    DENIED, DRAINING, INNOCENT, LIVE, MOVED, NO_PORT, OTHER_PORT, PORT, RETIRED, REUSED, REUSED_V6, vip,
 };
 use epguard_common::Reason::{self, Nothing, RetiredBackend};
 use epguard_common::Verdict::{self, Clear, Pass};
-use epguard_common::{Addr, Outcome};
+use epguard_common::{Addr, Outcome, Slot};
 
 const NO_NEW_FLOW: Verdict = Verdict::Deny {
     reason: RetiredBackend,
@@ -84,6 +84,15 @@ fn what_is_not_the_denied_endpoint_of_the_denied_service_passes() {
     rig.expect_all(&[
         ("another protocol", to(REUSED, UDP, &udp(PORT)), not_denied),
         ("the denied one", to(REUSED, TCP, &tcp(PORT, SYN)), DENIED),
+    ]);
+    rig.remove::<_, Slot>("SERVICES", &vip(RETIRED, PORT, SCTP));
+    rig.expect_all(&[
+        (
+            "a protocol that the Service has not",
+            to(RETIRED, SCTP, &sctp(PORT, 1)),
+            no_intent,
+        ),
+        ("one that it has", to(RETIRED, TCP, &tcp(PORT, SYN)), NO_NEW_FLOW),
     ]);
 }
 

@@ -79,6 +79,7 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
         reason,
         uid_state,
         held: 0,
+        mode: Mode::Enforce,
     }
 }
 

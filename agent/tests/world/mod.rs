@@ -6,11 +6,11 @@
 )]
 
 use epguard::facts::{
-    Change, Cidr, Endpoint, Fact, Node, Pod, PodSource, Protocol, Sandbox, Service, ServicePort, Slice,
-    SlicePort, Standing,
+    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, Protocol, Sandbox, Service, ServicePort,
+    Slice, SlicePort, Standing,
 };
-use epguard::state::{Ipam, Scope, Settings, State};
-use epguard_common::{Addr, Reason, Uid, UidState};
+use epguard::state::{Ipam, Ranges, Scope, Settings, State};
+use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -30,11 +30,23 @@ impl World {
             scope,
             node: "node-a".into(),
             ipam: Ipam::Auto,
+            ranges: Ranges::default(),
         };
+        Self::with(settings)
+    }
+
+    /// The same with other settings.
+    pub fn with(settings: Settings) -> Self {
+        let scope = settings.scope;
         let mut world = Self {
             state: State::new(settings),
             now: Duration::from_secs(1),
         };
+        world.tell(Fact::Namespace(Change::Reset(
+            ["shop", "other"]
+                .map(|name| namespace(name, Mode::Enforce))
+                .into(),
+        )));
         world.tell(Fact::Node(Change::Reset(vec![
             node("node-a", 1),
             node("node-b", 2),
@@ -140,6 +152,7 @@ pub fn settings() -> Settings {
         scope: Scope::Cluster,
         node: "node-a".into(),
         ipam: Ipam::Auto,
+        ranges: Ranges::default(),
     }
 }
 
@@ -160,7 +173,9 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         deleting: false,
         standing: Standing::Live,
         sandbox: Sandbox::Published,
-        opted_out: false,
+        bound: Mode::Enforce,
+        network_ips: vec![],
+        static_ip: false,
     }
 }
 
@@ -172,6 +187,11 @@ pub fn backend(number: u8) -> Pod {
 
 pub fn endpoints(pods: &[Pod]) -> Vec<(Addr, Option<Uid>)> {
     pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect()
+}
+
+pub fn namespace(name: &str, bound: Mode) -> Namespace {
+    let name = name.into();
+    Namespace { name, bound }
 }
 
 pub fn dead(pod: &Pod) -> Pod {
@@ -227,7 +247,7 @@ pub fn web() -> Service {
             node_port: 30080,
             protocol: Protocol::Tcp,
         }],
-        opted_out: false,
+        bound: Mode::Enforce,
     }
 }
 

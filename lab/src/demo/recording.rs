@@ -97,6 +97,9 @@ pub fn client(namespace: &str, address: &str) -> Result<Value> {
 /// Replaces the object in the API.
 pub fn show(store: &Store, mut object: Value) -> Result<()> {
     let id = ObjectRef::of(&object)?;
+    if !id.namespace.is_empty() {
+        store.ensure_namespace(&id.namespace)?;
+    }
     let old = store.get(&id).unwrap_or_default();
     let meta = object["metadata"]
         .as_object_mut()

@@ -7,10 +7,10 @@ use super::{
 };
 use anyhow::Result;
 use epguard::{
-    facts::{self, Fact, PodSource},
-    state::{self, Ipam, Proven, Scope, Settings, Socket, State},
+    facts::{self, Fact, Namespace, PodSource},
+    state::{self, Ipam, Proven, Ranges, Scope, Settings, Socket, State},
 };
-use epguard_common::{Reason as Proof, Uid, UidState};
+use epguard_common::{Mode, Reason as Proof, Uid, UidState};
 use std::{collections::BTreeMap, time::Duration};
 
 /// `epguard::state::State` in scope `cluster`.
@@ -31,10 +31,20 @@ impl Agent {
             scope: Scope::Cluster,
             node: recording.a_node().unwrap_or_default(),
             ipam: Ipam::Auto,
+            ranges: Ranges::default(),
         };
+        let namespaces = recording.namespaces().into_iter().map(|name| Namespace {
+            name: name.to_owned(),
+            bound: Mode::Enforce,
+        });
+        let mut state = State::new(settings);
+        state.apply(
+            Duration::ZERO,
+            Fact::Namespace(facts::Change::Reset(namespaces.collect())),
+        );
         let uids = recording.pod_names().into_keys();
         Self {
-            state: State::new(settings),
+            state,
             uids: uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect(),
             listed: BTreeMap::new(),
         }
@@ -61,6 +71,7 @@ impl Agent {
                 state::Kind::EndpointSlices => Kind::Slice,
                 state::Kind::Services => Kind::Service,
                 state::Kind::Nodes => Kind::Node,
+                state::Kind::Namespaces => continue,
             };
             let objects = self.listed.entry(kind).or_default().values().cloned().collect();
             let change = Change::Reset(objects);

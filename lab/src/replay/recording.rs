@@ -7,7 +7,7 @@ use super::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{BufRead, BufReader},
     path::Path,
@@ -105,6 +105,15 @@ impl Recording {
             };
             objects.iter().map(move |object| (at, object))
         })
+    }
+
+    /// Every namespace that a pod or a Service is in. They were not recorded, and each must have existed.
+    #[must_use]
+    pub fn namespaces(&self) -> BTreeSet<&str> {
+        let objects = self.objects(Kind::Pod).chain(self.objects(Kind::Service));
+        objects
+            .filter_map(|(_, object)| object["metadata"]["namespace"].as_str())
+            .collect()
     }
 
     /// `namespace/name` of every pod, by UID.

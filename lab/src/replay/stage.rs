@@ -64,6 +64,9 @@ impl Theatre {
             &["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"],
         )?;
         let store = Store::recording();
+        for namespace in recording.namespaces() {
+            store.ensure_namespace(namespace)?;
+        }
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let lists = recording.instants.iter().filter_map(|(_, what)| match what {
             What::Api(ApiEvent {

@@ -122,7 +122,14 @@ impl Agent {
 
     /// Waits until everything in the store has become map contents and every link named carries its hooks.
     pub fn catch_up(&mut self, store: &Store, links: &[&str]) -> Result<Status> {
-        let wanted: Vec<(&str, u64)> = [Kind::Pod, Kind::EndpointSlice, Kind::Service, Kind::Node]
+        let kinds = [
+            Kind::Pod,
+            Kind::EndpointSlice,
+            Kind::Service,
+            Kind::Node,
+            Kind::Namespace,
+        ];
+        let wanted: Vec<(&str, u64)> = kinds
             .map(|kind| (kind.plural(), store.resource_version(kind)))
             .into();
         self.until("did not catch up", |status| missing(status, &wanted, links))

@@ -59,6 +59,7 @@ impl Cluster {
             api,
             api_is_back: true,
         };
+        cluster.create_namespaces(scenario)?;
         cluster.create_nodes()?;
         cluster.create_services()?;
         cluster.pod_event(CLIENT, super::format::PodEvent::Starts)?;
@@ -170,6 +171,18 @@ impl Cluster {
     fn program(&mut self, rules: Vec<ServiceRule>) -> Result<()> {
         self.proxy.program(&rules)?;
         self.rules = rules;
+        Ok(())
+    }
+
+    fn create_namespaces(&self, scenario: &Scenario) -> Result<()> {
+        for (name, namespace) in &scenario.namespaces {
+            self.store
+                .apply(objects::namespace(name, &namespace.annotations))?;
+        }
+        let pods = self.cast.values().map(|pod| &pod.is);
+        for full in pods.chain(self.services.keys()) {
+            self.store.ensure_namespace(&names::split(full).0)?;
+        }
         Ok(())
     }
 

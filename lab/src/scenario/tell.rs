@@ -99,10 +99,11 @@ impl<'a> Run<'a> {
             Step::Proxy(ProxyStep::Sync(_)) => self.stage.cluster.sync_proxy(),
             Step::Proxy(ProxyStep::Set(backends)) => self.stage.cluster.set_proxy(backends),
             Step::Apply(objects) => objects.iter().try_for_each(|object| {
-                self.stage
-                    .cluster
-                    .store
-                    .apply(self.stage.cluster.names.expand(object)?)?;
+                let object = self.stage.cluster.names.expand(object)?;
+                if let Some(namespace) = object["metadata"]["namespace"].as_str() {
+                    self.stage.cluster.store.ensure_namespace(namespace)?;
+                }
+                self.stage.cluster.store.apply(object)?;
                 Ok(())
             }),
             Step::Patch(patch) => {

@@ -70,7 +70,7 @@ impl<'a> Series<'a> {
         let sees = match (self.mode, denied) {
             (Mode::Enforce, Some(reason)) => match &call.enforced {
                 Some(sees) => sees,
-                None if self.only_observes(reason) => &call.sees,
+                None if self.only_observes(call, reason) => &call.sees,
                 None if matches!(call.sees, Sees::Mixed(_)) => &call.sees,
                 None => &nothing,
             },
@@ -115,12 +115,13 @@ impl<'a> Series<'a> {
         }
     }
 
-    fn only_observes(&self, reason: Reason) -> bool {
-        match reason {
-            Reason::RetiredBackend => !self.enforce_retired,
-            Reason::Terminated => self.variant.cni == Cni::Bridge,
-            _ => false,
-        }
+    fn only_observes(&self, call: &Call, reason: Reason) -> bool {
+        call.only_observed
+            || match reason {
+                Reason::RetiredBackend => !self.enforce_retired,
+                Reason::Terminated => self.variant.cni == Cni::Bridge,
+                _ => false,
+            }
     }
 
     fn counted(&self, call: &Call, denied: Option<Reason>, before: &Counters, seen: &[String]) -> Result<()> {
@@ -168,7 +169,7 @@ impl<'a> Series<'a> {
 
     fn missing(&self, call: &Call, denied: Option<Reason>, least: u64, now: &Counters) -> Option<String> {
         if let Some(reason) = denied {
-            let dropped = self.mode == Mode::Enforce && !self.only_observes(reason);
+            let dropped = self.mode == Mode::Enforce && !self.only_observes(call, reason);
             let outcome = if dropped {
                 Outcome::Dropped
             } else {

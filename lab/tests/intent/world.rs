@@ -6,7 +6,7 @@ use crate::aim::{Aim, Denied, Direct, Figures, Other};
 use crate::hooks::Hooks;
 use crate::sink::Sink;
 use epguard::state::Tables;
-use epguard_common::{Addr, Denial, Outcome, Reason, Slot, Suspect, Target, Uid, UidState, Vip};
+use epguard_common::{Addr, Denial, Mode, Outcome, Reason, Slot, Suspect, Target, Uid, UidState, Vip};
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
 
@@ -229,6 +229,7 @@ pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         held: 0,
+        mode: Mode::Enforce,
     };
     tables.denied.insert(target, denial);
 }

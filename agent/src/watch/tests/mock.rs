@@ -227,7 +227,7 @@ fn short(message: Message) -> String {
             Message::Fact { .. } | Message::Proven { .. } => unreachable!(),
         };
     };
-    let Fact::Pod(_, change) = fact else {
+    let Fact::Pod(_, change) = *fact else {
         panic!("a watch of pods told {fact:?}");
     };
     let (verb, pods) = match change {

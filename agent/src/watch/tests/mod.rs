@@ -119,6 +119,21 @@ async fn what_does_not_parse_is_told_and_the_stream_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_annotation_that_cannot_be_read_is_told_and_the_object_counts() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    let annotated = r#""annotations":{"epguard.io/mode":"of"},"uid""#;
+    stream
+        .event("ADDED", &pod("a", 8).replace(r#""uid""#, annotated))
+        .await;
+    let told = rig.told().await;
+    assert!(
+        told.starts_with("skipped Pod ns/a: annotation epguard.io/mode: \"of\""),
+        "{told}"
+    );
+    assert_eq!(rig.told().await, "applied a @8");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_of_a_list_that_does_not_parse_costs_only_itself() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;
@@ -201,6 +216,7 @@ async fn the_terminal_scope_takes_two_watches_of_pods_with_selectors() {
     }
     asked.sort();
     let expected = [
+        ("/api/v1/namespaces", None),
         ("/api/v1/nodes", None),
         ("/api/v1/pods", Some("spec.nodeName%3Dnode-1")),
         (
@@ -216,7 +232,13 @@ async fn the_terminal_scope_takes_two_watches_of_pods_with_selectors() {
 
 #[test]
 fn every_scope_has_the_watches_that_it_needs() {
-    use WatchId::{EndpointSlices, Nodes, OwnPods, Pods, Services};
-    assert_eq!(ids(Scope::Cluster), [Pods, EndpointSlices, Services, Nodes]);
-    assert_eq!(ids(Scope::Node), [OwnPods, EndpointSlices, Services, Nodes]);
+    use WatchId::{EndpointSlices, Namespaces, Nodes, OwnPods, Pods, Services};
+    assert_eq!(
+        ids(Scope::Cluster),
+        [Pods, EndpointSlices, Services, Nodes, Namespaces]
+    );
+    assert_eq!(
+        ids(Scope::Node),
+        [OwnPods, EndpointSlices, Services, Nodes, Namespaces]
+    );
 }

@@ -5,6 +5,7 @@ mod deletion;
 mod ingest;
 mod list;
 mod managed_fields;
+mod namespaces;
 mod write;
 
 use std::collections::BTreeMap;

@@ -32,6 +32,9 @@ pub struct Call {
     pub sees: Sees,
     /// The reason why epguard denies these packets; without it none may be denied.
     pub denied: Option<String>,
+    /// Denied at most in words: somebody's annotation says so, whatever the mode.
+    #[serde(default)]
+    pub only_observed: bool,
     /// What the client sees under `enforce`. By default that is `nothing` if the call is denied and `sees` is a single word, and
     /// `sees` otherwise.
     pub enforced: Option<Sees>,

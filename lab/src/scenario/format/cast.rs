@@ -46,6 +46,15 @@ pub enum Kubelet {
     Old,
 }
 
+/// A Namespace.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Namespace {
+    /// For `epguard.io/mode` and the like.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+}
+
 /// A Service. Its cluster IP is made up; with callers of kind `nodeport` it has a `NodePort`, too.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

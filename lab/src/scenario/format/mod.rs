@@ -13,7 +13,7 @@ use serde_saphyr::Spanned;
 use crate::net::{Cni, Overlay};
 
 pub use call::{Call, Sees};
-pub use cast::{Kubelet, Pod, Service, Wire};
+pub use cast::{Kubelet, Namespace, Pod, Service, Wire};
 pub use expectation::{Entries, LogLines};
 pub use step::{AgentStep, ApiStep, Condition, LeaseStep, Patch, PodEvent, PodStep, ProxyStep, Rounds, Step};
 
@@ -39,6 +39,9 @@ pub struct Scenario {
     /// Pods by the name that the story calls them.
     #[serde(default)]
     pub pods: BTreeMap<String, Pod>,
+    /// Namespaces by name, where there is something to say about them; all that the story names exist from the start.
+    #[serde(default)]
+    pub namespaces: BTreeMap<String, Namespace>,
     /// Services by `namespace/name`; they exist from the start.
     #[serde(default)]
     pub services: BTreeMap<String, Service>,

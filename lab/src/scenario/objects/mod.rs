@@ -2,12 +2,14 @@
 
 mod clock;
 mod managed;
+mod namespace;
 mod node;
 mod pod;
 mod service;
 mod slice;
 
 pub use clock::Clock;
+pub use namespace::namespace;
 pub use node::node;
 pub use pod::{Container, Phase, PodObject};
 pub use service::{Frontends, service};

@@ -1,0 +1,68 @@
+//! The annotation `epguard.io/mode`: who wants to be left alone, and how far.
+
+use super::{Ignored, Meta};
+use epguard_common::Mode;
+
+/// On a Namespace, a Service or a Pod: `off`, `observe` or `enforce`.
+const ANNOTATION: &str = "epguard.io/mode";
+
+impl Meta {
+    /// Most that may be done about the object. It only ever lowers what the operator allows, so `enforce` means the same
+    /// as no annotation. Whoever writes anything else wanted to be spared, but nobody knows how far: `observe`, which
+    /// drops nothing and shows what would be.
+    pub(super) fn bound(&self, ignored: &mut Ignored) -> Mode {
+        let Some(text) = self.annotations.get(ANNOTATION) else {
+            return Mode::Enforce;
+        };
+        Mode::parse(text).unwrap_or_else(|| {
+            ignored.push(format!(
+                "annotation {ANNOTATION}: {text:?} is none of off, observe, enforce; taken for observe"
+            ));
+            Mode::Observe
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Namespace, Object as _, Pod, Service};
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn object(annotations: &Value) -> Vec<u8> {
+        let metadata = json!({"name": "n", "namespace": "shop", "uid": "u", "annotations": annotations});
+        json!({"metadata": metadata}).to_string().into_bytes()
+    }
+
+    #[test]
+    fn namespaces_services_and_pods_are_read_alike() {
+        for (annotations, expected) in [
+            (json!({"epguard.io/mode": "off"}), Mode::Off),
+            (json!({"epguard.io/mode": "observe"}), Mode::Observe),
+            (json!({"epguard.io/mode": "enforce"}), Mode::Enforce),
+            (json!({"other.io/mode": "off"}), Mode::Enforce),
+            (Value::Null, Mode::Enforce),
+        ] {
+            let json = object(&annotations);
+            let bounds = [
+                Namespace::parse(&json).unwrap().bound,
+                Service::parse(&json).unwrap().bound,
+                Pod::parse(&json).unwrap().bound,
+            ];
+            assert_eq!(bounds, [expected; 3], "{annotations}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_mode_is_taken_for_observe_and_told() {
+        for odd in ["Off", "disabled", "", "false", " off"] {
+            let mut ignored = Ignored::new();
+            let pod = Pod::read(&object(&json!({"epguard.io/mode": odd})), &mut ignored).unwrap();
+            assert_eq!(pod.bound, Mode::Observe, "{odd:?}");
+            assert!(
+                matches!(ignored.as_slice(), [told] if told.contains(&format!("{odd:?}"))),
+                "{ignored:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Namespaces: only their annotation matters.
+
+use super::{Ignored, Meta, Object, parse};
+use epguard_common::Mode;
+use serde::Deserialize;
+
+/// A Namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespace {
+    /// The namespace's name.
+    pub name: String,
+    /// Most that may be done about its Services and pods, as its annotation `epguard.io/mode` asks.
+    pub bound: Mode,
+}
+
+impl Object for Namespace {
+    const KIND: &'static str = "Namespace";
+    const PATH: &'static str = "/api/v1/namespaces";
+
+    fn read(json: &[u8], ignored: &mut Ignored) -> anyhow::Result<Self> {
+        let RawNamespace { metadata } = parse(json)?;
+        anyhow::ensure!(!metadata.name.is_empty(), "Namespace without a name");
+        Ok(Self {
+            bound: metadata.bound(ignored),
+            name: metadata.name,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct RawNamespace {
+    metadata: Meta,
+}

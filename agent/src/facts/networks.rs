@@ -1,0 +1,175 @@
+//! Multus: the addresses of a pod's further networks, which `status.podIPs` does not show.
+
+use super::{Ignored, Meta, addr, null_is_default};
+use epguard_common::Addr;
+use serde::Deserialize;
+
+/// What the pod was given (Network Plumbing Working Group, de-facto standard 1.1, section 4.1.2), and its name before 2021.
+const STATUS: [&str; 2] = [
+    "k8s.v1.cni.cncf.io/network-status",
+    "k8s.v1.cni.cncf.io/networks-status",
+];
+/// What the pod asks for: the further networks, and a default network of its own.
+const REQUEST: [&str; 2] = ["k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network"];
+
+impl Meta {
+    /// Every address of every network of the pod. Multus writes them while the sandbox is made, before the kubelet shows
+    /// any podIP.
+    pub(super) fn network_ips(&self, ignored: &mut Ignored) -> Vec<Addr> {
+        let mut ips = Vec::new();
+        for (key, text) in self.annotated(&STATUS) {
+            match serde_json::from_str::<Vec<Attachment>>(text) {
+                Ok(attachments) => {
+                    for ip in attachments.iter().flat_map(|attachment| &attachment.ips) {
+                        match addr(host(ip)) {
+                            Some(ip) => ips.push(ip),
+                            None => ignored.push(format!("annotation {key}: {ip:?} is no IP of a host")),
+                        }
+                    }
+                }
+                Err(error) => ignored.push(format!("annotation {key} is not as Multus writes it: {error}")),
+            }
+        }
+        ips.sort_unstable();
+        ips.dedup();
+        ips
+    }
+
+    /// Whether it asks for certain addresses, or for those of an `IPAMClaim`, which outlives the pod. The short form of
+    /// the annotation (`ns/name@interface`) has no place for any.
+    pub(super) fn asks_for_ips(&self) -> bool {
+        self.annotated(&REQUEST)
+            .filter_map(|(_, text)| serde_json::from_str::<Vec<Attachment>>(text).ok())
+            .flatten()
+            .any(|request| !request.ips.is_empty() || !request.claim.is_empty())
+    }
+
+    fn annotated<'a>(&'a self, keys: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let found = |key: &&'a str| Some((*key, self.annotations.get(*key)?.as_str()));
+        keys.iter().filter_map(found).filter(|(_, text)| !text.is_empty())
+    }
+}
+
+/// An element of either annotation.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Attachment {
+    #[serde(deserialize_with = "null_is_default")]
+    ips: Vec<String>,
+    #[serde(rename = "ipam-claim-reference")]
+    claim: String,
+}
+
+/// Without the length of the prefix that some plugins write.
+fn host(ip: &str) -> &str {
+    ip.split_once('/').map_or(ip, |(ip, _)| ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn annotated(key: &str, text: &str) -> Meta {
+        Meta {
+            annotations: BTreeMap::from([(key.to_owned(), text.to_owned())]),
+            ..Meta::default()
+        }
+    }
+
+    fn ips(text: &str) -> (Vec<String>, Ignored) {
+        let mut ignored = Ignored::new();
+        let ips = annotated("k8s.v1.cni.cncf.io/network-status", text).network_ips(&mut ignored);
+        (ips.iter().map(ToString::to_string).collect(), ignored)
+    }
+
+    /// As Multus 4 writes it, over several lines.
+    const WRITTEN: &str = r#"[{
+    "name": "kindnet",
+    "interface": "eth0",
+    "ips": [
+        "10.244.1.9",
+        "fd00:10:244:1::9"
+    ],
+    "mac": "8a:6d:5f:3e:9e:52",
+    "default": true,
+    "dns": {},
+    "gateway": [
+        "10.244.1.1"
+    ]
+},{
+    "name": "storage/macvlan-a",
+    "interface": "net1",
+    "ips": [
+        "192.168.7.20/24"
+    ],
+    "mac": "c2:11:5a:41:9b:6e",
+    "dns": {},
+    "device-info": {"type": "pci", "version": "1.1.0", "pci": {"pci-address": "0000:18:02.5"}}
+},{
+    "name": "storage/layer2",
+    "interface": "net2",
+    "mac": "c2:11:5a:41:9b:6f",
+    "dns": {}
+}]"#;
+
+    #[test]
+    fn the_addresses_of_every_network_are_read() {
+        let (ips, ignored) = ips(WRITTEN);
+        assert_eq!(ips, ["10.244.1.9", "192.168.7.20", "fd00:10:244:1::9"]);
+        assert_eq!(ignored, Ignored::new());
+    }
+
+    #[test]
+    fn what_multus_clears_when_the_sandbox_goes_shows_no_address() {
+        for cleared in ["", "[]", r#"[{"name": "kindnet", "ips": null, "dns": {}}]"#] {
+            assert_eq!(ips(cleared), (vec![], vec![]), "{cleared}");
+        }
+    }
+
+    #[test]
+    fn malformed_json_is_ignored_by_name_and_an_odd_address_alone() {
+        for malformed in [
+            r#"[{"ips": ["10.1.1.1""#,
+            r#"{"ips": []}"#,
+            r#"[{"ips": "10.1.1.1"}]"#,
+            "nonsense",
+        ] {
+            let (ips, ignored) = ips(malformed);
+            assert!(ips.is_empty(), "{malformed}");
+            assert!(
+                matches!(ignored.as_slice(), [what] if what.contains("k8s.v1.cni.cncf.io/network-status")),
+                "{ignored:?}"
+            );
+        }
+        let (ips, ignored) = ips(r#"[{"ips": ["banana", "192.168.7.20", "0.0.0.0"]}]"#);
+        assert_eq!(ips, ["192.168.7.20"]);
+        assert_eq!(ignored.len(), 2, "{ignored:?}");
+    }
+
+    #[test]
+    fn the_name_that_multus_wrote_before_is_read_too() {
+        let meta = annotated("k8s.v1.cni.cncf.io/networks-status", WRITTEN);
+        assert_eq!(meta.network_ips(&mut Ignored::new()).len(), 3);
+    }
+
+    #[test]
+    fn a_request_for_certain_addresses_is_told_from_one_for_any() {
+        let asks = |key, text| annotated(key, text).asks_for_ips();
+        let networks = "k8s.v1.cni.cncf.io/networks";
+        assert!(asks(
+            networks,
+            r#"[{"name": "m", "ips": ["192.0.2.205/24"], "mac": "CA:FE:C0:FF:EE:00"}]"#
+        ));
+        assert!(asks(
+            networks,
+            r#"[{"name": "m", "namespace": "ns1", "ipam-claim-reference": "vm1.m"}]"#
+        ));
+        assert!(asks(
+            "v1.multus-cni.io/default-network",
+            r#"[{"name": "d", "ips": ["10.1.0.5"]}]"#
+        ));
+        assert!(!asks(networks, r#"[{"name": "m", "interface": "net1"}]"#));
+        assert!(!asks(networks, "ns1/macvlan-a@net1, macvlan-b"));
+    }
+}
