@@ -80,6 +80,8 @@ struct DeniedRow {
     state: String,
     /// Most that is done about it, as annotations ask.
     bound: &'static str,
+    /// Whether it waits for a second list, and is only reported.
+    held: bool,
     meant: String,
     hit: String,
 }
@@ -151,6 +153,7 @@ impl Dump {
                 reason: denial.reason.as_str(),
                 state: format!("{:?}", denial.uid_state),
                 bound: denial.mode.as_str(),
+                held: denial.held != 0,
                 meant: pod(denial.dead_uid).unwrap_or_default(),
                 hit: pod(denial.owner_uid).unwrap_or_default(),
             },

@@ -40,6 +40,7 @@ impl Dump {
                 r.reason.to_owned(),
                 r.state.clone(),
                 r.bound.to_owned(),
+                if r.held { "yes" } else { "no" }.to_owned(),
                 meant,
                 hit,
             ]
@@ -72,7 +73,7 @@ impl Dump {
             section(
                 "DENIED",
                 &[
-                    "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "BOUND", "MEANT", "HIT",
+                    "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "BOUND", "HELD", "MEANT", "HIT",
                 ],
                 denied,
             ),
