@@ -5,7 +5,7 @@ use crate::rig::Rig;
 use crate::world::{DENIED, ENFORCE, FRESH, PORT, REUSED, denial, target};
 use epguard::clock::boot_ns;
 use epguard_common::Mode::{self, Enforce, Observe, Off};
-use epguard_common::Verdict::{self, Clear, Pass};
+use epguard_common::Verdict::{self, Clear, Deny, Pass};
 use epguard_common::{Config, Denial, Outcome, Reason, ReasonModes, UidState, View};
 
 const WOULD_BE_DENIED: Verdict = Verdict::Deny {
@@ -120,16 +120,16 @@ fn maps_that_nobody_has_written_deny_nothing() {
 fn numbers_that_are_no_mode_are_off() {
     let mut rig = Rig::new();
     for garbage in [3, 77, 0x100, 0x0200_0000, u32::MAX] {
-        // mode, action, dead_backend, reused, retired_backend, terminated, debug
+        // mode, action, dead_backend, reused, retired_backend, terminated, the same as configured, debug
         let (off, on) = (garbage, Mode::Enforce as u32);
-        rig.set::<[u32; 7]>("CONFIG", [off, 0, on, on, on, on, 0]);
+        rig.set::<[u32; 11]>("CONFIG", [off, 0, on, on, on, on, on, on, on, on, 0]);
         rig.expect(&format!("mode {garbage}"), &syn(), Clear);
-        rig.set::<[u32; 7]>("CONFIG", [on, 0, on, off, on, on, 0]);
+        rig.set::<[u32; 11]>("CONFIG", [on, 0, on, off, on, on, on, on, on, on, 0]);
         rig.expect(&format!("reused {garbage}"), &syn(), SWITCHED_OFF);
-        rig.set::<[u32; 7]>("CONFIG", [on, garbage, off, on, off, off, 0]);
+        rig.set::<[u32; 11]>("CONFIG", [on, garbage, off, on, off, off, on, on, on, on, 0]);
         rig.expect(&format!("the other fields {garbage}"), &syn(), DENIED);
     }
-    rig.set("CONFIG", [0xff_u8; 28]);
+    rig.set("CONFIG", [0xff_u8; 44]);
     rig.expect("CONFIG all ones", &syn(), Clear);
 }
 
@@ -139,7 +139,7 @@ fn numbers_that_are_no_proof_deny_nothing() {
     let mut rig = Rig::new();
     let words = |reason: u32, uid_state: u32| {
         let mut denial = [0_u32; size_of::<Denial>() / 4];
-        denial[12..].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32]);
+        denial[12..].copy_from_slice(&[reason, uid_state, 0, Mode::Enforce as u32]);
         denial
     };
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);
@@ -156,6 +156,16 @@ fn numbers_that_are_no_proof_deny_nothing() {
             &syn(),
             Pass(Reason::Reused, Outcome::Established),
         );
+    }
+    for held in [1, 77, u32::MAX] {
+        let mut denial = words(reused, dead);
+        denial[14] = held;
+        rig.put("DENIED", &target(REUSED, TCP), denial);
+        let observed = Deny {
+            reason: Reason::Reused,
+            enforce: false,
+        };
+        rig.expect(&format!("held {held}"), &syn(), observed);
     }
     rig.put("DENIED", &target(REUSED, TCP), [0xff_u8; size_of::<Denial>()]);
     rig.expect(
