@@ -1,18 +1,20 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+mod overview;
+
 use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
 use crate::clock::{Clocks, boot as now};
 use crate::datapath::Datapath;
-use crate::facts::{Fact, Name, Presence, Protocol};
+use crate::facts::{Fact, Presence, Protocol};
 use crate::freshness::Freshness;
 use crate::lease::Lease;
 use crate::maps::Writer;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Conflict, Latency, Question, Request, Status, Watch};
-use crate::trust::{self, Trust};
+use crate::status::{Latency, Question, Request, Watch};
+use crate::trust::Trust;
 use crate::watch::{Message, WatchId, Watches, ids};
 use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
@@ -204,65 +206,6 @@ impl Agent {
         self.attachments.detach()
     }
 
-    fn status(&self) -> Status {
-        let now = now();
-        let named = |watch: &WatchId| watch.to_string();
-        let conflicts = self.report.open_conflicts(&self.state);
-        Status {
-            synced: self.state.is_synced(),
-            mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
-            ranges: self.state.ranges().into(),
-            watches: self
-                .watches
-                .iter()
-                .map(|(id, watch)| (named(id), self.with_age(*id, watch.clone(), now)))
-                .collect(),
-            applied: self
-                .watches
-                .iter()
-                .map(|(id, watch)| (named(id), watch.rv))
-                .collect(),
-            lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
-            view_age_ms: self
-                .lease
-                .view
-                .age(now)
-                .map(|age| milliseconds(age).unsigned_abs()),
-            pods: self.pod_names(),
-            services: self
-                .state
-                .affected_services()
-                .map(|(slot, (namespace, name))| (slot.to_string(), format!("{namespace}/{name}")))
-                .collect(),
-            interfaces: self.attachments.list().cloned().collect(),
-            latency: self.latency.figures(),
-            conflicts: conflicts
-                .into_iter()
-                .map(|(ip, pods)| Conflict {
-                    ip: ip.to_string(),
-                    pods,
-                })
-                .collect(),
-            refused: self.refused,
-            breaker: trust::held(&self.state, now),
-            wrong_denies: trust::wrong_denies(&self.state),
-            demoted: self.writer.demoted(),
-        }
-    }
-
-    fn pod_names(&self) -> BTreeMap<String, String> {
-        let named = |(namespace, name): &Name| format!("{namespace}/{name}");
-        let owners = self
-            .state
-            .owners()
-            .filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
-        self.report
-            .pods()
-            .chain(owners)
-            .map(|(uid, name)| (uid.to_string(), name))
-            .collect()
-    }
-
     fn show_role(&mut self, ifindex: u32) {
         self.writer
             .set_role(ifindex, self.attachments.known_role(ifindex));
@@ -332,15 +275,6 @@ impl Agent {
         }
     }
 
-    fn with_age(&self, id: WatchId, watch: Watch, now: Duration) -> Watch {
-        let (age, by) = self.lease.view.of(id, now).unzip();
-        Watch {
-            age_ms: age.map(|age| milliseconds(age).unsigned_abs()),
-            proven_by: by,
-            ..watch
-        }
-    }
-
     fn watch(&mut self, id: WatchId) -> &mut Watch {
         self.watches.entry(id).or_default()
     }
@@ -348,8 +282,4 @@ impl Agent {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn milliseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

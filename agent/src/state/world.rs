@@ -1,7 +1,7 @@
 //! Everything the facts say, indexed for the questions that the proof asks.
 
 use super::bound::Namespaces;
-use super::{Life, Listings, Pods, Ranges};
+use super::{Ipam, Life, Listings, Pods, Ranges};
 use crate::facts::{Name, Node, Pod, Service};
 use epguard_common::{Addr, Mode, Uid, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -31,19 +31,6 @@ pub enum Scope {
     Terminal,
 }
 
-/// Who hands out pod IPs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Ipam {
-    /// Node ranges (`spec.podCIDRs`) are believed until a pod shows an IP outside its own node's: Calico, for one,
-    /// leaves them set and hands out others.
-    #[default]
-    Auto,
-    /// Each node hands out its own podCIDRs.
-    Node,
-    /// One pool for the cluster: any pod may get any IP.
-    Cluster,
-}
-
 /// The accumulated facts.
 #[derive(Debug, Clone)]
 pub struct World {
@@ -57,11 +44,11 @@ pub struct World {
     pub namespaces: Namespaces,
     services: BTreeMap<Name, Service>,
     vips: HashMap<Vip, BTreeSet<Name>>,
-    nodes: HashMap<String, Node>,
+    pub(super) nodes: HashMap<String, Node>,
     local: Vec<Addr>,
     /// Addresses of nodes, as nodes and pods show them. Never judged, even after the node is gone.
-    infrastructure: HashSet<Addr>,
-    ranges_are_honoured: bool,
+    pub(super) infrastructure: HashSet<Addr>,
+    pub(super) ranges_are_honoured: bool,
 }
 
 impl World {
@@ -205,44 +192,6 @@ impl World {
             .map(|r| r.pod.clone())
             .collect();
         self.ranges_are_honoured = pods.iter().all(|pod| self.honours_ranges(pod));
-    }
-
-    /// Learns from a pod what isn't about the pod itself. True if it changed how other pods are judged.
-    pub fn learn(&mut self, pod: &Pod) -> bool {
-        let before = (self.infrastructure.len(), self.ranges_are_honoured);
-        self.infrastructure.extend(&pod.host_ips);
-        self.ranges_are_honoured &= self.honours_ranges(pod);
-        before != (self.infrastructure.len(), self.ranges_are_honoured)
-    }
-
-    fn honours_ranges(&self, pod: &Pod) -> bool {
-        let Some(node) = pod
-            .node
-            .as_ref()
-            .filter(|_| !pod.host_network)
-            .and_then(|node| self.nodes.get(node))
-        else {
-            return true;
-        };
-        node.pod_cidrs.is_empty()
-            || pod
-                .ips
-                .iter()
-                .all(|ip| node.pod_cidrs.iter().any(|cidr| cidr.contains(*ip)))
-    }
-
-    /// Whether only pods of this node can hold the IP.
-    #[must_use]
-    pub fn is_exclusive(&self, ip: Addr, node: Option<&str>) -> bool {
-        let in_range = || {
-            node.and_then(|node| self.nodes.get(node))
-                .is_some_and(|node| node.pod_cidrs.iter().any(|cidr| cidr.contains(ip)))
-        };
-        match self.settings.ipam {
-            Ipam::Cluster => false,
-            Ipam::Node => in_range(),
-            Ipam::Auto => self.ranges_are_honoured && in_range(),
-        }
     }
 
     /// Node addresses, hostIPs and this node's own interfaces (gateways, tunnels) are never judged.

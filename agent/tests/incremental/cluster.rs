@@ -1,6 +1,7 @@
 //! What the API holds, and which facts the watches make of a step.
 
 use crate::draw::service_port;
+use crate::relist::{list, vanish};
 use crate::step::{EndpointStep, Kind, NodeStep, PodChange, PodStep, ServiceStep, SliceStep, Step};
 use crate::step::{pod_uid, pool};
 use crate::world::{namespace, node, pod, uid};
@@ -231,22 +232,6 @@ fn shows(source: PodSource, pod: &Pod) -> bool {
         PodSource::All => true,
         PodSource::OwnNode => pod.node.as_deref() == Some(node_name(0)),
         PodSource::Terminal => pod.standing != Standing::Live,
-    }
-}
-
-fn list<K: Ord, T: Clone>(objects: &mut BTreeMap<K, T>, gone: u8) -> Change<T> {
-    let mut vanished = vanish(gone);
-    objects.retain(|_, _| !vanished());
-    Change::Reset(objects.values().cloned().collect())
-}
-
-/// Whether the next object vanished.
-fn vanish(gone: u8) -> impl FnMut() -> bool {
-    let mut bits = gone;
-    move || {
-        let vanished = bits & 1 == 1;
-        bits >>= 1;
-        vanished
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod cluster;
 mod draw;
+mod relist;
 mod step;
 #[path = "../world/mod.rs"]
 mod world;

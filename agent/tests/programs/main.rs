@@ -7,6 +7,7 @@ mod frames;
 mod hooks;
 mod kernel;
 mod layout;
+mod memory;
 mod model;
 mod modes;
 mod network;

@@ -159,7 +159,7 @@ fn numbers_that_are_no_proof_deny_nothing() {
     }
     for held in [1, 77, u32::MAX] {
         let mut denial = words(reused, dead);
-        denial[14] = held;
+        denial[15] = held;
         rig.put("DENIED", &target(REUSED, TCP), denial);
         let observed = Deny {
             reason: Reason::Reused,

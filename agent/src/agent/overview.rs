@@ -1,0 +1,85 @@
+//! What the agent tells of itself to whoever asks.
+
+use super::Agent;
+use crate::clock::boot as now;
+use crate::facts::Name;
+use crate::status::{Conflict, Status, Watch};
+use crate::trust;
+use crate::watch::WatchId;
+use epguard_common::Mode;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+impl Agent {
+    pub(super) fn status(&self) -> Status {
+        let now = now();
+        let named = |watch: &WatchId| watch.to_string();
+        let conflicts = self.report.open_conflicts(&self.state);
+        Status {
+            synced: self.state.is_synced(),
+            mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
+            ranges: self.state.ranges().into(),
+            watches: self
+                .watches
+                .iter()
+                .map(|(id, watch)| (named(id), self.with_age(*id, watch.clone(), now)))
+                .collect(),
+            applied: self
+                .watches
+                .iter()
+                .map(|(id, watch)| (named(id), watch.rv))
+                .collect(),
+            lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
+            view_age_ms: self
+                .lease
+                .view
+                .age(now)
+                .map(|age| milliseconds(age).unsigned_abs()),
+            pods: self.pod_names(),
+            services: self
+                .state
+                .affected_services()
+                .map(|(slot, (namespace, name))| (slot.to_string(), format!("{namespace}/{name}")))
+                .collect(),
+            interfaces: self.attachments.list().cloned().collect(),
+            latency: self.latency.figures(),
+            conflicts: conflicts
+                .into_iter()
+                .map(|(ip, pods)| Conflict {
+                    ip: ip.to_string(),
+                    pods,
+                })
+                .collect(),
+            refused: self.refused,
+            breaker: trust::held(&self.state, now),
+            wrong_denies: trust::wrong_denies(&self.state),
+            demoted: self.writer.demoted(),
+        }
+    }
+
+    fn pod_names(&self) -> BTreeMap<String, String> {
+        let named = |(namespace, name): &Name| format!("{namespace}/{name}");
+        let owners = self
+            .state
+            .owners()
+            .filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
+        self.report
+            .pods()
+            .chain(owners)
+            .map(|(uid, name)| (uid.to_string(), name))
+            .collect()
+    }
+
+    fn with_age(&self, id: WatchId, watch: Watch, now: Duration) -> Watch {
+        let (age, by) = self.lease.view.of(id, now).unzip();
+        Watch {
+            age_ms: age.map(|age| milliseconds(age).unsigned_abs()),
+            proven_by: by,
+            ..watch
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,105 @@
+//! What the command line accepts.
+
+use super::*;
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+/// Whatever `NODE_NAME` is where the tests run.
+fn agent(args: &[&str]) -> Result<AgentArgs, String> {
+    let args = ["epguard", "agent"].iter().chain(args);
+    let cli = Cli::command().mut_subcommand("agent", |agent| agent.mut_arg("node_name", |arg| arg.env(None)));
+    let matches = cli.try_get_matches_from(args).map_err(|e| e.to_string())?;
+    match Cli::from_arg_matches(&matches)
+        .map_err(|e| e.to_string())?
+        .command
+    {
+        Command::Agent(agent) => Ok(*agent),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_definition_of_the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn the_defaults_only_observe() {
+    let agent = agent(&["--node-name", "node-1.example"]).unwrap();
+    assert_eq!(agent.node_name, "node-1.example");
+    assert_eq!((agent.mode, agent.retired), (Mode::Observe, Mode::Observe));
+    assert_eq!((agent.pod_scope, agent.ipam), (Scope::Cluster, Ipam::Auto));
+    assert_eq!(agent.lease, Duration::from_secs(15));
+    assert_eq!(agent.max_view_age, Duration::from_secs(30));
+    assert_eq!(agent.pins.pin_dir, PathBuf::from("/sys/fs/bpf/epguard"));
+    assert_eq!(agent.run.run_dir, PathBuf::from("/run/epguard"));
+    assert!(agent.selection().pods.is_empty() && agent.selection().uplinks.is_empty());
+}
+
+#[test]
+fn a_missing_empty_or_unsubstituted_node_name_says_in_one_line_what_to_do() {
+    for args in [&[][..], &["--node-name", ""], &["--node-name", "$(NODE_NAME)"]] {
+        let error = agent(args).unwrap_err();
+        let line = error.lines().next().unwrap();
+        assert!(line.contains("--node-name <NAME>"), "{error}");
+        assert!(
+            line.contains("set NODE_NAME from the pod's spec.nodeName"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_mode_names_the_known_ones() {
+    let error = agent(&["--node-name", "n", "--mode", "deny"]).unwrap_err();
+    assert!(error.contains("'deny'"), "{error}");
+    assert!(error.contains("off, observe, enforce"), "{error}");
+}
+
+#[test]
+fn a_lease_out_of_range_names_the_range() {
+    let error = agent(&["--node-name", "n", "--lease", "2"]).unwrap_err();
+    assert!(error.contains("3..=300"), "{error}");
+}
+
+#[test]
+fn interfaces_may_be_given_with_commas_and_repeatedly() {
+    let args = [
+        "--pod-interfaces",
+        "cali*,tap*",
+        "--pod-interfaces=veth*",
+        "--uplinks",
+        "eth0",
+        "eth1",
+    ];
+    let agent = agent(&[&["--node-name", "n"], &args[..]].concat()).unwrap();
+    let globs = |globs: &[Glob]| globs.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(globs(&agent.pod_interfaces), ["cali*", "tap*", "veth*"]);
+    assert_eq!(globs(&agent.uplinks), ["eth0", "eth1"]);
+}
+
+#[test]
+fn the_mode_command_takes_a_mode_and_the_pins() {
+    let cli = Cli::try_parse_from(["epguard", "mode", "enforce", "--pin-dir", "/p"]).unwrap();
+    match cli.command {
+        Command::Mode { mode, pins } => assert_eq!((mode, pins.pin_dir), (Mode::Enforce, "/p".into())),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn hooks_are_chosen_by_name_and_stay_unless_told_otherwise() {
+    let default = agent(&["--node-name", "n"]).unwrap();
+    assert_eq!((default.hooks, default.detach_on_exit), (Hooks::Auto, false));
+    let forced = agent(&["--node-name", "n", "--hooks", "clsact", "--detach-on-exit"]).unwrap();
+    assert_eq!((forced.hooks, forced.detach_on_exit), (Hooks::Clsact, true));
+    let error = agent(&["--node-name", "n", "--hooks", "xdp"]).unwrap_err();
+    assert!(error.contains("auto, tcx, clsact"), "{error}");
+}
+
+#[test]
+fn the_first_cgroup2_mount_is_found_beside_version_1() {
+    let mounts = "proc /proc proc rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+                  cgroup2 /sys/fs/cgroup/unified cgroup2 rw,nsdelegate 0 0\nbroken\n";
+    assert_eq!(cgroup2_in(mounts), Some("/sys/fs/cgroup/unified".into()));
+    assert_eq!(cgroup2_in("proc /proc proc rw 0 0\n"), None);
+}
