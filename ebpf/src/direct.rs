@@ -168,9 +168,8 @@ fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
         route.__bindgen_anon_3.ipv6_src = src;
         route.__bindgen_anon_4.ipv6_dst = dst;
     }
-    let size = size_of::<Route>() as i32;
     // SAFETY: the program's own context, and as many octets as are said.
-    let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut route, size, 0) };
+    let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut route, ROUTE_SIZE, 0) };
     match answer {
         BLACKHOLE => Some(Hop::Blackhole),
         SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(Hop::Through(route.ifindex)),
@@ -178,6 +177,8 @@ fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
     }
 }
 
+#[allow(clippy::cast_possible_wrap, reason = "64 octets")]
+const ROUTE_SIZE: i32 = size_of::<Route>() as i32;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 /// `BPF_FIB_LKUP_RET_*` of linux/bpf.h.

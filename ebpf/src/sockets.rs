@@ -103,11 +103,10 @@ pub fn send(to: Vip, ctx: &SockAddrContext) {
 #[inline(always)]
 fn still_aimed_at(socket: Option<*mut SocketIntent>, slot: Slot) {
     // SAFETY: the entry stays writable for the run of the program; the field is only ever cleared.
-    if let Some(socket) = socket
-        && unsafe { (*socket).connected } != slot
+    if let Some(socket) = socket.map(|socket| unsafe { &mut *socket })
+        && socket.connected != slot
     {
-        // SAFETY: as above.
-        unsafe { (*socket).connected = Slot::NONE };
+        socket.connected = Slot::NONE;
     }
 }
 

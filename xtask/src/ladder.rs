@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -48,6 +49,34 @@ impl Ladder {
         self.check(title, || count(&mut command, counted, &mut std::io::stdout()));
     }
 
+    /// Runs commands at the same time, a few at once, in the order given. Each one's output follows when it has ended.
+    pub(crate) fn run_together(&mut self, steps: Vec<(String, Command)>, at_once: usize) {
+        let steps = Mutex::new(steps.into_iter());
+        let (tell, told) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..at_once {
+                let (steps, tell) = (&steps, tell.clone());
+                scope.spawn(move || {
+                    while let Some((title, mut command)) = next(steps) {
+                        let (start, mut output) = (Instant::now(), Vec::new());
+                        let count = count(&mut command, Counted::ByOutput, &mut output);
+                        let _ = tell.send((title, count, output, start.elapsed()));
+                    }
+                });
+            }
+            drop(tell);
+            for (title, count, output, took) in told {
+                self.check(&title, || {
+                    std::io::stdout().write_all(&output)?;
+                    count
+                });
+                if let Some(step) = self.done.last_mut() {
+                    step.took = took;
+                }
+            }
+        });
+    }
+
     /// Runs a check of our own under the heading `title`.
     pub(crate) fn check(&mut self, title: &str, check: impl FnOnce() -> Result<Count>) {
         println!("\n== {title}");
@@ -83,13 +112,13 @@ impl Ladder {
                 Outcome::Counted(Count { passed, failed }) => {
                     let verdict = if *failed == 0 { "ok" } else { "FAILED" };
                     println!(
-                        "{title:<24}{verdict:<8}{passed:>5} passed {failed:>4} failed {:>7.1} s",
+                        "{title:<28}{verdict:<8}{passed:>5} passed {failed:>4} failed {:>7.1} s",
                         took.as_secs_f32()
                     );
                     sum.passed += passed;
                     sum.failed += failed;
                 }
-                Outcome::LeftOut(why) => println!("{title:<24}left out: {why}"),
+                Outcome::LeftOut(why) => println!("{title:<28}left out: {why}"),
             }
         }
         println!("{} passed, {} failed", sum.passed, sum.failed);
@@ -99,6 +128,11 @@ impl Ladder {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The next step, whoever takes it.
+fn next(steps: &Mutex<impl Iterator<Item = (String, Command)>>) -> Option<(String, Command)> {
+    steps.lock().ok()?.next()
 }
 
 /// Runs `command`, passing its output on to `out` line by line while counting.

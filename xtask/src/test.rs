@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
@@ -41,13 +41,56 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     });
     lint::add_to(&mut ladder);
     tests(&mut ladder, "unit tests", &[]);
-    tests(&mut ladder, "root tests", &["--ignored"]);
+    root_tests(&mut ladder);
     stories(&mut ladder, "scenario", "lab/scenarios", |path| {
         path.extension().is_some_and(|extension| extension == "yaml")
     });
     stories(&mut ladder, "replay", "lab/traces", Path::is_dir);
     whole_agent(&mut ladder);
     Ok(ladder.finish())
+}
+
+/// Most of them wait for timers of the kernel, so several run at a time.
+fn root_tests(ladder: &mut Ladder) {
+    const AT_ONCE: usize = 3;
+    let targets = ["lab", "agent"].map(|folder| targets(&root().join(folder).join("tests")));
+    let [lab, agent] = match targets.into_iter().collect::<Result<Vec<_>>>() {
+        Ok(targets) => targets.try_into().unwrap_or_default(),
+        Err(error) => return ladder.check("root tests", || Err(error)),
+    };
+    let of = |package, targets: Vec<String>| {
+        targets.into_iter().map(move |target| {
+            let mut cargo = cargo();
+            cargo.args([
+                "test",
+                "--quiet",
+                "--package",
+                package,
+                "--test",
+                &target,
+                "--",
+                "--ignored",
+            ]);
+            (format!("root: {target}"), cargo)
+        })
+    };
+    let mut libraries = cargo();
+    libraries.args(["test", "--quiet", "--lib", "--bins", "--", "--ignored"]);
+    let mut steps: Vec<_> = of("epguard-lab", lab).chain(of("epguard", agent)).collect();
+    steps.push(("root: libraries".into(), libraries));
+    // The agent's reconnects wait in real time, so an outage cannot be told much faster than it was.
+    let outage = replay("5", &["m-apiserver-outage"]);
+    steps.push(("replay, outage".into(), outage));
+    ladder.run_together(steps, AT_ONCE);
+}
+
+/// The integration tests of a package, by name.
+fn targets(folder: &Path) -> Result<Vec<String>> {
+    let is_target =
+        |path: &Path| path.join("main.rs").exists() || path.extension().is_some_and(|end| end == "rs");
+    let names = list(folder, is_target)?;
+    let stem = |path: &PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
+    Ok(names.iter().filter_map(stem).collect())
 }
 
 /// Some recordings once more, to the real process with its real watches and maps.
@@ -61,34 +104,21 @@ fn whole_agent(ladder: &mut Ladder) {
         "k-static-pod",
         "s-churn-4-addresses",
     ];
-    replayed(ladder, "replay, whole agent", "20", &SOME);
-    // The agent's reconnects wait in real time, so an outage cannot be told much faster than it was.
-    replayed(
-        ladder,
-        "replay, whole agent, outage",
-        "5",
-        &["m-apiserver-outage"],
-    );
+    ladder.run("replay, whole agent", Counted::ByOutput, replay("20", &SOME));
 }
 
-fn replayed(ladder: &mut Ladder, title: &str, speed: &str, recordings: &[&str]) {
+fn replay(speed: &str, recordings: &[&str]) -> Command {
     let mut replay = lab::lab("replay");
     replay.args(["--agent", "--speed", speed]);
     replay.args(recordings.iter().map(|name| root().join("lab/traces").join(name)));
-    ladder.run(title, Counted::ByOutput, replay);
+    replay
 }
 
 fn rootless() -> ExitCode {
     let mut ladder = Ladder::default();
     lint::add_to(&mut ladder);
     tests(&mut ladder, "unit tests", &[]);
-    for left_out in [
-        "root tests",
-        "scenario",
-        "replay",
-        "replay, whole agent",
-        "replay, whole agent, outage",
-    ] {
+    for left_out in ["root tests", "scenario", "replay", "replay, whole agent"] {
         ladder.leave_out(left_out, "--no-root");
     }
     ladder.finish()
@@ -113,7 +143,7 @@ fn stories(ladder: &mut Ladder, verb: &str, folder: &str, wanted: fn(&Path) -> b
     }
 }
 
-fn list(folder: &Path, wanted: fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
+fn list(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut found: Vec<PathBuf> = entries
         .flatten()

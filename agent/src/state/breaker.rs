@@ -132,8 +132,8 @@ impl Breaker {
         holds.flat_map(|hold| hold.waits.iter().copied()).collect()
     }
 
-    /// Which of the wanted lists to ask for now: each once, [`DELAY`] after it was first wanted, and again if it hasn't
-    /// come for [`RETRY`].
+    /// Which of the wanted lists to ask for now: each once, `DELAY` after it was first wanted, and again if it hasn't
+    /// come for `RETRY`.
     pub fn take_due(&mut self, now: Duration, mut wanted: BTreeSet<Kind>) -> BTreeSet<Kind> {
         self.due.retain(|kind, _| wanted.contains(kind));
         wanted.retain(|kind| {
