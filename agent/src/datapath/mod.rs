@@ -134,7 +134,7 @@ impl Datapath {
         detach::remove_leftovers(&self.pins, |ifindex| self.hooked.contains(&ifindex))
     }
 
-    /// Removes everything, as [`detach`] does.
+    /// Removes everything, as [`detach()`] does.
     pub fn detach(self) -> Result<Vec<String>> {
         detach(self.pins.root())
     }
