@@ -5,13 +5,17 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the workspace.
+/// The root of the workspace: of the one that cargo runs us from, as the binary may have been built in another.
 pub(crate) fn root() -> &'static Path {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask)
+    static XTASK: LazyLock<PathBuf> = LazyLock::new(|| {
+        let told = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        told.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())
+    });
+    XTASK.parent().unwrap_or(&XTASK)
 }
 
 /// Whether this process may install packages, make namespaces and load programs.

@@ -71,7 +71,7 @@ fn root_tests(ladder: &mut Ladder) {
                 "--",
                 "--ignored",
             ]);
-            (format!("root: {target}"), cargo)
+            (format!("root: {package}, {target}"), cargo)
         })
     };
     let mut libraries = cargo();
@@ -84,13 +84,22 @@ fn root_tests(ladder: &mut Ladder) {
     ladder.run_together(steps, AT_ONCE);
 }
 
-/// The integration tests of a package, by name.
+/// The integration tests of a package that hold tests for root, by name.
 fn targets(folder: &Path) -> Result<Vec<String>> {
     let is_target =
         |path: &Path| path.join("main.rs").exists() || path.extension().is_some_and(|end| end == "rs");
-    let names = list(folder, is_target)?;
+    let names = list(folder, |path| is_target(path) && needs_root(path))?;
     let stem = |path: &PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
     Ok(names.iter().filter_map(stem).collect())
+}
+
+/// Whether a test in the file or folder `path` waits for `--ignored`.
+fn needs_root(path: &Path) -> bool {
+    if path.is_dir() {
+        return list(path, |_| true).is_ok_and(|files| files.iter().any(|file| needs_root(file)));
+    }
+    fs::read_to_string(path)
+        .is_ok_and(|source| source.lines().any(|line| line.trim().starts_with("#[ignore")))
 }
 
 /// Some recordings once more, to the real process with its real watches and maps.
