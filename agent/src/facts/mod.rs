@@ -4,6 +4,7 @@
 //! (an IP "banana", an empty UID, an FQDN slice) is left out and counted; it never fails the
 //! object around it, because an object left out could be the one that shows an IP alive.
 
+mod listed;
 mod mode;
 mod namespace;
 mod networks;
@@ -13,6 +14,7 @@ mod service;
 mod slice;
 mod static_ip;
 
+pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
 pub use pod::{Pod, Sandbox, Standing};

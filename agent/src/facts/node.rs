@@ -46,6 +46,12 @@ impl Cidr {
         })
     }
 
+    /// Whether it is a range of IPv4.
+    #[must_use]
+    pub fn is_v4(&self) -> bool {
+        self.base.is_v4() && self.bits >= 96
+    }
+
     /// Whether the address lies in the range.
     #[must_use]
     pub fn contains(&self, addr: Addr) -> bool {
@@ -56,8 +62,8 @@ impl Cidr {
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let v4 = self.base.is_v4() && self.bits >= 96;
-        write!(f, "{}/{}", self.base, if v4 { self.bits - 96 } else { self.bits })
+        let bits = if self.is_v4() { self.bits - 96 } else { self.bits };
+        write!(f, "{}/{bits}", self.base)
     }
 }
 
