@@ -38,6 +38,6 @@ mod tests {
             text(Output::Json),
             "{\n  \"address\": [\n    \"10.0.0.1\",\n    \"yes\"\n  ]\n}"
         );
-        assert_eq!(text(Output::Yaml), "address:\n- 10.0.0.1\n- \"yes\"");
+        assert_eq!(text(Output::Yaml), "address:\n- \"10.0.0.1\"\n- \"yes\"");
     }
 }

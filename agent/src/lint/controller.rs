@@ -23,7 +23,7 @@ pub fn correct(slice: &ListedSlice, how: &str) -> String {
     let (namespace, name) = &slice.name;
     match slice.managed_by.as_deref() {
         Some(ENDPOINTSLICE) => format!(
-            "{ENDPOINTSLICE} should have done so: see whether kube-controller-manager runs and what it logs about {}",
+            "{how}: {ENDPOINTSLICE} should have, so see whether kube-controller-manager runs and what it logs about {}",
             named(slice.service.as_ref().unwrap_or(&slice.name))
         ),
         Some(MIRRORING) => format!(

@@ -67,11 +67,13 @@ impl<'a> Case<'a> {
 
     fn without_uid(&self, target: &PodRef) -> Finding {
         let pod = self.cluster.named(&target.name);
-        let state = match pod {
-            None => "which does not exist",
-            Some(pod) if pod.standing != Standing::Live => "which has finished",
-            Some(pod) if !pod.addresses().any(|ip| ip == self.endpoint.ip) => "which has another address",
-            Some(_) => "which has the address now",
+        let (severity, state) = match pod {
+            None => (self.severity(), "which does not exist"),
+            Some(pod) if pod.standing != Standing::Live => (self.severity(), "which has finished"),
+            Some(pod) if !pod.addresses().any(|ip| ip == self.endpoint.ip) => {
+                (self.severity(), "which has another address")
+            }
+            Some(_) => (Severity::Warning, "which has the address now"),
         };
         let what = format!(
             "names pod {} without a UID, {state}; after a replacement nobody can tell whom it means{}",
@@ -79,7 +81,7 @@ impl<'a> Case<'a> {
             self.and_now(pod)
         );
         let fix = self.correct("set targetRef.uid, or remove the endpoint");
-        self.finding(Problem::MissingUid, Severity::Warning, what, fix)
+        self.finding(Problem::MissingUid, severity, what, fix)
     }
 
     fn unknown(&self, target: &PodRef, uid: Uid) -> Finding {
@@ -98,6 +100,7 @@ impl<'a> Case<'a> {
 
     fn terminal(&self, pod: &Pod) -> Finding {
         let proof = match pod.standing {
+            _ if pod.host_network => "has finished, and the address is its node's",
             Standing::Dead => "has finished and released the address",
             _ => "has finished",
         };

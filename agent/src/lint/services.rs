@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use super::controller::{ENDPOINTSLICE, MIRRORING, controller};
 use super::finding::{Finding, Object, Problem, Severity};
 use super::words::named;
-use crate::facts::{ListedSlice, Name, Pod, Service};
+use crate::facts::{ListedSlice, Name, Pod, Service, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is wrong with Services that exist, as their slices show.
@@ -86,6 +86,7 @@ fn mixed_networks(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSli
         .filter_map(|endpoint| endpoint.target.as_ref());
     let listed: BTreeMap<&Name, &Pod> = targets
         .filter_map(|target| cluster.pod(target.uid?))
+        .filter(|pod| pod.standing == Standing::Live)
         .map(|pod| (&pod.name, pod))
         .collect();
     let (host, own): (Vec<&Pod>, Vec<&Pod>) = listed.into_values().partition(|pod| pod.host_network);
