@@ -135,10 +135,13 @@ impl Agent {
         self.until("did not catch up", |status| missing(status, &wanted, links))
     }
 
-    /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives.
+    /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives. An answer that was held up
+    /// may renew it for some milliseconds only: one that runs has a while to go.
     pub fn await_lease(&self, held: bool) -> Result<()> {
+        const A_WHILE_NS: u64 = 1_000_000_000;
         let deadline = Instant::now() + PATIENCE;
-        while held != (self.lease_deadline_ns()? > boot_ns()) {
+        let to_go = if held { A_WHILE_NS } else { 0 };
+        while held != (self.lease_deadline_ns()? > boot_ns() + to_go) {
             ensure!(
                 Instant::now() < deadline,
                 "the lease is not {} after {PATIENCE:?}",
