@@ -4,8 +4,8 @@
 //! protocol (what to ask next) -> session (asks, reads) -> wire (parses) -> Message -> the agent's main loop
 //! ```
 //!
-//! Watches are raw instead of kube-runtime's: bookmarks must be seen, because an advancing resourceVersion is
-//! proof that the view is fresh, and one object that doesn't parse must not end a stream.
+//! Watches are raw instead of kube-runtime's: bookmarks must be seen, because they show how far a stream has told
+//! everything, and one object that doesn't parse must not end a stream.
 
 mod client;
 mod confirm;

@@ -19,8 +19,8 @@ impl Watches {
         }
     }
 
-    /// Asks for a confirmation: a consistent LIST with `limit=1`, told as [`Message::Proven`](super::Message::Proven)
-    /// behind everything that the watch has shown before, or as [`Message::Unconfirmed`](super::Message::Unconfirmed).
+    /// Asks for a confirmation: a consistent LIST of few objects, told as [`Message::Proven`](super::Message::Proven)
+    /// once the watch has shown everything up to it, or as [`Message::Unconfirmed`](super::Message::Unconfirmed).
     ///
     /// A watch that is down confirms once it is up; what is asked again before it began counts once.
     pub fn confirm(&self, id: WatchId) {

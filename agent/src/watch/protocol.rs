@@ -43,6 +43,8 @@ pub(super) struct Protocol {
     /// Where a watch can resume; none before everything was listed.
     version: Option<u64>,
     highest: u64,
+    /// How many objects the watch has shown, as long as that is sure.
+    objects: Option<usize>,
     paged: bool,
     heard: bool,
     failures: u32,
@@ -60,7 +62,8 @@ impl Protocol {
     }
 
     /// Everything was listed as of `version`. Returns the version seen before if time went back.
-    pub(super) fn listed(&mut self, version: u64) -> Option<u64> {
+    pub(super) fn listed(&mut self, version: u64, objects: usize) -> Option<u64> {
+        self.objects = Some(objects);
         let before = (version < self.highest).then_some(self.highest);
         self.highest = version;
         self.version = Some(version);
@@ -75,6 +78,19 @@ impl Protocol {
         self.version = Some(version);
         self.heard = true;
         newer
+    }
+
+    /// The stream showed one object more or fewer; `None`: a line of it could not be read.
+    pub(super) fn count(&mut self, change: Option<isize>) {
+        self.objects = self
+            .objects
+            .zip(change)
+            .and_then(|(objects, change)| objects.checked_add_signed(change));
+    }
+
+    /// How many objects there are as of [`Protocol::highest`]; none if that is not sure.
+    pub(super) fn objects(&self) -> Option<usize> {
+        self.objects
     }
 
     /// The newest resourceVersion seen.
@@ -125,7 +141,7 @@ mod tests {
     fn following(version: u64) -> Protocol {
         let mut protocol = Protocol::default();
         protocol.begin();
-        protocol.listed(version);
+        protocol.listed(version, 1);
         protocol
     }
 
@@ -140,7 +156,7 @@ mod tests {
         protocol.begin();
         assert_eq!(protocol.end(End::Unsupported, Duration::ZERO), Duration::ZERO);
         assert_eq!(protocol.begin(), Step::List);
-        protocol.listed(7);
+        protocol.listed(7, 1);
         assert_eq!(protocol.end(End::Listed, Duration::ZERO), Duration::ZERO);
         assert_eq!(protocol.begin(), Step::Watch(7));
         protocol.end(End::Expired, LONG);
@@ -212,10 +228,22 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_cannot_be_read_leaves_the_number_of_objects_unknown_until_the_next_list() {
+        let mut protocol = following(7);
+        protocol.count(Some(1));
+        assert_eq!(protocol.objects(), Some(2));
+        protocol.count(None);
+        protocol.count(Some(-1));
+        assert_eq!(protocol.objects(), None);
+        protocol.listed(9, 4);
+        assert_eq!(protocol.objects(), Some(4));
+    }
+
+    #[test]
     fn a_list_older_than_what_was_seen_is_reported_once() {
         let mut protocol = following(7);
         protocol.advance(9);
-        assert_eq!(protocol.listed(8), Some(9));
-        assert_eq!(protocol.listed(8), None);
+        assert_eq!(protocol.listed(8, 1), Some(9));
+        assert_eq!(protocol.listed(8, 1), None);
     }
 }

@@ -86,7 +86,7 @@ impl Session {
         for (what, error) in &listed.skipped {
             self.outbox.skipped(what, error).await;
         }
-        if let Some(before) = self.protocol.listed(listed.version) {
+        if let Some(before) = self.protocol.listed(listed.version, listed.count) {
             self.outbox.rewound(rewound(before, listed.version)).await;
         }
         let fact = (query.fact)(Change::Reset(listed.objects));
