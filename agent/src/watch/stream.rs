@@ -91,7 +91,8 @@ impl Session {
                     line.clear();
                 }
                 () = orders.relist.notified(), if following => {
-                    (glimpses.clear(), probes.clear());
+                    glimpses.clear();
+                    probes.clear();
                     self.relist(query, &mut open).await?;
                 }
                 () = orders.confirm.notified(), if following => {
@@ -185,7 +186,6 @@ impl Session {
                 self.reset(listed, query).await;
                 self.outbox.up().await;
             }
-            (Line::Bookmark { .. }, Some(_)) | (Line::Error(_), _) => {}
             (Line::Applied(entry), None) if entry.version > open.covered => {
                 self.protocol.count(Some(entry.new.into()));
                 self.change(entry, query.fact, Change::Applied).await;
@@ -194,8 +194,8 @@ impl Session {
                 self.protocol.count(Some(-1));
                 self.change(entry, query.fact, Change::Deleted).await;
             }
-            (Line::Applied(_) | Line::Deleted(_), None) => {}
             (Line::Bookmark { version, .. }, None) => self.bookmark(version, open).await,
+            (Line::Applied(_) | Line::Deleted(_) | Line::Bookmark { .. } | Line::Error(_), _) => {}
         }
     }
 
