@@ -183,7 +183,11 @@ mod tests {
         };
         assert_eq!(contains("::/0"), (false, true));
         assert_eq!(contains("0.0.0.0/0"), (true, false));
-        assert_eq!(contains("::ffff:10.244.0.0/112"), (true, false), "written as v4-mapped");
+        assert_eq!(
+            contains("::ffff:10.244.0.0/112"),
+            (true, false),
+            "written as v4-mapped"
+        );
         assert_eq!(contains("::ffff:0.0.0.0/90"), (false, false), "no longer only v4");
     }
 
