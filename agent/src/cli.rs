@@ -75,10 +75,10 @@ pub struct AgentArgs {
     /// Most that is done about pods that left a Service but live on (retired-backend)
     #[arg(long, value_name = "MODE", default_value = Mode::Observe.as_str(), value_parser = mode())]
     pub retired: Mode,
-    /// Which pods to watch; what a narrower scope cannot prove is not denied
+    /// Which pods to watch; what a narrower scope cannot prove is not denied, which without --ipam node is almost all
     #[arg(long, default_value = "cluster")]
     pub pod_scope: Scope,
-    /// Who hands out pod IPs
+    /// Who hands out pod IPs: whether only pods of a node can have the IPs of its podCIDRs
     #[arg(long, default_value = "auto")]
     pub ipam: Ipam,
     /// Which endpoints may be denied.
