@@ -87,7 +87,7 @@ mod tests {
         let mut generations = idle();
         assert_eq!(generations.owned(X, uid("b")), 2);
         generations.idle(X, Duration::ZERO);
-        generations.expire(MEMORY - Duration::from_secs(1), |_| false);
+        generations.expire(MEMORY / 2, |_| false);
         assert_eq!(generations.last_owner(X), Some(uid("b")));
         generations.expire(MEMORY, |_| false);
         assert_eq!((generations.known.len(), generations.last_owner(X)), (0, None));
