@@ -37,6 +37,9 @@ use std::{
 };
 use tokio::{sync::mpsc, task::JoinSet};
 
+/// Within which time all agents of a cluster ask for a list that the same event makes them want.
+pub const SPREAD: Duration = Duration::from_secs(2);
+
 /// What a watch tells the main loop.
 #[derive(Debug)]
 pub enum Message {

@@ -4,10 +4,14 @@ use std::time::Duration;
 
 /// A stream that closes sooner counts as a failed attempt, or a server that closes at once would be asked in a loop.
 const SETTLED: Duration = Duration::from_secs(1);
-/// Ceiling of the first wait; the session waits between half of the ceiling and all of it.
+/// Ceiling of the first wait; a session waits for any part of it, so that agents that lose the server together don't
+/// come back together.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Ceiling of every wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's history at once.
+const RELIST: Duration = Duration::from_secs(5);
 
 /// One request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +113,7 @@ impl Protocol {
             self.failures = 0;
         }
         let listing = self.version.is_none();
+        let mut wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
         match end {
             End::Listed => return Duration::ZERO,
             End::Closed if listing => self.paged = true,
@@ -117,16 +122,19 @@ impl Protocol {
                 self.paged = true;
                 return Duration::ZERO;
             }
-            End::Expired => self.version = None,
+            End::Expired => {
+                self.version = None;
+                wait = wait.max(RELIST);
+            }
             // Bookmarks come once a minute. A server that sends none from here on either never will in this list
             // form, or its own version went back behind ours (etcd restored): both need a new list.
             End::Silent if !self.heard => {
                 self.paged |= listing;
                 self.version = None;
+                wait = wait.max(RELIST);
             }
             End::Closed | End::Silent | End::Failed => {}
         }
-        let wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
         self.failures = self.failures.saturating_add(1);
         wait.min(LONGEST_WAIT)
     }
@@ -225,6 +233,41 @@ mod tests {
         assert_eq!(waits[39], LONGEST_WAIT);
         assert_eq!(fail(LONG, false), LONGEST_WAIT);
         assert_eq!(fail(LONG, true), FIRST_WAIT);
+    }
+
+    /// When each of 1000 agents that lost the server at 0 asks it for everything again: it is back after `outage`, without
+    /// its history.
+    fn relists(outage: Duration) -> Vec<Duration> {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut relist = || {
+            let (mut protocol, mut now) = (following(7), Duration::ZERO);
+            let mut end = End::Closed;
+            loop {
+                now += protocol.end(end, Duration::ZERO).mul_f64(random.f64());
+                end = match protocol.begin() {
+                    Step::Stream | Step::List => return now,
+                    Step::Watch(_) if now < outage => End::Failed,
+                    Step::Watch(_) => End::Expired,
+                };
+            }
+        };
+        (0..1000).map(|_| relist()).collect()
+    }
+
+    #[test]
+    fn after_an_outage_a_thousand_agents_do_not_list_at_the_same_moment() {
+        for outage in [0, 5, 60, 300].map(Duration::from_secs) {
+            let relists = relists(outage);
+            let within = |at: &Duration| {
+                let close = |other: &&Duration| at.abs_diff(**other) <= Duration::from_millis(500);
+                relists.iter().filter(close).count()
+            };
+            let busiest = relists.iter().map(within).max().unwrap();
+            assert!(
+                busiest < 300,
+                "{busiest} of 1000 within a second, after {outage:?}"
+            );
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Session {
                 Err(failure) => self.failed(failure).await,
             };
             let ceiling = self.protocol.end(end, begun.elapsed());
-            sleep(ceiling.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            sleep(ceiling.mul_f64(fastrand::f64())).await;
         }
     }
 
