@@ -1,7 +1,7 @@
 //! The kernel side and its life cycle.
 //!
 //! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` the root cgroup, over
-//! `bpf` and `netlink` · `chain` says who else is there · `detach` removes it all.
+//! `bpf` and `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` say that it may · `chain` says who else is there · `detach` removes it all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
 //! into the same links, so that at no moment a packet meets none, or two.
@@ -18,12 +18,16 @@ mod object;
 mod pins;
 mod sockets;
 mod tcx;
+mod xdp;
+mod xdp_device;
+mod xdp_tags;
 
 pub use chain::Chain;
 pub use detach::detach;
 pub use hook::{Hook, Hooks, KernelPath};
 pub use node::netns_cookie;
 pub use pins::Pins;
+pub use xdp::{Xdp, XdpMode};
 
 use anyhow::{Context as _, Result, bail};
 use aya::Ebpf;
@@ -37,6 +41,7 @@ pub struct Datapath {
     pub ebpf: Ebpf,
     pins: Pins,
     path: KernelPath,
+    xdp: Xdp,
     /// Ids of the programs in the order of [`Hook::ALL`].
     programs: [u32; 2],
     hooked: BTreeSet<u32>,
@@ -64,6 +69,7 @@ impl Datapath {
             ebpf,
             pins,
             path,
+            xdp: Xdp::Off,
             programs,
             hooked: BTreeSet::new(),
             leaving: BTreeSet::new(),
@@ -100,6 +106,9 @@ impl Datapath {
             KernelPath::Tcx => clsact::detach(&self.pins, ifindex)?,
             KernelPath::Clsact => tcx::detach(&self.pins, ifindex)?,
         };
+        if self.xdp == Xdp::Off {
+            xdp::detach(&self.pins, ifindex)?;
+        }
         self.hooked.insert(ifindex);
         let chain = self.find(ifindex)?;
         chain.with_context(|| format!("somebody detached epguard from interface {interface} at once"))
@@ -119,6 +128,7 @@ impl Datapath {
             if !self.hooked.contains(&ifindex) {
                 tcx::detach(&self.pins, ifindex)?;
                 clsact::detach(&self.pins, ifindex)?;
+                self.unhook_xdp(ifindex)?;
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use super::pins::Pins;
 use crate::maps;
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::MapInfo;
-use aya::programs::SchedClassifier;
+use aya::programs::{SchedClassifier, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use aya_obj::generated::bpf_map_type;
 use std::fs;
@@ -42,6 +42,20 @@ pub fn classifier(ebpf: &mut Ebpf, hook: Hook) -> Result<&mut SchedClassifier> {
         .with_context(|| format!("the eBPF object has no program {name}"))?;
     Ok(program.try_into()?)
 }
+
+/// The XDP program, loaded once somebody wants it: what TC takes alone needs no kernel that has all it uses.
+pub fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
+    let program = ebpf
+        .program_mut(XDP)
+        .with_context(|| format!("the eBPF object has no program {XDP}"))?;
+    let program: &mut Xdp = program.try_into()?;
+    if program.fd().is_err() {
+        program.load().map_err(|error| explain(error, XDP))?;
+    }
+    Ok(program)
+}
+
+const XDP: &str = "epguard_xdp";
 
 fn check_object() -> Result<()> {
     ensure!(
