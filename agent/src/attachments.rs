@@ -107,6 +107,9 @@ impl Attachments {
     /// Attaches again where somebody detached us.
     pub fn check(&mut self) -> Result<()> {
         for attachment in self.interfaces.values().cloned().collect::<Vec<_>>() {
+            if self.roles.role(attachment.ifindex) != Some(Role::Uplink) {
+                self.datapath.unhook_xdp(attachment.ifindex)?;
+            }
             let hooked = match self.datapath.find(attachment.ifindex) {
                 Ok(Some(chain)) => Ok(chain),
                 Ok(None) => {
