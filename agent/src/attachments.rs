@@ -153,7 +153,10 @@ impl Attachments {
             }
             hooked => hooked.as_ref().err().map(|error| format!("{error:#}")),
         };
-        if let Some(error) = error.as_ref().filter(|error| attachment.xdp_error.as_ref() != Some(error)) {
+        if let Some(error) = error
+            .as_ref()
+            .filter(|error| attachment.xdp_error.as_ref() != Some(error))
+        {
             tracing::info!(interface = name, error, "no XDP: TC judges alone");
         }
         attachment.xdp = hooked.ok().flatten().map(|mode| mode.as_str().to_owned());

@@ -43,16 +43,19 @@ pub fn classifier(ebpf: &mut Ebpf, hook: Hook) -> Result<&mut SchedClassifier> {
     Ok(program.try_into()?)
 }
 
-/// The XDP program, loaded once somebody wants it: what TC takes alone needs no kernel that has all it uses.
+/// The XDP program.
 pub fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
     let program = ebpf
         .program_mut(XDP)
         .with_context(|| format!("the eBPF object has no program {XDP}"))?;
-    let program: &mut Xdp = program.try_into()?;
-    if program.fd().is_err() {
-        program.load().map_err(|error| explain(error, XDP))?;
-    }
-    Ok(program)
+    Ok(program.try_into()?)
+}
+
+/// Loads it, before anybody takes a map out of the object. It needs more of the kernel than the others do.
+pub fn load_xdp(ebpf: &mut Ebpf) -> Result<()> {
+    xdp(ebpf)?
+        .load()
+        .map_err(|error| explain(error, XDP).context("XDP needs Linux 5.18"))
 }
 
 const XDP: &str = "epguard_xdp";

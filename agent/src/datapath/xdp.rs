@@ -70,11 +70,16 @@ impl XdpMode {
 }
 
 impl Datapath {
-    /// Lets uplinks judge early.
-    #[must_use]
-    pub fn with_xdp(mut self, xdp: Xdp) -> Self {
+    /// Lets uplinks judge early. The error says that this kernel cannot, and that somebody demands it.
+    pub fn with_xdp(mut self, xdp: Xdp) -> Result<Self> {
         self.xdp = xdp;
-        self
+        if xdp != Xdp::Off
+            && let Err(error) = object::load_xdp(&mut self.ebpf)
+        {
+            ensure!(!xdp.is_demanded(), "{error:#}, which --xdp demands");
+            tracing::warn!(error = format!("{error:#}"), "no XDP: TC judges alone");
+        }
+        Ok(self)
     }
 
     /// Whether [`Datapath::hook_xdp`] must not fail.
@@ -121,7 +126,10 @@ impl Datapath {
             .insert(ifindex, Mac { octets, reserved }, 0)
             .context("XDP: cannot write MACS")?;
         let program = object::xdp(&mut self.ebpf)?;
-        let id = program.info()?.id();
+        let id = program
+            .info()
+            .context("XDP: this kernel did not take the program")?
+            .id();
         let pin = self.pins.xdp_link(ifindex);
         if device.program(mode) == Some(id) && pin.exists() {
             return Ok(());
@@ -141,7 +149,10 @@ impl Datapath {
     }
 
     fn macs(&mut self) -> Result<HashMap<&mut MapData, u32, Mac>> {
-        let map = self.ebpf.map_mut("MACS").context("the eBPF object has no map MACS")?;
+        let map = self
+            .ebpf
+            .map_mut("MACS")
+            .context("the eBPF object has no map MACS")?;
         Ok(map.try_into()?)
     }
 }
@@ -167,7 +178,10 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
 
 /// The kernel's number tells little; who is there tells more.
 fn refusal(error: anyhow::Error, ifindex: u32, mode: XdpMode) -> anyhow::Error {
-    match Device::look(ifindex).ok().and_then(|device| device.programs.first().copied()) {
+    match Device::look(ifindex)
+        .ok()
+        .and_then(|device| device.programs.first().copied())
+    {
         Some((where_, id)) => {
             let name = bpf::program_name(id).unwrap_or_default();
             error.context(format!(
@@ -175,6 +189,9 @@ fn refusal(error: anyhow::Error, ifindex: u32, mode: XdpMode) -> anyhow::Error {
                 where_.map_or("hardware", XdpMode::as_str)
             ))
         }
-        None => error.context(format!("XDP: the device takes no program in {} mode", mode.as_str())),
+        None => error.context(format!(
+            "XDP: the device takes no program in {} mode",
+            mode.as_str()
+        )),
     }
 }

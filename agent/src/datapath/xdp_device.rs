@@ -4,9 +4,7 @@ use super::netlink::ask;
 use super::xdp::XdpMode;
 use rtnetlink::packet_core::NLM_F_ACK;
 use rtnetlink::packet_route::RouteNetlinkMessage;
-use rtnetlink::packet_route::link::{
-    LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp,
-};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp};
 use std::io;
 
 /// An interface, now.
@@ -82,7 +80,10 @@ mod tests {
         let mut link = LinkMessage::default();
         link.header.link_layer_type = LinkLayerType::Ether;
         let xdp = vec![LinkXdp::ProgId(9), LinkXdp::SkbProgId(7), LinkXdp::DrvProgId(8)];
-        link.attributes = vec![LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]), LinkAttribute::Xdp(xdp)];
+        link.attributes = vec![
+            LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]),
+            LinkAttribute::Xdp(xdp),
+        ];
         let device = Device::read(&link);
         assert_eq!(device.mac, Some([2, 0, 0, 0, 0, 1]));
         assert_eq!(device.program(XdpMode::Driver), Some(8));

@@ -25,7 +25,11 @@ fn takes_tags_off(interface: &str) -> io::Result<bool> {
     let features = count.count as usize;
     let names = names(&socket, interface, features)?;
     let active = active(&socket, interface, features)?;
-    let is_active = |index: usize| active.get(index / 32).is_some_and(|word| word >> (index % 32) & 1 != 0);
+    let is_active = |index: usize| {
+        active
+            .get(index / 32)
+            .is_some_and(|word| word >> (index % 32) & 1 != 0)
+    };
     let mut indices = names.iter().enumerate().filter(|(_, name)| {
         let name = name.split(|octet| *octet == 0).next().unwrap_or_default();
         FEATURES.contains(&name)

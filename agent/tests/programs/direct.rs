@@ -41,7 +41,10 @@ fn rig() -> Rig {
     ] {
         let mut ip = Command::new("ip");
         ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        assert!(ip.args(arguments.split(' ')).status().unwrap().success(), "{arguments}");
+        assert!(
+            ip.args(arguments.split(' ')).status().unwrap().success(),
+            "{arguments}"
+        );
     }
     let mut rig = Rig::new();
     for addr in [X, X6, LOCAL] {
@@ -82,7 +85,11 @@ fn expect_all(rig: &mut Rig, table: &[(&str, Vec<u8>, Verdict)]) {
         let action = rig.run_xdp(frame);
         assert_eq!(action, if dropped { XDP_DROP } else { XDP_PASS }, "XDP: {name}");
         let counted = dropped.then_some(((Reason::Terminated, Outcome::Dropped), (1, frame.len() as u64)));
-        assert_eq!(rig.counters(), counted.into_iter().collect(), "XDP counters: {name}");
+        assert_eq!(
+            rig.counters(),
+            counted.into_iter().collect(),
+            "XDP counters: {name}"
+        );
     }
 }
 
@@ -96,7 +103,11 @@ fn only_untagged_frames_addressed_to_this_host_are_judged() {
         table.extend([
             ("to the host", to(OWN, tagged(&[], &ip)), TERMINATED),
             ("to another host", to([2, 0, 0, 0, 0, 1], tagged(&[], &ip)), Clear),
-            ("off by one octet", to([0, 0, 0, 0, 0, 1], tagged(&[], &ip)), Clear),
+            (
+                "off by one octet",
+                to([0, 0, 0, 0, 0, 1], tagged(&[], &ip)),
+                Clear,
+            ),
             ("broadcast", to([0xff; 6], tagged(&[], &ip)), Clear),
             ("multicast", to([1, 0, 0x5e, 0, 0, 1], tagged(&[], &ip)), Clear),
             ("802.1Q", to(OWN, tagged(&[0x8100], &ip)), Clear),
