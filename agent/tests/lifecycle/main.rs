@@ -11,4 +11,5 @@ mod takeover;
 mod traffic;
 mod tunnel;
 mod vacant;
+mod uplink;
 mod xdp;
