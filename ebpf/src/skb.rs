@@ -10,7 +10,7 @@ use epguard_common::{Bytes, Slot, is_vlan_tag};
 /// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in TC programs.
 const FROM_NETWORK_HEADER: u32 = 1;
 
-/// Of linux/if_packet.h: addressed to the device's own link-layer address.
+/// Of `linux/if_packet.h`: addressed to the device's own link-layer address.
 const PACKET_HOST: u32 = 0;
 
 /// The frame of a TC program.

@@ -15,7 +15,7 @@ pub enum Target<'a> {
     Xdp {
         /// Its number.
         ifindex: u32,
-        /// One of `XDP_FLAGS_*_MODE`, linux/if_link.h.
+        /// One of `XDP_FLAGS_*_MODE`, `linux/if_link.h`.
         mode: u32,
     },
     /// A cgroup2 directory.

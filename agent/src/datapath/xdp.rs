@@ -60,7 +60,7 @@ impl XdpMode {
         }
     }
 
-    /// `XDP_FLAGS_DRV_MODE` and `XDP_FLAGS_SKB_MODE` of linux/if_link.h.
+    /// `XDP_FLAGS_DRV_MODE` and `XDP_FLAGS_SKB_MODE` of `linux/if_link.h`.
     const fn flag(self) -> u32 {
         match self {
             Self::Driver => 1 << 2,

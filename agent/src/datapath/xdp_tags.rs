@@ -58,7 +58,7 @@ fn active(socket: &OwnedFd, interface: &str, features: usize) -> io::Result<Vec<
     Ok(words[2..].chunks(4).map(|block| block[2]).collect())
 }
 
-/// `struct ethtool_sset_info` of linux/ethtool.h with room for one set.
+/// `struct ethtool_sset_info` of `linux/ethtool.h` with room for one set.
 #[repr(C)]
 struct SetInfo {
     command: u32,

@@ -131,10 +131,7 @@ impl Agent {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let status = status::read(&self.run_dir).unwrap_or_default();
-            let found = status
-                .interfaces
-                .into_iter()
-                .find(|at| at.name == name && so(at));
+            let found = status.interfaces.into_iter().find(|at| at.name == name && so(at));
             if let Some(found) = found {
                 return found;
             }

@@ -10,6 +10,6 @@ mod tagged;
 mod takeover;
 mod traffic;
 mod tunnel;
-mod vacant;
 mod uplink;
+mod vacant;
 mod xdp;
