@@ -31,7 +31,7 @@ pub use xdp::{Xdp, XdpMode};
 
 use anyhow::{Context as _, Result, bail};
 use aya::Ebpf;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
@@ -42,6 +42,8 @@ pub struct Datapath {
     pins: Pins,
     path: KernelPath,
     xdp: Xdp,
+    /// What drivers said that take no XDP program: asked once, since some log each refusal.
+    xdp_refused: BTreeMap<u32, String>,
     /// Ids of the programs in the order of [`Hook::ALL`].
     programs: [u32; 2],
     hooked: BTreeSet<u32>,
@@ -70,6 +72,7 @@ impl Datapath {
             pins,
             path,
             xdp: Xdp::Off,
+            xdp_refused: BTreeMap::new(),
             programs,
             hooked: BTreeSet::new(),
             leaving: BTreeSet::new(),
@@ -117,6 +120,7 @@ impl Datapath {
     /// Lets an interface go that is gone, renamed or no longer selected. Unless it is hooked again before
     /// [`Datapath::detach_leaving`], its hooks are removed then.
     pub fn unhook(&mut self, ifindex: u32) {
+        self.xdp_refused.remove(&ifindex);
         if self.hooked.remove(&ifindex) {
             self.leaving.insert(ifindex);
         }

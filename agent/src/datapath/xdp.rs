@@ -5,7 +5,7 @@ use super::bpf::{self, Target};
 use super::pins::Pins;
 use super::xdp_device::Device;
 use super::{Datapath, links, object, xdp_tags};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::{HashMap, MapData};
 use aya_obj::generated::bpf_attach_type;
 use epguard_common::Mac;
@@ -130,6 +130,13 @@ impl Datapath {
             .info()
             .context("XDP: this kernel did not take the program")?
             .id();
+        if let Some((true, said)) = self
+            .xdp_refused
+            .get(&ifindex)
+            .map(|said| (device.programs.is_empty(), said))
+        {
+            bail!("{said}");
+        }
         let pin = self.pins.xdp_link(ifindex);
         if device.program(mode) == Some(id) && pin.exists() {
             return Ok(());
@@ -145,7 +152,30 @@ impl Datapath {
             bpf_attach_type::BPF_XDP,
             sound,
         );
-        attached.map_err(|error| refusal(error, ifindex, mode))
+        attached.map_err(|error| self.refusal(error, ifindex, mode))
+    }
+
+    /// The kernel's number tells little; who is there tells more.
+    fn refusal(&mut self, error: anyhow::Error, ifindex: u32, mode: XdpMode) -> anyhow::Error {
+        let there = Device::look(ifindex).map(|device| device.programs.first().copied());
+        match there {
+            Ok(Some((where_, id))) => {
+                let name = bpf::program_name(id).unwrap_or_default();
+                error.context(format!(
+                    "XDP: the program {name} (id {id}, {}) of somebody else is there and stays",
+                    where_.map_or("hardware", XdpMode::as_str)
+                ))
+            }
+            Ok(None) => {
+                let error = error.context(format!(
+                    "XDP: the device takes no program in {} mode",
+                    mode.as_str()
+                ));
+                self.xdp_refused.insert(ifindex, format!("{error:#}"));
+                error
+            }
+            Err(_) => error,
+        }
     }
 
     fn macs(&mut self) -> Result<HashMap<&mut MapData, u32, Mac>> {
@@ -176,22 +206,19 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
     Ok(())
 }
 
-/// The kernel's number tells little; who is there tells more.
-fn refusal(error: anyhow::Error, ifindex: u32, mode: XdpMode) -> anyhow::Error {
-    match Device::look(ifindex)
-        .ok()
-        .and_then(|device| device.programs.first().copied())
-    {
-        Some((where_, id)) => {
-            let name = bpf::program_name(id).unwrap_or_default();
-            error.context(format!(
-                "XDP: the program {name} (id {id}, {}) of somebody else is there and stays",
-                where_.map_or("hardware", XdpMode::as_str)
-            ))
-        }
-        None => error.context(format!(
-            "XDP: the device takes no program in {} mode",
-            mode.as_str()
-        )),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unasked_xdp_goes_to_hardware_that_leaves_vlan_tags_on() {
+        let of_kind = |kind: &str| Device {
+            kind: kind.to_owned(),
+            ..Device::default()
+        };
+        assert!(check_auto(&of_kind(""), "lo").is_ok());
+        assert!(check_auto(&of_kind("veth"), "lo").is_err());
+        // Who does not say hides them.
+        assert!(check_auto(&of_kind(""), "no-such-device").is_err());
     }
 }

@@ -98,6 +98,25 @@ fn left_to_itself_epguard_attaches_to_hardware_only() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
+fn a_device_whose_driver_has_no_xdp_says_so_and_takes_it_in_generic_mode() {
+    let node = Node::new();
+    run("ip", &["link", "add", "cni0", "type", "bridge"]);
+    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();
+    let mut refusal = || datapath.hook_xdp(ifindex("cni0"), "cni0").unwrap_err();
+    for error in [refusal(), refusal()] {
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("takes no program in driver mode: bpf_link_create: Operation not supported"),
+            "{error}"
+        );
+    }
+    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Generic).unwrap();
+    let mode = datapath.hook_xdp(ifindex("cni0"), "cni0").unwrap();
+    assert_eq!(mode, Some(XdpMode::Generic));
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
 fn a_severed_xdp_link_is_attached_again() {
     let node = Node::new();
     let mut datapath = attach(&node, Xdp::Driver);
