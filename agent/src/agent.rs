@@ -15,7 +15,7 @@ use crate::report::Report;
 use crate::state::{Socket, State};
 use crate::status::{Latency, Question, Request, Watch};
 use crate::trust::Trust;
-use crate::watch::{Message, WatchId, Watches, ids};
+use crate::watch::{Message, SPREAD, WatchId, Watches, ids};
 use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
@@ -270,7 +270,7 @@ impl Agent {
         if self.state.is_synced() {
             self.state.start_over(now());
             for id in self.watches.keys().filter(|id| **id != noticed_by) {
-                self.api.relist(*id);
+                self.api.relist(*id, SPREAD);
             }
         }
     }

@@ -1,6 +1,9 @@
 //! The one file that writes maps.
 
 mod found;
+mod modes;
+
+pub use modes::{DEFAULT, set_mode};
 
 use crate::clock::boot_ns;
 use crate::plan::{self, Op};
@@ -9,8 +12,8 @@ use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuHashMap, PerCpuValues};
 use epguard_common::{
-    ABI_VERSION, Addr, Config, Count, Counter, Denial, Mode, Outcome, Owner, Reason, ReasonModes, Role, Slot,
-    Suspect, Target, Terminated, View, Vip,
+    ABI_VERSION, Addr, Config, Count, Counter, Denial, Outcome, Owner, Reason, Role, Slot, Suspect, Target,
+    Terminated, View, Vip,
 };
 use found::Found;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,23 +51,6 @@ pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
             path.display()
         )
     })
-}
-
-/// Switches the running datapath.
-pub fn set_mode(pin_dir: &Path, mode: Mode) -> Result<()> {
-    let mut array: Array<_, Config> = Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?;
-    let config = array.get(&0, 0).context("cannot read CONFIG")?;
-    array
-        .set(
-            0,
-            Config {
-                mode,
-                reasons: config.configured,
-                ..config
-            },
-            0,
-        )
-        .context("cannot write CONFIG")
 }
 
 /// Writes what the state says, and vouches for it.
@@ -126,55 +112,6 @@ impl Writer {
     #[must_use]
     pub const fn lease_deadline_ns(&self) -> u64 {
         self.vouched.lease_deadline_ns
-    }
-
-    /// Sets the operator's modes.
-    pub fn configure(&mut self, mode: Mode, retired: Mode, debug: bool) -> Result<()> {
-        let reasons = ReasonModes {
-            dead_backend: Mode::Enforce,
-            reused: Mode::Enforce,
-            retired_backend: retired,
-            terminated: Mode::Enforce,
-        };
-        let config = Config {
-            mode,
-            reasons,
-            configured: reasons,
-            debug: debug.into(),
-            ..Config::default()
-        };
-        self.config.set(0, config, 0).context("cannot write CONFIG")
-    }
-
-    /// Only observes a reason from now on, until `epguard mode` or the next start sets it again.
-    pub fn demote(&mut self, reason: Reason) -> Result<()> {
-        let mut config = self.config.get(&0, 0).context("cannot read CONFIG")?;
-        if let Some(mode) = config.reasons.of(reason) {
-            *mode = (*mode).min(Mode::Observe);
-        }
-        self.config.set(0, config, 0).context("cannot write CONFIG")
-    }
-
-    /// Reasons that are only observed because they were wrong.
-    #[must_use]
-    pub fn demoted(&self) -> Vec<String> {
-        let Ok(Config {
-            mut reasons,
-            mut configured,
-            ..
-        }) = self.config.get(&0, 0)
-        else {
-            return Vec::new();
-        };
-        let lowered = Reason::ALL
-            .into_iter()
-            .filter(|reason| reasons.of(*reason) < configured.of(*reason));
-        lowered.map(|reason| reason.as_str().to_owned()).collect()
-    }
-
-    /// What CONFIG says now; `epguard mode` may have changed it.
-    pub fn mode(&self) -> Result<Mode> {
-        Ok(self.config.get(&0, 0).context("cannot read CONFIG")?.mode)
     }
 
     /// Writes the difference between what is installed and what is desired; false if there is none.

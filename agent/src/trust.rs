@@ -6,7 +6,7 @@ use crate::facts::{Name, PodSource};
 use crate::maps::Writer;
 use crate::state::{Evidence, Finding, Kind, State, Trip};
 use crate::status::Held;
-use crate::watch::{WatchId, Watches};
+use crate::watch::{SPREAD, WatchId, Watches};
 use anyhow::Result;
 use clap::ValueEnum;
 use epguard_common::{Reason, Uid};
@@ -53,7 +53,7 @@ impl Trust {
     ) -> Result<()> {
         for kind in state.take_wanted_lists(now) {
             tracing::info!(%kind, "asking for a second list: one alone denies nothing");
-            api.relist(watch_of(kind));
+            api.relist(watch_of(kind), SPREAD);
         }
         self.alarm(now, state);
         for finding in state.take_findings() {

@@ -79,6 +79,12 @@ impl Vacancies {
         self.graves.values().any(|grave| grave.dead == uid)
     }
 
+    /// Whether somebody died there, so that it matters who had the IP since.
+    #[must_use]
+    pub fn mentions(&self, ip: Addr) -> bool {
+        self.graves.contains_key(&ip)
+    }
+
     /// Notes who died where; the pods that died there before, which are referred to no more.
     pub fn bury(&mut self, world: &World, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
         let mut displaced = Vec::new();

@@ -59,6 +59,27 @@ fn owners_that_nobody_knows_any_more_go_with_the_first_write() {
 
 #[test]
 #[ignore = "needs root: BPF"]
+fn a_reason_that_was_wrong_is_still_only_observed_by_the_next_writer_until_the_operator_sets_it() {
+    let node = Node::new();
+    let configure = |writer: &mut Writer| writer.configure(Mode::Enforce, maps::DEFAULT, false).unwrap();
+    write(&node, |writer| {
+        configure(writer);
+        assert_eq!(writer.demoted(), [""; 0]);
+        writer.demote(Reason::Reused).unwrap();
+    });
+    write(&node, |writer| {
+        configure(writer);
+        assert_eq!(writer.demoted(), ["reused"]);
+    });
+    maps::set_mode(&node.pins(), Mode::Enforce, Some(Reason::Reused)).unwrap();
+    write(&node, |writer| {
+        configure(writer);
+        assert_eq!(writer.demoted(), [""; 0]);
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
 fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));

@@ -26,7 +26,15 @@ pub struct World {
 impl World {
     /// Synced, with the Service and both nodes, and nobody else.
     pub fn new(scope: Scope) -> Self {
-        Self::with(Settings { scope, ..settings() })
+        let ipam = match scope {
+            Scope::Cluster => Ipam::Auto,
+            Scope::Node | Scope::Terminal => Ipam::Node,
+        };
+        Self::with(Settings {
+            scope,
+            ipam,
+            ..settings()
+        })
     }
 
     /// The same with other settings.

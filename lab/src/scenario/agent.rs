@@ -224,13 +224,13 @@ impl Drop for Agent {
 
 fn arguments(options: &AgentOptions<'_>, kubeconfig: &Path, pin_dir: &Path, run_dir: &Path) -> Vec<OsString> {
     let retired = if options.enforce_retired {
-        "enforce"
+        "retired-backend=enforce"
     } else {
-        "observe"
+        "retired-backend=observe"
     };
     let mut arguments: Vec<OsString> = ["agent", "--node-name", options.node, "--mode", options.mode]
         .into_iter()
-        .chain(["--retired", retired])
+        .chain(["--reason-mode", retired])
         .chain(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]))
         .chain(options.xdp.iter().flat_map(|xdp| ["--xdp", *xdp]))
         .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))

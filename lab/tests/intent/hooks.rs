@@ -56,7 +56,7 @@ impl Hooks {
 
     /// Switches the mode.
     pub(crate) fn set_mode(&mut self, mode: Mode) {
-        self.writer.configure(mode, mode, false).unwrap();
+        self.writer.configure(mode, maps::DEFAULT, false).unwrap();
     }
 
     /// Packets counted with any of these outcomes, for any reason.

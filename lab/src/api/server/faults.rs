@@ -21,7 +21,8 @@ pub struct Faults {
     pub forbidden: BTreeSet<Kind>,
     /// Time added to each request.
     pub delay: Duration,
-    /// Time between bookmarks of a stream that asks for them; none: it gets none (but the one after initial events).
+    /// Time between bookmarks of a stream that asks for them, which gets another one 2 s before it times out; none: it
+    /// gets none (but the one after initial events).
     pub bookmark_period: Option<Duration>,
     /// Answers an expired watch with HTTP 410, as older servers do, and not with an ERROR event.
     pub expired_as_http: bool,
