@@ -1,5 +1,6 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+mod lifts;
 mod overview;
 
 use crate::attachments::Attachments;
@@ -159,9 +160,7 @@ impl Agent {
         for event in events {
             if event.outcome == Outcome::Lifted as u32 {
                 spoke = true;
-                self.report.lifted(&self.state, event);
-                self.state
-                    .apply(now(), Fact::Presence(Presence::Spoke(event.src)));
+                self.hear(event.src, Duration::from_nanos(event.at_ns));
                 continue;
             }
             self.report.denied(now(), &self.state, event);
@@ -180,6 +179,7 @@ impl Agent {
 
     /// Lets time pass, and vouches for the view while it is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
+        self.hear_lifts()?;
         self.state.tick(now());
         self.trust
             .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
@@ -215,6 +215,9 @@ impl Agent {
     fn write(&mut self) -> Result<()> {
         if !self.state.is_synced() {
             return Ok(());
+        }
+        if self.writer.replaces_terminated(self.state.tables()) {
+            self.hear_lifts()?;
         }
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
@@ -253,7 +256,8 @@ impl Agent {
 
     fn denies(&self) -> bool {
         let tables = self.state.tables();
-        !tables.denied.is_empty() || !tables.terminated.is_empty()
+        let mut vacant = tables.terminated.values();
+        !tables.denied.is_empty() || vacant.any(|vacant| vacant.lifted.is_none())
     }
 
     fn connected(&mut self, id: WatchId, error: Option<String>) {

@@ -1,6 +1,9 @@
 //! The one file that writes maps.
 
 mod found;
+mod terminated;
+
+pub use terminated::Lift;
 
 use crate::clock::boot_ns;
 use crate::plan::{self, Op};
@@ -78,6 +81,8 @@ pub struct Writer {
     view: Array<MapData, View>,
     vouched: View,
     installed: Tables,
+    /// Of entries that were taken out before anybody asked.
+    lifts: Vec<Lift>,
     found: Found,
 }
 
@@ -91,6 +96,7 @@ impl Writer {
         let vouched = View {
             netns_cookie,
             suspects: count(found.tables.suspects.len()),
+            terminated: count(found.tables.terminated.len()),
             vips: count(found.tables.services.len()),
             ..view.get(&0, 0).context("cannot read VIEW")?
         };
@@ -105,6 +111,7 @@ impl Writer {
             view,
             vouched,
             installed: found.tables.clone(),
+            lifts: Vec::new(),
             found,
         };
         for target in std::mem::take(&mut writer.found.unreadable) {
@@ -247,16 +254,8 @@ impl Writer {
             Op::PutService(vip, slot) => self.services.insert(vip, slot, 0),
             Op::PutSuspect(ip, suspect) => self.suspects.insert(ip, suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
-            Op::RemoveTerminated(ip) => absent(self.terminated.remove(&ip)),
-            Op::PutTerminated(ip, vacant) => {
-                let terminated = Terminated {
-                    dead_uid: vacant.dead,
-                    mode: vacant.mode as u32,
-                    proven_ns: boot_ns(),
-                    ..Terminated::default()
-                };
-                self.terminated.insert(ip, terminated, BPF_NOEXIST)
-            }
+            Op::RemoveTerminated(ip) => self.remove_terminated(ip),
+            Op::PutTerminated(ip, vacant) => self.put_terminated(ip, vacant),
         }
     }
 }

@@ -165,6 +165,7 @@ mod tests {
         let by = |text| Vacant {
             dead: Uid::parse(text).unwrap(),
             mode: Mode::Enforce,
+            lifted: None,
         };
         let vacant = |text| Tables {
             terminated: BTreeMap::from([(X, by(text))]),

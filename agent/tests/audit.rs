@@ -110,15 +110,21 @@ fn with_vacant_a() -> (World, Pod) {
 #[test]
 fn an_ip_that_speaks_without_a_new_holder_was_denied_wrongly() {
     let (mut world, _) = with_vacant_a();
-    world.tell(Fact::Presence(Presence::Spoke(X)));
+    world.tell(Fact::Presence(Presence::Spoke(X, world.now)));
     assert_eq!(findings(&mut world), [(Terminated, Evidence::Spoke)]);
 }
 
 #[test]
 fn an_ip_that_speaks_after_the_node_showed_a_new_holder_was_denied_rightly() {
     let held = Presence::Held(vec![X]);
-    for order in [[held.clone(), Presence::Spoke(X)], [Presence::Spoke(X), held]] {
+    for speaks_first in [false, true] {
         let (mut world, _) = with_vacant_a();
+        let spoke = Presence::Spoke(X, world.now);
+        let order = if speaks_first {
+            [spoke, held.clone()]
+        } else {
+            [held.clone(), spoke]
+        };
         for presence in order {
             world.tell(Fact::Presence(presence));
         }
@@ -129,7 +135,7 @@ fn an_ip_that_speaks_after_the_node_showed_a_new_holder_was_denied_rightly() {
 #[test]
 fn another_ip_that_speaks_accuses_no_one() {
     let (mut world, _) = with_vacant_a();
-    world.tell(Fact::Presence(Presence::Spoke(Y)));
+    world.tell(Fact::Presence(Presence::Spoke(Y, world.now)));
     assert_eq!(findings(&mut world), []);
 }
 

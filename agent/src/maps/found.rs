@@ -1,6 +1,7 @@
 //! What an earlier process left in the maps.
 
-use crate::state::{Tables, Vacant};
+use super::terminated;
+use crate::state::Tables;
 use anyhow::{Context as _, Result};
 use aya::maps::{HashMap, Map, MapData};
 use aya::{Ebpf, Pod};
@@ -35,22 +36,7 @@ impl Found {
         found.tables.services = entries::<Vip, Slot>(ebpf, "SERVICES")?;
         found.tables.terminated = entries::<Addr, Terminated>(ebpf, "TERMINATED")?
             .into_iter()
-            .map(
-                |(
-                    ip,
-                    Terminated {
-                        dead_uid: dead, mode, ..
-                    },
-                )| {
-                    (
-                        ip,
-                        Vacant {
-                            dead,
-                            mode: Mode::from_raw(mode),
-                        },
-                    )
-                },
-            )
+            .map(|(ip, entry)| (ip, terminated::vacant(&entry)))
             .collect();
         found.owners = entries::<Addr, Owner>(ebpf, "OWNERS")?.into_keys().collect();
         Ok(found)

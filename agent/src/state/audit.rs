@@ -143,13 +143,13 @@ impl Audit {
     }
 
     /// A packet from the IP was seen.
-    pub fn spoke(&mut self, now: Duration, ip: Addr) {
+    pub fn spoke(&mut self, at: Duration, ip: Addr) {
         if self
             .open
             .keys()
             .any(|case| case.ip == ip && case.reason == Reason::Terminated)
         {
-            self.spoke.entry(ip).or_insert(now);
+            self.spoke.entry(ip).or_insert(at);
         }
     }
 

@@ -5,7 +5,7 @@
 //! taken over.
 
 use super::{Slots, Socket, Tables, Vacancies, World};
-use crate::facts::{Name, Protocol};
+use crate::facts::{Name, Presence, Protocol};
 use epguard_common::{Addr, Denial, Target, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,6 +32,9 @@ pub fn inherit(
     }
     let own = world.settings.node.clone();
     for (ip, vacant) in &tables.terminated {
+        if let Some(at) = vacant.lifted {
+            vacancies.note(Presence::Spoke(*ip, at));
+        }
         let dead = (vacant.dead, vacant.mode);
         if world.pods.inherit_dead(dead, *ip, Some(own.clone()), now) {
             vacancies.inherit(*ip, *vacant, now);

@@ -108,7 +108,7 @@ fn other_abi_versions_go_once_this_one_is_attached() {
     assert_eq!((chain.position, chain.before.len()), (1, 0));
 }
 
-fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
+pub fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
     let mut datapath = node.load(Hooks::Auto);
     let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
     work(&mut writer);
