@@ -194,7 +194,7 @@ impl Agent {
     /// Answers whoever asks for the status; one who has left needs no answer.
     pub fn on_question(&mut self, question: Question) -> Result<()> {
         if let Request::ReleaseBreaker(service) = &question.request {
-            self.trust.release(&mut self.state, service);
+            self.trust.release(now(), &mut self.state, service);
             self.write()?;
         }
         let _ = question.answer.send(self.status());

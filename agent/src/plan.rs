@@ -107,6 +107,7 @@ mod tests {
             uid_state: UidState::Dead,
             mode: Mode::Enforce,
             held: 0,
+            slot_since_ns: 0,
         };
         Tables {
             suspects: BTreeMap::from([(

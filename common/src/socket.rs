@@ -5,7 +5,7 @@
 //! thread, just after the call, with every one of its predecessors seen leaving (they wait where a neighbour is being
 //! resolved). In doubt there is no intent, and the datagram passes.
 
-use crate::{Slot, SocketIntent};
+use crate::{Intent, Slot, SocketIntent};
 
 /// From the system call to the device takes microseconds; a datagram that waits longer is not recognised.
 pub const SEND_WINDOW_NS: u64 = 200_000;
@@ -85,23 +85,43 @@ impl SocketIntent {
     /// A datagram leaves. The Service that it is aimed at. One that is not counted because another CPU counts one at
     /// the same time only adds doubt.
     #[inline]
-    pub fn leave(&mut self, at: Moment) -> Slot {
+    pub fn leave(&mut self, at: Moment) -> Intent {
         let settled = self.fresh != 0 || at.now_ns >= self.made_ns + PENDING_NS;
         let known = settled && self.is_followed(at.since_ns) && self.shared == 0;
         if self.handed == 0 {
-            return if known { self.connected } else { Slot::NONE };
+            return if known {
+                self.peer(at.since_ns)
+            } else {
+                Intent::NONE
+            };
         }
         self.left = self.left.wrapping_add(1);
         let just_now = at.now_ns.saturating_sub(self.sent_ns) <= SEND_WINDOW_NS;
         if known && self.left == self.handed && self.tid == at.tid && just_now {
-            self.sent
+            Intent {
+                slot: self.sent,
+                noted_ns: self.sent_ns,
+            }
         } else {
-            Slot::NONE
+            Intent::NONE
         }
     }
 }
 
 impl SocketIntent {
+    /// The Service that the socket was connected to, and when.
+    #[inline]
+    #[must_use]
+    pub const fn peer(&self, since_ns: u64) -> Intent {
+        if !self.is_followed(since_ns) {
+            return Intent::NONE;
+        }
+        Intent {
+            slot: self.connected,
+            noted_ns: self.made_ns,
+        }
+    }
+
     /// Whether nothing that the socket did since went unnoticed. Never believe what is older than that.
     #[inline]
     #[must_use]
@@ -142,23 +162,40 @@ mod tests {
         })
     }
 
+    fn leaves(socket: &mut SocketIntent, at: Moment) -> Slot {
+        socket.leave(at).slot
+    }
+
+    #[test]
+    fn an_intent_is_as_old_as_the_call_that_told_it() {
+        let mut socket = SocketIntent::connected(VIP, true, 7);
+        assert_eq!(socket.leave(SOON).noted_ns, 7);
+        assert_eq!(socket.peer(8), Intent::NONE);
+        let mut socket = known();
+        socket.send(VIP, SEND);
+        assert_eq!(socket.leave(SOON).noted_ns, SEND.now_ns);
+    }
+
     #[test]
     fn a_connected_socket_keeps_its_service() {
         let mut socket = SocketIntent::connected(VIP, true, SEND.now_ns);
-        assert_eq!(socket.leave(SOON), VIP);
-        assert_eq!(socket.leave(SOON), VIP);
+        assert_eq!(leaves(&mut socket, SOON), VIP);
+        assert_eq!(leaves(&mut socket, SOON), VIP);
     }
 
     #[test]
     fn what_a_socket_sent_before_it_was_connected_is_not_taken_for_its_peers() {
         let mut socket = SocketIntent::connected(VIP, false, SEND.now_ns);
-        assert_eq!(socket.leave(SOON), DIRECT);
+        assert_eq!(leaves(&mut socket, SOON), DIRECT);
         let later = SEND.now_ns + PENDING_NS;
         assert_eq!(
-            socket.leave(Moment {
-                now_ns: later,
-                ..SEND
-            }),
+            leaves(
+                &mut socket,
+                Moment {
+                    now_ns: later,
+                    ..SEND
+                }
+            ),
             VIP
         );
     }
@@ -167,7 +204,11 @@ mod tests {
     fn what_a_socket_sent_before_it_was_followed_is_not_taken_for_its_first_datagram() {
         let mut socket = SocketIntent::unconnected(SEND);
         socket.send(VIP, SEND);
-        assert_eq!(socket.leave(SOON), DIRECT, "it may be an earlier one that waited");
+        assert_eq!(
+            leaves(&mut socket, SOON),
+            DIRECT,
+            "it may be an earlier one that waited"
+        );
     }
 
     #[test]
@@ -175,7 +216,7 @@ mod tests {
         let mut socket = known();
         for slot in [VIP, DIRECT, VIP, VIP, DIRECT] {
             socket.send(slot, SEND);
-            assert_eq!(socket.leave(SOON), slot);
+            assert_eq!(leaves(&mut socket, SOON), slot);
         }
     }
 
@@ -184,15 +225,15 @@ mod tests {
         let mut socket = known();
         socket.send(DIRECT, SEND);
         socket.send(VIP, SEND);
-        assert_eq!(socket.leave(SOON), DIRECT);
+        assert_eq!(leaves(&mut socket, SOON), DIRECT);
         assert_eq!(
-            socket.leave(SOON),
+            leaves(&mut socket, SOON),
             DIRECT,
             "in doubt the one to the VIP passes as well"
         );
         socket.send(VIP, SEND);
         assert_eq!(
-            socket.leave(SOON),
+            leaves(&mut socket, SOON),
             VIP,
             "and once both are gone there is no doubt any more"
         );
@@ -203,9 +244,9 @@ mod tests {
         let mut socket = known();
         socket.send(VIP, SEND);
         let late = SEND.now_ns + SEND_WINDOW_NS + 1;
-        assert_eq!(socket.leave(Moment { now_ns: late, ..SEND }), Slot::NONE);
+        assert_eq!(leaves(&mut socket, Moment { now_ns: late, ..SEND }), Slot::NONE);
         socket.send(VIP, SEND);
-        assert_eq!(socket.leave(Moment { tid: 8, ..SOON }), Slot::NONE);
+        assert_eq!(leaves(&mut socket, Moment { tid: 8, ..SOON }), Slot::NONE);
     }
 
     #[test]
@@ -213,9 +254,9 @@ mod tests {
         let mut socket = known();
         socket.send(VIP, SEND);
         socket.send(DIRECT, Moment { tid: 8, ..SEND });
-        assert_eq!(socket.leave(SOON), DIRECT);
+        assert_eq!(leaves(&mut socket, SOON), DIRECT);
         socket.send(VIP, SEND);
-        assert_eq!(socket.leave(SOON), DIRECT);
+        assert_eq!(leaves(&mut socket, SOON), DIRECT);
     }
 
     #[test]
@@ -227,9 +268,9 @@ mod tests {
             ..SEND
         };
         socket.send(VIP, later);
-        assert_eq!(socket.leave(later), DIRECT);
+        assert_eq!(leaves(&mut socket, later), DIRECT);
         socket.send(VIP, later);
-        assert_eq!(socket.leave(later), VIP);
+        assert_eq!(leaves(&mut socket, later), VIP);
     }
 
     #[test]
@@ -238,9 +279,9 @@ mod tests {
         assert!(socket.is_unused(0));
         socket.send(VIP, SEND);
         assert!(!socket.is_unused(0));
-        assert_eq!(socket.leave(SOON), VIP);
+        assert_eq!(leaves(&mut socket, SOON), VIP);
         socket.send(DIRECT, SEND);
-        assert_eq!(socket.leave(SOON), DIRECT);
+        assert_eq!(leaves(&mut socket, SOON), DIRECT);
     }
 
     #[test]
@@ -253,14 +294,14 @@ mod tests {
         let mut connected = SocketIntent::connected(VIP, true, SEND.now_ns);
         assert!(!connected.is_followed(after.since_ns));
         assert_eq!(
-            connected.leave(after),
+            leaves(&mut connected, after),
             DIRECT,
             "it may be connected elsewhere by now"
         );
         let mut unused = SocketIntent::created(SEND.now_ns);
         unused.send(VIP, after);
         assert_eq!(
-            unused.leave(after),
+            leaves(&mut unused, after),
             DIRECT,
             "it may be an earlier one that waited"
         );

@@ -66,6 +66,7 @@ fn denial(octets: &RawDenial) -> Option<Denial> {
         uid_state,
         mode: Mode::from_raw(number(2)?),
         held: number(3)?,
+        slot_since_ns: u64::from_ne_bytes(*rest.last_chunk()?),
     })
 }
 
@@ -99,7 +100,8 @@ mod tests {
         octets[48..52].copy_from_slice(&reason.to_ne_bytes());
         octets[52..56].copy_from_slice(&state.to_ne_bytes());
         octets[56..60].copy_from_slice(&(Mode::Observe as u32).to_ne_bytes());
-        octets[60..].copy_from_slice(&1u32.to_ne_bytes());
+        octets[60..64].copy_from_slice(&1u32.to_ne_bytes());
+        octets[64..].copy_from_slice(&7u64.to_ne_bytes());
         octets
     }
 
@@ -114,6 +116,7 @@ mod tests {
             uid_state: UidState::Dead,
             mode: Mode::Observe,
             held: 1,
+            slot_since_ns: 7,
         };
         assert_eq!(
             denial(&raw(Reason::Reused as u32, UidState::Dead as u32)),

@@ -19,9 +19,10 @@ pub fn inherit(
     now: Duration,
 ) {
     let services = services(tables, world);
+    let since = since(tables);
     for (number, service) in &services {
         match service {
-            Some(name) => slots.keep(*number, name),
+            Some(name) => slots.keep(*number, name, since.get(number).copied().unwrap_or(now)),
             None => slots.keep_empty(*number, now),
         }
     }
@@ -40,6 +41,14 @@ pub fn inherit(
             vacancies.inherit(*ip, *vacant, now);
         }
     }
+}
+
+/// Since when each slot is its Service's, as all of its denials say.
+fn since(tables: &Tables) -> BTreeMap<u16, Duration> {
+    let denials = tables.denied.iter();
+    denials
+        .map(|(target, denial)| (target.slot.number, Duration::from_nanos(denial.slot_since_ns)))
+        .collect()
 }
 
 /// The dead pods whose denials were carried out, with their IPs.

@@ -139,6 +139,7 @@ fn denying() -> Tables {
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
         held: 0,
+        slot_since_ns: 0,
     };
     let suspect = Suspect {
         dead_uid: denial.dead_uid,

@@ -8,6 +8,8 @@ mod aim;
 #[cfg(test)]
 mod foreign;
 #[cfg(test)]
+mod handed_on;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod neighbours;
