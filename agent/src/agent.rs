@@ -185,6 +185,9 @@ impl Agent {
             .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
         self.write()?;
         self.attachments.tick()?;
+        if !self.attachments.follow_sockets()? {
+            self.writer.forget_sockets()?;
+        }
         self.vouch()?;
         let denies = self.denies();
         self.lease.tell(now(), denies);

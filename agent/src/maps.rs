@@ -1,11 +1,11 @@
 //! The one file that writes maps.
 
+mod followed;
 mod found;
 mod terminated;
 
 pub use terminated::Lift;
 
-use crate::clock::boot_ns;
 use crate::plan::{self, Op};
 use crate::state::Tables;
 use anyhow::{Context as _, Result};
@@ -95,7 +95,6 @@ impl Writer {
         let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
         let vouched = View {
             netns_cookie,
-            suspects: count(found.tables.suspects.len()),
             terminated: count(found.tables.terminated.len()),
             vips: count(found.tables.services.len()),
             ..view.get(&0, 0).context("cannot read VIEW")?
@@ -114,6 +113,7 @@ impl Writer {
             lifts: Vec::new(),
             found,
         };
+        writer.resume_following()?;
         for target in std::mem::take(&mut writer.found.unreadable) {
             writer
                 .write(Op::RemoveDenial(target))
@@ -194,8 +194,7 @@ impl Writer {
         self.installed.clone_from(desired);
         if self.vouched.suspects == 0 {
             // First, and apart: no program may see suspects together with an earlier time.
-            self.vouched.since_ns = boot_ns();
-            self.vouch()?;
+            self.forget_sockets()?;
         }
         self.vouched.suspects = count(desired.suspects.len());
         self.vouched.terminated = count(desired.terminated.len());

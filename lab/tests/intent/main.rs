@@ -8,11 +8,11 @@ mod aim;
 #[cfg(test)]
 mod foreign;
 #[cfg(test)]
-mod handed_on;
-#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod neighbours;
+#[cfg(test)]
+mod outdated;
 #[cfg(test)]
 mod pods;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! A slot that goes from one Service to another, and a socket of the node's that is older than that.
+//! What was noted of a socket of the node's, and holds no more: its slot went from one Service to another, or the socket
+//! went elsewhere.
 
 use std::net::UdpSocket;
 
@@ -30,6 +31,23 @@ fn an_old_socket_is_never_taken_for_one_of_the_service_that_got_its_slot() {
                 aimed[aim as usize] = COUNT;
             }
             aimed
+        });
+        figures.iter().for_each(Figures::all_right);
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_socket_that_went_elsewhere_while_nobody_followed_it_is_not_taken_for_what_it_was() {
+    on_both_families(Plan::default(), |mut world| {
+        let socket = connected(&world, Denied);
+        let elsewhere = world.address(Other);
+        world
+            .hooks
+            .while_nobody_follows_sockets(|| socket.connect(elsewhere).unwrap());
+        let figures = in_both_modes(&mut world, "i: node, unnoticed", |_| {
+            (0..COUNT).for_each(|_| send(|| socket.send(&[Other as u8; 64])));
+            [0, COUNT, 0]
         });
         figures.iter().for_each(Figures::all_right);
     });
