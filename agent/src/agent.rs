@@ -1,5 +1,6 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+mod lifts;
 mod overview;
 
 use crate::attachments::Attachments;
@@ -159,9 +160,7 @@ impl Agent {
         for event in events {
             if event.outcome == Outcome::Lifted as u32 {
                 spoke = true;
-                self.report.lifted(&self.state, event);
-                self.state
-                    .apply(now(), Fact::Presence(Presence::Spoke(event.src)));
+                self.hear(event.src, Duration::from_nanos(event.at_ns));
                 continue;
             }
             self.report.denied(now(), &self.state, event);
@@ -180,11 +179,15 @@ impl Agent {
 
     /// Lets time pass, and vouches for the view while it is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
+        self.hear_lifts()?;
         self.state.tick(now());
         self.trust
             .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
         self.write()?;
         self.attachments.tick()?;
+        if !self.attachments.follow_sockets()? {
+            self.writer.forget_sockets()?;
+        }
         self.vouch()?;
         let denies = self.denies();
         self.lease.tell(now(), denies);
@@ -194,7 +197,7 @@ impl Agent {
     /// Answers whoever asks for the status; one who has left needs no answer.
     pub fn on_question(&mut self, question: Question) -> Result<()> {
         if let Request::ReleaseBreaker(service) = &question.request {
-            self.trust.release(&mut self.state, service);
+            self.trust.release(now(), &mut self.state, service);
             self.write()?;
         }
         let _ = question.answer.send(self.status());
@@ -215,6 +218,9 @@ impl Agent {
     fn write(&mut self) -> Result<()> {
         if !self.state.is_synced() {
             return Ok(());
+        }
+        if self.writer.replaces_terminated(self.state.tables()) {
+            self.hear_lifts()?;
         }
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
@@ -253,7 +259,8 @@ impl Agent {
 
     fn denies(&self) -> bool {
         let tables = self.state.tables();
-        !tables.denied.is_empty() || !tables.terminated.is_empty()
+        let mut vacant = tables.terminated.values();
+        !tables.denied.is_empty() || vacant.any(|vacant| vacant.lifted.is_none())
     }
 
     fn connected(&mut self, id: WatchId, error: Option<String>) {

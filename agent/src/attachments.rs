@@ -104,6 +104,11 @@ impl Attachments {
         self.check()
     }
 
+    /// Follows the node's sockets again where somebody detached us. False if some may have gone unnoticed.
+    pub fn follow_sockets(&mut self) -> Result<bool> {
+        self.datapath.follow_sockets()
+    }
+
     /// Attaches again where somebody detached us.
     pub fn check(&mut self) -> Result<()> {
         for attachment in self.interfaces.values().cloned().collect::<Vec<_>>() {

@@ -1,11 +1,13 @@
 //! The one file that writes maps.
 
+mod followed;
 mod found;
 mod modes;
+mod terminated;
 
 pub use modes::{DEFAULT, set_mode};
+pub use terminated::Lift;
 
-use crate::clock::boot_ns;
 use crate::plan::{self, Op};
 use crate::state::Tables;
 use anyhow::{Context as _, Result};
@@ -65,6 +67,8 @@ pub struct Writer {
     view: Array<MapData, View>,
     vouched: View,
     installed: Tables,
+    /// Of entries that were taken out before anybody asked.
+    lifts: Vec<Lift>,
     found: Found,
 }
 
@@ -77,7 +81,7 @@ impl Writer {
         let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
         let vouched = View {
             netns_cookie,
-            suspects: count(found.tables.suspects.len()),
+            terminated: count(found.tables.terminated.len()),
             vips: count(found.tables.services.len()),
             ..view.get(&0, 0).context("cannot read VIEW")?
         };
@@ -92,8 +96,10 @@ impl Writer {
             view,
             vouched,
             installed: found.tables.clone(),
+            lifts: Vec::new(),
             found,
         };
+        writer.resume_following()?;
         for target in std::mem::take(&mut writer.found.unreadable) {
             writer
                 .write(Op::RemoveDenial(target))
@@ -125,8 +131,7 @@ impl Writer {
         self.installed.clone_from(desired);
         if self.vouched.suspects == 0 {
             // First, and apart: no program may see suspects together with an earlier time.
-            self.vouched.since_ns = boot_ns();
-            self.vouch()?;
+            self.forget_sockets()?;
         }
         self.vouched.suspects = count(desired.suspects.len());
         self.vouched.terminated = count(desired.terminated.len());
@@ -185,16 +190,8 @@ impl Writer {
             Op::PutService(vip, slot) => self.services.insert(vip, slot, 0),
             Op::PutSuspect(ip, suspect) => self.suspects.insert(ip, suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
-            Op::RemoveTerminated(ip) => absent(self.terminated.remove(&ip)),
-            Op::PutTerminated(ip, vacant) => {
-                let terminated = Terminated {
-                    dead_uid: vacant.dead,
-                    mode: vacant.mode as u32,
-                    proven_ns: boot_ns(),
-                    ..Terminated::default()
-                };
-                self.terminated.insert(ip, terminated, BPF_NOEXIST)
-            }
+            Op::RemoveTerminated(ip) => self.remove_terminated(ip),
+            Op::PutTerminated(ip, vacant) => self.put_terminated(ip, vacant),
         }
     }
 }

@@ -28,7 +28,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
     writer.configure(args.mode, args.reasons.modes(), args.debug_datapath)?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
-    datapath.hook_sockets(&cgroup)?;
+    if !datapath.hook_sockets(&cgroup)? {
+        writer.forget_sockets()?;
+    }
     let mut events = Events::new(&mut datapath.ebpf)?;
     if args.debug_datapath {
         tokio::spawn(crate::events::log(&mut datapath.ebpf)?);

@@ -63,12 +63,12 @@ impl Trust {
     }
 
     /// Carries out what is held for a Service (`namespace/name`), or for all of them if none is named.
-    pub fn release(&self, state: &mut State, service: &str) {
+    pub fn release(&self, now: Duration, state: &mut State, service: &str) {
         let named = service.split_once('/').map(|(a, b)| (a.to_owned(), b.to_owned()));
         if named.is_none() && !service.is_empty() {
             return;
         }
-        let released = state.release_breaker(named.as_ref());
+        let released = state.release_breaker(now, named.as_ref());
         tracing::warn!(released, service, "breaker released by hand");
     }
 

@@ -86,6 +86,22 @@ fn the_other_half_is_proven_anew() {
 }
 
 #[test]
+fn an_ip_that_spoke_to_an_earlier_process_is_not_vacant_to_the_next_one() {
+    let (mut tables, a) = left_behind();
+    let vacant = tables.terminated.get_mut(&X).unwrap();
+    vacant.lifted = Some(Duration::from_millis(1));
+    let b = pod("other", "b", "b", &[X]);
+    for listed in [vec![], vec![dead(&a)], vec![dead(&a), dead(&b)]] {
+        let mut world = restarted(&tables, listed.clone(), vec![web()], vec![]);
+        world.list(&listed);
+        world.pod(&pending("other", "c", "c"));
+        world.pod(&pod("other", "c", "c", &[world::Y]));
+        let entry = world.state.tables().terminated.get(&X).unwrap();
+        assert_eq!(entry.lifted, Some(Duration::from_millis(1)), "{listed:?}");
+    }
+}
+
+#[test]
 fn a_pod_that_the_api_shows_is_what_the_api_says() {
     let (tables, a) = left_behind();
     let listed = vec![slice("web", &[(X, Some(a.uid))])];

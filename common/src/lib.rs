@@ -23,7 +23,7 @@ pub use addr::Addr;
 pub use claim::claimed;
 pub use config::{Action, Config, Mode, ReasonModes, View};
 pub use direct::{DirectModel, Way, judge_direct};
-pub use judge::{Model, Proof, judge};
+pub use judge::{Intent, Model, Proof, judge};
 pub use node::{Mac, Rate, Role, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse};
 pub use socket::{Moment, PENDING_NS, SEND_WINDOW_NS};

@@ -25,7 +25,7 @@ impl State {
         }
         changed |= self.settle_breaker(now, &dirty, list);
         if changed || dirty.everything {
-            self.lay_out();
+            self.lay_out(now);
             let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
             let idle: Vec<Name> = self
                 .slots
@@ -48,11 +48,11 @@ impl State {
     }
 
     /// Puts the denials into tables.
-    pub(super) fn lay_out(&mut self) {
+    pub(super) fn lay_out(&mut self, now: Duration) {
         let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
         self.tables = Tables {
             terminated: std::mem::take(&mut self.tables.terminated),
-            ..Tables::build(&self.world, denials, breaker, slots, &self.draining)
+            ..Tables::build(now, &self.world, denials, breaker, slots, &self.draining)
         };
     }
 

@@ -4,6 +4,7 @@
 mod agent;
 mod chain;
 mod detach;
+mod lifts;
 mod maps;
 mod node;
 mod tagged;

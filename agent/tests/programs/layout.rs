@@ -186,12 +186,13 @@ fn bpftool_names_every_field_of_the_tables() {
         uid_state: UidState::Dead,
         mode: Mode::Observe,
         held: 1,
+        slot_since_ns: 7,
     };
     put(&mut datapath, "DENIED", &target, denial);
     let key =
         json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1});
+        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1, "slot_since_ns": 7});
     assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
 }
 

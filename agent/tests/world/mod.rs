@@ -44,17 +44,7 @@ impl World {
             state: State::new(settings),
             now: Duration::from_secs(1),
         };
-        world.tell(Fact::Namespace(Change::Reset(
-            ["shop", "other"]
-                .map(|name| namespace(name, Mode::Enforce))
-                .into(),
-        )));
-        world.tell(Fact::Node(Change::Reset(vec![
-            node("node-a", 1),
-            node("node-b", 2),
-        ])));
-        world.tell(Fact::Service(Change::Reset(vec![web()])));
-        world.tell(Fact::Slice(Change::Reset(vec![])));
+        world.list_all_but_pods();
         match scope {
             Scope::Cluster => world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![]))),
             Scope::Node => world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![]))),
@@ -64,6 +54,16 @@ impl World {
             }
         }
         world
+    }
+
+    /// The Service, no endpoints, both nodes.
+    pub fn list_all_but_pods(&mut self) {
+        let namespaces = ["shop", "other"].map(|name| namespace(name, Mode::Enforce));
+        let nodes = [("node-a", 1), ("node-b", 2)].map(|(name, number)| node(name, number));
+        self.tell(Fact::Namespace(Change::Reset(namespaces.into())));
+        self.tell(Fact::Node(Change::Reset(nodes.into())));
+        self.tell(Fact::Service(Change::Reset(vec![web()])));
+        self.tell(Fact::Slice(Change::Reset(vec![])));
     }
 
     pub fn cluster() -> Self {
