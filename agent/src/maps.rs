@@ -18,13 +18,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
     "DENIED",
     "TERMINATED",
     "INTERFACES",
+    "MACS",
     "SOCKETS",
     "CONFIG",
     "VIEW",
