@@ -25,7 +25,8 @@ pub struct Vacancies {
     graves: BTreeMap<Addr, Grave>,
     /// Who was dead when a packet from the IP was seen: for that pod it is never vacant again.
     spoke: HashMap<Addr, Uid>,
-    held: BTreeSet<Addr>,
+    /// What the node leads to; `None` while it has not said, and nothing is vacant.
+    held: Option<BTreeSet<Addr>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +43,8 @@ impl Vacancies {
     /// Takes in what the node says.
     pub fn note(&mut self, presence: Presence) {
         match presence {
-            Presence::Held(ips) => self.held = ips.into_iter().collect(),
+            Presence::Held(ips) => self.held = Some(ips.into_iter().collect()),
+            Presence::Unknown => self.held = None,
             Presence::Spoke(ip) => {
                 if let Some(grave) = self.graves.get(&ip) {
                     self.spoke.insert(ip, grave.dead);
@@ -71,6 +73,12 @@ impl Vacancies {
         if let Some(grave) = self.graves.get_mut(&ip) {
             grave.last = now;
         }
+    }
+
+    /// Whether there is nothing to prove.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.graves.is_empty()
     }
 
     /// Whether a pod is still referred to.
@@ -151,6 +159,9 @@ impl Vacancies {
                 .map(|record| world.bound_of_pod(&record.pod));
             grave.mode = grave.mode.lower(asked.unwrap_or_default());
         }
+        let Some(held) = &self.held else {
+            return BTreeMap::new();
+        };
         if self.graves.is_empty() || somebody_may_hold_anything(world) {
             return BTreeMap::new();
         }
@@ -158,7 +169,7 @@ impl Vacancies {
             grave.mode != Mode::Off
                 && last_owner(**ip).is_none_or(|owner| owner == grave.dead)
                 && self.spoke.get(*ip) != Some(&grave.dead)
-                && !self.held.contains(*ip)
+                && !held.contains(*ip)
                 && world.pods.get(grave.dead).is_some_and(is_dead_for_good)
                 && is_unclaimed(world, **ip)
         });

@@ -11,7 +11,7 @@ mod world;
 
 use cluster::Cluster;
 use draw::{any_step, lists};
-use epguard::facts::{Name, Protocol, Standing};
+use epguard::facts::{Fact, Name, Presence, Protocol, Standing};
 use epguard::plan::{self, Op};
 use epguard::state::{Ipam, Ranges, Scope, Settings, Socket, State, Tables};
 use epguard_common::{Addr, Owner};
@@ -71,11 +71,13 @@ impl Run {
             ipam,
             ranges: Ranges::default(),
         });
+        let mut world = World {
+            state,
+            now: Duration::from_secs(1),
+        };
+        world.tell(Fact::Presence(Presence::Held(vec![])));
         Self {
-            world: World {
-                state,
-                now: Duration::from_secs(1),
-            },
+            world,
             cluster: Cluster::new(scope),
             scope,
             installed: Tables::default(),
