@@ -134,7 +134,7 @@ impl Agent {
         match event {
             LinkEvent::Appeared(interface) => self.attachments.appeared(&interface),
             LinkEvent::Gone { ifindex } => self.attachments.gone(ifindex),
-            LinkEvent::Defaults(defaults) => self.attachments.set_defaults(defaults),
+            LinkEvent::Defaults(defaults) => self.attachments.set_defaults(defaults)?,
             LinkEvent::Lost => self.attachments.lost(),
             LinkEvent::Recovered => self.attachments.recovered(),
             LinkEvent::Addresses(addresses) => {

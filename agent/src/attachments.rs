@@ -24,6 +24,7 @@ pub struct Attachments {
     told: BTreeMap<u32, epguard_common::Role>,
     /// What is known of interfaces may be out of date.
     lost: bool,
+    knows_defaults: bool,
     checked: Instant,
     retried: Instant,
 }
@@ -39,6 +40,7 @@ impl Attachments {
             interfaces: BTreeMap::new(),
             told: BTreeMap::new(),
             lost: false,
+            knows_defaults: false,
             checked: Instant::now(),
             retried: Instant::now(),
         }
@@ -72,8 +74,9 @@ impl Attachments {
         self.datapath.unhook(ifindex);
     }
 
-    /// Takes in which interfaces default routes lead through.
-    pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) {
+    /// Takes in which interfaces default routes lead through. The first time it fails if one cannot have the XDP that
+    /// the operator demands.
+    pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Result<()> {
         for ifindex in self.roles.set_defaults(defaults) {
             if let Some((role, mut shown)) = self.roles.role(ifindex).zip(self.interfaces.remove(&ifindex)) {
                 role.as_str().clone_into(&mut shown.role);
@@ -81,6 +84,10 @@ impl Attachments {
                 self.interfaces.insert(ifindex, shown);
             }
         }
+        if std::mem::replace(&mut self.knows_defaults, true) {
+            return Ok(());
+        }
+        self.insist_on_xdp()
     }
 
     /// Interfaces may have changed unseen: none has a role until they can be listed again.
@@ -131,14 +138,7 @@ impl Attachments {
         {
             bail!("no interface can be hooked, so nothing would be enforced: {first}")
         }
-        for at in self.interfaces.values().filter(|_| self.datapath.demands_xdp()) {
-            if let Some(error) = &at.xdp_error {
-                bail!(
-                    "cannot attach XDP to interface {}, which --xdp demands: {error}",
-                    at.name
-                )
-            }
-        }
+        self.insist_on_xdp()?;
         tracing::info!(interfaces = hooked, "hooked");
         match self.datapath.remove_leftovers() {
             Ok(removed) => removed
@@ -229,6 +229,19 @@ impl Attachments {
         }
         attachment.xdp = hooked.ok().flatten().map(|mode| mode.as_str().to_owned());
         attachment.xdp_error = error;
+    }
+
+    fn insist_on_xdp(&self) -> Result<()> {
+        let failed = |at: &&Attachment| self.datapath.demands_xdp() && at.xdp_error.is_some();
+        let Some(Attachment {
+            name,
+            xdp_error: Some(error),
+            ..
+        }) = self.interfaces.values().find(failed)
+        else {
+            return Ok(());
+        };
+        bail!("cannot attach XDP to interface {name}, which --xdp demands: {error}")
     }
 
     /// One interface that cannot be hooked is no reason to end: it stays open, and is tried again.
