@@ -21,6 +21,7 @@ use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use tokio::sync;
 
 /// Everything that one loop owns.
 pub struct Agent {
@@ -33,6 +34,8 @@ pub struct Agent {
     trust: Trust,
     watches: BTreeMap<WatchId, Watch>,
     latency: Latency,
+    /// Whether netlink has to say who is on the node.
+    ask_for_presence: sync::watch::Sender<bool>,
     refused: usize,
 }
 
@@ -59,8 +62,15 @@ impl Agent {
             trust,
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
             latency: Latency::default(),
+            ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,
         }
+    }
+
+    /// Whether it matters who is on the node.
+    #[must_use]
+    pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
+        self.ask_for_presence.subscribe()
     }
 
     /// Takes in what the watches say, and writes once for all of it.
@@ -123,34 +133,29 @@ impl Agent {
     /// Hooks what appears, forgets what is gone.
     pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
         match event {
-            LinkEvent::Appeared(interface) => {
-                self.attachments.appeared(&interface)?;
-                self.show_role(interface.ifindex);
-            }
-            LinkEvent::Gone { ifindex } => {
-                self.attachments.gone(ifindex);
-                self.show_role(ifindex);
-            }
+            LinkEvent::Appeared(interface) => self.attachments.appeared(&interface),
+            LinkEvent::Gone { ifindex } => self.attachments.gone(ifindex),
+            LinkEvent::Defaults(defaults) => self.attachments.set_defaults(defaults)?,
+            LinkEvent::Lost => self.attachments.lost(),
+            LinkEvent::Recovered => self.attachments.recovered(),
             LinkEvent::Addresses(addresses) => {
                 self.state.apply(now(), Fact::LocalAddresses(addresses));
                 self.write()?;
             }
-            LinkEvent::Defaults(defaults) => {
-                for ifindex in self.attachments.set_defaults(defaults)? {
-                    self.show_role(ifindex);
-                }
-            }
             LinkEvent::Held(ips) => {
-                self.state.apply(now(), Fact::Presence(Presence::Held(ips)));
+                let presence = ips.map_or(Presence::Unknown, Presence::Held);
+                self.state.apply(now(), Fact::Presence(presence));
                 self.write()?;
             }
             LinkEvent::Settled => {
+                self.show_roles();
                 let attachments = &self.attachments;
                 self.writer
                     .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
                 self.attachments.settled()?;
             }
         }
+        self.show_roles();
         Ok(())
     }
 
@@ -184,7 +189,8 @@ impl Agent {
         self.trust
             .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
         self.write()?;
-        self.attachments.tick()?;
+        self.attachments.tick();
+        self.show_roles();
         if !self.attachments.follow_sockets()? {
             self.writer.forget_sockets()?;
         }
@@ -209,13 +215,17 @@ impl Agent {
         self.attachments.detach()
     }
 
-    fn show_role(&mut self, ifindex: u32) {
-        self.writer
-            .set_role(ifindex, self.attachments.known_role(ifindex));
+    fn show_roles(&mut self) {
+        for (ifindex, role) in self.attachments.take_roles() {
+            self.writer.set_role(ifindex, role);
+        }
     }
 
     /// Not before the sync: what an earlier process proved stands under its lease, or a restart would let packets through.
     fn write(&mut self) -> Result<()> {
+        let asks = self.state.asks_for_presence();
+        self.ask_for_presence
+            .send_if_modified(|asked| std::mem::replace(asked, asks) != asks);
         if !self.state.is_synced() {
             return Ok(());
         }

@@ -260,6 +260,7 @@ mod tests {
                 uid_state: UidState::Dead,
                 mode: Mode::Enforce,
                 held,
+                slot_since_ns: 0,
             };
             (target, denial)
         };

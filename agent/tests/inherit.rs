@@ -2,7 +2,7 @@
 
 mod world;
 
-use epguard::facts::{Change, Endpoint, Fact, Node, Pod, PodSource, Service, Slice};
+use epguard::facts::{Change, Endpoint, Fact, Node, Pod, PodSource, Presence, Service, Slice};
 use epguard::state::{Ipam, Scope, Settings, State, Tables};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::UidState;
@@ -29,6 +29,7 @@ fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Ve
         now: Duration::from_secs(1),
     };
     world.state.inherit(tables.clone());
+    world.tell(Fact::Presence(Presence::Held(vec![])));
     let nodes: Vec<Node> = vec![node("node-a", 1), node("node-b", 2)];
     world.tell(Fact::Node(Change::Reset(nodes)));
     world.tell(Fact::Namespace(Change::Reset(

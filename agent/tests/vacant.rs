@@ -5,7 +5,7 @@ mod world;
 use epguard::facts::{Change, Fact, Pod, PodSource, Presence};
 use epguard::state::{MEMORY, Scope};
 use epguard_common::{Addr, Uid};
-use world::{World, X, Y, dead, node, pending, pod, terminal};
+use world::{World, X, Y, dead, node, pending, pod, settings, terminal};
 
 fn vacant(world: &World) -> Vec<(Addr, Uid)> {
     let terminated = &world.state.tables().terminated;
@@ -122,6 +122,38 @@ fn a_route_or_neighbour_of_the_node_ends_it_as_long_as_it_is_there() {
     assert_eq!(vacant(&world), []);
     world.tell(Fact::Presence(Presence::Held(vec![Y])));
     assert_eq!(vacant(&world), [(X, a.uid)]);
+}
+
+#[test]
+fn nothing_is_vacant_while_nobody_knows_what_the_node_leads_to() {
+    let mut world = World::blind(settings());
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&a);
+    world.pod(&dead(&a));
+    assert_eq!(vacant(&world), [], "routes and neighbours were never listed");
+    world.tell(Fact::Presence(Presence::Held(vec![])));
+    assert_eq!(vacant(&world), [(X, a.uid)]);
+    world.tell(Fact::Presence(Presence::Unknown));
+    assert_eq!(vacant(&world), [], "they cannot be listed any more");
+}
+
+#[test]
+fn a_node_asks_who_is_there_only_while_somebody_lies_dead_on_it() {
+    let unsynced = epguard::state::State::new(settings());
+    assert!(
+        unsynced.asks_for_presence(),
+        "an earlier process may have known of one"
+    );
+    let mut world = World::cluster();
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&a);
+    assert!(!world.state.asks_for_presence());
+    world.pod(&dead(&a));
+    assert!(world.state.asks_for_presence());
+    world.deleted(&dead(&a));
+    world.now += MEMORY * 2;
+    world.state.tick(world.now);
+    assert!(!world.state.asks_for_presence());
 }
 
 #[test]
@@ -253,5 +285,6 @@ fn a_node_scoped_agent_proves_it_too_and_nobody_before_the_sync() {
     world.state = epguard::state::State::new(settings);
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
     world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![dead(&a)])));
+    world.tell(Fact::Presence(Presence::Held(vec![])));
     assert_eq!(vacant(&world), []);
 }

@@ -141,16 +141,22 @@ impl Datapath {
         }
     }
 
-    /// Removes the hooks of interfaces that were let go.
+    /// Removes the hooks of interfaces that were let go; those where that fails stay to be tried again.
     pub fn detach_leaving(&mut self) -> Result<()> {
+        let mut failed = Ok(());
         for ifindex in std::mem::take(&mut self.leaving) {
-            if !self.hooked.contains(&ifindex) {
-                tcx::detach(&self.pins, ifindex)?;
-                clsact::detach(&self.pins, ifindex)?;
-                self.unhook_xdp(ifindex)?;
+            if self.hooked.contains(&ifindex) {
+                continue;
+            }
+            let detached = tcx::detach(&self.pins, ifindex)
+                .and_then(|_| clsact::detach(&self.pins, ifindex))
+                .and_then(|_| self.unhook_xdp(ifindex));
+            if let Err(error) = detached {
+                self.leaving.insert(ifindex);
+                failed = Err(error.context(format!("interface {ifindex}")));
             }
         }
-        Ok(())
+        failed
     }
 
     /// Who is at the interface's hooks; none if one of our programs is not.

@@ -50,6 +50,8 @@ pub enum Fact {
 pub enum Presence {
     /// Every IP that a host route or a valid neighbour of this node leads to.
     Held(Vec<Addr>),
+    /// The node cannot say what they lead to, or was not asked: anybody may be anywhere.
+    Unknown,
     /// A packet from the IP was seen, by the datapath, then (`CLOCK_BOOTTIME`).
     Spoke(Addr, Duration),
 }

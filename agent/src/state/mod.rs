@@ -175,6 +175,13 @@ impl State {
         self.synced.is_complete(self.world.settings.scope)
     }
 
+    /// Whether it matters which IPs the node leads to: a pod lies dead on one of them, or may be found to once everything
+    /// has been listed.
+    #[must_use]
+    pub fn asks_for_presence(&self) -> bool {
+        !self.is_synced() || !self.vacancies.is_empty()
+    }
+
     /// Which endpoints may be denied.
     #[must_use]
     pub fn ranges(&self) -> &Ranges {

@@ -83,6 +83,7 @@ impl State {
     pub(super) fn hear_of(&mut self, now: Duration, presence: &Presence) {
         match presence {
             Presence::Held(ips) => self.audit.held(now, ips),
+            Presence::Unknown => {}
             Presence::Spoke(ip, at) => self.audit.spoke(now, *at, *ip),
         }
     }

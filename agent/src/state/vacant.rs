@@ -28,7 +28,8 @@ pub struct Vacancies {
     graves: BTreeMap<Addr, Grave>,
     /// When a packet from the IP was last seen: for pods that were dead by then it is never vacant again.
     spoke: HashMap<Addr, Duration>,
-    held: BTreeSet<Addr>,
+    /// What the node leads to; `None` while it has not said, and nothing is vacant.
+    held: Option<BTreeSet<Addr>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +46,8 @@ impl Vacancies {
     /// Takes in what the node says.
     pub fn note(&mut self, presence: Presence) {
         match presence {
-            Presence::Held(ips) => self.held = ips.into_iter().collect(),
+            Presence::Held(ips) => self.held = Some(ips.into_iter().collect()),
+            Presence::Unknown => self.held = None,
             Presence::Spoke(ip, at) => {
                 let last = self.spoke.entry(ip).or_default();
                 *last = at.max(*last);
@@ -72,6 +74,12 @@ impl Vacancies {
         if let Some(grave) = self.graves.get_mut(&ip) {
             grave.last = now;
         }
+    }
+
+    /// Whether there is nothing to prove.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.graves.is_empty()
     }
 
     /// Whether a pod is still referred to.
@@ -162,11 +170,12 @@ impl Vacancies {
             return BTreeMap::new();
         }
         let nobody_is_coming = !somebody_may_hold_anything(world);
+        let is_held = |ip: Addr| self.held.as_ref().is_none_or(|held| held.contains(&ip));
         let is_vacant = |ip: Addr, grave: &Grave| {
             nobody_is_coming
                 && grave.mode != Mode::Off
                 && last_owner(ip).is_none_or(|owner| owner == grave.dead)
-                && !self.held.contains(&ip)
+                && !is_held(ip)
                 && world.pods.get(grave.dead).is_some_and(is_dead_for_good)
                 && is_unclaimed(world, ip)
         };

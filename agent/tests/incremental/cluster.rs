@@ -91,6 +91,7 @@ impl Cluster {
                 vec![Fact::Namespace(Change::Applied(shown))]
             }
             Step::Held(ips) => vec![Fact::Presence(Presence::Held(ips.clone()))],
+            Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
             Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) => vec![],
         }

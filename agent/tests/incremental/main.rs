@@ -71,11 +71,13 @@ impl Run {
             ipam,
             ranges: Ranges::default(),
         });
+        let mut world = World {
+            state,
+            now: Duration::from_secs(1),
+        };
+        world.tell(Fact::Presence(Presence::Held(vec![])));
         Self {
-            world: World {
-                state,
-                now: Duration::from_secs(1),
-            },
+            world,
             cluster: Cluster::new(scope),
             scope,
             installed: Tables::default(),

@@ -26,6 +26,8 @@ pub enum Step {
     Local(Vec<Addr>),
     /// The IPs that the node's routes and neighbours lead to.
     Held(Vec<Addr>),
+    /// The node does not say any more.
+    Unknown,
     /// A packet from the IP is seen.
     Speaks(Addr),
     /// A watch starts over with a list; objects whose bit is set vanished in the gap.

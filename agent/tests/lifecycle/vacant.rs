@@ -23,6 +23,7 @@ pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
     let vacant = Vacant {
         dead: Uid { octets: [7; 16] },
         mode: Mode::Enforce,
+        lifted: None,
     };
     let mut tables = Tables::default();
     tables

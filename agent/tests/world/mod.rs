@@ -6,8 +6,8 @@
 )]
 
 use epguard::facts::{
-    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, Protocol, Sandbox, Service, ServicePort,
-    Slice, SlicePort, Standing,
+    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, Presence, Protocol, Sandbox, Service,
+    ServicePort, Slice, SlicePort, Standing,
 };
 use epguard::state::{Ipam, Ranges, Scope, Settings, State};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
@@ -39,6 +39,13 @@ impl World {
 
     /// The same with other settings.
     pub fn with(settings: Settings) -> Self {
+        let mut world = Self::blind(settings);
+        world.tell(Fact::Presence(Presence::Held(vec![])));
+        world
+    }
+
+    /// The same before the node's routes and neighbours were listed.
+    pub fn blind(settings: Settings) -> Self {
         let scope = settings.scope;
         let mut world = Self {
             state: State::new(settings),

@@ -116,6 +116,12 @@ impl Agent {
         self.child.is_some()
     }
 
+    /// Number of its process, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Where the datapath is pinned.
     #[must_use]
     pub fn pin_dir(&self) -> &Path {
