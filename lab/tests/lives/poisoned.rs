@@ -62,8 +62,8 @@ fn a_list_that_reports_every_pod_failed_costs_no_packet_until_a_second_one_agree
             assert_eq!(seen.carried_out, BTreeMap::new());
         }
     }
-    let (sent, stale) = traffic.stop();
-    println!("{sent} packets to the living, 0 lost; {stale} stale ones, 0 got through");
+    let (sent, to_dead) = traffic.stop();
+    println!("{sent} packets to the living, 0 lost; {to_dead} stale ones, 0 got through");
 
     list(&mut stage, true);
     lie(&mut stage, Lie::Dead, 2, false);
