@@ -121,9 +121,10 @@ impl Api {
 impl Watch {
     /// Begins with an ADDED for every object; `streaming` lists end with a marked bookmark.
     fn begin_with_state(&mut self, streaming: bool) -> Result<(), ApiError> {
-        let page = self
+        let mut page = self
             .store
             .page(self.kind, &self.selector, None, None, usize::MAX)?;
+        self.faults.borrow().poison(self.kind, &mut page.items);
         self.pending = page
             .items
             .iter()
