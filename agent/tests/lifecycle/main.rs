@@ -4,7 +4,13 @@
 mod agent;
 mod chain;
 mod detach;
+mod lifts;
 mod maps;
 mod node;
+mod tagged;
 mod takeover;
 mod traffic;
+mod tunnel;
+mod uplink;
+mod vacant;
+mod xdp;
