@@ -11,6 +11,7 @@ pub mod dump;
 pub mod events;
 pub mod facts;
 pub mod freshness;
+pub mod history;
 pub mod lease;
 pub mod lint;
 pub mod maps;
@@ -24,3 +25,4 @@ pub mod status;
 pub mod telemetry;
 pub mod trust;
 pub mod watch;
+//WHY

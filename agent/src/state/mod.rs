@@ -26,6 +26,7 @@ mod synced;
 mod tables;
 mod trust;
 mod vacant;
+mod view;
 mod world;
 
 pub use audit::{Audit, Case, Evidence, Finding, OPEN, Packets};
@@ -70,6 +71,8 @@ pub struct State {
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
     generations: Generations,
+    /// IPs for the history to look at.
+    touched: BTreeSet<Addr>,
 }
 
 impl State {
@@ -96,6 +99,7 @@ impl State {
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
             generations: Generations::default(),
+            touched: BTreeSet::new(),
         }
     }
 

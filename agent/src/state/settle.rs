@@ -23,7 +23,9 @@ impl State {
         for (service, ip) in &dirty.pairs {
             changed |= self.rejudge(service, *ip);
         }
-        changed |= self.settle_breaker(now, &dirty, list);
+        let breaker = self.settle_breaker(now, &dirty, list);
+        self.touch(&dirty, breaker);
+        changed |= breaker;
         if changed || dirty.everything {
             self.lay_out(now);
             let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
@@ -100,11 +102,16 @@ impl State {
 
     fn settle_vacancies(&mut self) {
         let last_owner = |ip| self.generations.last_owner(ip);
-        self.tables.terminated = if self.is_synced() {
+        let terminated = if self.is_synced() {
             self.vacancies.proven(&self.world, last_owner)
         } else {
             BTreeMap::new()
         };
+        let before = std::mem::replace(&mut self.tables.terminated, terminated);
+        let now = &self.tables.terminated;
+        let differ = |ip: &&Addr| before.get(*ip) != now.get(*ip);
+        self.touched
+            .extend(before.keys().chain(now.keys()).filter(differ));
     }
 
     fn settle_draining(&mut self, dirty: &Dirty) -> bool {
