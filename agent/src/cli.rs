@@ -59,6 +59,8 @@ pub enum Command {
     Breaker(crate::breaker::BreakerArgs),
     /// Find EndpointSlices that send traffic to the wrong pod or to nobody; needs only the API
     Lint(crate::lint::LintArgs),
+    /// Explain the verdict about an IP, now or then: who owned it, and what moved it
+    Why(crate::why::WhyArgs),
     /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
     Detach {
         /// Where the datapath is pinned.

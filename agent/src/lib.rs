@@ -25,4 +25,4 @@ pub mod status;
 pub mod telemetry;
 pub mod trust;
 pub mod watch;
-//WHY
+pub mod why;

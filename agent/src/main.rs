@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::{breaker, datapath, dump, lint, maps, run};
+use epguard::{breaker, datapath, dump, lint, maps, run, why};
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
@@ -33,6 +33,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
         }
         Command::Breaker(args) => breaker::run(args),
         Command::Lint(args) => return Ok(lint::run(args).await),
+        Command::Why(args) => why::run(args),
         Command::Dump { output, pins, run } => dump::dump(&pins.pin_dir, &run.run_dir, output),
     };
     done.map(|()| ExitCode::SUCCESS)

@@ -3,15 +3,31 @@
 use super::Agent;
 use crate::clock::boot as now;
 use crate::facts::Name;
-use crate::status::{Conflict, Status, Watch};
+use crate::status::{Conflict, Question, Request, Status, Watch};
 use crate::trust;
 use crate::watch::WatchId;
+use anyhow::Result;
 use epguard_common::Mode;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Agent {
-    pub(super) fn status(&self) -> Status {
+    /// Answers whoever asks for the status; one who has left needs no answer.
+    pub fn on_question(&mut self, question: Question) -> Result<()> {
+        let answer = match &question.request {
+            Request::History(ip) => self.recall(*ip),
+            Request::ReleaseBreaker(service) => {
+                self.trust.release(now(), &mut self.state, service);
+                self.write()?;
+                self.status()
+            }
+            Request::Status => self.status(),
+        };
+        let _ = question.answer.send(answer);
+        Ok(())
+    }
+
+    fn status(&self) -> Status {
         let now = now();
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
@@ -54,6 +70,7 @@ impl Agent {
             breaker: trust::held(&self.state, now),
             wrong_denies: trust::wrong_denies(&self.state),
             demoted: self.writer.demoted(),
+            history: None,
         }
     }
 

@@ -14,6 +14,8 @@ pub struct Chronicle {
     pub steps: Vec<Step>,
     /// What is known now.
     pub view: View,
+    /// When the first whole list was known, ms; what was there then may be older.
+    pub began_ms: u64,
     /// When it was asked for, ms of `CLOCK_BOOTTIME`: the clock of the steps.
     pub now_ms: u64,
     /// The same moment in ms since 1970, by the node's clock.
@@ -34,4 +36,16 @@ pub struct Step {
     pub rv: u64,
     /// What was known.
     pub view: View,
+}
+
+impl Chronicle {
+    /// Since when the IP's history is known, ms of `CLOCK_BOOTTIME`.
+    #[must_use]
+    pub fn since_ms(&self) -> u64 {
+        match self.steps.first() {
+            Some(first) if self.truncated => first.at_ms,
+            None if self.truncated => self.now_ms,
+            _ => self.began_ms,
+        }
+    }
 }

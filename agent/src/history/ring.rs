@@ -1,13 +1,13 @@
 //! Bounded memory: so many steps per IP, so many octets in all. The IP that was quiet longest makes room.
 
-use super::{Step, View};
+use super::{Chronicle, Step, View};
 use crate::state::State;
 use epguard_common::Addr;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 /// Steps kept per IP; the oldest go first.
-pub const MAX_STEPS: usize = 32;
+pub const MAX_STEPS: usize = 64;
 
 /// Octets for all IPs.
 pub const BUDGET: usize = 8 * 1024 * 1024;
@@ -26,6 +26,8 @@ pub struct History {
     budget: usize,
     /// Whether an IP had to make room.
     forgot: bool,
+    /// When the first whole list was known.
+    began: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -52,15 +54,16 @@ impl History {
             octets: 0,
             budget,
             forgot: false,
+            began: None,
         }
     }
 
     /// Takes in what has changed since the last call. Until all has been listed once there is nothing to tell.
     pub fn note(&mut self, now: Duration, rv: u64, state: &mut State) {
-        let was_known = !self.ips.is_empty();
-        if !state.is_synced() && !was_known {
+        if !state.is_synced() && self.began.is_none() {
             return;
         }
+        self.began.get_or_insert(now);
         for ip in state.take_touched() {
             self.step(now, rv, ip, state.view(ip));
         }
@@ -72,7 +75,7 @@ impl History {
         if known.map_or_else(|| view.is_empty(), |known| known.view == view) {
             return;
         }
-        let at_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let at_ms = milliseconds(now);
         let step = Step { at_ms, rv, view };
         self.number += 1;
         if !self.ips.contains_key(&ip) {
@@ -91,15 +94,21 @@ impl History {
         self.make_room();
     }
 
-    /// What is kept about an IP, and whether there was more.
+    /// What is kept about an IP, with what is known now; the clocks and the mode are the caller's to fill in.
     #[must_use]
-    pub fn of(&self, ip: Addr) -> (Vec<Step>, bool) {
-        match self.ips.get(&ip) {
-            Some(ring) => (
-                ring.steps.iter().cloned().collect(),
-                ring.truncated || self.forgot,
-            ),
-            None => (Vec::new(), self.forgot),
+    pub fn of(&self, ip: Addr, view: View) -> Chronicle {
+        let ring = self.ips.get(&ip);
+        let steps = ring.into_iter().flat_map(|ring| ring.steps.iter().cloned());
+        let began_ms = milliseconds(self.began.unwrap_or_default());
+        Chronicle {
+            ip: ip.ip(),
+            steps: steps.collect(),
+            view,
+            began_ms,
+            now_ms: began_ms,
+            wall_ms: 0,
+            truncated: self.forgot || ring.is_some_and(|ring| ring.truncated),
+            mode: String::new(),
         }
     }
 
@@ -118,6 +127,10 @@ impl History {
             self.forgot = true;
         }
     }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn octets(step: &Step) -> usize {
@@ -149,17 +162,24 @@ mod tests {
         history.step(Duration::from_secs(name), name, ip, view(name));
     }
 
+    /// resourceVersions of the steps, and whether there were more.
+    fn of(history: &History, last: u16) -> (Vec<u64>, bool) {
+        let chronicle = history.of(ip(last), View::default());
+        (
+            chronicle.steps.iter().map(|step| step.rv).collect(),
+            chronicle.truncated,
+        )
+    }
+
     #[test]
     fn the_same_view_again_is_no_step_and_nothing_at_all_is_none_either() {
         let mut history = History::default();
         history.step(Duration::ZERO, 1, ip(1), View::default());
-        assert_eq!(history.of(ip(1)), (vec![], false));
+        assert_eq!(of(&history, 1), (vec![], false));
         for name in [1, 1, 2, 1] {
             note(&mut history, ip(1), name);
         }
-        let (steps, truncated) = history.of(ip(1));
-        let known: Vec<u64> = steps.iter().map(|step| step.rv).collect();
-        assert_eq!((known, truncated), (vec![1, 2, 1], false));
+        assert_eq!(of(&history, 1), (vec![1, 2, 1], false));
     }
 
     #[test]
@@ -168,20 +188,19 @@ mod tests {
         for name in 0..100 {
             note(&mut history, ip(1), name);
         }
-        let (steps, truncated) = history.of(ip(1));
-        assert_eq!((steps.len(), steps[0].rv, truncated), (MAX_STEPS, 68, true));
+        assert_eq!(of(&history, 1), ((36..100).collect(), true));
     }
 
     #[test]
     fn the_budget_holds_and_the_quietest_ip_makes_room() {
-        let mut history = History::with_budget(64 * 1024);
+        let mut history = History::with_budget(128 * 1024);
         for name in 0..1000 {
             note(&mut history, ip(u16::try_from(name).unwrap()), name);
             note(&mut history, ip(0), name + 1);
-            assert!(history.octets() <= 64 * 1024);
+            assert!(history.octets() <= 128 * 1024);
         }
-        assert_eq!(history.of(ip(1)), (vec![], true));
-        assert_eq!(history.of(ip(0)).0.len(), MAX_STEPS);
-        assert_eq!(history.of(ip(999)).0.len(), 1);
+        assert_eq!(of(&history, 1), (vec![], true));
+        assert_eq!(of(&history, 0).0.len(), MAX_STEPS);
+        assert_eq!(of(&history, 999), (vec![999], true));
     }
 }

@@ -52,8 +52,9 @@ pub struct ServiceView {
     pub has_selector: bool,
     /// Whether it, or its Namespace, has opted out.
     pub off: bool,
-    /// Pods that it selects and that may hold an IP without showing it.
-    pub candidates: Vec<String>,
+    /// A pod that it selects and that may hold the IP without showing it; left out while somebody listed is not proven
+    /// gone, since then it makes no difference.
+    pub candidate: Option<String>,
     /// Live pods that it selects and that show the IP.
     pub own: Vec<String>,
     /// What it lists at the IP. Sorted by port.
@@ -123,7 +124,7 @@ impl View {
                 + 2 * TEXT
         });
         let services = self.services.iter().map(|service| {
-            let names = service.candidates.iter().chain(&service.own);
+            let names = service.candidate.iter().chain(&service.own);
             let names: usize = names.map(|name| TEXT + name.len()).sum();
             let endpoints = service.endpoints.iter().map(EndpointView::octets);
             size_of::<ServiceView>() + service.name.len() + TEXT + names + endpoints.sum::<usize>()

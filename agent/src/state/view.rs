@@ -82,6 +82,20 @@ impl State {
             names.sort();
             names
         };
+        // Where somebody listed is not proven gone there is nothing for a candidate to stand against, and each pod that
+        // starts would be news for every endpoint of its Service.
+        let mut targets = world
+            .listings
+            .at(name, ip)
+            .flat_map(|(_, targets)| targets.keys());
+        let gone = |uid: Uid| {
+            world
+                .pods
+                .get(uid)
+                .is_some_and(|record| record.life != Life::Live)
+        };
+        let matters = targets.all(|target| target.is_some_and(gone));
+        let candidates = world.pods.candidates().take_while(|_| matters).filter(selected);
         let endpoints = world.listings.at(name, ip).map(|(socket, targets)| {
             let mut targets: Vec<TargetView> = targets
                 .iter()
@@ -112,7 +126,7 @@ impl State {
             has_vip: service.is_some_and(crate::facts::Service::has_vip),
             has_selector: service.is_some_and(|service| service.selector.is_some()),
             off: service.is_some_and(|service| world.bound_of_service(service) == Mode::Off),
-            candidates: names(&mut world.pods.candidates().filter(selected)),
+            candidate: candidates.map(|record| self.pod_or_uid(record.pod.uid)).min(),
             own: names(
                 &mut world
                     .pods

@@ -192,6 +192,7 @@ mod tests {
             breaker: vec![],
             wrong_denies: [("reused".into(), 1)].into(),
             demoted: vec!["reused".into()],
+            history: None,
         }
     }
 

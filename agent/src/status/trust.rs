@@ -1,6 +1,7 @@
 //! What the agent holds, and what it is asked to do about it.
 
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// A Service with denials that wait for a second list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,9 +26,12 @@ pub enum Request {
     Status,
     /// `release-breaker [NAMESPACE/NAME]`: carry out what is held, for all Services if none is named.
     ReleaseBreaker(String),
+    /// `history IP`: only what is remembered about the IP.
+    History(IpAddr),
 }
 
 const RELEASE: &str = "release-breaker";
+const HISTORY: &str = "history";
 
 impl Request {
     /// As it is written.
@@ -36,6 +40,7 @@ impl Request {
         match self {
             Self::Status => String::new(),
             Self::ReleaseBreaker(service) => format!("{RELEASE} {service}\n"),
+            Self::History(ip) => format!("{HISTORY} {ip}\n"),
         }
     }
 
@@ -44,6 +49,7 @@ impl Request {
     pub fn parse(line: &str) -> Self {
         match line.trim_end().split_once(' ') {
             Some((RELEASE, service)) => Self::ReleaseBreaker(service.to_owned()),
+            Some((HISTORY, ip)) => ip.parse().map_or(Self::Status, Self::History),
             None if line.trim_end() == RELEASE => Self::ReleaseBreaker(String::new()),
             _ => Self::Status,
         }
@@ -60,6 +66,9 @@ mod tests {
             let request = Request::ReleaseBreaker(service.to_owned());
             assert_eq!(Request::parse(&request.line()), request);
         }
+        let request = Request::History(IpAddr::from([10, 0, 0, 1]));
+        assert_eq!(Request::parse(&request.line()), request);
+        assert_eq!(Request::parse("history nonsense"), Request::Status);
         assert_eq!(Request::parse(""), Request::Status);
         assert_eq!(Request::parse("release-breakers x"), Request::Status);
     }
