@@ -19,11 +19,16 @@ impl Agent {
     pub(super) fn recall(&self, ip: IpAddr) -> Status {
         let clocks = Clocks::now();
         let mode = self.writer.mode().map_or("unknown", Mode::as_str);
+        let mode = if self.lease.deadline() > clocks.boot {
+            mode.to_owned()
+        } else {
+            format!("{mode} without a lease (everything passes)")
+        };
         let ip = Addr::from(ip);
         let chronicle = Chronicle {
             now_ms: u64::try_from(clocks.boot.as_millis()).unwrap_or(u64::MAX),
             wall_ms: milliseconds(clocks.real),
-            mode: mode.to_owned(),
+            mode,
             ..self.history.of(ip, self.state.view(ip))
         };
         Status {

@@ -22,7 +22,7 @@ pub struct Chronicle {
     pub wall_ms: i64,
     /// Whether there were earlier steps, which had to make room.
     pub truncated: bool,
-    /// `off`, `observe` or `enforce`: the node's mode now.
+    /// The node's mode now, `off`, `observe` or `enforce`, and whether its lease is over.
     pub mode: String,
 }
 

@@ -79,6 +79,8 @@ pub struct EndpointView {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetView {
+    /// Its UID; none where the slice names no pod.
+    pub uid: Option<String>,
     /// `namespace/name`, or the UID of one unknown; none where the slice names no pod.
     pub pod: Option<String>,
     /// Whether a slice lists it now; otherwise it is remembered.

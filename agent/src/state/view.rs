@@ -2,7 +2,7 @@
 
 use super::dirty::Dirty;
 use super::{Life, Record, State};
-use crate::facts::Name;
+use crate::facts::{Name, Service};
 use crate::history::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,18 +94,20 @@ impl State {
                 .get(uid)
                 .is_some_and(|record| record.life != Life::Live)
         };
-        let matters = targets.all(|target| target.is_some_and(gone));
+        let has_vip = service.is_some_and(Service::has_vip);
+        let matters = has_vip && targets.all(|target| target.is_some_and(gone));
         let candidates = world.pods.candidates().take_while(|_| matters).filter(selected);
         let endpoints = world.listings.at(name, ip).map(|(socket, targets)| {
             let mut targets: Vec<TargetView> = targets
                 .iter()
                 .map(|(target, listing)| TargetView {
+                    uid: target.map(|uid| uid.to_string()),
                     pod: target.map(|uid| self.pod_or_uid(uid)),
                     listed: listing.is_current(),
                     ready: listing.ready > 0,
                 })
                 .collect();
-            targets.sort_by(|a, b| a.pod.cmp(&b.pod));
+            targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
             let proven = self.denials.get(&(name.clone(), *socket));
             EndpointView {
                 port: socket.port,
@@ -123,7 +125,7 @@ impl State {
         });
         ServiceView {
             name: slashed(name),
-            has_vip: service.is_some_and(crate::facts::Service::has_vip),
+            has_vip,
             has_selector: service.is_some_and(|service| service.selector.is_some()),
             off: service.is_some_and(|service| world.bound_of_service(service) == Mode::Off),
             candidate: candidates.map(|record| self.pod_or_uid(record.pod.uid)).min(),

@@ -136,7 +136,7 @@ fn service_changes(
         let known = old.endpoints.iter().find(of);
         let (port, protocol) = (endpoint.port, &endpoint.protocol);
         for target in &endpoint.targets {
-            let known = known.and_then(|known| known.targets.iter().find(|known| known.pod == target.pod));
+            let known = known.and_then(|known| known.targets.iter().find(|known| known.uid == target.uid));
             if let Some(what) = listing(known, target) {
                 let pod = target.pod.as_deref().unwrap_or("no pod by name");
                 lines.push(format!("{name} {what} on {protocol} {port} for {pod}"));

@@ -1,6 +1,6 @@
 //! Why a Service's packets pass, and what would change that. The order is that of the proof (`state/judge`).
 
-use crate::history::{EndpointView, PodView, ServiceView, View};
+use crate::history::{EndpointView, PodView, ServiceView, TargetView, View};
 
 /// The reason, and what would end it.
 pub(super) struct Pass {
@@ -94,7 +94,7 @@ fn survivor(view: &View, service: &ServiceView) -> Option<Pass> {
                 "a slice with a targetRef and its UID (see epguard lint)",
             ));
         };
-        match view.pods.iter().find(|known| known.name == *pod) {
+        match known(view, target) {
             None => {
                 return Some(pass(
                     format!("{name} lists the IP for {pod}, of which the agent knows nothing"),
@@ -129,20 +129,31 @@ fn unseen(view: &View, service: &ServiceView, endpoint: &EndpointView) -> Option
             format!("the end of {own}"),
         ));
     }
-    let meant = endpoint.targets.iter().filter_map(|target| target.pod.as_deref());
-    for pod in meant {
-        match view.pods.iter().find(|known| known.name == pod) {
-            Some(pod) if pod.life != "live" => {}
-            Some(pod) => {
+    if !service.has_selector && !endpoint.targets.iter().any(|target| target.listed) {
+        return Some(pass(
+            format!("{name} has no selector, and its slices do not list the IP any more"),
+            "a slice that lists it for a finished pod",
+        ));
+    }
+    for target in &endpoint.targets {
+        match (known(view, target), &target.pod) {
+            (Some(pod), _) if pod.life != "live" => {}
+            (Some(pod), _) => {
                 return Some(pass(
                     format!("{}, which {name} listed there, is not proven gone", pod.name),
                     format!("the end of {}: Succeeded, Failed or deleted", pod.name),
                 ));
             }
-            None => {
+            (None, Some(pod)) => {
                 return Some(pass(
-                    format!("of {pod}, which {name} listed there, nothing is known"),
-                    "nothing",
+                    format!("{name} listed it for {pod}, of which nothing is known"),
+                    format!("10 minutes in which {name} does not list it"),
+                ));
+            }
+            (None, None) => {
+                return Some(pass(
+                    format!("{name} listed it without naming a pod"),
+                    format!("10 minutes in which {name} does not list it"),
                 ));
             }
         }
@@ -151,12 +162,6 @@ fn unseen(view: &View, service: &ServiceView, endpoint: &EndpointView) -> Option
         return Some(pass(
             format!("{candidate}, which {name} selects, may have the IP already without showing it"),
             format!("{candidate} showing its IP"),
-        ));
-    }
-    if !service.has_selector && !endpoint.targets.iter().any(|target| target.listed) {
-        return Some(pass(
-            format!("{name} has no selector, and its slices do not list the IP any more"),
-            "a slice that lists it for a finished pod",
         ));
     }
     let owner = live(view).into_iter().next()?;
@@ -169,10 +174,64 @@ fn unseen(view: &View, service: &ServiceView, endpoint: &EndpointView) -> Option
     ))
 }
 
+/// By UID: names come back.
+fn known<'a>(view: &'a View, target: &TargetView) -> Option<&'a PodView> {
+    view.pods.iter().find(|pod| target.uid.as_ref() == Some(&pod.uid))
+}
+
 fn live(view: &View) -> Vec<&PodView> {
     let live = view
         .pods
         .iter()
         .filter(|pod| pod.shows && pod.present && pod.life == "live");
     live.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(uid: &str, life: &str) -> PodView {
+        PodView {
+            name: "shop/web-0".to_owned(),
+            uid: uid.to_owned(),
+            life: life.to_owned(),
+            present: true,
+            shows: true,
+            ..PodView::default()
+        }
+    }
+
+    fn target(uid: &str, listed: bool) -> TargetView {
+        TargetView {
+            uid: Some(uid.to_owned()),
+            pod: Some("shop/web-0".to_owned()),
+            listed,
+            ready: true,
+        }
+    }
+
+    #[test]
+    fn a_pod_that_came_back_under_its_name_is_told_from_the_one_before() {
+        let endpoint = EndpointView {
+            targets: vec![target("1", false), target("2", true)],
+            ..EndpointView::default()
+        };
+        let service = ServiceView {
+            name: "shop/web".to_owned(),
+            has_vip: true,
+            endpoints: vec![endpoint],
+            ..ServiceView::default()
+        };
+        let view = View {
+            synced: true,
+            pods: vec![pod("1", "dead"), pod("2", "live")],
+            ..View::default()
+        };
+        let pass = super::endpoint(&view, &service, &service.endpoints[0]);
+        assert_eq!(
+            pass.because,
+            "shop/web lists the IP for shop/web-0, which is alive"
+        );
+    }
 }

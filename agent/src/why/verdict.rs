@@ -82,11 +82,19 @@ fn proof(denial: &DenialView) -> String {
     } else {
         "every packet"
     };
+    let retired = if denial.reason == "retired-backend" {
+        "; dropped only with --reason-mode retired-backend=enforce"
+    } else {
+        ""
+    };
     let bound = match denial.bound.as_str() {
         "enforce" => String::new(),
         bound => format!("; an annotation allows at most {bound}"),
     };
-    format!("{} is meant, which {gone}; {now}: {which}{bound}", denial.meant)
+    format!(
+        "{} is meant, which {gone}; {now}: {which}{bound}{retired}",
+        denial.meant
+    )
 }
 
 fn lifting(service: &ServiceView, denial: &DenialView) -> String {
