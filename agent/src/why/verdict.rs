@@ -89,7 +89,7 @@ fn proof(denial: &DenialView) -> String {
     };
     let bound = match denial.bound.as_str() {
         "enforce" => String::new(),
-        bound => format!("; an annotation allows at most {bound}"),
+        bound => format!("; an annotation, or a Namespace not seen yet, allows at most {bound}"),
     };
     format!(
         "{} is meant, which {gone}; {now}: {which}{bound}{retired}",
