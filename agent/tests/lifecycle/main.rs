@@ -6,6 +6,7 @@ mod chain;
 mod detach;
 mod maps;
 mod node;
+mod open;
 mod tagged;
 mod takeover;
 mod traffic;
