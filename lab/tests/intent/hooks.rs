@@ -122,6 +122,7 @@ fn interfaces(node: &NetNs) -> Vec<Interface> {
             master: None,
             master_kind: text(&link["linkinfo"]["info_slave_kind"]),
             loopback: text(&link["link_type"]) == "loopback",
+            ..Interface::default()
         })
         .collect()
 }
