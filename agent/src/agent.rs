@@ -3,6 +3,7 @@
 mod history;
 mod lifts;
 mod overview;
+mod watches;
 
 use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
@@ -18,7 +19,7 @@ use crate::report::Report;
 use crate::state::{Socket, State};
 use crate::status::{Latency, Watch};
 use crate::trust::Trust;
-use crate::watch::{Message, SPREAD, WatchId, Watches, ids};
+use crate::watch::{Message, WatchId, Watches, ids};
 use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
@@ -265,29 +266,6 @@ impl Agent {
         let tables = self.state.tables();
         let mut vacant = tables.terminated.values();
         !tables.denied.is_empty() || vacant.any(|vacant| vacant.lifted.is_none())
-    }
-
-    fn connected(&mut self, id: WatchId, error: Option<String>) {
-        let up = error.is_none();
-        self.lease.view.connected(id, up);
-        let watch = self.watch(id);
-        (watch.up, watch.error) = (up, error);
-    }
-
-    /// Nothing known holds any more. The other watches have to be told only once, and not before they have listed.
-    fn start_over(&mut self, noticed_by: WatchId, error: &str) {
-        tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
-        self.lease.view.void(now());
-        if self.state.is_synced() {
-            self.state.start_over(now());
-            for id in self.watches.keys().filter(|id| **id != noticed_by) {
-                self.api.relist(*id, SPREAD);
-            }
-        }
-    }
-
-    fn watch(&mut self, id: WatchId) -> &mut Watch {
-        self.watches.entry(id).or_default()
     }
 }
 

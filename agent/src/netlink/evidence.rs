@@ -189,7 +189,10 @@ mod tests {
             hop
         });
         assert_eq!(through(&[RouteAttribute::MultiPath(hops.into())]), [8, 9]);
-        assert_eq!(defaults(&route(0, RouteType::BlackHole, &[oif.clone()])), [0; 0]);
+        assert_eq!(
+            defaults(&route(0, RouteType::BlackHole, std::slice::from_ref(&oif))),
+            [0; 0]
+        );
         assert_eq!(defaults(&route(1, RouteType::Unicast, &[oif])), [0; 0]);
     }
 

@@ -207,3 +207,7 @@ async fn neighbours(handle: &Handle, family: AddressFamily) -> anyhow::Result<Ve
     });
     Ok(neighbours.collect())
 }
+
+#[cfg(test)]
+#[path = "presence_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@ mod detach;
 mod lifts;
 mod maps;
 mod node;
+mod open;
 mod tagged;
 mod takeover;
 mod traffic;

@@ -133,9 +133,10 @@ fn interfaces(node: &NetNs) -> Vec<Interface> {
             ifindex: u32::try_from(link["ifindex"].as_u64().unwrap()).unwrap(),
             name: text(&link["ifname"]),
             kind: text(&link["linkinfo"]["info_kind"]),
-            master: None,
+            base_kind: Some(text(&link["linkinfo"]["info_kind"])),
             master_kind: text(&link["linkinfo"]["info_slave_kind"]),
             loopback: text(&link["link_type"]) == "loopback",
+            ..Interface::default()
         })
         .collect()
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::announced::Announcements;
 use crate::node::{hooked_after, ip, is_hooked, node, report, stage};
 use epguard_lab::net::Cni;
 
@@ -17,9 +18,11 @@ fn a_veth_that_is_deleted_and_made_again_under_its_name_is_hooked_within_100_ms(
     hooked_after(&node, "again", Instant::now());
     let figures = (0..TIMES).map(|_| {
         ip(&node, &["link delete again".into()]);
-        let event = Instant::now();
-        make();
-        hooked_after(&node, "again", event)
+        let announced = Announcements::of(&node);
+        std::thread::scope(|scope| {
+            scope.spawn(make);
+            hooked_after(&node, "again", announced.wait("again", false))
+        })
     });
     report("veth made again", figures.collect());
 }
@@ -33,9 +36,11 @@ fn an_interface_that_is_made_again_under_its_number_in_one_go_is_hooked_within_1
     ip(&node, std::slice::from_ref(&make));
     hooked_after(&node, "same", Instant::now());
     let figures = (0..TIMES).map(|_| {
-        let event = Instant::now();
-        ip(&node, &["link delete same".into(), make.clone()]);
-        hooked_after(&node, "same", event)
+        let announced = Announcements::of(&node);
+        std::thread::scope(|scope| {
+            scope.spawn(|| ip(&node, &["link delete same".into(), make.clone()]));
+            hooked_after(&node, "same", announced.wait("same", true))
+        })
     });
     report("veth made again under its number", figures.collect());
 }

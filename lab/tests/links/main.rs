@@ -1,6 +1,8 @@
 //! Interfaces that come, go, move and change their names under a running agent: hooked at once, nothing denied wrongly.
 
 #[cfg(test)]
+mod announced;
+#[cfg(test)]
 mod holder;
 #[cfg(test)]
 mod hooks;
