@@ -12,6 +12,10 @@ pub const MAX_STEPS: usize = 64;
 /// Octets for all IPs.
 pub const BUDGET: usize = 8 * 1024 * 1024;
 
+/// A list of more IPs than this is no news about each: those of which nothing is known yet, and of which there is nothing
+/// to tell, would only push out the others.
+const MASS: usize = 4096;
+
 /// Of an entry of both indexes.
 const ENTRY: usize = 128;
 
@@ -24,7 +28,7 @@ pub struct History {
     number: u64,
     octets: usize,
     budget: usize,
-    /// Whether an IP had to make room.
+    /// Whether an IP had to make room, or got none.
     forgot: bool,
     /// When the first whole list was known.
     began: Option<Duration>,
@@ -64,7 +68,13 @@ impl History {
             return;
         }
         self.began.get_or_insert(now);
-        for ip in state.take_touched() {
+        let touched = state.take_touched();
+        let mass = touched.len() > MASS;
+        for ip in touched {
+            if mass && !self.ips.contains_key(&ip) && state.is_quiet(ip) {
+                self.forgot = true;
+                continue;
+            }
             self.step(now, rv, ip, state.view(ip));
         }
     }

@@ -10,6 +10,8 @@ use std::time::Duration;
 impl State {
     /// Judges again what may have changed; `list` is what was just listed in whole, if the news is a list.
     pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty, list: Option<Kind>) {
+        self.touch(&dirty);
+        dirty.pairs.append(&mut dirty.selected);
         if dirty.everything {
             dirty.add_everything(&self.world);
             let denied = self
@@ -21,10 +23,15 @@ impl State {
         self.settle_owners(now, &dirty);
         let mut changed = self.settle_draining(&dirty) || dirty.vips;
         for (service, ip) in &dirty.pairs {
-            changed |= self.rejudge(service, *ip);
+            if self.rejudge(service, *ip) {
+                self.touched.insert(*ip);
+                changed = true;
+            }
         }
         let breaker = self.settle_breaker(now, &dirty, list);
-        self.touch(&dirty, breaker);
+        if breaker {
+            self.touch_denied();
+        }
         changed |= breaker;
         if changed || dirty.everything {
             self.lay_out(now);

@@ -13,6 +13,14 @@ impl State {
         std::mem::take(&mut self.touched)
     }
 
+    /// Whether nothing is denied, draining or finished at an IP.
+    #[must_use]
+    pub fn is_quiet(&self, ip: Addr) -> bool {
+        let tables = &self.tables;
+        let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
+        !suspect && self.world.pods.claimants(ip).all(Record::is_live)
+    }
+
     /// Everything known about an IP.
     #[must_use]
     pub fn view(&self, ip: Addr) -> View {
@@ -49,14 +57,16 @@ impl State {
         }
     }
 
-    /// Remembers what a change may concern.
-    pub(super) fn touch(&mut self, dirty: &Dirty, breaker: bool) {
+    /// Remembers what there is news about. What follows from it is remembered where it is found out.
+    pub(super) fn touch(&mut self, dirty: &Dirty) {
+        let listed = dirty.pairs.iter().map(|(_, ip)| ip);
+        self.touched.extend(dirty.ips.iter().chain(listed));
+    }
+
+    /// Something may be held, or held no more.
+    pub(super) fn touch_denied(&mut self) {
         self.touched
-            .extend(dirty.ips.iter().chain(dirty.pairs.iter().map(|(_, ip)| ip)));
-        if breaker {
-            self.touched
-                .extend(self.denials.keys().map(|(_, socket)| socket.ip));
-        }
+            .extend(self.denials.keys().map(|(_, socket)| socket.ip));
     }
 
     fn pod_view(&self, record: &Record, ip: Addr) -> PodView {

@@ -83,9 +83,9 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap()
 }
 
-fn at(ms: u64) -> Option<Moment> {
+fn at(ms: u64) -> Moment {
     let at = jiff::Timestamp::from_millisecond(i64::try_from(ms).unwrap()).unwrap();
-    Some(Moment::At(at))
+    Moment::At(at)
 }
 
 fn recordings() -> Vec<String> {
@@ -109,7 +109,7 @@ fn at_every_moment_of_every_recording_the_remembered_verdicts_are_what_was_denie
                 let question = Question {
                     subject,
                     service: None,
-                    at: at(millis(*then)),
+                    at: Some(at(millis(*then))),
                 };
                 let explanation = explain(&chronicle, &question);
                 if explanation.verdicts.is_empty() {
@@ -162,7 +162,7 @@ fn every_question_is_answered_as_the_recording_went() {
         let question = Question {
             subject: subject.parse().unwrap(),
             service: service.map(str::to_owned),
-            at: at(ms.parse().unwrap()),
+            at: Some(at(ms.parse().unwrap())),
         };
         let remembered = remembered.entry(name).or_insert_with(|| Remembered::of(name));
         let explanation = explain(&remembered.chronicle(question.subject), &question);
