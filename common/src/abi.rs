@@ -4,7 +4,7 @@
 //! `bpftool map dump` shows ports as people know them. A change here is a new [`ABI_VERSION`], because a
 //! pinned map of another shape would be misread.
 
-use crate::{Addr, Mode, Rate, Reason, Uid};
+use crate::{Action, Addr, Mode, Rate, Reason, Uid};
 
 /// Part of the pin path: `<pin-dir>/v1/OWNERS`.
 pub const ABI_VERSION: u32 = 1;
@@ -150,6 +150,8 @@ pub struct Denial {
     pub mode: Mode,
     /// Not 0: held by the breaker until a second list agrees; reported, never carried out.
     pub held: u32,
+    /// How packets are stopped, if not as CONFIG says.
+    pub action: Action,
 }
 
 /// SOCKETS, by socket cookie: what a socket of the node itself is aimed at. The rules are its methods.
@@ -254,7 +256,8 @@ mod user {
         super::Target,
         super::Denial,
         super::Counter,
-        super::Count
+        super::Count,
+        crate::Bucket
     );
 }
 
@@ -267,13 +270,13 @@ mod tests {
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
-        assert_eq!(size_of::<Config>(), 4 * (1 + 1 + 4 + 4 + 1));
+        assert_eq!(size_of::<Config>(), 4 * (1 + 4 + 4 + 4 + 2 + 1));
         assert_eq!(size_of::<View>(), 3 * 8 + 4 * 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
-        assert_eq!(size_of::<Denial>(), 3 * 16 + 4 * 4);
+        assert_eq!(size_of::<Denial>(), 3 * 16 + 5 * 4);
         assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
         assert_eq!(size_of::<Counter>(), 4 + 4);
         assert_eq!(size_of::<Count>(), 16);

@@ -4,6 +4,7 @@
 #![no_std]
 
 mod abi;
+mod action;
 mod addr;
 pub mod capacity;
 mod claim;
@@ -12,6 +13,7 @@ mod direct;
 mod judge;
 mod node;
 mod packet;
+mod reject;
 mod socket;
 mod uid;
 mod verdict;
@@ -19,13 +21,15 @@ mod verdict;
 pub use abi::{
     ABI_VERSION, Count, Counter, Denial, Event, Owner, Slot, SocketIntent, Suspect, Target, UidState, Vip,
 };
+pub use action::{Action, AnswerLimits, Fate, ReasonActions};
 pub use addr::Addr;
 pub use claim::claimed;
-pub use config::{Action, Config, Mode, ReasonModes, View};
+pub use config::{Config, Mode, PerReason, ReasonModes, View};
 pub use direct::{DirectModel, Way, judge_direct};
 pub use judge::{Model, Proof, judge};
 pub use node::{Rate, Role, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, parse};
+pub use reject::{Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable};
 pub use socket::{Moment, PENDING_NS, SEND_WINDOW_NS};
 pub use uid::Uid;
 pub use verdict::{Outcome, Reason, Verdict};

@@ -30,6 +30,10 @@ pub struct Packet {
     pub protocol: u8,
     /// What follows the network headers.
     pub transport: Transport,
+    /// Where the IP header begins.
+    pub network_at: u32,
+    /// Where the transport header begins, if there are ports.
+    pub transport_at: u32,
 }
 
 /// What can be said of the transport header.
@@ -121,6 +125,8 @@ fn parse_ipv4<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
         dst_port,
         protocol,
         transport,
+        network_at: offset,
+        transport_at: offset + header_length,
     })
 }
 
@@ -149,6 +155,8 @@ fn parse_ipv6<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
                     dst_port,
                     protocol,
                     transport,
+                    network_at: offset,
+                    transport_at: at,
                 });
             }
             Some(Extension::Fragment) => {
@@ -162,6 +170,8 @@ fn parse_ipv6<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
                         dst_port: 0,
                         protocol: next,
                         transport,
+                        network_at: offset,
+                        transport_at: at,
                     });
                 }
                 (next, 8)

@@ -57,7 +57,7 @@ impl Reason {
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Outcome {
-    /// Denied: dropped.
+    /// Denied: dropped silently.
     Dropped = 0,
     /// Would have been denied; the mode is observe.
     Observed = 1,
@@ -83,11 +83,17 @@ pub enum Outcome {
     Lifted = 11,
     /// Passed: the node's own routes lead to the IP, or nowhere, which the node itself answers.
     Held = 12,
+    /// Denied: dropped, and its sender told.
+    Rejected = 13,
+    /// An answer beyond the limits; the packet was dropped.
+    AnswerSuppressed = 14,
+    /// An answer that the kernel let nobody write; the packet, counted as rejected, was dropped.
+    AnswerFailed = 15,
 }
 
 impl Outcome {
     /// Every outcome, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Dropped,
         Self::Observed,
         Self::Off,
@@ -101,6 +107,9 @@ impl Outcome {
         Self::EventSuppressed,
         Self::Lifted,
         Self::Held,
+        Self::Rejected,
+        Self::AnswerSuppressed,
+        Self::AnswerFailed,
     ];
 
     /// From what an event holds; `None` for a number that no epguard wrote.
@@ -126,6 +135,9 @@ impl Outcome {
             Self::EventSuppressed => "event-suppressed",
             Self::Lifted => "lifted",
             Self::Held => "held",
+            Self::Rejected => "rejected",
+            Self::AnswerSuppressed => "answer-suppressed",
+            Self::AnswerFailed => "answer-failed",
         }
     }
 }

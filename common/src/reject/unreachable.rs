@@ -1,0 +1,71 @@
+//! ICMP "port unreachable" (RFC 792, RFC 4443 section 3.1) with as much of the packet as the sender needs to find its
+//! socket.
+
+use super::{Rewrite, Sum, UDP, network};
+use crate::Packet;
+
+/// Octets of the packet that are quoted at most, in full words: IP header, ports, and SCTP's INIT with its tag (RFC 9260
+/// section 10 wants 40 octets of it).
+pub const MAX_QUOTE: u32 = 128;
+/// At least so much is quoted of the transport header (RFC 792).
+const LEAST: u32 = 8;
+const HEADER: u32 = 8;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+/// Makes the packet into an ICMP error to its sender. The ICMP header takes the place of the transport header: there
+/// the kernel would complete a transport checksum, as it does for one that has been left to the device
+/// (`CHECKSUM_PARTIAL`). That of UDP then falls on octets that mean nothing, and makes good what NAT changed until then.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as parse")]
+pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
+    let at = packet.transport_at;
+    let length = network::length(frame, packet)?;
+    let quoted = if length > MAX_QUOTE {
+        MAX_QUOTE
+    } else {
+        length & !3
+    };
+    if quoted < at - packet.network_at + LEAST {
+        return None;
+    }
+    frame.resize(at + HEADER + quoted)?;
+    let quote = move_up(frame, packet.network_at, at + HEADER, quoted)?;
+    let (protocol, first) = if packet.dst.is_v4() {
+        (ICMP, [3, 3, 0, 0])
+    } else {
+        (ICMPV6, [1, 4, 0, 0])
+    };
+    frame.write(at, [u32::from_ne_bytes(first), 0])?;
+    let pseudo = match protocol {
+        ICMPV6 => network::pseudo_header(packet, ICMPV6, HEADER + quoted),
+        _ => Sum::new(),
+    };
+    let unused = if protocol == ICMPV6 && packet.protocol == UDP && frame.is_partial(at + 6)? {
+        let [low, high] = pseudo.folded().to_ne_bytes();
+        u32::from_ne_bytes([0, 0, low, high])
+    } else {
+        0
+    };
+    let sum = pseudo.with([u32::from_ne_bytes(first), unused]).and(quote);
+    let [low, high] = sum.checksum().to_ne_bytes();
+    let first = u32::from_ne_bytes([first[0], first[1], low, high]);
+    frame.write(at, [first, unused])?;
+    network::write(frame, packet, protocol, HEADER + quoted)
+}
+
+/// Copies `count` octets to a higher place, the last ones first. Returns their sum.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as parse")]
+fn move_up<R: Rewrite>(frame: &mut R, from: u32, to: u32, count: u32) -> Option<Sum> {
+    let mut sum = Sum::new();
+    for word in 0..MAX_QUOTE / 4 {
+        let offset = MAX_QUOTE - 4 - word * 4;
+        if offset < count {
+            let word = frame.words::<1>(from + offset)?;
+            frame.write(to + offset, word)?;
+            sum = sum.with(word);
+        }
+    }
+    Some(sum)
+}
