@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuHashMap, PerCpuValues};
 use epguard_common::{
-    ABI_VERSION, Addr, Config, Count, Counter, Denial, Mode, Outcome, Owner, Reason, ReasonModes, Role, Slot,
-    Suspect, Target, Terminated, View, Vip,
+    ABI_VERSION, Addr, Backends, Config, Count, Counter, Denial, Mode, Outcome, Owner, Reason, ReasonModes,
+    Role, Slot, Suspect, Target, Terminated, View, Vip,
 };
 use found::Found;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 14] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
     "DENIED",
+    "BACKENDS",
+    "FLOWS",
+    "RETURNS",
     "TERMINATED",
     "INTERFACES",
     "SOCKETS",
@@ -72,6 +75,7 @@ pub struct Writer {
     suspects: HashMap<MapData, Addr, Suspect>,
     services: HashMap<MapData, Vip, Slot>,
     denied: HashMap<MapData, Target, Denial>,
+    backends: HashMap<MapData, Target, Backends>,
     terminated: HashMap<MapData, Addr, Terminated>,
     interfaces: HashMap<MapData, u32, Role>,
     config: Array<MapData, Config>,
@@ -99,6 +103,7 @@ impl Writer {
             suspects: take(ebpf, "SUSPECTS")?.try_into()?,
             services: take(ebpf, "SERVICES")?.try_into()?,
             denied: take(ebpf, "DENIED")?.try_into()?,
+            backends: take(ebpf, "BACKENDS")?.try_into()?,
             terminated: take(ebpf, "TERMINATED")?.try_into()?,
             interfaces: take(ebpf, "INTERFACES")?.try_into()?,
             config: take(ebpf, "CONFIG")?.try_into()?,
@@ -247,6 +252,8 @@ impl Writer {
             Op::PutService(vip, slot) => self.services.insert(vip, slot, 0),
             Op::PutSuspect(ip, suspect) => self.suspects.insert(ip, suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
+            Op::RemoveBackends(target) => absent(self.backends.remove(&target)),
+            Op::PutBackends(target, backends) => self.backends.insert(target, backends, 0),
             Op::RemoveTerminated(ip) => absent(self.terminated.remove(&ip)),
             Op::PutTerminated(ip, vacant) => {
                 let terminated = Terminated {

@@ -1,7 +1,7 @@
 //! What to write so that the maps hold what they should.
 
 use crate::state::{Tables, Vacant};
-use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Vip};
+use epguard_common::{Addr, Backends, Denial, Owner, Slot, Suspect, Target, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One write to a map.
@@ -18,6 +18,8 @@ pub enum Op {
     PutOwner(Addr, Owner),
     RemoveTerminated(Addr),
     PutTerminated(Addr, Vacant),
+    RemoveBackends(Target),
+    PutBackends(Target, Backends),
 }
 
 /// The writes that lead from what is installed to what is desired, in an order in which no packet in between meets a
@@ -29,10 +31,12 @@ pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
     ops.extend(gone(&installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
     ops.extend(gone(&installed.services, &desired.services).map(Op::RemoveService));
     ops.extend(other(&installed.terminated, &desired.terminated).map(Op::RemoveTerminated));
+    ops.extend(changed(&installed.backends, &desired.backends).map(|(k, v)| Op::PutBackends(k, v)));
     ops.extend(changed(&installed.denied, &desired.denied).map(|(k, v)| Op::PutDenial(k, v)));
     ops.extend(changed(&installed.services, &desired.services).map(|(k, v)| Op::PutService(k, v)));
     ops.extend(changed(&installed.suspects, &desired.suspects).map(|(k, v)| Op::PutSuspect(k, v)));
     ops.extend(changed(&installed.terminated, &desired.terminated).map(|(k, v)| Op::PutTerminated(k, v)));
+    ops.extend(gone(&installed.backends, &desired.backends).map(Op::RemoveBackends));
     ops
 }
 

@@ -13,6 +13,8 @@ pub enum Action {
     Drop = 1,
     /// With an answer to the sender: TCP RST, or ICMP port unreachable.
     Reject = 2,
+    /// A flow that opens goes to a live endpoint of the same Service instead; where there is none it is rejected.
+    Redirect = 3,
 }
 
 impl Action {
@@ -23,6 +25,7 @@ impl Action {
         match raw {
             1 => Self::Drop,
             2 => Self::Reject,
+            3 => Self::Redirect,
             _ => Self::Unset,
         }
     }
@@ -44,6 +47,7 @@ impl Action {
             Self::Unset => "unset",
             Self::Drop => "drop",
             Self::Reject => "reject",
+            Self::Redirect => "redirect",
         }
     }
 }
@@ -99,10 +103,10 @@ mod tests {
 
     #[test]
     fn numbers_that_are_no_action_choose_nothing() {
-        for action in [Action::Unset, Action::Drop, Action::Reject] {
+        for action in [Action::Unset, Action::Drop, Action::Reject, Action::Redirect] {
             assert_eq!(Action::from_raw(action as u32), action);
         }
-        for garbage in [3, 77, u32::MAX] {
+        for garbage in [4, 77, u32::MAX] {
             assert_eq!(Action::from_raw(garbage), Action::Unset);
         }
     }

@@ -31,7 +31,7 @@ pub use judge::{Model, Proof, judge};
 pub use node::{Rate, Role, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, parse};
 pub use reject::{Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable};
-pub use steer::{Backend, Backends, Flow, MAX_BACKENDS, Return, Steered};
 pub use socket::{Moment, PENDING_NS, SEND_WINDOW_NS};
+pub use steer::{Backend, Backends, Flow, MAX_BACKENDS, Return, Steered};
 pub use uid::Uid;
 pub use verdict::{Outcome, Reason, Verdict};

@@ -3,7 +3,7 @@
 //! The kernel's conntrack goes on believing in the denied endpoint: packets get their new destination behind it, answers
 //! their old source before it.
 
-use crate::{Addr, Packet, Slot};
+use crate::{Addr, Packet, Slot, Uid};
 
 /// Live endpoints that a denial can name; with more of them the agent picks some.
 pub const MAX_BACKENDS: usize = 16;
@@ -14,6 +14,8 @@ pub const MAX_BACKENDS: usize = 16;
 pub struct Backend {
     /// A pod's IP.
     pub addr: Addr,
+    /// The pod: once OWNERS shows another one at the IP, or none, the endpoint is gone.
+    pub uid: Uid,
     /// Host order.
     pub port: u16,
     /// Always 0.
@@ -66,7 +68,10 @@ impl Backends {
     /// Whether the endpoint is one of them.
     #[must_use]
     pub fn contains(&self, backend: &Backend) -> bool {
-        self.live.iter().take(self.count as usize).any(|live| live == backend)
+        self.live
+            .iter()
+            .take(self.count as usize)
+            .any(|live| live == backend)
     }
 }
 
@@ -74,8 +79,14 @@ impl Backends {
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
 fn scramble(hash: u32, word: u32) -> u32 {
-    let word = word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-    let hash = (hash ^ word).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
+    let word = word
+        .wrapping_mul(0xcc9e_2d51)
+        .rotate_left(15)
+        .wrapping_mul(0x1b87_3593);
+    let hash = (hash ^ word)
+        .rotate_left(13)
+        .wrapping_mul(5)
+        .wrapping_add(0xe654_6b64);
     (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b)
 }
 
@@ -200,6 +211,7 @@ mod tests {
     const fn backend(last: u8) -> Backend {
         Backend {
             addr: Addr::v4([10, 244, 1, last]),
+            uid: Uid::NONE,
             port: 8080,
             reserved: 0,
         }
@@ -220,10 +232,10 @@ mod tests {
 
     #[test]
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
-        assert_eq!(size_of::<Backend>(), 16 + 2 + 2);
-        assert_eq!(size_of::<Backends>(), 4 + 4 + 16 * 20);
+        assert_eq!(size_of::<Backend>(), 16 + 16 + 2 + 2);
+        assert_eq!(size_of::<Backends>(), 4 + 4 + 16 * 36);
         assert_eq!(size_of::<Flow>(), 2 * 16 + 3 * 2 + 1 + 1);
-        assert_eq!(size_of::<Steered>(), 20 + 4 + 8);
+        assert_eq!(size_of::<Steered>(), 36 + 4 + 8);
         assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 12 + 2);
     }
 
@@ -232,7 +244,9 @@ mod tests {
         let backends = Backends::new(false, (1..=3).map(backend));
         let mut hits = BTreeMap::<Backend, u32>::new();
         for port in 30_000..33_000 {
-            *hits.entry(backends.choose(&opening(7, port)).unwrap()).or_default() += 1;
+            *hits
+                .entry(backends.choose(&opening(7, port)).unwrap())
+                .or_default() += 1;
         }
         assert_eq!(hits.len(), 3);
         for (backend, hits) in hits {

@@ -4,6 +4,7 @@
 //! (an IP "banana", an empty UID, an FQDN slice) is left out and counted; it never fails the
 //! object around it, because an object left out could be the one that shows an IP alive.
 
+mod action;
 mod mode;
 mod namespace;
 mod networks;
@@ -16,8 +17,8 @@ mod static_ip;
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
 pub use pod::{Pod, Sandbox, Standing};
-pub use service::{Protocol, Service, ServicePort};
-pub use slice::{Endpoint, Slice, SlicePort};
+pub use service::{Protocol, Service, ServicePort, Steering};
+pub use slice::{Endpoint, PortName, Slice, SlicePort};
 
 use epguard_common::{Addr, Uid};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};

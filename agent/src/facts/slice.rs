@@ -3,6 +3,7 @@
 use super::{Ignored, Meta, Name, Object, Protocol, addr, null_is_default, parse};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// One `EndpointSlice`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +32,26 @@ pub struct Endpoint {
 /// A target port of a slice, host order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlicePort {
+    /// Which of the Service's ports it stands for.
+    pub name: PortName,
     /// Host order, never 0.
     pub port: u16,
     /// TCP where the slice says nothing.
     pub protocol: Protocol,
+}
+
+/// The name of a port, unique within its Service; only its hash is kept, for there are as many as endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PortName(u64);
+
+impl PortName {
+    /// The name as the API writes it; empty where the Service has one port only.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        Self(hasher.finish())
+    }
 }
 
 /// More than the API server accepts in one slice (`maxPorts`, discovery/validation).
@@ -106,6 +123,7 @@ struct TargetRef {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct RawPort {
+    name: Option<String>,
     port: Option<i64>,
     protocol: Option<String>,
 }
@@ -129,6 +147,7 @@ impl RawPort {
     fn port(&self) -> Option<SlicePort> {
         let port = u16::try_from(self.port?).ok().filter(|&port| port != 0)?;
         Some(SlicePort {
+            name: PortName::new(self.name.as_deref().unwrap_or_default()),
             port,
             protocol: Protocol::parse(self.protocol.as_deref())?,
         })

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use aya::maps::{HashMap, Map, MapData};
 use aya::{Ebpf, Pod};
 use epguard_common::{
-    Addr, Denial, Mode, Owner, Rate, Reason, Slot, Suspect, Target, Terminated, Uid, UidState, Vip,
+    Addr, Backends, Denial, Mode, Owner, Rate, Reason, Slot, Suspect, Target, Terminated, Uid, UidState, Vip,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +32,7 @@ impl Found {
             .into_iter()
             .map(|(ip, suspect)| (ip, without_telemetry(suspect)))
             .collect();
+        found.tables.backends = entries::<Target, Backends>(ebpf, "BACKENDS")?;
         found.tables.services = entries::<Vip, Slot>(ebpf, "SERVICES")?;
         found.tables.terminated = entries::<Addr, Terminated>(ebpf, "TERMINATED")?
             .into_iter()

@@ -4,6 +4,7 @@
 //! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
 //! ```
 
+mod alternatives;
 mod audit;
 mod bound;
 mod breaker;
@@ -38,7 +39,7 @@ pub use pods::Pods;
 pub use ranges::Ranges;
 pub use record::{Claim, Life, Record};
 pub use slots::{GRACE, Slots};
-pub use socket::{Listing, RECENTLY, Socket, Target};
+pub use socket::{Listing, Port, RECENTLY, Socket, Target};
 use synced::Synced;
 pub use tables::{Denials, Draining, Tables};
 use vacant::Vacancies;

@@ -2,8 +2,8 @@
 
 use super::dirty::Dirty;
 use super::{Denials, Kind, Socket, State, Tables, judge, tables};
-use crate::facts::Name;
-use epguard_common::Addr;
+use crate::facts::{Name, Service};
+use epguard_common::{Action, Addr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ impl State {
             changed |= self.rejudge(service, *ip);
         }
         changed |= self.settle_breaker(now, &dirty, list);
+        changed |= dirty.pairs.iter().any(|(service, _)| self.steers(service));
         if changed || dirty.everything {
             self.lay_out();
             let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
@@ -45,6 +46,14 @@ impl State {
                 self.world.pods.forget(uid);
             }
         }
+    }
+
+    /// Whether where the Service's flows are steered may depend on any of its endpoints.
+    fn steers(&self, service: &Name) -> bool {
+        let asks = |service: &Service| service.steering.action == Action::Redirect;
+        let (first, last) = Socket::range();
+        let denied = (service.clone(), first)..=(service.clone(), last);
+        self.world.service(service).is_some_and(asks) && self.denials.range(denied).next().is_some()
     }
 
     /// Puts the denials into tables.

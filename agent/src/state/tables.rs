@@ -1,8 +1,8 @@
 //! What the maps should hold.
 
-use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World};
+use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World, alternatives};
 use crate::facts::Name;
-use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
+use epguard_common::{Action, Addr, Backends, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
 use std::collections::BTreeMap;
 
 /// Denials by Service and socket.
@@ -20,6 +20,8 @@ pub struct Tables {
     pub services: BTreeMap<Vip, Slot>,
     /// DENIED.
     pub denied: BTreeMap<Target, Denial>,
+    /// BACKENDS.
+    pub backends: BTreeMap<Target, Backends>,
     /// TERMINATED.
     pub terminated: BTreeMap<Addr, Vacant>,
     /// Denials that no table had room for; they pass.
@@ -38,7 +40,8 @@ impl Tables {
         let mut tables = Self::default();
         for ((name, socket), proven) in denials {
             let held = breaker.holds(name, socket);
-            if !tables.add(world, (name, socket), proven, held, slots) {
+            let backends = alternatives::of(world, denials, name, socket);
+            if !tables.add(world, (name, socket), proven, (held, backends), slots) {
                 tables.refused += 1;
             }
         }
@@ -57,7 +60,7 @@ impl Tables {
         world: &World,
         (name, socket): (&Name, &Socket),
         proven: &Proven,
-        held: bool,
+        (held, backends): (bool, Backends),
         slots: &mut Slots,
     ) -> bool {
         let Some(service) = world.service(name) else {
@@ -85,12 +88,26 @@ impl Tables {
             protocol,
             reserved: [0; 3],
         };
-        self.denied.insert(target, denial(proven, held));
+        let action = match service.steering.action {
+            Action::Redirect if self.steer(target, backends) => Action::Redirect,
+            Action::Redirect => Action::Reject,
+            asked => asked,
+        };
+        self.denied.insert(target, denial(proven, held, action));
         true
+    }
+
+    /// Whether there is somewhere to steer to, and room to say so.
+    fn steer(&mut self, target: Target, backends: Backends) -> bool {
+        let steered = backends.count > 0 && self.backends.len() < capacity::BACKENDS;
+        if steered {
+            self.backends.insert(target, backends);
+        }
+        steered
     }
 }
 
-fn denial(proven: &Proven, held: bool) -> Denial {
+fn denial(proven: &Proven, held: bool, action: Action) -> Denial {
     Denial {
         dead_uid: proven.meant,
         owner_uid: proven.owner.unwrap_or_default(),
@@ -99,6 +116,7 @@ fn denial(proven: &Proven, held: bool) -> Denial {
         uid_state: proven.state,
         mode: proven.mode,
         held: held.into(),
+        action,
     }
 }
 
