@@ -1,5 +1,6 @@
 //! The one file that writes maps.
 
+mod flows;
 mod found;
 
 use crate::clock::boot_ns;
@@ -12,6 +13,7 @@ use epguard_common::{
     ABI_VERSION, Addr, Backends, Config, Count, Counter, Denial, Mode, Outcome, Owner, Reason, ReasonModes,
     Role, Slot, Suspect, Target, Terminated, View, Vip,
 };
+use flows::Flows;
 use found::Found;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -82,6 +84,8 @@ pub struct Writer {
     view: Array<MapData, View>,
     vouched: View,
     installed: Tables,
+    flows: Flows,
+    flows_go_on: bool,
     found: Found,
 }
 
@@ -110,6 +114,8 @@ impl Writer {
             view,
             vouched,
             installed: found.tables.clone(),
+            flows: Flows::of(ebpf)?,
+            flows_go_on: true,
             found,
         };
         for target in std::mem::take(&mut writer.found.unreadable) {
@@ -197,9 +203,26 @@ impl Writer {
         }
         self.vouched.suspects = count(desired.suspects.len());
         self.vouched.terminated = count(desired.terminated.len());
+        self.vouched.flows = self.flow_count();
         self.vouched.vips = count(desired.services.len());
         self.vouch()?;
         Ok(true)
+    }
+
+    /// Forgets flows that are over; the slots of Services whose flows go on. Costs nothing while none is steered.
+    pub fn sweep_flows(&mut self) -> Result<BTreeSet<Slot>> {
+        if self.vouched.flows == 0 && !self.flows_go_on {
+            return Ok(BTreeSet::new());
+        }
+        let in_use = self.flows.sweep()?.clone();
+        self.flows_go_on = !in_use.is_empty();
+        self.vouched.flows = self.flow_count();
+        self.vouch()?;
+        Ok(in_use)
+    }
+
+    fn flow_count(&self) -> u32 {
+        u32::from(self.flows_go_on) + count(self.installed.backends.len())
     }
 
     /// Writes owners that changed, the first time also those found. They decide nothing, so one that has no room is only

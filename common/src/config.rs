@@ -121,6 +121,6 @@ pub struct View {
     pub vips: u32,
     /// Entries in TERMINATED.
     pub terminated: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// Not 0: flows are steered, or were and go on.
+    pub flows: u32,
 }

@@ -143,6 +143,19 @@ impl Flow {
         }
     }
 
+    /// The flow of an answer as FLOWS knows it.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn before(self, back: &Return) -> Self {
+        Self {
+            endpoint: back.target,
+            endpoint_port: back.target_port,
+            slot: back.slot,
+            ..self
+        }
+    }
+
     /// The same flow as the live endpoint sees it.
     #[inline(always)]
     #[must_use]
@@ -194,11 +207,11 @@ pub struct Return {
     pub ifindex: u32,
     /// Host order.
     pub target_port: u16,
+    /// The Service that is meant, for the key in FLOWS.
+    pub slot: Slot,
     /// Destination and source of the Ethernet header that a packet from the denied endpoint would have; all zero on
     /// devices without one.
-    pub ethernet: [u8; 12],
-    /// Always 0.
-    pub reserved: u16,
+    pub ethernet: [u16; 6],
 }
 
 #[cfg(test)]
@@ -236,7 +249,7 @@ mod tests {
         assert_eq!(size_of::<Backends>(), 4 + 4 + 16 * 36);
         assert_eq!(size_of::<Flow>(), 2 * 16 + 3 * 2 + 1 + 1);
         assert_eq!(size_of::<Steered>(), 36 + 4 + 8);
-        assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 12 + 2);
+        assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 2 + 12);
     }
 
     #[test]

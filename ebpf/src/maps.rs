@@ -5,8 +5,8 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Addr, Config, Count, Counter, Denial, Event, Mode, Outcome, Owner, Proof, Reason, Role, Slot,
-    SocketIntent, Suspect, Target, Terminated, UidState, View, Vip, capacity,
+    Addr, Backends, Config, Count, Counter, Denial, Event, Flow, Mode, Outcome, Owner, Proof, Reason, Return, Role, Slot,
+    SocketIntent, Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
 };
 
 #[btf_map]
@@ -19,6 +19,14 @@ static SUSPECTS: HashMap<Addr, Suspect, { capacity::SUSPECTS }> = HashMap::new()
 static SERVICES: HashMap<Vip, Slot, { capacity::SERVICES }> = HashMap::new();
 #[btf_map]
 static DENIED: HashMap<Target, Denial, { capacity::DENIED }> = HashMap::new();
+#[btf_map]
+static BACKENDS: HashMap<Target, Backends, { capacity::BACKENDS }> = HashMap::new();
+/// Written here; the agent takes out what is over.
+#[btf_map]
+static FLOWS: LruHashMap<Flow, Steered, { capacity::FLOWS }> = LruHashMap::new();
+/// As FLOWS.
+#[btf_map]
+static RETURNS: LruHashMap<Flow, Return, { capacity::FLOWS }> = LruHashMap::new();
 /// `lifted_ns` and `rate` are written here.
 #[btf_map]
 static TERMINATED: HashMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
@@ -33,7 +41,7 @@ static COUNTERS: PerCpuHashMap<Counter, Count, { capacity::COUNTERS }> = PerCpuH
 /// Written here.
 #[btf_map]
 static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
-/// For people and reports; no program reads it.
+/// For people and reports, and to know that a live endpoint is the one that was meant.
 #[btf_map]
 static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
@@ -126,6 +134,50 @@ pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
             held,
         },
     ))
+}
+
+/// Where flows that open towards a denied endpoint go.
+#[inline(always)]
+pub fn backends(target: &Target) -> Option<*const Backends> {
+    BACKENDS.get_ptr(target)
+}
+
+/// The pod that publishes the address.
+#[inline(always)]
+pub fn owner(addr: &Addr) -> Option<Uid> {
+    // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
+    OWNERS.get_ptr(addr).map(|owner| unsafe { (*owner).uid })
+}
+
+/// Where a flow was steered.
+#[inline(always)]
+pub fn steered(flow: &Flow) -> Option<*mut Steered> {
+    FLOWS.get_ptr_mut(flow)
+}
+
+/// How answers of a steered flow go back.
+#[inline(always)]
+pub fn returned(flow: &Flow) -> Option<*const Return> {
+    RETURNS.get_ptr(flow)
+}
+
+/// Writes down where a flow goes; a full LRU map forgets the coldest one, which is then rejected.
+#[inline(always)]
+pub fn remember_flow(flow: &Flow, steered: &Steered) -> bool {
+    FLOWS.insert(flow, steered, 0).is_ok()
+}
+
+/// Writes down how answers come back.
+#[inline(always)]
+pub fn remember_return(flow: &Flow, back: &Return) -> bool {
+    RETURNS.insert(flow, back, 0).is_ok()
+}
+
+/// Forgets a flow, as the client's side and as the endpoint's side know it. Both may be gone already.
+#[inline(always)]
+pub fn forget_flow(before: &Flow, behind: &Flow) {
+    let _ = FLOWS.remove(before);
+    let _ = RETURNS.remove(behind);
 }
 
 /// What is known of a socket.

@@ -22,6 +22,7 @@ mod record;
 mod settle;
 mod slots;
 mod socket;
+mod steering;
 mod synced;
 mod tables;
 mod trust;
@@ -65,6 +66,8 @@ pub struct State {
     /// Until everything has been listed once.
     inherited: Option<Tables>,
     slots: Slots,
+    /// Services with flows that were steered and go on.
+    steered: BTreeSet<Name>,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
@@ -92,6 +95,7 @@ impl State {
             vacancies: Vacancies::default(),
             inherited: None,
             slots,
+            steered: BTreeSet::new(),
             tables: Tables::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),

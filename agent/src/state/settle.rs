@@ -27,7 +27,8 @@ impl State {
         changed |= dirty.pairs.iter().any(|(service, _)| self.steers(service));
         if changed || dirty.everything {
             self.lay_out();
-            let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
+            let denied = self.denials.keys().map(|(service, _)| service);
+            let affected: BTreeSet<&Name> = denied.chain(&self.steered).collect();
             let idle: Vec<Name> = self
                 .slots
                 .iter()
@@ -63,6 +64,8 @@ impl State {
             terminated: std::mem::take(&mut self.tables.terminated),
             ..Tables::build(&self.world, denials, breaker, slots, &self.draining)
         };
+        self.tables
+            .keep_intent(&self.world, &mut self.slots, &self.steered);
     }
 
     fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Kind>) -> bool {

@@ -1,0 +1,133 @@
+//! Steered flows: to the live endpoint behind conntrack, and their answers back before it.
+//!
+//! A packet that leaves towards the denied endpoint gets the live one as its destination and leaves towards that. An
+//! answer gets the denied one as its source and comes in once more, where it would have come in from there: so conntrack
+//! knows it, and a strict `rp_filter` lets it through.
+
+use crate::direct::{self, Hop};
+use crate::frame::Frame as _;
+use crate::link::Link;
+use crate::skb::Skb;
+use crate::{clock, maps};
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::bindings::BPF_F_INGRESS;
+use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
+use core::ptr::null_mut;
+use epguard_common::{Backend, Backends, Bytes as _, Flow, Packet, Return, Slot, Steered, Transport};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// Where the packet's flow was steered, while the endpoint is there.
+#[inline(always)]
+pub fn known(packet: &Packet, slot: Slot) -> Option<Backend> {
+    let steered = maps::steered(&Flow::to(packet, slot))?;
+    // SAFETY: the entry stays readable for the run of the program.
+    let (backend, closing) = unsafe { ((*steered).backend, (*steered).closing) };
+    let again = matches!(packet.transport, Transport::Opening) && closing != 0;
+    (!again && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+}
+
+/// Where a flow that opens is steered to. UDP does not say whether it opens: nobody answered it before.
+#[inline(always)]
+pub fn chosen(packet: &Packet, backends: Option<*const Backends>) -> Option<Backend> {
+    let opens = matches!(packet.transport, Transport::Opening) || packet.protocol == UDP;
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is Backends.
+    let backend = unsafe { (*backends?).choose(packet) }?;
+    (opens && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+}
+
+/// Whether a packet can get another destination: not a fragment, whose others have no port, not SCTP, whose checksum
+/// nobody would put right, and nothing between the headers that means the address too.
+#[inline(always)]
+pub fn is_steerable(skb: &Skb, packet: &Packet) -> bool {
+    const MORE_FRAGMENTS: u8 = 0x20;
+    let behind = packet.transport_at.wrapping_sub(packet.network_at);
+    let whole = if packet.dst.is_v4() {
+        let fragmentation = skb.read::<1>(packet.network_at + 6);
+        fragmentation.is_some_and(|[flags]| flags & MORE_FRAGMENTS == 0)
+    } else {
+        behind == 40
+    };
+    whole && packet.network_at == 0 && matches!(packet.protocol, TCP | UDP)
+}
+
+/// Sends the packet to the live endpoint; `None` if it can't be done, and then the packet may be spoilt.
+#[inline(always)]
+pub fn forward(skb: &Skb, packet: &Packet, slot: Slot, backend: &Backend) -> Option<i32> {
+    let towards = Packet {
+        dst: backend.addr,
+        dst_port: backend.port,
+        ..*packet
+    };
+    let Hop::Through(ifindex) = direct::route(skb, &towards)? else {
+        return None;
+    };
+    let mut link = Link::of(skb)?;
+    let flow = Flow::to(packet, slot);
+    remember(skb, &link, packet, flow, backend)?;
+    link.readdress(packet, true, (backend.addr, backend.port))?;
+    // SAFETY: takes numbers only.
+    Some(unsafe { bpf_redirect_neigh(ifindex, null_mut(), 0, 0) } as i32)
+}
+
+/// Writes down where the flow goes and how answers come back; interfaces and neighbours may have changed since.
+#[inline(always)]
+fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, flow: Flow, backend: &Backend) -> Option<()> {
+    let [d0, d1, d2, s0, s1, s2] = link.ethernet()?;
+    let back = Return {
+        target: packet.dst,
+        ifindex: skb.ifindex(),
+        target_port: packet.dst_port,
+        slot: flow.slot,
+        ethernet: [s0, s1, s2, d0, d1, d2],
+    };
+    let steered = Steered {
+        backend: *backend,
+        closing: closes(skb, packet).into(),
+        used_ns: clock::now_ns(),
+    };
+    let remembered = maps::remember_return(&flow.at(backend), &back) && maps::remember_flow(&flow, &steered);
+    remembered.then_some(())
+}
+
+/// An answer of a live endpoint to a flow that was steered to it, on its way back; `None` for everything else.
+#[inline(always)]
+pub fn back(skb: &Skb, packet: &Packet) -> Option<i32> {
+    let flow = Flow::from(packet);
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
+    let back = unsafe { *maps::returned(&flow)? };
+    if closes(skb, packet)
+        && let Some(steered) = maps::steered(&flow.before(&back))
+    {
+        // SAFETY: the entry stays writable for the run of the program.
+        unsafe { (*steered).closing = 1 };
+    }
+    let mut link = Link::of(skb)?;
+    link.readdress(packet, false, (back.target, back.target_port))?;
+    link.set_ethernet(back.ethernet)?;
+    skb.write_intent(Slot::ANSWER);
+    // SAFETY: takes numbers only.
+    Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
+}
+
+/// A packet that conntrack itself sends to the live endpoint, from the same port: that flow is the one that everybody
+/// knows of, so a steered one that looks the same to the endpoint has to go.
+#[inline(always)]
+pub fn give_way(packet: &Packet) {
+    let flow = Flow::to(packet, Slot::NONE);
+    if let Some(back) = maps::returned(&flow) {
+        // SAFETY: as in `back`.
+        let before = flow.before(unsafe { &*back });
+        maps::forget_flow(&before, &flow);
+    }
+}
+
+#[inline(always)]
+fn closes(skb: &Skb, packet: &Packet) -> bool {
+    const FIN_OR_RST: u8 = 0x05;
+    packet.protocol == TCP
+        && skb
+            .read::<1>(packet.transport_at + 13)
+            .is_some_and(|[flags]| flags & FIN_OR_RST != 0)
+}
