@@ -1,10 +1,12 @@
 //! The one file that writes maps.
 
+mod actions;
 mod found;
 
 use crate::clock::boot_ns;
 use crate::plan::{self, Op};
 use crate::state::Tables;
+pub use actions::set_action;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuHashMap, PerCpuValues};
@@ -18,7 +20,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
@@ -30,6 +32,7 @@ pub const NAMES: [&str; 11] = [
     "VIEW",
     "COUNTERS",
     "EVENTS",
+    "ANSWERS",
 ];
 
 /// Where the maps of this version are pinned: `<pin-dir>/v1`.
@@ -140,7 +143,7 @@ impl Writer {
             reasons,
             configured: reasons,
             debug: debug.into(),
-            ..Config::default()
+            ..self.config.get(&0, 0).context("cannot read CONFIG")?
         };
         self.config.set(0, config, 0).context("cannot write CONFIG")
     }

@@ -3,36 +3,41 @@
 use crate::frame::Frame as _;
 use crate::skb::Skb;
 use crate::telemetry::{self, Evidence};
-use crate::{clock, direct, maps};
+use crate::{clock, direct, maps, reject};
 use core::cell::Cell;
+use core::ptr::addr_of;
 use epguard_common::{
-    Addr, Config, Denial, Mode, Model, Packet, Proof, Rate, Reason, Slot, Suspect, Target, Uid, Verdict,
+    Action, Addr, Config, Denial, Fate, Mode, Model, Packet, Proof, Rate, Reason, Slot, Suspect, Target, Uid,
 };
 
 const UDP: u8 = 17;
 
 /// Judges the packet, counts it and reports a denial. The verdict stands before anything is reported.
 #[inline(always)]
-pub fn judge(skb: &Skb) -> Verdict {
+pub fn judge(skb: &Skb) -> Fate {
     let Some(view) = maps::view().filter(|view| view.suspects != 0 || view.terminated != 0) else {
-        return Verdict::Clear;
+        return Fate::Pass;
     };
+    if skb.is_answer() {
+        skb.take_intent();
+        return Fate::Pass;
+    }
     let packet = skb.packet();
     if view.terminated != 0 {
         direct::lift(skb, packet.as_ref());
     }
     if view.suspects == 0 {
-        return Verdict::Clear;
+        return Fate::Pass;
     }
     let (carried, judged) = skb.take_intent();
     let Some((config, mode, debug)) = maps::config() else {
-        return Verdict::Clear;
+        return Fate::Pass;
     };
     if mode == Mode::Off {
-        return Verdict::Clear;
+        return Fate::Pass;
     }
     let Some(packet) = packet else {
-        return Verdict::Clear;
+        return Fate::Pass;
     };
     let tables = Tables {
         skb,
@@ -50,8 +55,9 @@ pub fn judge(skb: &Skb) -> Verdict {
         slot: Cell::new(Slot::NONE),
     };
     let verdict = epguard_common::judge(&packet, &tables);
-    telemetry::report(skb, &packet, verdict, &tables, debug);
-    verdict
+    let fate = reject::fate(skb, &packet, verdict, &tables, config);
+    telemetry::report(skb, &packet, verdict, fate, &tables, debug);
+    fate
 }
 
 /// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.
@@ -152,5 +158,15 @@ impl Evidence for Tables<'_> {
     #[inline(always)]
     fn slot(&self) -> Slot {
         self.slot.get()
+    }
+
+    #[inline(always)]
+    fn action(&self) -> Action {
+        // SAFETY: as in `rate`; read as the number that it is.
+        let action = self
+            .denial
+            .get()
+            .map(|denial| unsafe { addr_of!((*denial).action).cast::<u32>().read() });
+        Action::from_raw(action.unwrap_or_default())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World};
 use crate::facts::Name;
-use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
+use epguard_common::{Action, Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
 use std::collections::BTreeMap;
 
 /// Denials by Service and socket.
@@ -99,6 +99,7 @@ fn denial(proven: &Proven, held: bool) -> Denial {
         uid_state: proven.state,
         mode: proven.mode,
         held: held.into(),
+        action: Action::Unset,
     }
 }
 
