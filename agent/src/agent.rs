@@ -181,6 +181,8 @@ impl Agent {
     /// Lets time pass, and vouches for the view while it is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
         self.state.tick(now());
+        let in_use = self.writer.sweep_flows()?;
+        self.state.steering(now(), &in_use);
         self.trust
             .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
         self.write()?;

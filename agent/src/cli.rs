@@ -1,7 +1,9 @@
 //! The command line.
 
+mod actions;
 mod ranges;
 
+pub use actions::{ActionArgs, Choice, SwitchArgs};
 pub use ranges::RangeArgs;
 
 use crate::datapath::Hooks;
@@ -38,6 +40,8 @@ pub enum Command {
         #[command(flatten)]
         pins: PinArgs,
     },
+    /// Switch how denied packets are stopped, at once and without a reload
+    Action(SwitchArgs),
     /// Show owners, denials and counters from the maps, and the agent's status if one runs
     Dump {
         /// Form of the output
@@ -75,6 +79,9 @@ pub struct AgentArgs {
     /// Most that is done about pods that left a Service but live on (retired-backend)
     #[arg(long, value_name = "MODE", default_value = Mode::Observe.as_str(), value_parser = mode())]
     pub retired: Mode,
+    /// How denied packets are stopped.
+    #[command(flatten)]
+    pub actions: ActionArgs,
     /// Which pods to watch; what a narrower scope cannot prove is not denied
     #[arg(long, default_value = "cluster")]
     pub pod_scope: Scope,

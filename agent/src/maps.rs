@@ -1,11 +1,13 @@
 //! The one file that writes maps.
 
+mod actions;
 mod flows;
 mod found;
 
 use crate::clock::boot_ns;
 use crate::plan::{self, Op};
 use crate::state::Tables;
+pub use actions::set_action;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuHashMap, PerCpuValues};
@@ -20,7 +22,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
@@ -35,6 +37,7 @@ pub const NAMES: [&str; 14] = [
     "VIEW",
     "COUNTERS",
     "EVENTS",
+    "ANSWERS",
 ];
 
 /// Where the maps of this version are pinned: `<pin-dir>/v1`.
@@ -151,7 +154,7 @@ impl Writer {
             reasons,
             configured: reasons,
             debug: debug.into(),
-            ..Config::default()
+            ..self.config.get(&0, 0).context("cannot read CONFIG")?
         };
         self.config.set(0, config, 0).context("cannot write CONFIG")
     }
@@ -196,7 +199,7 @@ impl Writer {
             self.write(op).with_context(|| format!("cannot write {op:?}"))?;
         }
         self.installed.clone_from(desired);
-        if self.vouched.suspects == 0 {
+        if self.vouched.suspects == 0 && self.vouched.flows == 0 {
             // First, and apart: no program may see suspects together with an earlier time.
             self.vouched.since_ns = boot_ns();
             self.vouch()?;

@@ -84,7 +84,7 @@ fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Mode, Reason, Uid, UidState};
+    use epguard_common::{Action, Mode, Reason, Uid, UidState};
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
     const SLOT: Slot = Slot { number: 0x8001 };
@@ -111,6 +111,7 @@ mod tests {
             uid_state: UidState::Dead,
             mode: Mode::Enforce,
             held: 0,
+            action: Action::Unset,
         };
         Tables {
             suspects: BTreeMap::from([(

@@ -26,6 +26,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let client = watch::client(args.kubeconfig.as_deref()).await?;
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
+    writer.choose(args.actions.actions(), args.actions.limits())?;
     writer.configure(args.mode, args.retired, args.debug_datapath)?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
     datapath.hook_sockets(&cgroup)?;

@@ -82,6 +82,8 @@ impl Slot {
     pub const FIRST: u16 = 0x8000;
     /// `tc_index` of a packet that To has judged: no slot.
     pub const JUDGED: u32 = 1;
+    /// `tc_index` of an answer of our own: no slot, nor a small number that somebody else would write.
+    pub const ANSWER: Self = Self { number: 0x7e9d };
 
     /// The intent that a packet carries; numbers that are no slot are somebody else's.
     #[inline]

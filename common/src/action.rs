@@ -66,24 +66,30 @@ pub struct AnswerLimits {
 }
 
 /// What is done with a packet.
+#[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a fate that is not carried out protects nobody"]
-pub enum Fate<T> {
+pub enum Fate {
     /// Other programs decide.
     Pass,
     /// Stopped silently.
     Drop,
     /// Stopped, and its sender told.
-    Answer(T),
+    Answer,
+    /// Sent to a live endpoint instead.
+    Steer,
+    /// From there: sent back as the client expects it.
+    Return,
 }
 
 impl Verdict {
     /// How the packet is counted, given its fate; `None` if it isn't.
     #[inline]
     #[must_use]
-    pub const fn counted_as<T: Copy>(self, fate: Fate<T>) -> Option<(crate::Reason, Outcome)> {
+    pub const fn counted_as(self, fate: Fate) -> Option<(crate::Reason, Outcome)> {
         match (self.counted(), fate) {
-            (Some((reason, Outcome::Dropped)), Fate::Answer(_)) => Some((reason, Outcome::Rejected)),
+            (Some((reason, Outcome::Dropped)), Fate::Answer) => Some((reason, Outcome::Rejected)),
+            (Some((reason, Outcome::Dropped)), Fate::Steer) => Some((reason, Outcome::Redirected)),
             (counted, _) => counted,
         }
     }
@@ -112,16 +118,16 @@ mod tests {
     }
 
     #[test]
-    fn an_answered_packet_is_counted_as_rejected_and_an_observed_one_as_observed() {
+    fn a_denied_packet_is_counted_as_what_was_done_with_it() {
         let denied = |enforce| Verdict::Deny {
             reason: Reason::Reused,
             enforce,
         };
-        let as_counted =
-            |enforce, fate: Fate<()>| denied(enforce).counted_as(fate).map(|(_, outcome)| outcome);
-        assert_eq!(as_counted(true, Fate::Answer(())), Some(Outcome::Rejected));
+        let as_counted = |enforce, fate: Fate| denied(enforce).counted_as(fate).map(|(_, outcome)| outcome);
+        assert_eq!(as_counted(true, Fate::Answer), Some(Outcome::Rejected));
+        assert_eq!(as_counted(true, Fate::Steer), Some(Outcome::Redirected));
         assert_eq!(as_counted(true, Fate::Drop), Some(Outcome::Dropped));
         assert_eq!(as_counted(false, Fate::Pass), Some(Outcome::Observed));
-        assert_eq!(Verdict::Clear.counted_as(Fate::<()>::Pass), None);
+        assert_eq!(Verdict::Clear.counted_as(Fate::Pass), None);
     }
 }

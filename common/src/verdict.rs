@@ -89,11 +89,15 @@ pub enum Outcome {
     AnswerSuppressed = 14,
     /// An answer that the kernel let nobody write; the packet, counted as rejected, was dropped.
     AnswerFailed = 15,
+    /// Denied, or of a flow that was: sent to a live endpoint instead.
+    Redirected = 16,
+    /// It could not be sent there, and was dropped.
+    RedirectFailed = 17,
 }
 
 impl Outcome {
     /// Every outcome, in the order of their numbers.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Dropped,
         Self::Observed,
         Self::Off,
@@ -110,6 +114,8 @@ impl Outcome {
         Self::Rejected,
         Self::AnswerSuppressed,
         Self::AnswerFailed,
+        Self::Redirected,
+        Self::RedirectFailed,
     ];
 
     /// From what an event holds; `None` for a number that no epguard wrote.
@@ -138,6 +144,8 @@ impl Outcome {
             Self::Rejected => "rejected",
             Self::AnswerSuppressed => "answer-suppressed",
             Self::AnswerFailed => "answer-failed",
+            Self::Redirected => "redirected",
+            Self::RedirectFailed => "redirect-failed",
         }
     }
 }

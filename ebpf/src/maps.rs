@@ -5,8 +5,9 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Addr, Backends, Config, Count, Counter, Denial, Event, Flow, Mode, Outcome, Owner, Proof, Reason, Return, Role, Slot,
-    SocketIntent, Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
+    Action, Addr, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Flow, Mode, Outcome,
+    Owner, Proof, Reason, Return, Role, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid,
+    UidState, View, Vip, capacity,
 };
 
 #[btf_map]
@@ -41,6 +42,9 @@ static COUNTERS: PerCpuHashMap<Counter, Count, { capacity::COUNTERS }> = PerCpuH
 /// Written here.
 #[btf_map]
 static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
+/// Written here: the node's share of answers.
+#[btf_map]
+static ANSWERS: Array<Bucket, 1> = Array::new();
 /// For people and reports, and to know that a live endpoint is the one that was meant.
 #[btf_map]
 static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
@@ -76,6 +80,34 @@ pub fn mode_of(config: *const Config, mode: Mode, reason: Reason) -> Mode {
         }
     });
     own.lower(mode)
+}
+
+/// How denials for a reason are carried out.
+#[inline(always)]
+pub fn action_of(config: *const Config, reason: Reason) -> Action {
+    // SAFETY: as in `config`.
+    Action::from_raw(unsafe {
+        match reason {
+            Reason::Nothing => return Action::Unset,
+            Reason::DeadBackend => addr_of!((*config).actions.dead_backend).cast::<u32>().read(),
+            Reason::Reused => addr_of!((*config).actions.reused).cast::<u32>().read(),
+            Reason::RetiredBackend => addr_of!((*config).actions.retired_backend).cast::<u32>().read(),
+            Reason::Terminated => addr_of!((*config).actions.terminated).cast::<u32>().read(),
+        }
+    })
+}
+
+/// How many packets are answered.
+#[inline(always)]
+pub fn limits(config: *const Config) -> AnswerLimits {
+    // SAFETY: as in `config`; every bit pattern is an AnswerLimits.
+    unsafe { (*config).limits }
+}
+
+/// The answers of this node; `None` only if the map is missing.
+#[inline(always)]
+pub fn answers() -> Option<*mut Bucket> {
+    ANSWERS.get_ptr_mut(0)
 }
 
 /// The suspect at this address.
@@ -198,8 +230,8 @@ pub fn forget_socket(cookie: u64) -> bool {
     SOCKETS.remove(cookie).is_ok()
 }
 
-/// Counts one packet, or one piece of news.
-#[inline(always)]
+/// Counts one packet, or one piece of news. Not inlined, for each copy would take its part of the stack.
+#[inline(never)]
 pub fn count(reason: Reason, outcome: Outcome, bytes: u32) {
     if let Some(count) = COUNTERS.get_ptr_mut(Counter { reason, outcome }) {
         // SAFETY: this CPU's own value, and a program of ours is not interrupted by another one on it.

@@ -2,7 +2,7 @@
 
 use crate::frame::Frame;
 use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
-use aya_ebpf::{EbpfContext, bindings::__sk_buff, programs::TcContext};
+use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use epguard_common::{Bytes, Slot};
@@ -13,13 +13,6 @@ const FROM_NETWORK_HEADER: u32 = 1;
 /// The frame of a TC program.
 pub struct Skb(*mut __sk_buff);
 
-impl From<TcContext> for Skb {
-    #[inline(always)]
-    fn from(ctx: TcContext) -> Self {
-        Self(ctx.skb.skb)
-    }
-}
-
 impl EbpfContext for Skb {
     #[inline(always)]
     fn as_ptr(&self) -> *mut c_void {
@@ -28,6 +21,8 @@ impl EbpfContext for Skb {
 }
 
 impl Frame for Skb {
+    const IS_ANSWERED: bool = true;
+
     #[inline(always)]
     fn ether_type(&self) -> u16 {
         // SAFETY: a field of the program's own context. Network order in the low 16 bits.
@@ -45,6 +40,12 @@ impl Frame for Skb {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.0).ifindex }
     }
+
+    #[inline(always)]
+    fn is_to_many(&self) -> bool {
+        // SAFETY: a field of the program's own context. PACKET_BROADCAST, PACKET_MULTICAST.
+        matches!(unsafe { (*self.0).pkt_type }, 1 | 2)
+    }
 }
 
 impl Bytes for Skb {
@@ -60,6 +61,12 @@ impl Bytes for Skb {
 }
 
 impl Skb {
+    /// The frame of a TC program, from its context.
+    #[inline(always)]
+    pub fn new(context: *mut __sk_buff) -> Self {
+        Self(context)
+    }
+
     /// `T` is an array of integers: every bit pattern is one.
     #[inline(always)]
     fn load<T: Copy>(&self, offset: u32) -> Option<T> {
@@ -82,6 +89,13 @@ impl Skb {
             (*self.0).tc_index = u32::from(slot.number);
             (*self.0).tc_classid = u32::from(slot.number);
         }
+    }
+
+    /// Whether this is an answer of ours: then nobody speaks.
+    #[inline(always)]
+    pub fn is_answer(&self) -> bool {
+        // SAFETY: as in `write_intent`.
+        unsafe { (*self.0).tc_index == u32::from(Slot::ANSWER.number) }
     }
 
     /// Takes the intent off the packet, and whether a To hook has done so before: a tunnel's outer packet is not the

@@ -5,15 +5,16 @@
 //! knows it, and a strict `rp_filter` lets it through.
 
 use crate::direct::{self, Hop};
-use crate::frame::Frame as _;
+use crate::frame::Frame;
 use crate::link::Link;
 use crate::skb::Skb;
 use crate::{clock, maps};
-use aya_ebpf::EbpfContext as _;
-use aya_ebpf::bindings::BPF_F_INGRESS;
+use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
 use core::ptr::null_mut;
-use epguard_common::{Backend, Backends, Bytes as _, Flow, Packet, Return, Slot, Steered, Transport};
+use epguard_common::{
+    Backend, Backends, Bytes as _, Flow, Outcome, Packet, Reason, Return, Slot, Steered, Target, Transport,
+};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -40,40 +41,73 @@ pub fn chosen(packet: &Packet, backends: Option<*const Backends>) -> Option<Back
 /// Whether a packet can get another destination: not a fragment, whose others have no port, not SCTP, whose checksum
 /// nobody would put right, and nothing between the headers that means the address too.
 #[inline(always)]
-pub fn is_steerable(skb: &Skb, packet: &Packet) -> bool {
+pub fn is_steerable<F: Frame>(frame: &F, packet: &Packet) -> bool {
     const MORE_FRAGMENTS: u8 = 0x20;
-    let behind = packet.transport_at.wrapping_sub(packet.network_at);
     let whole = if packet.dst.is_v4() {
-        let fragmentation = skb.read::<1>(packet.network_at + 6);
+        let fragmentation = frame.read::<1>(packet.network_at + 6);
         fragmentation.is_some_and(|[flags]| flags & MORE_FRAGMENTS == 0)
     } else {
-        behind == 40
+        packet.transport_at == 40
     };
     whole && packet.network_at == 0 && matches!(packet.protocol, TCP | UDP)
 }
 
-/// Sends the packet to the live endpoint; `None` if it can't be done, and then the packet may be spoilt.
+/// Sends a packet that carries its intent to the live endpoint. Global, see `reject::turn_round`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn forth(context: *mut __sk_buff) -> i32 {
+    let skb = Skb::new(context);
+    forward(&skb).unwrap_or_else(|| {
+        maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
+        TC_ACT_SHOT
+    })
+}
+
+/// Sends an answer of a live endpoint back. Global, see `reject::turn_round`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
+    let skb = Skb::new(context);
+    backward(&skb).unwrap_or_else(|| {
+        maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
+        TC_ACT_SHOT
+    })
+}
+
 #[inline(always)]
-pub fn forward(skb: &Skb, packet: &Packet, slot: Slot, backend: &Backend) -> Option<i32> {
+fn forward(skb: &Skb) -> Option<i32> {
+    let (slot, _) = skb.take_intent();
+    let packet = skb.packet()?;
+    let target = Target {
+        addr: packet.dst,
+        slot,
+        port: packet.dst_port,
+        protocol: packet.protocol,
+        reserved: [0; 3],
+    };
+    let backend = match known(&packet, slot) {
+        Some(backend) => backend,
+        None => chosen(&packet, maps::backends(&target))?,
+    };
     let towards = Packet {
         dst: backend.addr,
         dst_port: backend.port,
-        ..*packet
+        ..packet
     };
     let Hop::Through(ifindex) = direct::route(skb, &towards)? else {
         return None;
     };
     let mut link = Link::of(skb)?;
-    let flow = Flow::to(packet, slot);
-    remember(skb, &link, packet, flow, backend)?;
-    link.readdress(packet, true, (backend.addr, backend.port))?;
+    remember(skb, &link, &packet, slot, &backend)?;
+    link.readdress(&packet, true, (backend.addr, backend.port))?;
     // SAFETY: takes numbers only.
     Some(unsafe { bpf_redirect_neigh(ifindex, null_mut(), 0, 0) } as i32)
 }
 
 /// Writes down where the flow goes and how answers come back; interfaces and neighbours may have changed since.
 #[inline(always)]
-fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, flow: Flow, backend: &Backend) -> Option<()> {
+fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, slot: Slot, backend: &Backend) -> Option<()> {
+    let flow = Flow::to(packet, slot);
     let [d0, d1, d2, s0, s1, s2] = link.ethernet()?;
     let back = Return {
         target: packet.dst,
@@ -91,20 +125,26 @@ fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, flow: Flow, backend: &B
     remembered.then_some(())
 }
 
-/// An answer of a live endpoint to a flow that was steered to it, on its way back; `None` for everything else.
+/// Whether the packet is an answer of a live endpoint to a flow that was steered to it.
 #[inline(always)]
-pub fn back(skb: &Skb, packet: &Packet) -> Option<i32> {
-    let flow = Flow::from(packet);
+pub fn is_answer(packet: &Packet) -> bool {
+    packet.transport.has_ports() && maps::returned(&Flow::from(packet)).is_some()
+}
+
+#[inline(always)]
+fn backward(skb: &Skb) -> Option<i32> {
+    let packet = skb.packet()?;
+    let flow = Flow::from(&packet);
     // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
     let back = unsafe { *maps::returned(&flow)? };
-    if closes(skb, packet)
+    if closes(skb, &packet)
         && let Some(steered) = maps::steered(&flow.before(&back))
     {
         // SAFETY: the entry stays writable for the run of the program.
         unsafe { (*steered).closing = 1 };
     }
     let mut link = Link::of(skb)?;
-    link.readdress(packet, false, (back.target, back.target_port))?;
+    link.readdress(&packet, false, (back.target, back.target_port))?;
     link.set_ethernet(back.ethernet)?;
     skb.write_intent(Slot::ANSWER);
     // SAFETY: takes numbers only.

@@ -28,6 +28,9 @@ impl EbpfContext for Raw {
 }
 
 impl Frame for Raw {
+    /// Few devices can send from XDP, and a veth pair loses what is sent unless its other end runs XDP itself.
+    const IS_ANSWERED: bool = false;
+
     #[inline(always)]
     fn ether_type(&self) -> u16 {
         self.load::<[u8; 2]>(ETHERNET - 2).map_or(0, u16::from_be_bytes)
@@ -43,6 +46,11 @@ impl Frame for Raw {
     fn ifindex(&self) -> u32 {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.0).ingress_ifindex }
+    }
+
+    #[inline(always)]
+    fn is_to_many(&self) -> bool {
+        self.load::<[u8; 1]>(0).is_none_or(|[first]| first & 1 != 0)
     }
 }
 

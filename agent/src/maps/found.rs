@@ -5,7 +5,8 @@ use anyhow::{Context as _, Result};
 use aya::maps::{HashMap, Map, MapData};
 use aya::{Ebpf, Pod};
 use epguard_common::{
-    Addr, Backends, Denial, Mode, Owner, Rate, Reason, Slot, Suspect, Target, Terminated, Uid, UidState, Vip,
+    Action, Addr, Backends, Denial, Mode, Owner, Rate, Reason, Slot, Suspect, Target, Terminated, Uid,
+    UidState, Vip,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,6 +82,7 @@ fn denial(octets: &RawDenial) -> Option<Denial> {
         uid_state,
         mode: Mode::from_raw(number(2)?),
         held: number(3)?,
+        action: Action::from_raw(number(4)?),
     })
 }
 
@@ -114,7 +116,8 @@ mod tests {
         octets[48..52].copy_from_slice(&reason.to_ne_bytes());
         octets[52..56].copy_from_slice(&state.to_ne_bytes());
         octets[56..60].copy_from_slice(&(Mode::Observe as u32).to_ne_bytes());
-        octets[60..].copy_from_slice(&1u32.to_ne_bytes());
+        octets[60..64].copy_from_slice(&1u32.to_ne_bytes());
+        octets[64..].copy_from_slice(&(Action::Reject as u32).to_ne_bytes());
         octets
     }
 
@@ -129,6 +132,7 @@ mod tests {
             uid_state: UidState::Dead,
             mode: Mode::Observe,
             held: 1,
+            action: Action::Reject,
         };
         assert_eq!(
             denial(&raw(Reason::Reused as u32, UidState::Dead as u32)),

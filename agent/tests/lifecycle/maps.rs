@@ -7,7 +7,8 @@ use epguard::datapath::{Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::state::Tables;
 use epguard_common::{
-    Addr, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
+    Action, Addr, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState,
+    Vip,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,6 +140,7 @@ fn denying() -> Tables {
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
         held: 0,
+        action: Action::Unset,
     };
     let suspect = Suspect {
         dead_uid: denial.dead_uid,

@@ -6,8 +6,9 @@ use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
-    Action, Addr, Config, Count, Counter, Denial, Mode, Outcome, Owner, Rate, Reason, ReasonModes, Role,
-    Slot, SocketIntent, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
+    Action, Addr, AnswerLimits, Bucket, Config, Count, Counter, Denial, Mode, Outcome, Owner, Rate, Reason,
+    ReasonActions, ReasonModes, Role, Slot, SocketIntent, Suspect, Target, Terminated, Uid, UidState, View,
+    Vip, capacity,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -102,16 +103,26 @@ fn bpftool_names_every_field_of_the_settings() {
     };
     let config = Config {
         mode: Mode::Enforce,
-        action: Action::Drop,
         reasons,
         configured: ReasonModes {
             reused: Mode::Enforce,
             ..reasons
         },
+        actions: ReasonActions {
+            reused: Action::Reject,
+            terminated: Action::Drop,
+            ..ReasonActions::default()
+        },
+        limits: AnswerLimits {
+            per_suspect: 2,
+            per_node: 3,
+        },
         debug: 1,
     };
     set(&mut datapath, "CONFIG", config);
-    let value = json!({"mode": "Enforce", "action": "Drop", "debug": 1, "reasons": {
+    let value = json!({"mode": "Enforce", "debug": 1, "limits": {"per_suspect": 2, "per_node": 3},
+        "actions": {
+        "dead_backend": "Unset", "reused": "Reject", "retired_backend": "Unset", "terminated": "Drop"}, "reasons": {
         "dead_backend": "Enforce", "reused": "Observe", "retired_backend": "Off", "terminated": "Observe"},
         "configured": {
         "dead_backend": "Enforce", "reused": "Enforce", "retired_backend": "Off", "terminated": "Observe"}});
@@ -124,11 +135,11 @@ fn bpftool_names_every_field_of_the_settings() {
         suspects: 4,
         vips: 5,
         terminated: 6,
-        reserved: 0,
+        flows: 7,
     };
     set(&mut datapath, "VIEW", view);
     let value = json!({"lease_deadline_ns": 1_u64 << 40, "netns_cookie": 2, "since_ns": 3,
-        "suspects": 4, "vips": 5, "terminated": 6, "reserved": 0});
+        "suspects": 4, "vips": 5, "terminated": 6, "flows": 7});
     assert_eq!(dumped("VIEW"), [json!({"key": 0, "value": value})]);
 }
 
@@ -136,10 +147,13 @@ const RATE: Rate = Rate {
     window_ns: 5,
     events: 6,
     reserved: 0,
+    answers: ANSWERS,
 };
 
+const ANSWERS: Bucket = Bucket { spent_until_ns: 7 };
+
 fn rate_json() -> Value {
-    json!({"window_ns": 5, "events": 6, "reserved": 0})
+    json!({"window_ns": 5, "events": 6, "reserved": 0, "answers": {"spent_until_ns": 7}})
 }
 
 #[test]
@@ -150,7 +164,7 @@ fn bpftool_names_every_field_of_the_tables() {
     let suspect = Suspect {
         dead_uid: dead,
         flags: Suspect::DENIED,
-        reserved: 0,
+        flows: 0,
         rate: RATE,
     };
     put(&mut datapath, "SUSPECTS", &X, suspect);
@@ -161,7 +175,7 @@ fn bpftool_names_every_field_of_the_tables() {
         addr: X,
         port: 8080,
         protocol: 6,
-        reserved: 0,
+        flows: 0,
     };
     put(&mut datapath, "SERVICES", &vip, SLOT);
     let key = json!({"addr": x(), "port": 8080, "protocol": 6, "reserved": 0});
@@ -185,12 +199,13 @@ fn bpftool_names_every_field_of_the_tables() {
         uid_state: UidState::Dead,
         mode: Mode::Observe,
         held: 1,
+        action: Action::Reject,
     };
     put(&mut datapath, "DENIED", &target, denial);
     let key =
         json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1});
+        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1, "action": "Reject"});
     assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
 }
 
@@ -204,7 +219,7 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         generation: 1,
         since_ns: 2,
         flags: Owner::CONFLICT,
-        reserved: 0,
+        flows: 0,
     };
     put(&mut datapath, "OWNERS", &X, owner);
     let value = json!({"uid": owner_json, "generation": 1, "since_ns": 2, "flags": 2, "reserved": 0});
@@ -216,12 +231,17 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         lifted_ns: 2,
         rate: RATE,
         mode: 1,
-        reserved: 0,
+        action: 2,
     };
     put(&mut datapath, "TERMINATED", &X, terminated);
     let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "rate": rate_json(),
-        "mode": 1, "reserved": 0});
+        "mode": 1, "action": 2});
     assert_eq!(dumped("TERMINATED"), [json!({"key": x(), "value": value})]);
+    set(&mut datapath, "ANSWERS", ANSWERS);
+    assert_eq!(
+        dumped("ANSWERS"),
+        [json!({"key": 0, "value": {"spent_until_ns": 7}})]
+    );
     put(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
     assert_eq!(dumped("INTERFACES"), [json!({"key": 7, "value": {"number": 2}})]);
 

@@ -1,7 +1,7 @@
 //! How often somebody is answered: a token bucket that needs one word (GCRA, ITU-T I.371).
 
-/// Until when, `CLOCK_BOOTTIME`, the answers given so far use up the rate. Written by the programs, which may race: see
-/// [`Bucket::after`].
+/// Until when, `CLOCK_BOOTTIME`, the answers given so far use up the rate. Written by the programs: CPUs
+/// that race for it may give an answer more.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bucket {

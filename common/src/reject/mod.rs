@@ -49,12 +49,18 @@ pub fn is_answerable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
     if !packet.transport.has_ports() || !packet.src.is_one_host() || !packet.dst.is_one_host() {
         return false;
     }
-    let kind = |at| bytes.read::<1>(packet.transport_at + at).map(|[kind]| kind);
-    match packet.protocol {
-        TCP => kind(13).is_some_and(|flags| flags & reset::RST == 0),
-        UDP => true,
-        SCTP => kind(12).is_some_and(|chunk| chunk != ABORT && chunk != SHUTDOWN_COMPLETE),
-        _ => false,
+    let kind_at = match packet.protocol {
+        TCP => 13,
+        SCTP => 12,
+        _ => return packet.protocol == UDP,
+    };
+    let Some([kind]) = bytes.read(packet.transport_at + kind_at) else {
+        return false;
+    };
+    if packet.protocol == TCP {
+        kind & reset::RST == 0
+    } else {
+        kind != ABORT && kind != SHUTDOWN_COMPLETE
     }
 }
 

@@ -14,6 +14,14 @@ impl Sum {
         Self(0)
     }
 
+    /// Of words that were added up already.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn of(words: u64) -> Self {
+        Self(words)
+    }
+
     /// With another sum.
     #[inline(always)]
     #[must_use]

@@ -29,8 +29,10 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     if quoted < at - packet.network_at + LEAST {
         return None;
     }
+    frame.resize(packet.network_at + quoted)?;
+    frame.resize(at + HEADER + MAX_QUOTE)?;
+    let quote = move_up(frame, packet.network_at, at + HEADER)?;
     frame.resize(at + HEADER + quoted)?;
-    let quote = move_up(frame, packet.network_at, at + HEADER, quoted)?;
     let (protocol, first) = if packet.dst.is_v4() {
         (ICMP, [3, 3, 0, 0])
     } else {
@@ -54,18 +56,43 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     network::write(frame, packet, protocol, HEADER + quoted)
 }
 
-/// Copies `count` octets to a higher place, the last ones first. Returns their sum.
+/// Copies as much as can be quoted to a higher place, the last octets first, and returns its sum. A shorter quote ends in
+/// zeros, which count for nothing: the verifier has an easier time with one length.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
-fn move_up<R: Rewrite>(frame: &mut R, from: u32, to: u32, count: u32) -> Option<Sum> {
+fn move_up<R: Rewrite>(frame: &mut R, from: u32, to: u32) -> Option<Sum> {
     let mut sum = Sum::new();
-    for word in 0..MAX_QUOTE / 4 {
-        let offset = MAX_QUOTE - 4 - word * 4;
-        if offset < count {
-            let word = frame.words::<1>(from + offset)?;
-            frame.write(to + offset, word)?;
-            sum = sum.with(word);
-        }
+    let mut offset = MAX_QUOTE;
+    while offset > 0 {
+        offset -= BLOCK;
+        sum = sum.and(copied(frame, from + offset, to + offset)?);
     }
     Some(sum)
 }
+
+/// Octets that are copied at once.
+const BLOCK: u32 = 16;
+
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as parse")]
+fn copied<R: Rewrite>(frame: &mut R, from: u32, to: u32) -> Option<Sum> {
+    match copy(frame, from, to) {
+        FAILED => None,
+        sum => Some(Sum::of(sum)),
+    }
+}
+
+/// Not inlined, for every copy of it would take its part of the stack; returns a number, as functions for BPF can.
+#[inline(never)]
+fn copy<R: Rewrite>(frame: &mut R, from: u32, to: u32) -> u64 {
+    let Some([a, b, c, d]) = frame.words::<4>(from) else {
+        return FAILED;
+    };
+    match frame.write(to, [a, b, c, d]) {
+        Some(()) => u64::from(a) + u64::from(b) + u64::from(c) + u64::from(d),
+        None => FAILED,
+    }
+}
+
+/// No sum of four words is so large.
+const FAILED: u64 = u64::MAX;

@@ -24,6 +24,9 @@ const QUIET: Duration = Duration::from_millis(2);
 /// An echo of an earlier call is gone at another look; a wrong denial is there each time.
 const LOOKS: u32 = 3;
 
+/// What no packet may end in but under `enforce`.
+const STOPPED: [Outcome; 3] = [Outcome::Dropped, Outcome::Rejected, Outcome::Redirected];
+
 /// A series of calls in one mode.
 #[derive(Debug)]
 pub struct Series<'a> {
@@ -145,8 +148,8 @@ impl<'a> Series<'a> {
                 );
             }
             ensure!(
-                self.mode == Mode::Enforce || now.with_outcome(Outcome::Dropped) == 0,
-                "expected no dropped packet, seen: counted {now}; {}",
+                self.mode == Mode::Enforce || STOPPED.iter().all(|outcome| now.with_outcome(*outcome) == 0),
+                "expected that every packet passes, seen: counted {now}; {}",
                 summary(seen)
             );
             let missing = self.missing(call, denied, least, &now);
@@ -169,9 +172,9 @@ impl<'a> Series<'a> {
 
     fn missing(&self, call: &Call, denied: Option<Reason>, least: u64, now: &Counters) -> Option<String> {
         if let Some(reason) = denied {
-            let dropped = self.mode == Mode::Enforce && !self.only_observes(call, reason);
-            let outcome = if dropped {
-                Outcome::Dropped
+            let enforced = self.mode == Mode::Enforce && !self.only_observes(call, reason);
+            let outcome = if enforced {
+                call.by.outcome()
             } else {
                 Outcome::Observed
             };
