@@ -135,7 +135,7 @@ impl Agent {
                 self.write()?;
             }
             LinkEvent::Defaults(defaults) => {
-                for ifindex in self.attachments.set_defaults(defaults) {
+                for ifindex in self.attachments.set_defaults(defaults)? {
                     self.show_role(ifindex);
                 }
             }

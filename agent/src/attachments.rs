@@ -1,7 +1,7 @@
 //! The interfaces that carry our hooks: from the kernel's news to the datapath, and looked after.
 
 use crate::datapath::{Chain, Datapath};
-use crate::netlink::{Interface, Roles, Selection};
+use crate::netlink::{Interface, Role, Roles, Selection};
 use crate::status::Attachment;
 use anyhow::{Context as _, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,14 +62,16 @@ impl Attachments {
     }
 
     /// Takes in which interfaces default routes lead through; those whose role that may change.
-    pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Vec<u32> {
+    pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Result<Vec<u32>> {
         let changed = self.roles.set_defaults(defaults);
         for ifindex in &changed {
-            if let Some((role, shown)) = self.roles.role(*ifindex).zip(self.interfaces.get_mut(ifindex)) {
+            if let Some((role, mut shown)) = self.roles.role(*ifindex).zip(self.interfaces.remove(ifindex)) {
                 role.as_str().clone_into(&mut shown.role);
+                self.judge_early(&mut shown)?;
+                self.interfaces.insert(*ifindex, shown);
             }
         }
-        changed
+        Ok(changed)
     }
 
     /// As INTERFACES holds it.
@@ -105,6 +107,9 @@ impl Attachments {
     /// Attaches again where somebody detached us.
     pub fn check(&mut self) -> Result<()> {
         for attachment in self.interfaces.values().cloned().collect::<Vec<_>>() {
+            if self.roles.role(attachment.ifindex) != Some(Role::Uplink) {
+                self.datapath.unhook_xdp(attachment.ifindex)?;
+            }
             let hooked = match self.datapath.find(attachment.ifindex) {
                 Ok(Some(chain)) => Ok(chain),
                 Ok(None) => {
@@ -131,6 +136,34 @@ impl Attachments {
             .context("cannot detach; `epguard detach` tries again")
     }
 
+    /// XDP at uplinks. What it cannot do, or must not, TC does; unless the operator demands XDP.
+    fn judge_early(&mut self, attachment: &mut Attachment) -> Result<()> {
+        let (ifindex, name) = (attachment.ifindex, &attachment.name);
+        let hooked = match self.roles.role(ifindex) {
+            _ if !attachment.attached => return Ok(()),
+            Some(Role::Uplink) => self.datapath.hook_xdp(ifindex, name),
+            // At the start nobody knows the default routes yet, and a link that is taken over must not go in between.
+            _ if attachment.xdp.is_none() => return Ok(()),
+            _ => self.datapath.unhook_xdp(ifindex).map(|_| None),
+        };
+        let error = match &hooked {
+            Err(error) if vanished(error) => return Ok(()),
+            Err(error) if self.datapath.demands_xdp() => {
+                bail!("cannot attach XDP to interface {name}, which --xdp demands: {error:#}")
+            }
+            hooked => hooked.as_ref().err().map(|error| format!("{error:#}")),
+        };
+        if let Some(error) = error
+            .as_ref()
+            .filter(|error| attachment.xdp_error.as_ref() != Some(error))
+        {
+            tracing::info!(interface = name, error, "no XDP: TC judges alone");
+        }
+        attachment.xdp = hooked.ok().flatten().map(|mode| mode.as_str().to_owned());
+        attachment.xdp_error = error;
+        Ok(())
+    }
+
     fn note(&mut self, mut attachment: Attachment, hooked: Result<Chain>) -> Result<()> {
         let name = &attachment.name;
         match hooked {
@@ -152,6 +185,7 @@ impl Attachments {
                 attachment.position = chain.position;
                 attachment.before = chain.before;
                 attachment.after = chain.after;
+                self.judge_early(&mut attachment)?;
             }
         }
         self.interfaces.insert(attachment.ifindex, attachment);

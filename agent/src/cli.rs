@@ -6,7 +6,7 @@ mod ranges;
 pub use actions::{ActionArgs, Choice, SwitchArgs};
 pub use ranges::RangeArgs;
 
-use crate::datapath::Hooks;
+use crate::datapath::{Hooks, Xdp};
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
 use crate::telemetry::LogFormat;
@@ -100,6 +100,9 @@ pub struct AgentArgs {
     /// How to attach to interfaces
     #[arg(long, default_value = "auto")]
     pub hooks: Hooks,
+    /// Where uplinks judge packets to IPs that nobody holds (terminated) before the network stack takes them in
+    #[arg(long, default_value = "auto")]
+    pub xdp: Xdp,
     /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the next agent takes over
     #[arg(long)]
     pub detach_on_exit: bool,

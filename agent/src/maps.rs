@@ -22,7 +22,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
@@ -32,6 +32,7 @@ pub const NAMES: [&str; 15] = [
     "RETURNS",
     "TERMINATED",
     "INTERFACES",
+    "MACS",
     "SOCKETS",
     "CONFIG",
     "VIEW",

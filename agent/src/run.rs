@@ -24,7 +24,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
     let _only_one = lock(&args.run.run_dir)?;
     let client = watch::client(args.kubeconfig.as_deref()).await?;
-    let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?;
+    let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
     writer.choose(args.actions.actions(), args.actions.limits())?;
     writer.configure(args.mode, args.retired, args.debug_datapath)?;

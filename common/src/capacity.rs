@@ -23,3 +23,5 @@ pub const FLOWS: usize = 65_536;
 pub const TERMINATED: usize = 4_096;
 /// Interfaces of the node.
 pub const INTERFACES: usize = 4_096;
+/// Uplinks with an XDP program.
+pub const MACS: usize = 256;

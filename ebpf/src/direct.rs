@@ -90,6 +90,11 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
     }
 
     #[inline(always)]
+    fn is_ours(&self) -> bool {
+        self.frame.is_ours()
+    }
+
+    #[inline(always)]
     fn mode(&self) -> Mode {
         maps::mode_of(self.config, self.mode, Reason::Terminated)
     }
@@ -160,8 +165,12 @@ pub enum Hop {
     Through(u32),
 }
 
-/// Where the node would forward the packet to, policy routing included; `None` where it would not, or says so to the
-/// sender. Linux 4.18; the interface of a hop whose neighbour is unknown: 5.10.
+/// Where the node would forward the packet to; `None` where it would not, or says so to the sender.
+///
+/// With no flags the kernel asks the routing rules (`ip rule`) which table counts, as for a packet that enters through
+/// the frame's interface (in a VRF, that one's table); `BPF_FIB_LOOKUP_DIRECT` would skip the rules,
+/// `BPF_FIB_LOOKUP_OUTPUT` ask as for a packet that leaves there. The packet's mark is taken for 0: rules by mark would
+/// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
 #[inline(always)]
 pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
     // SAFETY: an all-zero bpf_fib_lookup is a valid one.

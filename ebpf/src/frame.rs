@@ -16,6 +16,8 @@ pub trait Frame: Bytes + EbpfContext {
     fn ifindex(&self) -> u32;
     /// Whether the link layer brought it to more than one host.
     fn is_to_many(&self) -> bool;
+    /// Whether it is addressed to this host itself, and carries no VLAN tag.
+    fn is_ours(&self) -> bool;
 
     /// The packet, if it is an IP packet and whole enough to judge.
     #[inline(always)]

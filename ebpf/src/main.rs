@@ -79,8 +79,8 @@ fn judge_to(context: *mut __sk_buff) -> Fate {
 }
 
 /// XDP of uplinks: what the TC program there would drop, before an skb is made of it. What it would not is left to it,
-/// answers too.
-#[xdp]
+/// answers too. Linux 5.18, for frames of several buffers.
+#[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match direct::judge_early(&Raw::from(ctx)) {
         Fate::Drop => XDP_DROP,

@@ -5,9 +5,9 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Action, Addr, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Flow, Mode, Outcome,
-    Owner, Proof, Reason, Return, Role, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid,
-    UidState, View, Vip, capacity,
+    Action, Addr, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Flow, Mac, Mode,
+    Outcome, Owner, Proof, Reason, Return, Role, Slot, SocketIntent, Steered, Suspect, Target, Terminated,
+    Uid, UidState, View, Vip, capacity,
 };
 
 #[btf_map]
@@ -31,6 +31,8 @@ static RETURNS: LruHashMap<Flow, Return, { capacity::FLOWS }> = LruHashMap::new(
 /// `lifted_ns` and `rate` are written here.
 #[btf_map]
 static TERMINATED: HashMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
+#[btf_map]
+static MACS: HashMap<u32, Mac, { capacity::MACS }> = HashMap::new();
 #[btf_map]
 static INTERFACES: HashMap<u32, Role, { capacity::INTERFACES }> = HashMap::new();
 /// Written by the cgroup hooks.
@@ -129,6 +131,13 @@ pub fn role(ifindex: u32) -> Role {
     INTERFACES
         .get_ptr(ifindex)
         .map_or_else(Role::default, |role| unsafe { *role })
+}
+
+/// The link-layer address of an interface, where XDP may judge.
+#[inline(always)]
+pub fn mac(ifindex: u32) -> Option<Mac> {
+    // SAFETY: every bit pattern is a Mac.
+    MACS.get_ptr(ifindex).map(|mac| unsafe { *mac })
 }
 
 /// The slot of an affected Service at this address and port; none if there is none.

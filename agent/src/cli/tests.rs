@@ -97,6 +97,21 @@ fn hooks_are_chosen_by_name_and_stay_unless_told_otherwise() {
 }
 
 #[test]
+fn xdp_is_chosen_by_name_and_demanded_only_by_its_mode() {
+    let default = agent(&["--node-name", "n"]).unwrap();
+    assert_eq!(default.xdp, Xdp::Auto);
+    for (name, xdp, demanded) in [
+        ("auto", Xdp::Auto, false),
+        ("driver", Xdp::Driver, true),
+        ("generic", Xdp::Generic, true),
+        ("off", Xdp::Off, false),
+    ] {
+        let chosen = agent(&["--node-name", "n", "--xdp", name]).unwrap().xdp;
+        assert_eq!((chosen, chosen.is_demanded()), (xdp, demanded));
+    }
+}
+
+#[test]
 fn the_first_cgroup2_mount_is_found_beside_version_1() {
     let mounts = "proc /proc proc rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
                   cgroup2 /sys/fs/cgroup/unified cgroup2 rw,nsdelegate 0 0\nbroken\n";

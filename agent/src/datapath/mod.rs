@@ -1,7 +1,7 @@
 //! The kernel side and its life cycle.
 //!
 //! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` the root cgroup, over
-//! `bpf` and `netlink` · `chain` says who else is there · `detach` removes it all.
+//! `bpf` and `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` say that it may · `chain` says who else is there · `detach` removes it all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
 //! into the same links, so that at no moment a packet meets none, or two.
@@ -18,16 +18,20 @@ mod object;
 mod pins;
 mod sockets;
 mod tcx;
+mod xdp;
+mod xdp_device;
+mod xdp_tags;
 
 pub use chain::Chain;
 pub use detach::detach;
 pub use hook::{Hook, Hooks, KernelPath};
 pub use node::netns_cookie;
 pub use pins::Pins;
+pub use xdp::{Xdp, XdpMode};
 
 use anyhow::{Context as _, Result, bail};
 use aya::Ebpf;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
@@ -37,6 +41,9 @@ pub struct Datapath {
     pub ebpf: Ebpf,
     pins: Pins,
     path: KernelPath,
+    xdp: Xdp,
+    /// What drivers said that take no XDP program: asked once, since some log each refusal.
+    xdp_refused: BTreeMap<u32, String>,
     /// Ids of the programs in the order of [`Hook::ALL`].
     programs: [u32; 2],
     hooked: BTreeSet<u32>,
@@ -64,6 +71,8 @@ impl Datapath {
             ebpf,
             pins,
             path,
+            xdp: Xdp::Off,
+            xdp_refused: BTreeMap::new(),
             programs,
             hooked: BTreeSet::new(),
             leaving: BTreeSet::new(),
@@ -100,6 +109,9 @@ impl Datapath {
             KernelPath::Tcx => clsact::detach(&self.pins, ifindex)?,
             KernelPath::Clsact => tcx::detach(&self.pins, ifindex)?,
         };
+        if self.xdp == Xdp::Off {
+            xdp::detach(&self.pins, ifindex)?;
+        }
         self.hooked.insert(ifindex);
         let chain = self.find(ifindex)?;
         chain.with_context(|| format!("somebody detached epguard from interface {interface} at once"))
@@ -108,6 +120,7 @@ impl Datapath {
     /// Lets an interface go that is gone, renamed or no longer selected. Unless it is hooked again before
     /// [`Datapath::detach_leaving`], its hooks are removed then.
     pub fn unhook(&mut self, ifindex: u32) {
+        self.xdp_refused.remove(&ifindex);
         if self.hooked.remove(&ifindex) {
             self.leaving.insert(ifindex);
         }
@@ -119,6 +132,7 @@ impl Datapath {
             if !self.hooked.contains(&ifindex) {
                 tcx::detach(&self.pins, ifindex)?;
                 clsact::detach(&self.pins, ifindex)?;
+                self.unhook_xdp(ifindex)?;
             }
         }
         Ok(())

@@ -174,6 +174,8 @@ mod tests {
                 position: 2,
                 before: vec!["from: tcx other".into()],
                 after: vec![],
+                xdp: Some("driver".into()),
+                xdp_error: None,
             }],
             latency: LatencyFigures {
                 count: 1,

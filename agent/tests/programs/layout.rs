@@ -6,9 +6,9 @@ use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
-    Action, Addr, AnswerLimits, Bucket, Config, Count, Counter, Denial, Mode, Outcome, Owner, Rate, Reason,
-    ReasonActions, ReasonModes, Role, Slot, SocketIntent, Suspect, Target, Terminated, Uid, UidState, View,
-    Vip, capacity,
+    Action, Addr, AnswerLimits, Bucket, Config, Count, Counter, Denial, Mac, Mode, Outcome, Owner, Rate,
+    Reason, ReasonActions, ReasonModes, Role, Slot, SocketIntent, Suspect, Target, Terminated, Uid, UidState,
+    View, Vip, capacity,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -43,6 +43,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "DENIED" => shape::<Target, Denial>("hash", capacity::DENIED),
             "TERMINATED" => shape::<Addr, Terminated>("hash", capacity::TERMINATED),
             "INTERFACES" => shape::<u32, Role>("hash", capacity::INTERFACES),
+            "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
             "SOCKETS" => shape::<u64, SocketIntent>("lru_hash", capacity::SOCKETS),
             "CONFIG" => shape::<u32, Config>("array", 1),
             "VIEW" => shape::<u32, View>("array", 1),
@@ -244,6 +245,14 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
     );
     put(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
     assert_eq!(dumped("INTERFACES"), [json!({"key": 7, "value": {"number": 2}})]);
+
+    let mac = Mac {
+        octets: [2, 0, 0, 0, 0, 7],
+        reserved: [0; 2],
+    };
+    put(&mut datapath, "MACS", &7_u32, mac);
+    let value = json!({"octets": [2, 0, 0, 0, 0, 7], "reserved": [0, 0]});
+    assert_eq!(dumped("MACS"), [json!({"key": 7, "value": value})]);
 
     let intent = SocketIntent {
         made_ns: 1,

@@ -116,6 +116,7 @@ impl Theatre {
                 enforce_retired: true,
                 pod_scope: None,
                 hooks: None,
+                xdp: None,
                 lease: None,
                 max_view_age: None,
             };

@@ -36,6 +36,8 @@ pub struct AgentOptions<'a> {
     pub pod_scope: Option<&'a str>,
     /// `--hooks`; none: the agent's default.
     pub hooks: Option<&'a str>,
+    /// `--xdp`; none: the agent's default.
+    pub xdp: Option<&'a str>,
     /// `--lease` in seconds; none: the agent's default.
     pub lease: Option<u32>,
     /// `--max-view-age` in seconds; none: the agent's default.
@@ -230,6 +232,7 @@ fn arguments(options: &AgentOptions<'_>, kubeconfig: &Path, pin_dir: &Path, run_
         .into_iter()
         .chain(["--retired", retired])
         .chain(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]))
+        .chain(options.xdp.iter().flat_map(|xdp| ["--xdp", *xdp]))
         .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))
         .map(OsString::from)
         .collect();
@@ -268,6 +271,7 @@ fn missing(status: &Status, wanted: &[(&str, u64)], links: &[&str]) -> Option<St
     match links.iter().find(|link| !attached(link)) {
         Some(link) => Some(format!("{link} has no hooks; there are {:?}", status.interfaces)),
         None if !status.synced => Some("it is not synced".into()),
+        None if !status.breaker.is_empty() => Some(format!("it holds {:?}", status.breaker)),
         None if !status.services.is_empty() && status.lease_ms <= 0 => Some("its lease is over".into()),
         None => None,
     }

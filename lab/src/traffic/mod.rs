@@ -1,5 +1,6 @@
 //! Real clients and servers in the lab's namespaces. A server answers every request with its pod's name.
 
+mod abort;
 mod client;
 mod flow;
 mod message;
