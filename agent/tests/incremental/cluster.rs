@@ -6,10 +6,10 @@ use crate::step::{EndpointStep, Kind, NodeStep, PodChange, PodStep, ServiceStep,
 use crate::step::{pod_uid, pool};
 use crate::world::{namespace, node, pod, uid};
 use epguard::facts::{
-    Change, Cidr, Endpoint, Fact, Name, Namespace, Node, Pod, PodSource, Service, Slice, Standing,
+    Change, Cidr, Endpoint, Fact, Name, Namespace, Node, Pod, PodSource, Service, Slice, Standing, Steering,
 };
 use epguard::state::Scope;
-use epguard_common::{Addr, Mode, Uid};
+use epguard_common::{Action, Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Cluster {
@@ -265,6 +265,15 @@ fn service(step: &ServiceStep) -> Service {
         vips: step.vips.clone(),
         ports: vec![service_port(step.node_port)],
         bound: step.bound,
+        steering: Steering {
+            action: if step.number == 1 {
+                Action::Redirect
+            } else {
+                Action::Unset
+            },
+            local_only: step.node_port != 0,
+            sticky: false,
+        },
     }
 }
 

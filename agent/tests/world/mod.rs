@@ -6,8 +6,8 @@
 )]
 
 use epguard::facts::{
-    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, Protocol, Sandbox, Service, ServicePort,
-    Slice, SlicePort, Standing,
+    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, PortName, Protocol, Sandbox, Service,
+    ServicePort, Slice, SlicePort, Standing, Steering,
 };
 use epguard::state::{Ipam, Ranges, Scope, Settings, State};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
@@ -224,6 +224,7 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
             })
             .collect(),
         ports: vec![SlicePort {
+            name: PortName::new("http"),
             port: 8080,
             protocol: Protocol::Tcp,
         }],
@@ -242,6 +243,7 @@ pub fn web() -> Service {
             protocol: Protocol::Tcp,
         }],
         bound: Mode::Enforce,
+        steering: Steering::default(),
     }
 }
 
@@ -252,5 +254,6 @@ pub fn node(name: &str, number: u8) -> Node {
         pod_cidrs: vec![Cidr::parse(&format!("10.244.{number}.0/24")).unwrap()],
         boot_id: uid(&format!("boot-{name}")),
         virtual_kubelet: false,
+        zone: None,
     }
 }
