@@ -13,7 +13,8 @@ use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
 use core::ptr::null_mut;
 use epguard_common::{
-    Backend, Backends, Bytes as _, Flow, Outcome, Packet, Reason, Return, Slot, Steered, Target, Transport,
+    Backend, Backends, Bytes as _, Flow, Outcome, Packet, Reason, Return, Role, Slot, Steered, Target,
+    Transport,
 };
 
 const TCP: u8 = 6;
@@ -50,6 +51,24 @@ pub fn is_steerable<F: Frame>(frame: &F, packet: &Packet) -> bool {
         packet.transport_at == 40
     };
     whole && packet.network_at == 0 && matches!(packet.protocol, TCP | UDP)
+}
+
+/// Where packets leave towards the live endpoint; `None` where the node would not send them. Nor into a tunnel with an
+/// address of the node's own, which was chosen for the way to the denied endpoint: it may be one that the other node
+/// expects elsewhere (strict `rp_filter`).
+#[inline(always)]
+pub fn way<F: Frame>(frame: &F, packet: &Packet, backend: &Backend) -> Option<u32> {
+    let to = |dst, dst_port| Packet {
+        dst,
+        dst_port,
+        ..*packet
+    };
+    let Hop::Through(ifindex) = direct::route(frame, &to(backend.addr, backend.port))? else {
+        return None;
+    };
+    let own = || direct::route(frame, &to(packet.src, packet.src_port)).is_none();
+    let expected = maps::role(ifindex) != Role::TUNNEL || !own();
+    expected.then_some(ifindex)
 }
 
 /// Sends a packet that carries its intent to the live endpoint. Global, see `reject::turn_round`.
@@ -89,14 +108,7 @@ fn forward(skb: &Skb) -> Option<i32> {
         Some(backend) => backend,
         None => chosen(&packet, maps::backends(&target))?,
     };
-    let towards = Packet {
-        dst: backend.addr,
-        dst_port: backend.port,
-        ..packet
-    };
-    let Hop::Through(ifindex) = direct::route(skb, &towards)? else {
-        return None;
-    };
+    let ifindex = way(skb, &packet, &backend)?;
     let mut link = Link::of(skb)?;
     remember(skb, &link, &packet, slot, &backend)?;
     link.readdress(&packet, true, (backend.addr, backend.port))?;

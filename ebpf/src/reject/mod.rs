@@ -38,7 +38,8 @@ pub fn fate<F: Frame, E: Evidence>(
     if F::IS_ANSWERED
         && action == Action::Redirect
         && steer::is_steerable(frame, packet)
-        && steer::chosen(packet, evidence.backends(packet)).is_some()
+        && steer::chosen(packet, evidence.backends(packet))
+            .is_some_and(|backend| steer::way(frame, packet, &backend).is_some())
     {
         return Fate::Steer;
     }
