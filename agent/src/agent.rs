@@ -182,7 +182,7 @@ impl Agent {
     pub fn on_tick(&mut self) -> Result<()> {
         self.state.tick(now());
         let in_use = self.writer.sweep_flows()?;
-        self.state.steering(now(), &in_use);
+        self.state.steering(now(), in_use);
         self.trust
             .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
         self.write()?;

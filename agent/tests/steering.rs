@@ -168,7 +168,7 @@ fn packets_of_flows_that_go_on_carry_their_intent_without_a_denial_too() {
     let mut world = steering(Steering::default());
     let slots: BTreeSet<Slot> = world.state.tables().services.values().copied().collect();
     let now = world.now;
-    world.state.steering(now, &slots);
+    world.state.steering(now, slots.clone());
     let a = pod("shop", "a", "web", &[X]);
     list(&mut world, &[&near(), &far()]);
     world.deleted(&dead(&a));
@@ -178,6 +178,6 @@ fn packets_of_flows_that_go_on_carry_their_intent_without_a_denial_too() {
     assert!(world.state.tables().denied.is_empty());
     let kept: BTreeSet<Slot> = world.state.tables().services.values().copied().collect();
     assert_eq!(kept, slots);
-    world.state.steering(now, &BTreeSet::new());
+    world.state.steering(now, BTreeSet::new());
     assert!(world.state.tables().services.is_empty());
 }

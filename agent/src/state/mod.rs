@@ -66,8 +66,8 @@ pub struct State {
     /// Until everything has been listed once.
     inherited: Option<Tables>,
     slots: Slots,
-    /// Services with flows that were steered and go on.
-    steered: BTreeSet<Name>,
+    /// Slots of flows that were steered and go on.
+    steered: BTreeSet<Slot>,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,

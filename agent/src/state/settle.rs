@@ -27,8 +27,9 @@ impl State {
         changed |= dirty.pairs.iter().any(|(service, _)| self.steers(service));
         if changed || dirty.everything {
             self.lay_out();
+            let steered = self.steered_services();
             let denied = self.denials.keys().map(|(service, _)| service);
-            let affected: BTreeSet<&Name> = denied.chain(&self.steered).collect();
+            let affected: BTreeSet<&Name> = denied.chain(&steered).collect();
             let idle: Vec<Name> = self
                 .slots
                 .iter()
@@ -59,13 +60,13 @@ impl State {
 
     /// Puts the denials into tables.
     pub(super) fn lay_out(&mut self) {
+        let steered = self.steered_services();
         let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
         self.tables = Tables {
             terminated: std::mem::take(&mut self.tables.terminated),
             ..Tables::build(&self.world, denials, breaker, slots, &self.draining)
         };
-        self.tables
-            .keep_intent(&self.world, &mut self.slots, &self.steered);
+        self.tables.keep_intent(&self.world, &mut self.slots, &steered);
     }
 
     fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Kind>) -> bool {

@@ -9,21 +9,22 @@ use std::time::Duration;
 
 impl State {
     /// The slots of flows that go on.
-    pub fn steering(&mut self, now: Duration, in_use: &BTreeSet<Slot>) {
-        let services: BTreeSet<Name> = in_use
-            .iter()
-            .filter_map(|slot| self.slots.service(*slot))
-            .cloned()
-            .collect();
-        if services == self.steered {
+    pub fn steering(&mut self, now: Duration, in_use: BTreeSet<Slot>) {
+        if in_use == self.steered {
             return;
         }
-        self.steered = services;
+        self.steered = in_use;
         let dirty = Dirty {
             vips: true,
             ..Dirty::default()
         };
         self.settle(now, dirty, None);
+    }
+
+    /// Their Services.
+    pub(super) fn steered_services(&self) -> BTreeSet<Name> {
+        let services = self.steered.iter().filter_map(|slot| self.slots.service(*slot));
+        services.cloned().collect()
     }
 }
 
