@@ -48,6 +48,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "VIEW" => shape::<u32, View>("array", 1),
             "COUNTERS" => shape::<Counter, Count>("percpu_hash", capacity::COUNTERS),
             "EVENTS" => shape::<(), ()>("ringbuf", capacity::EVENTS),
+            "ANSWERS" => shape::<u32, Bucket>("array", 1),
             other => panic!("a map without a stated layout: {other}"),
         };
         let shown = bpftool("show", map);
