@@ -1,0 +1,1 @@
+//! Checksums that somebody has to complete, and devices without Ethernet headers.
