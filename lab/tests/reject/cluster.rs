@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::aim::Denied;
-use crate::world::{Plan, World};
+use crate::world::World;
 use epguard_common::{Action, AnswerLimits, Mode, Outcome as Counted, ReasonActions};
 use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::{Call, Client, Outcome};
@@ -40,13 +40,6 @@ fn choose(world: &mut World, action: Action) {
         per_node: 1_000_000,
     };
     world.hooks.writer.choose(actions, limits).unwrap();
-}
-
-/// The cluster of a plan, rejecting.
-pub(crate) fn rejecting(plan: Plan) -> World {
-    let mut world = World::new(plan);
-    reject(&mut world);
-    world
 }
 
 /// Where this client reaches the denied Service: hosts outside of `node-a` by its node port.
@@ -86,34 +79,48 @@ pub(crate) fn rejected(world: &World) -> u64 {
     world.hooks.packets(&[Counted::Rejected])
 }
 
-/// What went wrong in a host's stack so far: wrong checksums received, and packets that conntrack could not place.
+/// Has `node-a` count the packets that enter it and that conntrack cannot place; its own statistics also count what it
+/// sends.
+pub(crate) fn count_invalid(world: &World) {
+    world.shell(
+        "node-a",
+        "nft 'table inet watch { counter invalid {}; chain entering { type filter hook prerouting priority 0; \
+         ct state invalid counter name invalid; }; }'",
+    );
+}
+
+/// What went wrong with packets that a host received: wrong checksums, and on `node-a` those that conntrack could not
+/// place.
 pub(crate) fn faults(world: &World, host: &str) -> Vec<(String, u64)> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap();
-    let files = ["snmp", "snmp6", "stat/nf_conntrack"];
-    let [v4, v6, tracked] = world
-        .netns(host)
-        .run(|| files.map(|file| read(&format!("/proc/thread-self/net/{file}"))))
-        .unwrap();
-    let mut faults = Vec::new();
+    let files = ["snmp", "snmp6"].map(|file| format!("/proc/thread-self/net/{file}"));
+    let [v4, v6] = world.netns(host).run(|| files.map(|file| read(&file))).unwrap();
     let lines: Vec<&str> = v4.lines().collect();
-    for pair in lines.chunks(2) {
-        let names = pair[0].split_whitespace();
-        for (name, value) in names.zip(pair[1].split_whitespace()) {
-            if name.contains("CsumErrors") {
-                faults.push((
-                    format!("{} {name}", pair[0].split(':').next().unwrap()),
-                    value.parse().unwrap(),
-                ));
-            }
-        }
+    let pairs = lines.chunks(2).flat_map(|pair| {
+        let names = pair[0].split_whitespace().zip(pair[1].split_whitespace());
+        names.map(|(name, value)| (format!("{} {name}", &pair[0][..4]), value))
+    });
+    let values = v6.lines().filter_map(|line| line.split_once(char::is_whitespace));
+    let mut faults: Vec<(String, u64)> = pairs
+        .chain(values.map(|(name, value)| (name.to_owned(), value.trim())))
+        .filter(|(name, _)| name.contains("CsumErrors"))
+        .map(|(name, value)| (name, value.parse().unwrap()))
+        .collect();
+    if host == "node-a" {
+        faults.push(("conntrack invalid".to_owned(), invalid(world)));
     }
-    for line in v6.lines().filter(|line| line.contains("CsumErrors")) {
-        let (name, value) = line.split_once(char::is_whitespace).unwrap();
-        faults.push((name.to_owned(), value.trim().parse().unwrap()));
-    }
-    let mut rows = tracked.lines().map(str::split_whitespace);
-    let column = rows.next().unwrap().position(|name| name == "invalid").unwrap();
-    let invalid = rows.map(|mut row| u64::from_str_radix(row.nth(column).unwrap(), 16).unwrap());
-    faults.push(("conntrack invalid".to_owned(), invalid.sum()));
     faults
+}
+
+fn invalid(world: &World) -> u64 {
+    let mut nft = world.netns("node-a").command("nft");
+    let listed = nft
+        .args(["-j", "list", "counter", "inet", "watch", "invalid"])
+        .output()
+        .unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let mut counters = listed["nftables"].as_array().unwrap().iter();
+    counters
+        .find_map(|entry| entry["counter"]["packets"].as_u64())
+        .unwrap()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::{calls, drop_all, faults, reject, rejected, service};
+use crate::cluster::{calls, count_invalid, drop_all, faults, reject, rejected, service};
 use crate::world::{Plan, World};
 use comfy_table::{Table, presets::NOTHING};
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
@@ -43,8 +43,6 @@ fn clusters() -> Vec<(&'static str, Plan)> {
     ]
 }
 
-/// From a process on the node through a tunnel, a packet has an address of the node that the other end does not expect;
-/// here it never gets so far.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
@@ -56,6 +54,7 @@ fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
     for (name, plan) in clusters() {
         for ipv6 in [false, true] {
             let mut world = World::new(Plan { ipv6, ..plan });
+            count_invalid(&world);
             for client in CLIENTS {
                 for protocol in [Protocol::Tcp, Protocol::Udp] {
                     let row = row(&mut world, client, protocol);
@@ -103,7 +102,12 @@ fn row(world: &mut World, client: &str, protocol: Protocol) -> Row {
     } else if answered != TRIES as u64 {
         Some(format!("{answered} answers to {TRIES} packets"))
     } else if before != after {
-        Some(format!("{before:?} became {after:?}"))
+        let (before, after) = (before.concat(), after.concat());
+        let grown = before
+            .iter()
+            .zip(&after)
+            .filter(|(before, after)| before != after);
+        Some(format!("{:?}", grown.collect::<Vec<_>>()))
     } else {
         None
     };
