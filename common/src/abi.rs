@@ -258,8 +258,7 @@ mod user {
         super::Target,
         super::Denial,
         super::Counter,
-        super::Count,
-        crate::Bucket
+        super::Count
     );
 }
 

@@ -14,6 +14,8 @@ mod direct;
 #[path = "../intent/hooks.rs"]
 mod hooks;
 #[cfg(test)]
+mod nobody;
+#[cfg(test)]
 mod offload;
 #[cfg(test)]
 #[allow(dead_code, reason = "made for the tests about intents")]
@@ -23,6 +25,10 @@ mod sink;
 mod streams;
 #[cfg(test)]
 mod table;
+#[cfg(test)]
+mod tunnel;
+#[cfg(test)]
+mod wire;
 #[cfg(test)]
 #[allow(dead_code, reason = "made for the tests about intents")]
 #[path = "../intent/world.rs"]
