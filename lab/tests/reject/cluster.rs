@@ -59,7 +59,17 @@ pub(crate) fn calls(
     count: usize,
     timeout: Duration,
 ) -> Seen {
-    let client = Client::new(world.netns(client));
+    calls_of(&Client::new(world.netns(client)), protocol, to, count, timeout)
+}
+
+/// The same, from any thread.
+pub(crate) fn calls_of(
+    client: &Client,
+    protocol: Protocol,
+    to: SocketAddr,
+    count: usize,
+    timeout: Duration,
+) -> Seen {
     let call = Call {
         protocol,
         to,

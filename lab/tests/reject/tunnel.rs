@@ -1,4 +1,4 @@
-//! A device without Ethernet headers, as WireGuard, IPIP and TUN devices are.
+//! A device without Ethernet headers, as the devices of `WireGuard`, IPIP and TUN are.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -20,7 +20,7 @@ fn tun(name: &str) -> File {
     // SAFETY: an all-zero ifreq is a valid one.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed().into();
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_TUN | libc::IFF_NO_PI).unwrap();
     // SAFETY: an ifreq that lives through the call.
