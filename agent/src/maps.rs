@@ -1,13 +1,12 @@
 //! The one file that writes maps.
 
-mod actions;
 mod flows;
 mod found;
+mod switch;
 
 use crate::clock::boot_ns;
 use crate::plan::{self, Op};
 use crate::state::Tables;
-pub use actions::set_action;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuHashMap, PerCpuValues};
@@ -20,6 +19,7 @@ use found::Found;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+pub use switch::{set_action, set_mode};
 
 /// Every map of the datapath, as pinned.
 pub const NAMES: [&str; 16] = [
@@ -56,23 +56,6 @@ pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
             path.display()
         )
     })
-}
-
-/// Switches the running datapath.
-pub fn set_mode(pin_dir: &Path, mode: Mode) -> Result<()> {
-    let mut array: Array<_, Config> = Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?;
-    let config = array.get(&0, 0).context("cannot read CONFIG")?;
-    array
-        .set(
-            0,
-            Config {
-                mode,
-                reasons: config.configured,
-                ..config
-            },
-            0,
-        )
-        .context("cannot write CONFIG")
 }
 
 /// Writes what the state says, and vouches for it.

@@ -26,7 +26,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let client = watch::client(args.kubeconfig.as_deref()).await?;
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
-    writer.choose(args.actions.actions(), args.actions.limits())?;
+    writer.choose(&args.actions)?;
     writer.configure(args.mode, args.retired, args.debug_datapath)?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
     datapath.hook_sockets(&cgroup)?;

@@ -262,8 +262,7 @@ mod user {
         super::Target,
         super::Denial,
         super::Counter,
-        super::Count,
-        crate::Bucket
+        super::Count
     );
 }
 
@@ -276,7 +275,7 @@ mod tests {
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
-        assert_eq!(size_of::<Config>(), 4 * (1 + 4 + 4 + 4 + 2 + 1));
+        assert_eq!(size_of::<Config>(), 4 * (1 + 4 + 4 + 4 + 2 + 1 + 1));
         assert_eq!(size_of::<View>(), 3 * 8 + 4 * 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());

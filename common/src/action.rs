@@ -15,6 +15,8 @@ pub enum Action {
     Reject = 2,
     /// A flow that opens goes to a live endpoint of the same Service instead; where there is none it is rejected.
     Redirect = 3,
+    /// To another interface, unchanged, for somebody to look at ([`crate::Config::capture`]).
+    Capture = 4,
 }
 
 impl Action {
@@ -26,6 +28,7 @@ impl Action {
             1 => Self::Drop,
             2 => Self::Reject,
             3 => Self::Redirect,
+            4 => Self::Capture,
             _ => Self::Unset,
         }
     }
@@ -48,6 +51,7 @@ impl Action {
             Self::Drop => "drop",
             Self::Reject => "reject",
             Self::Redirect => "redirect",
+            Self::Capture => "capture",
         }
     }
 }
@@ -80,6 +84,8 @@ pub enum Fate {
     Steer,
     /// From there: sent back as the client expects it.
     Return,
+    /// Stopped, and shown at another interface.
+    Capture,
 }
 
 impl Verdict {
@@ -90,6 +96,7 @@ impl Verdict {
         match (self.counted(), fate) {
             (Some((reason, Outcome::Dropped)), Fate::Answer) => Some((reason, Outcome::Rejected)),
             (Some((reason, Outcome::Dropped)), Fate::Steer) => Some((reason, Outcome::Redirected)),
+            (Some((reason, Outcome::Dropped)), Fate::Capture) => Some((reason, Outcome::Captured)),
             (counted, _) => counted,
         }
     }
@@ -109,10 +116,17 @@ mod tests {
 
     #[test]
     fn numbers_that_are_no_action_choose_nothing() {
-        for action in [Action::Unset, Action::Drop, Action::Reject, Action::Redirect] {
+        let all = [
+            Action::Unset,
+            Action::Drop,
+            Action::Reject,
+            Action::Redirect,
+            Action::Capture,
+        ];
+        for action in all {
             assert_eq!(Action::from_raw(action as u32), action);
         }
-        for garbage in [4, 77, u32::MAX] {
+        for garbage in [5, 77, u32::MAX] {
             assert_eq!(Action::from_raw(garbage), Action::Unset);
         }
     }
@@ -126,6 +140,7 @@ mod tests {
         let as_counted = |enforce, fate: Fate| denied(enforce).counted_as(fate).map(|(_, outcome)| outcome);
         assert_eq!(as_counted(true, Fate::Answer), Some(Outcome::Rejected));
         assert_eq!(as_counted(true, Fate::Steer), Some(Outcome::Redirected));
+        assert_eq!(as_counted(true, Fate::Capture), Some(Outcome::Captured));
         assert_eq!(as_counted(true, Fate::Drop), Some(Outcome::Dropped));
         assert_eq!(as_counted(false, Fate::Pass), Some(Outcome::Observed));
         assert_eq!(Verdict::Clear.counted_as(Fate::Pass), None);

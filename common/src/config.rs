@@ -72,6 +72,8 @@ pub struct Config {
     pub actions: ReasonActions,
     /// How many packets are answered.
     pub limits: AnswerLimits,
+    /// `ifindex` of the interface that captured packets go to; 0: none.
+    pub capture: u32,
     /// Not 0: the programs log through aya-log.
     pub debug: u32,
 }

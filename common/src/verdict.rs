@@ -93,11 +93,13 @@ pub enum Outcome {
     Redirected = 16,
     /// It could not be sent there, and was dropped.
     RedirectFailed = 17,
+    /// Denied: sent to the capture interface.
+    Captured = 18,
 }
 
 impl Outcome {
     /// Every outcome, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Dropped,
         Self::Observed,
         Self::Off,
@@ -116,6 +118,7 @@ impl Outcome {
         Self::AnswerFailed,
         Self::Redirected,
         Self::RedirectFailed,
+        Self::Captured,
     ];
 
     /// From what an event holds; `None` for a number that no epguard wrote.
@@ -146,6 +149,7 @@ impl Outcome {
             Self::AnswerFailed => "answer-failed",
             Self::Redirected => "redirected",
             Self::RedirectFailed => "redirect-failed",
+            Self::Captured => "captured",
         }
     }
 }

@@ -84,7 +84,7 @@ fn judge_to(context: *mut __sk_buff) -> Fate {
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match direct::judge_early(&Raw::from(ctx)) {
         Fate::Drop => XDP_DROP,
-        Fate::Pass | Fate::Answer | Fate::Steer | Fate::Return => XDP_PASS,
+        Fate::Pass | Fate::Answer | Fate::Steer | Fate::Return | Fate::Capture => XDP_PASS,
     }
 }
 

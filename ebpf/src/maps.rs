@@ -106,6 +106,13 @@ pub fn limits(config: *const Config) -> AnswerLimits {
     unsafe { (*config).limits }
 }
 
+/// The interface that captured packets go to; 0: none.
+#[inline(always)]
+pub fn capture() -> u32 {
+    // SAFETY: as in `config`.
+    CONFIG.get_ptr(0).map_or(0, |config| unsafe { (*config).capture })
+}
+
 /// The answers of this node; `None` only if the map is missing.
 #[inline(always)]
 pub fn answers() -> Option<*mut Bucket> {

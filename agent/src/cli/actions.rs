@@ -8,8 +8,8 @@ use epguard_common::{Action, AnswerLimits, Reason, ReasonActions};
 /// How denied packets are stopped, when the agent starts.
 #[derive(Debug, Args)]
 pub struct ActionArgs {
-    /// What is done with a denied packet: drop it, or reject it with a TCP RST or an ICMP error; REASON=ACTION for one
-    /// reason [default: drop]
+    /// What is done with a denied packet: drop it, reject it with a TCP RST or an ICMP error, or redirect=IFACE to send it
+    /// out of an interface as it is, for tcpdump; REASON=ACTION for one reason [default: drop]
     #[arg(long, value_name = "ACTION", value_delimiter = ',', value_parser = choice)]
     action: Vec<Choice>,
     /// Answers a second to packets aimed at one IP; the rest is dropped
@@ -21,6 +21,15 @@ pub struct ActionArgs {
 }
 
 impl ActionArgs {
+    /// Where packets are redirected to, if they are.
+    #[must_use]
+    pub fn capture(&self) -> Option<&str> {
+        self.action
+            .iter()
+            .rev()
+            .find_map(|choice| choice.capture.as_deref())
+    }
+
     /// The action of each reason: what is said of one counts more than what is said of all.
     #[must_use]
     pub fn actions(&self) -> ReasonActions {
@@ -46,9 +55,9 @@ impl ActionArgs {
 /// Options of `epguard action`.
 #[derive(Debug, Args)]
 pub struct SwitchArgs {
-    /// drop: silently; reject: with a TCP RST or an ICMP error to the sender
-    #[arg(value_parser = action())]
-    action: Action,
+    /// drop: silently; reject: with a TCP RST or an ICMP error to the sender; redirect=IFACE: out of an interface, as it is
+    #[arg(value_name = "ACTION", value_parser = choice)]
+    action: Choice,
     /// Only for this reason
     #[arg(long, value_parser = reason())]
     reason: Option<Reason>,
@@ -62,23 +71,25 @@ impl SwitchArgs {
     #[must_use]
     pub fn choice(&self) -> Choice {
         Choice {
-            action: self.action,
-            reason: self.reason,
+            reason: self.reason.or(self.action.reason),
+            ..self.action.clone()
         }
     }
 }
 
 /// An action, for one reason or for all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     action: Action,
     reason: Option<Reason>,
+    /// The interface of [`Action::Capture`].
+    pub capture: Option<String>,
 }
 
 impl Choice {
     /// The actions with this one chosen.
     #[must_use]
-    pub fn applied_to(self, mut actions: ReasonActions) -> ReasonActions {
+    pub fn applied_to(&self, mut actions: ReasonActions) -> ReasonActions {
         for reason in Reason::ALL {
             if self.reason.is_none_or(|only| only == reason)
                 && let Some(action) = actions.of(reason)
@@ -90,14 +101,15 @@ impl Choice {
     }
 }
 
-const ACTIONS: [Action; 2] = [Action::Drop, Action::Reject];
-
-fn action() -> impl TypedValueParser<Value = Action> {
-    PossibleValuesParser::new(ACTIONS.map(Action::as_str)).map(|text| action_of(&text).unwrap_or_default())
-}
-
-fn action_of(text: &str) -> Option<Action> {
-    ACTIONS.into_iter().find(|action| action.as_str() == text)
+fn action_of(text: &str) -> Option<(Action, Option<String>)> {
+    match text.split_once('=') {
+        Some(("redirect", interface)) if !interface.is_empty() => {
+            Some((Action::Capture, Some(interface.into())))
+        }
+        None if text == Action::Drop.as_str() => Some((Action::Drop, None)),
+        None if text == Action::Reject.as_str() => Some((Action::Reject, None)),
+        _ => None,
+    }
 }
 
 fn reason() -> impl TypedValueParser<Value = Reason> {
@@ -117,16 +129,21 @@ fn reason_of(text: &str) -> Option<Reason> {
 
 fn choice(text: &str) -> Result<Choice, &'static str> {
     let (reason, action) = match text.split_once('=') {
-        Some((reason, action)) => (
+        Some((reason, action)) if reason != "redirect" => (
             Some(reason_of(reason).ok_or(
                 "not a reason: dead-backend, reused, retired-backend or terminated, as in reused=reject",
             )?),
             action,
         ),
-        None => (None, text),
+        _ => (None, text),
     };
-    let action = action_of(action).ok_or("not an action: drop or reject, or REASON=ACTION for one reason")?;
-    Ok(Choice { action, reason })
+    let (action, capture) = action_of(action)
+        .ok_or("not an action: drop or reject or redirect=IFACE, or REASON=ACTION for one reason")?;
+    Ok(Choice {
+        action,
+        reason,
+        capture,
+    })
 }
 
 #[cfg(test)]
@@ -177,6 +194,24 @@ mod tests {
             actions(&["--action=reject", "--action=terminated=drop"]),
             Ok(expected)
         );
+    }
+
+    #[test]
+    fn packets_are_redirected_to_an_interface_that_is_named() {
+        let parsed = Agent::try_parse_from(["epguard", "--action", "drop,reused=redirect=tap0"])
+            .ok()
+            .unwrap();
+        assert_eq!(parsed.actions.capture(), Some("tap0"));
+        let expected = ReasonActions {
+            reused: Action::Capture,
+            dead_backend: Action::Drop,
+            retired_backend: Action::Drop,
+            terminated: Action::Drop,
+        };
+        assert_eq!(parsed.actions.actions(), expected);
+        for nameless in ["redirect", "redirect=", "reused=redirect"] {
+            assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
+        }
     }
 
     #[test]

@@ -49,6 +49,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "VIEW" => shape::<u32, View>("array", 1),
             "COUNTERS" => shape::<Counter, Count>("percpu_hash", capacity::COUNTERS),
             "EVENTS" => shape::<(), ()>("ringbuf", capacity::EVENTS),
+            "ANSWERS" => shape::<u32, Bucket>("array", 1),
             other => panic!("a map without a stated layout: {other}"),
         };
         let shown = bpftool("show", map);
@@ -118,10 +119,11 @@ fn bpftool_names_every_field_of_the_settings() {
             per_suspect: 2,
             per_node: 3,
         },
+        capture: 4,
         debug: 1,
     };
     set(&mut datapath, "CONFIG", config);
-    let value = json!({"mode": "Enforce", "debug": 1, "limits": {"per_suspect": 2, "per_node": 3},
+    let value = json!({"mode": "Enforce", "capture": 4, "debug": 1, "limits": {"per_suspect": 2, "per_node": 3},
         "actions": {
         "dead_backend": "Unset", "reused": "Reject", "retired_backend": "Unset", "terminated": "Drop"}, "reasons": {
         "dead_backend": "Enforce", "reused": "Observe", "retired_backend": "Off", "terminated": "Observe"},

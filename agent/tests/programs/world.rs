@@ -60,6 +60,7 @@ const DROP: ReasonActions = ReasonActions {
 
 /// Everything in force.
 pub const ENFORCE: Config = Config {
+    capture: 0,
     mode: Mode::Enforce,
     reasons: ALL,
     configured: ALL,

@@ -36,6 +36,12 @@ impl Bucket {
     }
 }
 
+#[cfg(feature = "user")]
+mod user {
+    // SAFETY: `repr(C)`, Copy, 'static, one integer.
+    unsafe impl aya::Pod for super::Bucket {}
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

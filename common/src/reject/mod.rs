@@ -1,18 +1,18 @@
 //! The answer to a packet that is rejected. It is made of the packet itself, where it lies: the sender's addresses and
 //! ports are at hand, and the kernel gives programs no other packet.
 //!
-//! TCP gets a RST ([`reset`]), UDP and SCTP an ICMP error ([`unreachable`]), both behind a new IP header ([`network`])
+//! TCP gets a RST ([`reset`]), UDP and SCTP an ICMP error ([`icmp`]), both behind a new IP header ([`network`])
 //! without options. The link layer is the caller's.
 
+mod icmp;
 mod limit;
 mod network;
 mod reset;
 mod sum;
-mod unreachable;
 
+pub use icmp::MAX_QUOTE;
 pub use limit::Bucket;
 pub use sum::Sum;
-pub use unreachable::MAX_QUOTE;
 
 use crate::{Bytes, Packet};
 
@@ -75,7 +75,7 @@ pub fn answer<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     if packet.protocol == TCP {
         reset::write(frame, packet)?;
     } else {
-        unreachable::write(frame, packet)?;
+        icmp::write(frame, packet)?;
     }
     let options = network::options(packet);
     if options == 0 {
@@ -84,6 +84,8 @@ pub fn answer<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     frame.cut_options(options)
 }
 
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;

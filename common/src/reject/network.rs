@@ -54,7 +54,7 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, protocol: u8, length: u
         let mut header = [
             (0x4500_0000 | (length + 20)).to_be(),
             DO_NOT_FRAGMENT.to_be(),
-            (HOPS << 24 | (protocol as u32) << 16).to_be(),
+            (HOPS << 24 | u32::from(protocol) << 16).to_be(),
             src[3],
             dst[3],
         ];
@@ -62,7 +62,7 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, protocol: u8, length: u
         header[2] |= u32::from_ne_bytes([0, 0, low, high]);
         frame.write(packet.network_at, header)
     } else {
-        let (first, second) = (0x6000_0000_u32, length << 16 | (protocol as u32) << 8 | HOPS);
+        let (first, second) = (0x6000_0000_u32, length << 16 | u32::from(protocol) << 8 | HOPS);
         frame.write(packet.network_at, [first.to_be(), second.to_be()])?;
         frame.write(packet.network_at + 8, src)?;
         frame.write(packet.network_at + 24, dst)

@@ -35,6 +35,9 @@ pub fn fate<F: Frame, E: Evidence>(
         return Fate::Pass;
     };
     let action = evidence.action().or(maps::action_of(config, reason));
+    if action == Action::Capture {
+        return Fate::Capture;
+    }
     if F::IS_ANSWERED
         && action == Action::Redirect
         && steer::is_steerable(frame, packet)
@@ -80,6 +83,8 @@ pub fn carry_out(ctx: &TcContext, fate: Fate, way: Way) -> i32 {
         (Fate::Answer, Way::Out) => turn_round(ctx.skb.skb, 0),
         (Fate::Steer, _) => steer::forth(ctx.skb.skb),
         (Fate::Return, _) => steer::back(ctx.skb.skb),
+        // SAFETY: takes numbers only. Where there is no such interface the packet is dropped.
+        (Fate::Capture, _) => unsafe { bpf_redirect(maps::capture(), 0) as i32 },
     }
 }
 

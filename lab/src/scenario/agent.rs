@@ -193,6 +193,11 @@ impl Agent {
         process::output(self.command("mode").arg(mode.as_str())).map(drop)
     }
 
+    /// `epguard action`.
+    pub fn set_action(&self, action: &str) -> Result<()> {
+        process::output(self.command("action").arg(action)).map(drop)
+    }
+
     /// `epguard dump -o json`.
     pub fn dump(&self) -> Result<Value> {
         let text = process::output(

@@ -16,8 +16,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 /// Attached programs and their maps. Dropping it detaches everything.
 pub(crate) struct Hooks {
-    _datapath: Datapath,
-    writer: Writer,
+    pub(crate) datapath: Datapath,
+    pub(crate) writer: Writer,
     pins: Pins,
 }
 
@@ -43,7 +43,7 @@ impl Hooks {
             })
             .unwrap();
         Self {
-            _datapath: datapath,
+            datapath,
             writer,
             pins,
         }

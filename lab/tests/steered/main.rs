@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bulk;
 #[cfg(test)]
+mod capture;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod place;

@@ -33,7 +33,20 @@ steps:
 
 /// The stage once flows to `old/web` are steered.
 pub(crate) fn stage() -> Stage {
-    let scenario = epguard_lab::scenario::parse(STORY, "steered").unwrap();
+    staged(STORY)
+}
+
+/// The same of a Service that does not ask for it.
+pub(crate) fn stage_unasked() -> Stage {
+    staged(
+        &STORY
+            .replace("redirect", "drop")
+            .replace(", annotations: {epguard.io/action: drop}", ""),
+    )
+}
+
+fn staged(story: &str) -> Stage {
+    let scenario = epguard_lab::scenario::parse(story, "steered").unwrap();
     let mut stage = Stage::new(&scenario, Variant::all(&Runs::default()).remove(0), None).unwrap();
     let cluster = &mut stage.cluster;
     let ready = |pods: &[&str]| {
