@@ -2,9 +2,11 @@
 
 mod actions;
 mod ranges;
+mod reasons;
 
 pub use actions::{ActionArgs, Choice, SwitchArgs};
 pub use ranges::RangeArgs;
+pub use reasons::ReasonArgs;
 
 use crate::datapath::{Hooks, Xdp};
 use crate::netlink::{Glob, Selection};
@@ -13,7 +15,7 @@ use crate::telemetry::LogFormat;
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use epguard_common::Mode;
+use epguard_common::{Mode, Reason};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +38,9 @@ pub enum Command {
         /// off: look at nothing; observe: count what would be denied; enforce: deny
         #[arg(value_parser = mode())]
         mode: Mode,
+        /// Only this reason: dead-backend, reused, retired-backend or terminated [default: the node's mode]
+        #[arg(long, value_parser = reasons::reason)]
+        reason: Option<Reason>,
         /// Where the datapath is pinned.
         #[command(flatten)]
         pins: PinArgs,
@@ -76,16 +81,16 @@ pub struct AgentArgs {
     /// Mode at the start
     #[arg(long, default_value = Mode::Observe.as_str(), value_parser = mode())]
     pub mode: Mode,
-    /// Most that is done about pods that left a Service but live on (retired-backend)
-    #[arg(long, value_name = "MODE", default_value = Mode::Observe.as_str(), value_parser = mode())]
-    pub retired: Mode,
+    /// Which reasons are carried out.
+    #[command(flatten)]
+    pub reasons: ReasonArgs,
     /// How denied packets are stopped.
     #[command(flatten)]
     pub actions: ActionArgs,
-    /// Which pods to watch; what a narrower scope cannot prove is not denied
+    /// Which pods to watch; what a narrower scope cannot prove is not denied, which without --ipam node is almost all
     #[arg(long, default_value = "cluster")]
     pub pod_scope: Scope,
-    /// Who hands out pod IPs
+    /// Who hands out pod IPs: whether only pods of a node can have the IPs of its podCIDRs
     #[arg(long, default_value = "auto")]
     pub ipam: Ipam,
     /// Which endpoints may be denied.

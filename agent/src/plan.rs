@@ -112,6 +112,8 @@ mod tests {
             mode: Mode::Enforce,
             held: 0,
             action: Action::Unset,
+            reserved: 0,
+            slot_since_ns: 0,
         };
         Tables {
             suspects: BTreeMap::from([(
@@ -170,6 +172,7 @@ mod tests {
         let by = |text| Vacant {
             dead: Uid::parse(text).unwrap(),
             mode: Mode::Enforce,
+            lifted: None,
         };
         let vacant = |text| Tables {
             terminated: BTreeMap::from([(X, by(text))]),

@@ -154,6 +154,10 @@ pub struct Denial {
     pub held: u32,
     /// How packets are stopped, if not as CONFIG says.
     pub action: Action,
+    /// Always 0.
+    pub reserved: u32,
+    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that noted it earlier meant another.
+    pub slot_since_ns: u64,
 }
 
 /// SOCKETS, by socket cookie: what a socket of the node itself is aimed at. The rules are its methods.
@@ -281,7 +285,7 @@ mod tests {
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
-        assert_eq!(size_of::<Denial>(), 3 * 16 + 5 * 4);
+        assert_eq!(size_of::<Denial>(), 3 * 16 + 6 * 4 + 8);
         assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
         assert_eq!(size_of::<Counter>(), 4 + 4);
         assert_eq!(size_of::<Count>(), 16);

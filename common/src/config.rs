@@ -66,7 +66,7 @@ pub struct Config {
     pub mode: Mode,
     /// Bound per reason.
     pub reasons: ReasonModes,
-    /// The same as the operator asked for: a reason that was wrong is observed until `epguard mode` is used again.
+    /// The same as the operator asked for: a reason that was wrong is observed until `epguard mode` sets it again.
     pub configured: ReasonModes,
     /// How denials are carried out, unless they say so themselves.
     pub actions: ReasonActions,

@@ -27,7 +27,7 @@ pub use addr::Addr;
 pub use claim::claimed;
 pub use config::{Config, Mode, PerReason, ReasonModes, View};
 pub use direct::{DirectModel, Way, judge_direct};
-pub use judge::{Model, Proof, judge};
+pub use judge::{Intent, Model, Proof, judge};
 pub use node::{Mac, Rate, Role, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse};
 pub use reject::{Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable};

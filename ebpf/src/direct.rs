@@ -61,14 +61,15 @@ pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
     let Some(terminated) = maps::terminated(&address) else {
         return;
     };
+    let now_ns = clock::now_ns();
     // SAFETY: the entry stays writable for the run of the program; CPUs that race write nearly the same.
     unsafe {
         if (*terminated).lifted_ns != 0 {
             return;
         }
-        (*terminated).lifted_ns = clock::now_ns();
+        (*terminated).lifted_ns = now_ns;
     }
-    telemetry::lifted(frame, &address, terminated);
+    telemetry::lifted(frame, &address, terminated, now_ns);
 }
 
 /// The decision's questions, answered from the maps and the node's routes.

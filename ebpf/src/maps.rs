@@ -160,12 +160,13 @@ pub fn service(vip: &Vip) -> Slot {
 pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
     let denial = DENIED.get_ptr(target)?;
     // SAFETY: the entry stays readable for the run of the program (RCU); enums are read as the u32 they are.
-    let (reason, state, mode, held) = unsafe {
+    let (reason, state, mode, held, slot_since_ns) = unsafe {
         (
             addr_of!((*denial).reason).cast::<u32>().read(),
             addr_of!((*denial).uid_state).cast::<u32>().read(),
             addr_of!((*denial).mode).cast::<u32>().read(),
             (*denial).held != 0,
+            (*denial).slot_since_ns,
         )
     };
     let uid_state = match state {
@@ -180,6 +181,7 @@ pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
             uid_state,
             mode: Mode::from_raw(mode),
             held,
+            slot_since_ns,
         },
     ))
 }

@@ -7,8 +7,8 @@ use crate::{clock, direct, maps, reject, steer};
 use core::cell::Cell;
 use core::ptr::addr_of;
 use epguard_common::{
-    Action, Addr, Backends, Config, Denial, Fate, Mode, Model, Outcome, Packet, Proof, Rate, Reason, Slot,
-    Suspect, Target, Uid,
+    Action, Addr, Backends, Config, Denial, Fate, Intent, Mode, Model, Outcome, Packet, Proof, Rate, Reason,
+    Slot, Suspect, Target, Uid,
 };
 
 const UDP: u8 = 17;
@@ -45,7 +45,7 @@ pub fn judge(skb: &Skb) -> Fate {
     let tables = Tables {
         skb,
         carried: if carried.is_some() || judged {
-            carried
+            Intent::carried(carried)
         } else {
             datagram_intent(skb, &packet, view.since_ns)
         },
@@ -75,23 +75,23 @@ pub fn judge(skb: &Skb) -> Fate {
 #[inline(always)]
 fn is_steered(packet: &Packet, tables: &Tables<'_>) -> bool {
     steer::give_way(packet);
-    let slot = tables.intent(packet);
+    let slot = tables.intent(packet).slot;
     slot.is_some() && tables.lease_is_valid() && steer::known(packet, slot).is_some()
 }
 
 /// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.
 #[inline(always)]
-fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Slot {
+fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Intent {
     let later_fragment = matches!(packet.transport, epguard_common::Transport::Fragment);
     if packet.protocol != UDP || later_fragment {
-        return Slot::NONE;
+        return Intent::NONE;
     }
     let cookie = skb.socket_cookie();
     if cookie == 0 {
-        return Slot::NONE;
+        return Intent::NONE;
     }
     // SAFETY: the entry stays writable for the run of the program; see `leave` for CPUs that race.
-    maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe {
+    maps::socket(cookie).map_or(Intent::NONE, |socket| unsafe {
         (*socket).leave(clock::moment(since_ns))
     })
 }
@@ -99,7 +99,7 @@ fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Slot {
 /// The decision's questions, answered from the maps. What was found on the way is kept for the report.
 struct Tables<'a> {
     skb: &'a Skb,
-    carried: Slot,
+    carried: Intent,
     config: *const Config,
     mode: Mode,
     lease_deadline_ns: u64,
@@ -122,19 +122,16 @@ impl Model for Tables<'_> {
     }
 
     #[inline(always)]
-    fn intent(&self, packet: &Packet) -> Slot {
-        let slot = if self.carried.is_some() || packet.protocol == UDP {
+    fn intent(&self, packet: &Packet) -> Intent {
+        let intent = if self.carried.slot.is_some() || packet.protocol == UDP {
             self.carried
         } else {
             let cookie = self.skb.socket_cookie();
             // SAFETY: as in `datagram_intent`.
-            maps::socket(cookie)
-                .map(|socket| unsafe { &*socket })
-                .filter(|socket| socket.is_followed(self.since_ns))
-                .map_or(Slot::NONE, |socket| socket.connected)
+            maps::socket(cookie).map_or(Intent::NONE, |socket| unsafe { (*socket).peer(self.since_ns) })
         };
-        self.slot.set(slot);
-        slot
+        self.slot.set(intent.slot);
+        intent
     }
 
     #[inline(always)]

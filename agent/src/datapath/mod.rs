@@ -33,7 +33,7 @@ use anyhow::{Context as _, Result, bail};
 use aya::Ebpf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The loaded programs and where they are attached. Dropping it leaves everything as it is.
 pub struct Datapath {
@@ -47,6 +47,8 @@ pub struct Datapath {
     /// Ids of the programs in the order of [`Hook::ALL`].
     programs: [u32; 2],
     hooked: BTreeSet<u32>,
+    /// Whose sockets are followed.
+    cgroup: PathBuf,
     /// Let go, unless they are hooked again.
     leaving: BTreeSet<u32>,
 }
@@ -75,6 +77,7 @@ impl Datapath {
             xdp_refused: BTreeMap::new(),
             programs,
             hooked: BTreeSet::new(),
+            cgroup: PathBuf::new(),
             leaving: BTreeSet::new(),
         })
     }
@@ -85,9 +88,21 @@ impl Datapath {
         self.path
     }
 
-    /// Follows the sockets of the network namespace that this process is in.
-    pub fn hook_sockets(&mut self, cgroup: &Path) -> Result<()> {
+    /// Follows the sockets of the network namespace that this process is in. False if some may have gone unnoticed since
+    /// an earlier process followed them: then what is known of sockets is to be forgotten, see
+    /// [`Writer::forget_sockets`](crate::maps::Writer::forget_sockets).
+    pub fn hook_sockets(&mut self, cgroup: &Path) -> Result<bool> {
+        cgroup.clone_into(&mut self.cgroup);
         sockets::attach(&mut self.ebpf, &self.pins, cgroup)
+    }
+
+    /// Follows them again where somebody detached us. False as for [`Datapath::hook_sockets`].
+    pub fn follow_sockets(&mut self) -> Result<bool> {
+        if sockets::are_attached(&self.pins, &self.cgroup)? {
+            return Ok(true);
+        }
+        tracing::warn!("the hooks of sockets were removed by somebody else: attaching again");
+        sockets::attach(&mut self.ebpf, &self.pins, &self.cgroup)
     }
 
     /// Hooks an interface, before all other programs in both directions; what is there of ours gets these programs.
@@ -126,16 +141,22 @@ impl Datapath {
         }
     }
 
-    /// Removes the hooks of interfaces that were let go.
+    /// Removes the hooks of interfaces that were let go; those where that fails stay to be tried again.
     pub fn detach_leaving(&mut self) -> Result<()> {
+        let mut failed = Ok(());
         for ifindex in std::mem::take(&mut self.leaving) {
-            if !self.hooked.contains(&ifindex) {
-                tcx::detach(&self.pins, ifindex)?;
-                clsact::detach(&self.pins, ifindex)?;
-                self.unhook_xdp(ifindex)?;
+            if self.hooked.contains(&ifindex) {
+                continue;
+            }
+            let detached = tcx::detach(&self.pins, ifindex)
+                .and_then(|_| clsact::detach(&self.pins, ifindex))
+                .and_then(|_| self.unhook_xdp(ifindex));
+            if let Err(error) = detached {
+                self.leaving.insert(ifindex);
+                failed = Err(error.context(format!("interface {ifindex}")));
             }
         }
-        Ok(())
+        failed
     }
 
     /// Who is at the interface's hooks; none if one of our programs is not.

@@ -152,7 +152,9 @@ impl Datapath {
             bpf_attach_type::BPF_XDP,
             sound,
         );
-        attached.map_err(|error| self.refusal(error, ifindex, mode))
+        attached
+            .map(drop)
+            .map_err(|error| self.refusal(error, ifindex, mode))
     }
 
     /// The kernel's number tells little; who is there tells more.

@@ -1,6 +1,7 @@
 //! What an earlier process left in the maps.
 
-use crate::state::{Tables, Vacant};
+use super::terminated;
+use crate::state::Tables;
 use anyhow::{Context as _, Result};
 use aya::maps::{HashMap, Map, MapData};
 use aya::{Ebpf, Pod};
@@ -37,22 +38,7 @@ impl Found {
         found.tables.services = entries::<Vip, Slot>(ebpf, "SERVICES")?;
         found.tables.terminated = entries::<Addr, Terminated>(ebpf, "TERMINATED")?
             .into_iter()
-            .map(
-                |(
-                    ip,
-                    Terminated {
-                        dead_uid: dead, mode, ..
-                    },
-                )| {
-                    (
-                        ip,
-                        Vacant {
-                            dead,
-                            mode: Mode::from_raw(mode),
-                        },
-                    )
-                },
-            )
+            .map(|(ip, entry)| (ip, terminated::vacant(&entry)))
             .collect();
         found.owners = entries::<Addr, Owner>(ebpf, "OWNERS")?.into_keys().collect();
         Ok(found)
@@ -83,6 +69,8 @@ fn denial(octets: &RawDenial) -> Option<Denial> {
         mode: Mode::from_raw(number(2)?),
         held: number(3)?,
         action: Action::from_raw(number(4)?),
+        reserved: 0,
+        slot_since_ns: u64::from_ne_bytes(*rest.last_chunk()?),
     })
 }
 
@@ -118,6 +106,7 @@ mod tests {
         octets[56..60].copy_from_slice(&(Mode::Observe as u32).to_ne_bytes());
         octets[60..64].copy_from_slice(&1u32.to_ne_bytes());
         octets[64..].copy_from_slice(&(Action::Reject as u32).to_ne_bytes());
+        octets[72..].copy_from_slice(&7u64.to_ne_bytes());
         octets
     }
 
@@ -133,6 +122,8 @@ mod tests {
             mode: Mode::Observe,
             held: 1,
             action: Action::Reject,
+            reserved: 0,
+            slot_since_ns: 7,
         };
         assert_eq!(
             denial(&raw(Reason::Reused as u32, UidState::Dead as u32)),

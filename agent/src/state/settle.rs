@@ -18,7 +18,7 @@ impl State {
                 .map(|(service, socket)| (service.clone(), socket.ip));
             dirty.pairs.extend(denied.collect::<Vec<_>>());
         }
-        self.settle_owners(&dirty);
+        self.settle_owners(now, &dirty);
         let mut changed = self.settle_draining(&dirty) || dirty.vips;
         for (service, ip) in &dirty.pairs {
             changed |= self.rejudge(service, *ip);
@@ -26,7 +26,7 @@ impl State {
         changed |= self.settle_breaker(now, &dirty, list);
         changed |= dirty.pairs.iter().any(|(service, _)| self.steers(service));
         if changed || dirty.everything {
-            self.lay_out();
+            self.lay_out(now);
             let steered = self.steered_services();
             let denied = self.denials.keys().map(|(service, _)| service);
             let affected: BTreeSet<&Name> = denied.chain(&steered).collect();
@@ -59,14 +59,15 @@ impl State {
     }
 
     /// Puts the denials into tables.
-    pub(super) fn lay_out(&mut self) {
+    pub(super) fn lay_out(&mut self, now: Duration) {
         let steered = self.steered_services();
         let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
         self.tables = Tables {
             terminated: std::mem::take(&mut self.tables.terminated),
-            ..Tables::build(&self.world, denials, breaker, slots, &self.draining)
+            ..Tables::build(now, &self.world, denials, breaker, slots, &self.draining)
         };
-        self.tables.keep_intent(&self.world, &mut self.slots, &steered);
+        self.tables
+            .keep_intent(&self.world, &mut self.slots, now, &steered);
     }
 
     fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Kind>) -> bool {
@@ -112,7 +113,7 @@ impl State {
     }
 
     fn settle_vacancies(&mut self) {
-        let last_owner = |ip| self.generations.get(&ip).map(|(uid, _)| *uid);
+        let last_owner = |ip| self.generations.last_owner(ip);
         self.tables.terminated = if self.is_synced() {
             self.vacancies.proven(&self.world, last_owner)
         } else {
@@ -138,20 +139,17 @@ impl State {
         changed
     }
 
-    fn settle_owners(&mut self, dirty: &Dirty) {
+    fn settle_owners(&mut self, now: Duration, dirty: &Dirty) {
         for ip in &dirty.ips {
             let before = self.owners.get(ip).copied();
-            let mut now = tables::owner(&self.world, *ip);
-            if let Some(owner) = &mut now {
-                let (last, generation) = self.generations.entry(*ip).or_default();
-                if *last != owner.uid {
-                    (*last, *generation) = (owner.uid, *generation + 1);
-                }
-                owner.generation = *generation;
+            let mut after = tables::owner(&self.world, *ip);
+            match &mut after {
+                Some(owner) => owner.generation = self.generations.owned(*ip, owner.uid),
+                None => self.generations.idle(*ip, now),
             }
-            if now != before {
+            if after != before {
                 self.changed_owners.insert(*ip);
-                match now {
+                match after {
                     Some(owner) => self.owners.insert(*ip, owner),
                     None => self.owners.remove(ip),
                 };

@@ -1,6 +1,7 @@
 //! Services whose flows are steered still: their packets go on carrying the intent, denial or not.
 
 use super::dirty::Dirty;
+use super::slots::Given;
 use super::{Slots, State, Tables, World};
 use crate::facts::Name;
 use epguard_common::{Slot, capacity};
@@ -30,7 +31,13 @@ impl State {
 
 impl Tables {
     /// Keeps the intent of Services that have no denial any more, as far as there is room.
-    pub(super) fn keep_intent(&mut self, world: &World, slots: &mut Slots, steered: &BTreeSet<Name>) {
+    pub(super) fn keep_intent(
+        &mut self,
+        world: &World,
+        slots: &mut Slots,
+        now: Duration,
+        steered: &BTreeSet<Name>,
+    ) {
         for name in steered {
             let Some(service) = world.service(name) else {
                 continue;
@@ -39,7 +46,7 @@ impl Tables {
             if self.services.len() + vips.len() > capacity::SERVICES {
                 continue;
             }
-            if let Some(slot) = slots.take(name) {
+            if let Some(Given { slot, .. }) = slots.take(now, name) {
                 self.services.extend(vips.into_iter().map(|vip| (vip, slot)));
             }
         }

@@ -1,9 +1,11 @@
 //! What the maps should hold.
 
+use super::slots::Given;
 use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World, alternatives};
 use crate::facts::Name;
 use epguard_common::{Action, Addr, Backends, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Denials by Service and socket.
 pub type Denials = BTreeMap<(Name, Socket), Proven>;
@@ -31,6 +33,7 @@ pub struct Tables {
 impl Tables {
     /// Lays the denials out, and the terminating endpoints that are only counted.
     pub fn build(
+        now: Duration,
         world: &World,
         denials: &Denials,
         breaker: &Breaker,
@@ -41,7 +44,7 @@ impl Tables {
         for ((name, socket), proven) in denials {
             let held = breaker.holds(name, socket);
             let backends = alternatives::of(world, denials, name, socket);
-            if !tables.add(world, (name, socket), proven, (held, backends), slots) {
+            if !tables.add(now, world, (name, socket), (proven, held, backends), slots) {
                 tables.refused += 1;
             }
         }
@@ -57,10 +60,10 @@ impl Tables {
     /// Everything or nothing of one denial, so that a full table fails open.
     fn add(
         &mut self,
+        now: Duration,
         world: &World,
         (name, socket): (&Name, &Socket),
-        proven: &Proven,
-        (held, backends): (bool, Backends),
+        (proven, held, backends): (&Proven, bool, Backends),
         slots: &mut Slots,
     ) -> bool {
         let Some(service) = world.service(name) else {
@@ -73,7 +76,7 @@ impl Tables {
         if full {
             return false;
         }
-        let Some(slot) = slots.take(name) else {
+        let Some(Given { slot, since }) = slots.take(now, name) else {
             return false;
         };
         self.services.extend(vips.into_iter().map(|vip| (vip, slot)));
@@ -93,7 +96,7 @@ impl Tables {
             Action::Redirect => Action::Reject,
             asked => asked,
         };
-        self.denied.insert(target, denial(proven, held, action));
+        self.denied.insert(target, denial(proven, held, action, since));
         true
     }
 
@@ -107,7 +110,7 @@ impl Tables {
     }
 }
 
-fn denial(proven: &Proven, held: bool, action: Action) -> Denial {
+fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> Denial {
     Denial {
         dead_uid: proven.meant,
         owner_uid: proven.owner.unwrap_or_default(),
@@ -117,6 +120,8 @@ fn denial(proven: &Proven, held: bool, action: Action) -> Denial {
         mode: proven.mode,
         held: held.into(),
         action,
+        reserved: 0,
+        slot_since_ns: nanoseconds(slot_since),
     }
 }
 
@@ -147,12 +152,15 @@ pub fn owner(world: &World, ip: Addr) -> Option<Owner> {
         flags |= Owner::CONFLICT;
     }
     let since = last.claims.get(&ip).map(|claim| claim.since).unwrap_or_default();
-    let since_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
     Some(Owner {
         uid: last.pod.uid,
         generation: 0,
-        since_ns,
+        since_ns: nanoseconds(since),
         flags,
         reserved: 0,
     })
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

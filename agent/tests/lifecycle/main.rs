@@ -4,8 +4,10 @@
 mod agent;
 mod chain;
 mod detach;
+mod lifts;
 mod maps;
 mod node;
+mod open;
 mod tagged;
 mod takeover;
 mod traffic;

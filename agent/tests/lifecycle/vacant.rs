@@ -19,10 +19,11 @@ pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
     ip(&[format!("route add blackhole {X}/32")]);
     node.in_peer(|| ip(&[format!("route add {X}/32 via {OWN}")]));
     let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
-    writer.configure(Mode::Enforce, Mode::Observe, false).unwrap();
+    writer.configure(Mode::Enforce, maps::DEFAULT, false).unwrap();
     let vacant = Vacant {
         dead: Uid { octets: [7; 16] },
         mode: Mode::Enforce,
+        lifted: None,
     };
     let mut tables = Tables::default();
     tables

@@ -167,7 +167,7 @@ fn bpftool_names_every_field_of_the_tables() {
     let suspect = Suspect {
         dead_uid: dead,
         flags: Suspect::DENIED,
-        flows: 0,
+        reserved: 0,
         rate: RATE,
     };
     put(&mut datapath, "SUSPECTS", &X, suspect);
@@ -178,7 +178,7 @@ fn bpftool_names_every_field_of_the_tables() {
         addr: X,
         port: 8080,
         protocol: 6,
-        flows: 0,
+        reserved: 0,
     };
     put(&mut datapath, "SERVICES", &vip, SLOT);
     let key = json!({"addr": x(), "port": 8080, "protocol": 6, "reserved": 0});
@@ -203,12 +203,15 @@ fn bpftool_names_every_field_of_the_tables() {
         mode: Mode::Observe,
         held: 1,
         action: Action::Reject,
+        reserved: 0,
+        slot_since_ns: 7,
     };
     put(&mut datapath, "DENIED", &target, denial);
     let key =
         json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1, "action": "Reject"});
+        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1, "action": "Reject",
+        "reserved": 0, "slot_since_ns": 7});
     assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
 }
 
@@ -222,7 +225,7 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         generation: 1,
         since_ns: 2,
         flags: Owner::CONFLICT,
-        flows: 0,
+        reserved: 0,
     };
     put(&mut datapath, "OWNERS", &X, owner);
     let value = json!({"uid": owner_json, "generation": 1, "since_ns": 2, "flags": 2, "reserved": 0});

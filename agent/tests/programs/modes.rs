@@ -116,10 +116,10 @@ fn maps_that_nobody_has_written_deny_nothing() {
 }
 
 /// CONFIG as numbers: mode and those of the reasons; everything else is `rest`.
-fn settings(mode: u32, [dead, reused, retired, terminated]: [u32; 4], rest: u32) -> [u32; 16] {
+fn settings(mode: u32, [dead, reused, retired, terminated]: [u32; 4], rest: u32) -> [u32; 17] {
     let mut words = [rest; size_of::<Config>() / 4];
     words[..5].copy_from_slice(&[mode, dead, reused, retired, terminated]);
-    words[15] = 0;
+    words[16] = 0;
     words
 }
 
@@ -146,7 +146,7 @@ fn numbers_that_are_no_proof_deny_nothing() {
     let mut rig = Rig::new();
     let words = |reason: u32, uid_state: u32| {
         let mut denial = [0_u32; size_of::<Denial>() / 4];
-        denial[12..].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32, 0, 0]);
+        denial[12..17].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32, 0, 0]);
         denial
     };
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);

@@ -11,6 +11,7 @@ use aya::Pod;
 use aya::maps::{Array, HashMap, MapData, PerCpuHashMap, PerCpuValues, RingBuf};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
 use epguard::datapath::Datapath;
+use epguard::events::Events;
 use epguard_common::{Config, Count, Counter, Event, Outcome, Reason, Verdict, View};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -178,6 +179,11 @@ impl Rig {
             events.push(epguard::events::parse(&item).expect("an event of this version"));
         }
         events
+    }
+
+    /// The agent's own reader of the ring, which is then its alone.
+    pub fn reader(&mut self) -> Events {
+        Events::new(&mut self.datapath.ebpf).unwrap()
     }
 
     fn map(&mut self, name: &str) -> &mut aya::maps::Map {

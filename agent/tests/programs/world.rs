@@ -93,6 +93,8 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
         mode: Mode::Enforce,
         held: 0,
         action: Action::Unset,
+        reserved: 0,
+        slot_since_ns: 0,
     }
 }
 

@@ -116,6 +116,12 @@ impl Agent {
         self.child.is_some()
     }
 
+    /// Number of its process, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Where the datapath is pinned.
     #[must_use]
     pub fn pin_dir(&self) -> &Path {
@@ -229,13 +235,13 @@ impl Drop for Agent {
 
 fn arguments(options: &AgentOptions<'_>, kubeconfig: &Path, pin_dir: &Path, run_dir: &Path) -> Vec<OsString> {
     let retired = if options.enforce_retired {
-        "enforce"
+        "retired-backend=enforce"
     } else {
-        "observe"
+        "retired-backend=observe"
     };
     let mut arguments: Vec<OsString> = ["agent", "--node-name", options.node, "--mode", options.mode]
         .into_iter()
-        .chain(["--retired", retired])
+        .chain(["--reason-mode", retired])
         .chain(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]))
         .chain(options.xdp.iter().flat_map(|xdp| ["--xdp", *xdp]))
         .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))

@@ -6,7 +6,7 @@ use libc::{sockaddr, socklen_t};
 
 /// Disconnects: the RST is sent before this returns, and nothing after it. Closing would do the same only once the last copy
 /// of the descriptor is gone, and a child process of ours has one between its fork and its exec.
-pub(super) fn abort(socket: &impl AsFd) {
+pub fn abort(socket: &impl AsFd) {
     const LENGTH: socklen_t = 16;
     const { assert!(size_of::<sockaddr>() == LENGTH as usize) };
     // AF_UNSPEC: to connect a socket to nothing is to disconnect it (connect(2)).

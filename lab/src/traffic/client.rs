@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
-use super::abort::abort;
-use super::{Answer, Flow, UdpPeer, sctp};
+use super::{Answer, Flow, UdpPeer, abort, sctp};
 use crate::net::NetNs;
 use crate::proxy::Protocol;
 

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
-use super::abort::abort;
-use super::{Answer, Outcome, message};
+use super::{Answer, Outcome, abort, message};
 use crate::proxy::Protocol;
 
 /// A connected TCP or UDP socket. Dropping it resets a TCP connection: nothing of it is on its way afterwards.

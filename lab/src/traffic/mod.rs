@@ -9,6 +9,7 @@ mod sctp;
 mod server;
 mod udp;
 
+pub use abort::abort;
 pub use client::{Call, Client};
 pub use flow::Flow;
 pub use outcome::{Answer, Outcome};

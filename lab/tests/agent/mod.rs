@@ -74,8 +74,8 @@ impl World {
             "n",
             "--mode",
             "enforce",
-            "--retired",
-            "enforce",
+            "--reason-mode",
+            "retired-backend=enforce",
             "--kubeconfig",
         ]);
         command

@@ -13,6 +13,8 @@ mod hooks;
 #[cfg(test)]
 mod neighbours;
 #[cfg(test)]
+mod outdated;
+#[cfg(test)]
 mod pods;
 #[cfg(test)]
 mod receive;

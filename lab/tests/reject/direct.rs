@@ -16,6 +16,7 @@ fn terminated(world: &mut World, ip: Addr) {
     let vacant = Vacant {
         dead: Uid { octets: [0xdd; 16] },
         mode: Mode::Enforce,
+        lifted: None,
     };
     world.tables.terminated.insert(ip, vacant);
     world.hooks.install(&world.tables);

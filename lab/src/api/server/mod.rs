@@ -3,6 +3,7 @@
 mod audit;
 mod faults;
 mod identity;
+mod poison;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use super::protocol::Api;
 pub use audit::{Audit, Request};
 pub use faults::Faults;
 use identity::Identity;
+pub use poison::{Lie, Poison};
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
 #[derive(Debug)]

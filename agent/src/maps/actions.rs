@@ -1,40 +1,33 @@
-//! What the operator switches: CONFIG, at run time.
+//! CONFIG: how the operator wants packets stopped.
 
 use super::{Writer, open};
-use crate::cli::{ActionArgs, Choice};
+use crate::cli::Choice;
 use anyhow::{Context as _, Result};
 use aya::maps::{Array, Map};
-use epguard_common::{Config, Mode};
+use epguard_common::{AnswerLimits, Config, ReasonActions};
 use std::path::Path;
 
 impl Writer {
     /// Sets how denials are carried out, and how many packets are answered.
-    pub fn choose(&mut self, args: &ActionArgs) -> Result<()> {
+    pub fn choose(&mut self, actions: ReasonActions, limits: AnswerLimits) -> Result<()> {
         let config = Config {
-            actions: args.actions(),
-            limits: args.limits(),
-            capture: args.capture().map_or(Ok(0), number)?,
+            actions,
+            limits,
             ..self.config.get(&0, 0).context("cannot read CONFIG")?
         };
         self.config.set(0, config, 0).context("cannot write CONFIG")
     }
-}
 
-/// Switches the running datapath.
-pub fn set_mode(pin_dir: &Path, mode: Mode) -> Result<()> {
-    let mut array: Array<_, Config> = Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?;
-    let config = array.get(&0, 0).context("cannot read CONFIG")?;
-    array
-        .set(
-            0,
-            Config {
-                mode,
-                reasons: config.configured,
-                ..config
-            },
-            0,
-        )
-        .context("cannot write CONFIG")
+    /// Sets where captured packets go.
+    ///
+    /// Errors: there is no such interface.
+    pub fn capture(&mut self, interface: Option<&str>) -> Result<()> {
+        let config = Config {
+            capture: interface.map_or(Ok(0), number)?,
+            ..self.config.get(&0, 0).context("cannot read CONFIG")?
+        };
+        self.config.set(0, config, 0).context("cannot write CONFIG")
+    }
 }
 
 /// Switches how the running datapath stops packets.
