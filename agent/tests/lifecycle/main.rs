@@ -6,5 +6,6 @@ mod chain;
 mod detach;
 mod maps;
 mod node;
+mod switch;
 mod takeover;
 mod traffic;
