@@ -29,7 +29,7 @@ fn action_and_mode_are_switched_apart_from_each_other_and_at_once() {
     let mut datapath = node.load(Hooks::Auto);
     let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
     writer.choose(ReasonActions::default(), LIMITS).unwrap();
-    writer.configure(Mode::Observe, Mode::Observe, false).unwrap();
+    writer.configure(Mode::Observe, maps::DEFAULT, false).unwrap();
     epguard(&node, &["action", "reject"]);
     epguard(&node, &["action", "drop", "--reason", "terminated"]);
     epguard(&node, &["mode", "enforce"]);
