@@ -116,7 +116,7 @@ impl Writer {
         writer.resume_following()?;
         for target in std::mem::take(&mut writer.found.unreadable) {
             writer
-                .write(Op::RemoveDenial(target))
+                .write(&Op::RemoveDenial(target))
                 .context("cannot write DENIED")?;
         }
         Ok(writer)
@@ -140,7 +140,7 @@ impl Writer {
             return Ok(false);
         }
         for op in plan::tables(&self.installed, desired) {
-            self.write(op).with_context(|| format!("cannot write {op:?}"))?;
+            self.write(&op).with_context(|| format!("cannot write {op:?}"))?;
         }
         self.installed.clone_from(desired);
         if self.vouched.suspects == 0 && self.vouched.flows == 0 {
@@ -178,7 +178,7 @@ impl Writer {
         stale.retain(|ip| !changed.contains(ip));
         plan::owners(owners, changed)
             .chain(plan::owners(owners, &stale))
-            .filter(|op| self.write(*op).is_err())
+            .filter(|op| self.write(op).is_err())
             .count()
     }
 
@@ -211,20 +211,20 @@ impl Writer {
         self.view.set(0, self.vouched, 0).context("cannot write VIEW")
     }
 
-    fn write(&mut self, op: Op) -> Result<(), MapError> {
+    fn write(&mut self, op: &Op) -> Result<(), MapError> {
         match op {
-            Op::RemoveDenial(target) => absent(self.denied.remove(&target)),
-            Op::RemoveSuspect(ip) => absent(self.suspects.remove(&ip)),
-            Op::RemoveService(vip) => absent(self.services.remove(&vip)),
-            Op::RemoveOwner(ip) => absent(self.owners.remove(&ip)),
+            Op::RemoveDenial(target) => absent(self.denied.remove(target)),
+            Op::RemoveSuspect(ip) => absent(self.suspects.remove(ip)),
+            Op::RemoveService(vip) => absent(self.services.remove(vip)),
+            Op::RemoveOwner(ip) => absent(self.owners.remove(ip)),
             Op::PutDenial(target, denial) => self.denied.insert(target, denial, 0),
             Op::PutService(vip, slot) => self.services.insert(vip, slot, 0),
             Op::PutSuspect(ip, suspect) => self.suspects.insert(ip, suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
-            Op::RemoveBackends(target) => absent(self.backends.remove(&target)),
-            Op::PutBackends(target, backends) => self.backends.insert(target, backends, 0),
-            Op::RemoveTerminated(ip) => self.remove_terminated(ip),
-            Op::PutTerminated(ip, vacant) => self.put_terminated(ip, vacant),
+            Op::RemoveBackends(target) => absent(self.backends.remove(target)),
+            Op::PutBackends(target, backends) => self.backends.insert(target, **backends, 0),
+            Op::RemoveTerminated(ip) => self.remove_terminated(*ip),
+            Op::PutTerminated(ip, vacant) => self.put_terminated(*ip, *vacant),
         }
     }
 }

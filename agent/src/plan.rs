@@ -5,7 +5,7 @@ use epguard_common::{Addr, Backends, Denial, Owner, Slot, Suspect, Target, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One write to a map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the maps")]
 pub enum Op {
     RemoveDenial(Target),
@@ -19,7 +19,7 @@ pub enum Op {
     RemoveTerminated(Addr),
     PutTerminated(Addr, Vacant),
     RemoveBackends(Target),
-    PutBackends(Target, Backends),
+    PutBackends(Target, Box<Backends>),
 }
 
 /// The writes that lead from what is installed to what is desired, in an order in which no packet in between meets a
@@ -31,7 +31,7 @@ pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
     ops.extend(gone(&installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
     ops.extend(gone(&installed.services, &desired.services).map(Op::RemoveService));
     ops.extend(other(&installed.terminated, &desired.terminated).map(Op::RemoveTerminated));
-    ops.extend(changed(&installed.backends, &desired.backends).map(|(k, v)| Op::PutBackends(k, v)));
+    ops.extend(changed(&installed.backends, &desired.backends).map(|(k, v)| Op::PutBackends(k, v.into())));
     ops.extend(changed(&installed.denied, &desired.denied).map(|(k, v)| Op::PutDenial(k, v)));
     ops.extend(changed(&installed.services, &desired.services).map(|(k, v)| Op::PutService(k, v)));
     ops.extend(changed(&installed.suspects, &desired.suspects).map(|(k, v)| Op::PutSuspect(k, v)));

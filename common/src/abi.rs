@@ -240,36 +240,6 @@ pub struct Event {
     pub reserved: u8,
 }
 
-#[cfg(feature = "user")]
-mod user {
-    //! aya reads and writes these as plain bytes.
-    macro_rules! pod {
-        ($($layout:ty),*) => {$(
-            // SAFETY: `repr(C)`, Copy, 'static and without implicit padding (see the tests of this file). Enums
-            // inside are written by epguard only; whoever reads them from a foreign map validates them first.
-            unsafe impl aya::Pod for $layout {}
-        )*};
-    }
-    pod!(
-        crate::Addr,
-        crate::Config,
-        crate::View,
-        super::Owner,
-        super::Suspect,
-        super::Vip,
-        super::Slot,
-        super::SocketIntent,
-        crate::Backends,
-        crate::Flow,
-        crate::Steered,
-        crate::Return,
-        super::Target,
-        super::Denial,
-        super::Counter,
-        super::Count
-    );
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ pub mod capacity;
 mod claim;
 mod config;
 mod direct;
+mod flow;
 mod judge;
 mod node;
 mod packet;
@@ -17,6 +18,8 @@ mod reject;
 mod socket;
 mod steer;
 mod uid;
+#[cfg(feature = "user")]
+mod user;
 mod verdict;
 
 pub use abi::{
@@ -27,11 +30,12 @@ pub use addr::Addr;
 pub use claim::claimed;
 pub use config::{Config, Mode, PerReason, ReasonModes, View};
 pub use direct::{DirectModel, Way, judge_direct};
+pub use flow::{Flow, Return, Steered};
 pub use judge::{Intent, Model, Proof, judge};
 pub use node::{Mac, Rate, Role, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse};
 pub use reject::{Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable};
 pub use socket::{Moment, PENDING_NS, SEND_WINDOW_NS};
-pub use steer::{Backend, Backends, Flow, MAX_BACKENDS, Return, Steered};
+pub use steer::{Backend, Backends, MAX_BACKENDS};
 pub use uid::Uid;
 pub use verdict::{Outcome, Reason, Verdict};

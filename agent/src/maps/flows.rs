@@ -9,7 +9,7 @@ use epguard_common::{Flow, Return, Slot, Steered};
 use std::collections::BTreeSet;
 
 pub(super) struct Flows {
-    flows: HashMap<MapData, Flow, Steered>,
+    steered: HashMap<MapData, Flow, Steered>,
     returns: HashMap<MapData, Flow, Return>,
     swept_ns: u64,
     in_use: BTreeSet<Slot>,
@@ -21,7 +21,7 @@ const PERIOD_NS: u64 = 10_000_000_000;
 impl Flows {
     pub fn of(ebpf: &mut Ebpf) -> Result<Self> {
         Ok(Self {
-            flows: take(ebpf, "FLOWS")?.try_into()?,
+            steered: take(ebpf, "FLOWS")?.try_into()?,
             returns: take(ebpf, "RETURNS")?.try_into()?,
             swept_ns: 0,
             in_use: BTreeSet::new(),
@@ -37,7 +37,7 @@ impl Flows {
         self.swept_ns = now_ns;
         self.in_use.clear();
         let mut over = Vec::new();
-        for entry in self.flows.iter() {
+        for entry in &self.steered {
             let (flow, steered) = entry.context("cannot read FLOWS")?;
             if steered.is_over(flow.protocol, now_ns) {
                 over.push((flow, steered));
@@ -46,7 +46,7 @@ impl Flows {
             }
         }
         for (flow, steered) in over {
-            absent(self.flows.remove(&flow)).context("cannot write FLOWS")?;
+            absent(self.steered.remove(&flow)).context("cannot write FLOWS")?;
             absent(self.returns.remove(&flow.at(&steered.backend))).context("cannot write RETURNS")?;
         }
         Ok(&self.in_use)

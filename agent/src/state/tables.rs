@@ -92,7 +92,7 @@ impl Tables {
             reserved: [0; 3],
         };
         let action = match service.steering.action {
-            Action::Redirect if self.steer(target, backends) => Action::Redirect,
+            Action::Redirect if self.steer(target, &backends) => Action::Redirect,
             Action::Redirect => Action::Reject,
             asked => asked,
         };
@@ -101,10 +101,10 @@ impl Tables {
     }
 
     /// Whether there is somewhere to steer to, and room to say so.
-    fn steer(&mut self, target: Target, backends: Backends) -> bool {
+    fn steer(&mut self, target: Target, backends: &Backends) -> bool {
         let steered = backends.count > 0 && self.backends.len() < capacity::BACKENDS;
         if steered {
-            self.backends.insert(target, backends);
+            self.backends.insert(target, *backends);
         }
         steered
     }

@@ -268,13 +268,9 @@ fn service(step: &ServiceStep) -> Service {
         ports: vec![service_port(step.node_port)],
         bound: step.bound,
         steering: Steering {
-            action: if step.number == 1 {
-                Action::Redirect
-            } else {
-                Action::Unset
-            },
+            action: [Action::Unset, Action::Redirect][step.number % 2],
             local_only: step.node_port != 0,
-            sticky: false,
+            ..Steering::default()
         },
     }
 }

@@ -182,10 +182,8 @@ fn bpftool_names_every_field_of_the_tables() {
     };
     put(&mut datapath, "SERVICES", &vip, SLOT);
     let key = json!({"addr": x(), "port": 8080, "protocol": 6, "reserved": 0});
-    assert_eq!(
-        dumped("SERVICES"),
-        [json!({"key": key, "value": {"number": 0x8001}})]
-    );
+    let value = json!({"number": 0x8001});
+    assert_eq!(dumped("SERVICES"), [json!({"key": key, "value": value})]);
 
     let target = Target {
         addr: X,
@@ -284,9 +282,8 @@ fn bpftool_names_every_reason_and_outcome_of_the_counters() {
     let cpus = aya::util::nr_cpus().unwrap();
     let map = datapath.ebpf.map_mut("COUNTERS").unwrap();
     let mut counters: PerCpuHashMap<_, Counter, Count> = map.try_into().unwrap();
-    let pairs = Reason::ALL
-        .into_iter()
-        .flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
+    let reasons = Reason::ALL.into_iter();
+    let pairs = reasons.flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
     let mut expected = Vec::new();
     for ((reason, outcome), packets) in pairs.zip(1..) {
         let count = Count { packets, bytes: 60 };

@@ -57,8 +57,8 @@ fn first_answers(stage: &Stage, service: &str) -> Duration {
 fn a_gibibyte_goes_there_and_back_byte_for_byte() {
     let stage = stage();
     let (live, _plain) = (echo(&stage, "L"), echo(&stage, "C"));
-    let steered = there_and_back(connect(&stage, "old/web").unwrap());
-    let unsteered = there_and_back(connect(&stage, "ok/api").unwrap());
+    let steered = there_and_back(&connect(&stage, "old/web").unwrap());
+    let unsteered = there_and_back(&connect(&stage, "ok/api").unwrap());
     assert_eq!(live.load(Ordering::SeqCst), 1);
     println!(
         "1 GiB there and back: steered {steered:.1?}, not steered {unsteered:.1?}, throughput ratio {:.2}",
@@ -67,18 +67,18 @@ fn a_gibibyte_goes_there_and_back_byte_for_byte() {
 }
 
 /// Every chunk is another one, so that none can stand for another.
-fn there_and_back(stream: TcpStream) -> Duration {
+fn there_and_back(stream: &TcpStream) -> Duration {
     let begun = Instant::now();
     let mut receiver = stream.try_clone().unwrap();
     let receiving = thread::spawn(move || {
-        let mut received = vec![0; CHUNK];
+        let mut got = vec![0; CHUNK];
         for number in 0..CHUNKS {
-            receiver.read_exact(&mut received).unwrap();
-            assert!(received == chunk(number), "chunk {number} is another one");
+            receiver.read_exact(&mut got).unwrap();
+            assert!(got == chunk(number), "chunk {number} is another one");
         }
-        assert_eq!(receiver.read(&mut received).unwrap(), 0, "more than was sent");
+        assert_eq!(receiver.read(&mut got).unwrap(), 0, "more than was sent");
     });
-    let mut sender = &stream;
+    let mut sender = stream;
     for number in 0..CHUNKS {
         sender.write_all(&chunk(number)).unwrap();
     }
