@@ -21,7 +21,8 @@ static SERVICES: HashMap<Vip, Slot, { capacity::SERVICES }> = HashMap::new();
 #[btf_map]
 static DENIED: HashMap<Target, Denial, { capacity::DENIED }> = HashMap::new();
 #[btf_map]
-static BACKENDS: HashMap<Target, Backends, { capacity::BACKENDS }> = HashMap::new();
+static BACKENDS: HashMap<Target, Backends, { capacity::BACKENDS }, { BPF_F_NO_PREALLOC as usize }> =
+    HashMap::new();
 /// Written here; the agent takes out what is over.
 #[btf_map]
 static FLOWS: LruHashMap<Flow, Steered, { capacity::FLOWS }> = LruHashMap::new();

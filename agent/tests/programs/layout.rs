@@ -1,32 +1,17 @@
 //! The maps as `bpftool` sees them: types, sizes, memory, and names for every field, so that people need no tool of ours.
 
 use crate::kernel;
+use crate::shown::bpftool;
 use aya::Pod;
 use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
-    Action, Addr, AnswerLimits, Bucket, Config, Count, Counter, Denial, Mac, Mode, Outcome, Owner, Rate,
-    Reason, ReasonActions, ReasonModes, Role, Slot, SocketIntent, Suspect, Target, Terminated, Uid, UidState,
-    View, Vip, capacity,
+    Action, Addr, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Flow, Mac, Mode, Outcome,
+    Owner, Rate, Reason, ReasonActions, ReasonModes, Return, Role, Slot, SocketIntent, Steered, Suspect,
+    Target, Terminated, Uid, UidState, View, Vip, capacity,
 };
 use serde_json::{Value, json};
-use std::path::Path;
-use std::process::Command;
-
-/// What `bpftool -j map VERB pinned` prints of a map.
-pub fn bpftool(verb: &str, map: &str) -> Value {
-    let pin = maps::directory(Path::new(kernel::PIN_DIR)).join(map);
-    let mut command = Command::new("bpftool");
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    command.args(["-j", "map", verb, "pinned"]).arg(pin);
-    let output = command
-        .output()
-        .expect("bpftool, which `cargo xtask setup` installs");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "bpftool map {verb} {map}: {error}");
-    serde_json::from_slice(&output.stdout).expect("JSON from bpftool")
-}
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
@@ -41,6 +26,9 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "SUSPECTS" => shape::<Addr, Suspect>("hash", capacity::SUSPECTS),
             "SERVICES" => shape::<Vip, Slot>("hash", capacity::SERVICES),
             "DENIED" => shape::<Target, Denial>("hash", capacity::DENIED),
+            "BACKENDS" => shape::<Target, Backends>("hash", capacity::BACKENDS),
+            "FLOWS" => shape::<Flow, Steered>("lru_hash", capacity::FLOWS),
+            "RETURNS" => shape::<Flow, Return>("lru_hash", capacity::FLOWS),
             "TERMINATED" => shape::<Addr, Terminated>("hash", capacity::TERMINATED),
             "INTERFACES" => shape::<u32, Role>("hash", capacity::INTERFACES),
             "MACS" => shape::<u32, Mac>("hash", capacity::MACS),

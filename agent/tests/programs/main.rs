@@ -14,6 +14,7 @@ mod model;
 mod modes;
 mod network;
 mod rig;
+mod shown;
 mod telemetry;
 mod transports;
 mod world;
