@@ -10,16 +10,17 @@ use crate::facts::{Fact, Presence, Protocol};
 use crate::freshness::Freshness;
 use crate::lease::Lease;
 use crate::maps::Writer;
+use crate::metrics::Timings;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Latency, Question, Request, Watch};
+use crate::status::{Question, Request, Watch};
 use crate::trust::Trust;
 use crate::watch::{Message, WatchId, Watches, ids};
 use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Everything that one loop owns.
 pub struct Agent {
@@ -31,7 +32,7 @@ pub struct Agent {
     api: Watches,
     trust: Trust,
     watches: BTreeMap<WatchId, Watch>,
-    latency: Latency,
+    timings: Timings,
     refused: usize,
 }
 
@@ -57,14 +58,13 @@ impl Agent {
             api,
             trust,
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
-            latency: Latency::default(),
+            timings: Timings::start(),
             refused: 0,
         }
     }
 
     /// Takes in what the watches say, and writes once for all of it.
     pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
-        let mut receipts = Vec::new();
         let was_synced = self.state.is_synced();
         for message in messages {
             match message {
@@ -74,9 +74,9 @@ impl Agent {
                     rv,
                     fact,
                 } => {
+                    self.timings.received(received, &fact);
                     self.state.apply(now(), *fact);
                     self.watch(watch).rv = rv;
-                    receipts.push(received);
                 }
                 Message::Progress { watch, rv } => self.watch(watch).rv = rv,
                 Message::Proven { watch, as_of, by } => {
@@ -106,14 +106,12 @@ impl Agent {
         if was_synced && !self.state.is_synced() {
             self.write()?;
         }
-        if !receipts.is_empty() {
+        if self.timings.is_waiting() {
             self.write()?;
-            let written = Instant::now();
-            for received in receipts {
-                self.latency.record(written.saturating_duration_since(received));
-            }
+            self.timings.written();
         }
         if self.state.is_synced() && !was_synced {
+            self.timings.synced();
             tracing::info!("synced");
         }
         self.vouch()
@@ -197,7 +195,11 @@ impl Agent {
             self.trust.release(&mut self.state, service);
             self.write()?;
         }
-        let _ = question.answer.send(self.status());
+        let status = match question.request {
+            Request::Figures => self.figures(),
+            _ => self.status(),
+        };
+        let _ = question.answer.send(status);
         Ok(())
     }
 
@@ -219,6 +221,7 @@ impl Agent {
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
         }
+        self.timings.reused(self.state.take_reuse_gaps());
         let (owners, changed) = self.state.take_owners();
         let left_out = self.writer.install_owners(owners, &changed);
         if left_out > 0 {
@@ -260,6 +263,7 @@ impl Agent {
         let up = error.is_none();
         self.lease.view.connected(id, up);
         let watch = self.watch(id);
+        watch.restarts += u64::from(watch.up && !up);
         (watch.up, watch.error) = (up, error);
     }
 

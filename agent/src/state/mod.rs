@@ -7,6 +7,7 @@
 mod audit;
 mod bound;
 mod breaker;
+mod census;
 mod dirty;
 mod hold;
 mod inherit;
@@ -18,6 +19,7 @@ mod pods;
 mod ranges;
 mod readiness;
 mod record;
+mod reuse;
 mod settle;
 mod slots;
 mod socket;
@@ -29,6 +31,7 @@ mod world;
 
 pub use audit::{Audit, Case, Evidence, Finding, OPEN, Packets};
 pub use breaker::{Breaker, Trip};
+pub use census::Census;
 pub use hold::Why;
 pub use ipam::Ipam;
 pub use judge::Proven;
@@ -37,6 +40,7 @@ pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
 pub use pods::Pods;
 pub use ranges::Ranges;
 pub use record::{Claim, Life, Record};
+use reuse::Reuse;
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, RECENTLY, Socket, Target};
 use synced::Synced;
@@ -69,6 +73,7 @@ pub struct State {
     changed_owners: BTreeSet<Addr>,
     /// The last owner that each IP has had, and how many there were.
     generations: HashMap<Addr, (Uid, u64)>,
+    reuse: Reuse,
 }
 
 impl State {
@@ -95,6 +100,7 @@ impl State {
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
             generations: HashMap::new(),
+            reuse: Reuse::default(),
         }
     }
 
@@ -187,6 +193,11 @@ impl State {
     /// What OWNERS should hold, and which of its keys changed since the last call.
     pub fn take_owners(&mut self) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
         (&self.owners, std::mem::take(&mut self.changed_owners))
+    }
+
+    /// For how long IPs had no owner, of those that got another one since the last call.
+    pub fn take_reuse_gaps(&mut self) -> Vec<Duration> {
+        self.reuse.take()
     }
 
     /// The pods that own an IP.

@@ -18,7 +18,7 @@ impl State {
                 .map(|(service, socket)| (service.clone(), socket.ip));
             dirty.pairs.extend(denied.collect::<Vec<_>>());
         }
-        self.settle_owners(&dirty);
+        self.settle_owners(now, &dirty);
         let mut changed = self.settle_draining(&dirty) || dirty.vips;
         for (service, ip) in &dirty.pairs {
             changed |= self.rejudge(service, *ip);
@@ -125,7 +125,7 @@ impl State {
         changed
     }
 
-    fn settle_owners(&mut self, dirty: &Dirty) {
+    fn settle_owners(&mut self, at: Duration, dirty: &Dirty) {
         for ip in &dirty.ips {
             let before = self.owners.get(ip).copied();
             let mut now = tables::owner(&self.world, *ip);
@@ -137,6 +137,7 @@ impl State {
                 owner.generation = *generation;
             }
             if now != before {
+                self.reuse.note(at, *ip, before.as_ref(), now.as_ref());
                 self.changed_owners.insert(*ip);
                 match now {
                     Some(owner) => self.owners.insert(*ip, owner),

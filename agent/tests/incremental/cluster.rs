@@ -197,6 +197,7 @@ impl Cluster {
                 })
                 .collect(),
             ports: step.ports.clone(),
+            triggered: None,
         }
     }
 
