@@ -53,8 +53,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Most of them wait for timers of the kernel, so several run at a time.
 fn root_tests(ladder: &mut Ladder) {
     const AT_ONCE: usize = 3;
-    let targets = ["lab", "agent"].map(|folder| targets(&root().join(folder).join("tests")));
-    let [lab, agent] = match targets.into_iter().collect::<Result<Vec<_>>>() {
+    let targets = ["lab", "agent", "xtask"].map(|folder| targets(&root().join(folder).join("tests")));
+    let [lab, agent, xtask] = match targets.into_iter().collect::<Result<Vec<_>>>() {
         Ok(targets) => targets.try_into().unwrap_or_default(),
         Err(error) => return ladder.check("root tests", || Err(error)),
     };
@@ -76,7 +76,10 @@ fn root_tests(ladder: &mut Ladder) {
     };
     let mut libraries = cargo();
     libraries.args(["test", "--quiet", "--lib", "--bins", "--", "--ignored"]);
-    let mut steps: Vec<_> = of("epguard-lab", lab).chain(of("epguard", agent)).collect();
+    let packages = of("epguard-lab", lab)
+        .chain(of("epguard", agent))
+        .chain(of("xtask", xtask));
+    let mut steps: Vec<_> = packages.collect();
     steps.push(("root: libraries".into(), libraries));
     // The agent's reconnects wait in real time, so an outage cannot be told much faster than it was.
     let outage = replay("5", &["m-apiserver-outage"]);
