@@ -3,6 +3,7 @@
 mod bench;
 mod build;
 mod files;
+mod image;
 mod lab;
 mod ladder;
 mod linker;
@@ -38,6 +39,8 @@ enum Verb {
     Replay(lab::Args),
     /// Measure what a packet costs in the kernel
     Bench,
+    /// Make the container image: the agent alone, statically linked
+    Image(image::Args),
     /// Serve the embedded API server, for use with kubectl
     Api(lab::Args),
 }
@@ -62,6 +65,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Scenario(args) => lab::run("scenario", &args),
         Verb::Replay(args) => lab::run("replay", &args),
         Verb::Bench => bench::run(),
+        Verb::Image(args) => image::run(&args),
         Verb::Api(args) => lab::run("api", &args),
     }
 }

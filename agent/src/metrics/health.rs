@@ -27,8 +27,8 @@ impl fmt::Display for Check {
 #[must_use]
 pub fn readiness(status: &Status) -> Vec<Check> {
     let bare = status.interfaces.iter().find(|interface| !interface.attached);
-    let denied = ["denied", "terminated"].map(|state| status.figures.ips.get(state).copied());
-    let denies = denied.into_iter().flatten().any(|count| count > 0);
+    let counts = ["denied", "terminated"].map(|state| status.figures.ips.get(state).copied());
+    let denies = counts.into_iter().flatten().any(|count| count > 0);
     let down: Vec<&str> = status
         .watches
         .iter()

@@ -105,13 +105,13 @@ async fn answer(request: &hyper::Request<Incoming>, asked: &Asked) -> Answer {
 fn readyz(status: &Status) -> Answer {
     let checks = health::readiness(status);
     let ready = checks.iter().all(|check| check.failure.is_none());
-    let lines: String = checks.iter().map(|check| format!("{check}\n")).collect();
+    let lines: Vec<String> = checks.iter().map(ToString::to_string).collect();
     let code = if ready {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    text_answer(code, lines)
+    text_answer(code, lines.join("\n") + "\n")
 }
 
 fn metrics(status: &Status, pin_dir: &Path) -> Answer {

@@ -36,7 +36,7 @@ pub struct LatencyFigures {
 impl Latency {
     /// Longer ones than `ceiling_us`, microseconds, count as that long in quantiles and buckets.
     #[must_use]
-    pub fn up_to(ceiling_us: u64) -> Self {
+    pub(crate) fn up_to(ceiling_us: u64) -> Self {
         Self {
             histogram: Histogram::new_with_bounds(1, ceiling_us.max(2), 2).expect("the bounds fit"),
             sum_us: 0,
