@@ -1,5 +1,7 @@
 //! `cargo xtask image`: the agent alone, statically linked, in an OCI archive. No base image, no daemon, no registry.
 
+mod container;
+
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,9 @@ pub(crate) struct Args {
     /// Make it twice, from nothing, and fail unless both have the same digest
     #[arg(long)]
     verify: bool,
+    /// Play the demo with the agent in a container of the image
+    #[arg(long)]
+    demo: bool,
 }
 
 /// The name that the manifests use.
@@ -35,8 +40,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         packages::install(&["buildah".into()])?;
     }
     build::object(&setup::ebpf()?)?;
-    let archive = root().join("target/image/epguard.tar");
-    let digest = make(&root().join("target/image"), &archive)?;
+    let target = root().join("target/image");
+    let archive = target.join("epguard.tar");
+    let digest = make(&target, &archive)?;
     let size = fs::metadata(&archive)
         .with_context(|| format!("cannot read {}", archive.display()))?
         .len();
@@ -57,6 +63,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         fs::remove_dir_all(&again)?;
         ensure!(second == digest, "built again it is {second}: not reproducible");
         println!("image: built again, the same digest");
+    }
+    if args.demo {
+        container::demo(&target, &archive)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -119,21 +128,10 @@ fn triple() -> Result<String> {
 
 /// Only the binary, as of 1970, so that the same binary is the same image.
 fn pack(binary: &Path, target: &Path, archive: &Path) -> Result<()> {
-    let buildah = |arguments: &[&str]| -> Command {
-        let mut buildah = command("buildah");
-        buildah
-            .args(["--storage-driver", "vfs", "--root"])
-            .arg(target.join("storage"));
-        buildah
-            .arg("--runroot")
-            .arg(target.join("storage-run"))
-            .args(arguments);
-        buildah
-    };
     if archive.exists() {
         fs::remove_file(archive).with_context(|| format!("cannot remove {}", archive.display()))?;
     }
-    let container = read(&mut buildah(&["from", "scratch"]))?;
+    let container = read(buildah(target).args(["from", "scratch"]))?;
     let container = container.trim();
     let binary = binary.display().to_string();
     let to = format!("oci-archive:{}:{NAME}", archive.display());
@@ -172,7 +170,18 @@ fn pack(binary: &Path, target: &Path, archive: &Path) -> Result<()> {
         ],
     ] {
         // Its output is the container's or the image's id.
-        read(&mut buildah(arguments))?;
+        read(buildah(target).args(arguments))?;
     }
     Ok(())
+}
+
+/// buildah with storage of its own, so that it leaves nothing behind on the machine.
+fn buildah(target: &Path) -> Command {
+    let mut buildah = command("buildah");
+    buildah
+        .args(["--storage-driver", "vfs", "--root"])
+        .arg(target.join("storage"))
+        .arg("--runroot")
+        .arg(target.join("storage-run"));
+    buildah
 }
