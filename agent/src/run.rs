@@ -23,8 +23,8 @@ const BACKLOG: usize = 4096;
 pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
     let _only_one = lock(&args.run.run_dir)?;
-    let listener = metrics::bind(args.metrics.listen).await?;
     let client = watch::client(args.kubeconfig.as_deref()).await?;
+    let listener = metrics::bind(args.metrics.listen).await?;
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
     writer.configure(args.mode, args.retired, args.debug_datapath)?;
