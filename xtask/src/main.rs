@@ -9,6 +9,7 @@ mod ladder;
 mod linker;
 mod lint;
 mod packages;
+mod paths;
 mod process;
 mod setup;
 mod test;
