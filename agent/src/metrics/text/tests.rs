@@ -1,5 +1,6 @@
 use super::*;
 use crate::status::{Attachment, Distribution, Figures, Fill, Held};
+use epguard_common::{Count, Outcome};
 
 fn status() -> Status {
     let attachment = |attached| Attachment {
