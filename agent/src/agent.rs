@@ -1,6 +1,8 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+mod lifts;
 mod overview;
+mod watches;
 
 use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
@@ -21,6 +23,7 @@ use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::sync;
 
 /// Everything that one loop owns.
 pub struct Agent {
@@ -33,6 +36,8 @@ pub struct Agent {
     trust: Trust,
     watches: BTreeMap<WatchId, Watch>,
     timings: Timings,
+    /// Whether netlink has to say who is on the node.
+    ask_for_presence: sync::watch::Sender<bool>,
     refused: usize,
 }
 
@@ -59,8 +64,15 @@ impl Agent {
             trust,
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
             timings: Timings::start(),
+            ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,
         }
+    }
+
+    /// Whether it matters who is on the node.
+    #[must_use]
+    pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
+        self.ask_for_presence.subscribe()
     }
 
     /// Takes in what the watches say, and writes once for all of it.
@@ -120,34 +132,29 @@ impl Agent {
     /// Hooks what appears, forgets what is gone.
     pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
         match event {
-            LinkEvent::Appeared(interface) => {
-                self.attachments.appeared(&interface)?;
-                self.show_role(interface.ifindex);
-            }
-            LinkEvent::Gone { ifindex } => {
-                self.attachments.gone(ifindex);
-                self.show_role(ifindex);
-            }
+            LinkEvent::Appeared(interface) => self.attachments.appeared(&interface),
+            LinkEvent::Gone { ifindex } => self.attachments.gone(ifindex),
+            LinkEvent::Defaults(defaults) => self.attachments.set_defaults(defaults)?,
+            LinkEvent::Lost => self.attachments.lost(),
+            LinkEvent::Recovered => self.attachments.recovered(),
             LinkEvent::Addresses(addresses) => {
                 self.state.apply(now(), Fact::LocalAddresses(addresses));
                 self.write()?;
             }
-            LinkEvent::Defaults(defaults) => {
-                for ifindex in self.attachments.set_defaults(defaults) {
-                    self.show_role(ifindex);
-                }
-            }
             LinkEvent::Held(ips) => {
-                self.state.apply(now(), Fact::Presence(Presence::Held(ips)));
+                let presence = ips.map_or(Presence::Unknown, Presence::Held);
+                self.state.apply(now(), Fact::Presence(presence));
                 self.write()?;
             }
             LinkEvent::Settled => {
+                self.show_roles();
                 let attachments = &self.attachments;
                 self.writer
                     .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
                 self.attachments.settled()?;
             }
         }
+        self.show_roles();
         Ok(())
     }
 
@@ -157,9 +164,7 @@ impl Agent {
         for event in events {
             if event.outcome == Outcome::Lifted as u32 {
                 spoke = true;
-                self.report.lifted(&self.state, event);
-                self.state
-                    .apply(now(), Fact::Presence(Presence::Spoke(event.src)));
+                self.hear(event.src, Duration::from_nanos(event.at_ns));
                 continue;
             }
             self.report.denied(now(), &self.state, event);
@@ -178,11 +183,16 @@ impl Agent {
 
     /// Lets time pass, and vouches for the view while it is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
+        self.hear_lifts()?;
         self.state.tick(now());
         self.trust
             .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
         self.write()?;
-        self.attachments.tick()?;
+        self.attachments.tick();
+        self.show_roles();
+        if !self.attachments.follow_sockets()? {
+            self.writer.forget_sockets()?;
+        }
         self.vouch()?;
         let denies = self.denies();
         self.lease.tell(now(), denies);
@@ -192,7 +202,7 @@ impl Agent {
     /// Answers whoever asks for the status; one who has left needs no answer.
     pub fn on_question(&mut self, question: Question) -> Result<()> {
         if let Request::ReleaseBreaker(service) = &question.request {
-            self.trust.release(&mut self.state, service);
+            self.trust.release(now(), &mut self.state, service);
             self.write()?;
         }
         let status = match question.request {
@@ -208,15 +218,22 @@ impl Agent {
         self.attachments.detach()
     }
 
-    fn show_role(&mut self, ifindex: u32) {
-        self.writer
-            .set_role(ifindex, self.attachments.known_role(ifindex));
+    fn show_roles(&mut self) {
+        for (ifindex, role) in self.attachments.take_roles() {
+            self.writer.set_role(ifindex, role);
+        }
     }
 
     /// Not before the sync: what an earlier process proved stands under its lease, or a restart would let packets through.
     fn write(&mut self) -> Result<()> {
+        let asks = self.state.asks_for_presence();
+        self.ask_for_presence
+            .send_if_modified(|asked| std::mem::replace(asked, asks) != asks);
         if !self.state.is_synced() {
             return Ok(());
+        }
+        if self.writer.replaces_terminated(self.state.tables()) {
+            self.hear_lifts()?;
         }
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
@@ -256,31 +273,8 @@ impl Agent {
 
     fn denies(&self) -> bool {
         let tables = self.state.tables();
-        !tables.denied.is_empty() || !tables.terminated.is_empty()
-    }
-
-    fn connected(&mut self, id: WatchId, error: Option<String>) {
-        let up = error.is_none();
-        self.lease.view.connected(id, up);
-        let watch = self.watch(id);
-        watch.restarts += u64::from(watch.up && !up);
-        (watch.up, watch.error) = (up, error);
-    }
-
-    /// Nothing known holds any more. The other watches have to be told only once, and not before they have listed.
-    fn start_over(&mut self, noticed_by: WatchId, error: &str) {
-        tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
-        self.lease.view.void(now());
-        if self.state.is_synced() {
-            self.state.start_over(now());
-            for id in self.watches.keys().filter(|id| **id != noticed_by) {
-                self.api.relist(*id);
-            }
-        }
-    }
-
-    fn watch(&mut self, id: WatchId) -> &mut Watch {
-        self.watches.entry(id).or_default()
+        let mut vacant = tables.terminated.values();
+        !tables.denied.is_empty() || vacant.any(|vacant| vacant.lifted.is_none())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The interfaces that carry our hooks: from the kernel's news to the datapath, and looked after.
 
 use crate::datapath::{Chain, Datapath};
-use crate::netlink::{Interface, Roles, Selection};
+use crate::netlink::{Interface, Role, Roles, Selection};
 use crate::status::Attachment;
 use anyhow::{Context as _, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,14 +10,23 @@ use std::time::{Duration, Instant};
 /// How often the chains are looked at for hooks that somebody removed.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How often an interface that could not be hooked is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What is hooked, and what could not be.
 pub struct Attachments {
     datapath: Datapath,
     roles: Roles,
-    /// A hook that cannot be attached ends the agent (design section 6.8).
+    /// Without a single hook the agent does not start (design section 6.8).
     must_enforce: bool,
     interfaces: BTreeMap<u32, Attachment>,
+    /// As INTERFACES holds them.
+    told: BTreeMap<u32, epguard_common::Role>,
+    /// What is known of interfaces may be out of date.
+    lost: bool,
+    knows_defaults: bool,
     checked: Instant,
+    retried: Instant,
 }
 
 impl Attachments {
@@ -29,7 +38,11 @@ impl Attachments {
             roles: Roles::new(selection),
             must_enforce,
             interfaces: BTreeMap::new(),
+            told: BTreeMap::new(),
+            lost: false,
+            knows_defaults: false,
             checked: Instant::now(),
+            retried: Instant::now(),
         }
     }
 
@@ -39,9 +52,9 @@ impl Attachments {
     }
 
     /// Hooks an interface that is new, renamed, or now selected.
-    pub fn appeared(&mut self, interface: &Interface) -> Result<()> {
+    pub fn appeared(&mut self, interface: &Interface) {
         let Some(role) = self.roles.add(interface) else {
-            return Ok(());
+            return;
         };
         let attachment = Attachment {
             ifindex: interface.ifindex,
@@ -51,7 +64,7 @@ impl Attachments {
             ..Attachment::default()
         };
         let hooked = self.datapath.hook(interface.ifindex, &interface.name);
-        self.note(attachment, hooked)
+        self.note(attachment, hooked);
     }
 
     /// Lets an interface go.
@@ -61,21 +74,54 @@ impl Attachments {
         self.datapath.unhook(ifindex);
     }
 
-    /// Takes in which interfaces default routes lead through; those whose role that may change.
-    pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Vec<u32> {
-        let changed = self.roles.set_defaults(defaults);
-        for ifindex in &changed {
-            if let Some((role, shown)) = self.roles.role(*ifindex).zip(self.interfaces.get_mut(ifindex)) {
+    /// Takes in which interfaces default routes lead through. The first time it fails if one cannot have the XDP that
+    /// the operator demands.
+    pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Result<()> {
+        for ifindex in self.roles.set_defaults(defaults) {
+            if let Some((role, mut shown)) = self.roles.role(ifindex).zip(self.interfaces.remove(&ifindex)) {
                 role.as_str().clone_into(&mut shown.role);
+                self.judge_early(&mut shown);
+                self.interfaces.insert(ifindex, shown);
             }
         }
-        changed
+        if std::mem::replace(&mut self.knows_defaults, true) {
+            return Ok(());
+        }
+        self.insist_on_xdp()
+    }
+
+    /// Interfaces may have changed unseen: none has a role until they can be listed again.
+    pub fn lost(&mut self) {
+        self.lost = true;
+    }
+
+    /// What was told is up to date again; hooks may have gone with interfaces that were made anew.
+    pub fn recovered(&mut self) {
+        self.lost = false;
+        self.check();
+    }
+
+    /// What has to change in INTERFACES since the last call. An interface without our hooks proves nothing.
+    pub fn take_roles(&mut self) -> Vec<(u32, Option<epguard_common::Role>)> {
+        let is_open = |ifindex| self.interfaces.get(&ifindex).is_some_and(|at| !at.attached);
+        let numbers = self.roles.numbers();
+        let wanted: BTreeMap<u32, epguard_common::Role> = numbers
+            .filter(|(ifindex, _)| !self.lost && !is_open(*ifindex))
+            .collect();
+        let gone = self.told.keys().filter(|ifindex| !wanted.contains_key(ifindex));
+        let mut changes: Vec<_> = gone.map(|ifindex| (*ifindex, None)).collect();
+        let new = wanted
+            .iter()
+            .filter(|(ifindex, role)| self.told.get(ifindex) != Some(role));
+        changes.extend(new.map(|(ifindex, role)| (*ifindex, Some(*role))));
+        self.told = wanted;
+        changes
     }
 
     /// As INTERFACES holds it.
     #[must_use]
     pub fn known_role(&self, ifindex: u32) -> Option<epguard_common::Role> {
-        self.roles.number(ifindex)
+        self.told.get(&ifindex).copied()
     }
 
     /// Every interface that was there at the start has been told of.
@@ -85,26 +131,62 @@ impl Attachments {
                 "no interface matches --pod-interfaces and --uplinks: nothing would be protected (see `ip link`)"
             )
         }
-        tracing::info!(interfaces = self.interfaces.len(), "hooked");
-        for what in self.datapath.remove_leftovers()? {
-            tracing::info!(what, "removed what an earlier process left");
+        let hooked = self.interfaces.values().filter(|at| at.attached).count();
+        if let Some(first) = self.interfaces.values().find_map(|at| at.error.as_deref())
+            && self.must_enforce
+            && hooked == 0
+        {
+            bail!("no interface can be hooked, so nothing would be enforced: {first}")
+        }
+        self.insist_on_xdp()?;
+        tracing::info!(interfaces = hooked, "hooked");
+        match self.datapath.remove_leftovers() {
+            Ok(removed) => removed
+                .iter()
+                .for_each(|what| tracing::info!(what, "removed what an earlier process left")),
+            Err(error) => warn_of(
+                &error,
+                "something that an earlier process left stays; `epguard detach`, with the agent stopped, removes it",
+            ),
         }
         Ok(())
     }
 
-    /// Detaches from what was let go, and looks after the rest now and then.
-    pub fn tick(&mut self) -> Result<()> {
-        self.datapath.detach_leaving()?;
-        if self.checked.elapsed() < CHECK_INTERVAL {
-            return Ok(());
+    /// Detaches from what was let go, tries again what failed, and looks after the rest now and then.
+    pub fn tick(&mut self) {
+        if self.retried.elapsed() < RETRY_INTERVAL {
+            return;
         }
-        self.checked = Instant::now();
-        self.check()
+        self.retried = Instant::now();
+        if let Err(error) = self.datapath.detach_leaving() {
+            warn_of(&error, "an interface that was let go stays hooked; trying again");
+        }
+        if self.checked.elapsed() < CHECK_INTERVAL {
+            self.look_after(|attachment| !attachment.attached);
+        } else {
+            self.checked = Instant::now();
+            self.check();
+        }
+    }
+
+    /// Follows the node's sockets again where somebody detached us. False if some may have gone unnoticed.
+    pub fn follow_sockets(&mut self) -> Result<bool> {
+        self.datapath.follow_sockets()
     }
 
     /// Attaches again where somebody detached us.
-    pub fn check(&mut self) -> Result<()> {
-        for attachment in self.interfaces.values().cloned().collect::<Vec<_>>() {
+    pub fn check(&mut self) {
+        self.look_after(|_| true);
+    }
+
+    fn look_after(&mut self, which: impl Fn(&Attachment) -> bool) {
+        let attachments: Vec<_> = self.interfaces.values().filter(|at| which(at)).cloned().collect();
+        for attachment in attachments {
+            if self.roles.role(attachment.ifindex) != Some(Role::Uplink)
+                && let Err(error) = self.datapath.unhook_xdp(attachment.ifindex)
+            {
+                warn_of(&error, "XDP stays where it should not; trying again");
+            }
             let hooked = match self.datapath.find(attachment.ifindex) {
                 Ok(Some(chain)) => Ok(chain),
                 Ok(None) => {
@@ -119,9 +201,8 @@ impl Attachments {
                 }
                 Err(error) => Err(error),
             };
-            self.note(attachment, hooked)?;
+            self.note(attachment, hooked);
         }
-        Ok(())
     }
 
     /// Removes everything of ours from the kernel.
@@ -131,14 +212,57 @@ impl Attachments {
             .context("cannot detach; `epguard detach` tries again")
     }
 
-    fn note(&mut self, mut attachment: Attachment, hooked: Result<Chain>) -> Result<()> {
+    /// XDP at uplinks. What it cannot do, or must not, TC does; unless the operator demands XDP at the start.
+    fn judge_early(&mut self, attachment: &mut Attachment) {
+        let (ifindex, name) = (attachment.ifindex, &attachment.name);
+        let hooked = match self.roles.role(ifindex) {
+            _ if !attachment.attached => return,
+            Some(Role::Uplink) => self.datapath.hook_xdp(ifindex, name),
+            // At the start nobody knows the default routes yet, and a link that is taken over must not go in between.
+            _ if attachment.xdp.is_none() => return,
+            _ => self.datapath.unhook_xdp(ifindex).map(|_| None),
+        };
+        if hooked.as_ref().is_err_and(vanished) {
+            return;
+        }
+        let error = hooked.as_ref().err().map(|error| format!("{error:#}"));
+        if let Some(error) = error
+            .as_ref()
+            .filter(|error| attachment.xdp_error.as_ref() != Some(error))
+        {
+            tracing::info!(interface = name, error, "no XDP: TC judges alone");
+        }
+        attachment.xdp = hooked.ok().flatten().map(|mode| mode.as_str().to_owned());
+        attachment.xdp_error = error;
+    }
+
+    fn insist_on_xdp(&self) -> Result<()> {
+        let failed = |at: &&Attachment| self.datapath.demands_xdp() && at.xdp_error.is_some();
+        let Some(Attachment {
+            name,
+            xdp_error: Some(error),
+            ..
+        }) = self.interfaces.values().find(failed)
+        else {
+            return Ok(());
+        };
+        bail!("cannot attach XDP to interface {name}, which --xdp demands: {error}")
+    }
+
+    /// One interface that cannot be hooked is no reason to end: it stays open, and is tried again.
+    fn note(&mut self, mut attachment: Attachment, hooked: Result<Chain>) {
         let name = &attachment.name;
         match hooked {
-            Err(error) if vanished(&error) => return Ok(()),
-            Err(error) if self.must_enforce => return Err(error),
+            Err(error) if vanished(&error) => return,
             Err(error) => {
                 let error = format!("{error:#}");
-                tracing::warn!(interface = name, error, "not hooked");
+                if attachment.error.as_ref() != Some(&error) {
+                    tracing::error!(
+                        interface = name,
+                        error,
+                        "not hooked: packets there pass unseen; trying again every second (see who holds the hooks: `bpftool net show dev`, `tc filter show dev`)"
+                    );
+                }
                 attachment.attached = false;
                 attachment.error = Some(error);
             }
@@ -152,11 +276,15 @@ impl Attachments {
                 attachment.position = chain.position;
                 attachment.before = chain.before;
                 attachment.after = chain.after;
+                self.judge_early(&mut attachment);
             }
         }
         self.interfaces.insert(attachment.ifindex, attachment);
-        Ok(())
     }
+}
+
+fn warn_of(error: &anyhow::Error, what: &str) {
+    tracing::warn!(error = format!("{error:#}"), "{what}");
 }
 
 /// Whether an interface went away between its announcement and the attachment.

@@ -1,10 +1,12 @@
 //! The command line.
 
 mod ranges;
+mod reasons;
 
 pub use ranges::RangeArgs;
+pub use reasons::ReasonArgs;
 
-use crate::datapath::Hooks;
+use crate::datapath::{Hooks, Xdp};
 use crate::metrics::MetricsArgs;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
@@ -12,7 +14,7 @@ use crate::telemetry::LogFormat;
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use epguard_common::Mode;
+use epguard_common::{Mode, Reason};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,6 +37,9 @@ pub enum Command {
         /// off: look at nothing; observe: count what would be denied; enforce: deny
         #[arg(value_parser = mode())]
         mode: Mode,
+        /// Only this reason: dead-backend, reused, retired-backend or terminated [default: the node's mode]
+        #[arg(long, value_parser = reasons::reason)]
+        reason: Option<Reason>,
         /// Where the datapath is pinned.
         #[command(flatten)]
         pins: PinArgs,
@@ -73,13 +78,13 @@ pub struct AgentArgs {
     /// Mode at the start
     #[arg(long, default_value = Mode::Observe.as_str(), value_parser = mode())]
     pub mode: Mode,
-    /// Most that is done about pods that left a Service but live on (retired-backend)
-    #[arg(long, value_name = "MODE", default_value = Mode::Observe.as_str(), value_parser = mode())]
-    pub retired: Mode,
-    /// Which pods to watch; what a narrower scope cannot prove is not denied
+    /// Which reasons are carried out.
+    #[command(flatten)]
+    pub reasons: ReasonArgs,
+    /// Which pods to watch; what a narrower scope cannot prove is not denied, which without --ipam node is almost all
     #[arg(long, default_value = "cluster")]
     pub pod_scope: Scope,
-    /// Who hands out pod IPs
+    /// Who hands out pod IPs: whether only pods of a node can have the IPs of its podCIDRs
     #[arg(long, default_value = "auto")]
     pub ipam: Ipam,
     /// Which endpoints may be denied.
@@ -94,6 +99,9 @@ pub struct AgentArgs {
     /// How to attach to interfaces
     #[arg(long, default_value = "auto")]
     pub hooks: Hooks,
+    /// Where uplinks judge packets to IPs that nobody holds (terminated) before the network stack takes them in
+    #[arg(long, default_value = "auto")]
+    pub xdp: Xdp,
     /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the next agent takes over
     #[arg(long)]
     pub detach_on_exit: bool,

@@ -13,6 +13,7 @@ use epguard_common::{
     Addr, Count, Counter, Denial, Mode, Owner, Slot, Suspect, Target, Terminated, Uid, Vip,
 };
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -124,12 +125,15 @@ impl Dump {
                 ),
             }
         });
+        let denials = entries::<Target, Denial>(pin_dir, "DENIED")?;
+        let held = only_held(&denials);
         let suspects = sorted(entries::<Addr, Suspect>(pin_dir, "SUSPECTS")?, |(ip, suspect)| {
+            let denied = if held.contains(&ip) { "held" } else { "denied" };
             SuspectRow {
                 ip: ip.ip(),
                 flags: flags(
                     suspect.flags,
-                    &[(Suspect::DENIED, "denied"), (Suspect::DRAINING, "draining")],
+                    &[(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")],
                 ),
                 dead_pod: pod(suspect.dead_uid),
             }
@@ -143,21 +147,18 @@ impl Dump {
                 service: service(slot),
             }
         });
-        let denied = sorted(
-            entries::<Target, Denial>(pin_dir, "DENIED")?,
-            |(target, denial)| DeniedRow {
-                service: service(target.slot).unwrap_or_else(|| format!("slot {}", target.slot.number)),
-                ip: target.addr.ip(),
-                port: target.port,
-                protocol: protocol(target.protocol),
-                reason: denial.reason.as_str(),
-                state: format!("{:?}", denial.uid_state),
-                bound: denial.mode.as_str(),
-                held: denial.held != 0,
-                meant: pod(denial.dead_uid).unwrap_or_default(),
-                hit: pod(denial.owner_uid).unwrap_or_default(),
-            },
-        );
+        let denied = sorted(denials, |(target, denial)| DeniedRow {
+            service: service(target.slot).unwrap_or_else(|| format!("slot {}", target.slot.number)),
+            ip: target.addr.ip(),
+            port: target.port,
+            protocol: protocol(target.protocol),
+            reason: denial.reason.as_str(),
+            state: format!("{:?}", denial.uid_state),
+            bound: denial.mode.as_str(),
+            held: denial.held != 0,
+            meant: pod(denial.dead_uid).unwrap_or_default(),
+            hit: pod(denial.owner_uid).unwrap_or_default(),
+        });
         let terminated = sorted(
             entries::<Addr, Terminated>(pin_dir, "TERMINATED")?,
             |(ip, terminated)| TerminatedRow {
@@ -213,6 +214,16 @@ fn sorted<K: Ord + Copy, V, R>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V))
     entries.into_iter().map(row).collect()
 }
 
+/// IPs whose denials all wait for a second list, so that nothing there is stopped.
+fn only_held(denials: &[(Target, Denial)]) -> BTreeSet<Addr> {
+    let (held, carried_out): (Vec<_>, Vec<_>) = denials.iter().partition(|(_, denial)| denial.held != 0);
+    let mut ips: BTreeSet<Addr> = held.iter().map(|(target, _)| target.addr).collect();
+    for (target, _) in carried_out {
+        ips.remove(&target.addr);
+    }
+    ips
+}
+
 fn flags(bits: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
     names
         .iter()
@@ -223,4 +234,42 @@ fn flags(bits: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
 
 fn protocol(number: u8) -> &'static str {
     Protocol::from_number(number).map_or("?", Protocol::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_common::{Reason, UidState};
+
+    #[test]
+    fn an_ip_is_held_only_if_all_of_its_denials_are() {
+        let (x, y) = (Addr::v4([10, 244, 1, 10]), Addr::v4([10, 244, 1, 11]));
+        let entry = |addr, port, held| {
+            let target = Target {
+                addr,
+                port,
+                slot: Slot { number: 1 },
+                protocol: 6,
+                reserved: [0; 3],
+            };
+            let denial = Denial {
+                dead_uid: Uid::NONE,
+                owner_uid: Uid::NONE,
+                boot_id: Uid::NONE,
+                reason: Reason::Reused,
+                uid_state: UidState::Dead,
+                mode: Mode::Enforce,
+                held,
+                slot_since_ns: 0,
+            };
+            (target, denial)
+        };
+        let denials = [
+            entry(x, 80, 1),
+            entry(x, 443, 1),
+            entry(y, 80, 1),
+            entry(y, 443, 0),
+        ];
+        assert_eq!(only_held(&denials), BTreeSet::from([x]));
+    }
 }

@@ -5,6 +5,9 @@ use aya::maps::{MapData, RingBuf};
 use epguard_common::{Event, Outcome, Reason};
 use tokio::io::unix::AsyncFd;
 
+/// Events taken at a time: the loop has other news to look at, however fast the programs report.
+pub const MOST: usize = 512;
+
 /// The ring buffer, read without polling.
 pub struct Events {
     ring: AsyncFd<RingBuf<MapData>>,
@@ -22,16 +25,19 @@ impl Events {
         Ok(Self { ring })
     }
 
-    /// Waits for events and takes all there are. Safe to cancel.
+    /// Waits for events and takes those that are there, at most [`MOST`]. Safe to cancel: what was taken is returned.
     pub async fn next(&mut self) -> Result<Vec<Event>> {
         loop {
             let mut guard = self.ring.readable_mut().await.context("cannot wait for EVENTS")?;
             let ring = guard.get_inner_mut();
             let mut events = Vec::new();
-            while let Some(item) = ring.next() {
+            for _ in 0..MOST {
+                let Some(item) = ring.next() else {
+                    guard.clear_ready();
+                    break;
+                };
                 events.extend(parse(&item));
             }
-            guard.clear_ready();
             if !events.is_empty() {
                 return Ok(events);
             }

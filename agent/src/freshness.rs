@@ -1,13 +1,16 @@
 //! How old the view is: per watch, the moment as of which it is proven complete. Pure: callers bring the clock.
 //!
-//! A proof is a list, or an event or bookmark whose resourceVersion advances, or a confirmation: a consistent LIST with
-//! `limit=1`, fresh as of the moment when it was sent. The view is as old as its least fresh watch.
+//! A proof is a list of everything, or a confirmation: a consistent LIST of few objects together with the proof that the
+//! watch has shown everything up to it ([`watch::confirm`](crate::watch) says how); fresh as of the moment when the list was
+//! sent. An event or a bookmark alone is none: a stream that lags by minutes goes on showing both.
 //!
 //! # What it costs the API server
 //!
-//! Nothing while nothing is denied: open watches only. While something is denied, each watch that hasn't proven itself
+//! Nothing while nothing is denied: open watches only. While something is denied, each watch that hasn't been proven
 //! fresh for a third of `--max-view-age` (30 s), give or take a fifth, is confirmed: 6 requests a minute for each of the
-//! four watches, 24 per agent, less by what events prove. One of two may be lost before the lease ends.
+//! five watches (six in `--pod-scope terminal`), 30 per agent. A collection of more than 50 objects in which nothing
+//! changes needs a watch of up to 3 s besides, so that it is 60 at most. One confirmation of two may be lost before the
+//! lease ends.
 
 use crate::watch::WatchId;
 use serde::{Deserialize, Serialize};
@@ -23,11 +26,7 @@ const CONFIRMATIONS: u32 = 3;
 pub enum Proof {
     /// Everything was listed.
     List,
-    /// An object changed.
-    Event,
-    /// A bookmark with a newer resourceVersion than any before.
-    Bookmark,
-    /// A consistent LIST with `limit=1`, after everything that the watch had sent.
+    /// A consistent LIST of few objects, and the watch has shown everything up to it.
     Confirmation,
 }
 
@@ -152,7 +151,7 @@ fn patience(max_age: Duration, jitter: fn() -> f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Proof::{Bookmark, Confirmation, Event, List};
+    use Proof::{Confirmation, List};
     use WatchId::{Nodes, Pods};
 
     const MAX: Duration = Duration::from_secs(30);
@@ -173,10 +172,10 @@ mod tests {
     #[test]
     fn a_view_is_as_old_as_its_least_fresh_watch() {
         let mut freshness = both(100);
-        freshness.proven(Pods, s(120), Event);
+        freshness.proven(Pods, s(120), Confirmation);
         assert_eq!(freshness.least_fresh(), Some((Nodes, Some(s(100)))));
         assert_eq!(freshness.age(s(125)), Some(s(25)));
-        assert_eq!(freshness.of(Pods, s(125)), Some((s(5), Event)));
+        assert_eq!(freshness.of(Pods, s(125)), Some((s(5), Confirmation)));
         assert_eq!(freshness.deadline(s(125)), Some(s(130)));
         assert_eq!(freshness.deadline(s(130)), None);
     }
@@ -192,16 +191,16 @@ mod tests {
     #[test]
     fn an_answer_that_comes_late_never_makes_a_watch_older() {
         let mut freshness = both(100);
-        freshness.proven(Pods, s(110), Bookmark);
+        freshness.proven(Pods, s(110), Confirmation);
         freshness.proven(Pods, s(105), Confirmation);
-        assert_eq!(freshness.of(Pods, s(110)), Some((s(0), Bookmark)));
+        assert_eq!(freshness.of(Pods, s(110)), Some((s(0), Confirmation)));
     }
 
     #[test]
-    fn only_watches_that_did_not_prove_themselves_are_confirmed() {
+    fn only_watches_that_were_not_proven_lately_are_confirmed() {
         let mut freshness = both(100);
         assert_eq!(freshness.due(s(109)), []);
-        freshness.proven(Pods, s(109), Event);
+        freshness.proven(Pods, s(109), Confirmation);
         assert_eq!(freshness.due(s(110)), [Nodes]);
         assert_eq!(freshness.due(s(111)), [], "asked just now");
         freshness.proven(Nodes, s(110), Confirmation);

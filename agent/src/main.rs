@@ -20,7 +20,7 @@ async fn main() -> ExitCode {
 async fn execute(command: Command) -> Result<()> {
     match command {
         Command::Agent(args) => run::run(*args).await,
-        Command::Mode { mode, pins } => maps::set_mode(&pins.pin_dir, mode),
+        Command::Mode { mode, reason, pins } => maps::set_mode(&pins.pin_dir, mode, reason),
         Command::Detach { pins } => {
             let removed = datapath::detach(&pins.pin_dir)?;
             for what in &removed {

@@ -1,16 +1,21 @@
 //! The one file that writes maps.
 
+mod followed;
 mod found;
+mod modes;
+mod terminated;
 
-use crate::clock::boot_ns;
+pub use modes::{DEFAULT, set_mode};
+pub use terminated::Lift;
+
 use crate::plan::{self, Op};
 use crate::state::Tables;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuHashMap, PerCpuValues};
 use epguard_common::{
-    ABI_VERSION, Addr, Config, Count, Counter, Denial, Mode, Outcome, Owner, Reason, ReasonModes, Role, Slot,
-    Suspect, Target, Terminated, View, Vip,
+    ABI_VERSION, Addr, Config, Count, Counter, Denial, Outcome, Owner, Reason, Role, Slot, Suspect, Target,
+    Terminated, View, Vip,
 };
 use found::Found;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,13 +23,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
     "DENIED",
     "TERMINATED",
     "INTERFACES",
+    "MACS",
     "SOCKETS",
     "CONFIG",
     "VIEW",
@@ -49,23 +55,6 @@ pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
     })
 }
 
-/// Switches the running datapath.
-pub fn set_mode(pin_dir: &Path, mode: Mode) -> Result<()> {
-    let mut array: Array<_, Config> = Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?;
-    let config = array.get(&0, 0).context("cannot read CONFIG")?;
-    array
-        .set(
-            0,
-            Config {
-                mode,
-                reasons: config.configured,
-                ..config
-            },
-            0,
-        )
-        .context("cannot write CONFIG")
-}
-
 /// Writes what the state says, and vouches for it.
 pub struct Writer {
     owners: HashMap<MapData, Addr, Owner>,
@@ -78,6 +67,8 @@ pub struct Writer {
     view: Array<MapData, View>,
     vouched: View,
     installed: Tables,
+    /// Of entries that were taken out before anybody asked.
+    lifts: Vec<Lift>,
     found: Found,
 }
 
@@ -90,7 +81,7 @@ impl Writer {
         let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
         let vouched = View {
             netns_cookie,
-            suspects: count(found.tables.suspects.len()),
+            terminated: count(found.tables.terminated.len()),
             vips: count(found.tables.services.len()),
             ..view.get(&0, 0).context("cannot read VIEW")?
         };
@@ -105,8 +96,10 @@ impl Writer {
             view,
             vouched,
             installed: found.tables.clone(),
+            lifts: Vec::new(),
             found,
         };
+        writer.resume_following()?;
         for target in std::mem::take(&mut writer.found.unreadable) {
             writer
                 .write(Op::RemoveDenial(target))
@@ -127,55 +120,6 @@ impl Writer {
         self.vouched.lease_deadline_ns
     }
 
-    /// Sets the operator's modes.
-    pub fn configure(&mut self, mode: Mode, retired: Mode, debug: bool) -> Result<()> {
-        let reasons = ReasonModes {
-            dead_backend: Mode::Enforce,
-            reused: Mode::Enforce,
-            retired_backend: retired,
-            terminated: Mode::Enforce,
-        };
-        let config = Config {
-            mode,
-            reasons,
-            configured: reasons,
-            debug: debug.into(),
-            ..Config::default()
-        };
-        self.config.set(0, config, 0).context("cannot write CONFIG")
-    }
-
-    /// Only observes a reason from now on, until `epguard mode` or the next start sets it again.
-    pub fn demote(&mut self, reason: Reason) -> Result<()> {
-        let mut config = self.config.get(&0, 0).context("cannot read CONFIG")?;
-        if let Some(mode) = config.reasons.of(reason) {
-            *mode = (*mode).min(Mode::Observe);
-        }
-        self.config.set(0, config, 0).context("cannot write CONFIG")
-    }
-
-    /// Reasons that are only observed because they were wrong.
-    #[must_use]
-    pub fn demoted(&self) -> Vec<String> {
-        let Ok(Config {
-            mut reasons,
-            mut configured,
-            ..
-        }) = self.config.get(&0, 0)
-        else {
-            return Vec::new();
-        };
-        let lowered = Reason::ALL
-            .into_iter()
-            .filter(|reason| reasons.of(*reason) < configured.of(*reason));
-        lowered.map(|reason| reason.as_str().to_owned()).collect()
-    }
-
-    /// What CONFIG says now; `epguard mode` may have changed it.
-    pub fn mode(&self) -> Result<Mode> {
-        Ok(self.config.get(&0, 0).context("cannot read CONFIG")?.mode)
-    }
-
     /// Writes the difference between what is installed and what is desired; false if there is none.
     pub fn install(&mut self, desired: &Tables) -> Result<bool> {
         if self.installed == *desired {
@@ -187,8 +131,7 @@ impl Writer {
         self.installed.clone_from(desired);
         if self.vouched.suspects == 0 {
             // First, and apart: no program may see suspects together with an earlier time.
-            self.vouched.since_ns = boot_ns();
-            self.vouch()?;
+            self.forget_sockets()?;
         }
         self.vouched.suspects = count(desired.suspects.len());
         self.vouched.terminated = count(desired.terminated.len());
@@ -247,16 +190,8 @@ impl Writer {
             Op::PutService(vip, slot) => self.services.insert(vip, slot, 0),
             Op::PutSuspect(ip, suspect) => self.suspects.insert(ip, suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
-            Op::RemoveTerminated(ip) => absent(self.terminated.remove(&ip)),
-            Op::PutTerminated(ip, vacant) => {
-                let terminated = Terminated {
-                    dead_uid: vacant.dead,
-                    mode: vacant.mode as u32,
-                    proven_ns: boot_ns(),
-                    ..Terminated::default()
-                };
-                self.terminated.insert(ip, terminated, BPF_NOEXIST)
-            }
+            Op::RemoveTerminated(ip) => self.remove_terminated(ip),
+            Op::PutTerminated(ip, vacant) => self.put_terminated(ip, vacant),
         }
     }
 }

@@ -107,6 +107,7 @@ mod tests {
             uid_state: UidState::Dead,
             mode: Mode::Enforce,
             held: 0,
+            slot_since_ns: 0,
         };
         Tables {
             suspects: BTreeMap::from([(
@@ -165,6 +166,7 @@ mod tests {
         let by = |text| Vacant {
             dead: Uid::parse(text).unwrap(),
             mode: Mode::Enforce,
+            lifted: None,
         };
         let vacant = |text| Tables {
             terminated: BTreeMap::from([(X, by(text))]),

@@ -2,6 +2,7 @@
 
 use crate::events::words;
 use crate::facts::{Name, Protocol};
+use crate::maps::Lift;
 use crate::state::State;
 use epguard_common::{Addr, Event, Uid};
 use std::collections::{BTreeMap, HashMap};
@@ -61,10 +62,10 @@ impl Report {
     }
 
     /// Logs that a packet from the IP of a dead pod was seen.
-    pub fn lifted(&self, state: &State, event: &Event) {
+    pub fn lifted(&self, state: &State, lift: &Lift) {
         tracing::warn!(
-            ip = %event.src,
-            dead = self.pod(state, event.dead_uid),
+            ip = %lift.ip,
+            dead = self.pod(state, lift.dead),
             "a packet from the IP of a dead pod was seen: somebody holds it, nothing is denied there"
         );
     }

@@ -25,11 +25,13 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let _only_one = lock(&args.run.run_dir)?;
     let client = watch::client(args.kubeconfig.as_deref()).await?;
     let listener = metrics::bind(args.metrics.listen).await?;
-    let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?;
+    let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
-    writer.configure(args.mode, args.retired, args.debug_datapath)?;
+    writer.configure(args.mode, args.reasons.modes(), args.debug_datapath)?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
-    datapath.hook_sockets(&cgroup)?;
+    if !datapath.hook_sockets(&cgroup)? {
+        writer.forget_sockets()?;
+    }
     let mut events = Events::new(&mut datapath.ebpf)?;
     if args.debug_datapath {
         tokio::spawn(crate::events::log(&mut datapath.ebpf)?);
@@ -38,12 +40,11 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let (tell, mut messages) = mpsc::channel(BACKLOG);
     let watches = watch::start(&client, args.pod_scope, &args.node_name, &tell);
     let (announce, mut interfaces) = mpsc::channel(BACKLOG);
-    let follow = netlink::follow(announce.clone());
-    let presence = netlink::presence(announce);
+    let mut follow = tokio::spawn(netlink::follow(announce.clone()));
     let (ask, mut questions) = mpsc::channel(1);
     let metrics = metrics::serve(listener, args.pins.pin_dir.clone(), ask.clone());
     let serve = status::serve(&args.run.run_dir, ask);
-    tokio::pin!(follow, presence, metrics, serve);
+    tokio::pin!(metrics, serve);
 
     let settings = Settings {
         scope: args.pod_scope,
@@ -56,6 +57,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let announcer = Announcer::start(client.clone(), args.node_name.clone());
     let trust = Trust::new(announcer, args.on_wrong_deny);
     let mut agent = Agent::new(state, writer, datapath, watches, trust, &args);
+    let mut presence = tokio::spawn(netlink::presence(announce, agent.asks_for_presence()));
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
@@ -63,6 +65,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     loop {
         tokio::select! {
             biased;
+            // Few, and each may be an interface without hooks.
+            Some(event) = interfaces.recv() => agent.on_interface(event)?,
             Some(message) = messages.recv() => {
                 let mut batch = vec![message];
                 while let Ok(message) = messages.try_recv() {
@@ -70,12 +74,11 @@ pub async fn run(args: AgentArgs) -> Result<()> {
                 }
                 agent.on_messages(batch)?;
             }
-            Some(event) = interfaces.recv() => agent.on_interface(event)?,
             events = events.next() => agent.on_events(&events?)?,
             Some(question) = questions.recv() => agent.on_question(question)?,
             _ = tick.tick() => agent.on_tick()?,
-            followed = &mut follow => followed.context("cannot follow the node's interfaces")?,
-            followed = &mut presence => followed.context("cannot follow the node's routes")?,
+            followed = &mut follow => followed.context("cannot follow the node's interfaces any more")?,
+            followed = &mut presence => followed.context("cannot follow the node's routes any more")?,
             served = &mut metrics => served.context("cannot serve metrics")?,
             served = &mut serve => served.context("cannot serve the status")?,
             _ = terminate.recv() => break,

@@ -116,6 +116,10 @@ pub struct Attachment {
     pub before: Vec<String>,
     /// Filters after From that could wipe a packet's intent by accepting it: a miss.
     pub after: Vec<String>,
+    /// `driver` or `generic` where XDP judges `terminated` before TC does.
+    pub xdp: Option<String>,
+    /// Why it does not, where it was wanted: TC judges alone.
+    pub xdp_error: Option<String>,
 }
 
 /// An IP with more than one claimant.

@@ -6,7 +6,7 @@ use crate::facts::{Name, PodSource};
 use crate::maps::Writer;
 use crate::state::{Evidence, Finding, Kind, State, Trip};
 use crate::status::Held;
-use crate::watch::{WatchId, Watches};
+use crate::watch::{SPREAD, WatchId, Watches};
 use anyhow::Result;
 use clap::ValueEnum;
 use epguard_common::{Reason, Uid};
@@ -53,7 +53,7 @@ impl Trust {
     ) -> Result<()> {
         for kind in state.take_wanted_lists(now) {
             tracing::info!(%kind, "asking for a second list: one alone denies nothing");
-            api.relist(watch_of(kind));
+            api.relist(watch_of(kind), SPREAD);
         }
         self.alarm(now, state);
         for finding in state.take_findings() {
@@ -63,12 +63,12 @@ impl Trust {
     }
 
     /// Carries out what is held for a Service (`namespace/name`), or for all of them if none is named.
-    pub fn release(&self, state: &mut State, service: &str) {
+    pub fn release(&self, now: Duration, state: &mut State, service: &str) {
         let named = service.split_once('/').map(|(a, b)| (a.to_owned(), b.to_owned()));
         if named.is_none() && !service.is_empty() {
             return;
         }
-        let released = state.release_breaker(named.as_ref());
+        let released = state.release_breaker(now, named.as_ref());
         tracing::warn!(released, service, "breaker released by hand");
     }
 

@@ -16,9 +16,13 @@ use world::{World, X, Y, dead, pending, pod, terminal};
 /// A packet that is denied now; the slot says for which Service.
 fn denied(world: &mut World, reason: Reason, meant: Uid) {
     world.now += Duration::from_secs(1);
+    denied_at(world, world.now, reason, meant);
+}
+
+fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
     let slot = world.state.tables().services.values().next().copied();
     let event = Event {
-        at_ns: u64::try_from(world.now.as_nanos()).unwrap(),
+        at_ns: u64::try_from(at.as_nanos()).unwrap(),
         dead_uid: meant,
         dst: X,
         dst_port: 8080,
@@ -110,15 +114,21 @@ fn with_vacant_a() -> (World, Pod) {
 #[test]
 fn an_ip_that_speaks_without_a_new_holder_was_denied_wrongly() {
     let (mut world, _) = with_vacant_a();
-    world.tell(Fact::Presence(Presence::Spoke(X)));
+    world.tell(Fact::Presence(Presence::Spoke(X, world.now)));
     assert_eq!(findings(&mut world), [(Terminated, Evidence::Spoke)]);
 }
 
 #[test]
 fn an_ip_that_speaks_after_the_node_showed_a_new_holder_was_denied_rightly() {
     let held = Presence::Held(vec![X]);
-    for order in [[held.clone(), Presence::Spoke(X)], [Presence::Spoke(X), held]] {
+    for speaks_first in [false, true] {
         let (mut world, _) = with_vacant_a();
+        let spoke = Presence::Spoke(X, world.now);
+        let order = if speaks_first {
+            [spoke, held.clone()]
+        } else {
+            [held.clone(), spoke]
+        };
         for presence in order {
             world.tell(Fact::Presence(presence));
         }
@@ -127,9 +137,34 @@ fn an_ip_that_speaks_after_the_node_showed_a_new_holder_was_denied_rightly() {
 }
 
 #[test]
+fn an_agent_that_hears_of_a_packet_late_waits_for_the_node_to_show_the_holder() {
+    let (mut world, _) = with_vacant_a();
+    let at = world.now;
+    world.now += Duration::from_secs(5);
+    world.tell(Fact::Presence(Presence::Spoke(X, at)));
+    world.state.tick(world.now);
+    world.tell(Fact::Presence(Presence::Held(vec![X])));
+    assert_eq!(findings(&mut world), []);
+}
+
+#[test]
+fn a_denial_that_is_heard_of_after_the_holder_that_came_after_it_was_right() {
+    for late in [true, false] {
+        let (mut world, a) = World::cluster().with_a();
+        world.pod(&dead(&a));
+        let before = world.now;
+        world.tell(Fact::Presence(Presence::Held(vec![X])));
+        let at = if late { before } else { world.now };
+        denied_at(&mut world, at, Terminated, a.uid);
+        world.tell(Fact::Presence(Presence::Spoke(X, world.now)));
+        assert_eq!(findings(&mut world).is_empty(), late);
+    }
+}
+
+#[test]
 fn another_ip_that_speaks_accuses_no_one() {
     let (mut world, _) = with_vacant_a();
-    world.tell(Fact::Presence(Presence::Spoke(Y)));
+    world.tell(Fact::Presence(Presence::Spoke(Y, world.now)));
     assert_eq!(findings(&mut world), []);
 }
 

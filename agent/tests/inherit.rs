@@ -2,7 +2,7 @@
 
 mod world;
 
-use epguard::facts::{Change, Endpoint, Fact, Node, Pod, PodSource, Service, Slice};
+use epguard::facts::{Change, Endpoint, Fact, Node, Pod, PodSource, Presence, Service, Slice};
 use epguard::state::{Ipam, Scope, Settings, State, Tables};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::UidState;
@@ -29,6 +29,7 @@ fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Ve
         now: Duration::from_secs(1),
     };
     world.state.inherit(tables.clone());
+    world.tell(Fact::Presence(Presence::Held(vec![])));
     let nodes: Vec<Node> = vec![node("node-a", 1), node("node-b", 2)];
     world.tell(Fact::Node(Change::Reset(nodes)));
     world.tell(Fact::Namespace(Change::Reset(
@@ -83,6 +84,22 @@ fn the_other_half_is_proven_anew() {
         restarted(&tables, vec![], vec![web()], vec![unproven]).reasons(),
         []
     );
+}
+
+#[test]
+fn an_ip_that_spoke_to_an_earlier_process_is_not_vacant_to_the_next_one() {
+    let (mut tables, a) = left_behind();
+    let vacant = tables.terminated.get_mut(&X).unwrap();
+    vacant.lifted = Some(Duration::from_millis(1));
+    let b = pod("other", "b", "b", &[X]);
+    for listed in [vec![], vec![dead(&a)], vec![dead(&a), dead(&b)]] {
+        let mut world = restarted(&tables, listed.clone(), vec![web()], vec![]);
+        world.list(&listed);
+        world.pod(&pending("other", "c", "c"));
+        world.pod(&pod("other", "c", "c", &[world::Y]));
+        let entry = world.state.tables().terminated.get(&X).unwrap();
+        assert_eq!(entry.lifted, Some(Duration::from_millis(1)), "{listed:?}");
+    }
 }
 
 #[test]

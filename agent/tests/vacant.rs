@@ -5,11 +5,23 @@ mod world;
 use epguard::facts::{Change, Fact, Pod, PodSource, Presence};
 use epguard::state::{MEMORY, Scope};
 use epguard_common::{Addr, Uid};
-use world::{World, X, Y, dead, node, pending, pod, terminal};
+use world::{World, X, Y, dead, node, pending, pod, settings, terminal};
 
 fn vacant(world: &World) -> Vec<(Addr, Uid)> {
     let terminated = &world.state.tables().terminated;
-    terminated.iter().map(|(ip, vacant)| (*ip, vacant.dead)).collect()
+    let vacant = terminated.iter().filter(|(_, vacant)| vacant.lifted.is_none());
+    vacant.map(|(ip, vacant)| (*ip, vacant.dead)).collect()
+}
+
+/// Entries that only keep the kernel from forgetting who spoke.
+fn lifted(world: &World) -> Vec<(Addr, Uid)> {
+    let terminated = &world.state.tables().terminated;
+    let lifted = terminated.iter().filter(|(_, vacant)| vacant.lifted.is_some());
+    lifted.map(|(ip, vacant)| (*ip, vacant.dead)).collect()
+}
+
+fn speaks(world: &mut World, ip: Addr) {
+    world.tell(Fact::Presence(Presence::Spoke(ip, world.now)));
 }
 
 /// A ran on X, and is dead.
@@ -113,16 +125,102 @@ fn a_route_or_neighbour_of_the_node_ends_it_as_long_as_it_is_there() {
 }
 
 #[test]
+fn nothing_is_vacant_while_nobody_knows_what_the_node_leads_to() {
+    let mut world = World::blind(settings());
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&a);
+    world.pod(&dead(&a));
+    assert_eq!(vacant(&world), [], "routes and neighbours were never listed");
+    world.tell(Fact::Presence(Presence::Held(vec![])));
+    assert_eq!(vacant(&world), [(X, a.uid)]);
+    world.tell(Fact::Presence(Presence::Unknown));
+    assert_eq!(vacant(&world), [], "they cannot be listed any more");
+}
+
+#[test]
+fn a_node_asks_who_is_there_only_while_somebody_lies_dead_on_it() {
+    let unsynced = epguard::state::State::new(settings());
+    assert!(
+        unsynced.asks_for_presence(),
+        "an earlier process may have known of one"
+    );
+    let mut world = World::cluster();
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&a);
+    assert!(!world.state.asks_for_presence());
+    world.pod(&dead(&a));
+    assert!(world.state.asks_for_presence());
+    world.deleted(&dead(&a));
+    world.now += MEMORY * 2;
+    world.state.tick(world.now);
+    assert!(!world.state.asks_for_presence());
+}
+
+#[test]
 fn a_packet_from_the_ip_ends_it_until_somebody_else_has_died_there() {
     let (mut world, a) = with_dead_a();
-    world.tell(Fact::Presence(Presence::Spoke(X)));
-    assert_eq!(vacant(&world), []);
+    speaks(&mut world, X);
+    assert_eq!((vacant(&world), lifted(&world)), (vec![], vec![(X, a.uid)]));
     world.pod(&dead(&a));
     assert_eq!(vacant(&world), []);
     let b = pod("other", "b", "b", &[X]);
     world.pod(&b);
     world.pod(&dead(&b));
     assert_eq!(vacant(&world), [(X, b.uid)]);
+    world.pod(&dead(&a));
+    world.list(&[dead(&a), dead(&b)]);
+    assert!(
+        !vacant(&world).contains(&(X, a.uid)),
+        "A was dead when somebody spoke"
+    );
+}
+
+#[test]
+fn a_packet_that_is_heard_of_late_ends_only_what_was_proven_before_it() {
+    let (mut world, _) = with_dead_a();
+    let at = world.now;
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&b);
+    world.pod(&dead(&b));
+    world.tell(Fact::Presence(Presence::Spoke(X, at)));
+    assert_eq!(vacant(&world), [(X, b.uid)]);
+}
+
+#[test]
+fn the_entry_of_an_ip_that_speaks_stays_whoever_comes_and_goes() {
+    let (mut world, a) = with_dead_a();
+    speaks(&mut world, X);
+    world.tell(Fact::Presence(Presence::Held(vec![X])));
+    world.pod(&pending("other", "b", "b"));
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&b);
+    world.deleted(&b);
+    assert_eq!((vacant(&world), lifted(&world)), (vec![], vec![(X, a.uid)]));
+}
+
+#[test]
+fn a_death_that_only_a_list_shows_may_be_older_than_the_packet() {
+    let (mut world, _) = with_dead_a();
+    speaks(&mut world, X);
+    let b = pod("other", "b", "b", &[X]);
+    for _ in 0..2 {
+        world.list(&[dead(&b)]);
+    }
+    assert_eq!((vacant(&world), lifted(&world)), (vec![], vec![(X, b.uid)]));
+}
+
+#[test]
+fn who_spoke_is_remembered_when_the_api_goes_back_in_time() {
+    let (mut world, a) = with_dead_a();
+    speaks(&mut world, X);
+    world.state.start_over(world.now);
+    world.now += MEMORY * 2;
+    world.state.tick(world.now);
+    world.list_all_but_pods();
+    for _ in 0..2 {
+        world.list(&[dead(&a)]);
+    }
+    assert_eq!((vacant(&world), lifted(&world)), (vec![], vec![(X, a.uid)]));
 }
 
 #[test]
@@ -187,5 +285,6 @@ fn a_node_scoped_agent_proves_it_too_and_nobody_before_the_sync() {
     world.state = epguard::state::State::new(settings);
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
     world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![dead(&a)])));
+    world.tell(Fact::Presence(Presence::Held(vec![])));
     assert_eq!(vacant(&world), []);
 }

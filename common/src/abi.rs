@@ -150,6 +150,8 @@ pub struct Denial {
     pub mode: Mode,
     /// Not 0: held by the breaker until a second list agrees; reported, never carried out.
     pub held: u32,
+    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that noted it earlier meant another.
+    pub slot_since_ns: u64,
 }
 
 /// SOCKETS, by socket cookie: what a socket of the node itself is aimed at. The rules are its methods.
@@ -273,7 +275,7 @@ mod tests {
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
-        assert_eq!(size_of::<Denial>(), 3 * 16 + 4 * 4);
+        assert_eq!(size_of::<Denial>(), 3 * 16 + 4 * 4 + 8);
         assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
         assert_eq!(size_of::<Counter>(), 4 + 4);
         assert_eq!(size_of::<Count>(), 16);

@@ -18,3 +18,5 @@ pub const EVENTS: usize = 1 << 18;
 pub const TERMINATED: usize = 4_096;
 /// Interfaces of the node.
 pub const INTERFACES: usize = 4_096;
+/// Uplinks with an XDP program.
+pub const MACS: usize = 256;

@@ -76,7 +76,7 @@ pub struct Config {
     pub action: Action,
     /// Bound per reason.
     pub reasons: ReasonModes,
-    /// The same as the operator asked for: a reason that was wrong is observed until `epguard mode` is used again.
+    /// The same as the operator asked for: a reason that was wrong is observed until `epguard mode` sets it again.
     pub configured: ReasonModes,
     /// Not 0: the programs log through aya-log.
     pub debug: u32,

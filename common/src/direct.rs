@@ -7,6 +7,9 @@ use crate::{Addr, Mode, Outcome, Packet, Reason, Verdict};
 pub trait DirectModel {
     /// Whether a packet from the address was seen since; `None` if nothing is proven of it.
     fn lifted(&self, addr: &Addr) -> Option<bool>;
+    /// Whether the frame is addressed to this host itself and belongs to no VLAN. What a port takes in for others, or
+    /// for a network of its own, says nothing about where the node's routes lead.
+    fn is_ours(&self) -> bool;
     /// The mode in force for [`Reason::Terminated`].
     fn mode(&self) -> Mode;
     /// Most that may be done about packets to the address that [`DirectModel::lifted`] was asked for.
@@ -41,6 +44,9 @@ pub fn judge_direct<M: DirectModel>(packet: &Packet, model: &M) -> Verdict {
     let Some(lifted) = model.lifted(&packet.dst) else {
         return Verdict::Clear;
     };
+    if !model.is_ours() {
+        return Verdict::Clear;
+    }
     if lifted {
         return pass(Outcome::Lifted);
     }
@@ -72,6 +78,7 @@ mod tests {
     #[derive(Clone, Copy)]
     struct World {
         lifted: Option<bool>,
+        ours: bool,
         mode: Mode,
         bound: Mode,
         fresh: bool,
@@ -80,6 +87,7 @@ mod tests {
 
     const GONE: World = World {
         lifted: Some(false),
+        ours: true,
         mode: Mode::Enforce,
         bound: Mode::Enforce,
         fresh: true,
@@ -89,6 +97,9 @@ mod tests {
     impl DirectModel for World {
         fn lifted(&self, addr: &Addr) -> Option<bool> {
             self.lifted.filter(|_| *addr == X)
+        }
+        fn is_ours(&self) -> bool {
+            self.ours
         }
         fn mode(&self) -> Mode {
             self.mode
@@ -138,6 +149,7 @@ mod tests {
         let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
         let table = [
             (World { lifted: None, ..GONE }, Verdict::Clear),
+            (World { ours: false, ..GONE }, Verdict::Clear),
             (
                 World {
                     lifted: Some(true),

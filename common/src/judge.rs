@@ -8,13 +8,37 @@ pub trait Model {
     /// Flags of [`Suspect`], `None` if the address is no suspect.
     fn suspect(&self, addr: &Addr) -> Option<u32>;
     /// The Service that the packet was aimed at.
-    fn intent(&self, packet: &Packet) -> Slot;
+    fn intent(&self, packet: &Packet) -> Intent;
     /// The denial of an endpoint.
     fn denial(&self, target: &Target) -> Option<Proof>;
     /// The mode in force for a reason.
     fn mode(&self, reason: Reason) -> Mode;
     /// Whether the agent has vouched for its view recently enough.
     fn lease_is_valid(&self) -> bool;
+}
+
+/// The Service that a packet was aimed at. Slots are handed on, so a note of one is worth nothing without its time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Intent {
+    /// As it was numbered then.
+    pub slot: Slot,
+    /// When the socket noted it, `CLOCK_BOOTTIME`.
+    pub noted_ns: u64,
+}
+
+impl Intent {
+    /// Nobody knows.
+    pub const NONE: Self = Self::carried(Slot::NONE);
+
+    /// What the packet itself carries: no packet lives as long as a slot rests.
+    #[inline]
+    #[must_use]
+    pub const fn carried(slot: Slot) -> Self {
+        Self {
+            slot,
+            noted_ns: u64::MAX,
+        }
+    }
 }
 
 /// What a denial rests on.
@@ -28,6 +52,8 @@ pub struct Proof {
     pub mode: Mode,
     /// Whether it waits for a second list that agrees: then it is only reported.
     pub held: bool,
+    /// Since when the slot is the denied Service's.
+    pub slot_since_ns: u64,
 }
 
 /// Decides about one packet. Deny only on a proof that is present and fresh; a miss anywhere is a pass.
@@ -47,7 +73,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
             if draining { Outcome::Draining } else { outcome },
         )
     };
-    let slot = model.intent(packet);
+    let Intent { slot, noted_ns } = model.intent(packet);
     if !slot.is_some() {
         return otherwise(Outcome::NoIntent);
     }
@@ -67,7 +93,8 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
         protocol,
         reserved: [0; 3],
     };
-    let Some(proof) = model.denial(&target) else {
+    let means_this_service = |proof: &Proof| noted_ns >= proof.slot_since_ns;
+    let Some(proof) = model.denial(&target).filter(means_this_service) else {
         return otherwise(Outcome::NotDenied);
     };
     let reason = proof.reason;

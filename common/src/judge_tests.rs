@@ -9,7 +9,7 @@ const SHOP: Slot = Slot { number: 0x8001 };
 #[derive(Clone, Copy)]
 struct World {
     flags: u32,
-    intent: Slot,
+    intent: Intent,
     proof: Proof,
     mode: Mode,
     fresh: bool,
@@ -17,12 +17,13 @@ struct World {
 
 const DENYING: World = World {
     flags: Suspect::DENIED,
-    intent: SHOP,
+    intent: Intent::carried(SHOP),
     proof: Proof {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
         held: false,
+        slot_since_ns: 0,
     },
     mode: Mode::Enforce,
     fresh: true,
@@ -32,7 +33,7 @@ impl Model for World {
     fn suspect(&self, addr: &Addr) -> Option<u32> {
         (*addr == X).then_some(self.flags)
     }
-    fn intent(&self, _: &Packet) -> Slot {
+    fn intent(&self, _: &Packet) -> Intent {
         self.intent
     }
     fn denial(&self, target: &Target) -> Option<Proof> {
@@ -105,7 +106,7 @@ fn in_observe_nothing_is_stopped_and_off_passes_whether_the_operator_or_an_annot
 #[test]
 fn direct_traffic_to_the_new_owner_passes() {
     let direct = World {
-        intent: Slot::NONE,
+        intent: Intent::NONE,
         ..DENYING
     };
     assert_eq!(verdict(direct), Verdict::Pass(Reason::Nothing, Outcome::NoIntent));
@@ -114,7 +115,7 @@ fn direct_traffic_to_the_new_owner_passes() {
 #[test]
 fn another_service_to_the_same_ip_passes() {
     let other = World {
-        intent: Slot { number: 0x8002 },
+        intent: Intent::carried(Slot { number: 0x8002 }),
         ..DENYING
     };
     assert_eq!(verdict(other), Verdict::Pass(Reason::Nothing, Outcome::NotDenied));
@@ -178,7 +179,7 @@ fn a_proof_about_a_live_pod_denies_nothing() {
 fn a_terminating_pod_passes_and_is_counted_as_draining() {
     let draining = World {
         flags: Suspect::DRAINING,
-        intent: Slot::NONE,
+        intent: Intent::NONE,
         ..DENYING
     };
     assert_eq!(
@@ -212,4 +213,27 @@ fn what_the_breaker_holds_is_reported_and_never_stopped() {
     };
     assert_eq!(verdict(held), observed);
     assert_eq!(judge(&packet(X, 8080, false), &held), observed);
+}
+
+#[test]
+fn a_slot_that_was_handed_on_since_a_socket_noted_it_is_another_service() {
+    let noted = |noted_ns| {
+        let proof = Proof {
+            slot_since_ns: 5,
+            ..DENYING.proof
+        };
+        let intent = Intent { slot: SHOP, noted_ns };
+        let world = World {
+            intent,
+            proof,
+            ..DENYING
+        };
+        judge(&packet(X, 8080, true), &world)
+    };
+    assert_eq!(noted(4), Verdict::Pass(Reason::Nothing, Outcome::NotDenied));
+    assert_eq!(noted(5), denied(Reason::Reused, true));
+    assert_eq!(
+        noted(Intent::carried(SHOP).noted_ns),
+        denied(Reason::Reused, true)
+    );
 }

@@ -71,12 +71,25 @@ impl Role {
     pub const BRIDGE: Self = Self { number: 4 };
 }
 
+/// Value of MACS, by ifindex: the link-layer address of an uplink with an XDP program, which has no skb to tell it which
+/// frames are addressed to the host. Without an entry nothing is denied there.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mac {
+    /// In transmission order.
+    pub octets: [u8; 6],
+    /// Always 0.
+    pub reserved: [u8; 2],
+}
+
 #[cfg(feature = "user")]
 mod user {
     // SAFETY: `repr(C)`, Copy, 'static, integers only and without implicit padding (see the tests of this file).
     unsafe impl aya::Pod for super::Terminated {}
     // SAFETY: as above.
     unsafe impl aya::Pod for super::Role {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for super::Mac {}
 }
 
 #[cfg(test)]
@@ -88,6 +101,7 @@ mod tests {
         assert_eq!(size_of::<Rate>(), 8 + 4 + 4);
         assert_eq!(size_of::<Terminated>(), 16 + 8 + 8 + size_of::<Rate>() + 4 + 4);
         assert_eq!(size_of::<Role>(), 4);
+        assert_eq!(size_of::<Mac>(), 6 + 2);
     }
 
     #[test]

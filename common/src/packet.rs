@@ -84,12 +84,19 @@ pub(crate) const IPV6: u16 = u16::from_be(EtherType::Ipv6 as u16);
 const IPV4: u16 = u16::from_be(EtherType::Ipv4 as u16);
 const VLAN_TAGS: [u16; 2] = [0x8100, 0x88a8];
 
+/// Whether a frame of this type (host order) begins with a VLAN tag.
+#[inline]
+#[must_use]
+pub const fn is_vlan_tag(ether_type: u16) -> bool {
+    ether_type == VLAN_TAGS[0] || ether_type == VLAN_TAGS[1]
+}
+
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
 pub(crate) fn skip_vlan_tags<B: Bytes>(bytes: &B, ether_type: u16) -> Option<(u16, u32)> {
     let (mut ether_type, mut offset) = (ether_type, 0);
     for _ in 0..2 {
-        if !VLAN_TAGS.contains(&ether_type) {
+        if !is_vlan_tag(ether_type) {
             break;
         }
         ether_type = u16::from_be_bytes(bytes.read(offset + 2)?);

@@ -5,7 +5,7 @@
 //! thread, just after the call, with every one of its predecessors seen leaving (they wait where a neighbour is being
 //! resolved). In doubt there is no intent, and the datagram passes.
 
-use crate::{Slot, SocketIntent};
+use crate::{Intent, Slot, SocketIntent};
 
 /// From the system call to the device takes microseconds; a datagram that waits longer is not recognised.
 pub const SEND_WINDOW_NS: u64 = 200_000;
@@ -85,23 +85,43 @@ impl SocketIntent {
     /// A datagram leaves. The Service that it is aimed at. One that is not counted because another CPU counts one at
     /// the same time only adds doubt.
     #[inline]
-    pub fn leave(&mut self, at: Moment) -> Slot {
+    pub fn leave(&mut self, at: Moment) -> Intent {
         let settled = self.fresh != 0 || at.now_ns >= self.made_ns + PENDING_NS;
         let known = settled && self.is_followed(at.since_ns) && self.shared == 0;
         if self.handed == 0 {
-            return if known { self.connected } else { Slot::NONE };
+            return if known {
+                self.peer(at.since_ns)
+            } else {
+                Intent::NONE
+            };
         }
         self.left = self.left.wrapping_add(1);
         let just_now = at.now_ns.saturating_sub(self.sent_ns) <= SEND_WINDOW_NS;
         if known && self.left == self.handed && self.tid == at.tid && just_now {
-            self.sent
+            Intent {
+                slot: self.sent,
+                noted_ns: self.sent_ns,
+            }
         } else {
-            Slot::NONE
+            Intent::NONE
         }
     }
 }
 
 impl SocketIntent {
+    /// The Service that the socket was connected to, and when.
+    #[inline]
+    #[must_use]
+    pub const fn peer(&self, since_ns: u64) -> Intent {
+        if !self.is_followed(since_ns) {
+            return Intent::NONE;
+        }
+        Intent {
+            slot: self.connected,
+            noted_ns: self.made_ns,
+        }
+    }
+
     /// Whether nothing that the socket did since went unnoticed. Never believe what is older than that.
     #[inline]
     #[must_use]
@@ -118,151 +138,5 @@ impl SocketIntent {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const VIP: Slot = Slot { number: 0x8001 };
-    const DIRECT: Slot = Slot::NONE;
-    const SEND: Moment = Moment {
-        now_ns: PENDING_NS * 2,
-        since_ns: 0,
-        tid: 7,
-    };
-    const SOON: Moment = Moment {
-        now_ns: SEND.now_ns + 5_000,
-        since_ns: 0,
-        tid: 7,
-    };
-
-    /// A socket that has been followed for long enough.
-    fn known() -> SocketIntent {
-        SocketIntent::unconnected(Moment {
-            now_ns: SEND.now_ns - PENDING_NS,
-            ..SEND
-        })
-    }
-
-    #[test]
-    fn a_connected_socket_keeps_its_service() {
-        let mut socket = SocketIntent::connected(VIP, true, SEND.now_ns);
-        assert_eq!(socket.leave(SOON), VIP);
-        assert_eq!(socket.leave(SOON), VIP);
-    }
-
-    #[test]
-    fn what_a_socket_sent_before_it_was_connected_is_not_taken_for_its_peers() {
-        let mut socket = SocketIntent::connected(VIP, false, SEND.now_ns);
-        assert_eq!(socket.leave(SOON), DIRECT);
-        let later = SEND.now_ns + PENDING_NS;
-        assert_eq!(
-            socket.leave(Moment {
-                now_ns: later,
-                ..SEND
-            }),
-            VIP
-        );
-    }
-
-    #[test]
-    fn what_a_socket_sent_before_it_was_followed_is_not_taken_for_its_first_datagram() {
-        let mut socket = SocketIntent::unconnected(SEND);
-        socket.send(VIP, SEND);
-        assert_eq!(socket.leave(SOON), DIRECT, "it may be an earlier one that waited");
-    }
-
-    #[test]
-    fn datagrams_to_a_vip_and_direct_ones_interleave_without_confusion() {
-        let mut socket = known();
-        for slot in [VIP, DIRECT, VIP, VIP, DIRECT] {
-            socket.send(slot, SEND);
-            assert_eq!(socket.leave(SOON), slot);
-        }
-    }
-
-    #[test]
-    fn a_direct_datagram_that_waited_for_a_neighbour_does_not_inherit_the_next_ones_service() {
-        let mut socket = known();
-        socket.send(DIRECT, SEND);
-        socket.send(VIP, SEND);
-        assert_eq!(socket.leave(SOON), DIRECT);
-        assert_eq!(
-            socket.leave(SOON),
-            DIRECT,
-            "in doubt the one to the VIP passes as well"
-        );
-        socket.send(VIP, SEND);
-        assert_eq!(
-            socket.leave(SOON),
-            VIP,
-            "and once both are gone there is no doubt any more"
-        );
-    }
-
-    #[test]
-    fn a_datagram_that_waited_or_belongs_to_another_thread_has_no_intent() {
-        let mut socket = known();
-        socket.send(VIP, SEND);
-        let late = SEND.now_ns + SEND_WINDOW_NS + 1;
-        assert_eq!(socket.leave(Moment { now_ns: late, ..SEND }), Slot::NONE);
-        socket.send(VIP, SEND);
-        assert_eq!(socket.leave(Moment { tid: 8, ..SOON }), Slot::NONE);
-    }
-
-    #[test]
-    fn a_socket_that_two_threads_send_on_is_given_up() {
-        let mut socket = known();
-        socket.send(VIP, SEND);
-        socket.send(DIRECT, Moment { tid: 8, ..SEND });
-        assert_eq!(socket.leave(SOON), DIRECT);
-        socket.send(VIP, SEND);
-        assert_eq!(socket.leave(SOON), DIRECT);
-    }
-
-    #[test]
-    fn a_datagram_lost_on_the_way_is_forgotten_after_a_while() {
-        let mut socket = known();
-        socket.send(VIP, SEND);
-        let later = Moment {
-            now_ns: SEND.now_ns + PENDING_NS + 1,
-            ..SEND
-        };
-        socket.send(VIP, later);
-        assert_eq!(socket.leave(later), DIRECT);
-        socket.send(VIP, later);
-        assert_eq!(socket.leave(later), VIP);
-    }
-
-    #[test]
-    fn a_socket_that_is_seen_from_its_birth_is_known_at_once_whoever_made_it() {
-        let mut socket = SocketIntent::created(SEND.now_ns);
-        assert!(socket.is_unused(0));
-        socket.send(VIP, SEND);
-        assert!(!socket.is_unused(0));
-        assert_eq!(socket.leave(SOON), VIP);
-        socket.send(DIRECT, SEND);
-        assert_eq!(socket.leave(SOON), DIRECT);
-    }
-
-    #[test]
-    fn what_was_written_down_before_a_pause_is_not_believed_after_it() {
-        let after = Moment {
-            since_ns: SEND.now_ns + 1,
-            now_ns: SEND.now_ns + 2,
-            ..SEND
-        };
-        let mut connected = SocketIntent::connected(VIP, true, SEND.now_ns);
-        assert!(!connected.is_followed(after.since_ns));
-        assert_eq!(
-            connected.leave(after),
-            DIRECT,
-            "it may be connected elsewhere by now"
-        );
-        let mut unused = SocketIntent::created(SEND.now_ns);
-        unused.send(VIP, after);
-        assert_eq!(
-            unused.leave(after),
-            DIRECT,
-            "it may be an earlier one that waited"
-        );
-    }
-}
+#[path = "socket_tests.rs"]
+mod tests;

@@ -62,14 +62,15 @@ pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
     let Some(terminated) = maps::terminated(&address) else {
         return;
     };
+    let now_ns = clock::now_ns();
     // SAFETY: the entry stays writable for the run of the program; CPUs that race write nearly the same.
     unsafe {
         if (*terminated).lifted_ns != 0 {
             return;
         }
-        (*terminated).lifted_ns = clock::now_ns();
+        (*terminated).lifted_ns = now_ns;
     }
-    telemetry::lifted(frame, &address, terminated);
+    telemetry::lifted(frame, &address, terminated, now_ns);
 }
 
 /// The decision's questions, answered from the maps and the node's routes.
@@ -88,6 +89,11 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
         self.terminated.set(Some(terminated));
         // SAFETY: the entry stays readable for the run of the program.
         Some(unsafe { (*terminated).lifted_ns != 0 })
+    }
+
+    #[inline(always)]
+    fn is_ours(&self) -> bool {
+        self.frame.is_ours()
     }
 
     #[inline(always)]
@@ -148,8 +154,12 @@ enum Hop {
     Through(u32),
 }
 
-/// Where the node would forward the packet to, policy routing included; `None` where it would not, or says so to the
-/// sender. Linux 4.18; the interface of a hop whose neighbour is unknown: 5.10.
+/// Where the node would forward the packet to; `None` where it would not, or says so to the sender.
+///
+/// With no flags the kernel asks the routing rules (`ip rule`) which table counts, as for a packet that enters through
+/// the frame's interface (in a VRF, that one's table); `BPF_FIB_LOOKUP_DIRECT` would skip the rules,
+/// `BPF_FIB_LOOKUP_OUTPUT` ask as for a packet that leaves there. The packet's mark is taken for 0: rules by mark would
+/// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
 #[inline(always)]
 fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
     // SAFETY: an all-zero bpf_fib_lookup is a valid one.

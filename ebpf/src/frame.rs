@@ -11,6 +11,8 @@ pub trait Frame: Bytes + EbpfContext {
     fn length(&self) -> u32;
     /// Where it enters or leaves.
     fn ifindex(&self) -> u32;
+    /// Whether it is addressed to this host itself, and carries no VLAN tag.
+    fn is_ours(&self) -> bool;
 
     /// The packet, if it is an IP packet and whole enough to judge.
     #[inline(always)]

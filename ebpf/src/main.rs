@@ -64,7 +64,8 @@ pub fn epguard_selftest(ctx: TcContext) -> i32 {
 }
 
 /// XDP of uplinks: what the TC program there would drop, before an skb is made of it. What it would not is left to it.
-#[xdp]
+/// Linux 5.18, for frames of several buffers.
+#[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match direct::judge_early(&Raw::from(ctx)) {
         Verdict::Deny { enforce: true, .. } => XDP_DROP,

@@ -5,7 +5,7 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Addr, Config, Count, Counter, Denial, Event, Mode, Outcome, Owner, Proof, Reason, Role, Slot,
+    Addr, Config, Count, Counter, Denial, Event, Mac, Mode, Outcome, Owner, Proof, Reason, Role, Slot,
     SocketIntent, Suspect, Target, Terminated, UidState, View, Vip, capacity,
 };
 
@@ -22,6 +22,8 @@ static DENIED: HashMap<Target, Denial, { capacity::DENIED }> = HashMap::new();
 /// `lifted_ns` and `rate` are written here.
 #[btf_map]
 static TERMINATED: HashMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
+#[btf_map]
+static MACS: HashMap<u32, Mac, { capacity::MACS }> = HashMap::new();
 #[btf_map]
 static INTERFACES: HashMap<u32, Role, { capacity::INTERFACES }> = HashMap::new();
 /// Written by the cgroup hooks.
@@ -91,6 +93,13 @@ pub fn role(ifindex: u32) -> Role {
         .map_or_else(Role::default, |role| unsafe { *role })
 }
 
+/// The link-layer address of an interface, where XDP may judge.
+#[inline(always)]
+pub fn mac(ifindex: u32) -> Option<Mac> {
+    // SAFETY: every bit pattern is a Mac.
+    MACS.get_ptr(ifindex).map(|mac| unsafe { *mac })
+}
+
 /// The slot of an affected Service at this address and port; none if there is none.
 #[inline(always)]
 pub fn service(vip: &Vip) -> Slot {
@@ -104,12 +113,13 @@ pub fn service(vip: &Vip) -> Slot {
 pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
     let denial = DENIED.get_ptr(target)?;
     // SAFETY: the entry stays readable for the run of the program (RCU); enums are read as the u32 they are.
-    let (reason, state, mode, held) = unsafe {
+    let (reason, state, mode, held, slot_since_ns) = unsafe {
         (
             addr_of!((*denial).reason).cast::<u32>().read(),
             addr_of!((*denial).uid_state).cast::<u32>().read(),
             addr_of!((*denial).mode).cast::<u32>().read(),
             (*denial).held != 0,
+            (*denial).slot_since_ns,
         )
     };
     let uid_state = match state {
@@ -124,6 +134,7 @@ pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
             uid_state,
             mode: Mode::from_raw(mode),
             held,
+            slot_since_ns,
         },
     ))
 }

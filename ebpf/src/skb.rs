@@ -5,10 +5,13 @@ use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
 use aya_ebpf::{EbpfContext, bindings::__sk_buff, programs::TcContext};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, Slot};
+use epguard_common::{Bytes, Slot, is_vlan_tag};
 
 /// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in TC programs.
 const FROM_NETWORK_HEADER: u32 = 1;
+
+/// Of `linux/if_packet.h`: addressed to the device's own link-layer address.
+const PACKET_HOST: u32 = 0;
 
 /// The frame of a TC program.
 pub struct Skb(*mut __sk_buff);
@@ -44,6 +47,13 @@ impl Frame for Skb {
     fn ifindex(&self) -> u32 {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.0).ifindex }
+    }
+
+    #[inline(always)]
+    fn is_ours(&self) -> bool {
+        // SAFETY: fields of the program's own context. A tag is beside the frame once the kernel or the device took it off.
+        let (kind, tagged) = unsafe { ((*self.0).pkt_type, (*self.0).vlan_present) };
+        kind == PACKET_HOST && tagged == 0 && !is_vlan_tag(self.ether_type())
     }
 }
 

@@ -45,11 +45,11 @@ pub fn report<F: Frame, E: Evidence>(
     }
 }
 
-/// Tells the agent, once, that somebody holds the address.
+/// Tells the agent, once, that somebody holds the address. If the ring is full, the entry tells it a little later.
 #[inline(always)]
-pub fn lifted<F: Frame>(frame: &F, address: &Addr, terminated: *mut Terminated) {
+pub fn lifted<F: Frame>(frame: &F, address: &Addr, terminated: *mut Terminated, at_ns: u64) {
     let event = Event {
-        at_ns: clock::now_ns(),
+        at_ns,
         // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
         dead_uid: unsafe { (*terminated).dead_uid },
         src: *address,

@@ -6,7 +6,8 @@ use crate::telemetry::{self, Evidence};
 use crate::{clock, direct, maps};
 use core::cell::Cell;
 use epguard_common::{
-    Addr, Config, Denial, Mode, Model, Packet, Proof, Rate, Reason, Slot, Suspect, Target, Uid, Verdict,
+    Addr, Config, Denial, Intent, Mode, Model, Packet, Proof, Rate, Reason, Slot, Suspect, Target, Uid,
+    Verdict,
 };
 
 const UDP: u8 = 17;
@@ -37,7 +38,7 @@ pub fn judge(skb: &Skb) -> Verdict {
     let tables = Tables {
         skb,
         carried: if carried.is_some() || judged {
-            carried
+            Intent::carried(carried)
         } else {
             datagram_intent(skb, &packet, view.since_ns)
         },
@@ -56,17 +57,17 @@ pub fn judge(skb: &Skb) -> Verdict {
 
 /// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.
 #[inline(always)]
-fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Slot {
+fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Intent {
     let later_fragment = matches!(packet.transport, epguard_common::Transport::Fragment);
     if packet.protocol != UDP || later_fragment {
-        return Slot::NONE;
+        return Intent::NONE;
     }
     let cookie = skb.socket_cookie();
     if cookie == 0 {
-        return Slot::NONE;
+        return Intent::NONE;
     }
     // SAFETY: the entry stays writable for the run of the program; see `leave` for CPUs that race.
-    maps::socket(cookie).map_or(Slot::NONE, |socket| unsafe {
+    maps::socket(cookie).map_or(Intent::NONE, |socket| unsafe {
         (*socket).leave(clock::moment(since_ns))
     })
 }
@@ -74,7 +75,7 @@ fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Slot {
 /// The decision's questions, answered from the maps. What was found on the way is kept for the report.
 struct Tables<'a> {
     skb: &'a Skb,
-    carried: Slot,
+    carried: Intent,
     config: *const Config,
     mode: Mode,
     lease_deadline_ns: u64,
@@ -97,19 +98,16 @@ impl Model for Tables<'_> {
     }
 
     #[inline(always)]
-    fn intent(&self, packet: &Packet) -> Slot {
-        let slot = if self.carried.is_some() || packet.protocol == UDP {
+    fn intent(&self, packet: &Packet) -> Intent {
+        let intent = if self.carried.slot.is_some() || packet.protocol == UDP {
             self.carried
         } else {
             let cookie = self.skb.socket_cookie();
             // SAFETY: as in `datagram_intent`.
-            maps::socket(cookie)
-                .map(|socket| unsafe { &*socket })
-                .filter(|socket| socket.is_followed(self.since_ns))
-                .map_or(Slot::NONE, |socket| socket.connected)
+            maps::socket(cookie).map_or(Intent::NONE, |socket| unsafe { (*socket).peer(self.since_ns) })
         };
-        self.slot.set(slot);
-        slot
+        self.slot.set(intent.slot);
+        intent
     }
 
     #[inline(always)]

@@ -2,11 +2,12 @@
 //! to skip. Devices without one have no native XDP.
 
 use crate::frame::Frame;
-use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
+use crate::maps;
+use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md, programs::XdpContext};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::Bytes;
+use epguard_common::{Bytes, is_vlan_tag};
 
 const ETHERNET: u32 = 14;
 
@@ -35,14 +36,22 @@ impl Frame for Raw {
 
     #[inline(always)]
     fn length(&self) -> u32 {
-        // SAFETY: fields of the program's own context. Linear part only, where a frame has several.
-        unsafe { (*self.0).data_end.wrapping_sub((*self.0).data) }
+        // SAFETY: takes the program's own context; Linux 5.18.
+        unsafe { bpf_xdp_get_buff_len(self.0) as u32 }
     }
 
     #[inline(always)]
     fn ifindex(&self) -> u32 {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.0).ingress_ifindex }
+    }
+
+    /// A tag that the device takes off is not seen here: the agent only attaches where none is expected.
+    #[inline(always)]
+    fn is_ours(&self) -> bool {
+        let addressed = self.load::<[u8; 6]>(0);
+        let own = maps::mac(self.ifindex()).map(|mac| mac.octets);
+        addressed.is_some() && addressed == own && !is_vlan_tag(self.ether_type())
     }
 }
 

@@ -47,7 +47,7 @@ fn confirmations(world: &World) -> u32 {
     let requests = world.server.audit().requests();
     let confirmations = requests.iter().filter(|request| {
         assert!(!request.query.contains("resourceVersion"), "{request:?}");
-        request.verb == "list" && request.query.split('&').any(|pair| pair == "limit=1")
+        request.verb == "list" && !request.query.split('&').any(|pair| pair == "limit=500")
     });
     u32::try_from(confirmations.count()).unwrap()
 }
@@ -110,22 +110,52 @@ async fn after_an_outage_denials_are_back_within_a_second_of_the_last_watch() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn bookmarks_that_only_repeat_themselves_renew_nothing_and_advancing_ones_do() {
+async fn events_and_bookmarks_alone_renew_nothing() {
     let mut world = synced("frozen");
     deny(&mut world);
     world.server.faults(|faults| {
         faults.failing = Some(500);
         faults.bookmark_period = Some(Duration::from_millis(100));
     });
-    outlive(&mut world);
+    let store = world.store.clone();
+    world.until("past the lease", |status| {
+        store.advance();
+        status.lease_ms < 0
+    });
     let status = world.until("told of the refusal", |status| {
         status.watches.values().all(|watch| watch.error.is_some())
     });
     assert!(status.watches["pods"].error.as_ref().unwrap().contains("500"));
     assert!(status.watches.values().all(|watch| watch.up), "{status:?}");
-    world.store.advance();
+    world.server.faults(|faults| faults.failing = None);
     let status = world.until("back", |status| status.lease_ms > 0);
-    assert_eq!(status.watches["pods"].proven_by, Some(Proof::Bookmark));
+    assert_eq!(status.watches["pods"].proven_by, Some(Proof::Confirmation));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_large_collection_in_which_nothing_changes_is_confirmed_by_a_short_watch() {
+    let mut world = synced("large");
+    world
+        .server
+        .faults(|faults| faults.bookmark_period = Some(Duration::from_mins(1)));
+    for i in 0..60 {
+        let name = format!("idle-{i}");
+        world
+            .store
+            .apply(json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}))
+            .unwrap();
+    }
+    world.until("old", |status| status.view_age_ms.unwrap() > 4000);
+    world.server.audit().clear();
+    deny(&mut world);
+    let requests = world.server.audit().requests();
+    let short = requests
+        .iter()
+        .filter(|request| request.query.contains("timeoutSeconds=3"));
+    let mut paths: Vec<&str> = short.map(|request| request.path.as_str()).collect();
+    paths.dedup();
+    assert_eq!(paths, ["/api/v1/namespaces"], "{requests:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,7 +202,7 @@ async fn without_a_denial_nothing_is_asked_and_the_first_one_asks_at_once() {
     assert_eq!(world.server.audit().requests(), []);
     assert!(status.lease_ms < 0, "{status:?}");
     deny(&mut world);
-    assert!(confirmations(&world) >= 2, "{:?}", world.server.audit());
+    assert!(confirmations(&world) >= 5, "{:?}", world.server.audit());
     assert!(!world.log().contains("lease lost"), "{}", world.log());
 }
 

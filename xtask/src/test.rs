@@ -13,6 +13,26 @@ use crate::lint;
 use crate::process::{cargo, is_root, root};
 use crate::setup;
 
+/// What takes longest.
+const LONGEST: [&str; 5] = [
+    "root: epguard-lab, lives",
+    "root: epguard-lab, intent",
+    "scenario",
+    "scenario, clsact",
+    "root: epguard, programs",
+];
+
+/// Recordings that are told once more, to the real process with its real watches and maps.
+const SOME: [&str; 7] = [
+    "a-rolling-update",
+    "c-force-delete",
+    "d-job-ip-reuse",
+    "g-graceful-node-shutdown",
+    "j-sandbox-recreate",
+    "k-static-pod",
+    "s-churn-4-addresses",
+];
+
 /// How much of the ladder to climb.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -41,50 +61,58 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     });
     lint::add_to(&mut ladder);
     tests(&mut ladder, "unit tests", &[]);
-    root_tests(&mut ladder);
-    stories(&mut ladder, "scenario", "lab/scenarios", |path| {
-        path.extension().is_some_and(|extension| extension == "yaml")
-    });
-    stories(&mut ladder, "replay", "lab/traces", Path::is_dir);
-    whole_agent(&mut ladder);
+    recordings(&mut ladder);
+    on_the_kernel(&mut ladder);
     Ok(ladder.finish())
 }
 
-/// Most of them wait for timers of the kernel, so several run at a time.
-fn root_tests(ladder: &mut Ladder) {
-    const AT_ONCE: usize = 3;
+/// Whatever makes namespaces and loads programs. Most of it waits, for timers of the kernel and for what must not come, so
+/// several run at a time, the longest first.
+fn on_the_kernel(ladder: &mut Ladder) {
+    const AT_ONCE: usize = 4;
     let targets = ["lab", "agent", "xtask"].map(|folder| targets(&root().join(folder).join("tests")));
     let [lab, agent, xtask] = match targets.into_iter().collect::<Result<Vec<_>>>() {
         Ok(targets) => targets.try_into().unwrap_or_default(),
         Err(error) => return ladder.check("root tests", || Err(error)),
     };
-    let of = |package, targets: Vec<String>| {
-        targets.into_iter().map(move |target| {
-            let mut cargo = cargo();
-            cargo.args([
-                "test",
-                "--quiet",
-                "--package",
-                package,
-                "--test",
-                &target,
-                "--",
-                "--ignored",
-            ]);
-            (format!("root: {package}, {target}"), cargo)
-        })
-    };
-    let mut libraries = cargo();
-    libraries.args(["test", "--quiet", "--lib", "--bins", "--", "--ignored"]);
-    let packages = of("epguard-lab", lab)
-        .chain(of("epguard", agent))
-        .chain(of("xtask", xtask));
-    let mut steps: Vec<_> = packages.collect();
+    let mut steps = Vec::new();
+    for (package, targets) in [("epguard-lab", lab), ("epguard", agent), ("xtask", xtask)] {
+        for target in targets {
+            let test = root_tests(&["--package", package, "--test", &target]);
+            steps.push((format!("root: {package}, {target}"), test));
+        }
+    }
+    steps.push(("scenario".into(), scenarios("auto")));
+    steps.push(("scenario, clsact".into(), scenarios("clsact")));
+    let libraries = root_tests(&["--lib", "--bins"]);
     steps.push(("root: libraries".into(), libraries));
+    steps.push(("replay, whole agent".into(), replay("20", &SOME)));
     // The agent's reconnects wait in real time, so an outage cannot be told much faster than it was.
-    let outage = replay("5", &["m-apiserver-outage"]);
-    steps.push(("replay, outage".into(), outage));
+    steps.push(("replay, outage".into(), replay("5", &["m-apiserver-outage"])));
+    steps.sort_by_key(|(title, _)| {
+        LONGEST
+            .iter()
+            .position(|long| long == title)
+            .unwrap_or(LONGEST.len())
+    });
     ladder.run_together(steps, AT_ONCE);
+}
+
+fn root_tests(which: &[&str]) -> Command {
+    let mut cargo = cargo();
+    cargo
+        .args(["test", "--quiet"])
+        .args(which)
+        .args(["--", "--ignored"]);
+    cargo
+}
+
+fn scenarios(hooks: &str) -> Command {
+    let mut scenario = lab::lab("scenario");
+    scenario
+        .args(["--hooks", hooks])
+        .arg(root().join("lab/scenarios"));
+    scenario
 }
 
 /// The integration tests of a package that hold tests for root, by name.
@@ -103,20 +131,6 @@ fn needs_root(path: &Path) -> bool {
     }
     fs::read_to_string(path)
         .is_ok_and(|source| source.lines().any(|line| line.trim().starts_with("#[ignore")))
-}
-
-/// Some recordings once more, to the real process with its real watches and maps.
-fn whole_agent(ladder: &mut Ladder) {
-    const SOME: [&str; 7] = [
-        "a-rolling-update",
-        "c-force-delete",
-        "d-job-ip-reuse",
-        "g-graceful-node-shutdown",
-        "j-sandbox-recreate",
-        "k-static-pod",
-        "s-churn-4-addresses",
-    ];
-    ladder.run("replay, whole agent", Counted::ByOutput, replay("20", &SOME));
 }
 
 fn replay(speed: &str, recordings: &[&str]) -> Command {
@@ -143,15 +157,15 @@ fn tests(ladder: &mut Ladder, title: &str, args: &[&str]) {
     ladder.run(title, Counted::ByOutput, cargo);
 }
 
-/// Has the lab's `verb` run everything in `folder` that is `wanted`.
-fn stories(ladder: &mut Ladder, verb: &str, folder: &str, wanted: fn(&Path) -> bool) {
-    match list(&root().join(folder), wanted) {
-        Ok(stories) => {
-            let mut lab = lab::lab(verb);
-            lab.args(stories);
-            ladder.run(verb, Counted::ByOutput, lab);
+/// Every recording, as fast as it can be told.
+fn recordings(ladder: &mut Ladder) {
+    match list(&root().join("lab/traces"), Path::is_dir) {
+        Ok(recordings) => {
+            let mut lab = lab::lab("replay");
+            lab.args(recordings);
+            ladder.run("replay", Counted::ByOutput, lab);
         }
-        Err(error) => ladder.check(verb, || Err(error)),
+        Err(error) => ladder.check("replay", || Err(error)),
     }
 }
 

@@ -26,7 +26,8 @@ fn the_definition_of_the_command_line_is_consistent() {
 fn the_defaults_only_observe() {
     let agent = agent(&["--node-name", "node-1.example"]).unwrap();
     assert_eq!(agent.node_name, "node-1.example");
-    assert_eq!((agent.mode, agent.retired), (Mode::Observe, Mode::Observe));
+    let retired = agent.reasons.modes().retired_backend;
+    assert_eq!((agent.mode, retired), (Mode::Observe, Mode::Observe));
     assert_eq!((agent.pod_scope, agent.ipam), (Scope::Cluster, Ipam::Auto));
     assert_eq!(agent.lease, Duration::from_secs(15));
     assert_eq!(agent.max_view_age, Duration::from_secs(30));
@@ -81,7 +82,16 @@ fn interfaces_may_be_given_with_commas_and_repeatedly() {
 fn the_mode_command_takes_a_mode_and_the_pins() {
     let cli = Cli::try_parse_from(["epguard", "mode", "enforce", "--pin-dir", "/p"]).unwrap();
     match cli.command {
-        Command::Mode { mode, pins } => assert_eq!((mode, pins.pin_dir), (Mode::Enforce, "/p".into())),
+        Command::Mode { mode, reason, pins } => {
+            assert_eq!((mode, reason, pins.pin_dir), (Mode::Enforce, None, "/p".into()));
+        }
+        other => panic!("{other:?}"),
+    }
+    let cli = Cli::try_parse_from(["epguard", "mode", "--reason", "terminated", "observe"]).unwrap();
+    match cli.command {
+        Command::Mode { mode, reason, .. } => {
+            assert_eq!((mode, reason), (Mode::Observe, Some(Reason::Terminated)));
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -94,6 +104,21 @@ fn hooks_are_chosen_by_name_and_stay_unless_told_otherwise() {
     assert_eq!((forced.hooks, forced.detach_on_exit), (Hooks::Clsact, true));
     let error = agent(&["--node-name", "n", "--hooks", "xdp"]).unwrap_err();
     assert!(error.contains("auto, tcx, clsact"), "{error}");
+}
+
+#[test]
+fn xdp_is_chosen_by_name_and_demanded_only_by_its_mode() {
+    let default = agent(&["--node-name", "n"]).unwrap();
+    assert_eq!(default.xdp, Xdp::Auto);
+    for (name, xdp, demanded) in [
+        ("auto", Xdp::Auto, false),
+        ("driver", Xdp::Driver, true),
+        ("generic", Xdp::Generic, true),
+        ("off", Xdp::Off, false),
+    ] {
+        let chosen = agent(&["--node-name", "n", "--xdp", name]).unwrap().xdp;
+        assert_eq!((chosen, chosen.is_demanded()), (xdp, demanded));
+    }
 }
 
 #[test]

@@ -11,6 +11,13 @@ use std::path::Path;
 pub enum Target<'a> {
     /// An interface of this network namespace, before all its other programs.
     Interface(u32),
+    /// The XDP hook of an interface of this network namespace, which takes one program.
+    Xdp {
+        /// Its number.
+        ifindex: u32,
+        /// One of `XDP_FLAGS_*_MODE`, `linux/if_link.h`.
+        mode: u32,
+    },
     /// A cgroup2 directory.
     Cgroup(BorrowedFd<'a>),
 }
@@ -38,6 +45,7 @@ pub fn link_create(
     }
     let (target, flags) = match target {
         Target::Interface(ifindex) => (ifindex, BEFORE),
+        Target::Xdp { ifindex, mode } => (ifindex, mode),
         Target::Cgroup(directory) => (directory.as_raw_fd().cast_unsigned(), 0),
     };
     let mut attr = Attr {

@@ -2,7 +2,7 @@
 
 use super::object::check_privileges;
 use super::pins::{self, Pins};
-use super::{clsact, links, tcx};
+use super::{clsact, links, tcx, xdp};
 use anyhow::{Context as _, Result};
 use std::fs;
 use std::io::ErrorKind;
@@ -56,7 +56,7 @@ pub fn remove_version(directory: &Path) -> Result<Vec<String>> {
 pub fn remove_leftovers(pins: &Pins, hooked: impl Fn(u32) -> bool) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     for ifindex in interfaces(pins)?.into_iter().filter(|ifindex| !hooked(*ifindex)) {
-        if tcx::detach(pins, ifindex)? | clsact::detach(pins, ifindex)? {
+        if tcx::detach(pins, ifindex)? | clsact::detach(pins, ifindex)? | xdp::detach(pins, ifindex)? {
             removed.push(format!("hooks of interface {ifindex}"));
         }
     }

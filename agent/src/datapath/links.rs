@@ -9,17 +9,17 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// Puts a program into the link pinned at `path` if that is good for anything, as `sound` says after the change; else
-/// severs what is there and pins a new link.
+/// severs what is there and pins a new link. True if the link was taken over: nothing has passed it by.
 pub fn attach(
     path: &Path,
     program: BorrowedFd<'_>,
     target: Target<'_>,
     attach_type: bpf_attach_type,
     sound: impl Fn(&OwnedFd) -> Result<bool>,
-) -> Result<()> {
+) -> Result<bool> {
     if let Some(link) = open(path)? {
         match bpf::link_update(link.as_fd(), program) {
-            Ok(()) if sound(&link)? => return Ok(()),
+            Ok(()) if sound(&link)? => return Ok(true),
             Ok(()) => {
                 tracing::warn!(pin = %path.display(), "the pinned link is attached elsewhere: attaching anew");
             }
@@ -30,7 +30,8 @@ pub fn attach(
         remove(path)?;
     }
     let link = bpf::link_create(program, target, attach_type).context("bpf_link_create")?;
-    bpf::pin(link.as_fd(), path).with_context(|| format!("cannot pin {}", path.display()))
+    bpf::pin(link.as_fd(), path).with_context(|| format!("cannot pin {}", path.display()))?;
+    Ok(false)
 }
 
 /// Severs the link pinned at `path` and removes the pin; false if there is none.

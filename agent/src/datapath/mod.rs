@@ -1,7 +1,7 @@
 //! The kernel side and its life cycle.
 //!
 //! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` the root cgroup, over
-//! `bpf` and `netlink` · `chain` says who else is there · `detach` removes it all.
+//! `bpf` and `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` say that it may · `chain` says who else is there · `detach` removes it all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
 //! into the same links, so that at no moment a packet meets none, or two.
@@ -18,18 +18,22 @@ mod object;
 mod pins;
 mod sockets;
 mod tcx;
+mod xdp;
+mod xdp_device;
+mod xdp_tags;
 
 pub use chain::Chain;
 pub use detach::detach;
 pub use hook::{Hook, Hooks, KernelPath};
 pub use node::netns_cookie;
 pub use pins::Pins;
+pub use xdp::{Xdp, XdpMode};
 
 use anyhow::{Context as _, Result, bail};
 use aya::Ebpf;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The loaded programs and where they are attached. Dropping it leaves everything as it is.
 pub struct Datapath {
@@ -37,9 +41,14 @@ pub struct Datapath {
     pub ebpf: Ebpf,
     pins: Pins,
     path: KernelPath,
+    xdp: Xdp,
+    /// What drivers said that take no XDP program: asked once, since some log each refusal.
+    xdp_refused: BTreeMap<u32, String>,
     /// Ids of the programs in the order of [`Hook::ALL`].
     programs: [u32; 2],
     hooked: BTreeSet<u32>,
+    /// Whose sockets are followed.
+    cgroup: PathBuf,
     /// Let go, unless they are hooked again.
     leaving: BTreeSet<u32>,
 }
@@ -64,8 +73,11 @@ impl Datapath {
             ebpf,
             pins,
             path,
+            xdp: Xdp::Off,
+            xdp_refused: BTreeMap::new(),
             programs,
             hooked: BTreeSet::new(),
+            cgroup: PathBuf::new(),
             leaving: BTreeSet::new(),
         })
     }
@@ -76,9 +88,21 @@ impl Datapath {
         self.path
     }
 
-    /// Follows the sockets of the network namespace that this process is in.
-    pub fn hook_sockets(&mut self, cgroup: &Path) -> Result<()> {
+    /// Follows the sockets of the network namespace that this process is in. False if some may have gone unnoticed since
+    /// an earlier process followed them: then what is known of sockets is to be forgotten, see
+    /// [`Writer::forget_sockets`](crate::maps::Writer::forget_sockets).
+    pub fn hook_sockets(&mut self, cgroup: &Path) -> Result<bool> {
+        cgroup.clone_into(&mut self.cgroup);
         sockets::attach(&mut self.ebpf, &self.pins, cgroup)
+    }
+
+    /// Follows them again where somebody detached us. False as for [`Datapath::hook_sockets`].
+    pub fn follow_sockets(&mut self) -> Result<bool> {
+        if sockets::are_attached(&self.pins, &self.cgroup)? {
+            return Ok(true);
+        }
+        tracing::warn!("the hooks of sockets were removed by somebody else: attaching again");
+        sockets::attach(&mut self.ebpf, &self.pins, &self.cgroup)
     }
 
     /// Hooks an interface, before all other programs in both directions; what is there of ours gets these programs.
@@ -100,6 +124,9 @@ impl Datapath {
             KernelPath::Tcx => clsact::detach(&self.pins, ifindex)?,
             KernelPath::Clsact => tcx::detach(&self.pins, ifindex)?,
         };
+        if self.xdp == Xdp::Off {
+            xdp::detach(&self.pins, ifindex)?;
+        }
         self.hooked.insert(ifindex);
         let chain = self.find(ifindex)?;
         chain.with_context(|| format!("somebody detached epguard from interface {interface} at once"))
@@ -108,20 +135,28 @@ impl Datapath {
     /// Lets an interface go that is gone, renamed or no longer selected. Unless it is hooked again before
     /// [`Datapath::detach_leaving`], its hooks are removed then.
     pub fn unhook(&mut self, ifindex: u32) {
+        self.xdp_refused.remove(&ifindex);
         if self.hooked.remove(&ifindex) {
             self.leaving.insert(ifindex);
         }
     }
 
-    /// Removes the hooks of interfaces that were let go.
+    /// Removes the hooks of interfaces that were let go; those where that fails stay to be tried again.
     pub fn detach_leaving(&mut self) -> Result<()> {
+        let mut failed = Ok(());
         for ifindex in std::mem::take(&mut self.leaving) {
-            if !self.hooked.contains(&ifindex) {
-                tcx::detach(&self.pins, ifindex)?;
-                clsact::detach(&self.pins, ifindex)?;
+            if self.hooked.contains(&ifindex) {
+                continue;
+            }
+            let detached = tcx::detach(&self.pins, ifindex)
+                .and_then(|_| clsact::detach(&self.pins, ifindex))
+                .and_then(|_| self.unhook_xdp(ifindex));
+            if let Err(error) = detached {
+                self.leaving.insert(ifindex);
+                failed = Err(error.context(format!("interface {ifindex}")));
             }
         }
-        Ok(())
+        failed
     }
 
     /// Who is at the interface's hooks; none if one of our programs is not.

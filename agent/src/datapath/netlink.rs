@@ -161,7 +161,7 @@ fn message(ifindex: u32) -> TcMessage {
 }
 
 /// One request on a socket of its own, so that no answer can be another request's.
-fn ask(request: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
+pub fn ask(request: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
     let mut request = NetlinkMessage::from(request);
     request.header.flags = NLM_F_REQUEST | flags;
     request.finalize();

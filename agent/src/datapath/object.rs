@@ -5,7 +5,7 @@ use super::pins::Pins;
 use crate::maps;
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::MapInfo;
-use aya::programs::SchedClassifier;
+use aya::programs::{SchedClassifier, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use aya_obj::generated::bpf_map_type;
 use std::fs;
@@ -42,6 +42,23 @@ pub fn classifier(ebpf: &mut Ebpf, hook: Hook) -> Result<&mut SchedClassifier> {
         .with_context(|| format!("the eBPF object has no program {name}"))?;
     Ok(program.try_into()?)
 }
+
+/// The XDP program.
+pub fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
+    let program = ebpf
+        .program_mut(XDP)
+        .with_context(|| format!("the eBPF object has no program {XDP}"))?;
+    Ok(program.try_into()?)
+}
+
+/// Loads it, before anybody takes a map out of the object. It needs more of the kernel than the others do.
+pub fn load_xdp(ebpf: &mut Ebpf) -> Result<()> {
+    xdp(ebpf)?
+        .load()
+        .map_err(|error| explain(error, XDP).context("XDP needs Linux 5.18"))
+}
+
+const XDP: &str = "epguard_xdp";
 
 fn check_object() -> Result<()> {
     ensure!(

@@ -3,6 +3,7 @@
 //! ```text
 //! <pin-dir>/v1/OWNERS ...           maps
 //! <pin-dir>/v1/links/12-from ...    TCX links, by interface number: a name may be handed on
+//! <pin-dir>/v1/links/12-xdp         the XDP link of an uplink
 //! <pin-dir>/v1/links/cgroup-...     links of the root cgroup
 //! <pin-dir>/clsact/12/              a directory for each clsact qdisc that we made
 //! ```
@@ -81,6 +82,12 @@ impl Pins {
     #[must_use]
     pub fn link(&self, ifindex: u32, hook: Hook) -> PathBuf {
         self.links().join(format!("{ifindex}-{}", hook.as_str()))
+    }
+
+    /// The XDP link of an interface.
+    #[must_use]
+    pub fn xdp_link(&self, ifindex: u32) -> PathBuf {
+        self.links().join(format!("{ifindex}-xdp"))
     }
 
     /// The link of a program on the root cgroup.

@@ -22,21 +22,18 @@ const PROGRAMS: [(&str, bpf_attach_type); 5] = [
     ("epguard_sendmsg6", bpf_attach_type::BPF_CGROUP_UDP6_SENDMSG),
 ];
 
-/// Loads the programs and puts them into the pinned links, or into new ones.
-pub fn attach(ebpf: &mut Ebpf, pins: &Pins, cgroup: &Path) -> Result<()> {
-    let directory =
-        File::open(cgroup).with_context(|| format!("cannot open the cgroup2 mount {}", cgroup.display()))?;
-    let id = directory
-        .metadata()
-        .with_context(|| format!("cannot read {}", cgroup.display()))?
-        .ino();
+/// Loads the programs and puts them into the pinned links, or into new ones. True if all were taken over: then sockets
+/// have been followed without a pause.
+pub fn attach(ebpf: &mut Ebpf, pins: &Pins, cgroup: &Path) -> Result<bool> {
+    let (directory, id) = open(cgroup)?;
+    let mut taken_over = true;
     for (name, attach_type) in PROGRAMS {
         let program = ebpf
             .program_mut(name)
             .with_context(|| format!("no program {name}"))?;
         let program = load(program).map_err(|error| explain(error, name))?;
         let target = Target::Cgroup(directory.as_fd());
-        links::attach(
+        taken_over &= links::attach(
             &pins.cgroup_link(name),
             program.as_fd(),
             target,
@@ -50,15 +47,41 @@ pub fn attach(ebpf: &mut Ebpf, pins: &Pins, cgroup: &Path) -> Result<()> {
             )
         })?;
     }
-    Ok(())
+    Ok(taken_over)
 }
 
-fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
-    if let Program::CgroupSock(program) = program {
-        CgroupSock::load(program)?;
-        return program.fd();
+/// Whether every link is where [`attach`] left it.
+pub fn are_attached(pins: &Pins, cgroup: &Path) -> Result<bool> {
+    let (_, id) = open(cgroup)?;
+    for (name, _) in PROGRAMS {
+        let pin = pins.cgroup_link(name);
+        let link = bpf::open(&pin).with_context(|| format!("cannot open the pin {}", pin.display()))?;
+        if link.is_none_or(|link| bpf::link_cgroup(&link).ok() != Some(id)) {
+            return Ok(false);
+        }
     }
-    let program: &mut CgroupSockAddr = program.try_into()?;
-    program.load()?;
-    program.fd()
+    Ok(true)
+}
+
+/// A cgroup2 mount and its inode number.
+fn open(cgroup: &Path) -> Result<(File, u64)> {
+    let directory =
+        File::open(cgroup).with_context(|| format!("cannot open the cgroup2 mount {}", cgroup.display()))?;
+    let metadata = directory.metadata();
+    let metadata = metadata.with_context(|| format!("cannot read {}", cgroup.display()))?;
+    Ok((directory, metadata.ino()))
+}
+
+/// Loads a program, once.
+fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
+    let loaded = if let Program::CgroupSock(program) = program {
+        CgroupSock::load(program)
+    } else {
+        let program: &mut CgroupSockAddr = program.try_into()?;
+        program.load()
+    };
+    match loaded {
+        Ok(()) | Err(ProgramError::AlreadyLoaded) => program.fd(),
+        Err(error) => Err(error),
+    }
 }

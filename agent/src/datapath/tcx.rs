@@ -28,6 +28,7 @@ pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>, id
         hook.attach_type(),
         sound,
     )
+    .map(drop)
 }
 
 /// Severs both links of an interface, which may be gone; false if there was none.

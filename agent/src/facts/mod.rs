@@ -21,7 +21,7 @@ pub use slice::{Endpoint, Slice, SlicePort};
 
 use epguard_common::{Addr, Uid};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 /// Namespace and name of an object.
 pub type Name = (String, String);
@@ -50,8 +50,10 @@ pub enum Fact {
 pub enum Presence {
     /// Every IP that a host route or a valid neighbour of this node leads to.
     Held(Vec<Addr>),
-    /// A packet from the IP was seen.
-    Spoke(Addr),
+    /// The node cannot say what they lead to, or was not asked: anybody may be anywhere.
+    Unknown,
+    /// A packet from the IP was seen, by the datapath, then (`CLOCK_BOOTTIME`).
+    Spoke(Addr, Duration),
 }
 
 /// What happened to an object of a watch.

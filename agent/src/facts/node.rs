@@ -46,18 +46,25 @@ impl Cidr {
         })
     }
 
-    /// Whether the address lies in the range.
+    /// Whether the address lies in the range. An IPv6 range holds no IPv4 address, though those are kept as v4-mapped.
     #[must_use]
     pub fn contains(&self, addr: Addr) -> bool {
+        if self.is_v4() != addr.is_v4() {
+            return false;
+        }
         let differing = u128::from_be_bytes(self.base.octets) ^ u128::from_be_bytes(addr.octets);
         differing.leading_zeros() >= u32::from(self.bits)
+    }
+
+    fn is_v4(&self) -> bool {
+        self.base.is_v4() && self.bits >= 96
     }
 }
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let v4 = self.base.is_v4() && self.bits >= 96;
-        write!(f, "{}/{}", self.base, if v4 { self.bits - 96 } else { self.bits })
+        let bits = if self.is_v4() { self.bits - 96 } else { self.bits };
+        write!(f, "{}/{bits}", self.base)
     }
 }
 
@@ -165,6 +172,23 @@ mod tests {
             (range.to_string(), six.to_string()),
             ("10.244.1.0/24".into(), "fd00:10:244:1::/64".into())
         );
+    }
+
+    #[test]
+    fn a_range_of_one_family_contains_nothing_of_the_other() {
+        let (four, six) = (Addr::v4([10, 244, 1, 1]), addr("fd00::1").unwrap());
+        let contains = |range: &str| {
+            let range = Cidr::parse(range).unwrap();
+            (range.contains(four), range.contains(six))
+        };
+        assert_eq!(contains("::/0"), (false, true));
+        assert_eq!(contains("0.0.0.0/0"), (true, false));
+        assert_eq!(
+            contains("::ffff:10.244.0.0/112"),
+            (true, false),
+            "written as v4-mapped"
+        );
+        assert_eq!(contains("::ffff:0.0.0.0/90"), (false, false), "no longer only v4");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What an earlier process left in the maps.
 
-use crate::state::{Tables, Vacant};
+use super::terminated;
+use crate::state::Tables;
 use anyhow::{Context as _, Result};
 use aya::maps::{HashMap, Map, MapData};
 use aya::{Ebpf, Pod};
@@ -35,22 +36,7 @@ impl Found {
         found.tables.services = entries::<Vip, Slot>(ebpf, "SERVICES")?;
         found.tables.terminated = entries::<Addr, Terminated>(ebpf, "TERMINATED")?
             .into_iter()
-            .map(
-                |(
-                    ip,
-                    Terminated {
-                        dead_uid: dead, mode, ..
-                    },
-                )| {
-                    (
-                        ip,
-                        Vacant {
-                            dead,
-                            mode: Mode::from_raw(mode),
-                        },
-                    )
-                },
-            )
+            .map(|(ip, entry)| (ip, terminated::vacant(&entry)))
             .collect();
         found.owners = entries::<Addr, Owner>(ebpf, "OWNERS")?.into_keys().collect();
         Ok(found)
@@ -80,6 +66,7 @@ fn denial(octets: &RawDenial) -> Option<Denial> {
         uid_state,
         mode: Mode::from_raw(number(2)?),
         held: number(3)?,
+        slot_since_ns: u64::from_ne_bytes(*rest.last_chunk()?),
     })
 }
 
@@ -113,7 +100,8 @@ mod tests {
         octets[48..52].copy_from_slice(&reason.to_ne_bytes());
         octets[52..56].copy_from_slice(&state.to_ne_bytes());
         octets[56..60].copy_from_slice(&(Mode::Observe as u32).to_ne_bytes());
-        octets[60..].copy_from_slice(&1u32.to_ne_bytes());
+        octets[60..64].copy_from_slice(&1u32.to_ne_bytes());
+        octets[64..].copy_from_slice(&7u64.to_ne_bytes());
         octets
     }
 
@@ -128,6 +116,7 @@ mod tests {
             uid_state: UidState::Dead,
             mode: Mode::Observe,
             held: 1,
+            slot_since_ns: 7,
         };
         assert_eq!(
             denial(&raw(Reason::Reused as u32, UidState::Dead as u32)),

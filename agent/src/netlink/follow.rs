@@ -3,14 +3,15 @@
 //! Reading anew costs a millisecond and makes a lost notification (ENOBUFS), an interrupted dump and the order of
 //! messages harmless: any change after a dump began is announced after it, and causes the next one.
 
-use super::{Event, Interface};
+use super::dump::{connect, dump};
+use super::{Event, Interface, RETRY, interface};
 use anyhow::{Context as _, anyhow, bail};
 use epguard_common::Addr;
+use futures::StreamExt as _;
 use futures::channel::mpsc::UnboundedReceiver;
-use futures::{StreamExt as _, TryStreamExt as _};
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
-use rtnetlink::packet_route::link::LinkExtentMask;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::sys::SocketAddr;
 use rtnetlink::{Handle, MulticastGroup};
@@ -22,8 +23,24 @@ type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, Soc
 
 /// Tells all interfaces and addresses of the calling thread's network namespace, [`Event::Settled`], then every change.
 ///
-/// Returns when the receiver is dropped; an error says that the kernel cannot be followed any more.
-pub async fn follow(tx: mpsc::Sender<Event>) -> anyhow::Result<()> {
+/// Returns when the receiver is dropped. While the kernel cannot be followed, says [`Event::Lost`] and tries again.
+pub async fn follow(tx: mpsc::Sender<Event>) {
+    let mut told = Told::default();
+    while let Err(error) = subscribe(&mut told, &tx).await {
+        let error = format!("{error:#}");
+        tracing::error!(
+            error,
+            "cannot follow the node's interfaces, so nothing is denied as terminated; trying again (look at `ip link`, /proc/net/netlink and the agent's memory)"
+        );
+        told.lost = true;
+        if tx.send(Event::Lost).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn subscribe(told: &mut Told, tx: &mpsc::Sender<Event>) -> anyhow::Result<()> {
     let groups = [
         MulticastGroup::Link,
         MulticastGroup::Ipv4Ifaddr,
@@ -32,12 +49,11 @@ pub async fn follow(tx: mpsc::Sender<Event>) -> anyhow::Result<()> {
     // Subscribed before the first dump, and apart from it: an overrun can cost announcements, never an answer.
     let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&groups)
         .context("cannot subscribe to changes of network interfaces (rtnetlink)")?;
-    let (requests, handle, _) =
-        rtnetlink::new_connection().context("cannot open a socket to list network interfaces (rtnetlink)")?;
+    let (requests, handle) = connect()?;
     tokio::select! {
-        () = subscription => bail!("the kernel closed the subscription to network interfaces (rtnetlink); restart the agent"),
-        () = requests => bail!("the kernel closed the socket that lists network interfaces (rtnetlink); restart the agent"),
-        result = compare(&handle, announcements, &tx) => result,
+        () = subscription => bail!("the kernel closed the subscription to network interfaces (rtnetlink)"),
+        () = requests => bail!("the kernel closed the socket that lists network interfaces (rtnetlink)"),
+        result = compare(&handle, announcements, told, tx) => result,
     }
 }
 
@@ -45,46 +61,60 @@ pub async fn follow(tx: mpsc::Sender<Event>) -> anyhow::Result<()> {
 async fn compare(
     handle: &Handle,
     mut announcements: Announcements,
+    told: &mut Told,
     tx: &mpsc::Sender<Event>,
 ) -> anyhow::Result<()> {
-    let mut told = Told::default();
-    let mut deleted = BTreeSet::new();
+    let mut news = News::default();
     loop {
-        let mut events = told.interfaces(interfaces(handle).await?, &deleted);
+        let mut events = told.interfaces(interfaces(handle).await?, &news.deleted);
         events.extend(told.addresses(addresses(handle).await?));
+        if std::mem::take(&mut told.lost) | news.overrun {
+            events.push(Event::Recovered);
+        }
         for event in events {
             if tx.send(event).await.is_err() {
                 return Ok(());
             }
         }
-        deleted = tokio::select! {
-            deleted = announced(&mut announcements) => deleted?,
+        news = tokio::select! {
+            news = News::wait(&mut announcements) => news?,
             () = tx.closed() => return Ok(()),
         };
     }
 }
 
-/// Waits for an announcement and takes all that are there; the interfaces that they call deleted.
-async fn announced(announcements: &mut Announcements) -> anyhow::Result<BTreeSet<u32>> {
-    let first = announcements.next().await;
-    let (first, _) =
-        first.ok_or_else(|| anyhow!("announcements of network interfaces ended; restart the agent"))?;
-    let mut deleted = BTreeSet::from_iter(deletion(&first));
-    while let Ok((message, _)) = announcements.try_recv() {
-        deleted.extend(deletion(&message));
-    }
-    Ok(deleted)
+/// What was announced.
+#[derive(Default)]
+struct News {
+    deleted: BTreeSet<u32>,
+    /// The kernel announced more than there was room for.
+    overrun: bool,
 }
 
-/// A port that leaves a bridge is announced as deleted too, in the bridge's address family.
-fn deletion(message: &NetlinkMessage<RouteNetlinkMessage>) -> Option<u32> {
-    match &message.payload {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link))
-            if link.header.interface_family == AddressFamily::Unspec =>
-        {
-            Some(link.header.index)
+impl News {
+    /// Waits for an announcement and takes all that are there.
+    async fn wait(announcements: &mut Announcements) -> anyhow::Result<Self> {
+        let first = announcements.next().await;
+        let (first, _) = first.ok_or_else(|| anyhow!("announcements of network interfaces ended"))?;
+        let mut news = Self::default();
+        news.take(&first);
+        while let Ok((message, _)) = announcements.try_recv() {
+            news.take(&message);
         }
-        _ => None,
+        Ok(news)
+    }
+
+    /// A port that leaves a bridge is announced as deleted too, in the bridge's address family.
+    fn take(&mut self, message: &NetlinkMessage<RouteNetlinkMessage>) {
+        match &message.payload {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link))
+                if link.header.interface_family == AddressFamily::Unspec =>
+            {
+                self.deleted.insert(link.header.index);
+            }
+            NetlinkPayload::Overrun(_) => self.overrun = true,
+            _ => {}
+        }
     }
 }
 
@@ -93,6 +123,8 @@ fn deletion(message: &NetlinkMessage<RouteNetlinkMessage>) -> Option<u32> {
 struct Told {
     interfaces: BTreeMap<u32, Interface>,
     addresses: Option<BTreeSet<Addr>>,
+    /// It was told that this may be out of date.
+    lost: bool,
 }
 
 impl Told {
@@ -125,25 +157,27 @@ impl Told {
 }
 
 async fn interfaces(handle: &Handle) -> anyhow::Result<BTreeMap<u32, Interface>> {
-    let request = handle
-        .link()
-        .get()
-        .set_filter_mask(AddressFamily::Unspec, vec![LinkExtentMask::SkipStats]);
-    let links = request.execute().map_ok(Interface::from);
-    links
-        .map_ok(|interface| (interface.ifindex, interface))
-        .try_collect()
-        .await
-        .context("cannot list network interfaces (rtnetlink)")
+    let mut request = LinkMessage::default();
+    let mask = vec![LinkExtentMask::SkipStats];
+    request.attributes.push(LinkAttribute::ExtMask(mask));
+    let links = dump(handle, RouteNetlinkMessage::GetLink(request)).await;
+    let links = links.context("cannot list network interfaces (rtnetlink)")?;
+    let interfaces = links.into_iter().filter_map(|message| match message {
+        RouteNetlinkMessage::NewLink(link) => Some(Interface::from(link)),
+        _ => None,
+    });
+    Ok(interface::stacked(interfaces))
 }
 
 async fn addresses(handle: &Handle) -> anyhow::Result<BTreeSet<Addr>> {
-    let messages = handle.address().get().execute();
-    messages
-        .try_filter_map(async |message| Ok(local(&message)))
-        .try_collect()
-        .await
-        .context("cannot list network addresses (rtnetlink)")
+    let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+    let messages = dump(handle, request).await;
+    let messages = messages.context("cannot list network addresses (rtnetlink)")?;
+    let addresses = messages.iter().filter_map(|message| match message {
+        RouteNetlinkMessage::NewAddress(address) => local(address),
+        _ => None,
+    });
+    Ok(addresses.collect())
 }
 
 /// On a point-to-point link `IFA_ADDRESS` is the peer and `IFA_LOCAL` the own address; IPv6 mostly has the former only.

@@ -1,6 +1,7 @@
 //! A network interface, cut down to what decides its role.
 
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use std::collections::BTreeMap;
 
 /// A network interface of the host's network namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +18,39 @@ pub struct Interface {
     pub master_kind: String,
     /// Whether this is `lo`.
     pub loopback: bool,
+    /// `IFLA_LINK`: of a VLAN, the interface that carries it; none if that is in another network namespace.
+    pub lower: Option<u32>,
+    /// Kind of what carries a VLAN in the end, of others the own one; `None` if that is not known.
+    pub base_kind: Option<String>,
+    /// Whether it stands for a port inside the network card that leads to a virtual function (`phys_port_name` as
+    /// `pf0vf3`, `c1pf0sf88`), so rather to a pod than to the wire.
+    pub representor: bool,
+}
+
+/// VLANs upon VLANs: more than anybody has.
+const MAX_STACK: usize = 8;
+
+/// All interfaces of a network namespace by number, each with its [`Interface::base_kind`].
+pub fn stacked(interfaces: impl IntoIterator<Item = Interface>) -> BTreeMap<u32, Interface> {
+    let mut all: BTreeMap<_, _> = interfaces
+        .into_iter()
+        .map(|interface| (interface.ifindex, interface))
+        .collect();
+    let base = |start: &Interface| {
+        let mut at = start;
+        for _ in 0..MAX_STACK {
+            if at.kind != "vlan" {
+                return Some(at.kind.clone());
+            }
+            at = all.get(&at.lower?)?;
+        }
+        None
+    };
+    let bases: Vec<_> = all.values().map(base).collect();
+    for (interface, base) in all.values_mut().zip(bases) {
+        interface.base_kind = base;
+    }
+    all
 }
 
 impl Interface {
@@ -25,8 +59,16 @@ impl Interface {
     /// A veth that joins a bridge keeps its hooks; only a master of another kind may change the role.
     #[must_use]
     pub fn same_role(&self, other: &Self) -> bool {
-        (&self.name, &self.kind, self.is_aggregated(), self.loopback)
-            == (&other.name, &other.kind, other.is_aggregated(), other.loopback)
+        let role = |of: &Self| {
+            (
+                of.kind.clone(),
+                of.base_kind.clone(),
+                of.is_aggregated(),
+                of.loopback,
+                of.representor,
+            )
+        };
+        self.name == other.name && role(self) == role(other)
     }
 
     /// Whether a bond or team stands for this interface.
@@ -43,16 +85,26 @@ impl From<LinkMessage> for Interface {
             loopback: link.header.flags.contains(LinkFlags::Loopback),
             ..Self::default()
         };
+        let mut elsewhere = false;
         for attribute in link.attributes {
             match attribute {
+                LinkAttribute::Link(lower) => interface.lower = Some(lower),
+                LinkAttribute::LinkNetNsId(_) => elsewhere = true,
+                LinkAttribute::PhysPortName(name) => interface.representor = is_function(&name),
                 LinkAttribute::IfName(name) => interface.name = name,
                 LinkAttribute::Controller(master) => interface.master = Some(master),
                 LinkAttribute::LinkInfo(infos) => interface.kinds(infos),
                 _ => {}
             }
         }
+        interface.lower = interface.lower.filter(|_| !elsewhere);
         interface
     }
+}
+
+/// `devlink_port_phys_port_name_get` in the kernel: `p0` is the wire; `pf0`, `pf0vf3`, `pf0sf88` are functions.
+fn is_function(port: &str) -> bool {
+    ["pf", "vf", "sf"].iter().any(|function| port.contains(function))
 }
 
 impl Interface {
@@ -93,9 +145,42 @@ mod tests {
             kind: "veth".into(),
             master: Some(2),
             master_kind: "bridge".into(),
-            loopback: false,
+            ..Interface::default()
         };
         assert_eq!(veth(Some((2, InfoPortKind::Bridge))), expected);
+    }
+
+    #[test]
+    fn a_vlan_is_what_carries_it_in_the_end() {
+        let of = |ifindex, kind: &str, lower| Interface {
+            ifindex,
+            kind: kind.into(),
+            lower,
+            ..Interface::default()
+        };
+        let all = stacked([
+            of(2, "vlan", Some(3)),
+            of(3, "vlan", Some(4)),
+            of(4, "bridge", None),
+            of(5, "vlan", None),
+            of(6, "vlan", Some(7)),
+            of(7, "vlan", Some(6)),
+            of(8, "veth", Some(9)),
+        ]);
+        let bases: Vec<_> = all.values().map(|found| found.base_kind.as_deref()).collect();
+        let bridge = Some("bridge");
+        assert_eq!(bases, [bridge, bridge, bridge, None, None, None, Some("veth")]);
+    }
+
+    #[test]
+    fn a_parent_in_another_network_namespace_is_no_parent_and_a_representor_is_known() {
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::LinkNetNsId(0));
+        link.attributes.push(LinkAttribute::Link(4));
+        link.attributes.push(LinkAttribute::PhysPortName("pf0vf3".into()));
+        let interface = Interface::from(link);
+        assert_eq!((interface.lower, interface.representor), (None, true));
+        assert!(!is_function("p0"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The node's interfaces and local addresses, as the kernel reports them.
 
+mod dump;
+mod evidence;
 mod follow;
 mod interface;
 mod presence;
@@ -29,10 +31,17 @@ pub enum Event {
     },
     /// All unicast addresses of the node, ascending, without loopback and link-local ones.
     Addresses(Vec<Addr>),
-    /// Every address that the node leads to: host routes into its interfaces, neighbours that answered.
-    Held(Vec<Addr>),
+    /// Every address that the node leads to: host routes, neighbours that answered. `None`: it cannot be told now.
+    Held(Option<Vec<Addr>>),
     /// The interfaces that default routes lead through.
     Defaults(std::collections::BTreeSet<u32>),
     /// Everything that was there at the start has been sent; sent once.
     Settled,
+    /// What was told of interfaces may be out of date: they cannot be listed now.
+    Lost,
+    /// What was told is up to date again; but an interface may have been made anew under its old number and name.
+    Recovered,
 }
+
+/// How long to wait after a failure before the kernel is asked again.
+const RETRY: std::time::Duration = std::time::Duration::from_secs(1);

@@ -1,21 +1,16 @@
 //! What each interface is to the node, as INTERFACES says to the programs.
 
+use super::selection::is_tunnel;
 use super::{Interface, Role, Selection};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The interfaces that are there. Whoever carries a default route leads out of the node, whatever it is: where nodes
-/// are containers themselves, their uplinks are veths.
+/// The interfaces that are there. Whoever carries a default route leads out of the node, even a veth: where nodes are
+/// containers themselves, their uplinks are veths.
 #[derive(Debug, Default)]
 pub struct Roles {
     selection: Selection,
-    interfaces: BTreeMap<u32, Kind>,
+    interfaces: BTreeMap<u32, Interface>,
     defaults: BTreeSet<u32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Hooked(Role),
-    Bridge,
 }
 
 impl Roles {
@@ -30,14 +25,7 @@ impl Roles {
 
     /// Takes in an interface; its role if it is to be hooked.
     pub fn add(&mut self, interface: &Interface) -> Option<Role> {
-        let kind = match self.selection.role(interface) {
-            Some(role) => Some(Kind::Hooked(role)),
-            None => (interface.kind == "bridge").then_some(Kind::Bridge),
-        };
-        match kind {
-            Some(kind) => self.interfaces.insert(interface.ifindex, kind),
-            None => self.interfaces.remove(&interface.ifindex),
-        };
+        self.interfaces.insert(interface.ifindex, interface.clone());
         self.role(interface.ifindex)
     }
 
@@ -56,22 +44,42 @@ impl Roles {
     /// The role of a hooked interface.
     #[must_use]
     pub fn role(&self, ifindex: u32) -> Option<Role> {
-        match self.interfaces.get(&ifindex)? {
-            Kind::Hooked(Role::Pod) if self.defaults.contains(&ifindex) => Some(Role::Uplink),
-            Kind::Hooked(role) => Some(*role),
-            Kind::Bridge => None,
+        let role = self.selection.role(self.interfaces.get(&ifindex)?)?;
+        let leads_out = role == Role::Pod && self.defaults.contains(&ifindex);
+        Some(if leads_out { Role::Uplink } else { role })
+    }
+
+    /// As INTERFACES holds it: it proves that packets leave the node, so none for one of which that is not certain.
+    #[must_use]
+    pub fn number(&self, ifindex: u32) -> Option<epguard_common::Role> {
+        let interface = self.interfaces.get(&ifindex)?;
+        if interface.kind == "bridge" {
+            return Some(epguard_common::Role::BRIDGE);
+        }
+        match self.role(ifindex)? {
+            Role::Pod => Some(epguard_common::Role::POD),
+            _ if !self.leads_away(interface) => None,
+            Role::Uplink => Some(epguard_common::Role::UPLINK),
+            Role::Tunnel => Some(epguard_common::Role::TUNNEL),
         }
     }
 
-    /// As INTERFACES holds it.
-    #[must_use]
-    pub fn number(&self, ifindex: u32) -> Option<epguard_common::Role> {
-        match (self.role(ifindex), self.interfaces.get(&ifindex)) {
-            (Some(Role::Pod), _) => Some(epguard_common::Role::POD),
-            (Some(Role::Uplink), _) => Some(epguard_common::Role::UPLINK),
-            (Some(Role::Tunnel), _) => Some(epguard_common::Role::TUNNEL),
-            (None, Some(Kind::Bridge)) => Some(epguard_common::Role::BRIDGE),
-            (None, _) => None,
+    /// All of them, by interface.
+    pub fn numbers(&self) -> impl Iterator<Item = (u32, epguard_common::Role)> {
+        let known = self.interfaces.keys();
+        known.filter_map(|ifindex| Some((*ifindex, self.number(*ifindex)?)))
+    }
+
+    /// Whether nothing behind it can be on this node. Behind a macvlan's, an ipvlan's or an Open vSwitch's interface, a
+    /// VRF or a kind that we have not heard of, pods may sit as well.
+    fn leads_away(&self, interface: &Interface) -> bool {
+        let wire = ["", "bond", "team"];
+        match interface.kind.as_str() {
+            "" => !interface.representor,
+            "bond" | "team" => true,
+            "vlan" => (interface.base_kind.as_deref()).is_some_and(|base| wire.contains(&base)),
+            "veth" => self.defaults.contains(&interface.ifindex),
+            kind => is_tunnel(kind),
         }
     }
 }
@@ -79,6 +87,7 @@ impl Roles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::Glob;
 
     fn interface(ifindex: u32, kind: &str) -> Interface {
         Interface {
@@ -106,5 +115,91 @@ mod tests {
         assert_eq!(roles.number(3), Some(epguard_common::Role::BRIDGE));
         roles.remove(3);
         assert_eq!(roles.number(3), None);
+    }
+
+    #[test]
+    fn a_bridge_is_a_bridge_whatever_it_was_named_as_and_whatever_leads_through_it() {
+        let any = || vec![Glob::new("*").unwrap()];
+        for (pods, uplinks) in [(any(), vec![]), (vec![], any()), (vec![], vec![])] {
+            let mut roles = Roles::new(Selection { pods, uplinks });
+            roles.add(&interface(3, "bridge"));
+            for defaults in [BTreeSet::new(), BTreeSet::from([3])] {
+                roles.set_defaults(defaults);
+                assert_eq!(roles.number(3), Some(epguard_common::Role::BRIDGE));
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_kind_behind_which_no_pod_can_be_leads_away_whoever_calls_it_an_uplink() {
+        let uplinks = vec![Glob::new("*").unwrap()];
+        let named = Selection {
+            pods: vec![],
+            uplinks,
+        };
+        for selection in [Selection::default(), named] {
+            let mut roles = Roles::new(selection);
+            let kinds = [
+                "openvswitch",
+                "macvlan",
+                "macvtap",
+                "ipvlan",
+                "ipvtap",
+                "vrf",
+                "vlan",
+                "tun",
+                "netkit",
+                "ifb",
+                "new",
+            ];
+            for (ifindex, kind) in (2..).zip(kinds) {
+                roles.add(&interface(ifindex, kind));
+                roles.set_defaults(BTreeSet::from([ifindex]));
+                let away = [epguard_common::Role::UPLINK, epguard_common::Role::TUNNEL].map(Some);
+                assert!(!away.contains(&roles.number(ifindex)), "{kind}");
+            }
+            for kind in ["", "bond", "team"] {
+                roles.add(&interface(2, kind));
+                assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK), "{kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_vlan_leads_where_its_carrier_does_and_a_representor_to_a_pod() {
+        let mut roles = Roles::default();
+        let bases = [
+            (Some(""), true),
+            (Some("bond"), true),
+            (Some("bridge"), false),
+            (Some("veth"), false),
+            (None, false),
+        ];
+        for (base, leads) in bases {
+            roles.add(&Interface {
+                base_kind: base.map(Into::into),
+                ..interface(2, "vlan")
+            });
+            let number = roles.number(2);
+            assert_eq!(number, leads.then_some(epguard_common::Role::UPLINK), "{base:?}");
+        }
+        roles.add(&Interface {
+            representor: true,
+            ..interface(2, "")
+        });
+        assert_eq!(roles.number(2), None);
+    }
+
+    #[test]
+    fn a_veth_leads_away_by_its_default_route_only_not_by_its_name() {
+        let uplinks = vec![Glob::new("*").unwrap()];
+        let mut roles = Roles::new(Selection {
+            pods: vec![],
+            uplinks,
+        });
+        roles.add(&interface(2, "veth"));
+        assert_eq!(roles.number(2), None);
+        roles.set_defaults(BTreeSet::from([2]));
+        assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK));
     }
 }

@@ -57,10 +57,31 @@ fn automatic(interface: &Interface) -> Option<Role> {
         _ if interface.is_aggregated() => None,
         "bridge" | "ifb" | "dummy" | "nlmon" => None,
         "veth" | "netkit" | "tun" | "tap" => Some(Role::Pod),
-        "vxlan" | "geneve" | "ipip" | "ip6tnl" | "sit" | "gre" | "gretap" | "ip6gre" | "ip6gretap"
-        | "erspan" | "ip6erspan" | "vti" | "vti6" | "xfrm" | "wireguard" => Some(Role::Tunnel),
+        kind if is_tunnel(kind) => Some(Role::Tunnel),
         _ => Some(Role::Uplink),
     }
+}
+
+/// Kinds that wrap packets for other nodes.
+pub(super) fn is_tunnel(kind: &str) -> bool {
+    matches!(
+        kind,
+        "vxlan"
+            | "geneve"
+            | "ipip"
+            | "ip6tnl"
+            | "sit"
+            | "gre"
+            | "gretap"
+            | "ip6gre"
+            | "ip6gretap"
+            | "erspan"
+            | "ip6erspan"
+            | "vti"
+            | "vti6"
+            | "xfrm"
+            | "wireguard"
+    )
 }
 
 #[cfg(test)]

@@ -83,9 +83,18 @@ pub struct Finding {
 pub struct Audit {
     open: BTreeMap<Case, Packets>,
     /// IPs that spoke, until netlink has had its say.
-    spoke: BTreeMap<Addr, Duration>,
+    spoke: BTreeMap<Addr, Spoke>,
+    /// Since when the node's routes and neighbours show a holder.
+    holders: BTreeMap<Addr, Duration>,
     findings: Vec<Finding>,
     wrong: BTreeMap<Reason, u64>,
+}
+
+/// A packet from an IP.
+#[derive(Debug, Clone, Copy)]
+struct Spoke {
+    heard: Duration,
+    at: Duration,
 }
 
 impl Audit {
@@ -97,7 +106,7 @@ impl Audit {
                 self.open.remove(&oldest);
             }
         }
-        let meant = case.meant;
+        let (meant, ip) = (case.meant, case.ip);
         let packets = self.open.entry(case).or_insert(Packets {
             owner,
             first: at,
@@ -111,7 +120,8 @@ impl Audit {
         packets.last = packets.last.max(at);
         packets.reported += 1;
         packets.held &= held;
-        packets.holder_since = None;
+        let holder_since = self.holders.get(&ip).copied();
+        packets.holder_since = holder_since.filter(|since| *since > packets.last);
         self.seen_alive(world, |uid| uid == meant);
     }
 
@@ -142,19 +152,22 @@ impl Audit {
         });
     }
 
-    /// A packet from the IP was seen.
-    pub fn spoke(&mut self, now: Duration, ip: Addr) {
+    /// A packet from the IP was seen then; netlink may be heard of it as late as this is.
+    pub fn spoke(&mut self, heard: Duration, at: Duration, ip: Addr) {
         if self
             .open
             .keys()
             .any(|case| case.ip == ip && case.reason == Reason::Terminated)
         {
-            self.spoke.entry(ip).or_insert(now);
+            self.spoke.entry(ip).or_insert(Spoke { heard, at });
         }
     }
 
     /// All IPs that the node's routes and neighbours lead to.
     pub fn held(&mut self, now: Duration, ips: &[Addr]) {
+        let before = std::mem::take(&mut self.holders);
+        let since = |ip: &Addr| before.get(ip).copied().unwrap_or(now);
+        self.holders = ips.iter().map(|ip| (*ip, since(ip))).collect();
         for (case, packets) in &mut self.open {
             if case.reason == Reason::Terminated && ips.contains(&case.ip) {
                 packets.holder_since.get_or_insert(now);
@@ -166,10 +179,10 @@ impl Audit {
     pub fn tick(&mut self, now: Duration) {
         let due = self
             .spoke
-            .extract_if(.., |_, since| now.saturating_sub(*since) >= PATIENCE);
-        for (ip, since) in due.collect::<Vec<_>>() {
+            .extract_if(.., |_, spoke| now.saturating_sub(spoke.heard) >= PATIENCE);
+        for (ip, Spoke { at, .. }) in due.collect::<Vec<_>>() {
             self.convict(Evidence::Spoke, |case, packets| {
-                let before = case.reason == Reason::Terminated && case.ip == ip && packets.last <= since;
+                let before = case.reason == Reason::Terminated && case.ip == ip && packets.last <= at;
                 before && packets.holder_since.is_none()
             });
         }

@@ -5,7 +5,7 @@
 //! taken over.
 
 use super::{Slots, Socket, Tables, Vacancies, World};
-use crate::facts::{Name, Protocol};
+use crate::facts::{Name, Presence, Protocol};
 use epguard_common::{Addr, Denial, Target, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,9 +19,10 @@ pub fn inherit(
     now: Duration,
 ) {
     let services = services(tables, world);
+    let since = since(tables);
     for (number, service) in &services {
         match service {
-            Some(name) => slots.keep(*number, name),
+            Some(name) => slots.keep(*number, name, since.get(number).copied().unwrap_or(now)),
             None => slots.keep_empty(*number, now),
         }
     }
@@ -32,11 +33,22 @@ pub fn inherit(
     }
     let own = world.settings.node.clone();
     for (ip, vacant) in &tables.terminated {
+        if let Some(at) = vacant.lifted {
+            vacancies.note(Presence::Spoke(*ip, at));
+        }
         let dead = (vacant.dead, vacant.mode);
         if world.pods.inherit_dead(dead, *ip, Some(own.clone()), now) {
             vacancies.inherit(*ip, *vacant, now);
         }
     }
+}
+
+/// Since when each slot is its Service's, as all of its denials say.
+fn since(tables: &Tables) -> BTreeMap<u16, Duration> {
+    let denials = tables.denied.iter();
+    denials
+        .map(|(target, denial)| (target.slot.number, Duration::from_nanos(denial.slot_since_ns)))
+        .collect()
 }
 
 /// The dead pods whose denials were carried out, with their IPs.

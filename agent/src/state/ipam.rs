@@ -1,6 +1,6 @@
 //! Which node hands out which IPs.
 
-use super::World;
+use super::{Scope, World};
 use crate::facts::Pod;
 use epguard_common::Addr;
 
@@ -8,7 +8,7 @@ use epguard_common::Addr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Ipam {
     /// Node ranges (`spec.podCIDRs`) are believed until a pod shows an IP outside its own node's: Calico, for one,
-    /// leaves them set and hands out others.
+    /// leaves them set and hands out others. Believed only with `--pod-scope cluster`: elsewhere such a pod is not seen
     #[default]
     Auto,
     /// Each node hands out its own podCIDRs.
@@ -52,7 +52,7 @@ impl World {
         match self.settings.ipam {
             Ipam::Cluster => false,
             Ipam::Node => in_range(),
-            Ipam::Auto => self.ranges_are_honoured && in_range(),
+            Ipam::Auto => self.settings.scope == Scope::Cluster && self.ranges_are_honoured && in_range(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod bound;
 mod breaker;
 mod census;
 mod dirty;
+mod generations;
 mod hold;
 mod inherit;
 mod ipam;
@@ -52,7 +53,8 @@ pub use world::{Scope, Settings, World};
 use crate::facts::{Fact, Name};
 use dirty::Dirty;
 use epguard_common::{Addr, Owner, Slot, Uid};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use generations::Generations;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The state machine. `now` is any clock that only goes forward.
@@ -71,8 +73,7 @@ pub struct State {
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
-    /// The last owner that each IP has had, and how many there were.
-    generations: HashMap<Addr, (Uid, u64)>,
+    generations: Generations,
     reuse: Reuse,
 }
 
@@ -99,7 +100,7 @@ impl State {
             tables: Tables::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
-            generations: HashMap::new(),
+            generations: Generations::default(),
             reuse: Reuse::default(),
         }
     }
@@ -160,6 +161,8 @@ impl State {
         self.audit.tick(now);
         let mut forgotten: Dirty = self.world.listings.expire(now).into();
         forgotten.pods.extend(self.vacancies.expire(&self.world, now));
+        let vacancies = &self.vacancies;
+        self.generations.expire(now, |ip| vacancies.mentions(ip));
         self.settle(now, forgotten, None);
     }
 
@@ -176,6 +179,13 @@ impl State {
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.synced.is_complete(self.world.settings.scope)
+    }
+
+    /// Whether it matters which IPs the node leads to: a pod lies dead on one of them, or may be found to once everything
+    /// has been listed.
+    #[must_use]
+    pub fn asks_for_presence(&self) -> bool {
+        !self.is_synced() || !self.vacancies.is_empty()
     }
 
     /// Which endpoints may be denied.

@@ -97,6 +97,7 @@ impl Pods {
             present: false,
             claims: BTreeMap::new(),
             unconfirmed: false,
+            died: Duration::ZERO,
             candidate_since: None,
             source: PodSource::All,
         });
@@ -169,6 +170,7 @@ impl Pods {
             present: false,
             claims: BTreeMap::new(),
             unconfirmed: false,
+            died: Duration::ZERO,
             candidate_since: None,
             source,
         });
@@ -183,6 +185,9 @@ impl Pods {
                 proven_by(&pod)
             };
             record.unconfirmed = from_list && record.life > known;
+            if record.life == Life::Dead && known != Life::Dead {
+                record.died = if from_list { Duration::ZERO } else { now };
+            }
             record.present = true;
             record.source = source;
             for ip in pod.addresses().filter(|_| !pod.host_network) {

@@ -30,6 +30,8 @@ pub struct Record {
     pub claims: BTreeMap<Addr, Claim>,
     /// Whether its end was shown by one list and by nothing else: the next word on it may take that back, even a death.
     pub unconfirmed: bool,
+    /// When a watch showed its death; 0 if a list did, or an earlier process: it may have died any time before.
+    pub died: Duration,
     /// Since when it may hold an IP that it doesn't show.
     pub candidate_since: Option<Duration>,
     pub(super) source: PodSource,

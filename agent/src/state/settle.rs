@@ -25,7 +25,7 @@ impl State {
         }
         changed |= self.settle_breaker(now, &dirty, list);
         if changed || dirty.everything {
-            self.lay_out();
+            self.lay_out(now);
             let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
             let idle: Vec<Name> = self
                 .slots
@@ -48,11 +48,11 @@ impl State {
     }
 
     /// Puts the denials into tables.
-    pub(super) fn lay_out(&mut self) {
+    pub(super) fn lay_out(&mut self, now: Duration) {
         let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
         self.tables = Tables {
             terminated: std::mem::take(&mut self.tables.terminated),
-            ..Tables::build(&self.world, denials, breaker, slots, &self.draining)
+            ..Tables::build(now, &self.world, denials, breaker, slots, &self.draining)
         };
     }
 
@@ -99,7 +99,7 @@ impl State {
     }
 
     fn settle_vacancies(&mut self) {
-        let last_owner = |ip| self.generations.get(&ip).map(|(uid, _)| *uid);
+        let last_owner = |ip| self.generations.last_owner(ip);
         self.tables.terminated = if self.is_synced() {
             self.vacancies.proven(&self.world, last_owner)
         } else {
@@ -125,21 +125,18 @@ impl State {
         changed
     }
 
-    fn settle_owners(&mut self, at: Duration, dirty: &Dirty) {
+    fn settle_owners(&mut self, now: Duration, dirty: &Dirty) {
         for ip in &dirty.ips {
             let before = self.owners.get(ip).copied();
-            let mut now = tables::owner(&self.world, *ip);
-            if let Some(owner) = &mut now {
-                let (last, generation) = self.generations.entry(*ip).or_default();
-                if *last != owner.uid {
-                    (*last, *generation) = (owner.uid, *generation + 1);
-                }
-                owner.generation = *generation;
+            let mut after = tables::owner(&self.world, *ip);
+            match &mut after {
+                Some(owner) => owner.generation = self.generations.owned(*ip, owner.uid),
+                None => self.generations.idle(*ip, now),
             }
-            if now != before {
-                self.reuse.note(at, *ip, before.as_ref(), now.as_ref());
+            if after != before {
+                self.reuse.note(now, *ip, before.as_ref(), after.as_ref());
                 self.changed_owners.insert(*ip);
-                match now {
+                match after {
                     Some(owner) => self.owners.insert(*ip, owner),
                     None => self.owners.remove(ip),
                 };

@@ -1,9 +1,11 @@
 //! What the maps should hold.
 
+use super::slots::Given;
 use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World};
 use crate::facts::Name;
 use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Denials by Service and socket.
 pub type Denials = BTreeMap<(Name, Socket), Proven>;
@@ -29,6 +31,7 @@ pub struct Tables {
 impl Tables {
     /// Lays the denials out, and the terminating endpoints that are only counted.
     pub fn build(
+        now: Duration,
         world: &World,
         denials: &Denials,
         breaker: &Breaker,
@@ -38,7 +41,7 @@ impl Tables {
         let mut tables = Self::default();
         for ((name, socket), proven) in denials {
             let held = breaker.holds(name, socket);
-            if !tables.add(world, (name, socket), proven, held, slots) {
+            if !tables.add(now, world, (name, socket), (proven, held), slots) {
                 tables.refused += 1;
             }
         }
@@ -54,10 +57,10 @@ impl Tables {
     /// Everything or nothing of one denial, so that a full table fails open.
     fn add(
         &mut self,
+        now: Duration,
         world: &World,
         (name, socket): (&Name, &Socket),
-        proven: &Proven,
-        held: bool,
+        (proven, held): (&Proven, bool),
         slots: &mut Slots,
     ) -> bool {
         let Some(service) = world.service(name) else {
@@ -70,7 +73,7 @@ impl Tables {
         if full {
             return false;
         }
-        let Some(slot) = slots.take(name) else {
+        let Some(Given { slot, since }) = slots.take(now, name) else {
             return false;
         };
         self.services.extend(vips.into_iter().map(|vip| (vip, slot)));
@@ -85,12 +88,12 @@ impl Tables {
             protocol,
             reserved: [0; 3],
         };
-        self.denied.insert(target, denial(proven, held));
+        self.denied.insert(target, denial(proven, held, since));
         true
     }
 }
 
-fn denial(proven: &Proven, held: bool) -> Denial {
+fn denial(proven: &Proven, held: bool, slot_since: Duration) -> Denial {
     Denial {
         dead_uid: proven.meant,
         owner_uid: proven.owner.unwrap_or_default(),
@@ -99,6 +102,7 @@ fn denial(proven: &Proven, held: bool) -> Denial {
         uid_state: proven.state,
         mode: proven.mode,
         held: held.into(),
+        slot_since_ns: nanoseconds(slot_since),
     }
 }
 
@@ -129,12 +133,15 @@ pub fn owner(world: &World, ip: Addr) -> Option<Owner> {
         flags |= Owner::CONFLICT;
     }
     let since = last.claims.get(&ip).map(|claim| claim.since).unwrap_or_default();
-    let since_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
     Some(Owner {
         uid: last.pod.uid,
         generation: 0,
-        since_ns,
+        since_ns: nanoseconds(since),
         flags,
         reserved: 0,
     })
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -35,9 +35,9 @@ impl State {
     }
 
     /// Trusts what is held for a Service, or all of it, without another list. How many denials that were.
-    pub fn release_breaker(&mut self, service: Option<&Name>) -> usize {
+    pub fn release_breaker(&mut self, now: Duration, service: Option<&Name>) -> usize {
         let released = self.breaker.release(service);
-        self.lay_out();
+        self.lay_out(now);
         released
     }
 
@@ -83,7 +83,8 @@ impl State {
     pub(super) fn hear_of(&mut self, now: Duration, presence: &Presence) {
         match presence {
             Presence::Held(ips) => self.audit.held(now, ips),
-            Presence::Spoke(ip) => self.audit.spoke(now, *ip),
+            Presence::Unknown => {}
+            Presence::Spoke(ip, at) => self.audit.spoke(now, *at, *ip),
         }
     }
 

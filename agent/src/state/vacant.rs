@@ -17,22 +17,26 @@ pub struct Vacant {
     pub dead: Uid,
     /// Most that may be done about packets to it.
     pub mode: Mode,
+    /// When somebody spoke from there since the pod died, `CLOCK_BOOTTIME`: packets pass. The entry stays, so that the
+    /// kernel remembers it for the next process.
+    pub lifted: Option<Duration>,
 }
 
 /// IPs of dead pods of this node, by the pod that died last.
 #[derive(Debug, Clone, Default)]
 pub struct Vacancies {
     graves: BTreeMap<Addr, Grave>,
-    /// Who was dead when a packet from the IP was seen: for that pod it is never vacant again.
-    spoke: HashMap<Addr, Uid>,
-    held: BTreeSet<Addr>,
+    /// When a packet from the IP was last seen: for pods that were dead by then it is never vacant again.
+    spoke: HashMap<Addr, Duration>,
+    /// What the node leads to; `None` while it has not said, and nothing is vacant.
+    held: Option<BTreeSet<Addr>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Grave {
     dead: Uid,
     /// The lowest that the pod's annotations and its Namespace's have asked for since. It never rises: a new entry in the
-    /// map would forget that the programs have just seen somebody speak.
+    /// map could miss somebody who speaks while it is written.
     mode: Mode,
     /// When the API last showed the pod, or a packet was last aimed at the IP.
     last: Duration,
@@ -42,23 +46,22 @@ impl Vacancies {
     /// Takes in what the node says.
     pub fn note(&mut self, presence: Presence) {
         match presence {
-            Presence::Held(ips) => self.held = ips.into_iter().collect(),
-            Presence::Spoke(ip) => {
-                if let Some(grave) = self.graves.get(&ip) {
-                    self.spoke.insert(ip, grave.dead);
-                }
+            Presence::Held(ips) => self.held = Some(ips.into_iter().collect()),
+            Presence::Unknown => self.held = None,
+            Presence::Spoke(ip, at) => {
+                let last = self.spoke.entry(ip).or_default();
+                *last = at.max(*last);
             }
         }
     }
 
-    /// Nothing is known of pods any more.
+    /// Nothing is known of pods any more. Who spoke was no word of the API's.
     pub fn start_over(&mut self) {
         self.graves.clear();
-        self.spoke.clear();
     }
 
     /// An earlier process had its proof.
-    pub fn inherit(&mut self, ip: Addr, Vacant { dead, mode }: Vacant, now: Duration) {
+    pub fn inherit(&mut self, ip: Addr, Vacant { dead, mode, .. }: Vacant, now: Duration) {
         self.graves.entry(ip).or_insert(Grave {
             dead,
             mode,
@@ -73,10 +76,22 @@ impl Vacancies {
         }
     }
 
+    /// Whether there is nothing to prove.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.graves.is_empty()
+    }
+
     /// Whether a pod is still referred to.
     #[must_use]
     pub fn knows(&self, uid: Uid) -> bool {
         self.graves.values().any(|grave| grave.dead == uid)
+    }
+
+    /// Whether somebody died there, so that it matters who had the IP since.
+    #[must_use]
+    pub fn mentions(&self, ip: Addr) -> bool {
+        self.graves.contains_key(&ip)
     }
 
     /// Notes who died where; the pods that died there before, which are referred to no more.
@@ -123,8 +138,6 @@ impl Vacancies {
             }
             stays
         });
-        let graves = &self.graves;
-        self.spoke.retain(|ip, _| graves.contains_key(ip));
         forgotten
     }
 
@@ -138,7 +151,7 @@ impl Vacancies {
         dead.any(|record| record.life == Life::Dead && record.unconfirmed)
     }
 
-    /// What is proven. `last_owner` is who was last seen alive with an IP.
+    /// What is proven, lifted or not. `last_owner` is who was last seen alive with an IP.
     pub fn proven(
         &mut self,
         world: &World,
@@ -151,27 +164,43 @@ impl Vacancies {
                 .map(|record| world.bound_of_pod(&record.pod));
             grave.mode = grave.mode.lower(asked.unwrap_or_default());
         }
-        if self.graves.is_empty() || somebody_may_hold_anything(world) {
+        let graves = &self.graves;
+        self.spoke.retain(|ip, _| graves.contains_key(ip));
+        if self.graves.is_empty() {
             return BTreeMap::new();
         }
-        let proven = self.graves.iter().filter(|(ip, grave)| {
-            grave.mode != Mode::Off
-                && last_owner(**ip).is_none_or(|owner| owner == grave.dead)
-                && self.spoke.get(*ip) != Some(&grave.dead)
-                && !self.held.contains(*ip)
+        let nobody_is_coming = !somebody_may_hold_anything(world);
+        let is_held = |ip: Addr| self.held.as_ref().is_none_or(|held| held.contains(&ip));
+        let is_vacant = |ip: Addr, grave: &Grave| {
+            nobody_is_coming
+                && grave.mode != Mode::Off
+                && last_owner(ip).is_none_or(|owner| owner == grave.dead)
+                && !is_held(ip)
                 && world.pods.get(grave.dead).is_some_and(is_dead_for_good)
-                && is_unclaimed(world, **ip)
+                && is_unclaimed(world, ip)
+        };
+        let entries = self.graves.iter().map(|(ip, grave)| {
+            let vacant = Vacant {
+                dead: grave.dead,
+                mode: grave.mode,
+                lifted: self.lifted(world, *ip, grave),
+            };
+            (*ip, grave, vacant)
         });
-        proven
-            .map(|(ip, Grave { dead, mode, .. })| {
-                let vacant = Vacant {
-                    dead: *dead,
-                    mode: *mode,
-                };
-                (*ip, vacant)
-            })
+        entries
+            .filter(|(ip, grave, vacant)| vacant.lifted.is_some() || is_vacant(*ip, grave))
+            .map(|(ip, _, vacant)| (ip, vacant))
             .take(capacity::TERMINATED)
             .collect()
+    }
+
+    /// When somebody spoke since the pod died. Of a death that no watch showed nobody knows whether it came after.
+    fn lifted(&self, world: &World, ip: Addr, grave: &Grave) -> Option<Duration> {
+        let died = world
+            .pods
+            .get(grave.dead)
+            .map_or(Duration::ZERO, |record| record.died);
+        self.spoke.get(&ip).copied().filter(|at| died <= *at)
     }
 }
 

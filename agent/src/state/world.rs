@@ -48,7 +48,11 @@ pub struct World {
     local: Vec<Addr>,
     /// Addresses of nodes, as nodes and pods show them. Never judged, even after the node is gone.
     pub(super) infrastructure: HashSet<Addr>,
+    /// Whether no pod has ever shown an IP outside its node's range. One that has disproves it for good: whoever hands
+    /// out such IPs goes on doing so when that pod is gone.
     pub(super) ranges_are_honoured: bool,
+    /// Names of nodes that were ever virtual kubelets: their pods outlive the Node object, or the mark on it.
+    virtual_kubelets: BTreeSet<String>,
 }
 
 impl World {
@@ -66,14 +70,17 @@ impl World {
             local: Vec::new(),
             infrastructure: HashSet::new(),
             ranges_are_honoured: true,
+            virtual_kubelets: BTreeSet::new(),
         }
     }
 
-    /// Forgets what the API has shown, except which addresses are the nodes'.
+    /// Forgets what the API has shown, except what makes cautious for good.
     pub fn start_over(&mut self) {
         *self = Self {
             local: std::mem::take(&mut self.local),
             infrastructure: std::mem::take(&mut self.infrastructure),
+            ranges_are_honoured: self.ranges_are_honoured,
+            virtual_kubelets: std::mem::take(&mut self.virtual_kubelets),
             ..Self::new(self.settings.clone())
         };
     }
@@ -163,6 +170,9 @@ impl World {
         edit(&mut self.nodes);
         for node in self.nodes.values() {
             self.infrastructure.extend(&node.addresses);
+            if node.virtual_kubelet {
+                self.virtual_kubelets.insert(node.name.clone());
+            }
         }
         self.reindex();
     }
@@ -185,13 +195,8 @@ impl World {
                 self.vips.entry(vip).or_default().insert(name.clone());
             }
         }
-        let pods: Vec<Pod> = self
-            .pods
-            .iter()
-            .filter(|r| r.is_live())
-            .map(|r| r.pod.clone())
-            .collect();
-        self.ranges_are_honoured = pods.iter().all(|pod| self.honours_ranges(pod));
+        let mut live = self.pods.iter().filter(|record| record.is_live());
+        self.ranges_are_honoured &= live.all(|record| self.honours_ranges(&record.pod));
     }
 
     /// Node addresses, hostIPs and this node's own interfaces (gateways, tunnels) are never judged.
@@ -214,11 +219,10 @@ impl World {
         !pod.host_network && !pod.static_ip && !opted_out && !self.is_virtual(pod.node.as_deref())
     }
 
-    /// Whether a node is a virtual kubelet.
+    /// Whether a node is a virtual kubelet, or ever was.
     #[must_use]
     pub fn is_virtual(&self, node: Option<&str>) -> bool {
-        node.and_then(|node| self.nodes.get(node))
-            .is_some_and(|node| node.virtual_kubelet)
+        node.is_some_and(|node| self.virtual_kubelets.contains(node))
     }
 
     /// The Service that alone claims a VIP.

@@ -154,7 +154,7 @@ mod tests {
                     rv: 7,
                     error: Some("slow".into()),
                     age_ms: Some(7),
-                    proven_by: Some(Proof::Bookmark),
+                    proven_by: Some(Proof::Confirmation),
                     skipped: 1,
                     restarts: 2,
                 },
@@ -175,6 +175,8 @@ mod tests {
                 position: 2,
                 before: vec!["from: tcx other".into()],
                 after: vec![],
+                xdp: Some("driver".into()),
+                xdp_error: None,
             }],
             latency: LatencyFigures {
                 count: 1,
@@ -259,7 +261,7 @@ mod tests {
     fn names_in_the_document_are_camel_case() {
         let document = serde_json::to_value(status()).unwrap();
         assert_eq!(document["leaseMs"], -5);
-        assert_eq!(document["watches"]["pods"]["provenBy"], "bookmark");
+        assert_eq!(document["watches"]["pods"]["provenBy"], "confirmation");
         assert_eq!(document["latency"]["p99Us"], 2);
         assert_eq!(document["watches"]["pods"]["error"], "slow");
         assert_eq!(document["interfaces"][0]["attached"], true);

@@ -1,104 +1,138 @@
 //! When a consistent list confirms that a watch misses nothing. Pure.
+//!
+//! A consistent list that was sent at a moment and answered at resourceVersion N holds whatever had happened by then
+//! (KEP-2340). It says nothing about the stream, which may lag behind it by any time: in the server's watch cache, in a
+//! queue, on the wire. So it makes the *view* fresh as of that moment only if one of these shows that the stream has
+//! nothing left to tell up to N:
+//!
+//! * **marker**: the stream itself shows an event or a bookmark of N or later; it is ordered, so all before has come
+//!   (KEP-956);
+//! * **probe**: a second, short watch from where the stream stands gets a bookmark of N or later, and the stream has shown
+//!   every event that the probe got before it. That is for collections in which nothing changes: N comes from a counter
+//!   that all collections share, and a stream gets bookmarks but once a minute;
+//! * **content**: the list shows the whole collection, no object of it is newer than what the stream has shown last, and
+//!   there are as many as the stream has shown. Whatever else had happened would have left a newer object, or one fewer.
+//!
+//! An event or a bookmark alone proves nothing about age: what comes now may have happened long ago.
 
-use super::list::Glimpse;
+use super::list::{Glimpse, Probe};
+use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the stream must have been silent after the answer: the list may have overtaken events on their way.
-const QUIET: Duration = Duration::from_millis(50);
-/// How long the watch may take to show what the list has shown.
+/// How long a stream may take to show a marker before a probe is sent.
+const MARKER: Duration = Duration::from_millis(250);
+/// How long a stream may take to show what a list or a probe has shown.
 const CATCH_UP: Duration = Duration::from_secs(3);
+/// Answers that wait. A server whose bookmarks lag confirms the older ones of them.
+const ANSWERS: usize = 4;
 
-/// An answer that waits for the watch.
+/// What a stream has shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer {
-    pub(super) glimpse: Glimpse,
-    /// When it came.
-    pub(super) at: Instant,
+pub(super) struct Shown {
+    /// Everything up to this resourceVersion.
+    pub(super) version: u64,
+    /// How many objects there are as of then, if that is sure.
+    pub(super) objects: Option<usize>,
 }
 
-/// What an answer proves.
+/// What to do about the answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The watch has shown everything that had happened when the list was sent.
-    Confirmed,
-    /// Not known before then, unless the watch shows more.
-    Wait(Instant),
-    /// The watch doesn't show what happened before the list.
-    Behind,
+    /// Nothing before then, unless the stream shows more; never if none.
+    Wait(Option<Instant>),
+    /// A probe would tell.
+    Probe,
+    /// The stream doesn't show this resourceVersion, which something else has shown.
+    Behind(u64),
 }
 
-impl Answer {
-    /// The list is older than what the watch had shown before.
-    pub(super) fn is_rewound(&self) -> bool {
-        self.glimpse.version < self.glimpse.seen
+/// Answers to confirmations of one stream, until they prove something.
+#[derive(Debug, Default)]
+pub(super) struct Confirmations {
+    answers: VecDeque<Answer>,
+    probe: Option<Probe>,
+    probing: bool,
+    /// The newest resourceVersion that something else has shown, and since when.
+    elsewhere: Option<(u64, Instant)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    glimpse: Glimpse,
+    at: Instant,
+    probed: bool,
+}
+
+impl Confirmations {
+    /// A list answered.
+    pub(super) fn answered(&mut self, glimpse: Glimpse, at: Instant) {
+        self.answers.truncate(ANSWERS - 1);
+        self.seen_elsewhere(glimpse.newest, at);
+        let probed = false;
+        self.answers.push_front(Answer { glimpse, at, probed });
     }
 
-    /// Judges a watch that has shown everything up to `version`, and showed something last at `heard`.
-    pub(super) fn judge(&self, version: u64, heard: Instant, now: Instant) -> Verdict {
-        let caught_up = version >= self.glimpse.object;
-        let (until, then) = if caught_up {
-            (self.at.max(heard) + QUIET, Verdict::Confirmed)
-        } else {
-            (self.at + CATCH_UP, Verdict::Behind)
+    /// A probe ended. Returns the resourceVersion of an answer that it should have reached and did not.
+    pub(super) fn probed(&mut self, probe: Option<Probe>, at: Instant) -> Option<u64> {
+        self.probing = false;
+        let probe = probe?;
+        self.seen_elsewhere(probe.last, at);
+        self.probe = Some(probe);
+        let newest = self.answers.iter().find(|answer| answer.probed)?.glimpse.version;
+        (newest > probe.through).then_some(newest)
+    }
+
+    /// Takes out what the stream has proven by now: the moment as of which the view is complete.
+    pub(super) fn take_proven(&mut self, shown: Shown) -> Option<Duration> {
+        let through = self.through(shown.version);
+        let is_proven = |answer: &Answer| {
+            let glimpse = answer.glimpse;
+            let same = glimpse.objects.is_some() && glimpse.objects == shown.objects;
+            glimpse.version <= through || (same && glimpse.newest <= shown.version)
         };
-        if version >= self.glimpse.version {
-            Verdict::Confirmed
-        } else if now >= until {
-            then
-        } else {
-            Verdict::Wait(until)
+        let index = self.answers.iter().position(is_proven)?;
+        let proven = self.answers[index].glimpse.sent;
+        self.answers.truncate(index);
+        Some(proven)
+    }
+
+    /// What to do about the answers that are left. A probe that it asks for counts as sent.
+    pub(super) fn judge(&mut self, shown: Shown, now: Instant) -> Verdict {
+        self.elsewhere.take_if(|(version, _)| *version <= shown.version);
+        if let Some((version, _)) = self.elsewhere.filter(|(_, at)| now >= *at + CATCH_UP) {
+            return Verdict::Behind(version);
+        }
+        let late = self.elsewhere.map(|(_, at)| at + CATCH_UP);
+        let Some(answer) = self
+            .answers
+            .front()
+            .filter(|answer| !answer.probed && !self.probing)
+        else {
+            return Verdict::Wait(late);
+        };
+        let marker = answer.at + MARKER;
+        if now < marker {
+            return Verdict::Wait(Some(late.map_or(marker, |late| late.min(marker))));
+        }
+        self.probing = true;
+        for answer in &mut self.answers {
+            answer.probed = true;
+        }
+        Verdict::Probe
+    }
+
+    fn through(&self, version: u64) -> u64 {
+        let probe = self.probe.filter(|probe| probe.last <= version);
+        probe.map_or(version, |probe| probe.through.max(version))
+    }
+
+    fn seen_elsewhere(&mut self, version: u64, at: Instant) {
+        if self.elsewhere.is_none_or(|(known, _)| known < version) {
+            self.elsewhere = Some((version, at));
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The list was at version 20 and showed an object of version 12.
-    fn answer(at: Instant) -> Answer {
-        let glimpse = Glimpse {
-            sent: Duration::ZERO,
-            seen: 10,
-            version: 20,
-            object: 12,
-        };
-        Answer { glimpse, at }
-    }
-
-    #[test]
-    fn a_watch_that_has_shown_the_lists_version_is_confirmed_at_once() {
-        let now = Instant::now();
-        assert_eq!(answer(now).judge(20, now, now), Verdict::Confirmed);
-    }
-
-    #[test]
-    fn a_watch_of_which_nothing_more_comes_is_confirmed_when_it_has_been_quiet() {
-        let at = Instant::now();
-        let quiet = Verdict::Wait(at + QUIET);
-        assert_eq!(answer(at).judge(12, at - QUIET, at), quiet);
-        let heard = at + QUIET / 2;
-        assert_eq!(
-            answer(at).judge(13, heard, at + QUIET),
-            Verdict::Wait(heard + QUIET)
-        );
-        assert_eq!(answer(at).judge(13, heard, heard + QUIET), Verdict::Confirmed);
-    }
-
-    #[test]
-    fn a_watch_that_lacks_the_lists_object_has_a_moment_to_catch_up() {
-        let at = Instant::now();
-        let wait = Verdict::Wait(at + CATCH_UP);
-        assert_eq!(answer(at).judge(11, at, at + QUIET), wait);
-        assert_eq!(answer(at).judge(11, at, at + CATCH_UP), Verdict::Behind);
-    }
-
-    #[test]
-    fn a_list_is_rewound_if_older_than_what_was_seen_when_it_was_sent() {
-        let mut answer = answer(Instant::now());
-        assert!(!answer.is_rewound());
-        answer.glimpse.seen = 21;
-        assert!(answer.is_rewound());
-    }
-}
+mod tests;

@@ -85,6 +85,15 @@ impl Request {
         self.failure(End::Failed, &error)
     }
 
+    /// The server's own watches don't tell that they are complete up to what it lists.
+    pub(super) fn unprogressed(self, listed: u64) -> Failure {
+        let error = format!(
+            "no bookmark reaches resourceVersion {listed} of a list, so nothing proves the watch complete; a quiet \
+             collection needs Kubernetes 1.31 or later, or etcd with --watch-progress-notify-interval=5s"
+        );
+        self.failure(End::Failed, &error)
+    }
+
     /// A list is older than what the watch had shown before it was asked for.
     pub(super) fn rewound(self, before: u64, version: u64) -> Failure {
         self.failure(End::Expired, &rewound(before, version))

@@ -1,17 +1,22 @@
-//! Consistent lists: of everything, in pages, or of one object, which confirms that a watch misses nothing.
+//! What is asked beside a stream: consistent lists of everything, in pages, and what [`confirm`](super::confirm) needs.
 
 use super::failure::{Failure, Request};
 use super::protocol::Step;
-use super::wire::{Page, describe, version_of};
+use super::wire::{Line, Page, describe, version_of};
 use crate::clock::boot;
 use crate::facts::{Ignored, Object};
-use kube::api::ListParams;
+use futures::{AsyncBufReadExt, StreamExt};
+use kube::api::{ListParams, WatchParams};
 use kube::{Client, core};
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 use tokio::time::timeout;
 
 /// Objects in a page, as in client-go.
 const PAGE: u32 = 500;
+/// So many are listed at once to confirm a watch by their resourceVersions. Beyond, one is.
+const FEW: u32 = 50;
+/// Seconds that a probe lives at most; the bookmark comes after one, and the server's timers may add another.
+const PROBE: u32 = 3;
 /// A confirmation that takes longer is worth nothing any more.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(20);
 
@@ -21,11 +26,13 @@ pub(super) struct Listed<O> {
     /// When it was asked for, of `CLOCK_BOOTTIME`: whatever happened before is in it.
     pub(super) sent: Duration,
     pub(super) objects: Vec<O>,
+    /// How many there are, with those that don't parse.
+    pub(super) count: usize,
     /// Objects, and annotations of objects, that don't parse, and why.
     pub(super) skipped: Vec<(String, anyhow::Error)>,
 }
 
-/// What a consistent list of one object shows.
+/// What a consistent list of few objects shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Glimpse {
     /// When it was asked for, of `CLOCK_BOOTTIME`.
@@ -34,8 +41,19 @@ pub(super) struct Glimpse {
     pub(super) seen: u64,
     /// The list's resourceVersion.
     pub(super) version: u64,
-    /// The object's; 0 without any.
-    pub(super) object: u64,
+    /// The newest of its objects' resourceVersions; 0 without any.
+    pub(super) newest: u64,
+    /// How many objects there are, if the list shows them all.
+    pub(super) objects: Option<usize>,
+}
+
+/// What a short watch shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Probe {
+    /// The resourceVersion of its last event before the bookmark; without any, where it began.
+    pub(super) last: u64,
+    /// The bookmark's: there was no other event up to here.
+    pub(super) through: u64,
 }
 
 /// Lists everything. `patience` is for each page.
@@ -44,9 +62,9 @@ pub(super) async fn everything<O: Object>(
     selector: Option<String>,
     patience: Duration,
 ) -> Result<Listed<O>, Failure> {
-    let request = request::<O>();
+    let request = request::<O>(Step::List);
     let sent = boot();
-    let (mut objects, mut skipped) = (Vec::new(), Vec::new());
+    let (mut objects, mut skipped, mut count) = (Vec::new(), Vec::new(), 0);
     let mut params = ListParams {
         field_selector: selector,
         ..ListParams::default().limit(PAGE)
@@ -54,6 +72,7 @@ pub(super) async fn everything<O: Object>(
     loop {
         let body = ask(&client, request, &params, patience).await?;
         let page = Page::parse(&body).map_err(|error| request.broken(error))?;
+        count += page.objects.len();
         for json in page.objects.iter().map(|object| object.get().as_bytes()) {
             let mut ignored = Ignored::new();
             let named = || format!("{} {}", O::KIND, describe(json));
@@ -69,34 +88,83 @@ pub(super) async fn everything<O: Object>(
                 version: page.version,
                 sent,
                 objects,
+                count,
                 skipped,
             });
         }
     }
 }
 
-/// Lists one object, of a watch that has shown everything up to `seen`. Never with resourceVersion=0, which a server
-/// may answer with anything it remembers.
+/// Lists all of `objects`, if they are few, or one; of a watch that has shown everything up to `seen`. Never with
+/// resourceVersion=0, which a server may answer with anything it remembers.
 pub(super) async fn glimpse<O: Object>(
     client: Client,
     selector: Option<String>,
     seen: u64,
+    objects: Option<usize>,
 ) -> Result<Glimpse, Failure> {
-    let request = request::<O>();
+    let request = request::<O>(Step::List);
     let sent = boot();
+    let few = objects.and_then(|objects| u32::try_from(objects).ok());
+    let limit = few.filter(|few| *few <= FEW).map_or(1, |few| few + 1);
     let params = ListParams {
         field_selector: selector,
-        ..ListParams::default().limit(1)
+        ..ListParams::default().limit(limit)
     };
     let body = ask(&client, request, &params, CONFIRMED_WITHIN).await?;
     let page = Page::parse(&body).map_err(|error| request.broken(error))?;
-    let object = page.objects.first().map_or(Ok(0), |object| version_of(object));
+    let mut newest = 0;
+    for object in &page.objects {
+        newest = newest.max(version_of(object).map_err(|error| request.broken(error))?);
+    }
     Ok(Glimpse {
         sent,
         seen,
         version: page.version,
-        object: object.map_err(|error| request.broken(error))?,
+        newest,
+        objects: page.next.is_none().then_some(page.objects.len()),
     })
+}
+
+/// Watches for a moment what comes after a resourceVersion, up to the bookmark that a server sends 2 s before a watch
+/// times out (`cache_watcher.go:nextBookmarkTime`).
+pub(super) async fn probe<O: Object>(
+    client: Client,
+    selector: Option<String>,
+    after: u64,
+) -> Result<Probe, Failure> {
+    let request = request::<O>(Step::Watch(after));
+    let params = WatchParams {
+        field_selector: selector,
+        ..WatchParams::default().timeout(PROBE)
+    };
+    let http = core::Request::new(request.path)
+        .watch(&params, &after.to_string())
+        .map_err(|error| request.broken(error))?;
+    let read = async {
+        let stream = client
+            .request_stream(http)
+            .await
+            .map_err(|error| request.failed(error))?;
+        let mut lines = pin!(stream.lines());
+        let mut last = after;
+        while let Some(line) = lines.next().await {
+            let line = line.map_err(|error| request.broken(error))?;
+            match Line::parse(line.as_bytes()).map_err(|error| request.broken(error))? {
+                Line::Applied(entry) | Line::Deleted(entry) => last = last.max(entry.version),
+                Line::Bookmark { version, .. } => {
+                    let through = version;
+                    return Ok(Probe { last, through });
+                }
+                Line::Error(status) => return Err(request.refused(&status)),
+            }
+        }
+        let through = last;
+        Ok(Probe { last, through })
+    };
+    timeout(CONFIRMED_WITHIN, read)
+        .await
+        .map_err(|error| request.broken(error))?
 }
 
 async fn ask(
@@ -114,9 +182,7 @@ async fn ask(
         .map_err(|error| request.failed(error))
 }
 
-fn request<O: Object>() -> Request {
-    Request {
-        step: Step::List,
-        path: O::PATH,
-    }
+fn request<O: Object>(step: Step) -> Request {
+    let path = O::PATH;
+    Request { step, path }
 }

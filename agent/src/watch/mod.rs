@@ -4,8 +4,8 @@
 //! protocol (what to ask next) -> session (asks, reads) -> wire (parses) -> Message -> the agent's main loop
 //! ```
 //!
-//! Watches are raw instead of kube-runtime's: bookmarks must be seen, because an advancing resourceVersion is
-//! proof that the view is fresh, and one object that doesn't parse must not end a stream.
+//! Watches are raw instead of kube-runtime's: bookmarks must be seen, because they show how far a stream has told
+//! everything, and one object that doesn't parse must not end a stream.
 
 mod client;
 mod confirm;
@@ -36,6 +36,9 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{sync::mpsc, task::JoinSet};
+
+/// Within which time all agents of a cluster ask for a list that the same event makes them want.
+pub const SPREAD: Duration = Duration::from_secs(2);
 
 /// What a watch tells the main loop.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! What the main loop may ask of the watches while they run.
 
 use super::WatchId;
-use std::{collections::BTreeMap, sync::Arc};
-use tokio::{sync::Notify, task::JoinSet};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
 /// The running watches; dropping this ends them.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ impl Watches {
         }
     }
 
-    /// Asks for a confirmation: a consistent LIST with `limit=1`, told as [`Message::Proven`](super::Message::Proven)
-    /// behind everything that the watch has shown before, or as [`Message::Unconfirmed`](super::Message::Unconfirmed).
+    /// Asks for a confirmation: a consistent LIST of few objects, told as [`Message::Proven`](super::Message::Proven)
+    /// once the watch has shown everything up to it, or as [`Message::Unconfirmed`](super::Message::Unconfirmed).
     ///
     /// A watch that is down confirms once it is up; what is asked again before it began counts once.
     pub fn confirm(&self, id: WatchId) {
@@ -29,13 +29,17 @@ impl Watches {
         }
     }
 
-    /// Asks for one more consistent list, told as an ordinary [`Change::Reset`](crate::facts::Change::Reset).
+    /// Asks for one more consistent list, told as an ordinary [`Change::Reset`](crate::facts::Change::Reset). It is sent
+    /// at any moment `within` from now: what makes one agent ask makes all of them ask.
     ///
     /// The stream stays open meanwhile, and goes on behind what the list shows. A list that fails ends the stream, so
     /// that the watch lists until it succeeds.
-    pub fn relist(&self, id: WatchId) {
-        if let Some(orders) = self.orders.get(&id) {
-            orders.relist.notify_one();
+    pub fn relist(&self, id: WatchId, within: Duration) {
+        if let Some(orders) = self.orders.get(&id).map(Arc::clone) {
+            tokio::spawn(async move {
+                sleep(within.mul_f64(fastrand::f64())).await;
+                orders.relist.notify_one();
+            });
         }
     }
 }

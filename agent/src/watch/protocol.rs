@@ -4,10 +4,14 @@ use std::time::Duration;
 
 /// A stream that closes sooner counts as a failed attempt, or a server that closes at once would be asked in a loop.
 const SETTLED: Duration = Duration::from_secs(1);
-/// Ceiling of the first wait; the session waits between half of the ceiling and all of it.
+/// Ceiling of the first wait; a session waits for any part of it, so that agents that lose the server together don't
+/// come back together.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Ceiling of every wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's history at once.
+const RELIST: Duration = Duration::from_secs(5);
 
 /// One request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub(super) struct Protocol {
     /// Where a watch can resume; none before everything was listed.
     version: Option<u64>,
     highest: u64,
+    /// How many objects the watch has shown, as long as that is sure.
+    objects: Option<usize>,
     paged: bool,
     heard: bool,
     failures: u32,
@@ -60,7 +66,8 @@ impl Protocol {
     }
 
     /// Everything was listed as of `version`. Returns the version seen before if time went back.
-    pub(super) fn listed(&mut self, version: u64) -> Option<u64> {
+    pub(super) fn listed(&mut self, version: u64, objects: usize) -> Option<u64> {
+        self.objects = Some(objects);
         let before = (version < self.highest).then_some(self.highest);
         self.highest = version;
         self.version = Some(version);
@@ -75,6 +82,19 @@ impl Protocol {
         self.version = Some(version);
         self.heard = true;
         newer
+    }
+
+    /// The stream showed one object more or fewer; `None`: a line of it could not be read.
+    pub(super) fn count(&mut self, change: Option<isize>) {
+        self.objects = self
+            .objects
+            .zip(change)
+            .and_then(|(objects, change)| objects.checked_add_signed(change));
+    }
+
+    /// How many objects there are as of [`Protocol::highest`]; none if that is not sure.
+    pub(super) fn objects(&self) -> Option<usize> {
+        self.objects
     }
 
     /// The newest resourceVersion seen.
@@ -93,6 +113,7 @@ impl Protocol {
             self.failures = 0;
         }
         let listing = self.version.is_none();
+        let mut wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
         match end {
             End::Listed => return Duration::ZERO,
             End::Closed if listing => self.paged = true,
@@ -101,16 +122,19 @@ impl Protocol {
                 self.paged = true;
                 return Duration::ZERO;
             }
-            End::Expired => self.version = None,
+            End::Expired => {
+                self.version = None;
+                wait = wait.max(RELIST);
+            }
             // Bookmarks come once a minute. A server that sends none from here on either never will in this list
             // form, or its own version went back behind ours (etcd restored): both need a new list.
             End::Silent if !self.heard => {
                 self.paged |= listing;
                 self.version = None;
+                wait = wait.max(RELIST);
             }
             End::Closed | End::Silent | End::Failed => {}
         }
-        let wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
         self.failures = self.failures.saturating_add(1);
         wait.min(LONGEST_WAIT)
     }
@@ -125,7 +149,7 @@ mod tests {
     fn following(version: u64) -> Protocol {
         let mut protocol = Protocol::default();
         protocol.begin();
-        protocol.listed(version);
+        protocol.listed(version, 1);
         protocol
     }
 
@@ -140,7 +164,7 @@ mod tests {
         protocol.begin();
         assert_eq!(protocol.end(End::Unsupported, Duration::ZERO), Duration::ZERO);
         assert_eq!(protocol.begin(), Step::List);
-        protocol.listed(7);
+        protocol.listed(7, 1);
         assert_eq!(protocol.end(End::Listed, Duration::ZERO), Duration::ZERO);
         assert_eq!(protocol.begin(), Step::Watch(7));
         protocol.end(End::Expired, LONG);
@@ -211,11 +235,58 @@ mod tests {
         assert_eq!(fail(LONG, true), FIRST_WAIT);
     }
 
+    /// When each of 1000 agents that lost the server at 0 asks it for everything again: it is back after `outage`, without
+    /// its history.
+    fn relists(outage: Duration) -> Vec<Duration> {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut relist = || {
+            let (mut protocol, mut now) = (following(7), Duration::ZERO);
+            let mut end = End::Closed;
+            loop {
+                now += protocol.end(end, Duration::ZERO).mul_f64(random.f64());
+                end = match protocol.begin() {
+                    Step::Stream | Step::List => return now,
+                    Step::Watch(_) if now < outage => End::Failed,
+                    Step::Watch(_) => End::Expired,
+                };
+            }
+        };
+        (0..1000).map(|_| relist()).collect()
+    }
+
+    #[test]
+    fn after_an_outage_a_thousand_agents_do_not_list_at_the_same_moment() {
+        for outage in [0, 5, 60, 300].map(Duration::from_secs) {
+            let relists = relists(outage);
+            let within = |at: &Duration| {
+                let close = |other: &&Duration| at.abs_diff(**other) <= Duration::from_millis(500);
+                relists.iter().filter(close).count()
+            };
+            let busiest = relists.iter().map(within).max().unwrap();
+            assert!(
+                busiest < 300,
+                "{busiest} of 1000 within a second, after {outage:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_leaves_the_number_of_objects_unknown_until_the_next_list() {
+        let mut protocol = following(7);
+        protocol.count(Some(1));
+        assert_eq!(protocol.objects(), Some(2));
+        protocol.count(None);
+        protocol.count(Some(-1));
+        assert_eq!(protocol.objects(), None);
+        protocol.listed(9, 4);
+        assert_eq!(protocol.objects(), Some(4));
+    }
+
     #[test]
     fn a_list_older_than_what_was_seen_is_reported_once() {
         let mut protocol = following(7);
         protocol.advance(9);
-        assert_eq!(protocol.listed(8), Some(9));
-        assert_eq!(protocol.listed(8), None);
+        assert_eq!(protocol.listed(8, 1), Some(9));
+        assert_eq!(protocol.listed(8, 1), None);
     }
 }

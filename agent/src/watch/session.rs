@@ -49,7 +49,7 @@ impl Session {
                 Err(failure) => self.failed(failure).await,
             };
             let ceiling = self.protocol.end(end, begun.elapsed());
-            sleep(ceiling.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            sleep(ceiling.mul_f64(fastrand::f64())).await;
         }
     }
 
@@ -86,7 +86,7 @@ impl Session {
         for (what, error) in &listed.skipped {
             self.outbox.skipped(what, error).await;
         }
-        if let Some(before) = self.protocol.listed(listed.version) {
+        if let Some(before) = self.protocol.listed(listed.version, listed.count) {
             self.outbox.rewound(rewound(before, listed.version)).await;
         }
         let fact = (query.fact)(Change::Reset(listed.objects));

@@ -1,8 +1,8 @@
 //! One open stream of changes, and what is asked beside it.
 
-use super::confirm::{Answer, Verdict};
+use super::confirm::{Confirmations, Shown, Verdict};
 use super::failure::{Failure, Request};
-use super::list::{Glimpse, Listed, glimpse};
+use super::list::{Glimpse, Listed, Probe, glimpse, probe};
 use super::protocol::End;
 use super::session::{Query, SILENCE, Session};
 use super::wire::{Entry, Line, describe};
@@ -17,25 +17,17 @@ use kube::core;
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-/// Events prove a watch fresh at most this often.
-const EVENT_PROOFS: Duration = Duration::from_secs(1);
-
 /// Where a stream stands.
 struct Open<O> {
     /// When it was asked for, of `CLOCK_BOOTTIME`.
     sent: Duration,
     /// What a streamed list has shown so far; none once it is complete, or for a stream that begins with changes.
-    initial: Option<HashMap<Name, O>>,
-    /// Whether everything from before the stream began has come. Until then an event may be an old one.
-    live: bool,
+    initial: Option<HashMap<Name, Option<O>>>,
     /// Changes up to here were in a list already.
     covered: u64,
-    /// A confirmation that waits for the stream.
-    answer: Option<Answer>,
+    confirmations: Confirmations,
     /// When the last line came.
     heard: Instant,
-    /// When an event was proof last, of `CLOCK_BOOTTIME`.
-    event: Duration,
 }
 
 impl Session {
@@ -45,7 +37,7 @@ impl Session {
         request: Request,
         query: &Query<O>,
         version: &str,
-        initial: Option<HashMap<Name, O>>,
+        initial: Option<HashMap<Name, Option<O>>>,
     ) -> Result<End, Failure> {
         let params = WatchParams {
             field_selector: query.selector.clone(),
@@ -67,11 +59,19 @@ impl Session {
         }
         let mut open = Open::new(sent, initial);
         let mut line = Vec::new();
-        let mut glimpses = FuturesUnordered::new();
+        let (mut glimpses, mut probes) = (FuturesUnordered::new(), FuturesUnordered::new());
         let orders = Arc::clone(&self.orders);
         while !self.outbox.is_closed() {
             let following = open.initial.is_none();
-            let wake = self.judge(request, &mut open).await?;
+            let wake = match self.judge(&mut open).await {
+                Verdict::Wait(wake) => wake,
+                Verdict::Behind(version) => return Err(request.behind(self.protocol.highest(), version)),
+                Verdict::Probe => {
+                    let (client, selector) = (self.client.clone(), query.selector.clone());
+                    probes.push(probe::<O>(client, selector, self.protocol.highest()));
+                    continue;
+                }
+            };
             // Biased: whatever has come is read before anything is made of an answer.
             tokio::select! {
                 biased;
@@ -83,58 +83,76 @@ impl Session {
                     match Line::parse(&line) {
                         Ok(Line::Error(status)) => return Err(request.refused(&status)),
                         Ok(line) => self.take(line, query, &mut open).await,
-                        Err(error) => self.outbox.skipped(O::KIND, &error).await,
+                        Err(error) => {
+                            self.protocol.count(None);
+                            self.outbox.skipped(O::KIND, &error).await;
+                        }
                     }
                     line.clear();
                 }
-                () = orders.relist.notified(), if following => self.relist(query, &mut open).await?,
+                () = orders.relist.notified(), if following => {
+                    glimpses.clear();
+                    probes.clear();
+                    self.relist(query, &mut open).await?;
+                }
                 () = orders.confirm.notified(), if following => {
                     let (client, selector) = (self.client.clone(), query.selector.clone());
-                    glimpses.push(glimpse::<O>(client, selector, self.protocol.highest()));
+                    let shown = self.shown();
+                    glimpses.push(glimpse::<O>(client, selector, shown.version, shown.objects));
                 }
-                Some(answer) = glimpses.next() => self.answered(answer, &mut open).await,
+                Some(answer) = glimpses.next() => self.answered(request, answer, &mut open).await?,
+                Some(probe) = probes.next() => self.probed(request, probe, &mut open).await,
                 () = sleep_until(wake.unwrap_or(open.heard)), if wake.is_some() => {}
             }
         }
         Ok(End::Closed)
     }
 
-    async fn answered<O>(&mut self, answer: Result<Glimpse, Failure>, open: &mut Open<O>) {
+    async fn answered<O>(
+        &mut self,
+        request: Request,
+        answer: Result<Glimpse, Failure>,
+        open: &mut Open<O>,
+    ) -> Result<(), Failure> {
         match answer {
-            Ok(glimpse) => {
-                let at = Instant::now();
-                open.answer.get_or_insert(Answer { glimpse, at });
+            Ok(Glimpse { seen, version, .. }) if version < seen => {
+                let failure = request.rewound(seen, version);
+                self.protocol.rewound();
+                self.outbox.rewound(failure.error.clone()).await;
+                return Err(failure);
             }
+            Ok(glimpse) => open.confirmations.answered(glimpse, Instant::now()),
             Err(failure) => self.outbox.unconfirmed(failure.error).await,
+        }
+        Ok(())
+    }
+
+    async fn probed<O>(&mut self, request: Request, probe: Result<Probe, Failure>, open: &mut Open<O>) {
+        let (probe, mut error) = match probe {
+            Ok(probe) => (Some(probe), None),
+            Err(failure) => (None, Some(failure.error)),
+        };
+        let missed = open.confirmations.probed(probe, Instant::now());
+        error = error.or(missed.map(|version| request.unprogressed(version).error));
+        if let Some(error) = error {
+            self.outbox.unconfirmed(error).await;
         }
     }
 
-    /// Makes of an answer what can be made of it by now. Returns when there is more to say, if nothing comes until then.
-    async fn judge<O>(&mut self, request: Request, open: &mut Open<O>) -> Result<Option<Instant>, Failure> {
-        let Some(answer) = open.answer else {
-            return Ok(None);
-        };
-        let Glimpse {
-            sent,
-            seen,
-            version,
-            object,
-        } = answer.glimpse;
-        if answer.is_rewound() {
-            let failure = request.rewound(seen, version);
-            self.protocol.rewound();
-            self.outbox.rewound(failure.error.clone()).await;
-            return Err(failure);
+    /// Tells what is proven by now, and what would prove the rest.
+    async fn judge<O>(&mut self, open: &mut Open<O>) -> Verdict {
+        let shown = self.shown();
+        if let Some(as_of) = open.confirmations.take_proven(shown) {
+            self.outbox.proven(as_of, Proof::Confirmation).await;
         }
-        let watched = self.protocol.highest();
-        match answer.judge(watched, open.heard, Instant::now()) {
-            Verdict::Wait(until) => return Ok(Some(until)),
-            Verdict::Behind => return Err(request.behind(watched, object)),
-            Verdict::Confirmed => {}
+        open.confirmations.judge(shown, Instant::now())
+    }
+
+    fn shown(&self) -> Shown {
+        Shown {
+            version: self.protocol.highest(),
+            objects: self.protocol.objects(),
         }
-        (open.answer, open.live) = (None, true);
-        self.outbox.proven(sent, Proof::Confirmation).await;
-        Ok(None)
     }
 
     /// Lists while nothing is read, so that the list is the newer one; what it covers is left out of the stream.
@@ -143,7 +161,7 @@ impl Session {
             end: End::Expired,
             ..failure
         })?;
-        (open.covered, open.answer) = (listed, None);
+        (open.covered, open.confirmations) = (listed, Confirmations::default());
         open.heard = Instant::now();
         Ok(())
     }
@@ -151,28 +169,33 @@ impl Session {
     async fn take<O: Object>(&mut self, line: Line<'_>, query: &Query<O>, open: &mut Open<O>) {
         match (line, open.initial.as_mut()) {
             (Line::Applied(entry), Some(seen)) => {
-                seen.extend(self.parse(entry.json).await.map(|object| (entry.name, object)));
+                seen.insert(entry.name, self.parse(entry.json).await);
             }
             (Line::Deleted(entry), Some(seen)) => {
                 seen.remove(&entry.name);
             }
             (Line::Bookmark { version, complete }, Some(_)) if complete => {
-                let objects = open.initial.take().unwrap_or_default().into_values().collect();
-                let (sent, skipped) = (open.sent, Vec::new());
+                let seen = open.initial.take().unwrap_or_default();
                 let listed = Listed {
                     version,
-                    sent,
-                    objects,
-                    skipped,
+                    sent: open.sent,
+                    count: seen.len(),
+                    objects: seen.into_values().flatten().collect(),
+                    skipped: Vec::new(),
                 };
                 self.reset(listed, query).await;
-                open.live = true;
                 self.outbox.up().await;
             }
-            (Line::Bookmark { .. }, Some(_)) | (Line::Error(_), _) => {}
-            (Line::Applied(entry), None) => self.change(entry, query.fact, Change::Applied, open).await,
-            (Line::Deleted(entry), None) => self.change(entry, query.fact, Change::Deleted, open).await,
+            (Line::Applied(entry), None) if entry.version > open.covered => {
+                self.protocol.count(Some(entry.new.into()));
+                self.change(entry, query.fact, Change::Applied).await;
+            }
+            (Line::Deleted(entry), None) if entry.version > open.covered => {
+                self.protocol.count(Some(-1));
+                self.change(entry, query.fact, Change::Deleted).await;
+            }
             (Line::Bookmark { version, .. }, None) => self.bookmark(version, open).await,
+            (Line::Applied(_) | Line::Deleted(_) | Line::Bookmark { .. } | Line::Error(_), _) => {}
         }
     }
 
@@ -181,31 +204,17 @@ impl Session {
         entry: Entry<'_>,
         fact: fn(Change<O>) -> Fact,
         change: fn(O) -> Change<O>,
-        open: &mut Open<O>,
     ) {
-        if entry.version <= open.covered {
-            return;
-        }
-        let newer = self.protocol.advance(entry.version);
+        self.protocol.advance(entry.version);
         if let Some(object) = self.parse(entry.json).await {
             self.outbox.fact(entry.version, fact(change(object))).await;
-        }
-        let now = boot();
-        if newer && open.live && now >= open.event + EVENT_PROOFS {
-            open.event = now;
-            self.outbox.proven(now, Proof::Event).await;
         }
     }
 
     async fn bookmark<O>(&mut self, version: u64, open: &mut Open<O>) {
-        if version <= open.covered {
-            return;
-        }
-        let newer = self.protocol.advance(version);
-        self.outbox.progress(version).await;
-        if newer {
-            open.live = true;
-            self.outbox.proven(boot(), Proof::Bookmark).await;
+        if version > open.covered {
+            self.protocol.advance(version);
+            self.outbox.progress(version).await;
         }
     }
 
@@ -227,15 +236,13 @@ impl Session {
 }
 
 impl<O> Open<O> {
-    fn new(sent: Duration, initial: Option<HashMap<Name, O>>) -> Self {
+    fn new(sent: Duration, initial: Option<HashMap<Name, Option<O>>>) -> Self {
         Self {
             sent,
             initial,
-            live: false,
             covered: 0,
-            answer: None,
+            confirmations: Confirmations::default(),
             heard: Instant::now(),
-            event: Duration::ZERO,
         }
     }
 }

@@ -29,6 +29,8 @@ pub(super) enum Line<'a> {
 pub(super) struct Entry<'a> {
     pub(super) name: Name,
     pub(super) version: u64,
+    /// It came into the collection.
+    pub(super) new: bool,
     pub(super) json: &'a [u8],
 }
 
@@ -46,7 +48,10 @@ impl<'a> Line<'a> {
         let event: Event = serde_json::from_slice(line).context("not a watch event")?;
         let json = event.object.get();
         Ok(match event.kind.as_ref() {
-            "ADDED" | "MODIFIED" => Self::Applied(Entry::parse(json)?),
+            kind @ ("ADDED" | "MODIFIED") => Self::Applied(Entry {
+                new: kind == "ADDED",
+                ..Entry::parse(json)?
+            }),
             "DELETED" => Self::Deleted(Entry::parse(json)?),
             "BOOKMARK" => {
                 let meta = serde_json::from_str::<Headed<BookmarkMeta>>(json)?.metadata;
@@ -70,6 +75,7 @@ impl<'a> Entry<'a> {
         Ok(Self {
             version: version(&meta.resource_version)?,
             name: (meta.namespace.into_owned(), meta.name.into_owned()),
+            new: false,
             json: json.as_bytes(),
         })
     }

@@ -6,7 +6,7 @@ use crate::step::{EndpointStep, Kind, NodeStep, PodChange, PodStep, ServiceStep,
 use crate::step::{pod_uid, pool};
 use crate::world::{namespace, node, pod, uid};
 use epguard::facts::{
-    Change, Cidr, Endpoint, Fact, Name, Namespace, Node, Pod, PodSource, Service, Slice, Standing,
+    Change, Cidr, Endpoint, Fact, Name, Namespace, Node, Pod, PodSource, Presence, Service, Slice, Standing,
 };
 use epguard::state::Scope;
 use epguard_common::{Addr, Mode, Uid};
@@ -90,9 +90,10 @@ impl Cluster {
                 self.namespaces.insert(shown.name.clone(), shown.clone());
                 vec![Fact::Namespace(Change::Applied(shown))]
             }
-            Step::Presence(presence) => vec![Fact::Presence(presence.clone())],
+            Step::Held(ips) => vec![Fact::Presence(Presence::Held(ips.clone()))],
+            Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
-            Step::Wait(_) | Step::Hit(_) => vec![],
+            Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) => vec![],
         }
     }
 

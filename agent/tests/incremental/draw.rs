@@ -2,7 +2,7 @@
 
 use crate::step::*;
 use crate::world::NODE;
-use epguard::facts::{Presence, Protocol, Sandbox, ServicePort, SlicePort, Standing};
+use epguard::facts::{Protocol, Sandbox, ServicePort, SlicePort, Standing};
 use epguard_common::{Addr, Mode};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -20,8 +20,9 @@ pub fn any_step() -> impl Strategy<Value = Step> {
         1 => (0..2_usize).prop_map(Step::DeleteNode),
         2 => (select(vec!["shop", "other"]), any_bound()).prop_map(|(name, bound)| Step::Namespace(name, bound)),
         1 => rarely_a_pods(vec![NODE]).prop_map(Step::Local),
-        2 => prop::collection::vec(any_ip(), 0..2).prop_map(|ips| Step::Presence(Presence::Held(ips))),
-        1 => any_ip().prop_map(|ip| Step::Presence(Presence::Spoke(ip))),
+        2 => prop::collection::vec(any_ip(), 0..2).prop_map(Step::Held),
+        1 => any_ip().prop_map(Step::Speaks),
+        1 => Just(Step::Unknown),
         4 => (any_kind(), prop_oneof![2 => Just(0), 2 => (0..8_u32).prop_map(|bit| 1_u8 << bit), 1 => any::<u8>()])
             .prop_map(|(kind, gone)| Step::Relist(kind, gone)),
         6 => select(vec![1, 61, 301, 601]).prop_map(Step::Wait),

@@ -11,7 +11,7 @@ mod world;
 
 use cluster::Cluster;
 use draw::{any_step, lists};
-use epguard::facts::{Name, Protocol, Standing};
+use epguard::facts::{Fact, Name, Presence, Protocol, Standing};
 use epguard::plan::{self, Op};
 use epguard::state::{Ipam, Ranges, Scope, Settings, Socket, State, Tables};
 use epguard_common::{Addr, Owner};
@@ -71,11 +71,13 @@ impl Run {
             ipam,
             ranges: Ranges::default(),
         });
+        let mut world = World {
+            state,
+            now: Duration::from_secs(1),
+        };
+        world.tell(Fact::Presence(Presence::Held(vec![])));
         Self {
-            world: World {
-                state,
-                now: Duration::from_secs(1),
-            },
+            world,
             cluster: Cluster::new(scope),
             scope,
             installed: Tables::default(),
@@ -93,6 +95,10 @@ impl Run {
                 self.world.state.tick(self.world.now);
             }
             Step::Hit(number) => self.hit(*number),
+            Step::Speaks(ip) => {
+                let spoke = Presence::Spoke(*ip, self.world.now);
+                self.world.tell(Fact::Presence(spoke));
+            }
             _ => {}
         }
         for op in plan::tables(&self.installed, self.world.state.tables()) {
@@ -154,7 +160,8 @@ impl Run {
                 "{service:?} may still use {socket:?}"
             );
         }
-        for ip in self.installed.terminated.keys() {
+        let vacant = self.installed.terminated.iter();
+        for (ip, _) in vacant.filter(|(_, vacant)| vacant.lifted.is_none()) {
             let mut live = state.live_claimants(*ip);
             prop_assert!(live.next().is_none(), "{ip} is not vacant");
         }

@@ -1,6 +1,6 @@
 //! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
 use crate::world::{X, Y, uid};
-use epguard::facts::{Presence, Sandbox, SlicePort, Standing};
+use epguard::facts::{Sandbox, SlicePort, Standing};
 use epguard_common::{Addr, Mode, Uid};
 use std::net::Ipv6Addr;
 
@@ -24,7 +24,12 @@ pub enum Step {
     /// A Namespace is annotated.
     Namespace(&'static str, Mode),
     Local(Vec<Addr>),
-    Presence(Presence),
+    /// The IPs that the node's routes and neighbours lead to.
+    Held(Vec<Addr>),
+    /// The node does not say any more.
+    Unknown,
+    /// A packet from the IP is seen.
+    Speaks(Addr),
     /// A watch starts over with a list; objects whose bit is set vanished in the gap.
     Relist(Kind, u8),
     Wait(u64),

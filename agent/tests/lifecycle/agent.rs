@@ -89,13 +89,13 @@ fn a_running_agent_attaches_again_what_somebody_detached() {
 }
 
 /// An agent that no API server talks to: hooks come without one.
-struct Agent {
+pub struct Agent {
     child: Child,
     run_dir: PathBuf,
 }
 
 impl Agent {
-    fn start(node: &Node, more: &[&str]) -> Self {
+    pub fn start(node: &Node, more: &[&str]) -> Self {
         let run_dir = std::env::temp_dir().join(format!("{}-run", node.dir.file_name().unwrap().display()));
         std::fs::create_dir_all(&run_dir).unwrap();
         let kubeconfig = run_dir.join("kubeconfig");
@@ -105,7 +105,8 @@ impl Agent {
         command.arg("--kubeconfig").arg(kubeconfig);
         command.arg("--run-dir").arg(&run_dir);
         command.arg("--pin-dir").arg(node.pins()).args(more);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let stderr = std::fs::File::create(run_dir.join("stderr")).unwrap();
+        command.stdout(Stdio::null()).stderr(stderr);
         // SAFETY: prctl is async-signal-safe; the agent goes with a test that fails.
         unsafe {
             command.pre_exec(|| {
@@ -122,17 +123,19 @@ impl Agent {
     }
 
     fn wait(&self, name: &str) -> Attachment {
+        self.wait_for(name, |at| at.attached)
+    }
+
+    /// Waits until the status shows the interface so.
+    pub fn wait_for(&self, name: &str, so: impl Fn(&Attachment) -> bool) -> Attachment {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let status = status::read(&self.run_dir).unwrap_or_default();
-            let found = status
-                .interfaces
-                .into_iter()
-                .find(|at| at.name == name && at.attached);
+            let found = status.interfaces.into_iter().find(|at| at.name == name && so(at));
             if let Some(found) = found {
                 return found;
             }
-            assert!(Instant::now() < deadline, "{name} is not hooked");
+            assert!(Instant::now() < deadline, "{name} is not hooked so");
         }
     }
 
@@ -142,11 +145,19 @@ impl Agent {
         status.interfaces.iter().any(wanted)
     }
 
-    fn end(mut self, signal: i32) {
+    pub fn end(mut self, signal: i32) {
         let pid = i32::try_from(self.child.id()).unwrap();
         // SAFETY: our own child, not waited for yet.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
         self.child.wait().unwrap();
+    }
+}
+
+impl Agent {
+    /// What it says at its end, which comes by itself and is no success.
+    pub fn complaint(mut self) -> String {
+        assert!(!self.child.wait().unwrap().success());
+        std::fs::read_to_string(self.run_dir.join("stderr")).unwrap()
     }
 }
 

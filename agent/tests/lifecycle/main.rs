@@ -4,7 +4,14 @@
 mod agent;
 mod chain;
 mod detach;
+mod lifts;
 mod maps;
 mod node;
+mod open;
+mod tagged;
 mod takeover;
 mod traffic;
+mod tunnel;
+mod uplink;
+mod vacant;
+mod xdp;

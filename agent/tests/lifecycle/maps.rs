@@ -1,13 +1,14 @@
 //! What an earlier process wrote stands until the next one knows better.
 
 use crate::node::{Node, ifindex, run};
-use aya::maps::{HashMap, Map, PerCpuHashMap, PerCpuValues};
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuHashMap, PerCpuValues};
 use epguard::clock::boot_ns;
 use epguard::datapath::{Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::state::Tables;
 use epguard_common::{
-    Addr, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
+    Addr, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState, View,
+    Vip,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,6 +60,27 @@ fn owners_that_nobody_knows_any_more_go_with_the_first_write() {
 
 #[test]
 #[ignore = "needs root: BPF"]
+fn a_reason_that_was_wrong_is_still_only_observed_by_the_next_writer_until_the_operator_sets_it() {
+    let node = Node::new();
+    let configure = |writer: &mut Writer| writer.configure(Mode::Enforce, maps::DEFAULT, false).unwrap();
+    write(&node, |writer| {
+        configure(writer);
+        assert_eq!(writer.demoted(), [""; 0]);
+        writer.demote(Reason::Reused).unwrap();
+    });
+    write(&node, |writer| {
+        configure(writer);
+        assert_eq!(writer.demoted(), ["reused"]);
+    });
+    maps::set_mode(&node.pins(), Mode::Enforce, Some(Reason::Reused)).unwrap();
+    write(&node, |writer| {
+        configure(writer);
+        assert_eq!(writer.demoted(), [""; 0]);
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
 fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
@@ -91,6 +113,27 @@ fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
 }
 
 #[test]
+#[ignore = "needs root: BPF"]
+fn what_was_noted_of_sockets_is_believed_only_if_nobody_stopped_following_them() {
+    let node = Node::new();
+    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
+    let before = view(&node).get(&0, 0).unwrap();
+    write(&node, |_| {});
+    assert_eq!(view(&node).get(&0, 0).unwrap(), before);
+    write(&node, |writer| writer.forget_sockets().unwrap());
+    let forgotten = view(&node).get(&0, 0).unwrap();
+    assert!(forgotten.since_ns > before.since_ns && forgotten.suspects == 1);
+    let unaware = View {
+        suspects: 0,
+        ..forgotten
+    };
+    view(&node).set(0, unaware, 0).unwrap();
+    write(&node, |writer| writer.renew_lease(7).unwrap());
+    let resumed = view(&node).get(&0, 0).unwrap();
+    assert!(resumed.since_ns > forgotten.since_ns && resumed.suspects == 1);
+}
+
+#[test]
 #[ignore = "needs root: BPF and network namespaces"]
 fn other_abi_versions_go_once_this_one_is_attached() {
     let node = Node::new();
@@ -108,7 +151,12 @@ fn other_abi_versions_go_once_this_one_is_attached() {
     assert_eq!((chain.position, chain.before.len()), (1, 0));
 }
 
-fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
+fn view(node: &Node) -> Array<MapData, View> {
+    let map = maps::open(&node.pins(), "VIEW").unwrap();
+    Map::Array(map).try_into().unwrap()
+}
+
+pub fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
     let mut datapath = node.load(Hooks::Auto);
     let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
     work(&mut writer);
@@ -139,6 +187,7 @@ fn denying() -> Tables {
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
         held: 0,
+        slot_since_ns: 0,
     };
     let suspect = Suspect {
         dead_uid: denial.dead_uid,

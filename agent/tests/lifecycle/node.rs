@@ -2,8 +2,9 @@
 
 use aya::programs::SchedClassifier;
 use epguard::datapath::{Datapath, Hook, Hooks};
-use std::fs;
+use std::fs::{self, File};
 use std::net::UdpSocket;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +15,7 @@ pub struct Node {
     pub dir: PathBuf,
     /// In the peer's network namespace, at [`PEER`].
     pub peer: UdpSocket,
+    peer_netns: File,
 }
 
 /// Addresses of the two ends.
@@ -42,15 +44,31 @@ impl Node {
             wait.recv().unwrap();
             run("ip", &["address", "add", &format!("{PEER}/24"), "dev", "eth0"]);
             run("ip", &["link", "set", "eth0", "up"]);
-            UdpSocket::bind((PEER, 9)).unwrap()
+            let netns = File::open("/proc/thread-self/ns/net").unwrap();
+            (UdpSocket::bind((PEER, 9)).unwrap(), netns)
         });
         let namespace = told.recv().unwrap().to_string();
         run("ip", &["link", "set", "eth0", "netns", &namespace]);
         run("ip", &["address", "add", &format!("{OWN}/24"), "dev", "pod"]);
         run("ip", &["link", "set", "pod", "up"]);
         moved.send(()).unwrap();
-        let peer = peer.join().unwrap();
-        Self { dir, peer }
+        let (peer, peer_netns) = peer.join().unwrap();
+        Self {
+            dir,
+            peer,
+            peer_netns,
+        }
+    }
+
+    /// In the peer's network namespace, on a thread of its own.
+    pub fn in_peer<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
+        let enter = || {
+            // SAFETY: moves only the calling thread.
+            let failed = unsafe { libc::setns(self.peer_netns.as_raw_fd(), libc::CLONE_NEWNET) };
+            assert_eq!(failed, 0);
+            act()
+        };
+        std::thread::scope(|scope| scope.spawn(enter).join()).unwrap()
     }
 
     /// As an agent that starts here.
@@ -75,6 +93,20 @@ impl Drop for Node {
         let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
         let _ = fs::remove_dir(&self.dir);
     }
+}
+
+/// `ip` commands in the calling thread's network namespace.
+pub fn ip(commands: &[String]) {
+    for command in commands {
+        run("ip", &command.split(' ').collect::<Vec<_>>());
+    }
+}
+
+/// Link-layer address of an interface of the calling thread's network namespace.
+pub fn mac(name: &str) -> String {
+    let said = run("ip", &["-j", "link", "show", "dev", name]);
+    let links: serde_json::Value = serde_json::from_str(&said).unwrap();
+    links[0]["address"].as_str().unwrap().to_owned()
 }
 
 /// Number of an interface of the calling thread's network namespace.

@@ -39,8 +39,9 @@ fn links_of_the_cgroup_are_taken_over_unless_it_is_another_one() {
     let (one, other) = (cgroup("one"), cgroup("other"));
     let pin = node.pins().join("v1/links/cgroup-epguard_connect4");
     let ids = [&one, &one, &other].map(|cgroup| {
-        node.load(Hooks::Tcx).hook_sockets(cgroup).unwrap();
-        link(&pin)
+        let taken_over = node.load(Hooks::Tcx).hook_sockets(cgroup).unwrap();
+        let (link, program) = link(&pin);
+        (link, program, taken_over)
     });
     drop(node);
     fs::remove_dir(one).unwrap();
@@ -48,6 +49,24 @@ fn links_of_the_cgroup_are_taken_over_unless_it_is_another_one() {
     assert_eq!(ids[0].0, ids[1].0);
     assert_ne!(ids[0].1, ids[1].1);
     assert_ne!(ids[1].0, ids[2].0);
+    assert_eq!(ids.map(|(.., taken_over)| taken_over), [false, true, false]);
+}
+
+#[test]
+#[ignore = "needs root: BPF and a cgroup of its own"]
+fn a_severed_link_of_the_cgroup_is_attached_again_and_sockets_have_gone_unnoticed() {
+    let node = Node::new();
+    let name = format!("epguard-{}-severed", std::process::id());
+    let cgroup = cgroup2_mount().unwrap().join(name);
+    fs::create_dir(&cgroup).unwrap();
+    let mut datapath = node.load(Hooks::Tcx);
+    datapath.hook_sockets(&cgroup).unwrap();
+    let pin = node.pins().join("v1/links/cgroup-epguard_connect4");
+    run("bpftool", &["link", "detach", "pinned", pin.to_str().unwrap()]);
+    let followed = [(); 2].map(|()| datapath.follow_sockets().unwrap());
+    drop((datapath, node));
+    fs::remove_dir(cgroup).unwrap();
+    assert_eq!(followed, [false, true]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
-    Action, Addr, Config, Count, Counter, Denial, Mode, Outcome, Owner, Rate, Reason, ReasonModes, Role,
+    Action, Addr, Config, Count, Counter, Denial, Mac, Mode, Outcome, Owner, Rate, Reason, ReasonModes, Role,
     Slot, SocketIntent, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
 };
 use serde_json::{Value, json};
@@ -42,6 +42,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "DENIED" => shape::<Target, Denial>("hash", capacity::DENIED),
             "TERMINATED" => shape::<Addr, Terminated>("hash", capacity::TERMINATED),
             "INTERFACES" => shape::<u32, Role>("hash", capacity::INTERFACES),
+            "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
             "SOCKETS" => shape::<u64, SocketIntent>("lru_hash", capacity::SOCKETS),
             "CONFIG" => shape::<u32, Config>("array", 1),
             "VIEW" => shape::<u32, View>("array", 1),
@@ -185,12 +186,13 @@ fn bpftool_names_every_field_of_the_tables() {
         uid_state: UidState::Dead,
         mode: Mode::Observe,
         held: 1,
+        slot_since_ns: 7,
     };
     put(&mut datapath, "DENIED", &target, denial);
     let key =
         json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1});
+        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1, "slot_since_ns": 7});
     assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
 }
 
@@ -224,6 +226,14 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
     assert_eq!(dumped("TERMINATED"), [json!({"key": x(), "value": value})]);
     put(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
     assert_eq!(dumped("INTERFACES"), [json!({"key": 7, "value": {"number": 2}})]);
+
+    let mac = Mac {
+        octets: [2, 0, 0, 0, 0, 7],
+        reserved: [0; 2],
+    };
+    put(&mut datapath, "MACS", &7_u32, mac);
+    let value = json!({"octets": [2, 0, 0, 0, 0, 7], "reserved": [0, 0]});
+    assert_eq!(dumped("MACS"), [json!({"key": 7, "value": value})]);
 
     let intent = SocketIntent {
         made_ns: 1,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod damaged;
+mod direct;
 mod frames;
 mod hooks;
 mod kernel;

@@ -4,7 +4,8 @@ use crate::world::{
     BANK, DRAINING, INNOCENT, LIVE, MOVED, OTHER_PORT, PORT, RETIRED, REUSED, REUSED_V6, SHOP,
 };
 use epguard_common::{
-    Addr, Bytes, Mode, Model, Packet, Proof, Reason, Slot, Suspect, Target, UidState, Verdict, judge, parse,
+    Addr, Bytes, Intent, Mode, Model, Packet, Proof, Reason, Slot, Suspect, Target, UidState, Verdict, judge,
+    parse,
 };
 
 /// The verdict on a frame; its destination is VIP and endpoint in one.
@@ -48,9 +49,9 @@ impl Model for World {
         }
     }
 
-    fn intent(&self, packet: &Packet) -> Slot {
+    fn intent(&self, packet: &Packet) -> Intent {
         let affected = packet.transport.has_ports() && matches!(packet.protocol, 6 | 17 | 132);
-        match packet.dst {
+        let slot = match packet.dst {
             MOVED if affected && packet.dst_port == PORT => BANK,
             REUSED | REUSED_V6 | RETIRED | DRAINING | INNOCENT | LIVE
                 if affected && [PORT, OTHER_PORT].contains(&packet.dst_port) =>
@@ -58,7 +59,8 @@ impl Model for World {
                 SHOP
             }
             _ => Slot::NONE,
-        }
+        };
+        Intent::carried(slot)
     }
 
     fn denial(&self, target: &Target) -> Option<Proof> {
@@ -76,6 +78,7 @@ impl Model for World {
             uid_state,
             mode: Mode::Enforce,
             held: false,
+            slot_since_ns: 0,
         })
     }
 

@@ -139,7 +139,7 @@ fn numbers_that_are_no_proof_deny_nothing() {
     let mut rig = Rig::new();
     let words = |reason: u32, uid_state: u32| {
         let mut denial = [0_u32; size_of::<Denial>() / 4];
-        denial[12..].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32, 0]);
+        denial[12..16].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32, 0]);
         denial
     };
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);

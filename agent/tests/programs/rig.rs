@@ -9,8 +9,9 @@ use crate::kernel;
 use crate::world;
 use aya::Pod;
 use aya::maps::{Array, HashMap, MapData, PerCpuHashMap, PerCpuValues, RingBuf};
-use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
+use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
 use epguard::datapath::Datapath;
+use epguard::events::Events;
 use epguard_common::{Config, Count, Counter, Event, Outcome, Reason, Verdict, View};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -82,6 +83,26 @@ impl Rig {
             context: context_out,
             duration: result.duration,
         }
+    }
+
+    /// Runs the XDP program on a frame that loopback takes in.
+    pub fn run_xdp(&mut self, frame: &[u8]) -> u32 {
+        let program: &mut Xdp = self
+            .datapath
+            .ebpf
+            .program_mut("epguard_xdp")
+            .unwrap()
+            .try_into()
+            .unwrap();
+        if program.fd().is_err() {
+            program.load().unwrap();
+        }
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat: 1,
+            ..TestRunOptions::default()
+        };
+        program.test_run(options).unwrap().return_value
     }
 
     /// Runs a frame through From and To, and checks the action, the counters, and that the frame is left alone.
@@ -158,6 +179,11 @@ impl Rig {
             events.push(epguard::events::parse(&item).expect("an event of this version"));
         }
         events
+    }
+
+    /// The agent's own reader of the ring, which is then its alone.
+    pub fn reader(&mut self) -> Events {
+        Events::new(&mut self.datapath.ebpf).unwrap()
     }
 
     fn map(&mut self, name: &str) -> &mut aya::maps::Map {

@@ -7,7 +7,9 @@ use crate::world::{
     REUSED_V6, SHOP, denial, suspect, target, vip,
 };
 use epguard::clock::boot_ns;
+use epguard::events::MOST;
 use epguard_common::{Addr, Config, Event, Mode, Outcome, Rate, Reason, Suspect, UidState, View, capacity};
+use std::time::Duration;
 
 const BURST: u32 = 150;
 
@@ -149,7 +151,21 @@ fn beyond_a_suspects_rate_events_are_suppressed_and_verdicts_stand() {
 #[ignore = "needs root: loads eBPF programs"]
 fn a_full_ring_loses_events_and_no_verdict() {
     let mut rig = Rig::new();
-    let room = capacity::EVENTS / (size_of::<Event>() + RECORD_HEADER);
+    let (packets, room) = fill_ring(&mut rig);
+    let lost = packets - room as u64;
+    let expected = [
+        (
+            (Reason::Reused, Outcome::Dropped),
+            (packets, packets * syn(REUSED).len() as u64),
+        ),
+        ((Reason::Reused, Outcome::EventLost), (lost, 0)),
+    ];
+    assert_eq!(rig.counters(), expected.into());
+    assert_eq!(rig.events().len(), room);
+}
+
+/// Has more packets denied than there is room for events; both numbers.
+fn fill_ring(rig: &mut Rig) -> (u64, usize) {
     let suspects = 30;
     for host in 1..=suspects {
         let addr = Addr::v4([10, 244, 9, host]);
@@ -163,17 +179,30 @@ fn a_full_ring_loses_events_and_no_verdict() {
         let ran = rig.repeat(BOTH, &syn(addr), [0; 192], Rate::EVENTS_PER_SECOND);
         assert_eq!(ran.action, DROP);
     }
-    let packets = u64::from(suspects) * u64::from(Rate::EVENTS_PER_SECOND);
-    let lost = packets - room as u64;
-    let expected = [
-        (
-            (Reason::Reused, Outcome::Dropped),
-            (packets, packets * syn(REUSED).len() as u64),
-        ),
-        ((Reason::Reused, Outcome::EventLost), (lost, 0)),
-    ];
-    assert_eq!(rig.counters(), expected.into());
-    assert_eq!(rig.events().len(), room);
+    let room = capacity::EVENTS / (size_of::<Event>() + RECORD_HEADER);
+    (u64::from(suspects) * u64::from(Rate::EVENTS_PER_SECOND), room)
+}
+
+#[tokio::test]
+#[ignore = "needs root: loads eBPF programs"]
+async fn a_full_ring_is_read_to_its_end_a_part_at_a_time() {
+    let mut rig = Rig::new();
+    let room = fill_ring(&mut rig).1;
+    let mut events = rig.reader();
+    let mut parts = Vec::new();
+    while parts.iter().sum::<usize>() < room {
+        let next = tokio::time::timeout(Duration::from_secs(5), events.next()).await;
+        parts.push(next.expect("more are there").unwrap().len());
+    }
+    assert!(
+        parts.len() > 2 && parts.iter().all(|part| *part <= MOST),
+        "{parts:?}"
+    );
+    let next = tokio::time::timeout(Duration::from_millis(50), events.next()).await;
+    assert!(next.is_err(), "nothing is left");
+    rig.run(BOTH, &syn(REUSED));
+    let next = tokio::time::timeout(Duration::from_secs(5), events.next()).await;
+    assert_eq!(next.expect("a new one wakes the reader").unwrap().len(), 1);
 }
 
 /// Of each record in a ring buffer (`BPF_RINGBUF_HDR_SZ`).

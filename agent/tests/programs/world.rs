@@ -80,6 +80,7 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
         uid_state,
         mode: Mode::Enforce,
         held: 0,
+        slot_since_ns: 0,
     }
 }
 

@@ -6,8 +6,8 @@
 )]
 
 use epguard::facts::{
-    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, Protocol, Sandbox, Service, ServicePort,
-    Slice, SlicePort, Standing,
+    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, Presence, Protocol, Sandbox, Service,
+    ServicePort, Slice, SlicePort, Standing,
 };
 use epguard::state::{Ipam, Ranges, Scope, Settings, State};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
@@ -26,27 +26,32 @@ pub struct World {
 impl World {
     /// Synced, with the Service and both nodes, and nobody else.
     pub fn new(scope: Scope) -> Self {
-        Self::with(Settings { scope, ..settings() })
+        let ipam = match scope {
+            Scope::Cluster => Ipam::Auto,
+            Scope::Node | Scope::Terminal => Ipam::Node,
+        };
+        Self::with(Settings {
+            scope,
+            ipam,
+            ..settings()
+        })
     }
 
     /// The same with other settings.
     pub fn with(settings: Settings) -> Self {
+        let mut world = Self::blind(settings);
+        world.tell(Fact::Presence(Presence::Held(vec![])));
+        world
+    }
+
+    /// The same before the node's routes and neighbours were listed.
+    pub fn blind(settings: Settings) -> Self {
         let scope = settings.scope;
         let mut world = Self {
             state: State::new(settings),
             now: Duration::from_secs(1),
         };
-        world.tell(Fact::Namespace(Change::Reset(
-            ["shop", "other"]
-                .map(|name| namespace(name, Mode::Enforce))
-                .into(),
-        )));
-        world.tell(Fact::Node(Change::Reset(vec![
-            node("node-a", 1),
-            node("node-b", 2),
-        ])));
-        world.tell(Fact::Service(Change::Reset(vec![web()])));
-        world.tell(Fact::Slice(Change::Reset(vec![])));
+        world.list_all_but_pods();
         match scope {
             Scope::Cluster => world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![]))),
             Scope::Node => world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![]))),
@@ -56,6 +61,16 @@ impl World {
             }
         }
         world
+    }
+
+    /// The Service, no endpoints, both nodes.
+    pub fn list_all_but_pods(&mut self) {
+        let namespaces = ["shop", "other"].map(|name| namespace(name, Mode::Enforce));
+        let nodes = [("node-a", 1), ("node-b", 2)].map(|(name, number)| node(name, number));
+        self.tell(Fact::Namespace(Change::Reset(namespaces.into())));
+        self.tell(Fact::Node(Change::Reset(nodes.into())));
+        self.tell(Fact::Service(Change::Reset(vec![web()])));
+        self.tell(Fact::Slice(Change::Reset(vec![])));
     }
 
     pub fn cluster() -> Self {

@@ -116,6 +116,7 @@ impl Theatre {
                 enforce_retired: true,
                 pod_scope: None,
                 hooks: None,
+                xdp: None,
                 lease: None,
                 max_view_age: None,
             };
@@ -203,6 +204,7 @@ impl Stage for Theatre {
         // A slot that the status doesn't name yet is named at the next look.
         let named = entries
             .iter()
+            .filter(|(_, entry)| entry.held == 0)
             .map(|(target, entry)| self.denial(&status.services, target, entry));
         Ok(named.filter_map(Result::ok).collect())
     }

@@ -36,6 +36,8 @@ pub struct AgentOptions<'a> {
     pub pod_scope: Option<&'a str>,
     /// `--hooks`; none: the agent's default.
     pub hooks: Option<&'a str>,
+    /// `--xdp`; none: the agent's default.
+    pub xdp: Option<&'a str>,
     /// `--lease` in seconds; none: the agent's default.
     pub lease: Option<u32>,
     /// `--max-view-age` in seconds; none: the agent's default.
@@ -114,6 +116,12 @@ impl Agent {
         self.child.is_some()
     }
 
+    /// Number of its process, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Where the datapath is pinned.
     #[must_use]
     pub fn pin_dir(&self) -> &Path {
@@ -135,10 +143,13 @@ impl Agent {
         self.until("did not catch up", |status| missing(status, &wanted, links))
     }
 
-    /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives.
+    /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives. An answer that was held up
+    /// may renew it for some milliseconds only: one that runs has a while to go.
     pub fn await_lease(&self, held: bool) -> Result<()> {
+        const A_WHILE_NS: u64 = 1_000_000_000;
         let deadline = Instant::now() + PATIENCE;
-        while held != (self.lease_deadline_ns()? > boot_ns()) {
+        let to_go = if held { A_WHILE_NS } else { 0 };
+        while held != (self.lease_deadline_ns()? > boot_ns() + to_go) {
             ensure!(
                 Instant::now() < deadline,
                 "the lease is not {} after {PATIENCE:?}",
@@ -219,14 +230,15 @@ impl Drop for Agent {
 
 fn arguments(options: &AgentOptions<'_>, kubeconfig: &Path, pin_dir: &Path, run_dir: &Path) -> Vec<OsString> {
     let retired = if options.enforce_retired {
-        "enforce"
+        "retired-backend=enforce"
     } else {
-        "observe"
+        "retired-backend=observe"
     };
     let mut arguments: Vec<OsString> = ["agent", "--node-name", options.node, "--mode", options.mode]
         .into_iter()
-        .chain(["--retired", retired])
+        .chain(["--reason-mode", retired])
         .chain(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]))
+        .chain(options.xdp.iter().flat_map(|xdp| ["--xdp", *xdp]))
         .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))
         .map(OsString::from)
         .collect();
@@ -265,6 +277,7 @@ fn missing(status: &Status, wanted: &[(&str, u64)], links: &[&str]) -> Option<St
     match links.iter().find(|link| !attached(link)) {
         Some(link) => Some(format!("{link} has no hooks; there are {:?}", status.interfaces)),
         None if !status.synced => Some("it is not synced".into()),
+        None if !status.breaker.is_empty() => Some(format!("it holds {:?}", status.breaker)),
         None if !status.services.is_empty() && status.lease_ms <= 0 => Some("its lease is over".into()),
         None => None,
     }

@@ -10,7 +10,7 @@ use super::names::{self, CLIENT, Names};
 use super::objects::{self, Clock, Endpoint, PodObject};
 use super::serve::Serving;
 use super::variant::Variant;
-use crate::api::{Kind, ObjectRef, Store};
+use crate::api::{ApiServer, Kind, ObjectRef, Store};
 use crate::net::Topology;
 use crate::proxy::{Proxy, ServiceRule, service_rules};
 use crate::traffic::Server;
@@ -76,6 +76,12 @@ impl Cluster {
     pub fn set_api(&mut self, step: ApiStep) {
         self.api.set(step);
         self.api_is_back = step == ApiStep::Back;
+    }
+
+    /// The API server, for faults that no story has a word for.
+    #[must_use]
+    pub fn api_server(&self) -> &ApiServer {
+        self.api.server()
     }
 
     /// Whether the agent can see what the store holds.

@@ -57,6 +57,11 @@ impl Serving {
         &self.kubeconfig
     }
 
+    /// The server itself.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
     /// Lets the server fail, or serve again.
     pub fn set(&self, step: ApiStep) {
         self.server.faults(|faults| {

@@ -17,9 +17,8 @@ use super::variant::Variant;
 use super::verdicts::Series;
 use super::{bpftool, matching};
 
-/// Log lines come through a ring buffer, a little after the verdict.
-const NODE_PATIENCE: Duration = Duration::from_millis(500);
-const LOG_PATIENCE: Duration = Duration::from_secs(3);
+/// Log lines come through a ring buffer, a little after the verdict, and what rests on the node's own routes follows those.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Lines of the agent's log that a failure shows.
 const LOG_LINES: usize = 12;
 
@@ -156,16 +155,15 @@ impl<'a> Run<'a> {
 
     fn calls(&mut self, modes: &[Mode], rounds: u32, calls: &[Spanned<Call>]) -> Result<()> {
         self.stage.catch_up()?;
+        let mut series = Series::new(
+            self.scenario.agent.enforce_retired,
+            self.stage.agent.pin_dir(),
+            &self.stage.cluster,
+            self.variant,
+        );
         for mode in modes {
             self.stage.agent.set_mode(*mode)?;
-            let retired = self.scenario.agent.enforce_retired;
-            let mut series = Series::new(
-                *mode,
-                retired,
-                self.stage.agent.pin_dir(),
-                &self.stage.cluster,
-                self.variant,
-            );
+            series.enter(*mode);
             for call in (0..rounds).flat_map(|_| calls) {
                 let line = || format!("line {}", call.referenced.line());
                 series.make(&call.value, &mut self.clients).with_context(line)?;
@@ -181,13 +179,13 @@ impl<'a> Run<'a> {
 
     /// What rests on the node's own routes follows them by a moment.
     fn map(&self, map: &str, expected: &Entries) -> Result<()> {
-        let deadline = Instant::now() + NODE_PATIENCE;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let seen = self.entries(expected, &bpftool::entries(self.stage.agent.pin_dir(), map)?);
             if seen.is_ok() || Instant::now() >= deadline {
                 return seen.with_context(|| map.to_owned());
             }
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
     }
 
@@ -219,7 +217,7 @@ impl<'a> Run<'a> {
             .iter()
             .map(|text| self.stage.cluster.names.expand_text(text))
             .collect::<Result<_>>()?;
-        let deadline = Instant::now() + LOG_PATIENCE;
+        let deadline = Instant::now() + PATIENCE;
         while !self
             .stage
             .agent

@@ -1,4 +1,4 @@
-//! Calls in one mode: what clients see, and what epguard counts.
+//! Calls in one mode after the other: what clients see, and what epguard counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,16 +15,13 @@ use super::traffic::{Clients, describe};
 use super::variant::Variant;
 use crate::net::Cni;
 
-/// A denied packet is counted before its client gives up; a retransmission may take this long.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// For what is counted when its client is done, or a moment later on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// No packet of a finished call takes longer to its next hop, unless the machine is busy.
 const QUIET: Duration = Duration::from_millis(2);
 
-/// An echo of an earlier call is gone at another look; a wrong denial is there each time.
-const LOOKS: u32 = 3;
-
-/// A series of calls in one mode.
+/// A series of calls, in one mode after the other.
 #[derive(Debug)]
 pub struct Series<'a> {
     mode: Mode,
@@ -34,29 +31,24 @@ pub struct Series<'a> {
     variant: Variant,
     /// Reasons of denied flows that are still open and may send again at any time.
     noisy: BTreeSet<Reason>,
-    /// Reasons of denied calls. The last packet of a call, its RST, may be on its way after the next has begun: where one of
-    /// these is counted unexpectedly, further looks decide.
-    echoes: BTreeSet<Reason>,
 }
 
 impl<'a> Series<'a> {
-    /// Of calls that the datapath under `pin_dir` judges in `mode`.
-    pub fn new(
-        mode: Mode,
-        enforce_retired: bool,
-        pin_dir: &'a Path,
-        cluster: &'a Cluster,
-        variant: Variant,
-    ) -> Self {
+    /// Of calls that the datapath under `pin_dir` judges.
+    pub fn new(enforce_retired: bool, pin_dir: &'a Path, cluster: &'a Cluster, variant: Variant) -> Self {
         Self {
-            mode,
+            mode: Mode::Off,
             enforce_retired,
             pin_dir,
             cluster,
             variant,
             noisy: BTreeSet::new(),
-            echoes: BTreeSet::new(),
         }
+    }
+
+    /// The calls that follow are judged in this mode.
+    pub fn enter(&mut self, mode: Mode) {
+        self.mode = mode;
     }
 
     /// Makes the requests of one call. The error says what was expected and what was seen instead.
@@ -77,21 +69,9 @@ impl<'a> Series<'a> {
             (Mode::Enforce, None) => call.enforced.as_ref().unwrap_or(&call.sees),
             _ => &call.sees,
         };
-        let (mut before, mut answers);
-        let mut looks = LOOKS;
-        loop {
-            before = self.quiet()?;
-            answers = clients.make(call, sees, self.cluster, self.variant)?;
-            let counted = self.quiet()?.since(&before);
-            looks -= 1;
-            let echo = self
-                .unwanted(denied, &counted)
-                .is_some_and(|reason| self.echoes.contains(&reason));
-            if !echo || looks == 0 {
-                break;
-            }
-        }
-        self.echoes.extend(denied);
+        let before = self.quiet()?;
+        let answers = clients.make(call, sees, self.cluster, self.variant)?;
+        self.quiet()?;
         self.counted(call, denied, &before, &answers)
             .and_then(|()| as_expected(sees, &answers))
             .with_context(|| format!("{} in mode {}", describe(call), self.mode.as_str()))?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
-use super::{Answer, Flow, UdpPeer, sctp};
+use super::{Answer, Flow, UdpPeer, abort, sctp};
 use crate::net::NetNs;
 use crate::proxy::Protocol;
 
@@ -71,11 +71,12 @@ impl Client {
     pub fn open(&self, call: Call) -> Result<Flow, Answer> {
         let start = Instant::now();
         let mut local = None;
-        let opened = unless_closing(ErrorKind::AddrNotAvailable, || {
-            let socket = self.netns.run(|| unconnected(call)).map_err(io::Error::other)??;
+        let opened = self.netns.run(|| unconnected(call)).map_err(io::Error::other);
+        let opened = opened.flatten().and_then(|socket| {
             let connected = socket.connect_timeout(&call.to.into(), call.timeout);
             local = socket.local_addr().ok().and_then(|address| address.as_socket());
-            connected.map(|()| socket)
+            // A SYN that nobody has answered would be sent again.
+            connected.inspect_err(|_| abort(&socket)).map(|()| socket)
         });
         match opened {
             Ok(socket) => Ok(Flow::new(call.protocol, local, socket)),
@@ -89,7 +90,7 @@ impl Client {
 
     /// A UDP socket that sends to many destinations from one source port.
     pub fn udp(&self, from: SocketAddr) -> Result<UdpPeer> {
-        let bound = unless_closing(ErrorKind::AddrInUse, || {
+        let bound = unless_closing(|| {
             let bind = || {
                 let socket = Socket::new(Domain::for_address(from), Type::DGRAM, None)?;
                 socket.bind(&from.into())?;
@@ -101,13 +102,15 @@ impl Client {
     }
 }
 
-/// Tries again for a moment while the source port seems taken: a socket that was closed lives on in a child process of ours
+/// Tries again while the source port seems taken: a socket that was closed lives on in a child process of ours
 /// between its fork and its exec.
-fn unless_closing<T>(taken: ErrorKind, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let deadline = Instant::now() + Duration::from_millis(200);
+fn unless_closing<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let deadline = Instant::now() + Duration::from_secs(5);
     loop {
         match attempt() {
-            Err(error) if error.kind() == taken && Instant::now() < deadline => thread::yield_now(),
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline => {
+                thread::yield_now();
+            }
             result => return result,
         }
     }
@@ -126,8 +129,6 @@ fn unconnected(call: Call) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(call.to), kind, None)?;
     if kind == Type::STREAM {
         socket.set_tcp_nodelay(true)?;
-        // Closing with a RST leaves no TIME_WAIT behind, which would block the source port for this destination.
-        socket.set_linger(Some(Duration::ZERO))?;
     }
     if let Some(from) = call.from {
         socket.set_reuse_address(true)?;

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
-use super::{Answer, Outcome, message};
+use super::{Answer, Outcome, abort, message};
 use crate::proxy::Protocol;
 
-/// A connected TCP or UDP socket.
+/// A connected TCP or UDP socket. Dropping it resets a TCP connection: nothing of it is on its way afterwards.
 #[derive(Debug)]
 pub struct Flow {
     local: Option<SocketAddr>,
@@ -50,6 +50,14 @@ impl Flow {
             outcome,
             latency: start.elapsed(),
             local: self.local,
+        }
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        if let Connection::Tcp { stream, .. } = &self.connection {
+            abort(stream.get_ref());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Real clients and servers in the lab's namespaces. A server answers every request with its pod's name.
 
+mod abort;
 mod client;
 mod flow;
 mod message;
@@ -8,6 +9,7 @@ mod sctp;
 mod server;
 mod udp;
 
+pub use abort::abort;
 pub use client::{Call, Client};
 pub use flow::Flow;
 pub use outcome::{Answer, Outcome};

@@ -81,8 +81,8 @@ impl World {
             "n",
             "--mode",
             "enforce",
-            "--retired",
-            "enforce",
+            "--reason-mode",
+            "retired-backend=enforce",
             "--kubeconfig",
         ]);
         command

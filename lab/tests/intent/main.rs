@@ -12,6 +12,8 @@ mod hooks;
 #[cfg(test)]
 mod neighbours;
 #[cfg(test)]
+mod outdated;
+#[cfg(test)]
 mod pods;
 #[cfg(test)]
 mod receive;

@@ -11,6 +11,7 @@ use crate::world::{Plan, World, on_both_families};
 use epguard_common::Mode;
 use epguard_lab::net::TopologyOptions;
 use epguard_lab::proxy::ProxyOptions;
+use epguard_lab::traffic::abort;
 use socket2::{Domain, Socket, Type};
 
 /// Sends `length` octets from a source port and closes; whether pod X got every one.
@@ -23,7 +24,9 @@ fn stream(world: &World, host: &str, port: u16, to: SocketAddr, length: usize) -
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
         socket.bind(&from.into())?;
-        socket.connect_timeout(&to.into(), Duration::from_millis(500))?;
+        let connected = socket.connect_timeout(&to.into(), Duration::from_millis(500));
+        // A SYN sent again would be counted for the next connection.
+        connected.inspect_err(|_| abort(&socket))?;
         Ok(socket.into())
     };
     let Ok(mut stream) = world.netns(host).run(open).unwrap() else {

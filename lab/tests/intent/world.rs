@@ -15,7 +15,7 @@ pub(crate) const PORT: u16 = 8080;
 const NODE_PORTS: [u16; 2] = [30081, 30082];
 /// The denied Service's slot: any in the upper half.
 pub(crate) const DENIED_SLOT: Slot = Slot { number: 0x8001 };
-const OTHER_SLOT: Slot = Slot { number: 0x8002 };
+pub(crate) const OTHER_SLOT: Slot = Slot { number: 0x8002 };
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
@@ -230,6 +230,7 @@ pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
         held: 0,
+        slot_since_ns: 0,
     };
     tables.denied.insert(target, denial);
 }

@@ -1,20 +1,18 @@
 //! What proves a watch fresh, and what doesn't.
 
-use super::mock::{Rig, Stream, pod};
+use super::mock::{Rig, pod};
 use crate::clock::boot;
-use crate::freshness::Proof::{Bookmark, Confirmation, Event, List};
+use crate::freshness::Proof::{Confirmation, List};
 use crate::watch::WatchId::Pods;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// A stream that was cut at version 7 and goes on behind it, nothing proven since.
-async fn resumed() -> (Rig, Stream) {
-    let (mut rig, stream) = Rig::streaming().await;
-    drop(stream);
+/// Asks for a confirmation and answers it at a version, with one object (of 3) of many.
+async fn confirm(rig: &mut Rig, version: u64) {
+    rig.watches.confirm(Pods);
     let call = rig.server.call().await;
-    assert_eq!(call.kind(), "watch 7");
-    assert_eq!(rig.proven().await, [List]);
-    (rig, call.stream())
+    assert_eq!(call.kind(), "confirm");
+    call.page(version, "more", &[pod("a", 3)]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -32,44 +30,18 @@ async fn a_list_proves_the_moment_when_it_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_resource_version_that_advances_is_proof() {
+async fn neither_events_nor_bookmarks_prove_anything_alone() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
-    for (version, proof) in [(7, vec![]), (9, vec![Bookmark]), (9, vec![])] {
-        stream.bookmark(version, false).await;
-        assert_eq!(rig.told().await, format!("progress @{version}"));
-        assert_eq!(rig.proven().await, proof, "{version}");
-    }
-    for (version, proof) in [(9, vec![]), (10, vec![Event])] {
-        stream.event("MODIFIED", &pod("a", version)).await;
-        assert_eq!(rig.told().await, format!("applied a @{version}"));
-        assert_eq!(rig.proven().await, proof, "{version}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn after_a_gap_events_may_be_old_ones_until_a_bookmark_or_a_confirmation() {
-    let (mut rig, mut stream) = resumed().await;
-    stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "applied a @8");
-    assert_eq!(rig.proven().await, []);
     stream.bookmark(9, false).await;
     assert_eq!(rig.told().await, "progress @9");
     stream.event("MODIFIED", &pod("a", 10)).await;
     assert_eq!(rig.told().await, "applied a @10");
-    assert_eq!(rig.proven().await, [Bookmark, Event]);
-
-    let (mut rig, mut stream) = resumed().await;
-    rig.watches.confirm(Pods);
-    rig.server.call().await.page(7, "", &[]).await;
-    assert_eq!(rig.proven().await, [Confirmation]);
-    stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "applied a @8");
-    assert_eq!(rig.proven().await, [Event]);
+    assert_eq!(rig.proven().await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_confirmation_is_a_consistent_list_of_one_and_proves_the_moment_when_it_was_sent() {
+async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_sent() {
     let (mut rig, _stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     rig.watches.confirm(Pods);
@@ -78,7 +50,8 @@ async fn a_confirmation_is_a_consistent_list_of_one_and_proves_the_moment_when_i
     let sent = boot();
     assert_eq!((call.kind().as_str(), call.path()), ("confirm", "/api/v1/pods"));
     assert_eq!((call.param("resourceVersion"), call.param("watch")), (None, None));
-    call.page(50, "more", &[pod("a", 3)]).await;
+    assert_eq!(call.param("limit"), Some("2"), "one, and whether there is more");
+    call.page(50, "", &[pod("a", 3)]).await;
     sleep(Duration::from_millis(100)).await;
     assert_eq!(rig.told_meanwhile().await, None);
     let [(Confirmation, as_of)] = rig.proofs[..] else {
@@ -88,29 +61,76 @@ async fn a_confirmation_is_a_consistent_list_of_one_and_proves_the_moment_when_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_confirmation_comes_behind_everything_that_the_watch_has_received() {
+async fn a_stream_behind_the_list_is_confirmed_by_what_it_shows_later() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
-    rig.watches.confirm(Pods);
-    let call = rig.server.call().await;
-    call.page(50, "", &[pod("a", 3)]).await;
-    stream.event("MODIFIED", &pod("a", 8)).await;
-    rig.proofs.clear();
-    assert_eq!(rig.told().await, "applied a @8");
-    assert!(!rig.proofs.iter().any(|(by, _)| *by == Confirmation));
-    assert_eq!(rig.proven().await, [Event, Confirmation]);
+    confirm(&mut rig, 50).await;
+    stream.event("MODIFIED", &pod("b", 49)).await;
+    assert_eq!(rig.told().await, "applied b @49");
+    assert_eq!(rig.proven().await, []);
+    stream.bookmark(50, false).await;
+    assert_eq!(rig.told().await, "progress @50");
+    assert_eq!(rig.proven().await, [Confirmation]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_lacks_what_the_list_shows_may_catch_up() {
+async fn a_stream_that_shows_nothing_is_confirmed_by_a_probe_that_gets_nothing() {
+    let (mut rig, _stream) = Rig::streaming().await;
+    assert_eq!(rig.proven().await, [List]);
+    confirm(&mut rig, 50).await;
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "probe 7");
+    assert_eq!(call.param("allowWatchBookmarks"), Some("true"));
+    let mut probe = call.stream();
+    assert_eq!(rig.proven().await, []);
+    probe.bookmark(51, false).await;
+    assert_eq!(rig.proven().await, [Confirmation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_lacks_what_a_probe_gets_may_catch_up() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
-    rig.watches.confirm(Pods);
-    rig.server.call().await.page(50, "", &[pod("a", 12)]).await;
+    confirm(&mut rig, 50).await;
+    let mut probe = rig.server.call().await.stream();
+    probe.event("DELETED", &pod("b", 12)).await;
+    probe.bookmark(51, false).await;
     assert_eq!(rig.proven().await, []);
-    stream.event("MODIFIED", &pod("a", 12)).await;
-    assert_eq!(rig.told().await, "applied a @12");
-    assert_eq!(rig.proven().await, [Event, Confirmation]);
+    stream.event("DELETED", &pod("b", 12)).await;
+    assert_eq!(rig.told().await, "deleted b @12");
+    assert_eq!(rig.proven().await, [Confirmation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_falls_short_of_the_list_or_fails_is_told() {
+    let (mut rig, _stream) = Rig::streaming().await;
+    confirm(&mut rig, 50).await;
+    rig.server.call().await.stream().bookmark(49, false).await;
+    assert!(
+        rig.told()
+            .await
+            .starts_with("unconfirmed: cannot watch pods: no bookmark reaches resourceVersion 50")
+    );
+    confirm(&mut rig, 60).await;
+    rig.server.call().await.refuse(500, "overloaded").await;
+    assert!(rig.told().await.starts_with("unconfirmed: cannot watch pods: "));
+    assert_eq!(rig.proven().await, [List]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_everything_that_lacks_what_the_stream_has_shown_proves_nothing() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    assert_eq!(rig.proven().await, [List]);
+    stream.event("ADDED", &pod("b", 8)).await;
+    assert_eq!(rig.told().await, "applied b @8");
+    rig.watches.confirm(Pods);
+    let call = rig.server.call().await;
+    assert_eq!(call.param("limit"), Some("3"));
+    call.page(50, "", &[pod("b", 8)]).await;
+    assert_eq!(rig.proven().await, [], "the deletion of a is on its way");
+    stream.event("DELETED", &pod("a", 40)).await;
+    assert_eq!(rig.told().await, "deleted a @40");
+    assert_eq!(rig.proven().await, [Confirmation]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,6 +138,7 @@ async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
     let (mut rig, _stuck) = Rig::streaming().await;
     rig.watches.confirm(Pods);
     rig.server.call().await.page(50, "", &[pod("a", 12)]).await;
+    let _probe = rig.server.call().await;
     assert_eq!(
         rig.told().await,
         "down: cannot watch pods: a list shows resourceVersion 12, and the watch has stopped at 7; connecting again"
@@ -137,7 +158,7 @@ async fn a_confirmation_that_fails_is_told_and_the_stream_goes_on() {
     );
     stream.event("MODIFIED", &pod("a", 8)).await;
     assert_eq!(rig.told().await, "applied a @8");
-    assert_eq!(rig.proven().await, [List, Event]);
+    assert_eq!(rig.proven().await, [List]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,7 +172,7 @@ async fn a_watch_that_is_down_is_confirmed_once_it_is_up() {
     let _stream = call.stream();
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "confirm");
-    call.page(7, "", &[]).await;
+    call.page(7, "", &[pod("a", 3)]).await;
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -163,11 +184,7 @@ async fn a_list_older_than_what_was_seen_before_it_resets_everything() {
     stream.event("MODIFIED", &pod("a", 8)).await;
     assert_eq!(rig.told().await, "applied a @8");
     call.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(
-        rig.proven().await,
-        [List, Event, Confirmation],
-        "sent before 8 was seen"
-    );
+    assert_eq!(rig.proven().await, [List, Confirmation], "sent before 8 was seen");
     rig.watches.confirm(Pods);
     rig.server.call().await.page(5, "", &[pod("a", 3)]).await;
     let cause = "cannot watch pods: the API went back in time, from resourceVersion 8 to 5: was etcd restored? \

@@ -142,13 +142,17 @@ impl Call {
             .next()
     }
 
-    /// `list`, `confirm`, `stream` or `watch VERSION`, whatever else the parameters are.
+    /// `list`, `confirm`, `stream`, `watch VERSION` or `probe VERSION`, whatever else the parameters are.
     pub fn kind(&self) -> String {
         match (self.param("watch"), self.param("sendInitialEvents")) {
-            (None, _) if self.param("limit") == Some("1") => "confirm".to_owned(),
-            (None, _) => "list".to_owned(),
+            (None, _) if self.param("limit") == Some("500") => "list".to_owned(),
+            (None, _) => "confirm".to_owned(),
             (Some(_), Some(_)) => "stream".to_owned(),
-            (Some(_), None) => format!("watch {}", self.param("resourceVersion").unwrap_or("anything")),
+            (Some(_), None) => {
+                let short = self.param("timeoutSeconds") == Some("3");
+                let after = self.param("resourceVersion").unwrap_or("anything");
+                format!("{} {after}", if short { "probe" } else { "watch" })
+            }
         }
     }
 

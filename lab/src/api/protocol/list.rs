@@ -53,7 +53,7 @@ impl Api {
             None => (self.snapshot(call).await?, None),
         };
         let limit = query.limit.unwrap_or(usize::MAX);
-        let page = self
+        let mut page = self
             .store
             .page(kind, &selector, at, after.as_deref(), limit)
             .map_err(|error| {
@@ -64,6 +64,10 @@ impl Api {
                 }
                 error
             })?;
+        // A list of a single object only asks how things stand.
+        if limit > 1 {
+            self.faults.borrow().poison(kind, &mut page.items);
+        }
         let mut meta = json!({"resourceVersion": page.rv.to_string()});
         if let Some(last) = page.more_after {
             meta["continue"] = write_token(page.rv, &last).into();

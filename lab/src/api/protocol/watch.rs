@@ -22,6 +22,8 @@ use crate::api::{ApiError, Kind, Store};
 
 /// How long a stream lives unless the client says otherwise, as in the real server.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
+/// A bookmark comes so long before a stream's end, as in the real server (`cache_watcher.go:nextBookmarkTime`).
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// A stream that has no timer to wait for waits this long.
 const NEVER: Duration = Duration::from_hours(365 * 24);
 
@@ -119,9 +121,10 @@ impl Api {
 impl Watch {
     /// Begins with an ADDED for every object; `streaming` lists end with a marked bookmark.
     fn begin_with_state(&mut self, streaming: bool) -> Result<(), ApiError> {
-        let page = self
+        let mut page = self
             .store
             .page(self.kind, &self.selector, None, None, usize::MAX)?;
+        self.faults.borrow().poison(self.kind, &mut page.items);
         self.pending = page
             .items
             .iter()
@@ -178,7 +181,10 @@ impl Watch {
             .borrow_and_update()
             .bookmark_period
             .filter(|_| self.bookmarks);
-        let bookmark_at = self.last_bookmark + period.unwrap_or(NEVER).min(NEVER);
+        let last = self.deadline.checked_sub(LAST_BOOKMARK);
+        let last = last.filter(|last| period.is_some() && *last > self.last_bookmark);
+        let regular = self.last_bookmark + period.unwrap_or(NEVER).min(NEVER);
+        let bookmark_at = last.map_or(regular, |last| last.min(regular));
         tokio::select! {
             changed = self.changes.changed() => self.over |= changed.is_err(),
             changed = self.faults.changed() => self.over |= changed.is_err(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::Poison;
 use crate::api::Kind;
 
 /// Faults and timing of one server. The default is a healthy server.
@@ -21,10 +22,13 @@ pub struct Faults {
     pub forbidden: BTreeSet<Kind>,
     /// Time added to each request.
     pub delay: Duration,
-    /// Time between bookmarks of a stream that asks for them; none: it gets none (but the one after initial events).
+    /// Time between bookmarks of a stream that asks for them, which gets another one 2 s before it times out; none: it
+    /// gets none (but the one after initial events).
     pub bookmark_period: Option<Duration>,
     /// Answers an expired watch with HTTP 410, as older servers do, and not with an ERROR event.
     pub expired_as_http: bool,
+    /// Lists of pods that lie.
+    pub poisoned: Option<Poison>,
     /// Counts connection resets.
     pub(super) resets: u64,
 }
@@ -40,6 +44,7 @@ impl Default for Faults {
             delay: Duration::ZERO,
             bookmark_period: Some(Duration::from_mins(1)),
             expired_as_http: false,
+            poisoned: None,
             resets: 0,
         }
     }

@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod faults;
 mod identity;
+mod poison;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub use access::Access;
 pub use audit::{Audit, Request};
 pub use faults::Faults;
 use identity::Identity;
+pub use poison::{Lie, Poison};
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
 #[derive(Debug)]

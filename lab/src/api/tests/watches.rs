@@ -117,6 +117,19 @@ async fn a_namespaced_watch_sees_its_namespace_only() {
 }
 
 #[tokio::test]
+async fn a_bookmark_comes_two_seconds_before_a_stream_times_out() {
+    let lab = Lab::start().await;
+    let begun = std::time::Instant::now();
+    let mut stream = lab.watch(PODS, "allowWatchBookmarks=true&timeoutSeconds=3").await;
+    let mut line = stream.line().await;
+    while line == "silent" {
+        line = stream.line().await;
+    }
+    assert_eq!(line, format!("BOOKMARK - {}", lab.store.revision()));
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
 async fn bookmarks_tell_how_far_the_stream_is() {
     let lab = Lab::start().await;
     lab.server

@@ -108,6 +108,8 @@ pub struct Agent {
     pub enforce_retired: bool,
     /// `--pod-scope`; the default is the agent's.
     pub pod_scope: Option<String>,
+    /// `--xdp`; the default is the agent's.
+    pub xdp: Option<String>,
     /// `--lease`, in seconds.
     pub lease: Option<u32>,
     /// `--max-view-age`, in seconds.
@@ -123,6 +125,7 @@ impl Agent {
             enforce_retired: self.enforce_retired,
             pod_scope: self.pod_scope.as_deref(),
             hooks: None,
+            xdp: self.xdp.as_deref(),
             lease: self.lease,
             max_view_age: self.max_view_age,
         }

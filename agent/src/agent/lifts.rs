@@ -1,0 +1,24 @@
+//! Who is there after all, as the programs have noted it.
+
+use super::{Agent, now};
+use crate::facts::{Fact, Presence};
+use anyhow::Result;
+use epguard_common::Addr;
+use std::time::Duration;
+
+impl Agent {
+    /// Hears of everybody who spoke, whether or not the ring had room to say so.
+    pub(super) fn hear_lifts(&mut self) -> Result<()> {
+        for lift in self.writer.take_lifts()? {
+            self.report.lifted(&self.state, &lift);
+            self.hear(lift.ip, lift.at);
+        }
+        Ok(())
+    }
+
+    /// A packet from the IP was seen.
+    pub(super) fn hear(&mut self, ip: Addr, at: Duration) {
+        let spoke = Presence::Spoke(ip, at);
+        self.state.apply(now(), Fact::Presence(spoke));
+    }
+}

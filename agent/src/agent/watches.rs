@@ -1,0 +1,32 @@
+//! What is known of each watch, and what follows if one of them lost its history.
+
+use super::Agent;
+use crate::clock::boot as now;
+use crate::status::Watch;
+use crate::watch::{SPREAD, WatchId};
+
+impl Agent {
+    pub(super) fn connected(&mut self, id: WatchId, error: Option<String>) {
+        let up = error.is_none();
+        self.lease.view.connected(id, up);
+        let watch = self.watch(id);
+        watch.restarts += u64::from(watch.up && !up);
+        (watch.up, watch.error) = (up, error);
+    }
+
+    /// Nothing known holds any more. The other watches have to be told only once, and not before they have listed.
+    pub(super) fn start_over(&mut self, noticed_by: WatchId, error: &str) {
+        tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
+        self.lease.view.void(now());
+        if self.state.is_synced() {
+            self.state.start_over(now());
+            for id in self.watches.keys().filter(|id| **id != noticed_by) {
+                self.api.relist(*id, SPREAD);
+            }
+        }
+    }
+
+    pub(super) fn watch(&mut self, id: WatchId) -> &mut Watch {
+        self.watches.entry(id).or_default()
+    }
+}

@@ -1,0 +1,133 @@
+//! CONFIG: what the operator wants of each reason, and which reasons were wrong.
+
+use super::{Writer, open};
+use anyhow::{Context as _, Result};
+use aya::maps::{Array, Map};
+use epguard_common::{Config, Mode, Reason, ReasonModes};
+use std::path::Path;
+
+/// Every reason as proven, but for pods that left a Service and may live on.
+pub const DEFAULT: ReasonModes = ReasonModes {
+    dead_backend: Mode::Enforce,
+    reused: Mode::Enforce,
+    retired_backend: Mode::Observe,
+    terminated: Mode::Enforce,
+};
+
+/// Switches the running datapath: all of it, or one reason. Whatever was only observed because it was wrong, of that, is
+/// trusted again.
+///
+/// Errors: no datapath is pinned there.
+pub fn set_mode(pin_dir: &Path, mode: Mode, reason: Option<Reason>) -> Result<()> {
+    let mut array: Array<_, Config> = Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?;
+    let config = array.get(&0, 0).context("cannot read CONFIG")?;
+    array
+        .set(0, switched(config, mode, reason), 0)
+        .context("cannot write CONFIG")
+}
+
+impl Writer {
+    /// Sets the operator's modes. A reason that was wrong in an earlier process is still only observed.
+    pub fn configure(&mut self, mode: Mode, reasons: ReasonModes, debug: bool) -> Result<()> {
+        let config = Config {
+            mode,
+            reasons,
+            configured: reasons,
+            debug: debug.into(),
+            ..Config::default()
+        };
+        let before = self.config()?;
+        let config = demoted(before).into_iter().fold(config, without);
+        self.config.set(0, config, 0).context("cannot write CONFIG")
+    }
+
+    /// Only observes a reason from now on, until `epguard mode` sets it again.
+    pub fn demote(&mut self, reason: Reason) -> Result<()> {
+        let config = without(self.config()?, reason);
+        self.config.set(0, config, 0).context("cannot write CONFIG")
+    }
+
+    /// Reasons that are only observed because they were wrong.
+    #[must_use]
+    pub fn demoted(&self) -> Vec<String> {
+        let demoted = self.config().map(demoted).unwrap_or_default();
+        demoted.iter().map(|reason| reason.as_str().to_owned()).collect()
+    }
+
+    /// What CONFIG says now; `epguard mode` may have changed it.
+    pub fn mode(&self) -> Result<Mode> {
+        Ok(self.config()?.mode)
+    }
+
+    fn config(&self) -> Result<Config> {
+        self.config.get(&0, 0).context("cannot read CONFIG")
+    }
+}
+
+fn switched(mut config: Config, mode: Mode, reason: Option<Reason>) -> Config {
+    let Some(reason) = reason else {
+        let reasons = config.configured;
+        return Config {
+            mode,
+            reasons,
+            ..config
+        };
+    };
+    for modes in [&mut config.reasons, &mut config.configured] {
+        if let Some(own) = modes.of(reason) {
+            *own = mode;
+        }
+    }
+    config
+}
+
+fn without(mut config: Config, reason: Reason) -> Config {
+    if let Some(mode) = config.reasons.of(reason) {
+        *mode = mode.lower(Mode::Observe);
+    }
+    config
+}
+
+fn demoted(mut config: Config) -> Vec<Reason> {
+    let mut lowered = Reason::ALL.to_vec();
+    lowered.retain(|reason| config.reasons.of(*reason) < config.configured.of(*reason));
+    lowered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Mode::{Enforce, Observe, Off};
+    use Reason::{Reused, Terminated};
+
+    const CONFIG: Config = Config {
+        mode: Observe,
+        action: epguard_common::Action::Drop,
+        reasons: DEFAULT,
+        configured: DEFAULT,
+        debug: 0,
+    };
+
+    #[test]
+    fn a_reason_is_switched_alone_and_everything_with_the_mode_but_the_reasons() {
+        let config = switched(CONFIG, Off, Some(Terminated));
+        assert_eq!((config.mode, config.reasons.terminated), (Observe, Off));
+        assert_eq!(config.reasons.reused, Enforce);
+        let config = switched(config, Enforce, None);
+        assert_eq!((config.mode, config.reasons.terminated), (Enforce, Off));
+    }
+
+    #[test]
+    fn a_reason_that_was_wrong_is_trusted_again_when_it_or_the_mode_is_set() {
+        let config = without(without(CONFIG, Reused), Terminated);
+        assert_eq!(demoted(config), [Reused, Terminated]);
+        assert_eq!(demoted(switched(config, Enforce, Some(Reused))), [Terminated]);
+        assert_eq!(demoted(switched(config, Observe, None)), []);
+    }
+
+    #[test]
+    fn a_reason_that_is_off_stays_off_when_it_was_wrong() {
+        let config = without(switched(CONFIG, Off, Some(Reused)), Reused);
+        assert_eq!((config.reasons.reused, demoted(config)), (Off, vec![]));
+    }
+}

@@ -1,0 +1,242 @@
+//! What single routes and neighbours say about who is where.
+
+use epguard_common::Addr;
+use rtnetlink::packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use rtnetlink::packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType,
+};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// The one address that a route names. Whatever it leads to, in whatever table, somebody has put it there for somebody:
+/// only a route that refuses packets leads to nobody, and one that the kernel learnt (path MTU, redirect) to no news.
+pub fn holder(route: &RouteMessage) -> Option<Addr> {
+    let destination = route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Destination(RouteAddress::Inet(ip)) => Some(IpAddr::from(*ip)),
+        RouteAttribute::Destination(RouteAddress::Inet6(ip)) => Some(IpAddr::from(*ip)),
+        _ => None,
+    })?;
+    let whole = if destination.is_ipv4() { 32 } else { 128 };
+    let refuses = matches!(
+        route.header.kind,
+        RouteType::BlackHole | RouteType::Unreachable | RouteType::Prohibit | RouteType::Throw
+    );
+    let learnt = route.header.flags.contains(RouteFlags::Cloned);
+    let names = route.header.destination_prefix_length == whole && !refuses && !learnt;
+    Some(Addr::from(destination)).filter(|addr| names && addr.is_unicast())
+}
+
+/// The interfaces of a default route that every packet is asked for: in the tables of policy routing a default concerns
+/// some packets only.
+pub fn defaults(route: &RouteMessage) -> Vec<u32> {
+    let header = &route.header;
+    let table = route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Table(table) => Some(*table),
+        _ => None,
+    });
+    let everybodys = matches!(
+        table.unwrap_or(header.table.into()),
+        TABLE_MAIN | RT_TABLE_DEFAULT
+    );
+    if header.kind != RouteType::Unicast || header.destination_prefix_length != 0 || !everybodys {
+        return vec![];
+    }
+    let mut through = Vec::new();
+    for attribute in &route.attributes {
+        match attribute {
+            RouteAttribute::Oif(ifindex) => through.push(*ifindex),
+            RouteAttribute::MultiPath(hops) => through.extend(hops.iter().map(|hop| hop.interface_index)),
+            _ => {}
+        }
+    }
+    through
+}
+
+const TABLE_MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
+/// linux/rtnetlink.h
+const RT_TABLE_DEFAULT: u32 = 253;
+
+/// Which link-layer addresses lie behind the ports of each bridge: a bridge forgets those of a port that is gone at
+/// once, its neighbour table does not.
+#[derive(Default)]
+pub struct Ports {
+    bridges: BTreeSet<u32>,
+    stations: BTreeSet<(u32, Vec<u8>)>,
+}
+
+impl FromIterator<NeighbourMessage> for Ports {
+    fn from_iter<T: IntoIterator<Item = NeighbourMessage>>(entries: T) -> Self {
+        let mut ports = Self::default();
+        for entry in entries {
+            let bridge = entry.attributes.iter().find_map(|attribute| match attribute {
+                NeighbourAttribute::Controller(bridge) => Some(*bridge),
+                _ => None,
+            });
+            if let (Some(bridge), Some(address)) = (bridge, link_address(&entry)) {
+                ports.bridges.insert(bridge);
+                ports.stations.insert((bridge, address));
+            }
+        }
+        ports
+    }
+}
+
+impl Ports {
+    /// Whether a neighbour lies behind some port; true on what is no bridge.
+    fn lead_to(&self, neighbour: &NeighbourMessage) -> bool {
+        let interface = neighbour.header.ifindex;
+        let station = link_address(neighbour).map(|address| (interface, address));
+        !self.bridges.contains(&interface) || station.is_none_or(|station| self.stations.contains(&station))
+    }
+}
+
+fn link_address(neighbour: &NeighbourMessage) -> Option<Vec<u8>> {
+    neighbour.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(address) => Some(address.clone()),
+        _ => None,
+    })
+}
+
+/// The address of a neighbour that has a link-layer address, fresh or not.
+pub fn that_answered(neighbour: &NeighbourMessage, ports: &Ports) -> Option<Addr> {
+    let known = matches!(
+        neighbour.header.state,
+        NeighbourState::Reachable
+            | NeighbourState::Stale
+            | NeighbourState::Delay
+            | NeighbourState::Probe
+            | NeighbourState::Permanent
+    );
+    let address = neighbour.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::Destination(NeighbourAddress::Inet(ip)) => Some(IpAddr::from(*ip)),
+        NeighbourAttribute::Destination(NeighbourAddress::Inet6(ip)) => Some(IpAddr::from(*ip)),
+        _ => None,
+    });
+    address
+        .filter(|_| known && ports.lead_to(neighbour))
+        .map(Addr::from)
+        .filter(|addr| addr.is_unicast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rtnetlink::packet_route::route::{RouteNextHop, RouteVia};
+    use std::net::Ipv4Addr;
+
+    const X: Ipv4Addr = Ipv4Addr::new(10, 244, 1, 10);
+
+    fn route(prefix: u8, kind: RouteType, more: &[RouteAttribute]) -> RouteMessage {
+        let mut route = RouteMessage::default();
+        route.header.destination_prefix_length = prefix;
+        route.header.kind = kind;
+        route.header.table = RouteHeader::RT_TABLE_MAIN;
+        route.attributes = vec![RouteAttribute::Destination(RouteAddress::Inet(X))];
+        route.attributes.extend_from_slice(more);
+        route
+    }
+
+    #[test]
+    fn a_route_that_names_an_address_shows_its_holder_wherever_it_leads() {
+        let gateway = RouteAttribute::Gateway(RouteAddress::Inet(Ipv4Addr::new(10, 0, 0, 1)));
+        let via = RouteAttribute::Via(RouteVia::Inet6("fe80::1".parse().unwrap()));
+        let leads: [(RouteType, &[RouteAttribute]); 5] = [
+            (RouteType::Unicast, &[]),
+            (RouteType::Unicast, &[gateway]),
+            (RouteType::Unicast, &[via]),
+            (RouteType::Unicast, &[RouteAttribute::Table(1000)]),
+            (RouteType::Local, &[]),
+        ];
+        for (kind, more) in leads {
+            assert_eq!(
+                holder(&route(32, kind, more)),
+                Some(X.into()),
+                "{kind:?} {more:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_route_to_a_range_or_one_that_refuses_or_was_learnt_shows_nobody() {
+        assert_eq!(holder(&route(24, RouteType::Unicast, &[])), None);
+        for refuses in [
+            RouteType::BlackHole,
+            RouteType::Unreachable,
+            RouteType::Prohibit,
+            RouteType::Throw,
+        ] {
+            assert_eq!(holder(&route(32, refuses, &[])), None);
+        }
+        let mut learnt = route(32, RouteType::Unicast, &[]);
+        learnt.header.flags = RouteFlags::Cloned;
+        assert_eq!(holder(&learnt), None);
+    }
+
+    #[test]
+    fn a_default_route_counts_in_the_tables_that_all_packets_are_looked_up_in() {
+        let oif = RouteAttribute::Oif(7);
+        let through = |more: &[RouteAttribute]| defaults(&route(0, RouteType::Unicast, more));
+        assert_eq!(through(std::slice::from_ref(&oif)), [7]);
+        assert_eq!(through(&[oif.clone(), RouteAttribute::Table(253)]), [7]);
+        for policy in [100, 255, 70_000] {
+            assert_eq!(through(&[oif.clone(), RouteAttribute::Table(policy)]), [0; 0]);
+        }
+        let hops = [8, 9].map(|ifindex| {
+            let mut hop = RouteNextHop::default();
+            hop.interface_index = ifindex;
+            hop
+        });
+        assert_eq!(through(&[RouteAttribute::MultiPath(hops.into())]), [8, 9]);
+        assert_eq!(
+            defaults(&route(0, RouteType::BlackHole, std::slice::from_ref(&oif))),
+            [0; 0]
+        );
+        assert_eq!(defaults(&route(1, RouteType::Unicast, &[oif])), [0; 0]);
+    }
+
+    fn neighbour(state: NeighbourState) -> NeighbourMessage {
+        let mut neighbour = NeighbourMessage::default();
+        neighbour.header.ifindex = 7;
+        neighbour.header.state = state;
+        neighbour.attributes = vec![
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(X)),
+            NeighbourAttribute::LinkLayerAddress(vec![2; 6]),
+        ];
+        neighbour
+    }
+
+    #[test]
+    fn only_a_neighbour_that_answered_shows_somebody() {
+        let ports = Ports::default();
+        assert_eq!(
+            that_answered(&neighbour(NeighbourState::Stale), &ports),
+            Some(X.into())
+        );
+        assert_eq!(that_answered(&neighbour(NeighbourState::Failed), &ports), None);
+        assert_eq!(
+            that_answered(&neighbour(NeighbourState::Incomplete), &ports),
+            None
+        );
+    }
+
+    #[test]
+    fn a_neighbour_on_a_bridge_whose_port_is_gone_shows_nobody() {
+        let station = |address: u8| {
+            let mut entry = NeighbourMessage::default();
+            entry.header.ifindex = 9;
+            entry.attributes = vec![
+                NeighbourAttribute::LinkLayerAddress(vec![address; 6]),
+                NeighbourAttribute::Controller(7),
+            ];
+            entry
+        };
+        let stale = neighbour(NeighbourState::Stale);
+        assert_eq!(
+            that_answered(&stale, &Ports::from_iter([station(2), station(3)])),
+            Some(X.into())
+        );
+        assert_eq!(that_answered(&stale, &Ports::from_iter([station(3)])), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! Who had each IP last, and how many there were before: bounded, and no number comes twice for an IP.
+
+use super::MEMORY;
+use epguard_common::{Addr, Uid};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The last owner of each IP.
+#[derive(Debug, Clone, Default)]
+pub struct Generations {
+    known: HashMap<Addr, Last>,
+    /// The greatest number that was forgotten: whoever comes anew begins beyond.
+    forgotten: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    owner: Uid,
+    generation: u64,
+    /// Since when nobody has owned it.
+    idle: Option<Duration>,
+}
+
+impl Generations {
+    /// A pod owns the IP; how many have by now.
+    pub fn owned(&mut self, ip: Addr, owner: Uid) -> u64 {
+        let first = Last {
+            owner,
+            generation: self.forgotten + 1,
+            idle: None,
+        };
+        let last = self.known.entry(ip).or_insert(first);
+        if last.owner != owner {
+            last.generation += 1;
+        }
+        (last.owner, last.idle) = (owner, None);
+        last.generation
+    }
+
+    /// Nobody owns the IP.
+    pub fn idle(&mut self, ip: Addr, now: Duration) {
+        if let Some(last) = self.known.get_mut(&ip) {
+            last.idle.get_or_insert(now);
+        }
+    }
+
+    /// Who owned the IP last, if that is known.
+    #[must_use]
+    pub fn last_owner(&self, ip: Addr) -> Option<Uid> {
+        self.known.get(&ip).map(|last| last.owner)
+    }
+
+    /// Forgets IPs that nobody has owned for a while, except those `in_use`.
+    pub fn expire(&mut self, now: Duration, in_use: impl Fn(Addr) -> bool) {
+        let forgotten = &mut self.forgotten;
+        self.known.retain(|ip, last| {
+            let old = last.idle.is_some_and(|idle| now.saturating_sub(idle) >= MEMORY);
+            let stays = !old || in_use(*ip);
+            if !stays {
+                *forgotten = last.generation.max(*forgotten);
+            }
+            stays
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: Addr = Addr::v4([10, 244, 1, 10]);
+
+    fn uid(text: &str) -> Uid {
+        Uid::parse(text).unwrap()
+    }
+
+    /// A had the IP until second 0.
+    fn idle() -> Generations {
+        let mut generations = Generations::default();
+        generations.owned(X, uid("a"));
+        generations.idle(X, Duration::ZERO);
+        generations
+    }
+
+    #[test]
+    fn an_ip_that_is_idle_for_long_is_forgotten_and_its_numbers_never_come_again() {
+        let mut generations = idle();
+        assert_eq!(generations.owned(X, uid("b")), 2);
+        generations.idle(X, Duration::ZERO);
+        generations.expire(MEMORY / 2, |_| false);
+        assert_eq!(generations.last_owner(X), Some(uid("b")));
+        generations.expire(MEMORY, |_| false);
+        assert_eq!((generations.known.len(), generations.last_owner(X)), (0, None));
+        assert_eq!(generations.owned(X, uid("b")), 3);
+    }
+
+    #[test]
+    fn an_ip_that_is_owned_again_or_in_use_stays() {
+        let mut generations = idle();
+        generations.expire(MEMORY, |ip| ip == X);
+        assert_eq!(generations.last_owner(X), Some(uid("a")));
+        assert_eq!(generations.owned(X, uid("a")), 1);
+        generations.expire(MEMORY * 2, |_| false);
+        assert_eq!(generations.last_owner(X), Some(uid("a")));
+    }
+}

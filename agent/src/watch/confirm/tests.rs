@@ -1,0 +1,129 @@
+use super::*;
+
+const SENT: Duration = Duration::from_secs(100);
+
+/// At version 20 a list showed one object of many, which is of version 3.
+fn glimpse() -> Glimpse {
+    Glimpse {
+        sent: SENT,
+        seen: 10,
+        version: 20,
+        newest: 3,
+        objects: None,
+    }
+}
+
+/// The same of a list that showed everything.
+fn whole(newest: u64, objects: usize) -> Glimpse {
+    Glimpse {
+        newest,
+        objects: Some(objects),
+        ..glimpse()
+    }
+}
+
+fn shown(version: u64, objects: usize) -> Shown {
+    let objects = Some(objects);
+    Shown { version, objects }
+}
+
+fn asked(glimpse: Glimpse) -> (Confirmations, Instant) {
+    let at = Instant::now();
+    let mut confirmations = Confirmations::default();
+    confirmations.answered(glimpse, at);
+    (confirmations, at)
+}
+
+#[test]
+fn a_stream_that_is_silent_however_long_behind_a_list_proves_nothing() {
+    let (mut confirmations, at) = asked(glimpse());
+    assert_eq!(confirmations.take_proven(shown(12, 9)), None);
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at),
+        Verdict::Wait(Some(at + MARKER))
+    );
+    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + CATCH_UP * 9),
+        Verdict::Wait(None)
+    );
+    assert_eq!(confirmations.take_proven(shown(19, 9)), None);
+}
+
+#[test]
+fn a_marker_in_the_stream_itself_proves_the_moment_when_the_list_was_sent() {
+    let (mut confirmations, at) = asked(glimpse());
+    assert_eq!(confirmations.take_proven(shown(20, 9)), Some(SENT));
+    assert_eq!(confirmations.take_proven(shown(21, 9)), None, "once");
+    assert_eq!(
+        confirmations.judge(shown(20, 9), at + MARKER),
+        Verdict::Wait(None)
+    );
+}
+
+#[test]
+fn a_probe_proves_it_once_the_stream_has_shown_all_that_the_probe_got() {
+    let (mut confirmations, at) = asked(glimpse());
+    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
+    let probe = Probe {
+        last: 15,
+        through: 22,
+    };
+    assert_eq!(confirmations.probed(Some(probe), at), None);
+    assert_eq!(confirmations.take_proven(shown(12, 9)), None, "lacks 15");
+    assert_eq!(confirmations.take_proven(shown(15, 9)), Some(SENT));
+}
+
+#[test]
+fn a_probe_that_falls_short_proves_only_older_answers() {
+    let (mut confirmations, at) = asked(glimpse());
+    let later = Glimpse {
+        sent: SENT * 2,
+        version: 30,
+        ..glimpse()
+    };
+    confirmations.answered(later, at);
+    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
+    let probe = Probe {
+        last: 12,
+        through: 29,
+    };
+    assert_eq!(confirmations.probed(Some(probe), at), Some(30));
+    assert_eq!(confirmations.take_proven(shown(12, 9)), Some(SENT));
+    assert_eq!(confirmations.take_proven(shown(12, 9)), None);
+    assert_eq!(confirmations.take_proven(shown(30, 9)), Some(SENT * 2));
+}
+
+#[test]
+fn a_list_of_everything_proves_it_if_it_shows_nothing_newer_and_nothing_less() {
+    assert_eq!(asked(whole(12, 9)).0.take_proven(shown(12, 9)), Some(SENT));
+    assert_eq!(
+        asked(whole(12, 8)).0.take_proven(shown(12, 9)),
+        None,
+        "a deletion"
+    );
+    assert_eq!(asked(whole(13, 9)).0.take_proven(shown(12, 9)), None, "a change");
+    let unsure = Shown {
+        version: 12,
+        objects: None,
+    };
+    assert_eq!(asked(glimpse()).0.take_proven(unsure), None, "two unknowns");
+}
+
+#[test]
+fn a_stream_that_lacks_what_something_else_shows_has_a_moment_to_catch_up() {
+    let (mut confirmations, at) = asked(whole(13, 9));
+    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + MARKER),
+        Verdict::Wait(Some(at + CATCH_UP))
+    );
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + CATCH_UP),
+        Verdict::Behind(13)
+    );
+    assert_eq!(
+        confirmations.judge(shown(13, 9), at + CATCH_UP),
+        Verdict::Wait(None)
+    );
+}

@@ -1,0 +1,115 @@
+//! What the agent believes of its cluster without proof, and that it never believes again what was once disproved.
+
+mod world;
+
+use epguard::facts::{Change, Fact, Node, Pod, PodSource};
+use epguard::state::{Ipam, Scope, Settings};
+use epguard_common::Addr;
+use epguard_common::Reason::DeadBackend;
+use world::{World, X, dead, node, pending, pod, settings};
+
+const OUTSIDE: Addr = Addr::v4([10, 99, 0, 1]);
+
+fn on_b(pod: Pod) -> Pod {
+    Pod {
+        node: Some("node-b".into()),
+        ..pod
+    }
+}
+
+/// A is dead, and a pod of its Service starts on another node: whether it may get A's IP is the matter of belief.
+fn with_a_candidate_elsewhere() -> (World, Pod) {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&on_b(pending("shop", "b", "web")));
+    assert_eq!(world.reasons(), [DeadBackend], "ranges are believed");
+    (world, dead(&a))
+}
+
+#[test]
+fn a_pod_outside_its_nodes_range_is_remembered_when_it_is_gone() {
+    let (mut world, a) = with_a_candidate_elsewhere();
+    let stray = pod("other", "stray", "stray", &[OUTSIDE]);
+    world.pod(&stray);
+    assert_eq!(world.reasons(), []);
+    world.deleted(&stray);
+    world.tell(Fact::Node(Change::Applied(node("node-b", 2))));
+    assert_eq!(world.reasons(), [], "nodes are indexed anew");
+    world.list(&[a.clone(), on_b(pending("shop", "b", "web"))]);
+    world.tell(Fact::Node(Change::Reset(vec![
+        node("node-a", 1),
+        node("node-b", 2),
+    ])));
+    assert_eq!(world.reasons(), [], "everything is listed anew");
+}
+
+#[test]
+fn a_pod_outside_its_nodes_range_is_remembered_when_the_api_goes_back_in_time() {
+    let (mut world, _) = with_a_candidate_elsewhere();
+    world.pod(&pod("other", "stray", "stray", &[OUTSIDE]));
+    world.state.start_over(world.now);
+    let mut anew = World::cluster();
+    std::mem::swap(&mut anew.state, &mut world.state);
+    for fact in [
+        Fact::Namespace(Change::Reset(
+            ["shop", "other"]
+                .map(|name| world::namespace(name, epguard_common::Mode::Enforce))
+                .into(),
+        )),
+        Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])),
+        Fact::Service(Change::Reset(vec![world::web()])),
+        Fact::Slice(Change::Reset(vec![])),
+        Fact::Pod(PodSource::All, Change::Reset(vec![])),
+    ] {
+        anew.tell(fact);
+    }
+    let (mut world, a) = anew.with_a();
+    world.pod(&dead(&a));
+    world.pod(&on_b(pending("shop", "b", "web")));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn where_other_nodes_pods_are_hidden_ranges_are_believed_only_if_the_operator_says_so() {
+    for (ipam, expected) in [(Ipam::Auto, vec![]), (Ipam::Node, vec![DeadBackend])] {
+        for scope in [Scope::Node, Scope::Terminal] {
+            let mut world = World::with(Settings {
+                scope,
+                ipam,
+                ..settings()
+            });
+            let a = pod("shop", "a", "web", &[X]);
+            world.tell(Fact::Pod(PodSource::OwnNode, Change::Applied(a.clone())));
+            world.slice(&[(X, Some(a.uid))]);
+            world.tell(Fact::Pod(PodSource::OwnNode, Change::Applied(dead(&a))));
+            assert_eq!(world.reasons(), expected, "{scope:?}, {ipam:?}");
+            assert_eq!(
+                world.state.tables().terminated.len(),
+                expected.len(),
+                "{scope:?}, {ipam:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_virtual_kubelet_stays_one_whatever_becomes_of_its_node_object() {
+    let changes: [Fact; 3] = [
+        Fact::Node(Change::Applied(node("node-a", 1))),
+        Fact::Node(Change::Deleted(node("node-a", 1))),
+        Fact::Node(Change::Reset(vec![node("node-b", 2)])),
+    ];
+    for change in changes {
+        let mut world = World::cluster();
+        world.tell(Fact::Node(Change::Applied(Node {
+            virtual_kubelet: true,
+            ..node("node-a", 1)
+        })));
+        let (mut world, a) = world.with_a();
+        world.pod(&dead(&a));
+        assert_eq!(world.reasons(), []);
+        let told = format!("{change:?}");
+        world.tell(change);
+        assert_eq!(world.reasons(), [], "{told}");
+    }
+}

@@ -1,0 +1,102 @@
+//! A node with a running agent, and what its kernel says of hooks and sockets.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use aya::programs::{SchedClassifier, TcAttachType};
+use epguard_common::{Outcome, Reason};
+use epguard_lab::net::{Cni, NetNs};
+use epguard_lab::scenario::format::{PodEvent, Runs};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+
+/// What the issue allows from an event to the hook.
+pub(crate) const ALLOWED: Duration = Duration::from_millis(100);
+
+/// The pods that die on X, one after the other.
+pub(crate) const DYING: usize = 10;
+
+/// `far` calls from another node; whoever gets X after the dead, no API object shows.
+pub(crate) fn stage(cni: Cni) -> Stage {
+    let mut pods = String::new();
+    for number in 0..DYING {
+        let _ = writeln!(pods, "  A{number}: {{is: old/a-{number}, ip: X}}");
+    }
+    let story = format!(
+        "id: links\ntitle: t\nmust: m\nagent: {{mode: enforce}}\npods:\n{pods}  far: {{is: shop/far, node: node-b}}\nsteps:\n  - pods: [far starts]\n"
+    );
+    let runs = Runs {
+        cni: vec![cni],
+        ..Runs::default()
+    };
+    let scenario = epguard_lab::scenario::parse(&story, "links").unwrap();
+    let mut stage = Stage::new(&scenario, Variant::all(&runs).remove(0), None).unwrap();
+    stage.cluster.pod_event("far", PodEvent::Starts).unwrap();
+    stage.catch_up().unwrap();
+    stage
+}
+
+/// The agent's node.
+pub(crate) fn node(stage: &Stage) -> NetNs {
+    stage.cluster.topology.node("node-a").unwrap().netns.clone()
+}
+
+/// Runs lines of `ip -batch`.
+pub(crate) fn ip(netns: &NetNs, lines: &[String]) {
+    let mut command = netns.command("ip");
+    let mut ip = command
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let batch = lines.iter().fold(String::new(), |mut batch, line| {
+        let _ = writeln!(batch, "{line}");
+        batch
+    });
+    ip.stdin.take().unwrap().write_all(batch.as_bytes()).unwrap();
+    assert!(ip.wait().unwrap().success(), "{batch}");
+}
+
+/// Whether both hooks are there; false without such an interface.
+pub(crate) fn is_hooked(netns: &NetNs, link: &str) -> bool {
+    netns.run(|| has_hooks(link)).unwrap()
+}
+
+/// How long after `event` both hooks are seen.
+pub(crate) fn hooked_after(netns: &NetNs, link: &str, event: Instant) -> Duration {
+    let wait = || {
+        while !has_hooks(link) {
+            assert!(event.elapsed() < Duration::from_secs(10), "{link} is not hooked");
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        event.elapsed()
+    };
+    netns.run(wait).unwrap()
+}
+
+/// In the calling thread's network namespace.
+fn has_hooks(link: &str) -> bool {
+    let at = |side| SchedClassifier::query_tcx(link, side).is_ok_and(|(_, programs)| !programs.is_empty());
+    [TcAttachType::Ingress, TcAttachType::Egress].into_iter().all(at)
+}
+
+/// Prints the figures, and holds the median against what is allowed: hooking takes the kernel's lock of all interfaces
+/// (rtnl), which everybody else on the machine takes as well, so single figures are not the agent's alone.
+pub(crate) fn report(what: &str, mut figures: Vec<Duration>) {
+    figures.sort();
+    let (median, worst) = (figures[figures.len() / 2], figures[figures.len() - 1]);
+    println!(
+        "{what}: hooked after {:.1} ms (median of {}), {:.1} ms at worst",
+        median.as_secs_f64() * 1e3,
+        figures.len(),
+        worst.as_secs_f64() * 1e3
+    );
+    assert!(median <= ALLOWED, "{what}: {figures:?}");
+}
+
+/// Packets denied as `terminated` so far.
+pub(crate) fn dropped(stage: &Stage) -> u64 {
+    stage.counters().unwrap().of(Reason::Terminated, Outcome::Dropped)
+}
