@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Census {
     /// Pods, remembered ones included: `live`, `draining` (terminating), `retired`, `dead`.
     pub pods: BTreeMap<&'static str, u64>,
-    /// IPs: `owned`, and of these `draining` and `conflict`; `denied`; `terminated`.
+    /// IPs: `owned`, and of these `draining` and `conflict`; `denied`; `terminated` and not lifted.
     pub ips: BTreeMap<&'static str, u64>,
 }
 
@@ -29,6 +29,8 @@ impl State {
         }
         let flagged = |flag| count(self.owners.values().filter(|owner| owner.flags & flag != 0));
         let suspects = self.tables.suspects.values();
+        // Lifted ones stay in the map, but deny nothing.
+        let vacant = self.tables.terminated.values().filter(|ip| ip.lifted.is_none());
         let ips = [
             ("owned", count(self.owners.values())),
             ("draining", flagged(Owner::DRAINING)),
@@ -37,7 +39,7 @@ impl State {
                 "denied",
                 count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0)),
             ),
-            ("terminated", count(self.tables.terminated.values())),
+            ("terminated", count(vacant)),
         ];
         Census {
             pods,
