@@ -187,13 +187,15 @@ fn a_packet_that_is_heard_of_late_ends_only_what_was_proven_before_it() {
 }
 
 #[test]
-fn the_entry_of_an_ip_that_speaks_stays_whoever_comes_and_goes() {
+fn the_entry_of_an_ip_that_speaks_stays_except_while_a_live_pod_shows_it() {
     let (mut world, a) = with_dead_a();
     speaks(&mut world, X);
     world.tell(Fact::Presence(Presence::Held(vec![X])));
     world.pod(&pending("other", "b", "b"));
+    assert_eq!((vacant(&world), lifted(&world)), (vec![], vec![(X, a.uid)]));
     let b = pod("other", "b", "b", &[X]);
     world.pod(&b);
+    assert_eq!((vacant(&world), lifted(&world)), (vec![], vec![]));
     world.deleted(&b);
     assert_eq!((vacant(&world), lifted(&world)), (vec![], vec![(X, a.uid)]));
 }

@@ -107,17 +107,27 @@ impl Datapath {
 
     /// Hooks an interface, before all other programs in both directions; what is there of ours gets these programs.
     pub fn hook(&mut self, ifindex: u32, interface: &str) -> Result<Chain> {
-        if let Some(chain) = self.find(ifindex)? {
+        // Each look takes the kernel's lock of all interfaces, and a new one waits for its hooks.
+        let is_new = self.path == KernelPath::Tcx
+            && !Hook::ALL
+                .iter()
+                .any(|hook| self.pins.link(ifindex, *hook).exists());
+        if !is_new && let Some(chain) = self.find(ifindex)? {
             self.hooked.insert(ifindex);
             return Ok(chain);
         }
-        for (hook, id) in Hook::ALL.into_iter().zip(self.programs) {
-            let program = object::classifier(&mut self.ebpf, hook)?.fd()?.try_clone()?;
-            match self.path {
-                KernelPath::Tcx => tcx::attach(&self.pins, ifindex, hook, program.as_fd(), id),
-                KernelPath::Clsact => clsact::attach(&self.pins, ifindex, hook, program.as_fd()),
-            }
-            .with_context(|| format!("cannot attach {} to interface {interface}", hook.program()))?;
+        if let Err(error) = self.attach(ifindex, interface) {
+            // Somebody may hold our links, whose pins went (EEXIST).
+            let Ok(Some(chain)) = self.find(ifindex) else {
+                return Err(error);
+            };
+            tracing::warn!(
+                interface,
+                error = format!("{error:#}"),
+                "our hooks are there without their pins: restarting the node or the interface removes them"
+            );
+            self.hooked.insert(ifindex);
+            return Ok(chain);
         }
         // An earlier process may have gone the other way.
         match self.path {
@@ -130,6 +140,18 @@ impl Datapath {
         self.hooked.insert(ifindex);
         let chain = self.find(ifindex)?;
         chain.with_context(|| format!("somebody detached epguard from interface {interface} at once"))
+    }
+
+    fn attach(&mut self, ifindex: u32, interface: &str) -> Result<()> {
+        for (hook, id) in Hook::ALL.into_iter().zip(self.programs) {
+            let program = object::classifier(&mut self.ebpf, hook)?.fd()?.try_clone()?;
+            match self.path {
+                KernelPath::Tcx => tcx::attach(&self.pins, ifindex, hook, program.as_fd(), id),
+                KernelPath::Clsact => clsact::attach(&self.pins, ifindex, hook, program.as_fd()),
+            }
+            .with_context(|| format!("cannot attach {} to interface {interface}", hook.program()))?;
+        }
+        Ok(())
     }
 
     /// Lets an interface go that is gone, renamed or no longer selected. Unless it is hooked again before

@@ -17,8 +17,8 @@ pub struct Vacant {
     pub dead: Uid,
     /// Most that may be done about packets to it.
     pub mode: Mode,
-    /// When somebody spoke from there since the pod died, `CLOCK_BOOTTIME`: packets pass. The entry stays, so that the
-    /// kernel remembers it for the next process.
+    /// When somebody spoke from there since the pod died, `CLOCK_BOOTTIME`: packets pass. The entry stays until the API
+    /// shows who that is, so that the kernel remembers it for the next process.
     pub lifted: Option<Duration>,
 }
 
@@ -194,13 +194,18 @@ impl Vacancies {
             .collect()
     }
 
-    /// When somebody spoke since the pod died. Of a death that no watch showed nobody knows whether it came after.
+    /// When somebody spoke since the pod died, unless a live pod shows the IP, which is all it takes. Of a death that no
+    /// watch showed nobody knows whether it came after.
     fn lifted(&self, world: &World, ip: Addr, grave: &Grave) -> Option<Duration> {
         let died = world
             .pods
             .get(grave.dead)
             .map_or(Duration::ZERO, |record| record.died);
-        self.spoke.get(&ip).copied().filter(|at| died <= *at)
+        let is_claimed = || world.pods.claimants(ip).any(Record::is_live);
+        self.spoke
+            .get(&ip)
+            .copied()
+            .filter(|at| died <= *at && !is_claimed())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Links: pinned, taken over, severed, left behind.
 
 use crate::node::{Node, ifindex, link, run, tc};
+use aya::programs::links::PinnedLink;
 use epguard::cli::cgroup2_mount;
 use epguard::datapath::{Hook, Hooks};
 use std::fs;
@@ -81,6 +82,23 @@ fn a_severed_link_is_seen_and_attached_again() {
     datapath.hook(ifindex("pod"), "pod").unwrap();
     assert!(datapath.find(ifindex("pod")).unwrap().is_some());
     assert_ne!(link(&node.pin(Hook::To)).0, id);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn hooks_that_somebody_holds_without_our_pins_are_hooks_all_the_same() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Tcx);
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    let held = Hook::ALL.map(|hook| PinnedLink::from_pin(node.pin(hook)).unwrap());
+    for hook in Hook::ALL {
+        fs::remove_file(node.pin(hook)).unwrap();
+    }
+    assert_eq!(datapath.hook(ifindex("pod"), "pod").unwrap().position, 1);
+    drop(held);
+    assert!(datapath.find(ifindex("pod")).unwrap().is_none());
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    assert!(Hook::ALL.iter().all(|hook| node.pin(*hook).exists()));
 }
 
 #[test]

@@ -24,11 +24,14 @@ pub struct Args {
     /// Runs at the same time [default: three per processor]
     #[arg(short, long)]
     jobs: Option<usize>,
+    /// Tell each story in one of its variants only, from story to story in another one
+    #[arg(long)]
+    sample: bool,
     /// Leave maps and logs of failed runs in /run/epguard-lab until the next start
     #[arg(long)]
     keep: bool,
     /// `--hooks` of the agent: auto, tcx or clsact
-    #[arg(long, hide = true)]
+    #[arg(long)]
     hooks: Option<String>,
 }
 
@@ -45,13 +48,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         .iter()
         .map(|file| load(file).map(|scenario| (file, scenario)));
     let scenarios: Vec<(&PathBuf, Scenario)> = scenarios.collect::<Result<_>>()?;
-    let runs = scenarios.iter().flat_map(|(file, scenario)| {
-        Variant::all(&scenario.runs).into_iter().map(move |variant| Job {
-            file,
-            scenario,
-            variant,
-        })
-    });
+    let runs = scenarios
+        .iter()
+        .enumerate()
+        .flat_map(|(index, (file, scenario))| {
+            let mut variants = Variant::all(&scenario.runs);
+            if args.sample {
+                variants = vec![variants.remove(index % variants.len())];
+            }
+            variants.into_iter().map(move |variant| Job {
+                file,
+                scenario,
+                variant,
+            })
+        });
     let jobs: Mutex<VecDeque<Job<'_>>> = Mutex::new(runs.collect());
     // Runs mostly wait for what must not come.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
