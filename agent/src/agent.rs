@@ -12,16 +12,17 @@ use crate::facts::{Fact, Presence, Protocol};
 use crate::freshness::Freshness;
 use crate::lease::Lease;
 use crate::maps::Writer;
+use crate::metrics::Timings;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Latency, Question, Request, Watch};
+use crate::status::{Question, Request, Watch};
 use crate::trust::Trust;
 use crate::watch::{Message, WatchId, Watches, ids};
 use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync;
 
 /// Everything that one loop owns.
@@ -34,7 +35,7 @@ pub struct Agent {
     api: Watches,
     trust: Trust,
     watches: BTreeMap<WatchId, Watch>,
-    latency: Latency,
+    timings: Timings,
     /// Whether netlink has to say who is on the node.
     ask_for_presence: sync::watch::Sender<bool>,
     refused: usize,
@@ -62,7 +63,7 @@ impl Agent {
             api,
             trust,
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
-            latency: Latency::default(),
+            timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,
         }
@@ -76,7 +77,6 @@ impl Agent {
 
     /// Takes in what the watches say, and writes once for all of it.
     pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
-        let mut receipts = Vec::new();
         let was_synced = self.state.is_synced();
         for message in messages {
             match message {
@@ -86,9 +86,9 @@ impl Agent {
                     rv,
                     fact,
                 } => {
+                    self.timings.received(received, &fact);
                     self.state.apply(now(), *fact);
                     self.watch(watch).rv = rv;
-                    receipts.push(received);
                 }
                 Message::Progress { watch, rv } => self.watch(watch).rv = rv,
                 Message::Proven { watch, as_of, by } => {
@@ -118,14 +118,12 @@ impl Agent {
         if was_synced && !self.state.is_synced() {
             self.write()?;
         }
-        if !receipts.is_empty() {
+        if self.timings.is_waiting() {
             self.write()?;
-            let written = Instant::now();
-            for received in receipts {
-                self.latency.record(written.saturating_duration_since(received));
-            }
+            self.timings.written();
         }
         if self.state.is_synced() && !was_synced {
+            self.timings.synced();
             tracing::info!("synced");
         }
         self.vouch()
@@ -209,7 +207,11 @@ impl Agent {
             self.trust.release(now(), &mut self.state, service);
             self.write()?;
         }
-        let _ = question.answer.send(self.status());
+        let status = match question.request {
+            Request::Figures => self.figures(),
+            _ => self.status(),
+        };
+        let _ = question.answer.send(status);
         Ok(())
     }
 
@@ -238,6 +240,7 @@ impl Agent {
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
         }
+        self.timings.reused(self.state.take_reuse_gaps());
         let (owners, changed) = self.state.take_owners();
         let left_out = self.writer.install_owners(owners, &changed);
         if left_out > 0 {

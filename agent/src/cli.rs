@@ -9,6 +9,7 @@ pub use ranges::RangeArgs;
 pub use reasons::ReasonArgs;
 
 use crate::datapath::{Hooks, Xdp};
+use crate::metrics::MetricsArgs;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
 use crate::telemetry::LogFormat;
@@ -117,6 +118,9 @@ pub struct AgentArgs {
     /// Where the status socket is.
     #[command(flatten)]
     pub run: RunArgs,
+    /// Where metrics are served.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
     /// The cgroup whose processes are followed [default: root of the cgroup2 mount]
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,

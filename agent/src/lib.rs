@@ -13,6 +13,7 @@ pub mod facts;
 pub mod freshness;
 pub mod lease;
 pub mod maps;
+pub mod metrics;
 pub mod netlink;
 pub mod plan;
 pub mod report;

@@ -70,13 +70,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// several run at a time, the longest first.
 fn on_the_kernel(ladder: &mut Ladder) {
     const AT_ONCE: usize = 4;
-    let targets = ["lab", "agent"].map(|folder| targets(&root().join(folder).join("tests")));
-    let [lab, agent] = match targets.into_iter().collect::<Result<Vec<_>>>() {
+    let targets = ["lab", "agent", "xtask"].map(|folder| targets(&root().join(folder).join("tests")));
+    let [lab, agent, xtask] = match targets.into_iter().collect::<Result<Vec<_>>>() {
         Ok(targets) => targets.try_into().unwrap_or_default(),
         Err(error) => return ladder.check("root tests", || Err(error)),
     };
     let mut steps = Vec::new();
-    for (package, targets) in [("epguard-lab", lab), ("epguard", agent)] {
+    for (package, targets) in [("epguard-lab", lab), ("epguard", agent), ("xtask", xtask)] {
         for target in targets {
             let test = root_tests(&["--package", package, "--test", &target]);
             steps.push((format!("root: {package}, {target}"), test));

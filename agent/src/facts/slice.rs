@@ -2,8 +2,10 @@
 
 use super::{Ignored, Meta, Name, Object, Protocol, addr, null_is_default, parse};
 use epguard_common::{Addr, Uid};
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::SystemTime;
 
 /// One `EndpointSlice`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,9 @@ pub struct Slice {
     pub endpoints: Vec<Endpoint>,
     /// Target ports; without a number a port names nothing that a packet could carry.
     pub ports: Vec<SlicePort>,
+    /// When the pod or Service changed that the slice was last written for, by the API server's clock: measured, and
+    /// never a reason to deny (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
+    pub triggered: Option<SystemTime>,
 }
 
 /// One address of a slice.
@@ -54,6 +59,9 @@ impl PortName {
     }
 }
 
+/// Written by the `EndpointSlice` controller, RFC 3339.
+const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
 /// More than the API server accepts in one slice (`maxPorts`, discovery/validation).
 const MAX_PORTS: usize = 20_000;
 
@@ -79,11 +87,16 @@ impl Object for Slice {
                 .get("kubernetes.io/service-name")
                 .filter(|service| !service.is_empty())
                 .map(|service| (meta.namespace.clone(), service.clone())),
+            triggered: meta.annotations.get(TRIGGERED).and_then(|text| time(text)),
             endpoints,
             ports: ports.iter().take(MAX_PORTS).filter_map(RawPort::port).collect(),
             name: (meta.namespace, meta.name),
         })
     }
+}
+
+fn time(text: &str) -> Option<SystemTime> {
+    text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
 
 #[derive(Deserialize)]

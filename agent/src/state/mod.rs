@@ -8,6 +8,7 @@ mod alternatives;
 mod audit;
 mod bound;
 mod breaker;
+mod census;
 mod dirty;
 mod generations;
 mod hold;
@@ -20,6 +21,7 @@ mod pods;
 mod ranges;
 mod readiness;
 mod record;
+mod reuse;
 mod settle;
 mod slots;
 mod socket;
@@ -32,6 +34,7 @@ mod world;
 
 pub use audit::{Audit, Case, Evidence, Finding, OPEN, Packets};
 pub use breaker::{Breaker, Trip};
+pub use census::Census;
 pub use hold::Why;
 pub use ipam::Ipam;
 pub use judge::Proven;
@@ -40,6 +43,7 @@ pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
 pub use pods::Pods;
 pub use ranges::Ranges;
 pub use record::{Claim, Life, Record};
+use reuse::Reuse;
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, Port, RECENTLY, Socket, Target};
 use synced::Synced;
@@ -74,6 +78,7 @@ pub struct State {
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
     generations: Generations,
+    reuse: Reuse,
 }
 
 impl State {
@@ -101,6 +106,7 @@ impl State {
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
             generations: Generations::default(),
+            reuse: Reuse::default(),
         }
     }
 
@@ -202,6 +208,11 @@ impl State {
     /// What OWNERS should hold, and which of its keys changed since the last call.
     pub fn take_owners(&mut self) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
         (&self.owners, std::mem::take(&mut self.changed_owners))
+    }
+
+    /// For how long IPs had no owner, of those that got another one since the last call.
+    pub fn take_reuse_gaps(&mut self) -> Vec<Duration> {
+        self.reuse.take()
     }
 
     /// The pods that own an IP.

@@ -148,6 +148,7 @@ impl State {
                 None => self.generations.idle(*ip, now),
             }
             if after != before {
+                self.reuse.note(now, *ip, before.as_ref(), after.as_ref());
                 self.changed_owners.insert(*ip);
                 match after {
                     Some(owner) => self.owners.insert(*ip, owner),

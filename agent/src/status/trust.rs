@@ -23,10 +23,13 @@ pub struct Held {
 pub enum Request {
     /// Nothing written: only the status.
     Status,
+    /// `figures`: the status without the names of pods and Services, which are many.
+    Figures,
     /// `release-breaker [NAMESPACE/NAME]`: carry out what is held, for all Services if none is named.
     ReleaseBreaker(String),
 }
 
+const FIGURES: &str = "figures";
 const RELEASE: &str = "release-breaker";
 
 impl Request {
@@ -35,6 +38,7 @@ impl Request {
     pub fn line(&self) -> String {
         match self {
             Self::Status => String::new(),
+            Self::Figures => format!("{FIGURES}\n"),
             Self::ReleaseBreaker(service) => format!("{RELEASE} {service}\n"),
         }
     }
@@ -44,6 +48,7 @@ impl Request {
     pub fn parse(line: &str) -> Self {
         match line.trim_end().split_once(' ') {
             Some((RELEASE, service)) => Self::ReleaseBreaker(service.to_owned()),
+            None if line.trim_end() == FIGURES => Self::Figures,
             None if line.trim_end() == RELEASE => Self::ReleaseBreaker(String::new()),
             _ => Self::Status,
         }
@@ -60,6 +65,7 @@ mod tests {
             let request = Request::ReleaseBreaker(service.to_owned());
             assert_eq!(Request::parse(&request.line()), request);
         }
+        assert_eq!(Request::parse(&Request::Figures.line()), Request::Figures);
         assert_eq!(Request::parse(""), Request::Status);
         assert_eq!(Request::parse("release-breakers x"), Request::Status);
     }

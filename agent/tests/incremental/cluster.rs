@@ -199,6 +199,7 @@ impl Cluster {
                 })
                 .collect(),
             ports: step.ports.clone(),
+            triggered: None,
         }
     }
 

@@ -243,6 +243,7 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
             port: 8080,
             protocol: Protocol::Tcp,
         }],
+        triggered: None,
     }
 }
 
