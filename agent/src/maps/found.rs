@@ -105,7 +105,7 @@ mod tests {
         octets[52..56].copy_from_slice(&state.to_ne_bytes());
         octets[56..60].copy_from_slice(&(Mode::Observe as u32).to_ne_bytes());
         octets[60..64].copy_from_slice(&1u32.to_ne_bytes());
-        octets[64..].copy_from_slice(&(Action::Reject as u32).to_ne_bytes());
+        octets[64..68].copy_from_slice(&(Action::Reject as u32).to_ne_bytes());
         octets[72..].copy_from_slice(&7u64.to_ne_bytes());
         octets
     }
