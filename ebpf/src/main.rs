@@ -36,8 +36,8 @@ mod telemetry;
 mod to;
 mod xdp;
 
-use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
+use aya_ebpf::bindings::{__sk_buff, TC_ACT_UNSPEC};
 use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
 use epguard_common::Fate;
@@ -48,12 +48,18 @@ use xdp::Raw;
 /// TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_from(ctx: TcContext) -> i32 {
+    if maps::is_idle() {
+        return TC_ACT_UNSPEC;
+    }
     carry_out(&ctx, judge_from(ctx.skb.skb), Way::Out)
 }
 
 /// TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_to(ctx: TcContext) -> i32 {
+    if maps::is_idle() {
+        return TC_ACT_UNSPEC;
+    }
     carry_out(&ctx, judge_to(ctx.skb.skb), Way::In)
 }
 

@@ -59,6 +59,12 @@ pub fn view() -> Option<View> {
     VIEW.get_ptr(0).map(|view| unsafe { *view })
 }
 
+/// Whether there is nothing to look for: all that most packets on most nodes ever need to know.
+#[inline(always)]
+pub fn is_idle() -> bool {
+    view().is_none_or(|view| view.suspects == 0 && view.terminated == 0)
+}
+
 /// The operator's mode, and whether the programs shall log. Enums are read as numbers: a person may have written
 /// anything with bpftool.
 #[inline(always)]
