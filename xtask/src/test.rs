@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Whatever makes namespaces and loads programs. Most of it waits, for timers of the kernel and for what must not come, so
 /// several run at a time, the longest first.
 fn on_the_kernel(ladder: &mut Ladder) {
-    const AT_ONCE: usize = 4;
+    const AT_ONCE: usize = 3;
     let targets = ["lab", "agent"].map(|folder| targets(&root().join(folder).join("tests")));
     let [lab, agent] = match targets.into_iter().collect::<Result<Vec<_>>>() {
         Ok(targets) => targets.try_into().unwrap_or_default(),
