@@ -12,6 +12,7 @@ mod process;
 mod setup;
 mod test;
 mod toolchain;
+mod watchdog;
 
 use std::process::ExitCode;
 

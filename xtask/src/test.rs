@@ -21,13 +21,14 @@ const LONGEST: [&str; 3] = [
 ];
 
 /// Recordings that are told once more, to the real process with its real watches and maps.
-const SOME: [&str; 7] = [
+const SOME: [&str; 8] = [
     "a-rolling-update",
     "c-force-delete",
     "d-job-ip-reuse",
     "g-graceful-node-shutdown",
     "j-sandbox-recreate",
     "k-static-pod",
+    "m-apiserver-outage",
     "s-churn-4-addresses",
 ];
 
@@ -65,6 +66,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // What differs from tcx is how programs are attached, so one variant of each story will do.
     let clsact = scenarios(&["--hooks", "clsact", "--sample"]);
     ladder.run("scenario, clsact", Counted::ByOutput, clsact);
+    // Alone, since it says how long the agent takes from an event to the maps.
+    ladder.run("replay, whole agent", Counted::ByOutput, replay("20", &SOME));
     on_the_kernel(&mut ladder);
     Ok(ladder.finish())
 }
@@ -87,9 +90,6 @@ fn on_the_kernel(ladder: &mut Ladder) {
     }
     let libraries = root_tests(&["--lib", "--bins"]);
     steps.push(("root: libraries".into(), libraries));
-    steps.push(("replay, whole agent".into(), replay("20", &SOME)));
-    // The agent's reconnects wait in real time, so an outage cannot be told much faster than it was.
-    steps.push(("replay, outage".into(), replay("5", &["m-apiserver-outage"])));
     steps.sort_by_key(|(title, _)| {
         LONGEST
             .iter()
