@@ -14,6 +14,7 @@ mod process;
 mod setup;
 mod test;
 mod toolchain;
+mod watchdog;
 
 use std::process::ExitCode;
 

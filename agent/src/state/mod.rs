@@ -33,7 +33,7 @@ mod vacant;
 mod world;
 
 pub use audit::{Audit, Case, Evidence, Finding, OPEN, Packets};
-pub use breaker::{Breaker, Trip};
+pub use breaker::{Breaker, DELAY, Trip};
 pub use census::Census;
 pub use hold::Why;
 pub use ipam::Ipam;

@@ -21,7 +21,7 @@ use crate::api::{Kind, Store};
 use crate::net::NetNs;
 
 /// How long the agent has for what takes it milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How an agent is started.
 #[derive(Clone, Copy, Debug)]

@@ -12,6 +12,7 @@ use super::cluster::Cluster;
 use super::counters::Counters;
 use super::format::{Call, Sees};
 use super::traffic::{Clients, describe};
+use super::vacancy::await_vacancy;
 use super::variant::Variant;
 use crate::net::Cni;
 
@@ -61,6 +62,9 @@ impl<'a> Series<'a> {
             Some(text) => Some(reason(text).with_context(|| format!("there is no reason {text}"))?),
             None => None,
         };
+        if let (Some(Reason::Terminated), Some(to)) = (denied, &call.call) {
+            await_vacancy(self.pin_dir, self.cluster.names.address(to)?, PATIENCE)?;
+        }
         let nothing = Sees::Always("nothing".into());
         let sees = match (self.mode, denied) {
             (Mode::Enforce, Some(reason)) => match &call.enforced {
