@@ -40,11 +40,17 @@ fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
 
 fn findings(world: &mut World) -> Vec<(Reason, Evidence)> {
     world.now += Duration::from_secs(2);
-    world.state.tick(world.now);
+    looked(world);
     let findings = world.state.take_findings().into_iter();
     findings
         .map(|finding| (finding.case.reason, finding.evidence))
         .collect()
+}
+
+/// The node has told whom it leads to by now.
+fn looked(world: &mut World) {
+    world.tell(Fact::Presence(Presence::Looked(world.now)));
+    world.state.tick(world.now);
 }
 
 fn on_node_b(pod: Pod) -> Pod {
@@ -107,6 +113,7 @@ fn a_packet_denied_before_the_pod_was_bound_was_denied_rightly() {
 fn with_vacant_a() -> (World, Pod) {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
+    looked(&mut world);
     denied(&mut world, Terminated, a.uid);
     (world, a)
 }
@@ -137,14 +144,39 @@ fn an_ip_that_speaks_after_the_node_showed_a_new_holder_was_denied_rightly() {
 }
 
 #[test]
+fn an_ip_whose_new_holder_came_and_went_between_two_looks_was_denied_rightly() {
+    let (mut world, _) = with_vacant_a();
+    world.tell(Fact::Presence(Presence::Spoke(X, world.now)));
+    world.tell(Fact::Presence(Presence::Came(vec![X])));
+    world.tell(Fact::Presence(Presence::Held(vec![])));
+    assert_eq!(findings(&mut world), []);
+}
+
+#[test]
 fn an_agent_that_hears_of_a_packet_late_waits_for_the_node_to_show_the_holder() {
     let (mut world, _) = with_vacant_a();
     let at = world.now;
     world.now += Duration::from_secs(5);
+    looked(&mut world);
     world.tell(Fact::Presence(Presence::Spoke(X, at)));
+    world.now += Duration::from_secs(5);
     world.state.tick(world.now);
     world.tell(Fact::Presence(Presence::Held(vec![X])));
     assert_eq!(findings(&mut world), []);
+}
+
+#[test]
+fn nobody_is_accused_of_what_happened_while_the_node_was_not_looked_at() {
+    let (mut world, a) = with_vacant_a();
+    let heard = Presence::Spoke(X, world.now);
+    world.tell(Fact::Presence(Presence::Unknown));
+    world.now += Duration::from_secs(1);
+    looked(&mut world);
+    world.tell(Fact::Presence(heard));
+    assert_eq!(findings(&mut world), []);
+    denied(&mut world, Terminated, a.uid);
+    world.tell(Fact::Presence(Presence::Spoke(X, world.now)));
+    assert_eq!(findings(&mut world), [(Terminated, Evidence::Spoke)]);
 }
 
 #[test]
@@ -152,6 +184,7 @@ fn a_denial_that_is_heard_of_after_the_holder_that_came_after_it_was_right() {
     for late in [true, false] {
         let (mut world, a) = World::cluster().with_a();
         world.pod(&dead(&a));
+        looked(&mut world);
         let before = world.now;
         world.tell(Fact::Presence(Presence::Held(vec![X])));
         let at = if late { before } else { world.now };
