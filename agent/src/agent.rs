@@ -146,6 +146,8 @@ impl Agent {
                 self.state.apply(now(), Fact::Presence(presence));
                 self.write()?;
             }
+            LinkEvent::Came(ips) => self.state.apply(now(), Fact::Presence(Presence::Came(ips))),
+            LinkEvent::Looked(at) => self.state.apply(now(), Fact::Presence(Presence::Looked(at))),
             LinkEvent::Settled => {
                 self.show_roles();
                 let attachments = &self.attachments;

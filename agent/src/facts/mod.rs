@@ -53,6 +53,10 @@ pub enum Presence {
     Held(Vec<Addr>),
     /// The node cannot say what they lead to, or was not asked: anybody may be anywhere.
     Unknown,
+    /// A host route or a neighbour of each was announced; it may be gone again.
+    Came(Vec<Addr>),
+    /// Whatever they led to up to then (`CLOCK_BOOTTIME`) has been told.
+    Looked(Duration),
     /// A packet from the IP was seen, by the datapath, then (`CLOCK_BOOTTIME`).
     Spoke(Addr, Duration),
 }
