@@ -1,6 +1,7 @@
 //! Aimed at a pod's IP itself: is there anybody? And who speaks is there.
 
 use crate::frame::Frame;
+use crate::xdp::Raw;
 use crate::{clock, maps, reject, telemetry};
 use aya_ebpf::bindings::bpf_fib_lookup as Route;
 use aya_ebpf::helpers::generated::bpf_fib_lookup;
@@ -20,7 +21,7 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Fate {
 /// Judges it where nobody but the program at the same interface's TC hook will see what passes: what is not stopped
 /// here is counted and reported there.
 #[inline(always)]
-pub fn judge_early<F: Frame>(frame: &F) -> Fate {
+pub fn judge_early(frame: &Raw) -> Fate {
     let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
         return Fate::Pass;
     };

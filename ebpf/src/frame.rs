@@ -1,7 +1,7 @@
 //! A frame as TC and XDP programs see it.
 
 use aya_ebpf::EbpfContext;
-use epguard_common::{Addr, Bytes, Packet, claimed, parse};
+use epguard_common::{Addr, Bytes, Packet, claimed};
 
 /// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.
 pub trait Frame: Bytes + EbpfContext {
@@ -18,15 +18,6 @@ pub trait Frame: Bytes + EbpfContext {
     fn is_to_many(&self) -> bool;
     /// Whether it is addressed to this host itself, and carries no VLAN tag.
     fn is_ours(&self) -> bool;
-
-    /// The packet, if it is an IP packet and whole enough to judge.
-    #[inline(always)]
-    fn packet(&self) -> Option<Packet>
-    where
-        Self: Sized,
-    {
-        parse(self, self.ether_type())
-    }
 
     /// The address that the frame shows to be held.
     #[inline(always)]

@@ -1,7 +1,6 @@
 //! Entering the stack, before DNAT: which Service is the packet aimed at? If it is aimed at a pod's IP itself, is there
 //! anybody?
 
-use crate::frame::Frame as _;
 use crate::skb::Skb;
 use crate::{direct, maps, steer};
 use epguard_common::{Fate, Packet, Slot, Vip};
@@ -20,17 +19,17 @@ pub fn judge(skb: &Skb) -> Fate {
         return Fate::Pass;
     }
     let packet = skb.packet();
-    if view.flows != 0 && packet.as_ref().is_some_and(steer::is_answer) {
+    if view.flows != 0 && packet.is_some_and(steer::is_answer) {
         return Fate::Return;
     }
     if view.suspects != 0 || view.flows != 0 {
-        mark(skb, packet.as_ref());
+        mark(skb, packet);
     }
     if view.terminated == 0 {
         return Fate::Pass;
     }
-    direct::lift(skb, packet.as_ref());
-    match &packet {
+    direct::lift(skb, packet);
+    match packet {
         Some(packet) => direct::judge(skb, packet, &view),
         None => Fate::Pass,
     }

@@ -42,7 +42,7 @@ use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
 use epguard_common::Fate;
 use reject::{Way, carry_out};
-use skb::Skb;
+use skb::{Skb, parse_packet};
 use xdp::Raw;
 
 /// TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
@@ -51,7 +51,8 @@ pub fn epguard_from(ctx: TcContext) -> i32 {
     if maps::is_idle() {
         return TC_ACT_UNSPEC;
     }
-    carry_out(&ctx, judge_from(ctx.skb.skb), Way::Out)
+    let parsed = parse_packet(ctx.skb.skb);
+    carry_out(&ctx, judge_from(ctx.skb.skb, parsed), Way::Out)
 }
 
 /// TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
@@ -60,28 +61,30 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
     if maps::is_idle() {
         return TC_ACT_UNSPEC;
     }
-    carry_out(&ctx, judge_to(ctx.skb.skb), Way::In)
+    let parsed = parse_packet(ctx.skb.skb);
+    carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
 }
 
 /// From and To in one: a program test run can't set `tc_index`, so the tables of packets run through this one.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
-    match judge_from(ctx.skb.skb) {
-        Fate::Pass => carry_out(&ctx, judge_to(ctx.skb.skb), Way::In),
+    let parsed = parse_packet(ctx.skb.skb);
+    match judge_from(ctx.skb.skb, parsed) {
+        Fate::Pass => carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In),
         denied => carry_out(&ctx, denied, Way::Out),
     }
 }
 
 /// Not inlined: while an answer is made, its stack is free again.
 #[inline(never)]
-fn judge_from(context: *mut __sk_buff) -> Fate {
-    from::judge(&Skb::new(context))
+fn judge_from(context: *mut __sk_buff, parsed: u32) -> Fate {
+    from::judge(&Skb::new(context, parsed))
 }
 
 /// As `judge_from`.
 #[inline(never)]
-fn judge_to(context: *mut __sk_buff) -> Fate {
-    to::judge(&Skb::new(context))
+fn judge_to(context: *mut __sk_buff, parsed: u32) -> Fate {
+    to::judge(&Skb::new(context, parsed))
 }
 
 /// XDP of uplinks: what the TC program there would drop, before an skb is made of it. What it would not is left to it,

@@ -1,13 +1,13 @@
 //! The maps, and typed ways to ask them. Layouts: `epguard_common::abi`. Written by the agent, except where said.
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
-use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuHashMap, RingBuf};
+use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
     Action, Addr, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Flow, Mac, Mode,
-    Outcome, Owner, Proof, Reason, Return, Role, Slot, SocketIntent, Steered, Suspect, Target, Terminated,
-    Uid, UidState, View, Vip, capacity,
+    Outcome, Owner, Packet, Proof, Reason, Return, Role, Slot, SocketIntent, Steered, Suspect, Target,
+    Terminated, Uid, UidState, View, Vip, capacity,
 };
 
 #[btf_map]
@@ -48,9 +48,18 @@ static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
 /// Written here: the node's share of answers.
 #[btf_map]
 static ANSWERS: Array<Bucket, 1> = Array::new();
+/// Written here, for an instant; nothing lives in it.
+#[btf_map]
+static SCRATCH: PerCpuArray<Packet, 1> = PerCpuArray::new();
 /// For people and reports, and to know that a live endpoint is the one that was meant.
 #[btf_map]
 static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
+
+/// Where this CPU's TC programs leave a packet for themselves.
+#[inline(always)]
+pub fn scratch() -> Option<*mut Packet> {
+    SCRATCH.get_ptr_mut(0)
+}
 
 /// What the agent vouches for; `None` only if the map is missing.
 #[inline(always)]
@@ -62,7 +71,7 @@ pub fn view() -> Option<View> {
 /// Whether there is nothing to look for: all that most packets on most nodes ever need to know.
 #[inline(always)]
 pub fn is_idle() -> bool {
-    view().is_none_or(|view| view.suspects == 0 && view.terminated == 0)
+    view().is_none_or(|view| view.suspects == 0 && view.terminated == 0 && view.flows == 0)
 }
 
 /// The operator's mode, and whether the programs shall log. Enums are read as numbers: a person may have written

@@ -75,7 +75,7 @@ pub fn way<F: Frame>(frame: &F, packet: &Packet, backend: &Backend) -> Option<u3
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn forth(context: *mut __sk_buff) -> i32 {
-    let skb = Skb::new(context);
+    let skb = Skb::judged(context);
     forward(&skb).unwrap_or_else(|| {
         maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
         TC_ACT_SHOT
@@ -86,7 +86,7 @@ pub extern "C" fn forth(context: *mut __sk_buff) -> i32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
-    let skb = Skb::new(context);
+    let skb = Skb::judged(context);
     backward(&skb).unwrap_or_else(|| {
         maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
         TC_ACT_SHOT
@@ -104,14 +104,14 @@ fn forward(skb: &Skb) -> Option<i32> {
         protocol: packet.protocol,
         reserved: [0; 3],
     };
-    let backend = match known(&packet, slot) {
+    let backend = match known(packet, slot) {
         Some(backend) => backend,
-        None => chosen(&packet, maps::backends(&target))?,
+        None => chosen(packet, maps::backends(&target))?,
     };
-    let ifindex = way(skb, &packet, &backend)?;
+    let ifindex = way(skb, packet, &backend)?;
     let mut link = Link::of(skb)?;
-    remember(skb, &link, &packet, slot, &backend)?;
-    link.readdress(&packet, true, (backend.addr, backend.port))?;
+    remember(skb, &link, packet, slot, &backend)?;
+    link.readdress(packet, true, (backend.addr, backend.port))?;
     // SAFETY: takes numbers only.
     Some(unsafe { bpf_redirect_neigh(ifindex, null_mut(), 0, 0) } as i32)
 }
@@ -146,17 +146,17 @@ pub fn is_answer(packet: &Packet) -> bool {
 #[inline(always)]
 fn backward(skb: &Skb) -> Option<i32> {
     let packet = skb.packet()?;
-    let flow = Flow::from(&packet);
+    let flow = Flow::from(packet);
     // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
     let back = unsafe { *maps::returned(&flow)? };
-    if closes(skb, &packet)
+    if closes(skb, packet)
         && let Some(steered) = maps::steered(&flow.before(&back))
     {
         // SAFETY: the entry stays writable for the run of the program.
         unsafe { (*steered).closing = 1 };
     }
     let mut link = Link::of(skb)?;
-    link.readdress(&packet, false, (back.target, back.target_port))?;
+    link.readdress(packet, false, (back.target, back.target_port))?;
     link.set_ethernet(back.ethernet)?;
     skb.write_intent(Slot::ANSWER);
     // SAFETY: takes numbers only.

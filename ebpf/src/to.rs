@@ -27,7 +27,7 @@ pub fn judge(skb: &Skb) -> Fate {
     }
     let packet = skb.packet();
     if view.terminated != 0 {
-        direct::lift(skb, packet.as_ref());
+        direct::lift(skb, packet);
     }
     if view.suspects == 0 && view.flows == 0 {
         return Fate::Pass;
@@ -47,7 +47,7 @@ pub fn judge(skb: &Skb) -> Fate {
         carried: if carried.is_some() || judged {
             Intent::carried(carried)
         } else {
-            datagram_intent(skb, &packet, view.since_ns)
+            datagram_intent(skb, packet, view.since_ns)
         },
         config,
         mode,
@@ -57,17 +57,17 @@ pub fn judge(skb: &Skb) -> Fate {
         denial: Cell::new(None),
         slot: Cell::new(Slot::NONE),
     };
-    if view.flows != 0 && !judged && is_steered(&packet, &tables) {
+    if view.flows != 0 && !judged && is_steered(packet, &tables) {
         maps::count(Reason::Nothing, Outcome::Redirected, skb.length());
         skb.write_intent(tables.slot.get());
         return Fate::Steer;
     }
-    let verdict = epguard_common::judge(&packet, &tables);
-    let fate = reject::fate(skb, &packet, verdict, &tables, config);
+    let verdict = epguard_common::judge(packet, &tables);
+    let fate = reject::fate(skb, packet, verdict, &tables, config);
     if fate == Fate::Steer {
         skb.write_intent(tables.slot.get());
     }
-    telemetry::report(skb, &packet, verdict, fate, &tables, debug);
+    telemetry::report(skb, packet, verdict, fate, &tables, debug);
     fate
 }
 

@@ -7,7 +7,7 @@ use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md, programs::XdpContext};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, is_vlan_tag};
+use epguard_common::{Bytes, Packet, is_vlan_tag, parse};
 
 const ETHERNET: u32 = 14;
 
@@ -76,6 +76,12 @@ impl Bytes for Raw {
 }
 
 impl Raw {
+    /// The packet, if it is an IP packet and whole enough to judge.
+    #[inline(always)]
+    pub fn packet(&self) -> Option<Packet> {
+        parse(self, self.ether_type())
+    }
+
     /// `T` is an array of integers: every bit pattern is one. Linux 5.18.
     #[inline(always)]
     fn load<T: Copy>(&self, offset: u32) -> Option<T> {

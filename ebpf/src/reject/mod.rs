@@ -92,7 +92,7 @@ pub fn carry_out(ctx: &TcContext, fate: Fate, way: Way) -> i32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn turn_round(context: *mut __sk_buff, flags: u64) -> i32 {
-    let skb = Skb::new(context);
+    let skb = Skb::judged(context);
     if rewrite(&skb).is_none() {
         maps::count(Reason::Nothing, Outcome::AnswerFailed, 0);
         return TC_ACT_SHOT;
@@ -107,6 +107,6 @@ extern "C" fn turn_round(context: *mut __sk_buff, flags: u64) -> i32 {
 fn rewrite(skb: &Skb) -> Option<()> {
     let packet = skb.packet()?;
     let mut turned = Turned::new(skb)?;
-    answer(&mut turned, &packet)?;
+    answer(&mut turned, packet)?;
     turned.swap_ends()
 }
