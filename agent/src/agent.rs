@@ -14,16 +14,17 @@ use crate::freshness::Freshness;
 use crate::history::History;
 use crate::lease::Lease;
 use crate::maps::Writer;
+use crate::metrics::Timings;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Latency, Watch};
+use crate::status::Watch;
 use crate::trust::Trust;
 use crate::watch::{Message, WatchId, Watches, ids};
 use anyhow::Result;
 use epguard_common::{Event, Mode, Outcome};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync;
 
 /// Everything that one loop owns.
@@ -36,7 +37,7 @@ pub struct Agent {
     api: Watches,
     trust: Trust,
     watches: BTreeMap<WatchId, Watch>,
-    latency: Latency,
+    timings: Timings,
     /// Whether netlink has to say who is on the node.
     ask_for_presence: sync::watch::Sender<bool>,
     refused: usize,
@@ -65,7 +66,7 @@ impl Agent {
             api,
             trust,
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
-            latency: Latency::default(),
+            timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,
             history: History::default(),
@@ -80,7 +81,6 @@ impl Agent {
 
     /// Takes in what the watches say, and writes once for all of it.
     pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
-        let mut receipts = Vec::new();
         let was_synced = self.state.is_synced();
         for message in messages {
             match message {
@@ -90,9 +90,9 @@ impl Agent {
                     rv,
                     fact,
                 } => {
+                    self.timings.received(received, &fact);
                     self.state.apply(now(), *fact);
                     self.watch(watch).rv = rv;
-                    receipts.push(received);
                 }
                 Message::Progress { watch, rv } => self.watch(watch).rv = rv,
                 Message::Proven { watch, as_of, by } => {
@@ -122,14 +122,12 @@ impl Agent {
         if was_synced && !self.state.is_synced() {
             self.write()?;
         }
-        if !receipts.is_empty() {
+        if self.timings.is_waiting() {
             self.write()?;
-            let written = Instant::now();
-            for received in receipts {
-                self.latency.record(written.saturating_duration_since(received));
-            }
+            self.timings.written();
         }
         if self.state.is_synced() && !was_synced {
+            self.timings.synced();
             tracing::info!("synced");
         }
         self.vouch()
@@ -152,6 +150,8 @@ impl Agent {
                 self.state.apply(now(), Fact::Presence(presence));
                 self.write()?;
             }
+            LinkEvent::Came(ips) => self.state.apply(now(), Fact::Presence(Presence::Came(ips))),
+            LinkEvent::Looked(at) => self.state.apply(now(), Fact::Presence(Presence::Looked(at))),
             LinkEvent::Settled => {
                 self.show_roles();
                 let attachments = &self.attachments;
@@ -191,6 +191,8 @@ impl Agent {
     pub fn on_tick(&mut self) -> Result<()> {
         self.hear_lifts()?;
         self.state.tick(now());
+        let in_use = self.writer.sweep_flows()?;
+        self.state.steering(now(), in_use);
         self.trust
             .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
         self.write()?;
@@ -230,6 +232,7 @@ impl Agent {
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
         }
+        self.timings.reused(self.state.take_reuse_gaps());
         let (owners, changed) = self.state.take_owners();
         let left_out = self.writer.install_owners(owners, &changed);
         if left_out > 0 {

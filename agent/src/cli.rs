@@ -1,12 +1,15 @@
 //! The command line.
 
+mod actions;
 mod ranges;
 mod reasons;
 
+pub use actions::{ActionArgs, Choice, SwitchArgs};
 pub use ranges::RangeArgs;
 pub use reasons::ReasonArgs;
 
 use crate::datapath::{Hooks, Xdp};
+use crate::metrics::MetricsArgs;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
 use crate::telemetry::LogFormat;
@@ -43,6 +46,8 @@ pub enum Command {
         #[command(flatten)]
         pins: PinArgs,
     },
+    /// Switch how denied packets are stopped, at once and without a reload
+    Action(SwitchArgs),
     /// Show owners, denials and counters from the maps, and the agent's status if one runs
     Dump {
         /// Form of the output
@@ -84,6 +89,9 @@ pub struct AgentArgs {
     /// Which reasons are carried out.
     #[command(flatten)]
     pub reasons: ReasonArgs,
+    /// How denied packets are stopped.
+    #[command(flatten)]
+    pub actions: ActionArgs,
     /// Which pods to watch; what a narrower scope cannot prove is not denied, which without --ipam node is almost all
     #[arg(long, default_value = "cluster")]
     pub pod_scope: Scope,
@@ -114,6 +122,9 @@ pub struct AgentArgs {
     /// Where the status socket is.
     #[command(flatten)]
     pub run: RunArgs,
+    /// Where metrics are served.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
     /// The cgroup whose processes are followed [default: root of the cgroup2 mount]
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,

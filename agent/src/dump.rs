@@ -257,6 +257,8 @@ mod tests {
                 uid_state: UidState::Dead,
                 mode: Mode::Enforce,
                 held,
+                action: epguard_common::Action::Unset,
+                reserved: 0,
                 slot_since_ns: 0,
             };
             (target, denial)

@@ -15,6 +15,7 @@ pub mod history;
 pub mod lease;
 pub mod lint;
 pub mod maps;
+pub mod metrics;
 pub mod netlink;
 pub mod output;
 pub mod plan;

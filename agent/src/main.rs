@@ -21,6 +21,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
     let done = match command {
         Command::Agent(args) => run::run(*args).await,
         Command::Mode { mode, reason, pins } => maps::set_mode(&pins.pin_dir, mode, reason),
+        Command::Action(args) => maps::set_action(&args.pins.pin_dir, &args.choice()),
         Command::Detach { pins } => {
             let removed = datapath::detach(&pins.pin_dir)?;
             for what in &removed {

@@ -1,10 +1,13 @@
 //! The one file that writes maps.
 
+mod actions;
+mod flows;
 mod followed;
 mod found;
 mod modes;
 mod terminated;
 
+pub use actions::set_action;
 pub use modes::{DEFAULT, set_mode};
 pub use terminated::Lift;
 
@@ -14,20 +17,24 @@ use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuHashMap, PerCpuValues};
 use epguard_common::{
-    ABI_VERSION, Addr, Config, Count, Counter, Denial, Outcome, Owner, Reason, Role, Slot, Suspect, Target,
-    Terminated, View, Vip,
+    ABI_VERSION, Addr, Backends, Config, Count, Counter, Denial, Outcome, Owner, Reason, Role, Slot, Suspect,
+    Target, Terminated, View, Vip,
 };
+use flows::Flows;
 use found::Found;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 16] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
     "DENIED",
+    "BACKENDS",
+    "FLOWS",
+    "RETURNS",
     "TERMINATED",
     "INTERFACES",
     "MACS",
@@ -36,6 +43,7 @@ pub const NAMES: [&str; 12] = [
     "VIEW",
     "COUNTERS",
     "EVENTS",
+    "ANSWERS",
 ];
 
 /// Where the maps of this version are pinned: `<pin-dir>/v1`.
@@ -61,12 +69,15 @@ pub struct Writer {
     suspects: HashMap<MapData, Addr, Suspect>,
     services: HashMap<MapData, Vip, Slot>,
     denied: HashMap<MapData, Target, Denial>,
+    backends: HashMap<MapData, Target, Backends>,
     terminated: HashMap<MapData, Addr, Terminated>,
     interfaces: HashMap<MapData, u32, Role>,
     config: Array<MapData, Config>,
     view: Array<MapData, View>,
     vouched: View,
     installed: Tables,
+    flows: Flows,
+    flows_go_on: bool,
     /// Of entries that were taken out before anybody asked.
     lifts: Vec<Lift>,
     found: Found,
@@ -90,19 +101,22 @@ impl Writer {
             suspects: take(ebpf, "SUSPECTS")?.try_into()?,
             services: take(ebpf, "SERVICES")?.try_into()?,
             denied: take(ebpf, "DENIED")?.try_into()?,
+            backends: take(ebpf, "BACKENDS")?.try_into()?,
             terminated: take(ebpf, "TERMINATED")?.try_into()?,
             interfaces: take(ebpf, "INTERFACES")?.try_into()?,
             config: take(ebpf, "CONFIG")?.try_into()?,
             view,
             vouched,
             installed: found.tables.clone(),
+            flows: Flows::of(ebpf)?,
+            flows_go_on: true,
             lifts: Vec::new(),
             found,
         };
         writer.resume_following()?;
         for target in std::mem::take(&mut writer.found.unreadable) {
             writer
-                .write(Op::RemoveDenial(target))
+                .write(&Op::RemoveDenial(target))
                 .context("cannot write DENIED")?;
         }
         Ok(writer)
@@ -126,18 +140,35 @@ impl Writer {
             return Ok(false);
         }
         for op in plan::tables(&self.installed, desired) {
-            self.write(op).with_context(|| format!("cannot write {op:?}"))?;
+            self.write(&op).with_context(|| format!("cannot write {op:?}"))?;
         }
         self.installed.clone_from(desired);
-        if self.vouched.suspects == 0 {
+        if self.vouched.suspects == 0 && self.vouched.flows == 0 {
             // First, and apart: no program may see suspects together with an earlier time.
             self.forget_sockets()?;
         }
         self.vouched.suspects = count(desired.suspects.len());
         self.vouched.terminated = count(desired.terminated.len());
+        self.vouched.flows = self.flow_count();
         self.vouched.vips = count(desired.services.len());
         self.vouch()?;
         Ok(true)
+    }
+
+    /// Forgets flows that are over; the slots of Services whose flows go on. Costs nothing while none is steered.
+    pub fn sweep_flows(&mut self) -> Result<BTreeSet<Slot>> {
+        if self.vouched.flows == 0 && !self.flows_go_on {
+            return Ok(BTreeSet::new());
+        }
+        let in_use = self.flows.sweep()?.clone();
+        self.flows_go_on = !in_use.is_empty();
+        self.vouched.flows = self.flow_count();
+        self.vouch()?;
+        Ok(in_use)
+    }
+
+    fn flow_count(&self) -> u32 {
+        u32::from(self.flows_go_on) + count(self.installed.backends.len())
     }
 
     /// Writes owners that changed, the first time also those found. They decide nothing, so one that has no room is only
@@ -147,7 +178,7 @@ impl Writer {
         stale.retain(|ip| !changed.contains(ip));
         plan::owners(owners, changed)
             .chain(plan::owners(owners, &stale))
-            .filter(|op| self.write(*op).is_err())
+            .filter(|op| self.write(op).is_err())
             .count()
     }
 
@@ -180,18 +211,20 @@ impl Writer {
         self.view.set(0, self.vouched, 0).context("cannot write VIEW")
     }
 
-    fn write(&mut self, op: Op) -> Result<(), MapError> {
+    fn write(&mut self, op: &Op) -> Result<(), MapError> {
         match op {
-            Op::RemoveDenial(target) => absent(self.denied.remove(&target)),
-            Op::RemoveSuspect(ip) => absent(self.suspects.remove(&ip)),
-            Op::RemoveService(vip) => absent(self.services.remove(&vip)),
-            Op::RemoveOwner(ip) => absent(self.owners.remove(&ip)),
+            Op::RemoveDenial(target) => absent(self.denied.remove(target)),
+            Op::RemoveSuspect(ip) => absent(self.suspects.remove(ip)),
+            Op::RemoveService(vip) => absent(self.services.remove(vip)),
+            Op::RemoveOwner(ip) => absent(self.owners.remove(ip)),
             Op::PutDenial(target, denial) => self.denied.insert(target, denial, 0),
             Op::PutService(vip, slot) => self.services.insert(vip, slot, 0),
             Op::PutSuspect(ip, suspect) => self.suspects.insert(ip, suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
-            Op::RemoveTerminated(ip) => self.remove_terminated(ip),
-            Op::PutTerminated(ip, vacant) => self.put_terminated(ip, vacant),
+            Op::RemoveBackends(target) => absent(self.backends.remove(target)),
+            Op::PutBackends(target, backends) => self.backends.insert(target, **backends, 0),
+            Op::RemoveTerminated(ip) => self.remove_terminated(*ip),
+            Op::PutTerminated(ip, vacant) => self.put_terminated(*ip, *vacant),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What to write so that the maps hold what they should.
 
 use crate::state::{Tables, Vacant};
-use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Vip};
+use epguard_common::{Addr, Backends, Denial, Owner, Slot, Suspect, Target, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One write to a map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the maps")]
 pub enum Op {
     RemoveDenial(Target),
@@ -18,6 +18,8 @@ pub enum Op {
     PutOwner(Addr, Owner),
     RemoveTerminated(Addr),
     PutTerminated(Addr, Vacant),
+    RemoveBackends(Target),
+    PutBackends(Target, Box<Backends>),
 }
 
 /// The writes that lead from what is installed to what is desired, in an order in which no packet in between meets a
@@ -29,10 +31,12 @@ pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
     ops.extend(gone(&installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
     ops.extend(gone(&installed.services, &desired.services).map(Op::RemoveService));
     ops.extend(other(&installed.terminated, &desired.terminated).map(Op::RemoveTerminated));
+    ops.extend(changed(&installed.backends, &desired.backends).map(|(k, v)| Op::PutBackends(k, v.into())));
     ops.extend(changed(&installed.denied, &desired.denied).map(|(k, v)| Op::PutDenial(k, v)));
     ops.extend(changed(&installed.services, &desired.services).map(|(k, v)| Op::PutService(k, v)));
     ops.extend(changed(&installed.suspects, &desired.suspects).map(|(k, v)| Op::PutSuspect(k, v)));
     ops.extend(changed(&installed.terminated, &desired.terminated).map(|(k, v)| Op::PutTerminated(k, v)));
+    ops.extend(gone(&installed.backends, &desired.backends).map(Op::RemoveBackends));
     ops
 }
 
@@ -80,7 +84,7 @@ fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Mode, Reason, Uid, UidState};
+    use epguard_common::{Action, Mode, Reason, Uid, UidState};
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
     const SLOT: Slot = Slot { number: 0x8001 };
@@ -107,6 +111,8 @@ mod tests {
             uid_state: UidState::Dead,
             mode: Mode::Enforce,
             held: 0,
+            action: Action::Unset,
+            reserved: 0,
             slot_since_ns: 0,
         };
         Tables {

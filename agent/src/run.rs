@@ -8,7 +8,7 @@ use crate::events::Events;
 use crate::maps::Writer;
 use crate::state::{Settings, Slots, State};
 use crate::trust::Trust;
-use crate::{lease, netlink, status, telemetry, watch};
+use crate::{lease, metrics, netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
 use std::fs::{self, File};
 use std::path::Path;
@@ -24,9 +24,12 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
     let _only_one = lock(&args.run.run_dir)?;
     let client = watch::client(args.kubeconfig.as_deref()).await?;
+    let listener = metrics::bind(args.metrics.listen).await?;
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
     writer.configure(args.mode, args.reasons.modes(), args.debug_datapath)?;
+    writer.choose(args.actions.actions(), args.actions.limits())?;
+    writer.capture(args.actions.capture())?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
     if !datapath.hook_sockets(&cgroup)? {
         writer.forget_sockets()?;
@@ -41,8 +44,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let (announce, mut interfaces) = mpsc::channel(BACKLOG);
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
     let (ask, mut questions) = mpsc::channel(1);
+    let metrics = metrics::serve(listener, args.pins.pin_dir.clone(), ask.clone());
     let serve = status::serve(&args.run.run_dir, ask);
-    tokio::pin!(serve);
+    tokio::pin!(metrics, serve);
 
     let settings = Settings {
         scope: args.pod_scope,
@@ -77,6 +81,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
             _ = tick.tick() => agent.on_tick()?,
             followed = &mut follow => followed.context("cannot follow the node's interfaces any more")?,
             followed = &mut presence => followed.context("cannot follow the node's routes any more")?,
+            served = &mut metrics => served.context("cannot serve metrics")?,
             served = &mut serve => served.context("cannot serve the status")?,
             _ = terminate.recv() => break,
             _ = tokio::signal::ctrl_c() => break,

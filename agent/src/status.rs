@@ -1,9 +1,11 @@
 //! What the agent knows, as one document for `epguard dump` and for tests.
 
+mod figures;
 mod latency;
 mod socket;
 mod trust;
 
+pub use figures::{Distribution, Figures, Fill};
 pub use latency::{Latency, LatencyFigures};
 pub use socket::{Question, ask, read, serve};
 pub use trust::{Held, Request};
@@ -50,6 +52,8 @@ pub struct Status {
     pub wrong_denies: BTreeMap<String, u64>,
     /// Reasons that are only observed because of that.
     pub demoted: Vec<String>,
+    /// Counts and measurements.
+    pub figures: Figures,
     /// The history of one IP, if that was asked for; then nothing else is filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<Chronicle>>,
@@ -90,6 +94,8 @@ pub struct Watch {
     pub error: Option<String>,
     /// Objects, and annotations of objects, that could not be read.
     pub skipped: u64,
+    /// How often it was lost; it then lists or resumes.
+    pub restarts: u64,
 }
 
 /// An interface and its hooks.

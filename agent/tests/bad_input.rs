@@ -52,7 +52,7 @@ impl Scratch {
         command
             .arg("--pin-dir")
             .arg(self.bpffs().join("epguard"))
-            .args(["--node-name", "n"])
+            .args(["--node-name", "n", "--metrics-listen", "0.0.0.0:0"])
             .args(more);
         if alone {
             // SAFETY: unshare is async-signal-safe and touches only the child.
@@ -140,6 +140,25 @@ fn a_kubeconfig_that_is_missing_or_no_yaml_is_named() {
         command.arg(&scratch.0).arg("--kubeconfig").arg(path);
         assert_says(&complaint(&mut command), &[&path.display().to_string(), part]);
     }
+}
+
+#[test]
+fn an_address_for_metrics_that_is_taken_is_named_before_anything_is_attached() {
+    let scratch = Scratch::new("metrics");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let kubeconfig = scratch.file("kubeconfig", NOBODY);
+    let mut command = epguard(&[
+        "agent",
+        "--node-name",
+        "n",
+        "--metrics-listen",
+        &address,
+        "--run-dir",
+    ]);
+    command.arg(&scratch.0).arg("--kubeconfig").arg(kubeconfig);
+    let parts = [&*address, "in use", "choose another --metrics-listen"];
+    assert_says(&complaint(&mut command), &parts);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use epguard::facts::{Node, Object as _, Pod, Sandbox, Service, Slice, Standing};
 use epguard_common::Addr;
 use serde_json::{Value, json};
+use std::time::UNIX_EPOCH;
 
 /// A pod that a 1.36 kubelet has reported as failed, as recorded.
 fn failed() -> Value {
@@ -196,6 +197,21 @@ fn a_slice_keeps_what_packets_can_be_matched_with() {
     names["endpoints"] = Value::Null;
     names["ports"] = Value::Null;
     assert!(Slice::parse(names.to_string().as_bytes()).is_ok());
+}
+
+#[test]
+fn a_slice_says_when_the_change_behind_it_happened_unless_nobody_can_read_it() {
+    let triggered = |text: &str| {
+        let annotations = json!({"endpoints.kubernetes.io/last-change-trigger-time": text});
+        let slice = json!({"metadata": {"name": "web-1", "namespace": "shop", "annotations": annotations}});
+        let slice = Slice::parse(slice.to_string().as_bytes()).unwrap();
+        slice
+            .triggered
+            .map(|at| at.duration_since(UNIX_EPOCH).unwrap().as_millis())
+    };
+    assert_eq!(triggered("1970-01-01T00:00:07Z"), Some(7_000));
+    assert_eq!(triggered("1970-01-01T02:00:07.5+02:00"), Some(7_500));
+    assert_eq!(triggered("yesterday"), None);
 }
 
 #[test]

@@ -111,6 +111,13 @@ fn a_pod_that_the_api_shows_is_what_the_api_says() {
 }
 
 #[test]
+fn a_dead_pod_that_the_api_still_shows_is_denied_where_no_slice_lists_it_any_more() {
+    let (tables, a) = left_behind();
+    let world = restarted(&tables, vec![dead(&a)], vec![web()], vec![]);
+    assert_eq!(world.denials(), [(X, DeadBackend, UidState::Dead, a.uid, None)]);
+}
+
+#[test]
 fn a_pod_that_was_only_retired_is_not_taken_over() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));

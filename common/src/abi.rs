@@ -4,7 +4,7 @@
 //! `bpftool map dump` shows ports as people know them. A change here is a new [`ABI_VERSION`], because a
 //! pinned map of another shape would be misread.
 
-use crate::{Addr, Mode, Rate, Reason, Uid};
+use crate::{Action, Addr, Mode, Rate, Reason, Uid};
 
 /// Part of the pin path: `<pin-dir>/v1/OWNERS`.
 pub const ABI_VERSION: u32 = 1;
@@ -82,6 +82,8 @@ impl Slot {
     pub const FIRST: u16 = 0x8000;
     /// `tc_index` of a packet that To has judged: no slot.
     pub const JUDGED: u32 = 1;
+    /// `tc_index` of an answer of our own: no slot, nor a small number that somebody else would write.
+    pub const ANSWER: Self = Self { number: 0x7e9d };
 
     /// The intent that a packet carries; numbers that are no slot are somebody else's.
     #[inline]
@@ -150,6 +152,10 @@ pub struct Denial {
     pub mode: Mode,
     /// Not 0: held by the breaker until a second list agrees; reported, never carried out.
     pub held: u32,
+    /// How packets are stopped, if not as CONFIG says.
+    pub action: Action,
+    /// Always 0.
+    pub reserved: u32,
     /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that noted it earlier meant another.
     pub slot_since_ns: u64,
 }
@@ -234,32 +240,6 @@ pub struct Event {
     pub reserved: u8,
 }
 
-#[cfg(feature = "user")]
-mod user {
-    //! aya reads and writes these as plain bytes.
-    macro_rules! pod {
-        ($($layout:ty),*) => {$(
-            // SAFETY: `repr(C)`, Copy, 'static and without implicit padding (see the tests of this file). Enums
-            // inside are written by epguard only; whoever reads them from a foreign map validates them first.
-            unsafe impl aya::Pod for $layout {}
-        )*};
-    }
-    pod!(
-        crate::Addr,
-        crate::Config,
-        crate::View,
-        super::Owner,
-        super::Suspect,
-        super::Vip,
-        super::Slot,
-        super::SocketIntent,
-        super::Target,
-        super::Denial,
-        super::Counter,
-        super::Count
-    );
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,13 +249,13 @@ mod tests {
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
-        assert_eq!(size_of::<Config>(), 4 * (1 + 1 + 4 + 4 + 1));
+        assert_eq!(size_of::<Config>(), 4 * (1 + 4 + 4 + 4 + 2 + 1 + 1));
         assert_eq!(size_of::<View>(), 3 * 8 + 4 * 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
-        assert_eq!(size_of::<Denial>(), 3 * 16 + 4 * 4 + 8);
+        assert_eq!(size_of::<Denial>(), 3 * 16 + 6 * 4 + 8);
         assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
         assert_eq!(size_of::<Counter>(), 4 + 4);
         assert_eq!(size_of::<Count>(), 16);

@@ -71,6 +71,20 @@ impl Addr {
         IpAddr::V6(Ipv6Addr::from_octets(self.octets)).to_canonical()
     }
 
+    /// Whether this is the address of one host that others can reach: not unspecified, loopback, multicast, broadcast or
+    /// reserved. In words, for the programs.
+    #[inline]
+    #[must_use]
+    pub const fn is_one_host(self) -> bool {
+        let [a, b, c, d] = self.words();
+        let first = a.to_ne_bytes()[0];
+        if !self.is_v4() {
+            return first != 0xff && (a | b | c != 0 || u32::from_be(d) > 1);
+        }
+        let first = d.to_ne_bytes()[0];
+        first != 0 && first != 127 && first < 224
+    }
+
     /// Whether this can be the address of a pod, a node or a Service.
     #[must_use]
     pub const fn is_unicast(self) -> bool {
@@ -126,6 +140,35 @@ mod tests {
             Addr::from("::ffff:10.0.0.1".parse::<IpAddr>().unwrap()),
             Addr::v4([10, 0, 0, 1])
         );
+    }
+
+    #[test]
+    fn only_what_others_can_reach_and_is_one_host_is_one() {
+        let parse = |text: &str| Addr::from(text.parse::<IpAddr>().unwrap());
+        for text in [
+            "10.244.1.10",
+            "192.168.0.255",
+            "223.255.255.255",
+            "fd00::1",
+            "fe80::1",
+            "1::",
+        ] {
+            assert!(parse(text).is_one_host(), "{text}");
+        }
+        for text in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "127.0.0.1",
+            "127.255.0.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "ff02::1",
+        ] {
+            assert!(!parse(text).is_one_host(), "{text}");
+        }
     }
 
     #[test]

@@ -14,6 +14,11 @@ pub const SOCKETS: usize = 8_192;
 pub const COUNTERS: usize = 128;
 /// Bytes of the ring buffer.
 pub const EVENTS: usize = 1 << 18;
+/// Denied endpoints whose flows are steered. Allocated on demand, up to 4,096 * ~650 bytes = 2.7 MB.
+pub const BACKENDS: usize = 4_096;
+/// Flows that were steered, and again by their answers; the coldest are forgotten, and reset. 2 * 16,384 * ~150 bytes =
+/// 5 MB.
+pub const FLOWS: usize = 16_384;
 /// IPs of this node that nobody holds; a node's range is rarely larger than a /22.
 pub const TERMINATED: usize = 4_096;
 /// Interfaces of the node.

@@ -1,6 +1,6 @@
 //! CONFIG and VIEW: what the operator wants, and what the agent vouches for. All-zero is off.
 
-use crate::Reason;
+use crate::{AnswerLimits, Reason, ReasonActions};
 
 /// What the datapath does with a denial.
 #[repr(u32)]
@@ -57,46 +57,45 @@ impl Mode {
     }
 }
 
-/// How a denied packet is stopped.
-#[repr(u32)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Action {
-    /// Silently.
-    #[default]
-    Drop = 0,
-}
-
-/// CONFIG, one element: what the operator wants. Written by `epguard agent` at start and by `epguard mode`.
+/// CONFIG, one element: what the operator wants. Written by `epguard agent` at start, by `epguard mode`
+/// and by `epguard action`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Config {
     /// Upper bound for every reason.
     pub mode: Mode,
-    /// How denials are carried out.
-    pub action: Action,
     /// Bound per reason.
     pub reasons: ReasonModes,
     /// The same as the operator asked for: a reason that was wrong is observed until `epguard mode` sets it again.
     pub configured: ReasonModes,
+    /// How denials are carried out, unless they say so themselves.
+    pub actions: ReasonActions,
+    /// How many packets are answered.
+    pub limits: AnswerLimits,
+    /// `ifindex` of the interface that captured packets go to; 0: none.
+    pub capture: u32,
     /// Not 0: the programs log through aya-log.
     pub debug: u32,
 }
 
 /// The mode of each reason; what is in force is the lower of this and [`Config::mode`].
+pub type ReasonModes = PerReason<Mode>;
+
+/// Something for each reason.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "named after the reasons")]
-pub struct ReasonModes {
-    pub dead_backend: Mode,
-    pub reused: Mode,
-    pub retired_backend: Mode,
-    pub terminated: Mode,
+pub struct PerReason<T> {
+    pub dead_backend: T,
+    pub reused: T,
+    pub retired_backend: T,
+    pub terminated: T,
 }
 
-impl ReasonModes {
-    /// The mode of a reason.
+impl<T> PerReason<T> {
+    /// That of a reason.
     #[must_use]
-    pub fn of(&mut self, reason: Reason) -> Option<&mut Mode> {
+    pub fn of(&mut self, reason: Reason) -> Option<&mut T> {
         match reason {
             Reason::Nothing => None,
             Reason::DeadBackend => Some(&mut self.dead_backend),
@@ -124,6 +123,6 @@ pub struct View {
     pub vips: u32,
     /// Entries in TERMINATED.
     pub terminated: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// Not 0: flows are steered, or were and go on.
+    pub flows: u32,
 }

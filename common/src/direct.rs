@@ -123,6 +123,8 @@ mod tests {
             dst_port: 0,
             protocol: 6,
             transport,
+            network_at: 0,
+            transport_at: 20,
         };
         judge_direct(&packet, &world)
     }

@@ -62,6 +62,8 @@ fn packet(dst: Addr, port: u16, opens: bool) -> Packet {
         dst_port: port,
         protocol: 6,
         transport,
+        network_at: 0,
+        transport_at: 20,
     }
 }
 

@@ -4,28 +4,38 @@
 #![no_std]
 
 mod abi;
+mod action;
 mod addr;
 pub mod capacity;
 mod claim;
 mod config;
 mod direct;
+mod flow;
 mod judge;
 mod node;
 mod packet;
+mod reject;
 mod socket;
+mod steer;
 mod uid;
+#[cfg(feature = "user")]
+mod user;
 mod verdict;
 
 pub use abi::{
     ABI_VERSION, Count, Counter, Denial, Event, Owner, Slot, SocketIntent, Suspect, Target, UidState, Vip,
 };
+pub use action::{Action, AnswerLimits, Fate, ReasonActions};
 pub use addr::Addr;
 pub use claim::claimed;
-pub use config::{Action, Config, Mode, ReasonModes, View};
+pub use config::{Config, Mode, PerReason, ReasonModes, View};
 pub use direct::{DirectModel, Way, judge_direct};
+pub use flow::{Flow, Return, Steered};
 pub use judge::{Intent, Model, Proof, judge};
 pub use node::{Mac, Rate, Role, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse};
+pub use reject::{Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable};
 pub use socket::{Moment, PENDING_NS, SEND_WINDOW_NS};
+pub use steer::{Backend, Backends, MAX_BACKENDS};
 pub use uid::Uid;
 pub use verdict::{Outcome, Reason, Verdict};

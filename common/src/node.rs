@@ -1,6 +1,6 @@
 //! Maps about the node itself: IPs of its own range that nobody holds, and its interfaces.
 
-use crate::Uid;
+use crate::{Bucket, Uid};
 
 /// TERMINATED: IP -> the dead pod that had it last, on its own node. Put in and taken out by the agent, and never
 /// overwritten: what the programs write lives as long as the entry.
@@ -18,11 +18,11 @@ pub struct Terminated {
     /// Most that is done about packets to the IP, as the dead pod's annotations ask: a [`crate::Mode`]; a
     /// number, since a person may have written anything with bpftool.
     pub mode: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// How they are stopped, if not as CONFIG says: a [`crate::Action`], as a number.
+    pub action: u32,
 }
 
-/// Limits events; written by the programs.
+/// Limits events and answers; written by the programs.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rate {
@@ -32,6 +32,8 @@ pub struct Rate {
     pub events: u32,
     /// Always 0.
     pub reserved: u32,
+    /// Answers given.
+    pub answers: Bucket,
 }
 
 impl Rate {
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
-        assert_eq!(size_of::<Rate>(), 8 + 4 + 4);
+        assert_eq!(size_of::<Rate>(), 8 + 4 + 4 + 8);
         assert_eq!(size_of::<Terminated>(), 16 + 8 + 8 + size_of::<Rate>() + 4 + 4);
         assert_eq!(size_of::<Role>(), 4);
         assert_eq!(size_of::<Mac>(), 6 + 2);

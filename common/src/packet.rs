@@ -30,6 +30,10 @@ pub struct Packet {
     pub protocol: u8,
     /// What follows the network headers.
     pub transport: Transport,
+    /// Where the IP header begins.
+    pub network_at: u32,
+    /// Where the transport header begins, if there are ports.
+    pub transport_at: u32,
 }
 
 /// What can be said of the transport header.
@@ -128,6 +132,8 @@ fn parse_ipv4<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
         dst_port,
         protocol,
         transport,
+        network_at: offset,
+        transport_at: offset + header_length,
     })
 }
 
@@ -156,6 +162,8 @@ fn parse_ipv6<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
                     dst_port,
                     protocol,
                     transport,
+                    network_at: offset,
+                    transport_at: at,
                 });
             }
             Some(Extension::Fragment) => {
@@ -169,6 +177,8 @@ fn parse_ipv6<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
                         dst_port: 0,
                         protocol: next,
                         transport,
+                        network_at: offset,
+                        transport_at: at,
                     });
                 }
                 (next, 8)

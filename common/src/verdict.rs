@@ -57,7 +57,7 @@ impl Reason {
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Outcome {
-    /// Denied: dropped.
+    /// Denied: dropped silently.
     Dropped = 0,
     /// Would have been denied; the mode is observe.
     Observed = 1,
@@ -83,11 +83,23 @@ pub enum Outcome {
     Lifted = 11,
     /// Passed: the node's own routes lead to the IP, or nowhere, which the node itself answers.
     Held = 12,
+    /// Denied: dropped, and its sender told.
+    Rejected = 13,
+    /// An answer beyond the limits; the packet was dropped.
+    AnswerSuppressed = 14,
+    /// An answer that the kernel let nobody write; the packet, counted as rejected, was dropped.
+    AnswerFailed = 15,
+    /// Denied, or of a flow that was: sent to a live endpoint instead.
+    Redirected = 16,
+    /// It could not be sent there, and was dropped.
+    RedirectFailed = 17,
+    /// Denied: sent to the capture interface.
+    Captured = 18,
 }
 
 impl Outcome {
     /// Every outcome, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 19] = [
         Self::Dropped,
         Self::Observed,
         Self::Off,
@@ -101,6 +113,12 @@ impl Outcome {
         Self::EventSuppressed,
         Self::Lifted,
         Self::Held,
+        Self::Rejected,
+        Self::AnswerSuppressed,
+        Self::AnswerFailed,
+        Self::Redirected,
+        Self::RedirectFailed,
+        Self::Captured,
     ];
 
     /// From what an event holds; `None` for a number that no epguard wrote.
@@ -126,6 +144,12 @@ impl Outcome {
             Self::EventSuppressed => "event-suppressed",
             Self::Lifted => "lifted",
             Self::Held => "held",
+            Self::Rejected => "rejected",
+            Self::AnswerSuppressed => "answer-suppressed",
+            Self::AnswerFailed => "answer-failed",
+            Self::Redirected => "redirected",
+            Self::RedirectFailed => "redirect-failed",
+            Self::Captured => "captured",
         }
     }
 }

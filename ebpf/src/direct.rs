@@ -1,43 +1,42 @@
 //! Aimed at a pod's IP itself: is there anybody? And who speaks is there.
 
 use crate::frame::Frame;
-use crate::{clock, maps, telemetry};
+use crate::xdp::Raw;
+use crate::{clock, maps, reject, telemetry};
 use aya_ebpf::bindings::bpf_fib_lookup as Route;
 use aya_ebpf::helpers::generated::bpf_fib_lookup;
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 use epguard_common::{
-    Addr, Config, DirectModel, Mode, Packet, Rate, Reason, Role, Slot, Terminated, Uid, Verdict, View, Way,
-    judge_direct,
+    Action, Addr, Backends, Config, DirectModel, Fate, Mode, Packet, Rate, Reason, Role, Slot, Terminated,
+    Uid, View, Way, judge_direct,
 };
 
 /// Judges a packet to an IP that nobody may hold.
 #[inline(always)]
-pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Verdict {
-    decide(frame, packet, view, |_| true)
+pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Fate {
+    decide(frame, packet, view)
 }
 
 /// Judges it where nobody but the program at the same interface's TC hook will see what passes: what is not stopped
 /// here is counted and reported there.
 #[inline(always)]
-pub fn judge_early<F: Frame>(frame: &F) -> Verdict {
+pub fn judge_early(frame: &Raw) -> Fate {
     let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
-        return Verdict::Clear;
+        return Fate::Pass;
     };
     let packet = frame.packet();
     lift(frame, packet.as_ref());
     match &packet {
-        Some(packet) => decide(frame, packet, &view, |verdict| {
-            matches!(verdict, Verdict::Deny { enforce: true, .. })
-        }),
-        None => Verdict::Clear,
+        Some(packet) => decide(frame, packet, &view),
+        None => Fate::Pass,
     }
 }
 
 #[inline(always)]
-fn decide<F: Frame>(frame: &F, packet: &Packet, view: &View, is_final: impl Fn(Verdict) -> bool) -> Verdict {
+fn decide<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Fate {
     let Some((config, mode, debug)) = maps::config() else {
-        return Verdict::Clear;
+        return Fate::Pass;
     };
     let tables = Tables {
         frame,
@@ -47,10 +46,11 @@ fn decide<F: Frame>(frame: &F, packet: &Packet, view: &View, is_final: impl Fn(V
         terminated: Cell::new(None),
     };
     let verdict = judge_direct(packet, &tables);
-    if is_final(verdict) {
-        telemetry::report(frame, packet, verdict, &tables, debug);
+    let fate = reject::fate(frame, packet, verdict, &tables, config);
+    if F::IS_ANSWERED || matches!(fate, Fate::Drop) {
+        telemetry::report(frame, packet, verdict, fate, &tables, debug);
     }
-    verdict
+    fate
 }
 
 /// Nothing is denied any more at an address that speaks. The agent learns of it, but nobody waits for that.
@@ -147,9 +147,22 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     fn slot(&self) -> Slot {
         Slot::NONE
     }
+
+    #[inline(always)]
+    fn backends(&self, _: &Packet) -> Option<*const Backends> {
+        None
+    }
+
+    #[inline(always)]
+    fn action(&self) -> Action {
+        // SAFETY: as in `rate`.
+        let action = self.terminated.get().map(|entry| unsafe { (*entry).action });
+        Action::from_raw(action.unwrap_or_default())
+    }
 }
 
-enum Hop {
+/// Where a route leads.
+pub enum Hop {
     Blackhole,
     Through(u32),
 }
@@ -161,7 +174,7 @@ enum Hop {
 /// `BPF_FIB_LOOKUP_OUTPUT` ask as for a packet that leaves there. The packet's mark is taken for 0: rules by mark would
 /// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
 #[inline(always)]
-fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
+pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
     // SAFETY: an all-zero bpf_fib_lookup is a valid one.
     let mut route: Route = unsafe { MaybeUninit::zeroed().assume_init() };
     route.l4_protocol = packet.protocol;

@@ -1,27 +1,23 @@
 //! A frame as TC and XDP programs see it.
 
 use aya_ebpf::EbpfContext;
-use epguard_common::{Addr, Bytes, Packet, claimed, parse};
+use epguard_common::{Addr, Bytes, Packet, claimed};
 
 /// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.
 pub trait Frame: Bytes + EbpfContext {
+    /// Whether an answer can be made of it. What can't is left to a program that can.
+    const IS_ANSWERED: bool;
+
     /// What the network header is, host order.
     fn ether_type(&self) -> u16;
     /// Octets, with link-layer header.
     fn length(&self) -> u32;
     /// Where it enters or leaves.
     fn ifindex(&self) -> u32;
+    /// Whether the link layer brought it to more than one host.
+    fn is_to_many(&self) -> bool;
     /// Whether it is addressed to this host itself, and carries no VLAN tag.
     fn is_ours(&self) -> bool;
-
-    /// The packet, if it is an IP packet and whole enough to judge.
-    #[inline(always)]
-    fn packet(&self) -> Option<Packet>
-    where
-        Self: Sized,
-    {
-        parse(self, self.ether_type())
-    }
 
     /// The address that the frame shows to be held.
     #[inline(always)]

@@ -1,28 +1,37 @@
 //! Entering the stack, before DNAT: which Service is the packet aimed at? If it is aimed at a pod's IP itself, is there
 //! anybody?
 
-use crate::frame::Frame as _;
 use crate::skb::Skb;
-use crate::{direct, maps};
-use epguard_common::{Packet, Slot, Verdict, Vip};
+use crate::{direct, maps, steer};
+use epguard_common::{Fate, Packet, Slot, Vip};
 
 /// Judges what is aimed at an IP itself, and writes down the intent of everything else.
 #[inline(always)]
-pub fn judge(skb: &Skb) -> Verdict {
-    let Some(view) = maps::view().filter(|view| view.suspects != 0 || view.terminated != 0) else {
-        return Verdict::Clear;
+pub fn judge(skb: &Skb) -> Fate {
+    let Some(view) =
+        maps::view().filter(|view| view.suspects != 0 || view.terminated != 0 || view.flows != 0)
+    else {
+        return Fate::Pass;
     };
+    if skb.is_answer() {
+        // Stays on the packet: To must know it too.
+        skb.write_intent(Slot::ANSWER);
+        return Fate::Pass;
+    }
     let packet = skb.packet();
-    if view.suspects != 0 {
-        mark(skb, packet.as_ref());
+    if view.flows != 0 && packet.is_some_and(steer::is_answer) {
+        return Fate::Return;
+    }
+    if view.suspects != 0 || view.flows != 0 {
+        mark(skb, packet);
     }
     if view.terminated == 0 {
-        return Verdict::Clear;
+        return Fate::Pass;
     }
-    direct::lift(skb, packet.as_ref());
-    match &packet {
+    direct::lift(skb, packet);
+    match packet {
         Some(packet) => direct::judge(skb, packet, &view),
-        None => Verdict::Clear,
+        None => Fate::Pass,
     }
 }
 

@@ -26,50 +26,74 @@ mod clock;
 mod direct;
 mod frame;
 mod from;
+mod link;
 mod maps;
+mod reject;
 mod skb;
 mod sockets;
+mod steer;
 mod telemetry;
 mod to;
 mod xdp;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
-use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
+use aya_ebpf::bindings::{__sk_buff, TC_ACT_UNSPEC};
 use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
-use epguard_common::Verdict;
-use skb::Skb;
+use epguard_common::Fate;
+use reject::{Way, carry_out};
+use skb::{Skb, parse_packet};
 use xdp::Raw;
 
 /// TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_from(ctx: TcContext) -> i32 {
-    action(from::judge(&Skb::from(ctx)))
+    if maps::is_idle() {
+        return TC_ACT_UNSPEC;
+    }
+    let parsed = parse_packet(ctx.skb.skb);
+    carry_out(&ctx, judge_from(ctx.skb.skb, parsed), Way::Out)
 }
 
 /// TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_to(ctx: TcContext) -> i32 {
-    action(to::judge(&Skb::from(ctx)))
+    if maps::is_idle() {
+        return TC_ACT_UNSPEC;
+    }
+    let parsed = parse_packet(ctx.skb.skb);
+    carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
 }
 
 /// From and To in one: a program test run can't set `tc_index`, so the tables of packets run through this one.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
-    let skb = Skb::from(ctx);
-    match from::judge(&skb) {
-        denied @ Verdict::Deny { .. } => action(denied),
-        Verdict::Pass(..) | Verdict::Clear => action(to::judge(&skb)),
+    let parsed = parse_packet(ctx.skb.skb);
+    match judge_from(ctx.skb.skb, parsed) {
+        Fate::Pass => carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In),
+        denied => carry_out(&ctx, denied, Way::Out),
     }
 }
 
-/// XDP of uplinks: what the TC program there would drop, before an skb is made of it. What it would not is left to it.
-/// Linux 5.18, for frames of several buffers.
+/// Not inlined: while an answer is made, its stack is free again.
+#[inline(never)]
+fn judge_from(context: *mut __sk_buff, parsed: u32) -> Fate {
+    from::judge(&Skb::new(context, parsed))
+}
+
+/// As `judge_from`.
+#[inline(never)]
+fn judge_to(context: *mut __sk_buff, parsed: u32) -> Fate {
+    to::judge(&Skb::new(context, parsed))
+}
+
+/// XDP of uplinks: what the TC program there would drop, before an skb is made of it. What it would not is left to it,
+/// answers too. Linux 5.18, for frames of several buffers.
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match direct::judge_early(&Raw::from(ctx)) {
-        Verdict::Deny { enforce: true, .. } => XDP_DROP,
-        Verdict::Deny { enforce: false, .. } | Verdict::Pass(..) | Verdict::Clear => XDP_PASS,
+        Fate::Drop => XDP_DROP,
+        Fate::Pass | Fate::Answer | Fate::Steer | Fate::Return | Fate::Capture => XDP_PASS,
     }
 }
 
@@ -110,15 +134,6 @@ pub fn epguard_sendmsg6(ctx: SockAddrContext) -> i32 {
 
 /// A cgroup hook that answers 1 lets the system call go on.
 const ALLOW: i32 = 1;
-
-/// `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never overrules another program.
-#[inline(always)]
-fn action(verdict: Verdict) -> i32 {
-    match verdict {
-        Verdict::Deny { enforce: true, .. } => TC_ACT_SHOT,
-        Verdict::Deny { enforce: false, .. } | Verdict::Pass(..) | Verdict::Clear => TC_ACT_UNSPEC,
-    }
-}
 
 /// Several helpers need a GPL-compatible licence.
 #[unsafe(link_section = "license")]

@@ -1,12 +1,13 @@
 //! The maps, and typed ways to ask them. Layouts: `epguard_common::abi`. Written by the agent, except where said.
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
-use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuHashMap, RingBuf};
+use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Addr, Config, Count, Counter, Denial, Event, Mac, Mode, Outcome, Owner, Proof, Reason, Role, Slot,
-    SocketIntent, Suspect, Target, Terminated, UidState, View, Vip, capacity,
+    Action, Addr, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Flow, Mac, Mode,
+    Outcome, Owner, Packet, Proof, Reason, Return, Role, Slot, SocketIntent, Steered, Suspect, Target,
+    Terminated, Uid, UidState, View, Vip, capacity,
 };
 
 #[btf_map]
@@ -19,6 +20,15 @@ static SUSPECTS: HashMap<Addr, Suspect, { capacity::SUSPECTS }> = HashMap::new()
 static SERVICES: HashMap<Vip, Slot, { capacity::SERVICES }> = HashMap::new();
 #[btf_map]
 static DENIED: HashMap<Target, Denial, { capacity::DENIED }> = HashMap::new();
+#[btf_map]
+static BACKENDS: HashMap<Target, Backends, { capacity::BACKENDS }, { BPF_F_NO_PREALLOC as usize }> =
+    HashMap::new();
+/// Written here; the agent takes out what is over.
+#[btf_map]
+static FLOWS: LruHashMap<Flow, Steered, { capacity::FLOWS }> = LruHashMap::new();
+/// As FLOWS.
+#[btf_map]
+static RETURNS: LruHashMap<Flow, Return, { capacity::FLOWS }> = LruHashMap::new();
 /// `lifted_ns` and `rate` are written here.
 #[btf_map]
 static TERMINATED: HashMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
@@ -35,15 +45,33 @@ static COUNTERS: PerCpuHashMap<Counter, Count, { capacity::COUNTERS }> = PerCpuH
 /// Written here.
 #[btf_map]
 static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
-/// For people and reports; no program reads it.
+/// Written here: the node's share of answers.
+#[btf_map]
+static ANSWERS: Array<Bucket, 1> = Array::new();
+/// Written here, for an instant; nothing lives in it.
+#[btf_map]
+static SCRATCH: PerCpuArray<Packet, 1> = PerCpuArray::new();
+/// For people and reports, and to know that a live endpoint is the one that was meant.
 #[btf_map]
 static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
+
+/// Where this CPU's TC programs leave a packet for themselves.
+#[inline(always)]
+pub fn scratch() -> Option<*mut Packet> {
+    SCRATCH.get_ptr_mut(0)
+}
 
 /// What the agent vouches for; `None` only if the map is missing.
 #[inline(always)]
 pub fn view() -> Option<View> {
     // SAFETY: one element that is only ever overwritten in place; every bit pattern is a View.
     VIEW.get_ptr(0).map(|view| unsafe { *view })
+}
+
+/// Whether there is nothing to look for: all that most packets on most nodes ever need to know.
+#[inline(always)]
+pub fn is_idle() -> bool {
+    view().is_none_or(|view| view.suspects == 0 && view.terminated == 0 && view.flows == 0)
 }
 
 /// The operator's mode, and whether the programs shall log. Enums are read as numbers: a person may have written
@@ -70,6 +98,41 @@ pub fn mode_of(config: *const Config, mode: Mode, reason: Reason) -> Mode {
         }
     });
     own.lower(mode)
+}
+
+/// How denials for a reason are carried out.
+#[inline(always)]
+pub fn action_of(config: *const Config, reason: Reason) -> Action {
+    // SAFETY: as in `config`.
+    Action::from_raw(unsafe {
+        match reason {
+            Reason::Nothing => return Action::Unset,
+            Reason::DeadBackend => addr_of!((*config).actions.dead_backend).cast::<u32>().read(),
+            Reason::Reused => addr_of!((*config).actions.reused).cast::<u32>().read(),
+            Reason::RetiredBackend => addr_of!((*config).actions.retired_backend).cast::<u32>().read(),
+            Reason::Terminated => addr_of!((*config).actions.terminated).cast::<u32>().read(),
+        }
+    })
+}
+
+/// How many packets are answered.
+#[inline(always)]
+pub fn limits(config: *const Config) -> AnswerLimits {
+    // SAFETY: as in `config`; every bit pattern is an AnswerLimits.
+    unsafe { (*config).limits }
+}
+
+/// The interface that captured packets go to; 0: none.
+#[inline(always)]
+pub fn capture() -> u32 {
+    // SAFETY: as in `config`.
+    CONFIG.get_ptr(0).map_or(0, |config| unsafe { (*config).capture })
+}
+
+/// The answers of this node; `None` only if the map is missing.
+#[inline(always)]
+pub fn answers() -> Option<*mut Bucket> {
+    ANSWERS.get_ptr_mut(0)
 }
 
 /// The suspect at this address.
@@ -139,6 +202,50 @@ pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
     ))
 }
 
+/// Where flows that open towards a denied endpoint go.
+#[inline(always)]
+pub fn backends(target: &Target) -> Option<*const Backends> {
+    BACKENDS.get_ptr(target)
+}
+
+/// The pod that publishes the address.
+#[inline(always)]
+pub fn owner(addr: &Addr) -> Option<Uid> {
+    // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
+    OWNERS.get_ptr(addr).map(|owner| unsafe { (*owner).uid })
+}
+
+/// Where a flow was steered.
+#[inline(always)]
+pub fn steered(flow: &Flow) -> Option<*mut Steered> {
+    FLOWS.get_ptr_mut(flow)
+}
+
+/// How answers of a steered flow go back.
+#[inline(always)]
+pub fn returned(flow: &Flow) -> Option<*const Return> {
+    RETURNS.get_ptr(flow)
+}
+
+/// Writes down where a flow goes; a full LRU map forgets the coldest one, which is then rejected.
+#[inline(always)]
+pub fn remember_flow(flow: &Flow, steered: &Steered) -> bool {
+    FLOWS.insert(flow, steered, 0).is_ok()
+}
+
+/// Writes down how answers come back.
+#[inline(always)]
+pub fn remember_return(flow: &Flow, back: &Return) -> bool {
+    RETURNS.insert(flow, back, 0).is_ok()
+}
+
+/// Forgets a flow, as the client's side and as the endpoint's side know it. Both may be gone already.
+#[inline(always)]
+pub fn forget_flow(before: &Flow, behind: &Flow) {
+    let _ = FLOWS.remove(before);
+    let _ = RETURNS.remove(behind);
+}
+
 /// What is known of a socket.
 #[inline(always)]
 pub fn socket(cookie: u64) -> Option<*mut SocketIntent> {
@@ -157,8 +264,8 @@ pub fn forget_socket(cookie: u64) -> bool {
     SOCKETS.remove(cookie).is_ok()
 }
 
-/// Counts one packet, or one piece of news.
-#[inline(always)]
+/// Counts one packet, or one piece of news. Not inlined, for each copy would take its part of the stack.
+#[inline(never)]
 pub fn count(reason: Reason, outcome: Outcome, bytes: u32) {
     if let Some(count) = COUNTERS.get_ptr_mut(Counter { reason, outcome }) {
         // SAFETY: this CPU's own value, and a program of ours is not interrupted by another one on it.

@@ -1,11 +1,12 @@
 //! What TC programs need of an skb.
 
 use crate::frame::Frame;
+use crate::maps;
 use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
-use aya_ebpf::{EbpfContext, bindings::__sk_buff, programs::TcContext};
+use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, Slot, is_vlan_tag};
+use epguard_common::{Bytes, Packet, Slot, is_vlan_tag, parse};
 
 /// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in TC programs.
 const FROM_NETWORK_HEADER: u32 = 1;
@@ -14,47 +15,65 @@ const FROM_NETWORK_HEADER: u32 = 1;
 const PACKET_HOST: u32 = 0;
 
 /// The frame of a TC program.
-pub struct Skb(*mut __sk_buff);
-
-impl From<TcContext> for Skb {
-    #[inline(always)]
-    fn from(ctx: TcContext) -> Self {
-        Self(ctx.skb.skb)
-    }
+pub struct Skb {
+    context: *mut __sk_buff,
+    has_packet: bool,
 }
 
 impl EbpfContext for Skb {
     #[inline(always)]
     fn as_ptr(&self) -> *mut c_void {
-        self.0.cast()
+        self.context.cast()
     }
 }
 
 impl Frame for Skb {
+    const IS_ANSWERED: bool = true;
+
     #[inline(always)]
     fn ether_type(&self) -> u16 {
         // SAFETY: a field of the program's own context. Network order in the low 16 bits.
-        u16::from_be(unsafe { (*self.0).protocol } as u16)
+        u16::from_be(unsafe { (*self.context).protocol } as u16)
     }
 
     #[inline(always)]
     fn length(&self) -> u32 {
         // SAFETY: a field of the program's own context.
-        unsafe { (*self.0).len }
+        unsafe { (*self.context).len }
     }
 
     #[inline(always)]
     fn ifindex(&self) -> u32 {
         // SAFETY: a field of the program's own context.
-        unsafe { (*self.0).ifindex }
+        unsafe { (*self.context).ifindex }
+    }
+
+    #[inline(always)]
+    fn is_to_many(&self) -> bool {
+        // SAFETY: a field of the program's own context. PACKET_BROADCAST, PACKET_MULTICAST.
+        matches!(unsafe { (*self.context).pkt_type }, 1 | 2)
     }
 
     #[inline(always)]
     fn is_ours(&self) -> bool {
         // SAFETY: fields of the program's own context. A tag is beside the frame once the kernel or the device took it off.
-        let (kind, tagged) = unsafe { ((*self.0).pkt_type, (*self.0).vlan_present) };
+        let (kind, tagged) = unsafe { ((*self.context).pkt_type, (*self.context).vlan_present) };
         kind == PACKET_HOST && tagged == 0 && !is_vlan_tag(self.ether_type())
     }
+}
+
+/// Parses the packet into the scratch map; 0 if there is none. Global, and by way of a map: the verifier would follow each
+/// path through the parser on through all that comes after it. Linux 5.6.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn parse_packet(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::unparsed(context);
+    let (Some(scratch), Some(packet)) = (maps::scratch(), parse(&skb, skb.ether_type())) else {
+        return 0;
+    };
+    // SAFETY: as in `packet`.
+    unsafe { *scratch = packet };
+    1
 }
 
 impl Bytes for Skb {
@@ -70,6 +89,33 @@ impl Bytes for Skb {
 }
 
 impl Skb {
+    /// The frame of a TC program, from its context and what [`parse_packet`] said of it.
+    #[inline(always)]
+    pub fn new(context: *mut __sk_buff, parsed: u32) -> Self {
+        let has_packet = parsed != 0;
+        Self { context, has_packet }
+    }
+
+    /// The packet, if it is an IP packet and whole enough to judge.
+    #[inline(always)]
+    pub fn packet(&self) -> Option<&Packet> {
+        let scratch = maps::scratch().filter(|_| self.has_packet)?;
+        // SAFETY: this CPU's own element; no other TC program runs here between `parse_packet` and the end of this one.
+        Some(unsafe { &*scratch })
+    }
+
+    /// The frame of a TC program whose packet was not looked for.
+    #[inline(always)]
+    fn unparsed(context: *mut __sk_buff) -> Self {
+        Self::new(context, 0)
+    }
+
+    /// The frame of a TC program that was judged by its packet.
+    #[inline(always)]
+    pub fn judged(context: *mut __sk_buff) -> Self {
+        Self::new(context, 1)
+    }
+
     /// `T` is an array of integers: every bit pattern is one.
     #[inline(always)]
     fn load<T: Copy>(&self, offset: u32) -> Option<T> {
@@ -89,9 +135,16 @@ impl Skb {
     pub fn write_intent(&self, slot: Slot) {
         // SAFETY: fields of the program's own context that TC programs may write.
         unsafe {
-            (*self.0).tc_index = u32::from(slot.number);
-            (*self.0).tc_classid = u32::from(slot.number);
+            (*self.context).tc_index = u32::from(slot.number);
+            (*self.context).tc_classid = u32::from(slot.number);
         }
+    }
+
+    /// Whether this is an answer of ours: then nobody speaks.
+    #[inline(always)]
+    pub fn is_answer(&self) -> bool {
+        // SAFETY: as in `write_intent`.
+        unsafe { (*self.context).tc_index == u32::from(Slot::ANSWER.number) }
     }
 
     /// Takes the intent off the packet, and whether a To hook has done so before: a tunnel's outer packet is not the
@@ -100,8 +153,8 @@ impl Skb {
     pub fn take_intent(&self) -> (Slot, bool) {
         // SAFETY: as in `write_intent`.
         unsafe {
-            let raw = (*self.0).tc_index;
-            (*self.0).tc_index = Slot::JUDGED;
+            let raw = (*self.context).tc_index;
+            (*self.context).tc_index = Slot::JUDGED;
             (Slot::from_raw(raw), raw == Slot::JUDGED)
         }
     }

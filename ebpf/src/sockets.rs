@@ -131,7 +131,7 @@ const UDP: u8 = 17;
 /// node's network namespace: pods' own sockets are seen at their interfaces. Linux 5.7 for the namespace's cookie.
 #[inline(always)]
 fn followed<C: EbpfContext>(ctx: &C) -> Option<(u64, u64)> {
-    let view = maps::view().filter(|view| view.suspects != 0)?;
+    let view = maps::view().filter(|view| view.suspects != 0 || view.flows != 0)?;
     // SAFETY: both take the program's own context.
     let (netns, cookie) = unsafe {
         (

@@ -3,7 +3,9 @@
 use crate::frame::Frame;
 use crate::{clock, maps};
 use aya_log_ebpf::info;
-use epguard_common::{Addr, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict};
+use epguard_common::{
+    Action, Addr, Backends, Event, Fate, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict,
+};
 
 /// What was found on the way to a verdict.
 pub trait Evidence {
@@ -13,6 +15,10 @@ pub trait Evidence {
     fn uids(&self) -> (Uid, Uid);
     /// The Service that is meant.
     fn slot(&self) -> Slot;
+    /// Where the denial steers to.
+    fn backends(&self, packet: &Packet) -> Option<*const Backends>;
+    /// How the denial itself wants to be carried out.
+    fn action(&self) -> Action;
 }
 
 /// Counts what was decided and, for a denial, tells the agent.
@@ -21,10 +27,11 @@ pub fn report<F: Frame, E: Evidence>(
     frame: &F,
     packet: &Packet,
     verdict: Verdict,
+    fate: Fate,
     evidence: &E,
     debug: bool,
 ) {
-    let Some((reason, outcome)) = verdict.counted() else {
+    let Some((reason, outcome)) = verdict.counted_as(fate) else {
         return;
     };
     maps::count(reason, outcome, frame.length());
@@ -93,8 +100,8 @@ fn event<F: Frame, E: Evidence>(
     }
 }
 
-/// Only with `--debug-datapath`.
-#[inline(always)]
+/// Only with `--debug-datapath`. Not inlined, to leave the stack to those who run always.
+#[inline(never)]
 fn log<F: Frame>(frame: &F, packet: &Packet, reason: Reason, outcome: Outcome) {
     let (src, dst) = (packet.src.octets, packet.dst.octets);
     info!(

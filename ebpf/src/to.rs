@@ -3,44 +3,51 @@
 use crate::frame::Frame as _;
 use crate::skb::Skb;
 use crate::telemetry::{self, Evidence};
-use crate::{clock, direct, maps};
+use crate::{clock, direct, maps, reject, steer};
 use core::cell::Cell;
+use core::ptr::addr_of;
 use epguard_common::{
-    Addr, Config, Denial, Intent, Mode, Model, Packet, Proof, Rate, Reason, Slot, Suspect, Target, Uid,
-    Verdict,
+    Action, Addr, Backends, Config, Denial, Fate, Intent, Mode, Model, Outcome, Packet, Proof, Rate, Reason,
+    Slot, Suspect, Target, Uid,
 };
 
 const UDP: u8 = 17;
 
 /// Judges the packet, counts it and reports a denial. The verdict stands before anything is reported.
 #[inline(always)]
-pub fn judge(skb: &Skb) -> Verdict {
-    let Some(view) = maps::view().filter(|view| view.suspects != 0 || view.terminated != 0) else {
-        return Verdict::Clear;
+pub fn judge(skb: &Skb) -> Fate {
+    let Some(view) =
+        maps::view().filter(|view| view.suspects != 0 || view.terminated != 0 || view.flows != 0)
+    else {
+        return Fate::Pass;
     };
+    if skb.is_answer() {
+        skb.take_intent();
+        return Fate::Pass;
+    }
     let packet = skb.packet();
     if view.terminated != 0 {
-        direct::lift(skb, packet.as_ref());
+        direct::lift(skb, packet);
     }
-    if view.suspects == 0 {
-        return Verdict::Clear;
+    if view.suspects == 0 && view.flows == 0 {
+        return Fate::Pass;
     }
     let (carried, judged) = skb.take_intent();
     let Some((config, mode, debug)) = maps::config() else {
-        return Verdict::Clear;
+        return Fate::Pass;
     };
     if mode == Mode::Off {
-        return Verdict::Clear;
+        return Fate::Pass;
     }
     let Some(packet) = packet else {
-        return Verdict::Clear;
+        return Fate::Pass;
     };
     let tables = Tables {
         skb,
         carried: if carried.is_some() || judged {
             Intent::carried(carried)
         } else {
-            datagram_intent(skb, &packet, view.since_ns)
+            datagram_intent(skb, packet, view.since_ns)
         },
         config,
         mode,
@@ -50,9 +57,26 @@ pub fn judge(skb: &Skb) -> Verdict {
         denial: Cell::new(None),
         slot: Cell::new(Slot::NONE),
     };
-    let verdict = epguard_common::judge(&packet, &tables);
-    telemetry::report(skb, &packet, verdict, &tables, debug);
-    verdict
+    if view.flows != 0 && !judged && is_steered(packet, &tables) {
+        maps::count(Reason::Nothing, Outcome::Redirected, skb.length());
+        skb.write_intent(tables.slot.get());
+        return Fate::Steer;
+    }
+    let verdict = epguard_common::judge(packet, &tables);
+    let fate = reject::fate(skb, packet, verdict, &tables, config);
+    if fate == Fate::Steer {
+        skb.write_intent(tables.slot.get());
+    }
+    telemetry::report(skb, packet, verdict, fate, &tables, debug);
+    fate
+}
+
+/// Whether the packet belongs to a flow that was steered before, as long as somebody vouches for the endpoint.
+#[inline(always)]
+fn is_steered(packet: &Packet, tables: &Tables<'_>) -> bool {
+    steer::give_way(packet);
+    let slot = tables.intent(packet).slot;
+    slot.is_some() && tables.lease_is_valid() && steer::known(packet, slot).is_some()
 }
 
 /// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.
@@ -150,5 +174,26 @@ impl Evidence for Tables<'_> {
     #[inline(always)]
     fn slot(&self) -> Slot {
         self.slot.get()
+    }
+
+    #[inline(always)]
+    fn backends(&self, packet: &Packet) -> Option<*const Backends> {
+        maps::backends(&Target {
+            addr: packet.dst,
+            slot: self.slot.get(),
+            port: packet.dst_port,
+            protocol: packet.protocol,
+            reserved: [0; 3],
+        })
+    }
+
+    #[inline(always)]
+    fn action(&self) -> Action {
+        // SAFETY: as in `rate`; read as the number that it is.
+        let action = self
+            .denial
+            .get()
+            .map(|denial| unsafe { addr_of!((*denial).action).cast::<u32>().read() });
+        Action::from_raw(action.unwrap_or_default())
     }
 }

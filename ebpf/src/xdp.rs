@@ -7,7 +7,7 @@ use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md, programs::XdpContext};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, is_vlan_tag};
+use epguard_common::{Bytes, Packet, is_vlan_tag, parse};
 
 const ETHERNET: u32 = 14;
 
@@ -29,6 +29,9 @@ impl EbpfContext for Raw {
 }
 
 impl Frame for Raw {
+    /// Few devices can send from XDP, and a veth pair loses what is sent unless its other end runs XDP itself.
+    const IS_ANSWERED: bool = false;
+
     #[inline(always)]
     fn ether_type(&self) -> u16 {
         self.load::<[u8; 2]>(ETHERNET - 2).map_or(0, u16::from_be_bytes)
@@ -44,6 +47,11 @@ impl Frame for Raw {
     fn ifindex(&self) -> u32 {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.0).ingress_ifindex }
+    }
+
+    #[inline(always)]
+    fn is_to_many(&self) -> bool {
+        self.load::<[u8; 1]>(0).is_none_or(|[first]| first & 1 != 0)
     }
 
     /// A tag that the device takes off is not seen here: the agent only attaches where none is expected.
@@ -68,6 +76,12 @@ impl Bytes for Raw {
 }
 
 impl Raw {
+    /// The packet, if it is an IP packet and whole enough to judge.
+    #[inline(always)]
+    pub fn packet(&self) -> Option<Packet> {
+        parse(self, self.ether_type())
+    }
+
     /// `T` is an array of integers: every bit pattern is one. Linux 5.18.
     #[inline(always)]
     fn load<T: Copy>(&self, offset: u32) -> Option<T> {

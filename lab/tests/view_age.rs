@@ -79,15 +79,20 @@ async fn a_stalled_api_ends_the_lease_when_the_view_is_too_old_and_a_healthy_one
     );
     assert!(status.view_age_ms.unwrap() >= 3000, "{status:?}");
     assert!(status.watches.values().all(|watch| watch.up), "{status:?}");
-    while !world.log().contains("lease lost") {
-        sleep(Duration::from_millis(20));
-    }
+    await_log(&world, "lease lost");
     world.server.faults(|faults| faults.hang = false);
     world.until("back", |status| status.lease_ms > 0);
-    while !world.log().contains("lease back") {
+    await_log(&world, "lease back");
+    assert_eq!(world.log().matches("lease lost").count(), 1, "{}", world.log());
+}
+
+/// Waits until the agent has written it down.
+fn await_log(world: &World, words: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !world.log().contains(words) {
+        assert!(Instant::now() < deadline, "no {words:?} in {}", world.log());
         sleep(Duration::from_millis(20));
     }
-    assert_eq!(world.log().matches("lease lost").count(), 1, "{}", world.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

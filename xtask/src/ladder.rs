@@ -1,6 +1,7 @@
 //! A run of steps: each with a heading and a count, all of them run, the sum at the end.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -8,6 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::process::name;
+use crate::watchdog::Watchdog;
+
+/// Longer than any step takes on a slow machine: one that hangs must neither hide which it is nor keep the others from
+/// running.
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// Checks or tests that passed and failed.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -46,7 +52,9 @@ enum Outcome {
 impl Ladder {
     /// Runs `command` to its end under the heading `title`; a failure is remembered, never fatal.
     pub(crate) fn run(&mut self, title: &str, counted: Counted, mut command: Command) {
-        self.check(title, || count(&mut command, counted, &mut std::io::stdout()));
+        self.check(title, || {
+            count(&mut command, counted, limit(), &mut std::io::stdout())
+        });
     }
 
     /// Runs commands at the same time, a few at once, in the order given. Each one's output follows when it has ended.
@@ -59,7 +67,7 @@ impl Ladder {
                 scope.spawn(move || {
                     while let Some((title, mut command)) = next(steps) {
                         let (start, mut output) = (Instant::now(), Vec::new());
-                        let count = count(&mut command, Counted::ByOutput, &mut output);
+                        let count = count(&mut command, Counted::ByOutput, limit(), &mut output);
                         let _ = tell.send((title, count, output, start.elapsed()));
                     }
                 });
@@ -135,15 +143,28 @@ fn next(steps: &Mutex<impl Iterator<Item = (String, Command)>>) -> Option<(Strin
     steps.lock().ok()?.next()
 }
 
-/// Runs `command`, passing its output on to `out` line by line while counting.
-fn count(command: &mut Command, counted: Counted, out: &mut impl Write) -> Result<Count> {
+/// The limit for a step; none at a terminal, where somebody sees what hangs and Ctrl-C has to reach it.
+fn limit() -> Option<Duration> {
+    (!std::io::stdin().is_terminal()).then_some(LIMIT)
+}
+
+/// Runs `command`, passing its output on to `out` line by line while counting. After `limit` it is killed, and whatever
+/// it started.
+fn count(
+    command: &mut Command,
+    counted: Counted,
+    limit: Option<Duration>,
+    out: &mut impl Write,
+) -> Result<Count> {
     let name = name(command);
     writeln!(out, "$ {name}")?;
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-    let child = child
-        .as_mut()
-        .map_err(|error| anyhow::anyhow!("cannot run {name}: {error}"))?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    if limit.is_some() {
+        command.process_group(0);
+    }
+    let mut child = command.spawn().with_context(|| format!("cannot run {name}"))?;
     let output = child.stdout.take().context("the child has no output")?;
+    let watchdog = limit.map(|limit| Watchdog::new(child.id(), limit));
     let mut sum = Count::default();
     for line in BufReader::new(output).split(b'\n') {
         let line = line?;
@@ -154,7 +175,11 @@ fn count(command: &mut Command, counted: Counted, out: &mut impl Write) -> Resul
             sum.failed += failed;
         }
     }
-    let success = child.wait()?.success();
+    let bitten = watchdog.is_some_and(Watchdog::has_bitten);
+    if let Some(limit) = limit.filter(|_| bitten) {
+        writeln!(out, "error: {name} did not end within {limit:?} and was killed")?;
+    }
+    let success = child.wait()?.success() && !bitten;
     if success && counted == Counted::ByOutput && sum == Count::default() {
         writeln!(out, "error: {name} reported neither a pass nor a failure")?;
     }
@@ -202,7 +227,7 @@ mod tests {
 
     fn sh(script: &str, counted: Counted) -> (u32, u32) {
         let mut command = crate::process::command("/bin/sh");
-        let count = count(command.args(["-c", script]), counted, &mut std::io::sink()).unwrap();
+        let count = count(command.args(["-c", script]), counted, None, &mut std::io::sink()).unwrap();
         (count.passed, count.failed)
     }
 
@@ -245,5 +270,21 @@ mod tests {
     fn a_test_run_that_counts_nothing_is_a_failure() {
         assert_eq!(sh("echo done", Counted::ByOutput), (0, 1));
         assert_eq!(sh("echo done", Counted::ByExit), (1, 0));
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_killed_with_what_it_started_and_counts_as_a_failure() {
+        let mut command = crate::process::command("/bin/sh");
+        command.args(["-c", "echo '2 passed, 0 failed'; sleep 1000 | sleep 1000"]);
+        let (limit, mut output) = (Some(Duration::from_millis(100)), Vec::new());
+        let begun = Instant::now();
+        let sum = count(&mut command, Counted::ByOutput, limit, &mut output).unwrap();
+        assert_eq!(sum, Count { passed: 2, failed: 1 });
+        assert!(begun.elapsed() < Duration::from_mins(1));
+        let output = String::from_utf8(output).unwrap();
+        assert!(
+            output.ends_with("did not end within 100ms and was killed\n"),
+            "{output}"
+        );
     }
 }

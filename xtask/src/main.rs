@@ -3,15 +3,18 @@
 mod bench;
 mod build;
 mod files;
+mod image;
 mod lab;
 mod ladder;
 mod linker;
 mod lint;
 mod packages;
+mod paths;
 mod process;
 mod setup;
 mod test;
 mod toolchain;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -38,6 +41,8 @@ enum Verb {
     Replay(lab::Args),
     /// Measure what a packet costs in the kernel
     Bench,
+    /// Make the container image: the agent alone, statically linked
+    Image(image::Args),
     /// Serve the embedded API server, for use with kubectl
     Api(lab::Args),
 }
@@ -62,6 +67,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Scenario(args) => lab::run("scenario", &args),
         Verb::Replay(args) => lab::run("replay", &args),
         Verb::Bench => bench::run(),
+        Verb::Image(args) => image::run(&args),
         Verb::Api(args) => lab::run("api", &args),
     }
 }

@@ -1,11 +1,12 @@
 //! Debian packages: installs what is missing, or says in one line why it cannot.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{command, is_root, run, which};
+use crate::process::{command, is_root, root, run, which};
 
 /// Installs `packages` with apt-get, announcing them first. Does nothing for an empty list.
 pub(crate) fn install(packages: &[String]) -> Result<()> {
@@ -29,6 +30,42 @@ pub(crate) fn install(packages: &[String]) -> Result<()> {
         update()?;
     }
     run(&mut apt_get_install(packages)).with_context(|| format!("cannot install {list}"))
+}
+
+/// Takes one program out of a package, into `target/tools/bin`, without installing the package: some start a service.
+pub(crate) fn extract(package: &str, program: &str) -> Result<()> {
+    let tools = root().join("target/tools");
+    let name = Path::new(program).file_name().context("a program has a name")?;
+    let to = tools.join("bin").join(name);
+    if to.exists() {
+        return Ok(());
+    }
+    if which("apt-get").is_none() {
+        bail!(
+            "missing: {}; there is no apt-get here, put it into {}",
+            name.display(),
+            to.display()
+        );
+    }
+    println!(
+        "setup: taking {} out of Debian's package {package}",
+        name.display()
+    );
+    let unpacked = tools.join(package);
+    fs::create_dir_all(&unpacked).with_context(|| format!("cannot make {}", unpacked.display()))?;
+    if lists_are_empty() {
+        update()?;
+    }
+    run(apt_get().args(["download", package]).current_dir(&unpacked))?;
+    let archive = fs::read_dir(&unpacked)?
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|end| end == "deb"))
+        .with_context(|| format!("apt-get download {package} left nothing"))?;
+    run(command("dpkg-deb").arg("--extract").arg(archive).arg(&unpacked))?;
+    fs::create_dir_all(tools.join("bin"))?;
+    fs::rename(unpacked.join(program), &to).with_context(|| format!("{package} has no {program}"))?;
+    fs::remove_dir_all(&unpacked).with_context(|| format!("cannot remove {}", unpacked.display()))
 }
 
 /// `--no-remove`: another Rust or LLVM that conflicts is the user's to take away, not ours.

@@ -55,5 +55,7 @@ pub(crate) fn programs() -> Result<()> {
         &missing
             .map(|(_, package)| package.to_string())
             .collect::<Vec<_>>(),
-    )
+    )?;
+    // Installed, it would start a Prometheus server.
+    packages::extract("prometheus", "usr/bin/promtool")
 }

@@ -14,22 +14,21 @@ use crate::process::{cargo, is_root, root};
 use crate::setup;
 
 /// What takes longest.
-const LONGEST: [&str; 5] = [
+const LONGEST: [&str; 3] = [
     "root: epguard-lab, lives",
     "root: epguard-lab, intent",
-    "scenario",
-    "scenario, clsact",
     "root: epguard, programs",
 ];
 
 /// Recordings that are told once more, to the real process with its real watches and maps.
-const SOME: [&str; 7] = [
+const SOME: [&str; 8] = [
     "a-rolling-update",
     "c-force-delete",
     "d-job-ip-reuse",
     "g-graceful-node-shutdown",
     "j-sandbox-recreate",
     "k-static-pod",
+    "m-apiserver-outage",
     "s-churn-4-addresses",
 ];
 
@@ -62,6 +61,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     lint::add_to(&mut ladder);
     tests(&mut ladder, "unit tests", &[]);
     recordings(&mut ladder);
+    // Many stories at a time already: beside other steps agents would starve while their programs are verified.
+    ladder.run("scenario", Counted::ByOutput, scenarios(&[]));
+    // What differs from tcx is how programs are attached, so one variant of each story will do.
+    let clsact = scenarios(&["--hooks", "clsact", "--sample"]);
+    ladder.run("scenario, clsact", Counted::ByOutput, clsact);
+    // Alone, since it says how long the agent takes from an event to the maps.
+    ladder.run("replay, whole agent", Counted::ByOutput, replay("20", &SOME));
     on_the_kernel(&mut ladder);
     Ok(ladder.finish())
 }
@@ -69,28 +75,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Whatever makes namespaces and loads programs. Most of it waits, for timers of the kernel and for what must not come, so
 /// several run at a time, the longest first.
 fn on_the_kernel(ladder: &mut Ladder) {
-    const AT_ONCE: usize = 4;
-    let targets = ["lab", "agent"].map(|folder| targets(&root().join(folder).join("tests")));
-    let [lab, agent] = match targets.into_iter().collect::<Result<Vec<_>>>() {
+    const AT_ONCE: usize = 3;
+    let targets = ["lab", "agent", "xtask"].map(|folder| targets(&root().join(folder).join("tests")));
+    let [lab, agent, xtask] = match targets.into_iter().collect::<Result<Vec<_>>>() {
         Ok(targets) => targets.try_into().unwrap_or_default(),
         Err(error) => return ladder.check("root tests", || Err(error)),
     };
     let mut steps = Vec::new();
-    for (package, targets) in [("epguard-lab", lab), ("epguard", agent)] {
+    for (package, targets) in [("epguard-lab", lab), ("epguard", agent), ("xtask", xtask)] {
         for target in targets {
             let test = root_tests(&["--package", package, "--test", &target]);
             steps.push((format!("root: {package}, {target}"), test));
         }
     }
-    steps.push(("scenario".into(), scenarios(&[])));
-    // What differs from tcx is how programs are attached, so one variant of each story will do.
-    let clsact = scenarios(&["--hooks", "clsact", "--sample"]);
-    steps.push(("scenario, clsact".into(), clsact));
     let libraries = root_tests(&["--lib", "--bins"]);
     steps.push(("root: libraries".into(), libraries));
-    steps.push(("replay, whole agent".into(), replay("20", &SOME)));
-    // The agent's reconnects wait in real time, so an outage cannot be told much faster than it was.
-    steps.push(("replay, outage".into(), replay("5", &["m-apiserver-outage"])));
     steps.sort_by_key(|(title, _)| {
         LONGEST
             .iter()

@@ -3,11 +3,11 @@
 use super::Agent;
 use crate::clock::boot as now;
 use crate::facts::Name;
-use crate::status::{Conflict, Question, Request, Status, Watch};
+use crate::status::{Conflict, Figures, Fill, Question, Request, Status, Watch};
 use crate::trust;
 use crate::watch::WatchId;
 use anyhow::Result;
-use epguard_common::Mode;
+use epguard_common::{Mode, capacity};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ impl Agent {
                 self.write()?;
                 self.status()
             }
+            Request::Figures => self.figures(),
             Request::Status => self.status(),
         };
         let _ = question.answer.send(answer);
@@ -28,6 +29,19 @@ impl Agent {
     }
 
     fn status(&self) -> Status {
+        Status {
+            pods: self.pod_names(),
+            services: self
+                .state
+                .affected_services()
+                .map(|(slot, (namespace, name))| (slot.to_string(), format!("{namespace}/{name}")))
+                .collect(),
+            ..self.figures()
+        }
+    }
+
+    /// The same without names, which cost as much as there are pods.
+    fn figures(&self) -> Status {
         let now = now();
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
@@ -51,14 +65,8 @@ impl Agent {
                 .view
                 .age(now)
                 .map(|age| milliseconds(age).unsigned_abs()),
-            pods: self.pod_names(),
-            services: self
-                .state
-                .affected_services()
-                .map(|(slot, (namespace, name))| (slot.to_string(), format!("{namespace}/{name}")))
-                .collect(),
             interfaces: self.attachments.list().cloned().collect(),
-            latency: self.latency.figures(),
+            latency: self.timings.latency(),
             conflicts: conflicts
                 .into_iter()
                 .map(|(ip, pods)| Conflict {
@@ -70,7 +78,39 @@ impl Agent {
             breaker: trust::held(&self.state, now),
             wrong_denies: trust::wrong_denies(&self.state),
             demoted: self.writer.demoted(),
-            history: None,
+            figures: self.counted(),
+            ..Status::default()
+        }
+    }
+
+    fn counted(&self) -> Figures {
+        let census = self.state.census();
+        let named = |counts: BTreeMap<&'static str, u64>| {
+            counts
+                .into_iter()
+                .map(|(state, count)| (state.to_owned(), count))
+                .collect()
+        };
+        let tables = self.state.tables();
+        let maps = [
+            ("OWNERS", self.state.owner_count(), capacity::OWNERS),
+            ("SUSPECTS", tables.suspects.len(), capacity::SUSPECTS),
+            ("SERVICES", tables.services.len(), capacity::SERVICES),
+            ("DENIED", tables.denied.len(), capacity::DENIED),
+            ("TERMINATED", tables.terminated.len(), capacity::TERMINATED),
+            (
+                "INTERFACES",
+                self.attachments.list().count(),
+                capacity::INTERFACES,
+            ),
+        ];
+        let fill =
+            |(name, entries, capacity): (&str, usize, usize)| (name.to_owned(), Fill { entries, capacity });
+        Figures {
+            pods: named(census.pods),
+            ips: named(census.ips),
+            maps: maps.map(fill).into(),
+            ..self.timings.figures()
         }
     }
 

@@ -10,6 +10,7 @@ impl Agent {
         let up = error.is_none();
         self.lease.view.connected(id, up);
         let watch = self.watch(id);
+        watch.restarts += u64::from(watch.up && !up);
         (watch.up, watch.error) = (up, error);
     }
 

@@ -4,6 +4,7 @@
 //! (an IP "banana", an empty UID, an FQDN slice) is left out and counted; it never fails the
 //! object around it, because an object left out could be the one that shows an IP alive.
 
+mod action;
 mod listed;
 mod mode;
 mod namespace;
@@ -18,8 +19,8 @@ pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
 pub use pod::{Pod, Sandbox, Standing};
-pub use service::{Protocol, Service, ServicePort};
-pub use slice::{Endpoint, Slice, SlicePort};
+pub use service::{Protocol, Service, ServicePort, Steering};
+pub use slice::{Endpoint, PortName, Slice, SlicePort};
 
 use epguard_common::{Addr, Uid};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
@@ -54,6 +55,10 @@ pub enum Presence {
     Held(Vec<Addr>),
     /// The node cannot say what they lead to, or was not asked: anybody may be anywhere.
     Unknown,
+    /// A host route or a neighbour of each was announced; it may be gone again.
+    Came(Vec<Addr>),
+    /// Whatever they led to up to then (`CLOCK_BOOTTIME`) has been told.
+    Looked(Duration),
     /// A packet from the IP was seen, by the datapath, then (`CLOCK_BOOTTIME`).
     Spoke(Addr, Duration),
 }

@@ -18,6 +18,8 @@ pub struct Node {
     pub boot_id: Uid,
     /// A virtual kubelet: its pods' statuses are not a kubelet's.
     pub virtual_kubelet: bool,
+    /// Label `topology.kubernetes.io/zone`.
+    pub zone: Option<String>,
 }
 
 /// An IP range.
@@ -105,6 +107,7 @@ impl Object for Node {
             pod_cidrs,
             boot_id: Uid::parse(&raw.status.node_info.boot_id).unwrap_or_default(),
             virtual_kubelet,
+            zone: raw.metadata.labels.get("topology.kubernetes.io/zone").cloned(),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Services: the addresses under which clients know them.
 
 use super::{Ignored, Meta, Name, Object, Pod, addr, null_is_default, parse};
-use epguard_common::{Addr, Mode, Uid};
+use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -20,6 +20,20 @@ pub struct Service {
     pub ports: Vec<ServicePort>,
     /// Most that may be done about it, as its annotation `epguard.io/mode` asks.
     pub bound: Mode,
+    /// How its denials are carried out.
+    pub steering: Steering,
+}
+
+/// How denials of a Service are carried out, and where its flows may be steered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Steering {
+    /// As its annotation `epguard.io/action` asks.
+    pub action: Action,
+    /// Only to endpoints on this node: `internalTrafficPolicy` or `externalTrafficPolicy` is Local. A packet doesn't tell
+    /// which of the two it came under.
+    pub local_only: bool,
+    /// All flows of a client to the same endpoint: `sessionAffinity` is `ClientIP`.
+    pub sticky: bool,
 }
 
 /// A port of a Service, host order.
@@ -117,6 +131,12 @@ impl Object for Service {
             uid,
             name,
             bound: raw.metadata.bound(ignored),
+            steering: Steering {
+                action: raw.metadata.action(ignored),
+                local_only: raw.spec.internal_traffic_policy == "Local"
+                    || raw.spec.external_traffic_policy == "Local",
+                sticky: raw.spec.session_affinity == "ClientIP",
+            },
             vips: raw.vips(),
             ports: raw.spec.ports.iter().filter_map(RawPort::port).collect(),
             selector: raw.spec.selector.filter(|selector| !selector.is_empty()),
@@ -145,6 +165,9 @@ struct Spec {
     #[serde(rename = "externalIPs")]
     #[serde(deserialize_with = "null_is_default")]
     external_ips: Vec<String>,
+    internal_traffic_policy: String,
+    external_traffic_policy: String,
+    session_affinity: String,
     #[serde(deserialize_with = "null_is_default")]
     ports: Vec<RawPort>,
 }

@@ -2,7 +2,10 @@
 
 use super::{Ignored, Meta, Name, Object, Protocol, addr, null_is_default, parse};
 use epguard_common::{Addr, Uid};
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::SystemTime;
 
 /// One `EndpointSlice`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +18,9 @@ pub struct Slice {
     pub endpoints: Vec<Endpoint>,
     /// Target ports; without a number a port names nothing that a packet could carry.
     pub ports: Vec<SlicePort>,
+    /// When the pod or Service changed that the slice was last written for, by the API server's clock: measured, and
+    /// never a reason to deny (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
+    pub triggered: Option<SystemTime>,
 }
 
 /// One address of a slice.
@@ -31,11 +37,30 @@ pub struct Endpoint {
 /// A target port of a slice, host order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlicePort {
+    /// Which of the Service's ports it stands for.
+    pub name: PortName,
     /// Host order, never 0.
     pub port: u16,
     /// TCP where the slice says nothing.
     pub protocol: Protocol,
 }
+
+/// The name of a port, unique within its Service; only its hash is kept, for there are as many as endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PortName(u64);
+
+impl PortName {
+    /// The name as the API writes it; empty where the Service has one port only.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+/// Written by the `EndpointSlice` controller, RFC 3339.
+const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /// More than the API server accepts in one slice (`maxPorts`, discovery/validation).
 const MAX_PORTS: usize = 20_000;
@@ -62,11 +87,16 @@ impl Object for Slice {
                 .get("kubernetes.io/service-name")
                 .filter(|service| !service.is_empty())
                 .map(|service| (meta.namespace.clone(), service.clone())),
+            triggered: meta.annotations.get(TRIGGERED).and_then(|text| time(text)),
             endpoints,
             ports: ports.iter().take(MAX_PORTS).filter_map(RawPort::port).collect(),
             name: (meta.namespace, meta.name),
         })
     }
+}
+
+fn time(text: &str) -> Option<SystemTime> {
+    text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
 
 #[derive(Deserialize)]
@@ -106,6 +136,7 @@ struct TargetRef {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct RawPort {
+    name: Option<String>,
     port: Option<i64>,
     protocol: Option<String>,
 }
@@ -129,6 +160,7 @@ impl RawPort {
     fn port(&self) -> Option<SlicePort> {
         let port = u16::try_from(self.port?).ok().filter(|&port| port != 0)?;
         Some(SlicePort {
+            name: PortName::new(self.name.as_deref().unwrap_or_default()),
             port,
             protocol: Protocol::parse(self.protocol.as_deref())?,
         })

@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result};
 use aya::maps::{HashMap, Map, MapData};
 use aya::{Ebpf, Pod};
 use epguard_common::{
-    Addr, Denial, Mode, Owner, Rate, Reason, Slot, Suspect, Target, Terminated, Uid, UidState, Vip,
+    Action, Addr, Backends, Denial, Mode, Owner, Rate, Reason, Slot, Suspect, Target, Terminated, Uid,
+    UidState, Vip,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +34,7 @@ impl Found {
             .into_iter()
             .map(|(ip, suspect)| (ip, without_telemetry(suspect)))
             .collect();
+        found.tables.backends = entries::<Target, Backends>(ebpf, "BACKENDS")?;
         found.tables.services = entries::<Vip, Slot>(ebpf, "SERVICES")?;
         found.tables.terminated = entries::<Addr, Terminated>(ebpf, "TERMINATED")?
             .into_iter()
@@ -66,6 +68,8 @@ fn denial(octets: &RawDenial) -> Option<Denial> {
         uid_state,
         mode: Mode::from_raw(number(2)?),
         held: number(3)?,
+        action: Action::from_raw(number(4)?),
+        reserved: 0,
         slot_since_ns: u64::from_ne_bytes(*rest.last_chunk()?),
     })
 }
@@ -101,7 +105,8 @@ mod tests {
         octets[52..56].copy_from_slice(&state.to_ne_bytes());
         octets[56..60].copy_from_slice(&(Mode::Observe as u32).to_ne_bytes());
         octets[60..64].copy_from_slice(&1u32.to_ne_bytes());
-        octets[64..].copy_from_slice(&7u64.to_ne_bytes());
+        octets[64..68].copy_from_slice(&(Action::Reject as u32).to_ne_bytes());
+        octets[72..].copy_from_slice(&7u64.to_ne_bytes());
         octets
     }
 
@@ -116,6 +121,8 @@ mod tests {
             uid_state: UidState::Dead,
             mode: Mode::Observe,
             held: 1,
+            action: Action::Reject,
+            reserved: 0,
             slot_since_ns: 7,
         };
         assert_eq!(

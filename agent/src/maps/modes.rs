@@ -29,14 +29,14 @@ pub fn set_mode(pin_dir: &Path, mode: Mode, reason: Option<Reason>) -> Result<()
 impl Writer {
     /// Sets the operator's modes. A reason that was wrong in an earlier process is still only observed.
     pub fn configure(&mut self, mode: Mode, reasons: ReasonModes, debug: bool) -> Result<()> {
+        let before = self.config()?;
         let config = Config {
             mode,
             reasons,
             configured: reasons,
             debug: debug.into(),
-            ..Config::default()
+            ..before
         };
-        let before = self.config()?;
         let config = demoted(before).into_iter().fold(config, without);
         self.config.set(0, config, 0).context("cannot write CONFIG")
     }
@@ -100,17 +100,18 @@ mod tests {
     use Mode::{Enforce, Observe, Off};
     use Reason::{Reused, Terminated};
 
-    const CONFIG: Config = Config {
-        mode: Observe,
-        action: epguard_common::Action::Drop,
-        reasons: DEFAULT,
-        configured: DEFAULT,
-        debug: 0,
-    };
+    fn config() -> Config {
+        Config {
+            mode: Observe,
+            reasons: DEFAULT,
+            configured: DEFAULT,
+            ..Config::default()
+        }
+    }
 
     #[test]
     fn a_reason_is_switched_alone_and_everything_with_the_mode_but_the_reasons() {
-        let config = switched(CONFIG, Off, Some(Terminated));
+        let config = switched(config(), Off, Some(Terminated));
         assert_eq!((config.mode, config.reasons.terminated), (Observe, Off));
         assert_eq!(config.reasons.reused, Enforce);
         let config = switched(config, Enforce, None);
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_reason_that_was_wrong_is_trusted_again_when_it_or_the_mode_is_set() {
-        let config = without(without(CONFIG, Reused), Terminated);
+        let config = without(without(config(), Reused), Terminated);
         assert_eq!(demoted(config), [Reused, Terminated]);
         assert_eq!(demoted(switched(config, Enforce, Some(Reused))), [Terminated]);
         assert_eq!(demoted(switched(config, Observe, None)), []);
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_reason_that_is_off_stays_off_when_it_was_wrong() {
-        let config = without(switched(CONFIG, Off, Some(Reused)), Reused);
+        let config = without(switched(config(), Off, Some(Reused)), Reused);
         assert_eq!((config.reasons.reused, demoted(config)), (Off, vec![]));
     }
 }

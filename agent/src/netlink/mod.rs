@@ -33,6 +33,10 @@ pub enum Event {
     Addresses(Vec<Addr>),
     /// Every address that the node leads to: host routes, neighbours that answered. `None`: it cannot be told now.
     Held(Option<Vec<Addr>>),
+    /// Addresses that it was announced to lead to, and may no longer.
+    Came(Vec<Addr>),
+    /// A look that began then (`CLOCK_BOOTTIME`) has been told, and every announcement before it.
+    Looked(std::time::Duration),
     /// The interfaces that default routes lead through.
     Defaults(std::collections::BTreeSet<u32>),
     /// Everything that was there at the start has been sent; sent once.

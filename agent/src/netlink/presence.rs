@@ -7,6 +7,7 @@
 use super::dump::{connect, dump};
 use super::evidence::{Ports, defaults, holder, that_answered};
 use super::{Event, RETRY};
+use crate::clock::boot;
 use anyhow::{Context as _, anyhow, bail};
 use epguard_common::Addr;
 use futures::StreamExt as _;
@@ -26,6 +27,9 @@ const GATHER: Duration = Duration::from_millis(50);
 
 /// Of the time, at least this many parts of ten pass without a dump, however many routes there are.
 const REST: u32 = 9;
+
+/// Rest no longer than this: on a busy machine a dump takes long that is none of its own work.
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// How often everything is looked at without an announcement, while somebody asks.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -83,13 +87,14 @@ async fn compare(
     tx: &mpsc::Sender<Event>,
     mut asked: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
+    let mut came = BTreeSet::new();
     loop {
-        let begun = Instant::now();
+        let (begun, as_of) = (Instant::now(), boot());
         let is_asked = *asked.borrow_and_update();
         let mut now = seen(handle, is_asked).await?;
         // The subscription's turn: what changed during the dump has been announced by now.
         tokio::task::yield_now().await;
-        let torn = is_asked && drain(&mut announcements);
+        let torn = is_asked && drain(&mut announcements, &mut came);
         if torn {
             now.held = now
                 .held
@@ -99,24 +104,41 @@ async fn compare(
         if !told.tell(now, tx).await {
             return Ok(());
         }
-        let rest = GATHER.max(begun.elapsed() * REST);
+        if is_asked && !tell_news(&mut came, as_of, tx).await {
+            return Ok(());
+        }
+        let rest = (begun.elapsed() * REST).clamp(GATHER, LONGEST_REST);
         tokio::select! {
-            news = announcement(&mut announcements, is_asked), if !torn => news?,
+            news = announcement(&mut announcements, is_asked, &mut came), if !torn => news?,
             () = std::future::ready(()), if torn => {}
             Ok(()) = asked.changed() => continue,
             () = tokio::time::sleep(LOOK_AGAIN), if is_asked => {}
             () = tx.closed() => return Ok(()),
         }
         tokio::time::sleep(rest).await;
-        drain(&mut announcements);
+        drain(&mut announcements, &mut came);
     }
 }
 
+/// Tells what was announced before a look that began at `as_of`; false if nobody listens.
+async fn tell_news(came: &mut BTreeSet<Addr>, as_of: Duration, tx: &mpsc::Sender<Event>) -> bool {
+    let came = std::mem::take(came);
+    if !came.is_empty() && tx.send(Event::Came(came.into_iter().collect())).await.is_err() {
+        return false;
+    }
+    tx.send(Event::Looked(as_of)).await.is_ok()
+}
+
 /// Waits for one that matters: if nobody asks who is there, neighbours do not.
-async fn announcement(announcements: &mut Announcements, is_asked: bool) -> anyhow::Result<()> {
+async fn announcement(
+    announcements: &mut Announcements,
+    is_asked: bool,
+    came: &mut BTreeSet<Addr>,
+) -> anyhow::Result<()> {
     loop {
         let news = announcements.next().await;
         let (news, _) = news.ok_or_else(|| anyhow!("announcements of routes ended"))?;
+        came.extend(comer(&news).filter(|_| is_asked));
         let neighbour = matches!(
             news.payload,
             NetlinkPayload::InnerMessage(
@@ -130,12 +152,24 @@ async fn announcement(announcements: &mut Announcements, is_asked: bool) -> anyh
 }
 
 /// Whether there were any.
-fn drain(announcements: &mut Announcements) -> bool {
+fn drain(announcements: &mut Announcements, came: &mut BTreeSet<Addr>) -> bool {
     let mut any = false;
-    while announcements.try_recv().is_ok() {
+    while let Ok((news, _)) = announcements.try_recv() {
+        came.extend(comer(&news));
         any = true;
     }
     any
+}
+
+/// The address that the node leads to from now on.
+fn comer(news: &NetlinkMessage<RouteNetlinkMessage>) -> Option<Addr> {
+    match &news.payload {
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => holder(route),
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(neighbour)) => {
+            that_answered(neighbour, &Ports::default())
+        }
+        _ => None,
+    }
 }
 
 /// What a look at the node shows; what is not known is `None`.

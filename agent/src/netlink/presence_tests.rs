@@ -4,6 +4,7 @@ use super::*;
 use std::process::Command;
 
 const ROUTED: Addr = Addr::v4([10, 244, 1, 10]);
+const BRIEF: Addr = Addr::v4([10, 244, 1, 11]);
 const NEIGHBOUR: Addr = Addr::v4([10, 9, 0, 7]);
 
 #[test]
@@ -29,6 +30,13 @@ fn holders_are_told_while_somebody_asks_and_the_way_out_always() {
             );
             ask.send(true).unwrap();
             until(&mut rx, |event| holds(event, &[ROUTED, NEIGHBOUR])).await;
+            ip("route add 10.244.1.11/32 via 10.9.0.2");
+            ip("route delete 10.244.1.11/32 via 10.9.0.2");
+            until(
+                &mut rx,
+                |event| matches!(event, Event::Came(ips) if ips.contains(&BRIEF)),
+            )
+            .await;
             ip("neighbour delete 10.9.0.7 dev va");
             let gone = |event: &Event| holds(event, &[ROUTED]) && !holds(event, &[NEIGHBOUR]);
             until(&mut rx, gone).await;

@@ -18,7 +18,7 @@ pub const MAX_OPEN: usize = 1024;
 /// sandbox is up so soon after its pod was bound.
 const WRITE: Duration = Duration::from_millis(50);
 
-/// Netlink and the datapath report one event each about a new holder, in any order.
+/// A pod may speak before the node has a route to it: CNI plugins are done by then.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What packets were aimed at, and why they were denied.
@@ -86,6 +86,10 @@ pub struct Audit {
     spoke: BTreeMap<Addr, Spoke>,
     /// Since when the node's routes and neighbours show a holder.
     holders: BTreeMap<Addr, Duration>,
+    /// When they last began to lead somewhere.
+    came: BTreeMap<Addr, Duration>,
+    /// Since when, and until when, all that they led to has been told.
+    looked: Option<(Duration, Duration)>,
     findings: Vec<Finding>,
     wrong: BTreeMap<Reason, u64>,
 }
@@ -120,7 +124,7 @@ impl Audit {
         packets.last = packets.last.max(at);
         packets.reported += 1;
         packets.held &= held;
-        let holder_since = self.holders.get(&ip).copied();
+        let holder_since = self.holders.get(&ip).max(self.came.get(&ip)).copied();
         packets.holder_since = holder_since.filter(|since| *since > packets.last);
         self.seen_alive(world, |uid| uid == meant);
     }
@@ -168,6 +172,27 @@ impl Audit {
         let before = std::mem::take(&mut self.holders);
         let since = |ip: &Addr| before.get(ip).copied().unwrap_or(now);
         self.holders = ips.iter().map(|ip| (*ip, since(ip))).collect();
+        self.shown(now, ips);
+    }
+
+    /// IPs that they began to lead to, and may no longer.
+    pub fn came(&mut self, now: Duration, ips: &[Addr]) {
+        self.came.extend(ips.iter().map(|ip| (*ip, now)));
+        self.shown(now, ips);
+    }
+
+    /// Whatever they led to up to then has been told; of what was before the first time nobody knows.
+    pub fn looked(&mut self, at: Duration) {
+        let (since, _) = self.looked.unwrap_or((at, at));
+        self.looked = Some((since, at));
+    }
+
+    /// They cannot be told.
+    pub fn blind(&mut self) {
+        (self.looked, self.holders) = (None, BTreeMap::new());
+    }
+
+    fn shown(&mut self, now: Duration, ips: &[Addr]) {
         for (case, packets) in &mut self.open {
             if case.reason == Reason::Terminated && ips.contains(&case.ip) {
                 packets.holder_since.get_or_insert(now);
@@ -177,17 +202,27 @@ impl Audit {
 
     /// Judges who spoke, and forgets what is no longer open.
     pub fn tick(&mut self, now: Duration) {
-        let due = self
-            .spoke
-            .extract_if(.., |_, spoke| now.saturating_sub(spoke.heard) >= PATIENCE);
-        for (ip, Spoke { at, .. }) in due.collect::<Vec<_>>() {
+        let due: Vec<(Addr, Spoke)> = match self.looked {
+            Some((_, until)) => {
+                let is_due = |_: &Addr, spoke: &mut Spoke| until >= spoke.heard + PATIENCE;
+                self.spoke.extract_if(.., is_due).collect()
+            }
+            None => Vec::new(),
+        };
+        let since = self.looked.map(|(since, _)| since);
+        for (ip, Spoke { at, .. }) in due {
+            if since.is_none_or(|since| at < since) {
+                continue;
+            }
             self.convict(Evidence::Spoke, |case, packets| {
                 let before = case.reason == Reason::Terminated && case.ip == ip && packets.last <= at;
                 before && packets.holder_since.is_none()
             });
         }
-        self.open
-            .retain(|_, packets| now.saturating_sub(packets.last) < OPEN);
+        let recent = |at: Duration| now.saturating_sub(at) < OPEN;
+        self.open.retain(|_, packets| recent(packets.last));
+        self.spoke.retain(|_, spoke| recent(spoke.heard));
+        self.came.retain(|_, at| recent(*at));
     }
 
     /// What was found wrong since the last call.

@@ -4,7 +4,7 @@
 //! anew: that nobody else holds the IP, that the Service would still send there. Pods that were only retired are not
 //! taken over.
 
-use super::{Slots, Socket, Tables, Vacancies, World};
+use super::{Life, Slots, Socket, Tables, Vacancies, World};
 use crate::facts::{Name, Presence, Protocol};
 use epguard_common::{Addr, Denial, Target, Uid, UidState};
 use std::collections::BTreeMap;
@@ -79,10 +79,11 @@ fn inherit_denial(target: &Target, denial: &Denial, service: &Name, world: &mut 
         return;
     }
     let node = world.node_that_booted(denial.boot_id);
-    if world
+    world
         .pods
-        .inherit_dead((denial.dead_uid, denial.mode), target.addr, node, now)
-    {
+        .inherit_dead((denial.dead_uid, denial.mode), target.addr, node, now);
+    let inherited = world.pods.get(denial.dead_uid);
+    if inherited.is_some_and(|record| record.life == Life::Dead) {
         let socket = Socket {
             ip: target.addr,
             port: target.port,

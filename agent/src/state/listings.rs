@@ -2,7 +2,7 @@
 //! than slices do.
 
 use super::{Listing, Socket, Target};
-use crate::facts::{Change, Name, Slice};
+use crate::facts::{Change, Name, PortName, Slice};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -43,6 +43,11 @@ impl Listings {
             .get(service)
             .into_iter()
             .flat_map(move |sockets| sockets.range(first..=last))
+    }
+
+    /// All sockets of a Service.
+    pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Socket, &BTreeMap<Target, Listing>)> {
+        self.services.get(service).into_iter().flatten()
     }
 
     /// The IPs of a Service.
@@ -147,9 +152,10 @@ impl Listings {
     fn list(&mut self, slice: &Slice, touched: &mut Touched) {
         let Some(service) = &slice.service else { return };
         let sockets = self.services.entry(service.clone()).or_default();
-        for (socket, target, ready) in named(slice) {
+        for (socket, target, ready, port) in named(slice) {
             let targets = sockets.entry(socket).or_default();
             let listing = targets.entry(target).or_default();
+            listing.port.name(port);
             listing.slices += 1;
             listing.ready += usize::from(ready);
             touched.add(service, socket, target);
@@ -171,7 +177,7 @@ impl Listings {
         let Some(sockets) = self.services.get_mut(service) else {
             return;
         };
-        for (socket, target, ready) in named(&slice) {
+        for (socket, target, ready, _) in named(&slice) {
             if let Some(listing) = sockets
                 .get_mut(&socket)
                 .and_then(|targets| targets.get_mut(&target))
@@ -269,8 +275,8 @@ impl Touched {
     }
 }
 
-/// Sockets, the pods behind them, and whether they are ready.
-fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target, bool)> {
+/// Sockets, the pods behind them, whether they are ready, and which port it is.
+fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target, bool, PortName)> {
     slice.endpoints.iter().flat_map(|endpoint| {
         slice.ports.iter().map(|port| {
             (
@@ -281,6 +287,7 @@ fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target, bool)> {
                 },
                 endpoint.target,
                 endpoint.ready,
+                port.name,
             )
         })
     })

@@ -4,9 +4,11 @@
 //! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
 //! ```
 
+mod alternatives;
 mod audit;
 mod bound;
 mod breaker;
+mod census;
 mod dirty;
 mod generations;
 mod hold;
@@ -19,9 +21,11 @@ mod pods;
 mod ranges;
 mod readiness;
 mod record;
+mod reuse;
 mod settle;
 mod slots;
 mod socket;
+mod steering;
 mod synced;
 mod tables;
 mod trust;
@@ -30,7 +34,8 @@ mod view;
 mod world;
 
 pub use audit::{Audit, Case, Evidence, Finding, OPEN, Packets};
-pub use breaker::{Breaker, Trip};
+pub use breaker::{Breaker, DELAY, Trip};
+pub use census::Census;
 pub use hold::Why;
 pub use ipam::Ipam;
 pub use judge::Proven;
@@ -39,8 +44,9 @@ pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
 pub use pods::Pods;
 pub use ranges::Ranges;
 pub use record::{Claim, Life, Record};
+use reuse::Reuse;
 pub use slots::{GRACE, Slots};
-pub use socket::{Listing, RECENTLY, Socket, Target};
+pub use socket::{Listing, Port, RECENTLY, Socket, Target};
 use synced::Synced;
 pub use tables::{Denials, Draining, Tables};
 use vacant::Vacancies;
@@ -67,12 +73,15 @@ pub struct State {
     /// Until everything has been listed once.
     inherited: Option<Tables>,
     slots: Slots,
+    /// Slots of flows that were steered and go on.
+    steered: BTreeSet<Slot>,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
     generations: Generations,
     /// IPs for the history to look at.
     touched: BTreeSet<Addr>,
+    reuse: Reuse,
 }
 
 impl State {
@@ -95,11 +104,13 @@ impl State {
             vacancies: Vacancies::default(),
             inherited: None,
             slots,
+            steered: BTreeSet::new(),
             tables: Tables::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
             generations: Generations::default(),
             touched: BTreeSet::new(),
+            reuse: Reuse::default(),
         }
     }
 
@@ -201,6 +212,11 @@ impl State {
     /// What OWNERS should hold, and which of its keys changed since the last call.
     pub fn take_owners(&mut self) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
         (&self.owners, std::mem::take(&mut self.changed_owners))
+    }
+
+    /// For how long IPs had no owner, of those that got another one since the last call.
+    pub fn take_reuse_gaps(&mut self) -> Vec<Duration> {
+        self.reuse.take()
     }
 
     /// The pods that own an IP.

@@ -2,8 +2,8 @@
 
 use super::dirty::Dirty;
 use super::{Denials, Kind, Socket, State, Tables, judge, tables};
-use crate::facts::Name;
-use epguard_common::Addr;
+use crate::facts::{Name, Service};
+use epguard_common::{Action, Addr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -33,9 +33,12 @@ impl State {
             self.touch_denied();
         }
         changed |= breaker;
+        changed |= dirty.pairs.iter().any(|(service, _)| self.steers(service));
         if changed || dirty.everything {
             self.lay_out(now);
-            let affected: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
+            let steered = self.steered_services();
+            let denied = self.denials.keys().map(|(service, _)| service);
+            let affected: BTreeSet<&Name> = denied.chain(&steered).collect();
             let idle: Vec<Name> = self
                 .slots
                 .iter()
@@ -56,13 +59,24 @@ impl State {
         }
     }
 
+    /// Whether where the Service's flows are steered may depend on any of its endpoints.
+    fn steers(&self, service: &Name) -> bool {
+        let asks = |service: &Service| service.steering.action == Action::Redirect;
+        let (first, last) = Socket::range();
+        let denied = (service.clone(), first)..=(service.clone(), last);
+        self.world.service(service).is_some_and(asks) && self.denials.range(denied).next().is_some()
+    }
+
     /// Puts the denials into tables.
     pub(super) fn lay_out(&mut self, now: Duration) {
+        let steered = self.steered_services();
         let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
         self.tables = Tables {
             terminated: std::mem::take(&mut self.tables.terminated),
             ..Tables::build(now, &self.world, denials, breaker, slots, &self.draining)
         };
+        self.tables
+            .keep_intent(&self.world, &mut self.slots, now, &steered);
     }
 
     fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Kind>) -> bool {
@@ -148,6 +162,7 @@ impl State {
                 None => self.generations.idle(*ip, now),
             }
             if after != before {
+                self.reuse.note(now, *ip, before.as_ref(), after.as_ref());
                 self.changed_owners.insert(*ip);
                 match after {
                     Some(owner) => self.owners.insert(*ip, owner),

@@ -1,6 +1,6 @@
 //! An endpoint as packets see it, and the pods that were named behind it.
 
-use crate::facts::Protocol;
+use crate::facts::{PortName, Protocol};
 use epguard_common::{Addr, Uid};
 use std::time::Duration;
 
@@ -60,6 +60,31 @@ pub struct Listing {
     pub ready: usize,
     /// When a slice listed it as ready last, if none does now.
     pub last_ready: Option<Duration>,
+    /// Which of the Service's ports it stands for.
+    pub port: Port,
+}
+
+/// What is known of a port's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Port {
+    /// No slice has said.
+    #[default]
+    Unknown,
+    /// All slices said the same.
+    Named(PortName),
+    /// Several names for one number: nobody can tell which is meant.
+    Several,
+}
+
+impl Port {
+    /// A slice gives the port this name.
+    pub fn name(&mut self, name: PortName) {
+        *self = match *self {
+            Self::Unknown => Self::Named(name),
+            Self::Named(known) if known == name => Self::Named(name),
+            Self::Named(_) | Self::Several => Self::Several,
+        };
+    }
 }
 
 impl Listing {

@@ -1,9 +1,9 @@
 //! What the maps should hold.
 
 use super::slots::Given;
-use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World};
+use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World, alternatives};
 use crate::facts::Name;
-use epguard_common::{Addr, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
+use epguard_common::{Action, Addr, Backends, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub struct Tables {
     pub services: BTreeMap<Vip, Slot>,
     /// DENIED.
     pub denied: BTreeMap<Target, Denial>,
+    /// BACKENDS.
+    pub backends: BTreeMap<Target, Backends>,
     /// TERMINATED.
     pub terminated: BTreeMap<Addr, Vacant>,
     /// Denials that no table had room for; they pass.
@@ -41,7 +43,8 @@ impl Tables {
         let mut tables = Self::default();
         for ((name, socket), proven) in denials {
             let held = breaker.holds(name, socket);
-            if !tables.add(now, world, (name, socket), (proven, held), slots) {
+            let backends = alternatives::of(world, denials, name, socket);
+            if !tables.add(now, world, (name, socket), (proven, held, backends), slots) {
                 tables.refused += 1;
             }
         }
@@ -60,7 +63,7 @@ impl Tables {
         now: Duration,
         world: &World,
         (name, socket): (&Name, &Socket),
-        (proven, held): (&Proven, bool),
+        (proven, held, backends): (&Proven, bool, Backends),
         slots: &mut Slots,
     ) -> bool {
         let Some(service) = world.service(name) else {
@@ -88,12 +91,26 @@ impl Tables {
             protocol,
             reserved: [0; 3],
         };
-        self.denied.insert(target, denial(proven, held, since));
+        let action = match service.steering.action {
+            Action::Redirect if self.steer(target, &backends) => Action::Redirect,
+            Action::Redirect => Action::Reject,
+            asked => asked,
+        };
+        self.denied.insert(target, denial(proven, held, action, since));
         true
+    }
+
+    /// Whether there is somewhere to steer to, and room to say so.
+    fn steer(&mut self, target: Target, backends: &Backends) -> bool {
+        let steered = backends.count > 0 && self.backends.len() < capacity::BACKENDS;
+        if steered {
+            self.backends.insert(target, *backends);
+        }
+        steered
     }
 }
 
-fn denial(proven: &Proven, held: bool, slot_since: Duration) -> Denial {
+fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> Denial {
     Denial {
         dead_uid: proven.meant,
         owner_uid: proven.owner.unwrap_or_default(),
@@ -102,6 +119,8 @@ fn denial(proven: &Proven, held: bool, slot_since: Duration) -> Denial {
         uid_state: proven.state,
         mode: proven.mode,
         held: held.into(),
+        action,
+        reserved: 0,
         slot_since_ns: nanoseconds(slot_since),
     }
 }

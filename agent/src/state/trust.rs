@@ -84,7 +84,9 @@ impl State {
     pub(super) fn hear_of(&mut self, now: Duration, presence: &Presence) {
         match presence {
             Presence::Held(ips) => self.audit.held(now, ips),
-            Presence::Unknown => {}
+            Presence::Came(ips) => self.audit.came(now, ips),
+            Presence::Looked(at) => self.audit.looked(*at),
+            Presence::Unknown => self.audit.blind(),
             Presence::Spoke(ip, at) => self.audit.spoke(now, *at, *ip),
         }
     }

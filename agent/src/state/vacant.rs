@@ -48,6 +48,7 @@ impl Vacancies {
         match presence {
             Presence::Held(ips) => self.held = Some(ips.into_iter().collect()),
             Presence::Unknown => self.held = None,
+            Presence::Came(_) | Presence::Looked(_) => {}
             Presence::Spoke(ip, at) => {
                 let last = self.spoke.entry(ip).or_default();
                 *last = at.max(*last);

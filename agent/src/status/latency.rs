@@ -1,5 +1,6 @@
 //! How long something takes, in a few figures.
 
+use super::Distribution;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -11,6 +12,7 @@ const CEILING_US: u64 = 60_000_000;
 #[derive(Debug, Clone)]
 pub struct Latency {
     histogram: Histogram<u64>,
+    sum_us: u64,
     last_us: u64,
     max_us: u64,
 }
@@ -32,12 +34,39 @@ pub struct LatencyFigures {
 }
 
 impl Latency {
+    /// Longer ones than `ceiling_us`, microseconds, count as that long in quantiles and buckets.
+    #[must_use]
+    pub(crate) fn up_to(ceiling_us: u64) -> Self {
+        Self {
+            histogram: Histogram::new_with_bounds(1, ceiling_us.max(2), 2).expect("the bounds fit"),
+            sum_us: 0,
+            last_us: 0,
+            max_us: 0,
+        }
+    }
+
     /// Adds one.
     pub fn record(&mut self, took: Duration) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.sum_us = self.sum_us.saturating_add(us);
         self.last_us = us;
         self.max_us = self.max_us.max(us);
         self.histogram.saturating_record(us);
+    }
+
+    /// The records in buckets, each up to one of `bounds_us`, microseconds, in ascending order; to 1 % of the bound.
+    #[must_use]
+    pub fn distribution(&self, bounds_us: &[u64]) -> Distribution {
+        let mut below = 0;
+        let buckets = bounds_us.iter().map(|bound| {
+            let up_to = self.histogram.count_between(0, *bound);
+            (*bound, up_to - std::mem::replace(&mut below, up_to))
+        });
+        Distribution {
+            buckets: buckets.collect(),
+            sum_us: self.sum_us,
+            count: self.histogram.len(),
+        }
     }
 
     /// The figures so far.
@@ -55,11 +84,7 @@ impl Latency {
 
 impl Default for Latency {
     fn default() -> Self {
-        Self {
-            histogram: Histogram::new_with_bounds(1, CEILING_US, 2).expect("the bounds are constants"),
-            last_us: 0,
-            max_us: 0,
-        }
+        Self::up_to(CEILING_US)
     }
 }
 
@@ -85,6 +110,17 @@ mod tests {
         );
         assert!((495_000..=505_000).contains(&figures.p50_us), "{figures:?}");
         assert!((980_000..=1_000_000).contains(&figures.p99_us), "{figures:?}");
+    }
+
+    #[test]
+    fn a_distribution_has_each_record_in_one_bucket_and_the_longer_ones_in_none() {
+        let mut latency = Latency::default();
+        for ms in [0, 1, 10, 10, 500] {
+            latency.record(Duration::from_millis(ms));
+        }
+        let distribution = latency.distribution(&[1_000, 5_000, 10_000]);
+        assert_eq!(distribution.buckets, [(1_000, 2), (5_000, 0), (10_000, 2)]);
+        assert_eq!((distribution.count, distribution.sum_us), (5, 521_000));
     }
 
     #[test]

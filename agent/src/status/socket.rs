@@ -119,7 +119,7 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Attachment, Conflict, LatencyFigures, Ranges, Watch};
+    use super::super::{Attachment, Conflict, Figures, LatencyFigures, Ranges, Watch};
     use super::*;
     use crate::freshness::Proof;
 
@@ -156,6 +156,7 @@ mod tests {
                     age_ms: Some(7),
                     proven_by: Some(Proof::Confirmation),
                     skipped: 1,
+                    restarts: 2,
                 },
             )]
             .into(),
@@ -192,6 +193,7 @@ mod tests {
             breaker: vec![],
             wrong_denies: [("reused".into(), 1)].into(),
             demoted: vec!["reused".into()],
+            figures: Figures::default(),
             history: None,
         }
     }

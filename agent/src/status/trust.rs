@@ -24,12 +24,15 @@ pub struct Held {
 pub enum Request {
     /// Nothing written: only the status.
     Status,
+    /// `figures`: the status without the names of pods and Services, which are many.
+    Figures,
     /// `release-breaker [NAMESPACE/NAME]`: carry out what is held, for all Services if none is named.
     ReleaseBreaker(String),
     /// `history IP`: only what is remembered about the IP.
     History(IpAddr),
 }
 
+const FIGURES: &str = "figures";
 const RELEASE: &str = "release-breaker";
 const HISTORY: &str = "history";
 
@@ -39,6 +42,7 @@ impl Request {
     pub fn line(&self) -> String {
         match self {
             Self::Status => String::new(),
+            Self::Figures => format!("{FIGURES}\n"),
             Self::ReleaseBreaker(service) => format!("{RELEASE} {service}\n"),
             Self::History(ip) => format!("{HISTORY} {ip}\n"),
         }
@@ -50,6 +54,7 @@ impl Request {
         match line.trim_end().split_once(' ') {
             Some((RELEASE, service)) => Self::ReleaseBreaker(service.to_owned()),
             Some((HISTORY, ip)) => ip.parse().map_or(Self::Status, Self::History),
+            None if line.trim_end() == FIGURES => Self::Figures,
             None if line.trim_end() == RELEASE => Self::ReleaseBreaker(String::new()),
             _ => Self::Status,
         }
@@ -69,6 +74,7 @@ mod tests {
         let request = Request::History(IpAddr::from([10, 0, 0, 1]));
         assert_eq!(Request::parse(&request.line()), request);
         assert_eq!(Request::parse("history nonsense"), Request::Status);
+        assert_eq!(Request::parse(&Request::Figures.line()), Request::Figures);
         assert_eq!(Request::parse(""), Request::Status);
         assert_eq!(Request::parse("release-breakers x"), Request::Status);
     }

@@ -15,6 +15,7 @@ mod once;
 mod orders;
 mod outbox;
 mod protocol;
+mod recovery;
 mod session;
 mod stream;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use crate::freshness::Proof;
 use crate::state::Scope;
 use orders::Orders;
 use outbox::Outbox;
+use recovery::Recovery;
 use session::Session;
 use std::{
     collections::BTreeMap,
@@ -37,7 +39,10 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 
 /// Within which time all agents of a cluster ask for a list that the same event makes them want.
 pub const SPREAD: Duration = Duration::from_secs(2);
@@ -166,10 +171,12 @@ pub fn ids(scope: Scope) -> Vec<WatchId> {
 pub fn start(client: &kube::Client, scope: Scope, node: &str, tx: &mpsc::Sender<Message>) -> Watches {
     let mut tasks = JoinSet::new();
     let mut orders = BTreeMap::new();
+    let answers = watch::Sender::new(());
     for id in ids(scope) {
         let own = Arc::new(Orders::default());
         orders.insert(id, Arc::clone(&own));
-        let session = Session::new(client.clone(), Outbox::new(id, tx.clone()), own);
+        let outbox = Outbox::new(id, tx.clone());
+        let session = Session::new(client.clone(), outbox, own, Recovery::new(&answers));
         match id {
             WatchId::Pods => tasks.spawn(session.run(None, |pod| Fact::Pod(PodSource::All, pod))),
             WatchId::OwnPods => {

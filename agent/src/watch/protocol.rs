@@ -6,7 +6,7 @@ use std::time::Duration;
 const SETTLED: Duration = Duration::from_secs(1);
 /// Ceiling of the first wait; a session waits for any part of it, so that agents that lose the server together don't
 /// come back together.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
+pub(super) const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Ceiling of every wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 

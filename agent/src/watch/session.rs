@@ -5,6 +5,7 @@ use super::list::{self, Listed};
 use super::orders::Orders;
 use super::outbox::Outbox;
 use super::protocol::{End, Protocol, Step};
+use super::recovery::Recovery;
 use crate::facts::{Change, Fact, Object};
 use crate::freshness::Proof;
 use kube::Client;
@@ -20,6 +21,7 @@ pub(super) struct Session {
     pub(super) outbox: Outbox,
     pub(super) orders: Arc<Orders>,
     pub(super) protocol: Protocol,
+    recovery: Recovery,
 }
 
 /// What a session asks for and what it makes of the answer.
@@ -29,12 +31,13 @@ pub(super) struct Query<O> {
 }
 
 impl Session {
-    pub(super) fn new(client: Client, outbox: Outbox, orders: Arc<Orders>) -> Self {
+    pub(super) fn new(client: Client, outbox: Outbox, orders: Arc<Orders>, recovery: Recovery) -> Self {
         Self {
             client,
             outbox,
             orders,
             protocol: Protocol::default(),
+            recovery,
         }
     }
 
@@ -44,12 +47,17 @@ impl Session {
         while !self.outbox.is_closed() {
             let step = self.protocol.begin();
             let begun = Instant::now();
+            self.recovery.begin();
             let end = match self.attempt(step, &query).await {
                 Ok(end) => end,
                 Err(failure) => self.failed(failure).await,
             };
             let ceiling = self.protocol.end(end, begun.elapsed());
-            sleep(ceiling.mul_f64(fastrand::f64())).await;
+            match end {
+                // Everybody's lists at the same time is what the wait is for.
+                End::Expired | End::Silent => sleep(ceiling.mul_f64(fastrand::f64())).await,
+                _ => self.recovery.wait(ceiling).await,
+            }
         }
     }
 
@@ -69,9 +77,16 @@ impl Session {
         if end == End::Unsupported {
             tracing::debug!(watch = %self.outbox.watch(), "{error}");
         } else {
+            self.recovery.down();
             self.outbox.down(error).await;
         }
         end
+    }
+
+    /// Changes arrive from now on.
+    pub(super) async fn up(&mut self) {
+        self.recovery.up();
+        self.outbox.up().await;
     }
 
     /// Lists everything and hands it on. Returns the list's resourceVersion.

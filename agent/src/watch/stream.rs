@@ -55,7 +55,7 @@ impl Session {
             .map_err(|error| request.failed(error))?;
         let mut stream = pin!(stream);
         if initial.is_none() {
-            self.outbox.up().await;
+            self.up().await;
         }
         let mut open = Open::new(sent, initial);
         let mut line = Vec::new();
@@ -184,7 +184,7 @@ impl Session {
                     skipped: Vec::new(),
                 };
                 self.reset(listed, query).await;
-                self.outbox.up().await;
+                self.up().await;
             }
             (Line::Applied(entry), None) if entry.version > open.covered => {
                 self.protocol.count(Some(entry.new.into()));

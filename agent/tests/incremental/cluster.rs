@@ -7,9 +7,10 @@ use crate::step::{pod_uid, pool};
 use crate::world::{namespace, node, pod, uid};
 use epguard::facts::{
     Change, Cidr, Endpoint, Fact, Name, Namespace, Node, Pod, PodSource, Presence, Service, Slice, Standing,
+    Steering,
 };
 use epguard::state::Scope;
-use epguard_common::{Addr, Mode, Uid};
+use epguard_common::{Action, Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Cluster {
@@ -198,6 +199,7 @@ impl Cluster {
                 })
                 .collect(),
             ports: step.ports.clone(),
+            triggered: None,
         }
     }
 
@@ -266,6 +268,11 @@ fn service(step: &ServiceStep) -> Service {
         vips: step.vips.clone(),
         ports: vec![service_port(step.node_port)],
         bound: step.bound,
+        steering: Steering {
+            action: [Action::Unset, Action::Redirect][step.number % 2],
+            local_only: step.node_port != 0,
+            ..Steering::default()
+        },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::step::*;
 use crate::world::NODE;
-use epguard::facts::{Protocol, Sandbox, ServicePort, SlicePort, Standing};
+use epguard::facts::{PortName, Protocol, Sandbox, ServicePort, SlicePort, Standing};
 use epguard_common::{Addr, Mode};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -89,13 +89,21 @@ fn any_slice() -> impl Strategy<Value = SliceStep> {
         1 => (any_ip(), prop::option::weighted(0.8, (0..PODS).prop_map(pod_uid)))
             .prop_map(|(ip, target)| EndpointStep::Stray(ip, target)),
     ];
-    let port = |port, protocol| SlicePort { port, protocol };
-    let ports = vec![port(8080, Protocol::Tcp), port(9090, Protocol::Udp)];
+    let port = |name, port, protocol| SlicePort {
+        name: PortName::new(name),
+        port,
+        protocol,
+    };
+    let ports = vec![
+        port("http", 8080, Protocol::Tcp),
+        port("metrics", 8080, Protocol::Tcp),
+        port("dns", 9090, Protocol::Udp),
+    ];
     (
         0..4_usize,
         0..4_usize,
         prop::collection::vec(endpoint, 0..4),
-        subsequence(ports, 1..=2),
+        subsequence(ports, 1..=3),
     )
         .prop_map(|(number, service, endpoints, ports)| SliceStep {
             number,

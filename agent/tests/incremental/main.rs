@@ -137,6 +137,8 @@ impl Run {
                 let before = self.installed.terminated.insert(ip, uid);
                 assert_eq!(before, None, "what the programs wrote is overwritten");
             }
+            Op::RemoveBackends(key) => drop(self.installed.backends.remove(&key)),
+            Op::PutBackends(key, backends) => drop(self.installed.backends.insert(key, *backends)),
             Op::RemoveOwner(ip) => drop(self.owners.remove(&ip)),
             Op::PutOwner(ip, owner) => drop(self.owners.insert(ip, owner)),
         }

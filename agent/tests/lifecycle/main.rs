@@ -8,6 +8,7 @@ mod lifts;
 mod maps;
 mod node;
 mod open;
+mod switch;
 mod tagged;
 mod takeover;
 mod traffic;

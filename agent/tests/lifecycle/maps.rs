@@ -7,8 +7,8 @@ use epguard::datapath::{Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::state::Tables;
 use epguard_common::{
-    Addr, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState, View,
-    Vip,
+    Action, Addr, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState,
+    View, Vip,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -187,6 +187,8 @@ fn denying() -> Tables {
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
         held: 0,
+        action: Action::Unset,
+        reserved: 0,
         slot_since_ns: 0,
     };
     let suspect = Suspect {

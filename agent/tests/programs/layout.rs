@@ -1,31 +1,17 @@
 //! The maps as `bpftool` sees them: types, sizes, memory, and names for every field, so that people need no tool of ours.
 
 use crate::kernel;
+use crate::shown::bpftool;
 use aya::Pod;
 use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
-    Action, Addr, Config, Count, Counter, Denial, Mac, Mode, Outcome, Owner, Rate, Reason, ReasonModes, Role,
-    Slot, SocketIntent, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
+    Action, Addr, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Flow, Mac, Mode, Outcome,
+    Owner, Rate, Reason, ReasonActions, ReasonModes, Return, Role, Slot, SocketIntent, Steered, Suspect,
+    Target, Terminated, Uid, UidState, View, Vip, capacity,
 };
 use serde_json::{Value, json};
-use std::path::Path;
-use std::process::Command;
-
-/// What `bpftool -j map VERB pinned` prints of a map.
-pub fn bpftool(verb: &str, map: &str) -> Value {
-    let pin = maps::directory(Path::new(kernel::PIN_DIR)).join(map);
-    let mut command = Command::new("bpftool");
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    command.args(["-j", "map", verb, "pinned"]).arg(pin);
-    let output = command
-        .output()
-        .expect("bpftool, which `cargo xtask setup` installs");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "bpftool map {verb} {map}: {error}");
-    serde_json::from_slice(&output.stdout).expect("JSON from bpftool")
-}
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
@@ -40,6 +26,9 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "SUSPECTS" => shape::<Addr, Suspect>("hash", capacity::SUSPECTS),
             "SERVICES" => shape::<Vip, Slot>("hash", capacity::SERVICES),
             "DENIED" => shape::<Target, Denial>("hash", capacity::DENIED),
+            "BACKENDS" => shape::<Target, Backends>("hash", capacity::BACKENDS),
+            "FLOWS" => shape::<Flow, Steered>("lru_hash", capacity::FLOWS),
+            "RETURNS" => shape::<Flow, Return>("lru_hash", capacity::FLOWS),
             "TERMINATED" => shape::<Addr, Terminated>("hash", capacity::TERMINATED),
             "INTERFACES" => shape::<u32, Role>("hash", capacity::INTERFACES),
             "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
@@ -48,6 +37,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "VIEW" => shape::<u32, View>("array", 1),
             "COUNTERS" => shape::<Counter, Count>("percpu_hash", capacity::COUNTERS),
             "EVENTS" => shape::<(), ()>("ringbuf", capacity::EVENTS),
+            "ANSWERS" => shape::<u32, Bucket>("array", 1),
             other => panic!("a map without a stated layout: {other}"),
         };
         let shown = bpftool("show", map);
@@ -103,16 +93,27 @@ fn bpftool_names_every_field_of_the_settings() {
     };
     let config = Config {
         mode: Mode::Enforce,
-        action: Action::Drop,
         reasons,
         configured: ReasonModes {
             reused: Mode::Enforce,
             ..reasons
         },
+        actions: ReasonActions {
+            reused: Action::Reject,
+            terminated: Action::Drop,
+            ..ReasonActions::default()
+        },
+        limits: AnswerLimits {
+            per_suspect: 2,
+            per_node: 3,
+        },
+        capture: 4,
         debug: 1,
     };
     set(&mut datapath, "CONFIG", config);
-    let value = json!({"mode": "Enforce", "action": "Drop", "debug": 1, "reasons": {
+    let value = json!({"mode": "Enforce", "capture": 4, "debug": 1, "limits": {"per_suspect": 2, "per_node": 3},
+        "actions": {
+        "dead_backend": "Unset", "reused": "Reject", "retired_backend": "Unset", "terminated": "Drop"}, "reasons": {
         "dead_backend": "Enforce", "reused": "Observe", "retired_backend": "Off", "terminated": "Observe"},
         "configured": {
         "dead_backend": "Enforce", "reused": "Enforce", "retired_backend": "Off", "terminated": "Observe"}});
@@ -125,11 +126,11 @@ fn bpftool_names_every_field_of_the_settings() {
         suspects: 4,
         vips: 5,
         terminated: 6,
-        reserved: 0,
+        flows: 7,
     };
     set(&mut datapath, "VIEW", view);
     let value = json!({"lease_deadline_ns": 1_u64 << 40, "netns_cookie": 2, "since_ns": 3,
-        "suspects": 4, "vips": 5, "terminated": 6, "reserved": 0});
+        "suspects": 4, "vips": 5, "terminated": 6, "flows": 7});
     assert_eq!(dumped("VIEW"), [json!({"key": 0, "value": value})]);
 }
 
@@ -137,10 +138,13 @@ const RATE: Rate = Rate {
     window_ns: 5,
     events: 6,
     reserved: 0,
+    answers: ANSWERS,
 };
 
+const ANSWERS: Bucket = Bucket { spent_until_ns: 7 };
+
 fn rate_json() -> Value {
-    json!({"window_ns": 5, "events": 6, "reserved": 0})
+    json!({"window_ns": 5, "events": 6, "reserved": 0, "answers": {"spent_until_ns": 7}})
 }
 
 #[test]
@@ -166,10 +170,8 @@ fn bpftool_names_every_field_of_the_tables() {
     };
     put(&mut datapath, "SERVICES", &vip, SLOT);
     let key = json!({"addr": x(), "port": 8080, "protocol": 6, "reserved": 0});
-    assert_eq!(
-        dumped("SERVICES"),
-        [json!({"key": key, "value": {"number": 0x8001}})]
-    );
+    let value = json!({"number": 0x8001});
+    assert_eq!(dumped("SERVICES"), [json!({"key": key, "value": value})]);
 
     let target = Target {
         addr: X,
@@ -186,13 +188,16 @@ fn bpftool_names_every_field_of_the_tables() {
         uid_state: UidState::Dead,
         mode: Mode::Observe,
         held: 1,
+        action: Action::Reject,
+        reserved: 0,
         slot_since_ns: 7,
     };
     put(&mut datapath, "DENIED", &target, denial);
     let key =
         json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1, "slot_since_ns": 7});
+        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1, "action": "Reject",
+        "reserved": 0, "slot_since_ns": 7});
     assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
 }
 
@@ -218,12 +223,17 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         lifted_ns: 2,
         rate: RATE,
         mode: 1,
-        reserved: 0,
+        action: 2,
     };
     put(&mut datapath, "TERMINATED", &X, terminated);
     let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "rate": rate_json(),
-        "mode": 1, "reserved": 0});
+        "mode": 1, "action": 2});
     assert_eq!(dumped("TERMINATED"), [json!({"key": x(), "value": value})]);
+    set(&mut datapath, "ANSWERS", ANSWERS);
+    assert_eq!(
+        dumped("ANSWERS"),
+        [json!({"key": 0, "value": {"spent_until_ns": 7}})]
+    );
     put(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
     assert_eq!(dumped("INTERFACES"), [json!({"key": 7, "value": {"number": 2}})]);
 
@@ -260,9 +270,8 @@ fn bpftool_names_every_reason_and_outcome_of_the_counters() {
     let cpus = aya::util::nr_cpus().unwrap();
     let map = datapath.ebpf.map_mut("COUNTERS").unwrap();
     let mut counters: PerCpuHashMap<_, Counter, Count> = map.try_into().unwrap();
-    let pairs = Reason::ALL
-        .into_iter()
-        .flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
+    let reasons = Reason::ALL.into_iter();
+    let pairs = reasons.flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
     let mut expected = Vec::new();
     for ((reason, outcome), packets) in pairs.zip(1..) {
         let count = Count { packets, bytes: 60 };

@@ -2,6 +2,7 @@
 //! how they are counted.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
+mod answers;
 mod damaged;
 mod direct;
 mod frames;
@@ -13,6 +14,7 @@ mod model;
 mod modes;
 mod network;
 mod rig;
+mod shown;
 mod telemetry;
 mod transports;
 mod world;

@@ -115,18 +115,25 @@ fn maps_that_nobody_has_written_deny_nothing() {
     rig.expect("as it was", &syn(), DENIED);
 }
 
+/// CONFIG as numbers: mode and those of the reasons; everything else is `rest`.
+fn settings(mode: u32, [dead, reused, retired, terminated]: [u32; 4], rest: u32) -> [u32; 17] {
+    let mut words = [rest; size_of::<Config>() / 4];
+    words[..5].copy_from_slice(&[mode, dead, reused, retired, terminated]);
+    words[16] = 0;
+    words
+}
+
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn numbers_that_are_no_mode_are_off() {
     let mut rig = Rig::new();
-    for garbage in [3, 77, 0x100, 0x0200_0000, u32::MAX] {
-        // mode, action, dead_backend, reused, retired_backend, terminated, the four as configured, debug
+    for garbage in [5, 77, 0x100, 0x0200_0000, u32::MAX] {
         let (off, on) = (garbage, Mode::Enforce as u32);
-        rig.set::<[u32; 11]>("CONFIG", [off, 0, on, on, on, on, on, on, on, on, 0]);
+        rig.set("CONFIG", settings(off, [on; 4], 0));
         rig.expect(&format!("mode {garbage}"), &syn(), Clear);
-        rig.set::<[u32; 11]>("CONFIG", [on, 0, on, off, on, on, on, on, on, on, 0]);
+        rig.set("CONFIG", settings(on, [on, off, on, on], 0));
         rig.expect(&format!("reused {garbage}"), &syn(), SWITCHED_OFF);
-        rig.set::<[u32; 11]>("CONFIG", [on, garbage, off, on, off, off, off, off, off, off, 0]);
+        rig.set("CONFIG", settings(on, [off, on, off, off], garbage));
         rig.expect(&format!("the other fields {garbage}"), &syn(), DENIED);
     }
     rig.set("CONFIG", [0xff_u8; size_of::<Config>()]);
@@ -139,7 +146,7 @@ fn numbers_that_are_no_proof_deny_nothing() {
     let mut rig = Rig::new();
     let words = |reason: u32, uid_state: u32| {
         let mut denial = [0_u32; size_of::<Denial>() / 4];
-        denial[12..16].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32, 0]);
+        denial[12..17].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32, 0, 0]);
         denial
     };
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);

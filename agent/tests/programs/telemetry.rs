@@ -138,7 +138,7 @@ fn beyond_a_suspects_rate_events_are_suppressed_and_verdicts_stand() {
             rate: Rate {
                 window_ns: a_second_ago,
                 events: BURST,
-                reserved: 0,
+                ..Rate::default()
             },
             ..suspect(Suspect::DENIED)
         },

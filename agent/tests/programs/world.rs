@@ -7,8 +7,8 @@
 
 use crate::rig::Rig;
 use epguard_common::{
-    Action, Addr, Config, Denial, Mode, Reason, ReasonModes, Slot, Suspect, Target, Uid, UidState, Verdict,
-    View, Vip,
+    Action, Addr, AnswerLimits, Config, Denial, Mode, Reason, ReasonActions, ReasonModes, Slot, Suspect,
+    Target, Uid, UidState, Verdict, View, Vip,
 };
 
 /// Denied for every protocol at [`PORT`]: the pod is dead, another one has its IP.
@@ -51,12 +51,24 @@ const ALL: ReasonModes = ReasonModes {
     terminated: Mode::Enforce,
 };
 
+const DROP: ReasonActions = ReasonActions {
+    dead_backend: Action::Drop,
+    reused: Action::Drop,
+    retired_backend: Action::Drop,
+    terminated: Action::Drop,
+};
+
 /// Everything in force.
 pub const ENFORCE: Config = Config {
+    capture: 0,
     mode: Mode::Enforce,
-    action: Action::Drop,
     reasons: ALL,
     configured: ALL,
+    actions: DROP,
+    limits: AnswerLimits {
+        per_suspect: 1_000,
+        per_node: 10_000,
+    },
     debug: 0,
 };
 
@@ -68,7 +80,7 @@ pub const FRESH: View = View {
     vips: 1,
     since_ns: 0,
     terminated: 0,
-    reserved: 0,
+    flows: 0,
 };
 
 pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
@@ -80,6 +92,8 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
         uid_state,
         mode: Mode::Enforce,
         held: 0,
+        action: Action::Unset,
+        reserved: 0,
         slot_since_ns: 0,
     }
 }

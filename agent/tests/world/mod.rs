@@ -6,8 +6,8 @@
 )]
 
 use epguard::facts::{
-    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, Presence, Protocol, Sandbox, Service,
-    ServicePort, Slice, SlicePort, Standing,
+    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, PortName, Presence, Protocol, Sandbox,
+    Service, ServicePort, Slice, SlicePort, Standing, Steering,
 };
 use epguard::state::{Ipam, Ranges, Scope, Settings, State};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
@@ -239,9 +239,11 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
             })
             .collect(),
         ports: vec![SlicePort {
+            name: PortName::new("http"),
             port: 8080,
             protocol: Protocol::Tcp,
         }],
+        triggered: None,
     }
 }
 
@@ -257,6 +259,7 @@ pub fn web() -> Service {
             protocol: Protocol::Tcp,
         }],
         bound: Mode::Enforce,
+        steering: Steering::default(),
     }
 }
 
@@ -267,5 +270,6 @@ pub fn node(name: &str, number: u8) -> Node {
         pod_cidrs: vec![Cidr::parse(&format!("10.244.{number}.0/24")).unwrap()],
         boot_id: uid(&format!("boot-{name}")),
         virtual_kubelet: false,
+        zone: None,
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::{ApiServer, Store, yaml};
 
@@ -20,6 +21,9 @@ pub struct Args {
     /// YAML or JSON files whose objects exist from the start, status included.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub load: Vec<PathBuf>,
+    /// File with a `ClusterRole`: clients may do what it says and nothing else; everything without it.
+    #[arg(long, value_name = "FILE")]
+    pub role: Option<PathBuf>,
 }
 
 /// Runs the server until SIGINT.
@@ -35,6 +39,9 @@ pub async fn run(args: &Args) -> Result<()> {
         )
     })?;
     let server = ApiServer::start(listener, store)?;
+    if let Some(file) = &args.role {
+        server.access().bind(&role(file)?)?;
+    }
     match &args.kubeconfig {
         None => print!("{}", server.kubeconfig()),
         Some(file) => {
@@ -44,6 +51,18 @@ pub async fn run(args: &Args) -> Result<()> {
         }
     }
     tokio::signal::ctrl_c().await.context("cannot wait for SIGINT")
+}
+
+/// The first `ClusterRole` of a file.
+fn role(file: &Path) -> Result<Value> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let documents = yaml::documents(&text).with_context(|| format!("{} is not YAML", file.display()))?;
+    let mut roles = documents
+        .into_iter()
+        .filter(|document| document["kind"] == "ClusterRole");
+    roles
+        .next()
+        .with_context(|| format!("{} holds no ClusterRole", file.display()))
 }
 
 /// Applies every document of a YAML or JSON file.

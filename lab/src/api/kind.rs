@@ -116,6 +116,12 @@ impl Kind {
     }
 
     pub(super) fn by_plural(group: &str, plural: &str) -> Option<Self> {
+        // The same objects under two groups; discovery shows the older one.
+        let group = if group == "events.k8s.io" && plural == "events" {
+            ""
+        } else {
+            group
+        };
         Self::ALL
             .into_iter()
             .find(|k| k.group() == group && k.plural() == plural)

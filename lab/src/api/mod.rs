@@ -15,7 +15,7 @@ pub mod yaml;
 
 pub use error::ApiError;
 pub use kind::{Kind, ObjectRef};
-pub use server::{ApiServer, Audit, Faults, Lie, Poison, Request};
+pub use server::{Access, ApiServer, Audit, Faults, Lie, Poison, Request};
 pub use store::Store;
 
 #[cfg(test)]

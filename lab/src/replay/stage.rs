@@ -38,8 +38,8 @@ pub async fn perform(recording: &Recording, speed: f64) -> Result<(Story, Status
     Ok((story, figures))
 }
 
-/// For what takes the agent a fraction of a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// For what takes the agent a fraction of a second, or half a minute after an outage.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 struct Theatre {
     // Dropped in this order: the agent before what it stands on.
@@ -51,6 +51,8 @@ struct Theatre {
     node: String,
     /// Kinds whose first list is still to come; the agent starts when all have been shown.
     awaited: BTreeSet<Kind>,
+    /// Kinds whose watch was recorded as ended; the server is away while there are any.
+    closed: BTreeSet<Kind>,
     /// UIDs as the API writes them.
     uids: BTreeMap<Uid, String>,
 }
@@ -84,6 +86,7 @@ impl Theatre {
             netns,
             node: recording.a_node().context("the recording shows no node")?,
             awaited: lists.collect(),
+            closed: BTreeSet::new(),
             uids: uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect(),
         })
     }
@@ -94,7 +97,6 @@ impl Theatre {
 
     /// A list replaces everything; the store tells open watches what that means for them.
     async fn show_list(&mut self, kind: Kind, objects: &[Object]) -> Result<()> {
-        self.server.faults(|faults| faults.outage = false);
         let served = served(kind);
         self.store.reopen(served);
         let mut version = 1;
@@ -126,18 +128,28 @@ impl Theatre {
                 &self.server.kubeconfig(),
                 &options,
             )?);
-            self.synced().await?;
+            self.watching().await?;
         }
         Ok(())
     }
 
-    /// The story goes on once the agent has seen how it begins.
-    async fn synced(&self) -> Result<()> {
+    /// A watch runs again.
+    async fn resume(&mut self, kind: Kind) -> Result<()> {
+        if self.closed.remove(&kind) && self.closed.is_empty() {
+            self.server.faults(|faults| faults.outage = false);
+            self.watching().await?;
+        }
+        Ok(())
+    }
+
+    /// The story goes on once the agent sees it: it lists and waits between attempts in its own time, not in the story's.
+    async fn watching(&self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        while !self.status().is_ok_and(|status| status.synced) {
+        let watches = |status: Status| status.synced && status.watches.values().all(|watch| watch.up);
+        while !self.status().is_ok_and(watches) {
             ensure!(
                 Instant::now() < deadline,
-                "the agent is not synced after {PATIENCE:?}"
+                "the agent does not watch everything after {PATIENCE:?}"
             );
             sleep(Duration::from_millis(5)).await;
         }
@@ -180,15 +192,21 @@ impl Theatre {
 impl Stage for Theatre {
     async fn ingest(&mut self, event: &ApiEvent) -> Result<()> {
         match &event.change {
-            Change::Reset(objects) => self.show_list(event.kind, objects).await?,
+            Change::Reset(objects) => {
+                self.show_list(event.kind, objects).await?;
+                self.resume(event.kind).await?;
+            }
             Change::Applied(object) => self
                 .store
                 .ingest(&json!({"type": "MODIFIED", "object": **object}))?,
             Change::Deleted(object) => self
                 .store
                 .ingest(&json!({"type": "DELETED", "object": **object}))?,
-            Change::Closed => self.server.faults(|faults| faults.outage = true),
-            Change::Resumed => self.server.faults(|faults| faults.outage = false),
+            Change::Closed => {
+                self.closed.insert(event.kind);
+                self.server.faults(|faults| faults.outage = true);
+            }
+            Change::Resumed => self.resume(event.kind).await?,
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::api::{Kind, Store};
 use crate::net::NetNs;
 
 /// How long the agent has for what takes it milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How an agent is started.
 #[derive(Clone, Copy, Debug)]
@@ -197,6 +197,11 @@ impl Agent {
     /// `epguard mode`.
     pub fn set_mode(&self, mode: Mode) -> Result<()> {
         process::output(self.command("mode").arg(mode.as_str())).map(drop)
+    }
+
+    /// `epguard action`.
+    pub fn set_action(&self, action: &str) -> Result<()> {
+        process::output(self.command("action").arg(action)).map(drop)
     }
 
     /// `epguard dump -o json`.

@@ -60,7 +60,8 @@ impl Counters {
     /// Packets that were, or would have been, denied for this reason.
     #[must_use]
     pub fn denials(&self, reason: Reason) -> u64 {
-        self.of(reason, Outcome::Dropped) + self.of(reason, Outcome::Observed)
+        let denials = [Outcome::Dropped, Outcome::Rejected, Outcome::Observed];
+        denials.into_iter().map(|outcome| self.of(reason, outcome)).sum()
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod serve;
 pub mod stage;
 mod tell;
 mod traffic;
+mod vacancy;
 pub mod variant;
 mod verdicts;
 pub mod workdir;

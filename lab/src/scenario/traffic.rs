@@ -1,7 +1,9 @@
 //! Makes the calls of a story and tells what their clients saw.
 
 use std::collections::BTreeMap;
+use std::iter::Cycle;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -16,12 +18,26 @@ use crate::traffic::{self, Answer, Client, Flow, Outcome, UdpPeer};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a client waits where it may see nothing; a reply takes a millisecond.
 const SILENCE: Duration = Duration::from_millis(300);
+/// Source ports of calls that leave the choice to us. Each is used once: the kernel may choose one again, and conntrack
+/// sends what comes from there wherever it sent the call before.
+const PORTS: Range<u16> = 10_000..30_000;
 
 /// The clients of a run, with the flows and sockets that they keep.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Clients {
     flows: BTreeMap<String, (Wire, Flow)>,
     sockets: BTreeMap<String, UdpPeer>,
+    ports: Cycle<Range<u16>>,
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self {
+            flows: BTreeMap::new(),
+            sockets: BTreeMap::new(),
+            ports: PORTS.cycle(),
+        }
+    }
 }
 
 impl Clients {
@@ -85,10 +101,11 @@ impl Clients {
             }
             return Ok(self.sockets[name].ask(to, timeout));
         }
+        let port = call.source_port.or_else(|| self.ports.next());
         let request = traffic::Call {
             protocol: names::protocol(call.protocol),
             to,
-            from: call.source_port.map(|port| SocketAddr::new(any, port)),
+            from: port.map(|port| SocketAddr::new(any, port)),
             timeout,
         };
         let Some(name) = &call.keep else {

@@ -12,6 +12,7 @@ use super::cluster::Cluster;
 use super::counters::Counters;
 use super::format::{Call, Sees};
 use super::traffic::{Clients, describe};
+use super::vacancy::await_vacancy;
 use super::variant::Variant;
 use crate::net::Cni;
 
@@ -20,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// No packet of a finished call takes longer to its next hop, unless the machine is busy.
 const QUIET: Duration = Duration::from_millis(2);
+
+/// What no packet may end in but under `enforce`.
+const STOPPED: [Outcome; 3] = [Outcome::Dropped, Outcome::Rejected, Outcome::Redirected];
 
 /// A series of calls, in one mode after the other.
 #[derive(Debug)]
@@ -58,6 +62,9 @@ impl<'a> Series<'a> {
             Some(text) => Some(reason(text).with_context(|| format!("there is no reason {text}"))?),
             None => None,
         };
+        if let (Some(Reason::Terminated), Some(to)) = (denied, &call.call) {
+            await_vacancy(self.pin_dir, self.cluster.names.address(to)?, PATIENCE)?;
+        }
         let nothing = Sees::Always("nothing".into());
         let sees = match (self.mode, denied) {
             (Mode::Enforce, Some(reason)) => match &call.enforced {
@@ -125,8 +132,8 @@ impl<'a> Series<'a> {
                 );
             }
             ensure!(
-                self.mode == Mode::Enforce || now.with_outcome(Outcome::Dropped) == 0,
-                "expected no dropped packet, seen: counted {now}; {}",
+                self.mode == Mode::Enforce || STOPPED.iter().all(|outcome| now.with_outcome(*outcome) == 0),
+                "expected that every packet passes, seen: counted {now}; {}",
                 summary(seen)
             );
             let missing = self.missing(call, denied, least, &now);
@@ -149,9 +156,9 @@ impl<'a> Series<'a> {
 
     fn missing(&self, call: &Call, denied: Option<Reason>, least: u64, now: &Counters) -> Option<String> {
         if let Some(reason) = denied {
-            let dropped = self.mode == Mode::Enforce && !self.only_observes(call, reason);
-            let outcome = if dropped {
-                Outcome::Dropped
+            let enforced = self.mode == Mode::Enforce && !self.only_observes(call, reason);
+            let outcome = if enforced {
+                call.by.outcome()
             } else {
                 Outcome::Observed
             };

@@ -5,6 +5,8 @@
     reason = "each test file uses its own part; a test panics"
 )]
 
+pub mod stale;
+
 use epguard::status::{self, Status};
 use epguard_lab::api::{ApiServer, Store};
 use epguard_lab::net::NetNs;
@@ -60,6 +62,11 @@ impl World {
 
     /// Starts `epguard agent` in enforce, with more options.
     pub fn start(&mut self, kubeconfig: &str, options: &[&str]) {
+        self.start_as(kubeconfig, options, |_| {});
+    }
+
+    /// The same with a process that is prepared in some way.
+    pub fn start_as(&mut self, kubeconfig: &str, options: &[&str], prepare: impl FnOnce(&mut Command)) {
         std::fs::write(self.dir.join("kubeconfig"), kubeconfig).unwrap();
         let program = std::env::current_exe()
             .unwrap()
@@ -85,7 +92,19 @@ impl World {
         command.arg("--pin-dir").arg(self.dir.join("bpf/epguard"));
         command.args(options);
         command.stderr(std::fs::File::create(self.dir.join("log")).unwrap());
+        prepare(&mut command);
         self.agent = Some(command.spawn().unwrap());
+    }
+
+    /// The agent's process id.
+    pub fn pid(&self) -> u32 {
+        self.agent.as_ref().unwrap().id()
+    }
+
+    /// What the agent says when it ends by itself.
+    pub fn outcome(&mut self) -> String {
+        self.agent.as_mut().unwrap().wait().unwrap();
+        self.log()
     }
 
     pub fn log(&self) -> String {

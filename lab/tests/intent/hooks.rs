@@ -16,8 +16,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 /// Attached programs and their maps. Dropping it detaches everything.
 pub(crate) struct Hooks {
-    datapath: Datapath,
-    writer: Writer,
+    pub(crate) datapath: Datapath,
+    pub(crate) writer: Writer,
     pins: Pins,
 }
 

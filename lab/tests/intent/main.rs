@@ -8,6 +8,7 @@ mod aim;
 #[cfg(test)]
 mod foreign;
 #[cfg(test)]
+#[allow(dead_code, reason = "the tests about rejecting use all of it")]
 mod hooks;
 #[cfg(test)]
 mod neighbours;

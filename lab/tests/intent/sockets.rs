@@ -1,7 +1,7 @@
 //! Processes on the node itself: their packets enter at no hook, their system calls tell what they mean.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::aim::{AIMS, Aim, Denied, Direct, Figures, Other, in_both_modes, interleaved, send, send_all};
 use crate::world::{Plan, World, on_both_families};
@@ -135,7 +135,9 @@ fn several_threads_on_one_socket_are_never_taken_for_each_other() {
         for aim in AIMS {
             let figures = world.figures();
             send_all(&world, &socket, &[aim], 64);
+            let deadline = Instant::now() + Duration::from_secs(10);
             while world.figures().arrived == figures.arrived {
+                assert!(Instant::now() < deadline, "{aim:?}: nothing arrives");
                 std::thread::yield_now();
             }
         }

@@ -6,7 +6,9 @@ use crate::aim::{Aim, Denied, Direct, Figures, Other};
 use crate::hooks::Hooks;
 use crate::sink::Sink;
 use epguard::state::Tables;
-use epguard_common::{Addr, Denial, Mode, Outcome, Reason, Slot, Suspect, Target, Uid, UidState, Vip};
+use epguard_common::{
+    Action, Addr, Denial, Mode, Outcome, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
+};
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
 
@@ -230,6 +232,8 @@ pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
         held: 0,
+        action: Action::Unset,
+        reserved: 0,
         slot_since_ns: 0,
     };
     tables.denied.insert(target, denial);

@@ -6,8 +6,10 @@ use std::time::Instant;
 
 use epguard_lab::net::NetNs;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, setsockopt, socket,
+    sockopt,
 };
+use nix::sys::time::{TimeVal, TimeValLike as _};
 
 /// A subscription to links.
 pub(crate) struct Announcements(OwnedFd);
@@ -19,6 +21,7 @@ impl Announcements {
             let kind = (AddressFamily::Netlink, SockType::Raw, SockProtocol::NetlinkRoute);
             let socket = socket(kind.0, kind.1, flags, kind.2).unwrap();
             bind(socket.as_raw_fd(), &NetlinkAddr::new(0, RTMGRP_LINK)).unwrap();
+            setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(10)).unwrap();
             socket
         };
         Self(netns.run(open).unwrap())

@@ -95,7 +95,9 @@ fn receives_all(stage: &Stage, pelting: &Pelting, pod: &NetNs, at: SocketAddr) {
     let before = dropped(stage);
     let catching = Catching::start(pod, at);
     let from = pelting.sent();
-    let caught = catching.wait(|numbers| numbers.last() >= Some(&(from + IN_A_ROW)));
+    let in_a_row = |numbers: &[u64]| Some(numbers.last()? - numbers.first()?);
+    let caught = catching
+        .wait(|numbers| numbers.last() >= Some(&(from + IN_A_ROW)) && in_a_row(numbers) >= Some(IN_A_ROW));
     let (first, last) = (caught.first(), caught.last());
     let (first, last) = first
         .zip(last)

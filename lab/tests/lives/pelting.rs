@@ -27,7 +27,8 @@ impl Pelting {
             while !stopped.load(Ordering::Relaxed) {
                 let number = counted.load(Ordering::Relaxed);
                 // Nobody may be there: an ICMP error of an earlier datagram is reported by a later one.
-                while socket.send_to(&number.to_be_bytes(), to).is_err() {}
+                while socket.send_to(&number.to_be_bytes(), to).is_err() && !stopped.load(Ordering::Relaxed) {
+                }
                 counted.store(number + 1, Ordering::SeqCst);
                 next += pause;
                 thread::sleep(next.saturating_duration_since(Instant::now()));

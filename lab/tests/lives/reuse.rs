@@ -83,7 +83,12 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     let before = dropped(stage);
     let far = stage.cluster.topology.pod("far").unwrap().netns.clone();
     let pelting = Pelting::start(&far, SocketAddr::new(ip, PORT), Duration::from_micros(300));
+    let deadline = Instant::now() + Duration::from_secs(10);
     while dropped(stage) == before {
+        assert!(
+            Instant::now() < deadline,
+            "run {run}: nobody has {ip}, and nothing is denied"
+        );
         sleep(Duration::from_millis(1));
     }
     match agent {

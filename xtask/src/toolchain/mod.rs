@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::paths::renamed;
 use crate::process::{read, which};
 
 /// BPF has the byte order of the machine it runs on; every one that epguard supports is little-endian.
@@ -140,7 +141,10 @@ impl Route {
 fn rustflags(linker: &Path) -> String {
     let linker = format!("linker={}", linker.display());
     let arch = format!("--cfg=bpf_target_arch=\"{}\"", env::consts::ARCH);
-    ["-C", "debuginfo=2", "-C", "link-arg=--btf", "-C", &linker, &arch].join("\x1f")
+    let flags = ["-C", "debuginfo=2", "-C", "link-arg=--btf", "-C", &linker, &arch];
+    let renamed = renamed(&[]);
+    let flags = flags.into_iter().chain(renamed.iter().map(String::as_str));
+    flags.collect::<Vec<_>>().join("\x1f")
 }
 
 /// What `cargo run` and the user set for the host's compiler must not reach this one.

@@ -2,13 +2,14 @@
 
 use crate::facts::{Change, Fact, Pod, PodSource};
 use crate::freshness::Proof;
-use crate::watch::{Message, WatchId, Watches, orders::Orders, outbox::Outbox, session::Session};
+use crate::watch::{Message, WatchId, Watches};
+use crate::watch::{orders::Orders, outbox::Outbox, recovery::Recovery, session::Session};
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::channel::{Channel, Sender};
 use kube::client::Body;
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -39,7 +40,9 @@ impl Rig {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(64);
         let orders = Arc::new(Orders::default());
-        let session = Session::new(client, Outbox::new(WatchId::Pods, tx), Arc::clone(&orders));
+        let outbox = Outbox::new(WatchId::Pods, tx);
+        let recovery = Recovery::new(&watch::Sender::new(()));
+        let session = Session::new(client, outbox, Arc::clone(&orders), recovery);
         let mut tasks = JoinSet::new();
         tasks.spawn(session.run(None, |pod| Fact::Pod(PodSource::All, pod)));
         Self {

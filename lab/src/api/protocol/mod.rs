@@ -17,7 +17,7 @@ use hyper::{Method, Request, Response};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
-use super::server::{Audit, Faults, Request as Logged};
+use super::server::{Access, Audit, Faults, Request as Logged};
 use super::{ApiError, Store, yaml};
 use query::Query;
 use reply::Body;
@@ -29,6 +29,7 @@ pub(crate) struct Api {
     store: Store,
     faults: Receiver<Faults>,
     audit: Audit,
+    access: Access,
     token: String,
 }
 
@@ -41,11 +42,17 @@ struct Call {
 }
 
 impl Api {
-    pub(crate) fn new(store: Store, faults: Receiver<Faults>, audit: Audit, token: String) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        faults: Receiver<Faults>,
+        (audit, access): (Audit, Access),
+        token: String,
+    ) -> Self {
         Self {
             store,
             faults,
             audit,
+            access,
             token,
         }
     }
@@ -79,6 +86,8 @@ impl Api {
             return Err(ApiError::new(code, "InternalError", "the server is failing"));
         }
         self.authenticate(&parts.headers)?;
+        let watch = parsed.as_ref().is_ok_and(|query| query.watch);
+        self.access.check(&parts.method, path, watch)?;
         let Some(route) = route else {
             return discovery::answer(path);
         };

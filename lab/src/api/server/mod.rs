@@ -1,5 +1,6 @@
 //! Sockets, TLS and faults around one [`Store`].
 
+mod access;
 mod audit;
 mod faults;
 mod identity;
@@ -20,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Store;
 use super::protocol::Api;
+pub use access::Access;
 pub use audit::{Audit, Request};
 pub use faults::Faults;
 use identity::Identity;
@@ -33,6 +35,7 @@ pub struct ApiServer {
     /// Its end is also the end of the tasks that accept and serve.
     faults: watch::Sender<Faults>,
     audit: Audit,
+    access: Access,
 }
 
 impl ApiServer {
@@ -51,11 +54,11 @@ impl ApiServer {
         let identity = Identity::new(address.ip())?;
         let tls = identity.acceptor()?;
         let faults = watch::Sender::new(Faults::default());
-        let audit = Audit::default();
+        let (audit, access) = (Audit::default(), Access::default());
         let api = Arc::new(Api::new(
             store,
             faults.subscribe(),
-            audit.clone(),
+            (audit.clone(), access.clone()),
             identity.token.clone(),
         ));
         tokio::spawn(accept(listener, tls, api, faults.subscribe()));
@@ -64,6 +67,7 @@ impl ApiServer {
             identity,
             faults,
             audit,
+            access,
         })
     }
 
@@ -98,6 +102,12 @@ impl ApiServer {
     /// Breaks every open connection; clients may connect again at once.
     pub fn reset_connections(&self) {
         self.faults(|faults| faults.resets += 1);
+    }
+
+    /// What the user may do: everything, until a role is bound.
+    #[must_use]
+    pub fn access(&self) -> &Access {
+        &self.access
     }
 
     /// The requests received so far.

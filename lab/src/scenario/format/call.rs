@@ -1,5 +1,6 @@
 //! What clients do, and what they must see.
 
+use epguard_common::Outcome;
 use serde::Deserialize;
 
 use super::Wire;
@@ -35,12 +36,40 @@ pub struct Call {
     /// Denied at most in words: somebody's annotation says so, whatever the mode.
     #[serde(default)]
     pub only_observed: bool,
+    /// How it is denied, as annotations or the operator ask.
+    #[serde(default)]
+    pub by: By,
     /// What the client sees under `enforce`. By default that is `nothing` if the call is denied and `sees` is a single word, and
     /// `sees` otherwise.
     pub enforced: Option<Sees>,
     /// Outcomes that must be counted at least once, such as `draining`.
     #[serde(default)]
     pub counted: Vec<String>,
+}
+
+/// What is done with a denied packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// Nothing comes back.
+    #[default]
+    Drop,
+    /// The client gets an answer.
+    Reject,
+    /// The flow goes to a live endpoint.
+    Redirect,
+}
+
+impl By {
+    /// As what it is counted.
+    #[must_use]
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::Drop => Outcome::Dropped,
+            Self::Reject => Outcome::Rejected,
+            Self::Redirect => Outcome::Redirected,
+        }
+    }
 }
 
 /// What requests end in: a pod's name, `nothing`, `refused` or `reset`.

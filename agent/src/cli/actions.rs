@@ -1,0 +1,238 @@
+//! Options about how denied packets are stopped.
+
+use super::PinArgs;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use epguard_common::{Action, AnswerLimits, Reason, ReasonActions};
+
+/// How denied packets are stopped, when the agent starts.
+#[derive(Debug, Args)]
+pub struct ActionArgs {
+    /// What is done with a denied packet: drop it, reject it with a TCP RST or an ICMP error, or redirect=IFACE to send it
+    /// out of an interface as it is, for tcpdump; REASON=ACTION for one reason [default: drop]
+    #[arg(long, value_name = "ACTION", value_delimiter = ',', value_parser = choice)]
+    action: Vec<Choice>,
+    /// Answers a second to packets aimed at one IP; the rest is dropped
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
+    answers_per_suspect: u32,
+    /// Answers a second of this node; the rest is dropped
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
+    answers_per_node: u32,
+}
+
+impl ActionArgs {
+    /// Where packets are redirected to, if they are.
+    #[must_use]
+    pub fn capture(&self) -> Option<&str> {
+        self.action
+            .iter()
+            .rev()
+            .find_map(|choice| choice.capture.as_deref())
+    }
+
+    /// The action of each reason: what is said of one counts more than what is said of all.
+    #[must_use]
+    pub fn actions(&self) -> ReasonActions {
+        let mut actions = ReasonActions::default();
+        let (all, one): (Vec<&Choice>, Vec<&Choice>) =
+            self.action.iter().partition(|choice| choice.reason.is_none());
+        for choice in all.into_iter().chain(one) {
+            actions = choice.applied_to(actions);
+        }
+        actions
+    }
+
+    /// How many packets are answered.
+    #[must_use]
+    pub fn limits(&self) -> AnswerLimits {
+        AnswerLimits {
+            per_suspect: self.answers_per_suspect,
+            per_node: self.answers_per_node,
+        }
+    }
+}
+
+/// Options of `epguard action`.
+#[derive(Debug, Args)]
+pub struct SwitchArgs {
+    /// drop: silently; reject: with a TCP RST or an ICMP error to the sender; redirect=IFACE: out of an interface, as it is
+    #[arg(value_name = "ACTION", value_parser = choice)]
+    action: Choice,
+    /// Only for this reason
+    #[arg(long, value_parser = reason())]
+    reason: Option<Reason>,
+    /// Where the datapath is pinned.
+    #[command(flatten)]
+    pub pins: PinArgs,
+}
+
+impl SwitchArgs {
+    /// What is chosen.
+    #[must_use]
+    pub fn choice(&self) -> Choice {
+        Choice {
+            reason: self.reason.or(self.action.reason),
+            ..self.action.clone()
+        }
+    }
+}
+
+/// An action, for one reason or for all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    action: Action,
+    reason: Option<Reason>,
+    /// The interface of [`Action::Capture`].
+    pub capture: Option<String>,
+}
+
+impl Choice {
+    /// The actions with this one chosen.
+    #[must_use]
+    pub fn applied_to(&self, mut actions: ReasonActions) -> ReasonActions {
+        for reason in Reason::ALL {
+            if self.reason.is_none_or(|only| only == reason)
+                && let Some(action) = actions.of(reason)
+            {
+                *action = self.action;
+            }
+        }
+        actions
+    }
+}
+
+fn action_of(text: &str) -> Option<(Action, Option<String>)> {
+    match text.split_once('=') {
+        Some(("redirect", interface)) if !interface.is_empty() => {
+            Some((Action::Capture, Some(interface.into())))
+        }
+        None if text == Action::Drop.as_str() => Some((Action::Drop, None)),
+        None if text == Action::Reject.as_str() => Some((Action::Reject, None)),
+        _ => None,
+    }
+}
+
+fn reason() -> impl TypedValueParser<Value = Reason> {
+    let reasons = Reason::ALL
+        .into_iter()
+        .filter(|reason| *reason != Reason::Nothing);
+    PossibleValuesParser::new(reasons.map(Reason::as_str))
+        .map(|text| reason_of(&text).unwrap_or(Reason::Nothing))
+}
+
+fn reason_of(text: &str) -> Option<Reason> {
+    let mut reasons = Reason::ALL
+        .into_iter()
+        .filter(|reason| *reason != Reason::Nothing);
+    reasons.find(|reason| reason.as_str() == text)
+}
+
+fn choice(text: &str) -> Result<Choice, &'static str> {
+    let (reason, action) = match text.split_once('=') {
+        Some((reason, action)) if reason != "redirect" => (
+            Some(reason_of(reason).ok_or(
+                "not a reason: dead-backend, reused, retired-backend or terminated, as in reused=reject",
+            )?),
+            action,
+        ),
+        _ => (None, text),
+    };
+    let (action, capture) = action_of(action)
+        .ok_or("not an action: drop or reject or redirect=IFACE, or REASON=ACTION for one reason")?;
+    Ok(Choice {
+        action,
+        reason,
+        capture,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Agent {
+        #[command(flatten)]
+        actions: ActionArgs,
+    }
+
+    #[derive(Parser)]
+    struct Switch {
+        #[command(flatten)]
+        switch: SwitchArgs,
+    }
+
+    fn actions(args: &[&str]) -> Result<ReasonActions, String> {
+        let parsed = Agent::try_parse_from(["epguard"].iter().chain(args));
+        parsed
+            .map(|agent| agent.actions.actions())
+            .map_err(|error| error.to_string())
+    }
+
+    const REJECT: ReasonActions = ReasonActions {
+        dead_backend: Action::Reject,
+        reused: Action::Reject,
+        retired_backend: Action::Reject,
+        terminated: Action::Reject,
+    };
+
+    #[test]
+    fn nothing_is_rejected_unless_asked_for() {
+        assert_eq!(actions(&[]), Ok(ReasonActions::default()));
+        assert_eq!(actions(&["--action", "reject"]), Ok(REJECT));
+    }
+
+    #[test]
+    fn what_is_said_of_one_reason_counts_more_in_any_order() {
+        let expected = ReasonActions {
+            terminated: Action::Drop,
+            ..REJECT
+        };
+        assert_eq!(actions(&["--action", "terminated=drop,reject"]), Ok(expected));
+        assert_eq!(
+            actions(&["--action=reject", "--action=terminated=drop"]),
+            Ok(expected)
+        );
+    }
+
+    #[test]
+    fn packets_are_redirected_to_an_interface_that_is_named() {
+        let parsed = Agent::try_parse_from(["epguard", "--action", "drop,reused=redirect=tap0"])
+            .ok()
+            .unwrap();
+        assert_eq!(parsed.actions.capture(), Some("tap0"));
+        let expected = ReasonActions {
+            reused: Action::Capture,
+            dead_backend: Action::Drop,
+            retired_backend: Action::Drop,
+            terminated: Action::Drop,
+        };
+        assert_eq!(parsed.actions.actions(), expected);
+        for nameless in ["redirect", "redirect=", "reused=redirect"] {
+            assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_action_or_reason_names_the_known_ones() {
+        let error = actions(&["--action", "refuse"]).unwrap_err();
+        assert!(error.contains("drop or reject"), "{error}");
+        let error = actions(&["--action", "stale=drop"]).unwrap_err();
+        assert!(error.contains("dead-backend, reused"), "{error}");
+    }
+
+    #[test]
+    fn the_action_command_switches_all_reasons_or_one() {
+        let switch = |args: &[&str]| {
+            let parsed = Switch::try_parse_from(["action"].iter().chain(args))
+                .ok()
+                .unwrap();
+            parsed.switch.choice().applied_to(ReasonActions::default())
+        };
+        assert_eq!(switch(&["reject"]), REJECT);
+        let one = switch(&["reject", "--reason", "reused"]);
+        assert_eq!((one.reused, one.dead_backend), (Action::Reject, Action::Unset));
+        assert!(Switch::try_parse_from(["action", "drop", "--reason", "none"]).is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! CONFIG: how the operator wants packets stopped.
+
+use super::{Writer, open};
+use crate::cli::Choice;
+use anyhow::{Context as _, Result};
+use aya::maps::{Array, Map};
+use epguard_common::{AnswerLimits, Config, ReasonActions};
+use std::path::Path;
+
+impl Writer {
+    /// Sets how denials are carried out, and how many packets are answered.
+    pub fn choose(&mut self, actions: ReasonActions, limits: AnswerLimits) -> Result<()> {
+        let config = Config {
+            actions,
+            limits,
+            ..self.config.get(&0, 0).context("cannot read CONFIG")?
+        };
+        self.config.set(0, config, 0).context("cannot write CONFIG")
+    }
+
+    /// Sets where captured packets go.
+    ///
+    /// Errors: there is no such interface.
+    pub fn capture(&mut self, interface: Option<&str>) -> Result<()> {
+        let config = Config {
+            capture: interface.map_or(Ok(0), number)?,
+            ..self.config.get(&0, 0).context("cannot read CONFIG")?
+        };
+        self.config.set(0, config, 0).context("cannot write CONFIG")
+    }
+}
+
+/// Switches how the running datapath stops packets.
+pub fn set_action(pin_dir: &Path, choice: &Choice) -> Result<()> {
+    let mut array: Array<_, Config> = Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?;
+    let config = array.get(&0, 0).context("cannot read CONFIG")?;
+    let changed = Config {
+        actions: choice.applied_to(config.actions),
+        capture: choice.capture.as_deref().map_or(Ok(config.capture), number)?,
+        ..config
+    };
+    array.set(0, changed, 0).context("cannot write CONFIG")
+}
+
+/// The kernel's number of an interface.
+fn number(interface: &str) -> Result<u32> {
+    nix::net::if_::if_nametoindex(interface)
+        .with_context(|| format!("cannot redirect packets to interface {interface}: see `ip link`"))
+}

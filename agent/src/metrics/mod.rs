@@ -1,0 +1,23 @@
+//! `/metrics` in `OpenMetrics` text, `/healthz` and `/readyz`, over HTTP.
+//!
+//! ```text
+//! request -> server -> Status (asked of the main loop, as `epguard dump` does) + COUNTERS (read from the kernel) -> text
+//! ```
+//!
+//! Nothing is counted here twice: a metric is a figure of the [`Status`](crate::status::Status) or a number in the kernel.
+//! Every label has a fixed, small set of values; names of pods and Services are in the log and in the status.
+
+mod args;
+mod counters;
+mod family;
+mod health;
+mod server;
+mod text;
+mod timings;
+
+pub use args::MetricsArgs;
+pub use counters::{Counters, read as read_counters};
+pub use health::{Check, readiness};
+pub use server::{bind, serve};
+pub use text::render;
+pub use timings::Timings;

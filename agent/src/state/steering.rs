@@ -1,0 +1,54 @@
+//! Services whose flows are steered still: their packets go on carrying the intent, denial or not.
+
+use super::dirty::Dirty;
+use super::slots::Given;
+use super::{Slots, State, Tables, World};
+use crate::facts::Name;
+use epguard_common::{Slot, capacity};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+impl State {
+    /// The slots of flows that go on.
+    pub fn steering(&mut self, now: Duration, in_use: BTreeSet<Slot>) {
+        if in_use == self.steered {
+            return;
+        }
+        self.steered = in_use;
+        let dirty = Dirty {
+            vips: true,
+            ..Dirty::default()
+        };
+        self.settle(now, dirty, None);
+    }
+
+    /// Their Services.
+    pub(super) fn steered_services(&self) -> BTreeSet<Name> {
+        let services = self.steered.iter().filter_map(|slot| self.slots.service(*slot));
+        services.cloned().collect()
+    }
+}
+
+impl Tables {
+    /// Keeps the intent of Services that have no denial any more, as far as there is room.
+    pub(super) fn keep_intent(
+        &mut self,
+        world: &World,
+        slots: &mut Slots,
+        now: Duration,
+        steered: &BTreeSet<Name>,
+    ) {
+        for name in steered {
+            let Some(service) = world.service(name) else {
+                continue;
+            };
+            let vips: Vec<_> = world.unambiguous_vips(service).collect();
+            if self.services.len() + vips.len() > capacity::SERVICES {
+                continue;
+            }
+            if let Some(Given { slot, .. }) = slots.take(now, name) {
+                self.services.extend(vips.into_iter().map(|vip| (vip, slot)));
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Numbers for metrics: nothing in them names an object.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is counted and measured beside the rest of the status.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Figures {
+    /// Milliseconds from the agent's start until every watch had shown a whole list; none before.
+    pub synced_after_ms: Option<u64>,
+    /// Pods by state, see [`Census`](crate::state::Census).
+    pub pods: BTreeMap<String, u64>,
+    /// IPs by state, likewise.
+    pub ips: BTreeMap<String, u64>,
+    /// How full the maps are that the agent fills.
+    pub maps: BTreeMap<String, Fill>,
+    /// From the receipt of an API event to the map write.
+    pub propagation: Distribution,
+    /// From the change that an `EndpointSlice` was written for, by the API server's clock, to the map write.
+    pub slice_propagation: Distribution,
+    /// From an IP's release to its next owner, as the API shows both.
+    pub reuse_gap: Distribution,
+}
+
+/// How full a map is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Fill {
+    /// Entries in it.
+    pub entries: usize,
+    /// Entries that it has room for.
+    pub capacity: usize,
+}
+
+/// Durations, by how long they were.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Distribution {
+    /// Microseconds, all together.
+    pub sum_us: u64,
+    /// How many there were.
+    pub count: u64,
+    /// Longest duration of a bucket in microseconds, and how many were at most that long and beyond the bucket before.
+    pub buckets: Vec<(u64, u64)>,
+}

@@ -1,0 +1,23 @@
+//! What metrics and readiness count as denied.
+
+mod world;
+
+use epguard::facts::{Fact, Presence};
+use epguard::state::State;
+use world::{World, X, dead, pod};
+
+fn terminated(state: &State) -> u64 {
+    state.census().ips["terminated"]
+}
+
+#[test]
+fn an_ip_that_is_lifted_is_in_the_map_but_not_counted_as_denied() {
+    let mut world = World::cluster();
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&a);
+    world.pod(&dead(&a));
+    assert_eq!(terminated(&world.state), 1);
+    world.tell(Fact::Presence(Presence::Spoke(X, world.now)));
+    assert_eq!(terminated(&world.state), 0);
+    assert_eq!(world.state.tables().terminated.len(), 1);
+}

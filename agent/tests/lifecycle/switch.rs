@@ -1,0 +1,48 @@
+//! What the operator switches while the datapath runs.
+
+use crate::node::{Node, run};
+use aya::maps::{Array, Map};
+use epguard::datapath::{Hooks, netns_cookie};
+use epguard::maps::{self, Writer};
+use epguard_common::{Action, AnswerLimits, Config, Mode, ReasonActions};
+
+const LIMITS: AnswerLimits = AnswerLimits {
+    per_suspect: 7,
+    per_node: 70,
+};
+
+fn config(node: &Node) -> Config {
+    let map = Map::Array(maps::open(&node.pins(), "CONFIG").unwrap());
+    Array::try_from(map).unwrap().get(&0, 0).unwrap()
+}
+
+fn epguard(node: &Node, args: &[&str]) {
+    let pins = node.pins();
+    let pins = ["--pin-dir", pins.to_str().unwrap()];
+    run(env!("CARGO_BIN_EXE_epguard"), &[args, &pins].concat());
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn action_and_mode_are_switched_apart_from_each_other_and_at_once() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Auto);
+    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    writer.choose(ReasonActions::default(), LIMITS).unwrap();
+    writer.configure(Mode::Observe, maps::DEFAULT, false).unwrap();
+    epguard(&node, &["action", "reject"]);
+    epguard(&node, &["action", "drop", "--reason", "terminated"]);
+    epguard(&node, &["mode", "enforce"]);
+    let expected = ReasonActions {
+        dead_backend: Action::Reject,
+        reused: Action::Reject,
+        retired_backend: Action::Reject,
+        terminated: Action::Drop,
+    };
+    let config = config(&node);
+    assert_eq!(
+        (config.mode, config.actions, config.limits),
+        (Mode::Enforce, expected, LIMITS)
+    );
+    assert_eq!(config.reasons.retired_backend, Mode::Observe);
+}

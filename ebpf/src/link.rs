@@ -1,0 +1,140 @@
+//! An skb as it lies on its device, link layer included: where the programs write.
+
+use crate::skb::Skb;
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::helpers::generated::{
+    bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_skb_load_bytes, bpf_skb_store_bytes,
+};
+use core::mem::MaybeUninit;
+use epguard_common::{Addr, Bytes as _, Packet};
+
+const ETHERNET: u32 = 14;
+
+/// An skb, and how many octets lie before its network header.
+pub struct Link<'a> {
+    pub skb: &'a Skb,
+    pub length: u32,
+}
+
+impl<'a> Link<'a> {
+    /// Finds out whether the device has Ethernet headers: where there is none, the first octet of the frame is that of
+    /// the IP header. Only trying tells for certain; what lies there is the same afterwards.
+    #[inline(always)]
+    pub fn of(skb: &'a Skb) -> Option<Self> {
+        let mut link = Self { skb, length: 0 };
+        let [first]: [u8; 1] = link.load(0)?;
+        let [network]: [u8; 1] = skb.read(0)?;
+        link.store(0, [!first])?;
+        let [after]: [u8; 1] = skb.read(0)?;
+        link.store(0, [first])?;
+        if after == network {
+            link.length = ETHERNET;
+        }
+        Some(link)
+    }
+
+    /// Destination and source of the Ethernet header; zero where there is none.
+    #[inline(always)]
+    pub fn ethernet(&self) -> Option<[u16; 6]> {
+        if self.length == 0 {
+            Some([0; 6])
+        } else {
+            self.load(0)
+        }
+    }
+
+    /// Writes them; nothing where there is no Ethernet header.
+    #[inline(always)]
+    pub fn set_ethernet(&mut self, ends: [u16; 6]) -> Option<()> {
+        if self.length == 0 {
+            Some(())
+        } else {
+            self.store(0, ends)
+        }
+    }
+
+    /// Gives an untagged TCP or UDP packet without IPv6 extension headers another destination, or another source. The
+    /// checksums go along, whoever is to complete them.
+    #[inline(always)]
+    pub fn readdress(&mut self, packet: &Packet, destination: bool, (addr, port): (Addr, u16)) -> Option<()> {
+        let (old, old_port) = if destination {
+            (packet.dst, packet.dst_port)
+        } else {
+            (packet.src, packet.src_port)
+        };
+        let sum_at = packet.transport_at + if packet.protocol == TCP { 16 } else { 6 };
+        let unused = if packet.protocol == TCP {
+            0
+        } else {
+            BPF_F_MARK_MANGLED_0
+        };
+        let port_at = packet.transport_at + if destination { 2 } else { 0 };
+        let difference = difference(old, addr)?;
+        if old.is_v4() {
+            let at = self.length + 10;
+            // SAFETY: takes the program's own context and numbers. A size of 0 adds a difference.
+            let failed = unsafe { bpf_l3_csum_replace(self.skb.as_ptr().cast(), at, 0, difference, 0) };
+            (failed == 0).then_some(())?;
+            self.sum(sum_at, 0, difference, BPF_F_PSEUDO_HDR | unused)?;
+            let [_, _, _, word] = addr.words();
+            self.store(self.length + if destination { 16 } else { 12 }, word)?;
+        } else {
+            // Linux 6.16 wants to be told that no IP checksum changes along; older ones know no such flag.
+            let flags = BPF_F_PSEUDO_HDR | unused;
+            self.sum(sum_at, 0, difference, flags | BPF_F_IPV6)
+                .or_else(|| self.sum(sum_at, 0, difference, flags))?;
+            self.store(self.length + if destination { 24 } else { 8 }, addr.words())?;
+        }
+        if port == old_port {
+            return Some(());
+        }
+        let [from, to] = [old_port, port].map(|port| u64::from(port.to_be()));
+        self.sum(sum_at, from, to, unused | 2)?;
+        self.store(self.length + port_at, port.to_be())
+    }
+
+    #[inline(always)]
+    fn sum(&mut self, at: u32, from: u64, to: u64, flags: u64) -> Option<()> {
+        // SAFETY: takes the program's own context and numbers.
+        let failed =
+            unsafe { bpf_l4_csum_replace(self.skb.as_ptr().cast(), self.length + at, from, to, flags) };
+        (failed == 0).then_some(())
+    }
+
+    /// From the start of the frame. `T` is an integer or an array of them: every bit pattern is one.
+    #[inline(always)]
+    pub fn load<T: Copy>(&self, offset: u32) -> Option<T> {
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: the helper fills all of T or fails; the context is the program's own.
+        unsafe {
+            let to = value.as_mut_ptr().cast();
+            let failed = bpf_skb_load_bytes(self.skb.as_ptr(), offset, to, size_of::<T>() as u32);
+            (failed == 0).then(|| value.assume_init())
+        }
+    }
+
+    /// As [`Link::load`]. Checksums don't follow.
+    #[inline(always)]
+    pub fn store<T: Copy>(&mut self, offset: u32, value: T) -> Option<()> {
+        let from = (&raw const value).cast();
+        // SAFETY: as many octets as T has; the context is the program's own.
+        let failed =
+            unsafe { bpf_skb_store_bytes(self.skb.as_ptr().cast(), offset, from, size_of::<T>() as u32, 0) };
+        (failed == 0).then_some(())
+    }
+}
+
+const TCP: u8 = 6;
+const BPF_F_PSEUDO_HDR: u64 = 1 << 4;
+/// A UDP checksum of 0 means none, and stays.
+const BPF_F_MARK_MANGLED_0: u64 = 1 << 5;
+const BPF_F_IPV6: u64 = 1 << 7;
+
+/// What the checksum of a header changes by. v4-mapped addresses differ in their last word only.
+#[inline(always)]
+fn difference(old: Addr, new: Addr) -> Option<u64> {
+    let (mut old, mut new) = (old.words(), new.words());
+    // SAFETY: 16 octets each.
+    let difference = unsafe { bpf_csum_diff(old.as_mut_ptr(), 16, new.as_mut_ptr(), 16, 0) };
+    u64::try_from(difference).ok()
+}

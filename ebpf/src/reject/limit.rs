@@ -1,0 +1,47 @@
+//! How many answers: so many a second for one suspect, and for the node.
+
+use crate::telemetry::Evidence;
+use crate::{clock, maps};
+use epguard_common::{AnswerLimits, Bucket, Config};
+
+/// Takes an answer out of both buckets.
+#[inline(always)]
+pub fn take<E: Evidence>(config: *const Config, evidence: &E) -> bool {
+    let limits = maps::limits(config);
+    let now_ns = clock::now_ns();
+    let suspect = bucket(evidence).is_some_and(|bucket| take_from(bucket, now_ns, limits.per_suspect));
+    suspect && maps::answers().is_some_and(|bucket| take_from(bucket, now_ns, limits.per_node))
+}
+
+/// Whether there is one in both.
+#[inline(always)]
+pub fn has_room<E: Evidence>(config: *const Config, evidence: &E) -> bool {
+    let AnswerLimits {
+        per_suspect,
+        per_node,
+    } = maps::limits(config);
+    let now_ns = clock::now_ns();
+    // SAFETY: an entry that stays there for the run of the program; every bit pattern is a Bucket.
+    let has = |bucket: *mut Bucket, rate| unsafe { (*bucket).after(now_ns, rate) }.is_some();
+    let suspect = bucket(evidence).is_some_and(|bucket| has(bucket, per_suspect));
+    suspect && maps::answers().is_some_and(|bucket| has(bucket, per_node))
+}
+
+#[inline(always)]
+fn bucket<E: Evidence>(evidence: &E) -> Option<*mut Bucket> {
+    // SAFETY: a field of an entry that stays there for the run of the program.
+    evidence.rate().map(|rate| unsafe { &raw mut (*rate).answers })
+}
+
+/// CPUs may race for it, and then both answer: the compiler for BPF has no exchange.
+#[inline(always)]
+fn take_from(bucket: *mut Bucket, now_ns: u64, per_second: u32) -> bool {
+    // SAFETY: an entry that stays there, and writable, for the run of the program; every bit pattern is a Bucket.
+    unsafe {
+        let after = (*bucket).after(now_ns, per_second);
+        if let Some(after) = after {
+            *bucket = after;
+        }
+        after.is_some()
+    }
+}

@@ -1,0 +1,112 @@
+//! What becomes of a denied packet, and how it is turned round.
+//!
+//! At To the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack undoes the
+//! DNAT on its way to the client. At From, before DNAT, it goes straight back to the sender. It carries
+//! [`Slot::ANSWER`], so that it lifts nothing at the hooks that it passes.
+
+mod limit;
+mod rewrite;
+
+use crate::frame::Frame;
+use crate::skb::Skb;
+use crate::telemetry::Evidence;
+use crate::{maps, steer};
+use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC};
+use aya_ebpf::helpers::generated::bpf_redirect;
+use aya_ebpf::programs::TcContext;
+use epguard_common::{Action, Config, Fate, Outcome, Packet, Reason, Slot, Verdict, answer, is_answerable};
+use rewrite::Turned;
+
+/// Chooses what is done with a packet that was judged. Where nobody can be answered ([`Frame::IS_ANSWERED`]), nothing is
+/// taken off the limits: [`Fate::Answer`] then means that another program will.
+#[inline(always)]
+pub fn fate<F: Frame, E: Evidence>(
+    frame: &F,
+    packet: &Packet,
+    verdict: Verdict,
+    evidence: &E,
+    config: *const Config,
+) -> Fate {
+    let Verdict::Deny {
+        reason,
+        enforce: true,
+    } = verdict
+    else {
+        return Fate::Pass;
+    };
+    let action = evidence.action().or(maps::action_of(config, reason));
+    if action == Action::Capture {
+        return Fate::Capture;
+    }
+    if F::IS_ANSWERED
+        && action == Action::Redirect
+        && steer::is_steerable(frame, packet)
+        && steer::chosen(packet, evidence.backends(packet))
+            .is_some_and(|backend| steer::way(frame, packet, &backend).is_some())
+    {
+        return Fate::Steer;
+    }
+    if !matches!(action, Action::Reject | Action::Redirect)
+        || frame.is_to_many()
+        || !is_answerable(frame, packet)
+    {
+        return Fate::Drop;
+    }
+    let admitted = if F::IS_ANSWERED {
+        limit::take(config, evidence)
+    } else {
+        limit::has_room(config, evidence)
+    };
+    if admitted {
+        return Fate::Answer;
+    }
+    maps::count(reason, Outcome::AnswerSuppressed, 0);
+    Fate::Drop
+}
+
+/// Which way an answer goes.
+#[derive(Clone, Copy)]
+pub enum Way {
+    /// Into the stack, where the packet was leaving.
+    In,
+    /// Out, where the packet came in.
+    Out,
+}
+
+/// Carries a fate out. `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never overrules another program.
+#[inline(always)]
+pub fn carry_out(ctx: &TcContext, fate: Fate, way: Way) -> i32 {
+    match (fate, way) {
+        (Fate::Pass, _) => TC_ACT_UNSPEC,
+        (Fate::Drop, _) => TC_ACT_SHOT,
+        (Fate::Answer, Way::In) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
+        (Fate::Answer, Way::Out) => turn_round(ctx.skb.skb, 0),
+        (Fate::Steer, _) => steer::forth(ctx.skb.skb),
+        (Fate::Return, _) => steer::back(ctx.skb.skb),
+        // SAFETY: takes numbers only. Where there is no such interface the packet is dropped.
+        (Fate::Capture, _) => unsafe { bpf_redirect(maps::capture(), 0) as i32 },
+    }
+}
+
+/// A global function: it has a stack of its own, and the verifier judges it once, whoever calls it. Linux 5.6.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn turn_round(context: *mut __sk_buff, flags: u64) -> i32 {
+    let skb = Skb::judged(context);
+    if rewrite(&skb).is_none() {
+        maps::count(Reason::Nothing, Outcome::AnswerFailed, 0);
+        return TC_ACT_SHOT;
+    }
+    skb.write_intent(Slot::ANSWER);
+    // SAFETY: takes numbers only.
+    let action = unsafe { bpf_redirect(skb.ifindex(), flags) };
+    action as i32
+}
+
+#[inline(always)]
+fn rewrite(skb: &Skb) -> Option<()> {
+    let packet = skb.packet()?;
+    let mut turned = Turned::new(skb)?;
+    answer(&mut turned, packet)?;
+    turned.swap_ends()
+}

@@ -1,0 +1,79 @@
+//! A packet under the hands of `epguard_common::answer`, as TC programs can change it.
+
+use crate::link::Link;
+use crate::skb::Skb;
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::helpers::generated::{bpf_l4_csum_replace, bpf_skb_adjust_room, bpf_skb_change_tail};
+use epguard_common::{Bytes, Rewrite};
+
+/// An skb that becomes its own answer. Sums of the kernel are not kept up to date, see [`Rewrite::resize`].
+pub struct Turned<'a>(Link<'a>);
+
+impl<'a> Turned<'a> {
+    /// An skb of any device.
+    #[inline(always)]
+    pub fn new(skb: &'a Skb) -> Option<Self> {
+        Link::of(skb).map(Self)
+    }
+
+    /// Sends the frame back to where it came from, as far as the link layer goes.
+    #[inline(always)]
+    pub fn swap_ends(&mut self) -> Option<()> {
+        let [d0, d1, d2, s0, s1, s2] = self.0.ethernet()?;
+        self.0.set_ethernet([s0, s1, s2, d0, d1, d2])
+    }
+}
+
+impl Bytes for Turned<'_> {
+    #[inline(always)]
+    fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
+        self.0.skb.read(offset)
+    }
+
+    #[inline(always)]
+    fn words<const N: usize>(&self, offset: u32) -> Option<[u32; N]> {
+        self.0.skb.words(offset)
+    }
+}
+
+impl Rewrite for Turned<'_> {
+    #[inline(always)]
+    fn write<const N: usize>(&mut self, offset: u32, words: [u32; N]) -> Option<()> {
+        self.0.store(self.0.length + offset, words)
+    }
+
+    /// In two steps, as a frame that has the length already keeps its GSO and its `CHECKSUM_COMPLETE`.
+    #[inline(always)]
+    fn resize(&mut self, length: u32) -> Option<()> {
+        let length = self.0.length + length;
+        // SAFETY: takes the program's own context and numbers.
+        let failed = unsafe {
+            bpf_skb_change_tail(self.0.skb.as_ptr().cast(), length + 1, 0) != 0
+                || bpf_skb_change_tail(self.0.skb.as_ptr().cast(), length, 0) != 0
+        };
+        (!failed).then_some(())
+    }
+
+    #[inline(always)]
+    fn cut_options(&mut self, count: u32) -> Option<()> {
+        const BEHIND_NETWORK_HEADER: u32 = 0;
+        let change = 0i32.wrapping_sub_unsigned(count);
+        // SAFETY: takes the program's own context and numbers.
+        let failed =
+            unsafe { bpf_skb_adjust_room(self.0.skb.as_ptr().cast(), change, BEHIND_NETWORK_HEADER, 0) };
+        (failed == 0).then_some(())
+    }
+
+    /// The kernel adjusts a transport checksum for changes outside of the pseudo-header only if it is complete.
+    #[inline(always)]
+    fn is_partial(&mut self, offset: u32) -> Option<bool> {
+        const TWO_OCTETS: u64 = 2;
+        let at = self.0.length + offset;
+        // SAFETY: takes the program's own context and numbers.
+        let failed = unsafe { bpf_l4_csum_replace(self.0.skb.as_ptr().cast(), at, 0, 1, TWO_OCTETS) };
+        if failed != 0 {
+            return None;
+        }
+        self.0.skb.read::<2>(offset).map(|octets| octets == [0, 0])
+    }
+}

@@ -1,0 +1,185 @@
+//! Steered flows: to the live endpoint behind conntrack, and their answers back before it.
+//!
+//! A packet that leaves towards the denied endpoint gets the live one as its destination and leaves towards that. An
+//! answer gets the denied one as its source and comes in once more, where it would have come in from there: so conntrack
+//! knows it, and a strict `rp_filter` lets it through.
+
+use crate::direct::{self, Hop};
+use crate::frame::Frame;
+use crate::link::Link;
+use crate::skb::Skb;
+use crate::{clock, maps};
+use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT};
+use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
+use core::ptr::null_mut;
+use epguard_common::{
+    Backend, Backends, Bytes as _, Flow, Outcome, Packet, Reason, Return, Role, Slot, Steered, Target,
+    Transport,
+};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// Where the packet's flow was steered, while the endpoint is there.
+#[inline(always)]
+pub fn known(packet: &Packet, slot: Slot) -> Option<Backend> {
+    let steered = maps::steered(&Flow::to(packet, slot))?;
+    // SAFETY: the entry stays readable for the run of the program.
+    let (backend, closing) = unsafe { ((*steered).backend, (*steered).closing) };
+    let again = matches!(packet.transport, Transport::Opening) && closing != 0;
+    (!again && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+}
+
+/// Where a flow that opens is steered to. UDP does not say whether it opens: nobody answered it before.
+#[inline(always)]
+pub fn chosen(packet: &Packet, backends: Option<*const Backends>) -> Option<Backend> {
+    let opens = matches!(packet.transport, Transport::Opening) || packet.protocol == UDP;
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is Backends.
+    let backend = unsafe { (*backends?).choose(packet) }?;
+    (opens && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+}
+
+/// Whether a packet can get another destination: not a fragment, whose others have no port, not SCTP, whose checksum
+/// nobody would put right, and nothing between the headers that means the address too.
+#[inline(always)]
+pub fn is_steerable<F: Frame>(frame: &F, packet: &Packet) -> bool {
+    const MORE_FRAGMENTS: u8 = 0x20;
+    let whole = if packet.dst.is_v4() {
+        let fragmentation = frame.read::<1>(packet.network_at + 6);
+        fragmentation.is_some_and(|[flags]| flags & MORE_FRAGMENTS == 0)
+    } else {
+        packet.transport_at == 40
+    };
+    whole && packet.network_at == 0 && matches!(packet.protocol, TCP | UDP)
+}
+
+/// Where packets leave towards the live endpoint; `None` where the node would not send them. Nor into a tunnel with an
+/// address of the node's own, which was chosen for the way to the denied endpoint: it may be one that the other node
+/// expects elsewhere (strict `rp_filter`).
+#[inline(always)]
+pub fn way<F: Frame>(frame: &F, packet: &Packet, backend: &Backend) -> Option<u32> {
+    let to = |dst, dst_port| Packet {
+        dst,
+        dst_port,
+        ..*packet
+    };
+    let Hop::Through(ifindex) = direct::route(frame, &to(backend.addr, backend.port))? else {
+        return None;
+    };
+    let own = || direct::route(frame, &to(packet.src, packet.src_port)).is_none();
+    let expected = maps::role(ifindex) != Role::TUNNEL || !own();
+    expected.then_some(ifindex)
+}
+
+/// Sends a packet that carries its intent to the live endpoint. Global, see `reject::turn_round`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn forth(context: *mut __sk_buff) -> i32 {
+    let skb = Skb::judged(context);
+    forward(&skb).unwrap_or_else(|| {
+        maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
+        TC_ACT_SHOT
+    })
+}
+
+/// Sends an answer of a live endpoint back. Global, see `reject::turn_round`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
+    let skb = Skb::judged(context);
+    backward(&skb).unwrap_or_else(|| {
+        maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
+        TC_ACT_SHOT
+    })
+}
+
+#[inline(always)]
+fn forward(skb: &Skb) -> Option<i32> {
+    let (slot, _) = skb.take_intent();
+    let packet = skb.packet()?;
+    let target = Target {
+        addr: packet.dst,
+        slot,
+        port: packet.dst_port,
+        protocol: packet.protocol,
+        reserved: [0; 3],
+    };
+    let backend = match known(packet, slot) {
+        Some(backend) => backend,
+        None => chosen(packet, maps::backends(&target))?,
+    };
+    let ifindex = way(skb, packet, &backend)?;
+    let mut link = Link::of(skb)?;
+    remember(skb, &link, packet, slot, &backend)?;
+    link.readdress(packet, true, (backend.addr, backend.port))?;
+    // SAFETY: takes numbers only.
+    Some(unsafe { bpf_redirect_neigh(ifindex, null_mut(), 0, 0) } as i32)
+}
+
+/// Writes down where the flow goes and how answers come back; interfaces and neighbours may have changed since.
+#[inline(always)]
+fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, slot: Slot, backend: &Backend) -> Option<()> {
+    let flow = Flow::to(packet, slot);
+    let [d0, d1, d2, s0, s1, s2] = link.ethernet()?;
+    let back = Return {
+        target: packet.dst,
+        ifindex: skb.ifindex(),
+        target_port: packet.dst_port,
+        slot: flow.slot,
+        ethernet: [s0, s1, s2, d0, d1, d2],
+    };
+    let steered = Steered {
+        backend: *backend,
+        closing: closes(skb, packet).into(),
+        used_ns: clock::now_ns(),
+    };
+    let remembered = maps::remember_return(&flow.at(backend), &back) && maps::remember_flow(&flow, &steered);
+    remembered.then_some(())
+}
+
+/// Whether the packet is an answer of a live endpoint to a flow that was steered to it.
+#[inline(always)]
+pub fn is_answer(packet: &Packet) -> bool {
+    packet.transport.has_ports() && maps::returned(&Flow::from(packet)).is_some()
+}
+
+#[inline(always)]
+fn backward(skb: &Skb) -> Option<i32> {
+    let packet = skb.packet()?;
+    let flow = Flow::from(packet);
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
+    let back = unsafe { *maps::returned(&flow)? };
+    if closes(skb, packet)
+        && let Some(steered) = maps::steered(&flow.before(&back))
+    {
+        // SAFETY: the entry stays writable for the run of the program.
+        unsafe { (*steered).closing = 1 };
+    }
+    let mut link = Link::of(skb)?;
+    link.readdress(packet, false, (back.target, back.target_port))?;
+    link.set_ethernet(back.ethernet)?;
+    skb.write_intent(Slot::ANSWER);
+    // SAFETY: takes numbers only.
+    Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
+}
+
+/// A packet that conntrack itself sends to the live endpoint, from the same port: that flow is the one that everybody
+/// knows of, so a steered one that looks the same to the endpoint has to go.
+#[inline(always)]
+pub fn give_way(packet: &Packet) {
+    let flow = Flow::to(packet, Slot::NONE);
+    if let Some(back) = maps::returned(&flow) {
+        // SAFETY: as in `back`.
+        let before = flow.before(unsafe { &*back });
+        maps::forget_flow(&before, &flow);
+    }
+}
+
+#[inline(always)]
+fn closes(skb: &Skb, packet: &Packet) -> bool {
+    const FIN_OR_RST: u8 = 0x05;
+    packet.protocol == TCP
+        && skb
+            .read::<1>(packet.transport_at + 13)
+            .is_some_and(|[flags]| flags & FIN_OR_RST != 0)
+}

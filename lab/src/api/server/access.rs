@@ -1,0 +1,196 @@
+//! Who may do what: role-based access control of the one user there is, as far as a `ClusterRole` says it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use hyper::Method;
+use serde_json::Value;
+
+use crate::api::ApiError;
+
+/// What the user may do; everything until a role is bound. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Access(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    rules: Option<Vec<Rule>>,
+    refused: Vec<String>,
+}
+
+/// A rule of a role. `resourceNames`, `nonResourceURLs` and wildcards are refused, since nobody needs them here.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Rule {
+    api_groups: Vec<String>,
+    resources: Vec<String>,
+    verbs: Vec<String>,
+}
+
+impl Access {
+    /// From now on the user may do what the `ClusterRole` says, and nothing else but discovery.
+    pub fn bind(&self, role: &Value) -> Result<()> {
+        let rules =
+            serde_json::from_value(role["rules"].clone()).context("not the rules of a ClusterRole")?;
+        self.state().rules = Some(rules);
+        Ok(())
+    }
+
+    /// What was refused, as `verb group/resource`.
+    #[must_use]
+    pub fn refused(&self) -> Vec<String> {
+        self.state().refused.clone()
+    }
+
+    /// 403 unless the request is allowed.
+    pub(crate) fn check(&self, method: &Method, path: &str, watch: bool) -> Result<(), ApiError> {
+        let mut state = self.state();
+        let (Some(rules), Some(asked)) = (&state.rules, Asked::parse(method, path, watch)) else {
+            return Ok(());
+        };
+        if rules.iter().any(|rule| asked.is_allowed_by(rule)) {
+            return Ok(());
+        }
+        let Asked {
+            verb,
+            group,
+            resource,
+        } = &asked;
+        let message = format!(
+            "{resource} is forbidden: User \"lab\" cannot {verb} resource \"{resource}\" in API group \"{group}\" at the \
+             cluster scope"
+        );
+        let refused = format!("{verb} {group}/{resource}");
+        state.refused.push(refused);
+        Err(ApiError::new(403, "Forbidden", message))
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a request is about, whether or not such objects are served.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    verb: String,
+    group: String,
+    /// With its subresource: `pods/status`.
+    resource: String,
+}
+
+impl Asked {
+    /// `None` for paths of no resource: discovery, which every user may read.
+    fn parse(method: &Method, path: &str, watch: bool) -> Option<Self> {
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let (group, rest) = match segments.as_slice() {
+            ["api", _version, rest @ ..] => ("", rest),
+            ["apis", group, _version, rest @ ..] => (*group, rest),
+            _ => return None,
+        };
+        let rest = match rest {
+            ["namespaces", _, inside, ..] if !matches!(*inside, "status" | "finalize") => &rest[2..],
+            rest => rest,
+        };
+        let (plural, name, sub) = match rest {
+            [] => return None,
+            [plural] => (plural, None, None),
+            [plural, name] => (plural, Some(name), None),
+            [plural, name, sub, ..] => (plural, Some(name), Some(sub)),
+        };
+        let verb = match (method.as_str(), name) {
+            ("GET" | "HEAD", _) if watch => "watch",
+            ("GET" | "HEAD", Some(_)) => "get",
+            ("GET" | "HEAD", None) => "list",
+            ("POST", _) => "create",
+            ("PUT", _) => "update",
+            ("PATCH", _) => "patch",
+            ("DELETE", Some(_)) => "delete",
+            ("DELETE", None) => "deletecollection",
+            (other, _) => other,
+        };
+        Some(Self {
+            verb: verb.to_lowercase(),
+            group: group.into(),
+            resource: sub.map_or((*plural).into(), |sub| format!("{plural}/{sub}")),
+        })
+    }
+
+    fn is_allowed_by(&self, rule: &Rule) -> bool {
+        rule.api_groups.contains(&self.group)
+            && rule.resources.contains(&self.resource)
+            && rule.verbs.contains(&self.verb)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_request_is_a_verb_on_a_resource_of_a_group() {
+        let shown = |method: &Method, path: &str, watch| {
+            Asked::parse(method, path, watch)
+                .map(|asked| format!("{} {}/{}", asked.verb, asked.group, asked.resource))
+        };
+        for (method, path, watch, expected) in [
+            (Method::GET, "/api/v1/pods", false, Some("list /pods")),
+            (Method::GET, "/api/v1/pods", true, Some("watch /pods")),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods/p",
+                false,
+                Some("get /pods"),
+            ),
+            (
+                Method::PUT,
+                "/api/v1/namespaces/a/pods/p/status",
+                false,
+                Some("update /pods/status"),
+            ),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a",
+                false,
+                Some("get /namespaces"),
+            ),
+            (
+                Method::POST,
+                "/apis/events.k8s.io/v1/namespaces/a/events",
+                false,
+                Some("create events.k8s.io/events"),
+            ),
+            (
+                Method::DELETE,
+                "/api/v1/namespaces/a/pods",
+                false,
+                Some("deletecollection /pods"),
+            ),
+            (Method::GET, "/apis/discovery.k8s.io/v1", false, None),
+            (Method::GET, "/version", false, None),
+        ] {
+            assert_eq!(shown(&method, path, watch).as_deref(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_no_rule_allows_is_forbidden_and_remembered() {
+        let access = Access::default();
+        let check = |path, watch| access.check(&Method::GET, path, watch);
+        assert_eq!(check("/api/v1/secrets", false), Ok(()));
+        let role = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]});
+        access.bind(&role).unwrap();
+        assert_eq!(check("/api/v1/pods", false), Ok(()));
+        assert_eq!(check("/api", false), Ok(()));
+        assert_eq!(check("/api/v1/pods", true).unwrap_err().code, 403);
+        assert_eq!(check("/api/v1/secrets", false).unwrap_err().code, 403);
+        assert_eq!(access.refused(), ["watch /pods", "list /secrets"]);
+    }
+
+    #[test]
+    fn a_rule_that_would_not_be_enforced_as_it_says_is_refused() {
+        let named = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}]});
+        assert!(Access::default().bind(&named).is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! A Service whose only endpoint is a dead pod, with the routes and the proxy that lead a packet there.
+
+use super::{World, dead_pod, service, slice};
+use epguard_lab::api::Kind;
+use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
+use serde_json::json;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// A dead pod that a Service still lists, behind an interface of the node.
+pub fn deny(world: &mut World) {
+    for arguments in [
+        "address add 10.244.1.1/24 dev va",
+        "link set va up",
+        "link set vb up",
+        "route add default dev va",
+        "neigh add 10.244.1.10 lladdr 02:00:00:00:00:01 dev va",
+    ] {
+        let mut ip = world.netns.command("ip");
+        assert!(ip.args(arguments.split(' ')).status().unwrap().success());
+    }
+    world.store.ensure_namespace("shop").unwrap();
+    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
+        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}});
+    world.store.apply(node).unwrap();
+    let mut web = service("web", "10.96.0.1");
+    web["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080}]);
+    world.store.apply(web).unwrap();
+    let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
+    let ports = json!([{"port": 8080}]);
+    let slice = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
+    world.store.apply(slice).unwrap();
+    let (services, slices) = (
+        world.store.list(Kind::Service),
+        world.store.list(Kind::EndpointSlice),
+    );
+    let proxy = Proxy::new(&world.netns, ProxyOptions::default());
+    proxy.program(&service_rules(&services, &slices)).unwrap();
+    world.server.faults(|faults| faults.hang = false);
+    world.until("denying", |status| {
+        !status.services.is_empty() && status.lease_ms > 0 && status.breaker.is_empty()
+    });
+}
+
+/// Sends one SYN; the kernel would repeat it after a second.
+pub fn connect_to_the_service(world: &World) {
+    let service: SocketAddr = "10.96.0.1:80".parse().unwrap();
+    let connected = world
+        .netns
+        .run(|| TcpStream::connect_timeout(&service, Duration::from_millis(200)))
+        .unwrap();
+    assert!(connected.is_err());
+}

@@ -1,0 +1,76 @@
+//! /metrics, /healthz and /readyz of the real agent, with a packet that it denies.
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
+mod agent;
+
+use agent::World;
+use agent::stale::{connect_to_the_service, deny};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+const LISTEN: &str = "127.0.0.1:9467";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_denied_packet_the_view_and_the_maps_are_told_to_whoever_scrapes() {
+    let mut world = World::new("metrics");
+    world.server.faults(|faults| faults.hang = true);
+    let kubeconfig = world.server.kubeconfig();
+    let short = ["--max-view-age", "3", "--lease", "3"];
+    world.start(&kubeconfig, &[&short[..], &["--metrics-listen", LISTEN]].concat());
+    world.until("started", |_| true);
+    assert_eq!(get(&world, "/healthz"), (200, "ok\n".into()));
+    let (code, checks) = get(&world, "/readyz");
+    assert_eq!(code, 503, "{checks}");
+    assert!(
+        checks.contains("[-]sync failed: not listed yet: endpointslices, "),
+        "{checks}"
+    );
+
+    deny(&mut world);
+    let (code, checks) = get(&world, "/readyz");
+    assert_eq!(
+        (code, checks.as_str()),
+        (200, "[+]sync ok\n[+]hooks ok\n[+]lease ok\n")
+    );
+    connect_to_the_service(&world);
+    let (code, text) = get(&world, "/metrics");
+    assert_eq!(code, 200, "{text}");
+    let (seen, expected) = (masked(&text), include_str!("metrics/expected.txt"));
+    assert_eq!(seen, expected, "{seen}");
+
+    world.server.faults(|faults| faults.outage = true);
+    world.until("past the lease", |status| status.lease_ms < 0);
+    let (code, checks) = get(&world, "/readyz");
+    assert_eq!(code, 503);
+    assert!(
+        checks.contains("[-]lease failed: the view is too old (3 s)"),
+        "{checks}"
+    );
+    assert_eq!(get(&world, "/other").0, 404);
+}
+
+fn get(world: &World, path: &str) -> (u16, String) {
+    let answer = world.netns.run(|| -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(LISTEN)?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {LISTEN}\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    });
+    let answer = answer.unwrap().unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let code = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (code, body.to_owned())
+}
+
+/// Without values that are times, and without what explains.
+fn masked(text: &str) -> String {
+    let samples = text.lines().filter(|line| !line.starts_with("# HELP"));
+    samples
+        .map(|line| match line.rsplit_once(' ') {
+            Some((name, _)) if name.contains("_seconds") && !name.starts_with('#') => format!("{name} *\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect()
+}

@@ -1,0 +1,10 @@
+//! Flows that are steered to a live endpoint, in bulk: nothing is lost, mixed up or left behind.
+
+#[cfg(test)]
+mod bulk;
+#[cfg(test)]
+mod capture;
+#[cfg(test)]
+mod life;
+#[cfg(test)]
+mod place;

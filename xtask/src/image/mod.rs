@@ -1,0 +1,187 @@
+//! `cargo xtask image`: the agent alone, statically linked, in an OCI archive. No base image, no daemon, no registry.
+
+mod container;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::build;
+use crate::packages;
+use crate::paths::renamed;
+use crate::process::{cargo, command, is_root, read, root, run as run_command, which};
+use crate::setup;
+
+/// What to make.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Make it twice, from nothing, and fail unless both have the same digest
+    #[arg(long)]
+    verify: bool,
+    /// Play the demo with the agent in a container of the image
+    #[arg(long)]
+    demo: bool,
+}
+
+/// The name that the manifests use.
+const NAME: &str = concat!("epguard:", env!("CARGO_PKG_VERSION"));
+
+/// Octets, unpacked; what a node pulls is compressed to less than half.
+const MAX_SIZE: u64 = 20_000_000;
+
+/// Makes the image and says where it is.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if !is_root() {
+        bail!("buildah makes the image's file system: run `cargo xtask image` as root");
+    }
+    if which("buildah").is_none() {
+        packages::install(&["buildah".into()])?;
+    }
+    build::object(&setup::ebpf()?)?;
+    let target = root().join("target/image");
+    let archive = target.join("epguard.tar");
+    let digest = make(&target, &archive)?;
+    let size = fs::metadata(&archive)
+        .with_context(|| format!("cannot read {}", archive.display()))?
+        .len();
+    println!("image: {NAME} {digest}, {size} bytes: {}", archive.display());
+    println!("image: load it with `podman load -i` or `ctr -n k8s.io images import`");
+    if args.demo {
+        container::demo(&target, &archive)?;
+    }
+    if args.verify {
+        let again = root().join("target/image-again");
+        fs::remove_dir_all(&again).or_else(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })?;
+        let second = make(&again, &again.join("epguard.tar"))?;
+        fs::remove_dir_all(&again)?;
+        ensure!(second == digest, "built again it is {second}: not reproducible");
+        println!("image: built again, the same digest");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds into a target directory and packs; the digest of the image's manifest.
+fn make(target: &Path, archive: &Path) -> Result<String> {
+    let binary = binary(target)?;
+    let size = fs::metadata(&binary)
+        .with_context(|| format!("cannot read {}", binary.display()))?
+        .len();
+    ensure!(
+        size <= MAX_SIZE,
+        "the image unpacks to {size} bytes, more than {MAX_SIZE}"
+    );
+    println!("image: it unpacks to {size} bytes");
+    pack(&binary, target, archive)?;
+    let index = read(
+        command("tar")
+            .arg("--extract")
+            .arg("--to-stdout")
+            .arg("--file")
+            .args([archive.as_os_str(), "index.json".as_ref()]),
+    )?;
+    let digest = index.split('"').find(|word| word.starts_with("sha256:"));
+    Ok(digest.context("the archive names no manifest")?.to_owned())
+}
+
+/// The agent, without anything that it would load at run time. With musl where rustup has that target, else with glibc.
+fn binary(target: &Path) -> Result<PathBuf> {
+    let triple = triple()?;
+    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    flags.extend(renamed(&[(target, "/target")]));
+    let mut build = cargo();
+    build
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "epguard",
+            "--bin",
+            "epguard",
+        ])
+        .args(["--target", &triple, "--target-dir"])
+        .arg(target)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    run_command(&mut build)?;
+    Ok(target.join(triple).join("release/epguard"))
+}
+
+fn triple() -> Result<String> {
+    let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
+    let arch = env::consts::ARCH;
+    let musl = format!("{arch}-unknown-linux-musl");
+    let there = Path::new(sysroot.trim()).join("lib/rustlib").join(&musl).exists();
+    Ok(if there {
+        musl
+    } else {
+        format!("{arch}-unknown-linux-gnu")
+    })
+}
+
+/// Only the binary, as of 1970, so that the same binary is the same image.
+fn pack(binary: &Path, target: &Path, archive: &Path) -> Result<()> {
+    if archive.exists() {
+        fs::remove_file(archive).with_context(|| format!("cannot remove {}", archive.display()))?;
+    }
+    let container = read(buildah(target).args(["from", "scratch"]))?;
+    let container = container.trim();
+    let binary = binary.display().to_string();
+    let to = format!("oci-archive:{}:{NAME}", archive.display());
+    for arguments in [
+        &[
+            "copy",
+            "--quiet",
+            "--chmod",
+            "0755",
+            container,
+            &binary,
+            "/usr/local/bin/epguard",
+        ][..],
+        &[
+            "config",
+            "--entrypoint",
+            r#"["/usr/local/bin/epguard"]"#,
+            container,
+        ],
+        &["config", "--env", "PATH=/usr/local/bin", container],
+        &[
+            "config",
+            "--label",
+            "org.opencontainers.image.licenses=Apache-2.0 OR MIT",
+            container,
+        ],
+        &[
+            "commit",
+            "--quiet",
+            "--rm",
+            "--timestamp",
+            "0",
+            "--identity-label=false",
+            "--disable-compression=false",
+            container,
+            &to,
+        ],
+    ] {
+        // Its output is the container's or the image's id.
+        read(buildah(target).args(arguments))?;
+    }
+    Ok(())
+}
+
+/// buildah with storage of its own, so that it leaves nothing behind on the machine.
+fn buildah(target: &Path) -> Command {
+    let mut buildah = command("buildah");
+    buildah
+        .args(["--storage-driver", "vfs", "--root"])
+        .arg(target.join("storage"))
+        .arg("--runroot")
+        .arg(target.join("storage-run"));
+    buildah
+}

@@ -1,0 +1,35 @@
+//! Kills what hangs.
+
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+/// Waits beside a group of processes.
+pub(crate) struct Watchdog {
+    chain: Sender<()>,
+    thread: JoinHandle<bool>,
+}
+
+impl Watchdog {
+    /// After `limit`, kills the group of processes that `leader` leads.
+    pub(crate) fn new(leader: u32, limit: Duration) -> Self {
+        let (chain, free) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let bites = free.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+            if let Some(group) = i32::try_from(leader).ok().filter(|_| bites) {
+                let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+            }
+            bites
+        });
+        Self { chain, thread }
+    }
+
+    /// Calls it back; whether it was too late for that.
+    pub(crate) fn has_bitten(self) -> bool {
+        drop(self.chain);
+        self.thread.join().unwrap_or_default()
+    }
+}

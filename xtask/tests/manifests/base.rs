@@ -1,0 +1,79 @@
+//! The base, as it is written.
+
+use crate::{documents, schema};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+
+fn pod() -> PodSpec {
+    let daemon_set: DaemonSet = schema::read(&documents("base/daemonset.yaml")[0]);
+    daemon_set.spec.unwrap().template.spec.unwrap()
+}
+
+#[test]
+fn the_agent_may_list_and_watch_what_it_watches_write_events_and_nothing_else() {
+    let role: ClusterRole = schema::read(&documents("base/rbac.yaml")[1]);
+    let mut may = Vec::new();
+    for rule in role.rules.unwrap() {
+        let (group, verbs) = (rule.api_groups.unwrap().join(","), rule.verbs.join(","));
+        let resources = rule.resources.unwrap();
+        may.extend(
+            resources
+                .iter()
+                .map(|resource| format!("{verbs} {group}/{resource}")),
+        );
+    }
+    assert_eq!(
+        may,
+        [
+            "list,watch /pods",
+            "list,watch /services",
+            "list,watch /nodes",
+            "list,watch /namespaces",
+            "list,watch discovery.k8s.io/endpointslices",
+            "create events.k8s.io/events",
+        ]
+    );
+}
+
+#[test]
+fn the_role_is_bound_to_the_account_the_agent_runs_under() {
+    let rbac = documents("base/rbac.yaml");
+    let binding: ClusterRoleBinding = schema::read(&rbac[2]);
+    let subject = &binding.subjects.as_ref().unwrap()[0];
+    assert_eq!(binding.role_ref.name, rbac[1]["metadata"]["name"]);
+    let account = &rbac[0]["metadata"];
+    assert_eq!(account["name"], subject.name);
+    assert_eq!(account["namespace"].as_str(), subject.namespace.as_deref());
+    assert_eq!(account["name"].as_str(), pod().service_account_name.as_deref());
+}
+
+#[test]
+fn the_agent_runs_on_every_node_in_its_network_and_writes_to_no_file_system_of_its_own() {
+    let pod = pod();
+    let toleration = &pod.tolerations.as_ref().unwrap()[0];
+    assert_eq!(
+        (toleration.operator.as_deref(), &toleration.key),
+        (Some("Exists"), &None)
+    );
+    assert_eq!(pod.host_network, Some(true));
+    let security = pod.containers[0].security_context.as_ref().unwrap();
+    assert_eq!(security.read_only_root_filesystem, Some(true));
+}
+
+#[test]
+fn the_agent_mounts_the_hosts_bpffs_where_its_pins_are() {
+    let pod = pod();
+    let (volumes, mounts) = (
+        pod.volumes.unwrap(),
+        pod.containers[0].volume_mounts.clone().unwrap(),
+    );
+    assert_eq!(mounts.len(), volumes.len(), "every volume is mounted");
+    let bpffs = mounts
+        .iter()
+        .find(|mount| mount.mount_path == "/sys/fs/bpf")
+        .unwrap();
+    let host = volumes.iter().find(|volume| volume.name == bpffs.name).unwrap();
+    assert_eq!(host.host_path.as_ref().unwrap().path, "/sys/fs/bpf");
+    assert_eq!(bpffs.mount_propagation.as_deref(), Some("HostToContainer"));
+}

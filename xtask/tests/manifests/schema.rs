@@ -1,0 +1,98 @@
+//! The types of Kubernetes 1.36, and of the Prometheus operator as far as its objects are used. A field that they do not
+//! know is an error: the API server would drop it.
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Panics if the object is not exactly what its type can say.
+pub fn check(object: &Value) {
+    match object["kind"].as_str().unwrap() {
+        "Namespace" => drop(read::<Namespace>(object)),
+        "ServiceAccount" => drop(read::<ServiceAccount>(object)),
+        "ClusterRole" => drop(read::<ClusterRole>(object)),
+        "ClusterRoleBinding" => drop(read::<ClusterRoleBinding>(object)),
+        "DaemonSet" => drop(read::<DaemonSet>(object)),
+        "ConfigMap" => drop(read::<ConfigMap>(object)),
+        "Service" => drop(read::<Service>(object)),
+        "ServiceMonitor" => drop(read::<Custom<MonitorSpec>>(object)),
+        "PrometheusRule" => drop(read::<Custom<RuleSpec>>(object)),
+        other => panic!("no type for {other}"),
+    }
+}
+
+/// Reads an object so that nothing of it is lost: k8s-openapi ignores what it does not know.
+pub fn read<T: DeserializeOwned + Serialize>(object: &Value) -> T {
+    let read: T = serde_json::from_value(object.clone()).unwrap();
+    assert_eq!(
+        &serde_json::to_value(&read).unwrap(),
+        object,
+        "a field of {} is not one of the API's",
+        object["kind"]
+    );
+    read
+}
+
+/// A custom resource.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Custom<T> {
+    api_version: ApiVersion,
+    kind: String,
+    metadata: Metadata,
+    pub spec: T,
+}
+
+#[derive(Serialize, Deserialize)]
+enum ApiVersion {
+    #[serde(rename = "monitoring.coreos.com/v1")]
+    MonitoringV1,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    name: String,
+    namespace: String,
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct MonitorSpec {
+    job_label: String,
+    selector: Selector,
+    endpoints: Vec<Endpoint>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Selector {
+    match_labels: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Endpoint {
+    port: String,
+    interval: String,
+    relabelings: Vec<Relabeling>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Relabeling {
+    source_labels: Vec<String>,
+    target_label: String,
+}
+
+/// What promtool reads as a file of rules.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleSpec {
+    groups: Vec<Value>,
+}
