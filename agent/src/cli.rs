@@ -6,7 +6,7 @@ mod reasons;
 
 pub use actions::{ActionArgs, Choice, SwitchArgs};
 pub use ranges::RangeArgs;
-pub use reasons::ReasonArgs;
+pub use reasons::{ReasonArgs, reason};
 
 use crate::datapath::{Hooks, Xdp};
 use crate::metrics::MetricsArgs;
@@ -48,6 +48,10 @@ pub enum Command {
     },
     /// Switch how denied packets are stopped, at once and without a reload
     Action(SwitchArgs),
+    /// Show what the agent on this node does, and what keeps it from doing it
+    Status(crate::condition::StatusArgs),
+    /// Show denied flows by Service, pod meant and pod hit, or as they come
+    Drops(crate::drops::DropsArgs),
     /// Show owners, denials and counters from the maps, and the agent's status if one runs
     Dump {
         /// Form of the output

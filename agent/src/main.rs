@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::{breaker, datapath, dump, lint, maps, run, why};
+use epguard::{breaker, condition, datapath, drops, dump, lint, maps, run, why};
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
@@ -32,7 +32,9 @@ async fn execute(command: Command) -> Result<ExitCode> {
             }
             Ok(())
         }
+        Command::Drops(args) => drops::run(&args),
         Command::Breaker(args) => breaker::run(args),
+        Command::Status(args) => return Ok(condition::run(&args)),
         Command::Lint(args) => return Ok(lint::run(args).await),
         Command::Why(args) => why::run(args),
         Command::Dump { output, pins, run } => dump::dump(&pins.pin_dir, &run.run_dir, output),

@@ -22,6 +22,10 @@ impl Agent {
                 self.status()
             }
             Request::Figures => self.figures(),
+            Request::Drops => Status {
+                drops: Some(self.report.drops(now())),
+                ..Status::default()
+            },
             Request::Status => self.status(),
         };
         let _ = question.answer.send(answer);
@@ -46,6 +50,9 @@ impl Agent {
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
         Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: self.state.node().to_owned(),
+            reasons: self.writer.reasons(),
             synced: self.state.is_synced(),
             mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
             ranges: self.state.ranges().into(),

@@ -197,6 +197,12 @@ impl State {
         !self.is_synced() || !self.vacancies.is_empty()
     }
 
+    /// Name of this node.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.world.settings.node
+    }
+
     /// Which endpoints may be denied.
     #[must_use]
     pub fn ranges(&self) -> &Ranges {
