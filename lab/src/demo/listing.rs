@@ -9,9 +9,15 @@ use crate::api::Kind;
 #[must_use]
 pub fn listing(stage: &Stage) -> String {
     let teams = ["domain-a", "domain-b"];
-    let pods = teams.map(|namespace| pod(&stage.object(Kind::Pod, namespace)));
-    let slices = teams.map(|namespace| endpoint(&stage.object(Kind::EndpointSlice, namespace)));
-    pods.into_iter().chain(slices).flatten().collect()
+    let objects = |kind| {
+        teams
+            .map(|namespace| stage.objects(kind, namespace))
+            .into_iter()
+            .flatten()
+    };
+    let pods = objects(Kind::Pod).filter_map(|object| pod(&object));
+    let slices = objects(Kind::EndpointSlice).filter_map(|object| endpoint(&object));
+    pods.chain(slices).collect()
 }
 
 fn pod(pod: &Value) -> Option<String> {
