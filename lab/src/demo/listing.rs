@@ -24,7 +24,7 @@ fn pod(pod: &Value) -> Option<String> {
     let (meta, status) = (&pod["metadata"], &pod["status"]);
     let name = format!("{}/{}", meta["namespace"].as_str()?, meta["name"].as_str()?);
     Some(format!(
-        "    pod       {name:<24} {:<12} podIP {}\n",
+        "    pod       {name:<22} {:<10} podIP {}\n",
         status["phase"].as_str()?,
         status["podIP"].as_str().unwrap_or("none yet")
     ))
@@ -35,7 +35,7 @@ fn endpoint(slice: &Value) -> Option<String> {
     let service = meta["labels"]["kubernetes.io/service-name"].as_str()?;
     let name = format!("{}/{service}", meta["namespace"].as_str()?);
     Some(format!(
-        "    Service   {name:<24} endpoint     {} (pod {}), ready: {}\n",
+        "    Service   {name:<22} endpoint   {} (pod {}), ready: {}\n",
         endpoint["addresses"][0].as_str()?,
         endpoint["targetRef"]["name"].as_str()?,
         endpoint["conditions"]["ready"]

@@ -55,6 +55,11 @@ impl Screen {
         ));
     }
 
+    /// An empty line.
+    pub fn pause(&self) {
+        self.line("");
+    }
+
     /// Lines of plain text.
     pub fn say(&self, text: &str) {
         text.lines().for_each(|line| self.line(line));
@@ -89,10 +94,11 @@ impl Screen {
         } else {
             String::new()
         };
+        let end = if self.live { "\x1b[K\n" } else { "\n" };
         let lines = callers
             .iter()
             .zip(answers)
-            .map(|(caller, row)| self.answer_line(caller, row) + "\n");
+            .map(|(caller, row)| self.answer_line(caller, row) + end);
         let text: String = std::iter::once(up).chain(lines).collect();
         print(&text);
         self.drawn = if complete { 0 } else { callers.len() };

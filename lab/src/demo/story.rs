@@ -93,10 +93,11 @@ impl Story {
         };
         let [before, now] = [dropped, rejected].map(|act| act.median(Team::A));
         let claim = format!(
-            "half of them knew after {}, a tenth or less of what they waited before",
-            milliseconds(now)
+            "half of them within {}, where drop let them wait {}",
+            milliseconds(now),
+            milliseconds(before)
         );
-        self.screen.claim(now * 10 <= before, claim, milliseconds(before));
+        self.screen.claim(now * 10 <= before, claim, "not even a tenth");
         Ok(())
     }
 
@@ -106,10 +107,11 @@ impl Story {
         self.stage.a_runs_again()?;
         self.screen.say(&listing(&self.stage));
         self.screen.say(REDIRECTED);
-        self.screen.say("");
+        self.screen.pause();
         self.screen
             .command("kubectl annotate service -n domain-a report epguard.io/action=redirect");
         self.stage.ask_for("redirect")?;
+        self.screen.pause();
         let words = "calls to A were answered by A, by its next pod";
         let answered = Seen::Answer(Team::A);
         self.stopped("5  enforce: redirect", Outcome::Redirected, &answered, words)
@@ -131,7 +133,7 @@ impl Story {
         self.screen.heading("What the kernel holds now");
         self.screen.detail(FOLDED);
         let sizes = maps::show(&self.stage, &self.screen)?;
-        self.screen.say("");
+        self.screen.pause();
         for (map, claim) in [
             ("SUSPECTS", "one IP of the whole cluster is suspect"),
             ("DENIED", "one endpoint of one Service is denied"),
@@ -222,9 +224,8 @@ impl Story {
     fn calls(&mut self, title: &'static str, callers: &[Caller]) -> Act {
         let number = u16::try_from(self.acts.len()).unwrap_or_default();
         let screen = &mut self.screen;
-        screen.say("");
         let answers = burst(callers, number, |answers| screen.answers(callers, answers));
-        screen.say("");
+        screen.pause();
         Act::new(title, callers, answers)
     }
 
@@ -236,7 +237,7 @@ impl Story {
             self.screen
                 .detail("  epguard's log has a line for each flow to A:");
             self.screen.say(&format!("    {report}").replace('\n', "\n    "));
-            self.screen.say("");
+            self.screen.pause();
         }
         reports
     }
