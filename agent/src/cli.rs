@@ -62,6 +62,10 @@ pub enum Command {
     },
     /// Show which denials wait for a second list, or trust them by hand
     Breaker(crate::breaker::BreakerArgs),
+    /// Find EndpointSlices that send traffic to the wrong pod or to nobody; needs only the API
+    Lint(crate::lint::LintArgs),
+    /// Explain the verdict about an IP, now or then: who owned it, and what moved it
+    Why(crate::why::WhyArgs),
     /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
     Detach {
         /// Where the datapath is pinned.
@@ -168,13 +172,15 @@ pub struct RunArgs {
     pub run_dir: PathBuf,
 }
 
-/// Form of `epguard dump`.
+/// Form of what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// For people
     Table,
     /// One JSON document
     Json,
+    /// The same as YAML
+    Yaml,
 }
 
 /// Where cgroup2 is mounted; the error says what to do without one.

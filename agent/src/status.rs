@@ -11,6 +11,7 @@ pub use socket::{Question, ask, read, serve};
 pub use trust::{Held, Request};
 
 use crate::freshness::Proof;
+use crate::history::Chronicle;
 use crate::state;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,6 +54,9 @@ pub struct Status {
     pub demoted: Vec<String>,
     /// Counts and measurements.
     pub figures: Figures,
+    /// The history of one IP, if that was asked for; then nothing else is filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Box<Chronicle>>,
 }
 
 /// Ranges of endpoints, as people write them.

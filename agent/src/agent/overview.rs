@@ -3,15 +3,32 @@
 use super::Agent;
 use crate::clock::boot as now;
 use crate::facts::Name;
-use crate::status::{Conflict, Figures, Fill, Status, Watch};
+use crate::status::{Conflict, Figures, Fill, Question, Request, Status, Watch};
 use crate::trust;
 use crate::watch::WatchId;
+use anyhow::Result;
 use epguard_common::{Mode, capacity};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Agent {
-    pub(super) fn status(&self) -> Status {
+    /// Answers whoever asks for the status; one who has left needs no answer.
+    pub fn on_question(&mut self, question: Question) -> Result<()> {
+        let answer = match &question.request {
+            Request::History(ip) => self.recall(*ip),
+            Request::ReleaseBreaker(service) => {
+                self.trust.release(now(), &mut self.state, service);
+                self.write()?;
+                self.status()
+            }
+            Request::Figures => self.figures(),
+            Request::Status => self.status(),
+        };
+        let _ = question.answer.send(answer);
+        Ok(())
+    }
+
+    fn status(&self) -> Status {
         Status {
             pods: self.pod_names(),
             services: self
@@ -24,7 +41,7 @@ impl Agent {
     }
 
     /// The same without names, which cost as much as there are pods.
-    pub(super) fn figures(&self) -> Status {
+    fn figures(&self) -> Status {
         let now = now();
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);

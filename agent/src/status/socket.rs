@@ -194,6 +194,7 @@ mod tests {
             wrong_denies: [("reused".into(), 1)].into(),
             demoted: vec!["reused".into()],
             figures: Figures::default(),
+            history: None,
         }
     }
 
