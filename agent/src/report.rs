@@ -5,7 +5,7 @@ use crate::events::words;
 use crate::facts::{Name, Protocol};
 use crate::maps::Lift;
 use crate::state::State;
-use epguard_common::{Addr, Event, Uid};
+use epguard_common::{Addr, Event, Outcome, Uid};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Report {
             %endpoint,
             protocol,
             "{}",
-            if outcome == "dropped" { "denied" } else { "would deny" }
+            message(outcome)
         );
     }
 
@@ -152,6 +152,15 @@ impl Report {
     }
 }
 
+/// Whatever is done about a denial, it is one; only what is observed goes where it would have gone anyway.
+fn message(outcome: &str) -> &'static str {
+    if outcome == Outcome::Observed.as_str() {
+        "would deny"
+    } else {
+        "denied"
+    }
+}
+
 fn named(name: Option<&Name>) -> String {
     name.map_or_else(
         || "unknown".to_owned(),
@@ -161,4 +170,22 @@ fn named(name: Option<&Name>) -> String {
 
 fn protocol(number: u8) -> &'static str {
     Protocol::from_number(number).map_or("other", Protocol::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_observed_would_be_denied() {
+        assert_eq!(message(Outcome::Observed.as_str()), "would deny");
+        for stopped in [
+            Outcome::Dropped,
+            Outcome::Rejected,
+            Outcome::Redirected,
+            Outcome::Captured,
+        ] {
+            assert_eq!(message(stopped.as_str()), "denied", "{stopped:?}");
+        }
+    }
 }
