@@ -1,5 +1,6 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+mod fleet;
 mod history;
 mod lifts;
 mod overview;
@@ -10,6 +11,7 @@ use crate::cli::AgentArgs;
 use crate::clock::{Clocks, boot as now};
 use crate::datapath::Datapath;
 use crate::facts::{Fact, Presence, Protocol};
+use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::history::History;
 use crate::lease::Lease;
@@ -36,6 +38,7 @@ pub struct Agent {
     lease: Lease,
     api: Watches,
     trust: Trust,
+    fleet: Fleet,
     watches: BTreeMap<WatchId, Watch>,
     timings: Timings,
     /// Whether netlink has to say who is on the node.
@@ -65,6 +68,7 @@ impl Agent {
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
             trust,
+            fleet: Fleet::new(args.mode, args.reasons.modes()),
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
             timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
@@ -91,7 +95,10 @@ impl Agent {
                     fact,
                 } => {
                     self.timings.received(received, &fact);
-                    self.state.apply(now(), *fact);
+                    match *fact {
+                        Fact::Fleet(change) => self.fleet.hear(change),
+                        fact => self.state.apply(now(), fact),
+                    }
                     self.watch(watch).rv = rv;
                 }
                 Message::Progress { watch, rv } => self.watch(watch).rv = rv,
@@ -130,6 +137,7 @@ impl Agent {
             self.timings.synced();
             tracing::info!("synced");
         }
+        self.follow_fleet()?;
         self.vouch()
     }
 

@@ -9,6 +9,7 @@ pub use ranges::RangeArgs;
 pub use reasons::{ReasonArgs, reason};
 
 use crate::datapath::{Hooks, Xdp};
+use crate::facts::Name;
 use crate::metrics::MetricsArgs;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
@@ -99,6 +100,10 @@ pub struct AgentArgs {
     /// Which reasons are carried out.
     #[command(flatten)]
     pub reasons: ReasonArgs,
+    /// Config map that sets mode and reasons for all nodes, and may let canaries go first; it overrides the flags [default:
+    /// none]
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced)]
+    pub fleet_config: Option<Name>,
     /// How denied packets are stopped.
     #[command(flatten)]
     pub actions: ActionArgs,
@@ -220,6 +225,14 @@ fn mode() -> impl TypedValueParser<Value = Mode> {
 
 fn seconds() -> impl TypedValueParser<Value = Duration> {
     clap::value_parser!(u64).range(3..=300).map(Duration::from_secs)
+}
+
+fn namespaced(text: &str) -> Result<Name, &'static str> {
+    let fits = |part: &str| !part.is_empty() && !part.contains('/');
+    text.split_once('/')
+        .filter(|(namespace, name)| fits(namespace) && fits(name))
+        .map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
+        .ok_or("not NAMESPACE/NAME, as in epguard/epguard")
 }
 
 /// The alphabet of Node names tells a forgotten `$(NODE_NAME)` from a name.

@@ -12,6 +12,7 @@ pub mod drops;
 pub mod dump;
 pub mod events;
 pub mod facts;
+pub mod fleet;
 pub mod freshness;
 pub mod history;
 pub mod lease;

@@ -10,6 +10,7 @@ use crate::state::{Settings, Slots, State};
 use crate::trust::Trust;
 use crate::{lease, metrics, netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
+use epguard_common::Mode;
 use std::fs::{self, File};
 use std::path::Path;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,7 +28,10 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let listener = metrics::bind(args.metrics.listen).await?;
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
-    writer.configure(args.mode, args.reasons.modes(), args.debug_datapath)?;
+    // What the fleet wanted of an earlier process stands until it is heard again.
+    if args.fleet_config.is_none() || writer.mode()? == Mode::Off {
+        writer.configure(args.mode, args.reasons.modes(), args.debug_datapath)?;
+    }
     writer.choose(args.actions.actions(), args.actions.limits())?;
     writer.capture(args.actions.capture())?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
@@ -40,7 +44,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     }
 
     let (tell, mut messages) = mpsc::channel(BACKLOG);
-    let watches = watch::start(&client, args.pod_scope, &args.node_name, &tell);
+    let fleet = args.fleet_config.as_ref();
+    let watches = watch::start(&client, args.pod_scope, &args.node_name, fleet, &tell);
     let (announce, mut interfaces) = mpsc::channel(BACKLOG);
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
     let (ask, mut questions) = mpsc::channel(1);

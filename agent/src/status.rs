@@ -29,6 +29,8 @@ pub struct Status {
     pub synced: bool,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
+    /// Who wants that: `flags`, `configmap` or `configmap, canary`. `epguard mode` may have been used since.
+    pub mode_source: String,
     /// What is done for each reason: the lower of its own mode and the node's.
     pub reasons: BTreeMap<String, String>,
     /// Which endpoints may be denied, as the operator said.

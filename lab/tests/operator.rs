@@ -29,7 +29,7 @@ async fn the_status_says_what_is_wrong_first_and_by_its_exit_code() {
     assert_eq!(well.status.code(), Some(0), "{text}");
     println!("{text}");
     assert!(
-        text.ends_with('\n') && text.contains(" on n: enforce, all is well\n"),
+        text.ends_with('\n') && text.contains(" on n: enforce (by flags), all is well\n"),
         "{text}"
     );
     assert!(!text.contains('\x1b'), "a pipe gets no colours: {text}");

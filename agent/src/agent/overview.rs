@@ -52,6 +52,7 @@ impl Agent {
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             node: self.state.node().to_owned(),
+            mode_source: self.fleet.source().as_str().to_owned(),
             reasons: self.writer.reasons(),
             synced: self.state.is_synced(),
             mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),

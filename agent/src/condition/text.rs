@@ -31,8 +31,8 @@ fn headline(status: &Status, problems: &[Problem]) -> String {
         many => format!("{BAD}degraded{BAD:#}, {many} problems"),
     };
     format!(
-        "epguard {} on {}: {}, {how}",
-        status.version, status.node, status.mode
+        "epguard {} on {}: {} (by {}), {how}",
+        status.version, status.node, status.mode, status.mode_source
     )
 }
 

@@ -5,6 +5,7 @@
 //! object around it, because an object left out could be the one that shows an IP alive.
 
 mod action;
+mod fleet;
 mod listed;
 mod mode;
 mod namespace;
@@ -15,6 +16,7 @@ mod service;
 mod slice;
 mod static_ip;
 
+pub use fleet::Fleet;
 pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
@@ -42,6 +44,8 @@ pub enum Fact {
     Node(Change<Node>),
     /// From the Namespace watch.
     Namespace(Change<Namespace>),
+    /// From the watch of the one `ConfigMap`.
+    Fleet(Change<Fleet>),
     /// All addresses of this node's own interfaces, from netlink.
     LocalAddresses(Vec<Addr>),
     /// Who is there, as this node and its datapath see it.

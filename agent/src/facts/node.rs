@@ -18,6 +18,8 @@ pub struct Node {
     pub boot_id: Uid,
     /// A virtual kubelet: its pods' statuses are not a kubelet's.
     pub virtual_kubelet: bool,
+    /// Label `epguard.io/canary`: first to get what is meant for all.
+    pub canary: bool,
     /// Label `topology.kubernetes.io/zone`.
     pub zone: Option<String>,
 }
@@ -107,6 +109,11 @@ impl Object for Node {
             pod_cidrs,
             boot_id: Uid::parse(&raw.status.node_info.boot_id).unwrap_or_default(),
             virtual_kubelet,
+            canary: raw
+                .metadata
+                .labels
+                .get("epguard.io/canary")
+                .is_some_and(|is| is == "true"),
             zone: raw.metadata.labels.get("topology.kubernetes.io/zone").cloned(),
         })
     }

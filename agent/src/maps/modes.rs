@@ -42,6 +42,12 @@ impl Writer {
         self.config.set(0, config, 0).context("cannot write CONFIG")
     }
 
+    /// As [`Writer::configure`], while the agent runs.
+    pub fn follow(&mut self, mode: Mode, reasons: ReasonModes) -> Result<()> {
+        let debug = self.config()?.debug != 0;
+        self.configure(mode, reasons, debug)
+    }
+
     /// Only observes a reason from now on, until `epguard mode` sets it again.
     pub fn demote(&mut self, reason: Reason) -> Result<()> {
         let config = without(self.config()?, reason);

@@ -73,7 +73,7 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
                 dirty.namespace(world, &name);
             }
         }
-        Fact::Presence(_) => {}
+        Fact::Presence(_) | Fact::Fleet(_) => {}
         Fact::LocalAddresses(addresses) => {
             dirty.everything = true;
             world.set_local(addresses);

@@ -197,6 +197,13 @@ impl State {
         !self.is_synced() || !self.vacancies.is_empty()
     }
 
+    /// Whether this node is labelled as a canary.
+    #[must_use]
+    pub fn is_canary(&self) -> bool {
+        let own = self.world.node(&self.world.settings.node);
+        own.is_some_and(|node| node.canary)
+    }
+
     /// Name of this node.
     #[must_use]
     pub fn node(&self) -> &str {

@@ -143,6 +143,7 @@ mod tests {
         Status {
             version: "0.1.0".into(),
             node: "n".into(),
+            mode_source: "flags".into(),
             reasons: [("reused".into(), "observe".into())].into(),
             synced: true,
             mode: "observe".into(),

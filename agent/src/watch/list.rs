@@ -1,5 +1,6 @@
 //! What is asked beside a stream: consistent lists of everything, in pages, and what [`confirm`](super::confirm) needs.
 
+use super::collection::Collection;
 use super::failure::{Failure, Request};
 use super::protocol::Step;
 use super::wire::{Line, Page, describe, version_of};
@@ -59,14 +60,14 @@ pub(super) struct Probe {
 /// Lists everything. `patience` is for each page.
 pub(super) async fn everything<O: Object>(
     client: Client,
-    selector: Option<String>,
+    collection: Collection,
     patience: Duration,
 ) -> Result<Listed<O>, Failure> {
-    let request = request::<O>(Step::List);
+    let request = request(&collection, Step::List);
     let sent = boot();
     let (mut objects, mut skipped, mut count) = (Vec::new(), Vec::new(), 0);
     let mut params = ListParams {
-        field_selector: selector,
+        field_selector: collection.selector,
         ..ListParams::default().limit(PAGE)
     };
     loop {
@@ -97,18 +98,18 @@ pub(super) async fn everything<O: Object>(
 
 /// Lists all of `objects`, if they are few, or one; of a watch that has shown everything up to `seen`. Never with
 /// resourceVersion=0, which a server may answer with anything it remembers.
-pub(super) async fn glimpse<O: Object>(
+pub(super) async fn glimpse(
     client: Client,
-    selector: Option<String>,
+    collection: Collection,
     seen: u64,
     objects: Option<usize>,
 ) -> Result<Glimpse, Failure> {
-    let request = request::<O>(Step::List);
+    let request = request(&collection, Step::List);
     let sent = boot();
     let few = objects.and_then(|objects| u32::try_from(objects).ok());
     let limit = few.filter(|few| *few <= FEW).map_or(1, |few| few + 1);
     let params = ListParams {
-        field_selector: selector,
+        field_selector: collection.selector,
         ..ListParams::default().limit(limit)
     };
     let body = ask(&client, request, &params, CONFIRMED_WITHIN).await?;
@@ -128,14 +129,10 @@ pub(super) async fn glimpse<O: Object>(
 
 /// Watches for a moment what comes after a resourceVersion, up to the bookmark that a server sends 2 s before a watch
 /// times out (`cache_watcher.go:nextBookmarkTime`).
-pub(super) async fn probe<O: Object>(
-    client: Client,
-    selector: Option<String>,
-    after: u64,
-) -> Result<Probe, Failure> {
-    let request = request::<O>(Step::Watch(after));
+pub(super) async fn probe(client: Client, collection: Collection, after: u64) -> Result<Probe, Failure> {
+    let request = request(&collection, Step::Watch(after));
     let params = WatchParams {
-        field_selector: selector,
+        field_selector: collection.selector,
         ..WatchParams::default().timeout(PROBE)
     };
     let http = core::Request::new(request.path)
@@ -182,7 +179,7 @@ async fn ask(
         .map_err(|error| request.failed(error))
 }
 
-fn request<O: Object>(step: Step) -> Request {
-    let path = O::PATH;
+fn request(collection: &Collection, step: Step) -> Request {
+    let path = collection.path;
     Request { step, path }
 }

@@ -8,6 +8,7 @@
 //! everything, and one object that doesn't parse must not end a stream.
 
 mod client;
+mod collection;
 mod confirm;
 mod failure;
 mod list;
@@ -26,9 +27,10 @@ pub use client::client;
 pub use once::{Refusal, list_once};
 pub use orders::Watches;
 
-use crate::facts::{Fact, PodSource};
+use crate::facts::{Fact, Fleet, Name, Namespace, Node, Pod, PodSource, Service, Slice};
 use crate::freshness::Proof;
 use crate::state::Scope;
+use collection::Collection;
 use orders::Orders;
 use outbox::Outbox;
 use recovery::Recovery;
@@ -127,6 +129,8 @@ pub enum WatchId {
     Nodes,
     /// All Namespaces.
     Namespaces,
+    /// The one `ConfigMap` with the modes of the fleet. Nothing is denied on its word, so its age says nothing.
+    Fleet,
 }
 
 impl fmt::Display for WatchId {
@@ -139,6 +143,7 @@ impl fmt::Display for WatchId {
             Self::Services => "services",
             Self::Nodes => "nodes",
             Self::Namespaces => "namespaces",
+            Self::Fleet => "configmaps(fleet)",
         })
     }
 }
@@ -166,31 +171,45 @@ pub fn ids(scope: Scope) -> Vec<WatchId> {
     .concat()
 }
 
-/// Starts the watches of a scope. They run until the handle is dropped or the receiver is gone.
+/// Starts the watches of a scope, and that of the `ConfigMap` of the fleet if one is named. They run until the handle is
+/// dropped or the receiver is gone.
 #[must_use]
-pub fn start(client: &kube::Client, scope: Scope, node: &str, tx: &mpsc::Sender<Message>) -> Watches {
+pub fn start(
+    client: &kube::Client,
+    scope: Scope,
+    node: &str,
+    fleet: Option<&Name>,
+    tx: &mpsc::Sender<Message>,
+) -> Watches {
     let mut tasks = JoinSet::new();
     let mut orders = BTreeMap::new();
     let answers = watch::Sender::new(());
-    for id in ids(scope) {
+    let ids = ids(scope).into_iter().chain(fleet.map(|_| WatchId::Fleet));
+    for id in ids {
         let own = Arc::new(Orders::default());
         orders.insert(id, Arc::clone(&own));
         let outbox = Outbox::new(id, tx.clone());
         let session = Session::new(client.clone(), outbox, own, Recovery::new(&answers));
         match id {
-            WatchId::Pods => tasks.spawn(session.run(None, |pod| Fact::Pod(PodSource::All, pod))),
+            WatchId::Pods => {
+                tasks.spawn(session.run(Collection::all::<Pod>(), |pod| Fact::Pod(PodSource::All, pod)))
+            }
             WatchId::OwnPods => {
-                let own = format!("spec.nodeName={node}");
-                tasks.spawn(session.run(Some(own), |pod| Fact::Pod(PodSource::OwnNode, pod)))
+                let own = Collection::selected::<Pod>(format!("spec.nodeName={node}"));
+                tasks.spawn(session.run(own, |pod| Fact::Pod(PodSource::OwnNode, pod)))
             }
             WatchId::TerminalPods => {
-                let terminal = TERMINAL.to_owned();
-                tasks.spawn(session.run(Some(terminal), |pod| Fact::Pod(PodSource::Terminal, pod)))
+                let terminal = Collection::selected::<Pod>(TERMINAL.to_owned());
+                tasks.spawn(session.run(terminal, |pod| Fact::Pod(PodSource::Terminal, pod)))
             }
-            WatchId::EndpointSlices => tasks.spawn(session.run(None, Fact::Slice)),
-            WatchId::Services => tasks.spawn(session.run(None, Fact::Service)),
-            WatchId::Nodes => tasks.spawn(session.run(None, Fact::Node)),
-            WatchId::Namespaces => tasks.spawn(session.run(None, Fact::Namespace)),
+            WatchId::EndpointSlices => tasks.spawn(session.run(Collection::all::<Slice>(), Fact::Slice)),
+            WatchId::Services => tasks.spawn(session.run(Collection::all::<Service>(), Fact::Service)),
+            WatchId::Nodes => tasks.spawn(session.run(Collection::all::<Node>(), Fact::Node)),
+            WatchId::Namespaces => tasks.spawn(session.run(Collection::all::<Namespace>(), Fact::Namespace)),
+            WatchId::Fleet => {
+                let one = fleet.map_or_else(Collection::all::<Fleet>, Collection::one::<Fleet>);
+                tasks.spawn(session.run(one, Fact::Fleet))
+            }
         };
     }
     Watches::new(orders, tasks)

@@ -1,5 +1,6 @@
 //! One watch: asks what the protocol says, and hands on what is listed. [`stream`](super::stream) reads the changes.
 
+use super::collection::Collection;
 use super::failure::{Failure, Request, rewound};
 use super::list::{self, Listed};
 use super::orders::Orders;
@@ -26,7 +27,7 @@ pub(super) struct Session {
 
 /// What a session asks for and what it makes of the answer.
 pub(super) struct Query<O> {
-    pub(super) selector: Option<String>,
+    pub(super) collection: Collection,
     pub(super) fact: fn(Change<O>) -> Fact,
 }
 
@@ -42,8 +43,8 @@ impl Session {
     }
 
     /// Runs until the receiver is gone.
-    pub(super) async fn run<O: Object>(mut self, selector: Option<String>, fact: fn(Change<O>) -> Fact) {
-        let query = Query { selector, fact };
+    pub(super) async fn run<O: Object>(mut self, collection: Collection, fact: fn(Change<O>) -> Fact) {
+        let query = Query { collection, fact };
         while !self.outbox.is_closed() {
             let step = self.protocol.begin();
             let begun = Instant::now();
@@ -62,7 +63,10 @@ impl Session {
     }
 
     async fn attempt<O: Object>(&mut self, step: Step, query: &Query<O>) -> Result<End, Failure> {
-        let request = Request { step, path: O::PATH };
+        let request = Request {
+            step,
+            path: query.collection.path,
+        };
         match step {
             Step::List => self.list(query).await.map(|_| End::Listed),
             Step::Stream => {
@@ -91,7 +95,7 @@ impl Session {
 
     /// Lists everything and hands it on. Returns the list's resourceVersion.
     pub(super) async fn list<O: Object>(&mut self, query: &Query<O>) -> Result<u64, Failure> {
-        let listed = list::everything(self.client.clone(), query.selector.clone(), SILENCE).await?;
+        let listed = list::everything(self.client.clone(), query.collection.clone(), SILENCE).await?;
         let version = listed.version;
         self.reset(listed, query).await;
         Ok(version)

@@ -40,7 +40,7 @@ impl Session {
         initial: Option<HashMap<Name, Option<O>>>,
     ) -> Result<End, Failure> {
         let params = WatchParams {
-            field_selector: query.selector.clone(),
+            field_selector: query.collection.selector.clone(),
             send_initial_events: initial.is_some(),
             ..WatchParams::default().timeout(fastrand::u32(270..330))
         };
@@ -67,8 +67,8 @@ impl Session {
                 Verdict::Wait(wake) => wake,
                 Verdict::Behind(version) => return Err(request.behind(self.protocol.highest(), version)),
                 Verdict::Probe => {
-                    let (client, selector) = (self.client.clone(), query.selector.clone());
-                    probes.push(probe::<O>(client, selector, self.protocol.highest()));
+                    let (client, collection) = (self.client.clone(), query.collection.clone());
+                    probes.push(probe(client, collection, self.protocol.highest()));
                     continue;
                 }
             };
@@ -96,9 +96,9 @@ impl Session {
                     self.relist(query, &mut open).await?;
                 }
                 () = orders.confirm.notified(), if following => {
-                    let (client, selector) = (self.client.clone(), query.selector.clone());
+                    let (client, collection) = (self.client.clone(), query.collection.clone());
                     let shown = self.shown();
-                    glimpses.push(glimpse::<O>(client, selector, shown.version, shown.objects));
+                    glimpses.push(glimpse(client, collection, shown.version, shown.objects));
                 }
                 Some(answer) = glimpses.next() => self.answered(request, answer, &mut open).await?,
                 Some(probe) = probes.next() => self.probed(request, probe, &mut open).await,

@@ -271,5 +271,6 @@ pub fn node(name: &str, number: u8) -> Node {
         boot_id: uid(&format!("boot-{name}")),
         virtual_kubelet: false,
         zone: None,
+        canary: false,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::facts::{Change, Fact, Pod, PodSource};
 use crate::freshness::Proof;
+use crate::watch::collection::Collection;
 use crate::watch::{Message, WatchId, Watches};
 use crate::watch::{orders::Orders, outbox::Outbox, recovery::Recovery, session::Session};
 use bytes::Bytes;
@@ -44,7 +45,7 @@ impl Rig {
         let recovery = Recovery::new(&watch::Sender::new(()));
         let session = Session::new(client, outbox, Arc::clone(&orders), recovery);
         let mut tasks = JoinSet::new();
-        tasks.spawn(session.run(None, |pod| Fact::Pod(PodSource::All, pod)));
+        tasks.spawn(session.run(Collection::all::<Pod>(), |pod| Fact::Pod(PodSource::All, pod)));
         Self {
             server,
             watches: Watches::new(BTreeMap::from([(WatchId::Pods, orders)]), tasks),

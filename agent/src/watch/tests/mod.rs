@@ -205,7 +205,7 @@ async fn a_silent_stream_is_given_up() {
 async fn the_terminal_scope_takes_two_watches_of_pods_with_selectors() {
     let (client, mut server) = Server::new();
     let (tx, _messages) = mpsc::channel(1);
-    let _tasks = start(&client, Scope::Terminal, "node-1", &tx);
+    let _tasks = start(&client, Scope::Terminal, "node-1", None, &tx);
     let mut asked = Vec::new();
     for _ in ids(Scope::Terminal) {
         let call = server.call().await;

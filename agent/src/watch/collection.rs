@@ -1,0 +1,53 @@
+//! Which objects a watch is about.
+
+use crate::facts::{Name, Object};
+
+/// The objects of a kind, as far as a selector lets them through.
+#[derive(Debug, Clone)]
+pub(super) struct Collection {
+    /// `/api/v1/pods`.
+    pub(super) path: &'static str,
+    /// A field selector.
+    pub(super) selector: Option<String>,
+}
+
+impl Collection {
+    /// All of them.
+    pub(super) fn all<O: Object>() -> Self {
+        let selector = None;
+        let path = O::PATH;
+        Self { path, selector }
+    }
+
+    /// Those that a field selector lets through.
+    pub(super) fn selected<O: Object>(selector: String) -> Self {
+        Self {
+            selector: Some(selector),
+            ..Self::all::<O>()
+        }
+    }
+
+    /// The one of this name, for whoever may see no other namespace.
+    pub(super) fn one<O: Object>((namespace, name): &Name) -> Self {
+        let (root, plural) = O::PATH.rsplit_once('/').unwrap_or(("", O::PATH));
+        let path = format!("{root}/namespaces/{namespace}/{plural}");
+        Self {
+            // Once for the life of the process: every request names its path.
+            path: Box::leak(path.into_boxed_str()),
+            selector: Some(format!("metadata.name={name}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Fleet;
+
+    #[test]
+    fn one_object_is_asked_for_in_its_namespace_alone() {
+        let one = Collection::one::<Fleet>(&("epguard".into(), "fleet".into()));
+        assert_eq!(one.path, "/api/v1/namespaces/epguard/configmaps");
+        assert_eq!(one.selector.as_deref(), Some("metadata.name=fleet"));
+    }
+}
