@@ -2,7 +2,7 @@
 //!
 //! A wish is carried out when it changes, so that what an operator sets on one node (`epguard mode`) stands until then.
 
-use crate::facts::{Change, Fleet as Wish};
+use crate::facts::{self, Change, Wish};
 use epguard_common::{Mode, ReasonModes};
 
 /// What is wanted.
@@ -66,14 +66,18 @@ impl Fleet {
         }
     }
 
-    /// The `ConfigMap` is so, or is gone.
-    pub fn hear(&mut self, change: Change<Wish>) {
-        self.heard = true;
-        self.wish = match change {
+    /// The `ConfigMap` is so, or is gone. One that nobody understands changes nothing.
+    pub fn hear(&mut self, change: Change<facts::Fleet>) {
+        let there = match change {
             Change::Reset(all) => all.into_iter().next(),
-            Change::Applied(wish) => Some(wish),
+            Change::Applied(fleet) => Some(fleet),
             Change::Deleted(_) => None,
         };
+        match there {
+            None => (self.wish, self.heard) = (None, true),
+            Some(facts::Fleet(Some(wish))) => (self.wish, self.heard) = (Some(wish), true),
+            Some(facts::Fleet(None)) => {}
+        }
     }
 
     /// The modes, if they are others than before.
@@ -120,12 +124,12 @@ mod tests {
     use crate::maps::DEFAULT;
     use epguard_common::Reason;
 
-    fn wish(mode: Option<Mode>, canary_mode: Option<Mode>) -> Wish {
-        Wish {
+    fn wish(mode: Option<Mode>, canary_mode: Option<Mode>) -> facts::Fleet {
+        facts::Fleet(Some(Wish {
             mode,
             canary_mode,
             ..Wish::default()
-        }
+        }))
     }
 
     fn change(fleet: &mut Fleet, canary: bool) -> Option<(Mode, &'static str)> {
@@ -140,7 +144,9 @@ mod tests {
         fleet.hear(Change::Reset(vec![wish(Some(Mode::Enforce), None)]));
         assert_eq!(change(&mut fleet, false), Some((Mode::Enforce, "configmap")));
         assert_eq!(change(&mut fleet, false), None);
-        fleet.hear(Change::Deleted(Wish::default()));
+        fleet.hear(Change::Applied(facts::Fleet(None)));
+        assert_eq!(change(&mut fleet, false), None, "nobody understands it");
+        fleet.hear(Change::Deleted(facts::Fleet(None)));
         assert_eq!(change(&mut fleet, false), Some((Mode::Observe, "flags")));
     }
 
@@ -161,10 +167,11 @@ mod tests {
     fn a_reason_has_the_mode_that_is_wished_for_and_the_others_keep_their_flags() {
         let mut fleet = Fleet::new(Mode::Enforce, DEFAULT);
         let reasons = [(Reason::Terminated, Mode::Observe)].into();
-        fleet.hear(Change::Applied(Wish {
+        let wish = Wish {
             reasons,
             ..Wish::default()
-        }));
+        };
+        fleet.hear(Change::Applied(facts::Fleet(Some(wish))));
         let modes = fleet.take_change(false).unwrap();
         let expected = ReasonModes {
             terminated: Mode::Observe,

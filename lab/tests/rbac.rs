@@ -8,14 +8,19 @@ use epguard_lab::api::{Kind, yaml};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+/// Everything that the agent may, in whatever namespace.
 fn role() -> Value {
     let text = include_str!("../../deploy/base/rbac.yaml");
     let documents = yaml::documents(text).unwrap();
-    documents
-        .into_iter()
-        .find(|document| document["kind"] == "ClusterRole")
-        .unwrap()
+    let both = documents
+        .iter()
+        .filter(|document| ["ClusterRole", "Role"].contains(&document["kind"].as_str().unwrap()));
+    let rules: Vec<&Value> = both.flat_map(|role| role["rules"].as_array().unwrap()).collect();
+    json!({"rules": rules})
 }
+
+/// As the `DaemonSet` has it.
+const FLEET: [&str; 2] = ["--fleet-config", "epguard/epguard"];
 
 /// Three dead pods that a Service lists: more than the breaker lets one list deny.
 fn mass(name: &str) -> World {
@@ -47,7 +52,7 @@ async fn the_agent_needs_nothing_beyond_its_role() {
     let mut world = mass("rbac");
     world.server.access().bind(&role()).unwrap();
     let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &[]);
+    world.start(&kubeconfig, &FLEET);
     world.until("synced", |status| status.synced);
     // Holds the second list back, so that the breaker raises its alarm, which is an Event.
     world
@@ -84,14 +89,21 @@ async fn the_role_holds_nothing_that_the_agent_does_not_need() {
         "list /nodes",
         "watch /namespaces",
         "list discovery.k8s.io/endpointslices",
+        "watch /configmaps",
     ] {
         let mut world = mass("rbac-less");
         world.server.access().bind(&without(missing)).unwrap();
         let kubeconfig = world.server.kubeconfig();
-        world.start(&kubeconfig, &[]);
-        let resource = missing.rsplit('/').next().unwrap();
+        world.start(&kubeconfig, &FLEET);
+        let resource = match missing.rsplit('/').next().unwrap() {
+            "configmaps" => "configmaps(fleet)",
+            resource => resource,
+        };
         world.until("told of the refusal", |status| {
-            status.watches[resource].error.is_some()
+            status
+                .watches
+                .get(resource)
+                .is_some_and(|watch| watch.error.is_some())
         });
         let refused = world.server.access().refused();
         let all = refused.iter().all(|other| other == missing);

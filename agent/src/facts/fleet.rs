@@ -13,10 +13,13 @@ use epguard_common::{Mode, Reason};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The `ConfigMap`. One with a key or a value that nobody knows is not read at all: half of what somebody wants may be the
-/// opposite of it.
+/// The `ConfigMap`; none with a key or a value that nobody knows: half of what somebody wants may be the opposite of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Fleet {
+pub struct Fleet(pub Option<Wish>);
+
+/// What is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wish {
     /// Of every node.
     pub mode: Option<Mode>,
     /// Of canaries.
@@ -29,16 +32,24 @@ impl Object for Fleet {
     const KIND: &'static str = "ConfigMap";
     const PATH: &'static str = "/api/v1/configmaps";
 
-    fn read(json: &[u8], _: &mut Ignored) -> anyhow::Result<Self> {
+    fn read(json: &[u8], ignored: &mut Ignored) -> anyhow::Result<Self> {
         let RawConfigMap { metadata, data } = parse(json)?;
         anyhow::ensure!(!metadata.name.is_empty(), "ConfigMap without a name");
-        let mut fleet = Self::default();
-        for (key, value) in &data {
+        let wish =
+            Wish::read(&data).map_err(|error| ignored.push(format!("{error:#}; the modes stay as they are")));
+        Ok(Self(wish.ok()))
+    }
+}
+
+impl Wish {
+    fn read(data: &BTreeMap<String, String>) -> anyhow::Result<Self> {
+        let mut wish = Self::default();
+        for (key, value) in data {
             let mode = Mode::parse(value.trim())
                 .with_context(|| format!("{key}: {value:?} is not a mode: off, observe or enforce"))?;
             match key.as_str() {
-                "mode" => fleet.mode = Some(mode),
-                "canary-mode" => fleet.canary_mode = Some(mode),
+                "mode" => wish.mode = Some(mode),
+                "canary-mode" => wish.canary_mode = Some(mode),
                 other => {
                     let named = |reason: &Reason| *reason != Reason::Nothing && reason.as_str() == other;
                     let Some(reason) = Reason::ALL.into_iter().find(named) else {
@@ -46,11 +57,11 @@ impl Object for Fleet {
                             "{other} is no key: mode, canary-mode, dead-backend, reused, retired-backend, terminated"
                         );
                     };
-                    fleet.reasons.insert(reason, mode);
+                    wish.reasons.insert(reason, mode);
                 }
             }
         }
-        Ok(fleet)
+        Ok(wish)
     }
 }
 
@@ -66,27 +77,32 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(data: &serde_json::Value) -> Result<Fleet, String> {
+    fn read(data: &serde_json::Value) -> Result<Wish, String> {
         let object = json!({"metadata": {"name": "epguard", "namespace": "epguard"}, "data": data});
-        Fleet::parse(object.to_string().as_bytes()).map_err(|error| format!("{error:#}"))
+        let mut ignored = Ignored::new();
+        let Fleet(wish) = Fleet::read(object.to_string().as_bytes(), &mut ignored).unwrap();
+        wish.ok_or_else(|| ignored.concat())
     }
 
     #[test]
     fn every_key_is_a_mode() {
         let fleet = read(&json!({"mode": "observe", "canary-mode": "enforce\n", "reused": "off"}));
-        let wanted = Fleet {
+        let wanted = Wish {
             mode: Some(Mode::Observe),
             canary_mode: Some(Mode::Enforce),
             reasons: [(Reason::Reused, Mode::Off)].into(),
         };
         assert_eq!(fleet, Ok(wanted));
-        assert_eq!(read(&json!(null)), Ok(Fleet::default()));
+        assert_eq!(read(&json!(null)), Ok(Wish::default()));
     }
 
     #[test]
     fn a_typing_error_is_no_half_of_a_wish() {
         let wrong = read(&json!({"mode": "enforc"})).unwrap_err();
-        assert_eq!(wrong, "mode: \"enforc\" is not a mode: off, observe or enforce");
+        assert_eq!(
+            wrong,
+            "mode: \"enforc\" is not a mode: off, observe or enforce; the modes stay as they are"
+        );
         let wrong = read(&json!({"mode": "observe", "canary": "enforce"})).unwrap_err();
         assert!(wrong.starts_with("canary is no key: mode, "), "{wrong}");
     }

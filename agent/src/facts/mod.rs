@@ -16,7 +16,7 @@ mod service;
 mod slice;
 mod static_ip;
 
-pub use fleet::Fleet;
+pub use fleet::{Fleet, Wish};
 pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};

@@ -3,7 +3,7 @@
 use crate::{documents, schema};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::PodSpec;
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 
 fn pod() -> PodSpec {
     let daemon_set: DaemonSet = schema::read(&documents("base/daemonset.yaml")[0]);
@@ -34,6 +34,29 @@ fn the_agent_may_list_and_watch_what_it_watches_write_events_and_nothing_else() 
             "create events.k8s.io/events",
         ]
     );
+}
+
+#[test]
+fn the_agent_may_read_the_modes_of_the_fleet_in_its_own_namespace_where_it_looks_for_them() {
+    let rbac = documents("base/rbac.yaml");
+    let role: Role = schema::read(&rbac[3]);
+    let [only] = role.rules.as_deref().unwrap() else {
+        panic!("{role:?}")
+    };
+    assert_eq!(
+        (only.resources.as_deref().unwrap(), &only.verbs),
+        (
+            &["configmaps".to_owned()][..],
+            &vec!["list".to_owned(), "watch".into()]
+        )
+    );
+    let binding: RoleBinding = schema::read(&rbac[4]);
+    assert_eq!(rbac[4]["subjects"], rbac[2]["subjects"]);
+    assert_eq!(Some(binding.role_ref.name), role.metadata.name);
+    let arguments = pod().containers[0].args.clone().unwrap();
+    let namespace = role.metadata.namespace.unwrap();
+    let wanted = format!("--fleet-config={namespace}/epguard");
+    assert!(arguments.contains(&wanted), "{arguments:?}");
 }
 
 #[test]
