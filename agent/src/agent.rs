@@ -1,5 +1,6 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+mod history;
 mod lifts;
 mod overview;
 mod watches;
@@ -10,13 +11,14 @@ use crate::clock::{Clocks, boot as now};
 use crate::datapath::Datapath;
 use crate::facts::{Fact, Presence, Protocol};
 use crate::freshness::Freshness;
+use crate::history::History;
 use crate::lease::Lease;
 use crate::maps::Writer;
 use crate::metrics::Timings;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::{Socket, State};
-use crate::status::{Question, Request, Watch};
+use crate::status::Watch;
 use crate::trust::Trust;
 use crate::watch::{Message, WatchId, Watches, ids};
 use anyhow::Result;
@@ -39,6 +41,7 @@ pub struct Agent {
     /// Whether netlink has to say who is on the node.
     ask_for_presence: sync::watch::Sender<bool>,
     refused: usize,
+    history: History,
 }
 
 impl Agent {
@@ -66,6 +69,7 @@ impl Agent {
             timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,
+            history: History::default(),
         }
     }
 
@@ -200,20 +204,6 @@ impl Agent {
         self.vouch()?;
         let denies = self.denies();
         self.lease.tell(now(), denies);
-        Ok(())
-    }
-
-    /// Answers whoever asks for the status; one who has left needs no answer.
-    pub fn on_question(&mut self, question: Question) -> Result<()> {
-        if let Request::ReleaseBreaker(service) = &question.request {
-            self.trust.release(now(), &mut self.state, service);
-            self.write()?;
-        }
-        let status = match question.request {
-            Request::Figures => self.figures(),
-            _ => self.status(),
-        };
-        let _ = question.answer.send(status);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ mod reasons;
 
 pub use actions::{ActionArgs, Choice, SwitchArgs};
 pub use ranges::RangeArgs;
-pub use reasons::ReasonArgs;
+pub use reasons::{ReasonArgs, reason};
 
 use crate::datapath::{Hooks, Xdp};
 use crate::metrics::MetricsArgs;
@@ -48,6 +48,10 @@ pub enum Command {
     },
     /// Switch how denied packets are stopped, at once and without a reload
     Action(SwitchArgs),
+    /// Show what the agent on this node does, and what keeps it from doing it
+    Status(crate::condition::StatusArgs),
+    /// Show denied flows by Service, pod meant and pod hit, or as they come
+    Drops(crate::drops::DropsArgs),
     /// Show owners, denials and counters from the maps, and the agent's status if one runs
     Dump {
         /// Form of the output
@@ -62,6 +66,10 @@ pub enum Command {
     },
     /// Show which denials wait for a second list, or trust them by hand
     Breaker(crate::breaker::BreakerArgs),
+    /// Find EndpointSlices that send traffic to the wrong pod or to nobody; needs only the API
+    Lint(crate::lint::LintArgs),
+    /// Explain the verdict about an IP, now or then: who owned it, and what moved it
+    Why(crate::why::WhyArgs),
     /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
     Detach {
         /// Where the datapath is pinned.
@@ -168,13 +176,15 @@ pub struct RunArgs {
     pub run_dir: PathBuf,
 }
 
-/// Form of `epguard dump`.
+/// Form of what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// For people
     Table,
     /// One JSON document
     Json,
+    /// The same as YAML
+    Yaml,
 }
 
 /// Where cgroup2 is mounted; the error says what to do without one.

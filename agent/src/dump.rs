@@ -23,10 +23,7 @@ use std::path::Path;
 pub fn dump(pin_dir: &Path, run_dir: &Path, output: Output) -> Result<()> {
     let names = status::read(run_dir).unwrap_or_default();
     let dump = Dump::read(pin_dir, &names)?;
-    match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&dump)?),
-        Output::Table => println!("{}", dump.tables()),
-    }
+    println!("{}", output.text(&dump, Dump::tables)?);
     Ok(())
 }
 

@@ -3,13 +3,13 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::{breaker, datapath, dump, maps, run};
+use epguard::{breaker, condition, datapath, drops, dump, lint, maps, run, why};
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match execute(Cli::parse().command).await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("epguard: {error:#}");
             ExitCode::FAILURE
@@ -17,8 +17,8 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn execute(command: Command) -> Result<()> {
-    match command {
+async fn execute(command: Command) -> Result<ExitCode> {
+    let done = match command {
         Command::Agent(args) => run::run(*args).await,
         Command::Mode { mode, reason, pins } => maps::set_mode(&pins.pin_dir, mode, reason),
         Command::Action(args) => maps::set_action(&args.pins.pin_dir, &args.choice()),
@@ -32,7 +32,12 @@ async fn execute(command: Command) -> Result<()> {
             }
             Ok(())
         }
+        Command::Drops(args) => drops::run(&args),
         Command::Breaker(args) => breaker::run(args),
+        Command::Status(args) => return Ok(condition::run(&args)),
+        Command::Lint(args) => return Ok(lint::run(args).await),
+        Command::Why(args) => why::run(args),
         Command::Dump { output, pins, run } => dump::dump(&pins.pin_dir, &run.run_dir, output),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

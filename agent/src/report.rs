@@ -1,11 +1,13 @@
 //! One log line per denied flow, with the names of the Service, the pod that was meant and the pod that was hit.
 
+use crate::drops::{Dropped, Kind, Tally};
 use crate::events::words;
 use crate::facts::{Name, Protocol};
 use crate::maps::Lift;
 use crate::state::State;
-use epguard_common::{Addr, Event, Uid};
+use epguard_common::{Addr, Event, Outcome, Uid};
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Packets of one flow within this time are one line.
@@ -20,6 +22,7 @@ pub struct Report {
     pods: BTreeMap<Uid, Name>,
     flows: HashMap<Flow, Duration>,
     conflicts: BTreeMap<Addr, Vec<Uid>>,
+    tally: Tally,
 }
 
 type Flow = (Addr, u16, Addr, u16, u8, u32);
@@ -35,6 +38,21 @@ impl Report {
             event.protocol,
             event.outcome,
         );
+        let (reason, outcome) = words(event);
+        let service = named(state.service_name(event.slot));
+        let (meant, hit) = (self.pod(state, event.dead_uid), self.pod(state, event.owner_uid));
+        let endpoint = SocketAddr::new(event.dst.ip(), event.dst_port);
+        let protocol = protocol(event.protocol);
+        let kind = Kind {
+            service: service.clone(),
+            endpoint,
+            protocol: protocol.to_owned(),
+            reason: reason.to_owned(),
+            outcome: outcome.to_owned(),
+            meant: meant.clone(),
+            hit: hit.clone(),
+        };
+        self.tally.count(now, kind, event.src.ip());
         if self.flows.len() >= MAX_FLOWS {
             self.flows.clear();
         }
@@ -46,19 +64,24 @@ impl Report {
             return;
         }
         self.flows.insert(flow, now);
-        let (reason, outcome) = words(event);
         tracing::warn!(
             reason,
             outcome,
-            service = named(state.service_name(event.slot)),
-            meant = self.pod(state, event.dead_uid),
-            hit = self.pod(state, event.owner_uid),
-            client = %std::net::SocketAddr::new(event.src.ip(), event.src_port),
-            endpoint = %std::net::SocketAddr::new(event.dst.ip(), event.dst_port),
-            protocol = protocol(event.protocol),
+            service,
+            meant,
+            hit,
+            client = %SocketAddr::new(event.src.ip(), event.src_port),
+            %endpoint,
+            protocol,
             "{}",
-            if outcome == "dropped" { "denied" } else { "would deny" }
+            message(outcome)
         );
+    }
+
+    /// Denied packets by what they have in common.
+    #[must_use]
+    pub fn drops(&self, now: Duration) -> Vec<Dropped> {
+        self.tally.all(now)
     }
 
     /// Logs that a packet from the IP of a dead pod was seen.
@@ -129,6 +152,15 @@ impl Report {
     }
 }
 
+/// Whatever is done about a denial, it is one; only what is observed goes where it would have gone anyway.
+fn message(outcome: &str) -> &'static str {
+    if outcome == Outcome::Observed.as_str() {
+        "would deny"
+    } else {
+        "denied"
+    }
+}
+
 fn named(name: Option<&Name>) -> String {
     name.map_or_else(
         || "unknown".to_owned(),
@@ -138,4 +170,22 @@ fn named(name: Option<&Name>) -> String {
 
 fn protocol(number: u8) -> &'static str {
     Protocol::from_number(number).map_or("other", Protocol::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_observed_would_be_denied() {
+        assert_eq!(message(Outcome::Observed.as_str()), "would deny");
+        for stopped in [
+            Outcome::Dropped,
+            Outcome::Rejected,
+            Outcome::Redirected,
+            Outcome::Captured,
+        ] {
+            assert_eq!(message(stopped.as_str()), "denied", "{stopped:?}");
+        }
+    }
 }

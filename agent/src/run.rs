@@ -86,6 +86,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
             _ = terminate.recv() => break,
             _ = tokio::signal::ctrl_c() => break,
         }
+        agent.remember();
     }
     if args.detach_on_exit {
         let removed = agent.detach()?.len();

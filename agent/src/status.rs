@@ -10,7 +10,9 @@ pub use latency::{Latency, LatencyFigures};
 pub use socket::{Question, ask, read, serve};
 pub use trust::{Held, Request};
 
+use crate::drops::Dropped;
 use crate::freshness::Proof;
+use crate::history::Chronicle;
 use crate::state;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,10 +21,16 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
+    /// Of the agent, as `epguard --version` says it.
+    pub version: String,
+    /// Name of the Node that it runs on.
+    pub node: String,
     /// Whether every watch has shown a whole list.
     pub synced: bool,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
+    /// What is done for each reason: the lower of its own mode and the node's.
+    pub reasons: BTreeMap<String, String>,
     /// Which endpoints may be denied, as the operator said.
     pub ranges: Ranges,
     /// By resource: `pods`, `endpointslices`, ...
@@ -53,6 +61,21 @@ pub struct Status {
     pub demoted: Vec<String>,
     /// Counts and measurements.
     pub figures: Figures,
+    /// What was denied, if that was asked for; then nothing else is filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drops: Option<Vec<Dropped>>,
+    /// The history of one IP, if that was asked for; then nothing else is filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Box<Chronicle>>,
+}
+
+impl Status {
+    /// Whether anything is denied, or would be.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        let counts = ["denied", "terminated"].map(|state| self.figures.ips.get(state).copied());
+        counts.into_iter().flatten().any(|count| count > 0)
+    }
 }
 
 /// Ranges of endpoints, as people write them.

@@ -3,15 +3,36 @@
 use super::Agent;
 use crate::clock::boot as now;
 use crate::facts::Name;
-use crate::status::{Conflict, Figures, Fill, Status, Watch};
+use crate::status::{Conflict, Figures, Fill, Question, Request, Status, Watch};
 use crate::trust;
 use crate::watch::WatchId;
+use anyhow::Result;
 use epguard_common::{Mode, capacity};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Agent {
-    pub(super) fn status(&self) -> Status {
+    /// Answers whoever asks for the status; one who has left needs no answer.
+    pub fn on_question(&mut self, question: Question) -> Result<()> {
+        let answer = match &question.request {
+            Request::History(ip) => self.recall(*ip),
+            Request::ReleaseBreaker(service) => {
+                self.trust.release(now(), &mut self.state, service);
+                self.write()?;
+                self.status()
+            }
+            Request::Figures => self.figures(),
+            Request::Drops => Status {
+                drops: Some(self.report.drops(now())),
+                ..Status::default()
+            },
+            Request::Status => self.status(),
+        };
+        let _ = question.answer.send(answer);
+        Ok(())
+    }
+
+    fn status(&self) -> Status {
         Status {
             pods: self.pod_names(),
             services: self
@@ -24,11 +45,14 @@ impl Agent {
     }
 
     /// The same without names, which cost as much as there are pods.
-    pub(super) fn figures(&self) -> Status {
+    fn figures(&self) -> Status {
         let now = now();
         let named = |watch: &WatchId| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
         Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: self.state.node().to_owned(),
+            reasons: self.writer.reasons(),
             synced: self.state.is_synced(),
             mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
             ranges: self.state.ranges().into(),

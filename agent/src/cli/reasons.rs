@@ -28,7 +28,8 @@ impl ReasonArgs {
 }
 
 /// Reads the name of a reason.
-pub(super) fn reason(text: &str) -> Result<Reason, &'static str> {
+/// Parses a reason's name.
+pub fn reason(text: &str) -> Result<Reason, &'static str> {
     let named = |reason: &Reason| *reason != Reason::Nothing && reason.as_str() == text;
     Reason::ALL
         .into_iter()

@@ -5,6 +5,7 @@
 //! object around it, because an object left out could be the one that shows an IP alive.
 
 mod action;
+mod listed;
 mod mode;
 mod namespace;
 mod networks;
@@ -14,6 +15,7 @@ mod service;
 mod slice;
 mod static_ip;
 
+pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
 pub use pod::{Pod, Sandbox, Standing};

@@ -58,7 +58,9 @@ impl Cidr {
         differing.leading_zeros() >= u32::from(self.bits)
     }
 
-    fn is_v4(&self) -> bool {
+    /// Whether it is a range of IPv4.
+    #[must_use]
+    pub fn is_v4(&self) -> bool {
         self.base.is_v4() && self.bits >= 96
     }
 }

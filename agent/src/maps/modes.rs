@@ -4,6 +4,7 @@ use super::{Writer, open};
 use anyhow::{Context as _, Result};
 use aya::maps::{Array, Map};
 use epguard_common::{Config, Mode, Reason, ReasonModes};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Every reason as proven, but for pods that left a Service and may live on.
@@ -57,6 +58,20 @@ impl Writer {
     /// What CONFIG says now; `epguard mode` may have changed it.
     pub fn mode(&self) -> Result<Mode> {
         Ok(self.config()?.mode)
+    }
+
+    /// What is done for each reason: the lower of its own mode and the node's.
+    #[must_use]
+    pub fn reasons(&self) -> BTreeMap<String, String> {
+        let Ok(mut config) = self.config() else {
+            return BTreeMap::new();
+        };
+        let mode = config.mode;
+        let own = Reason::ALL.into_iter().filter_map(|reason| {
+            let own = config.reasons.of(reason)?;
+            Some((reason.as_str().to_owned(), own.lower(mode).as_str().to_owned()))
+        });
+        own.collect()
     }
 
     fn config(&self) -> Result<Config> {

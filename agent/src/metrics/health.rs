@@ -27,8 +27,6 @@ impl fmt::Display for Check {
 #[must_use]
 pub fn readiness(status: &Status) -> Vec<Check> {
     let bare = status.interfaces.iter().find(|interface| !interface.attached);
-    let counts = ["denied", "terminated"].map(|state| status.figures.ips.get(state).copied());
-    let denies = counts.into_iter().flatten().any(|count| count > 0);
     let down: Vec<&str> = status
         .watches
         .iter()
@@ -50,7 +48,7 @@ pub fn readiness(status: &Status) -> Vec<Check> {
         ),
         check(
             "lease",
-            (denies && status.lease_ms <= 0).then(|| {
+            (status.denies() && status.lease_ms <= 0).then(|| {
                 let age = status
                     .view_age_ms
                     .map_or("unknown".to_owned(), |ms| format!("{} s", ms / 1000));

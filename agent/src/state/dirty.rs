@@ -11,6 +11,8 @@ use std::time::Duration;
 pub struct Dirty {
     /// (Service, IP) pairs to judge.
     pub pairs: BTreeSet<(Name, Addr)>,
+    /// The same, where nothing is new about the IP itself: a pod that may hold any IP came or went.
+    pub selected: BTreeSet<(Name, Addr)>,
     /// IPs whose owner may have changed.
     pub ips: BTreeSet<Addr>,
     /// Pods whose state may have changed.
@@ -158,7 +160,8 @@ impl Dirty {
             .map(|(name, _)| name)
             .collect();
         for name in selecting {
-            self.service(world, name);
+            let ips = world.listings.ips(name).into_iter();
+            self.selected.extend(ips.map(|ip| (name.clone(), ip)));
         }
     }
 }

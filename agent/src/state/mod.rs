@@ -30,6 +30,7 @@ mod synced;
 mod tables;
 mod trust;
 mod vacant;
+mod view;
 mod world;
 
 pub use audit::{Audit, Case, Evidence, Finding, OPEN, Packets};
@@ -78,6 +79,8 @@ pub struct State {
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
     generations: Generations,
+    /// IPs for the history to look at.
+    touched: BTreeSet<Addr>,
     reuse: Reuse,
 }
 
@@ -106,6 +109,7 @@ impl State {
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
             generations: Generations::default(),
+            touched: BTreeSet::new(),
             reuse: Reuse::default(),
         }
     }
@@ -191,6 +195,12 @@ impl State {
     #[must_use]
     pub fn asks_for_presence(&self) -> bool {
         !self.is_synced() || !self.vacancies.is_empty()
+    }
+
+    /// Name of this node.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.world.settings.node
     }
 
     /// Which endpoints may be denied.

@@ -10,6 +10,8 @@ use std::time::Duration;
 impl State {
     /// Judges again what may have changed; `list` is what was just listed in whole, if the news is a list.
     pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty, list: Option<Kind>) {
+        self.touch(&dirty);
+        dirty.pairs.append(&mut dirty.selected);
         if dirty.everything {
             dirty.add_everything(&self.world);
             let denied = self
@@ -21,9 +23,16 @@ impl State {
         self.settle_owners(now, &dirty);
         let mut changed = self.settle_draining(&dirty) || dirty.vips;
         for (service, ip) in &dirty.pairs {
-            changed |= self.rejudge(service, *ip);
+            if self.rejudge(service, *ip) {
+                self.touched.insert(*ip);
+                changed = true;
+            }
         }
-        changed |= self.settle_breaker(now, &dirty, list);
+        let breaker = self.settle_breaker(now, &dirty, list);
+        if breaker {
+            self.touch_denied();
+        }
+        changed |= breaker;
         changed |= dirty.pairs.iter().any(|(service, _)| self.steers(service));
         if changed || dirty.everything {
             self.lay_out(now);
@@ -114,11 +123,16 @@ impl State {
 
     fn settle_vacancies(&mut self) {
         let last_owner = |ip| self.generations.last_owner(ip);
-        self.tables.terminated = if self.is_synced() {
+        let terminated = if self.is_synced() {
             self.vacancies.proven(&self.world, last_owner)
         } else {
             BTreeMap::new()
         };
+        let before = std::mem::replace(&mut self.tables.terminated, terminated);
+        let now = &self.tables.terminated;
+        let differ = |ip: &&Addr| before.get(*ip) != now.get(*ip);
+        self.touched
+            .extend(before.keys().chain(now.keys()).filter(differ));
     }
 
     fn settle_draining(&mut self, dirty: &Dirty) -> bool {

@@ -37,6 +37,7 @@ impl State {
     /// Trusts what is held for a Service, or all of it, without another list. How many denials that were.
     pub fn release_breaker(&mut self, now: Duration, service: Option<&Name>) -> usize {
         let released = self.breaker.release(service);
+        self.touch_denied();
         self.lay_out(now);
         released
     }

@@ -141,6 +141,9 @@ mod tests {
 
     fn status() -> Status {
         Status {
+            version: "0.1.0".into(),
+            node: "n".into(),
+            reasons: [("reused".into(), "observe".into())].into(),
             synced: true,
             mode: "observe".into(),
             ranges: Ranges {
@@ -194,6 +197,8 @@ mod tests {
             wrong_denies: [("reused".into(), 1)].into(),
             demoted: vec!["reused".into()],
             figures: Figures::default(),
+            drops: None,
+            history: None,
         }
     }
 

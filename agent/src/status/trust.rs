@@ -1,6 +1,7 @@
 //! What the agent holds, and what it is asked to do about it.
 
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// A Service with denials that wait for a second list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,10 +28,16 @@ pub enum Request {
     Figures,
     /// `release-breaker [NAMESPACE/NAME]`: carry out what is held, for all Services if none is named.
     ReleaseBreaker(String),
+    /// `drops`: only what was denied, or would have been.
+    Drops,
+    /// `history IP`: only what is remembered about the IP.
+    History(IpAddr),
 }
 
 const FIGURES: &str = "figures";
+const DROPS: &str = "drops";
 const RELEASE: &str = "release-breaker";
+const HISTORY: &str = "history";
 
 impl Request {
     /// As it is written.
@@ -39,7 +46,9 @@ impl Request {
         match self {
             Self::Status => String::new(),
             Self::Figures => format!("{FIGURES}\n"),
+            Self::Drops => format!("{DROPS}\n"),
             Self::ReleaseBreaker(service) => format!("{RELEASE} {service}\n"),
+            Self::History(ip) => format!("{HISTORY} {ip}\n"),
         }
     }
 
@@ -48,7 +57,9 @@ impl Request {
     pub fn parse(line: &str) -> Self {
         match line.trim_end().split_once(' ') {
             Some((RELEASE, service)) => Self::ReleaseBreaker(service.to_owned()),
+            Some((HISTORY, ip)) => ip.parse().map_or(Self::Status, Self::History),
             None if line.trim_end() == FIGURES => Self::Figures,
+            None if line.trim_end() == DROPS => Self::Drops,
             None if line.trim_end() == RELEASE => Self::ReleaseBreaker(String::new()),
             _ => Self::Status,
         }
@@ -65,7 +76,12 @@ mod tests {
             let request = Request::ReleaseBreaker(service.to_owned());
             assert_eq!(Request::parse(&request.line()), request);
         }
-        assert_eq!(Request::parse(&Request::Figures.line()), Request::Figures);
+        let request = Request::History(IpAddr::from([10, 0, 0, 1]));
+        assert_eq!(Request::parse(&request.line()), request);
+        assert_eq!(Request::parse("history nonsense"), Request::Status);
+        for request in [Request::Figures, Request::Drops] {
+            assert_eq!(Request::parse(&request.line()), request);
+        }
         assert_eq!(Request::parse(""), Request::Status);
         assert_eq!(Request::parse("release-breakers x"), Request::Status);
     }

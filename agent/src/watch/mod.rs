@@ -11,6 +11,7 @@ mod client;
 mod confirm;
 mod failure;
 mod list;
+mod once;
 mod orders;
 mod outbox;
 mod protocol;
@@ -22,6 +23,7 @@ mod tests;
 mod wire;
 
 pub use client::client;
+pub use once::{Refusal, list_once};
 pub use orders::Watches;
 
 use crate::facts::{Fact, PodSource};

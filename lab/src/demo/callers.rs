@@ -44,12 +44,23 @@ pub enum Seen {
     Answer(Team),
     /// Nothing came.
     TimedOut,
+    /// `ECONNREFUSED`.
+    Refused,
     /// Anything else.
     Other(String),
 }
 
+/// How a call ended, and after what time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What came.
+    pub seen: Seen,
+    /// From the SYN on.
+    pub latency: Duration,
+}
+
 /// The answers so far: a row for each caller, a place for each call.
-pub type Answers = Vec<Vec<Option<Seen>>>;
+pub type Answers = Vec<Vec<Option<Answer>>>;
 
 /// Lets everybody call [`CALLS`] times, in turns, and tells `show` after each answer. `act` keeps source ports apart.
 pub fn burst(callers: &[Caller], act: u16, mut show: impl FnMut(&Answers)) -> Answers {
@@ -68,25 +79,30 @@ pub fn burst(callers: &[Caller], act: u16, mut show: impl FnMut(&Answers)) -> An
                 }
             }
         });
-        for (row, call, seen) in told {
-            answers[row][call] = Some(seen);
+        for (row, call, answer) in told {
+            answers[row][call] = Some(answer);
             show(&answers);
         }
     });
     answers
 }
 
-fn ask(caller: &Caller, port: u16) -> Seen {
+fn ask(caller: &Caller, port: u16) -> Answer {
     let answer = caller.client.call(Call {
         protocol: Protocol::Tcp,
         to: caller.to,
         from: Some((Ipv4Addr::UNSPECIFIED, port).into()),
         timeout: TIMEOUT,
     });
-    match answer.outcome {
+    let seen = match answer.outcome {
         Outcome::Reply(pod) if pod == "A" => Seen::Answer(Team::A),
         Outcome::Reply(pod) if pod == "B" => Seen::Answer(Team::B),
         Outcome::TimedOut => Seen::TimedOut,
+        Outcome::Refused => Seen::Refused,
         other => Seen::Other(other.to_string()),
+    };
+    Answer {
+        seen,
+        latency: answer.latency,
     }
 }

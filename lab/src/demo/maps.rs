@@ -21,7 +21,7 @@ const MAPS: [(&str, &str); 4] = [
     ),
     (
         "SERVICES",
-        "the addresses of the Services that still list such an IP",
+        "the addresses of the Services that may still lead to such an IP",
     ),
     (
         "DENIED",
@@ -37,7 +37,7 @@ pub fn show(stage: &Stage, screen: &Screen) -> Result<BTreeMap<&'static str, usi
     for (map, purpose) in MAPS {
         let entries = bpftool::entries(stage.agent.pin_dir(), map)?;
         let path = bpftool::path(stage.agent.pin_dir(), map);
-        screen.say("");
+        screen.pause();
         screen.command(&format!("bpftool map dump pinned {}", path.display()));
         screen.detail(&format!("  # {map}: {purpose}"));
         let mut lines: Vec<[String; 2]> = entries
@@ -75,6 +75,9 @@ fn words(value: &Value, names: &BTreeMap<String, String>) -> String {
         }
         _ => match value.get("number") {
             Some(slot) => format!("{field}={slot}"),
+            None if octets(value).is_none() && value.is_object() => {
+                format!("{field}={{{}}}", words(value, names))
+            }
             None => format!("{field}={}", words(value, names)),
         },
     };
@@ -94,7 +97,7 @@ fn wrapped(label: &str, words: &str) -> String {
         text = text + word + " ";
         column += length;
     }
-    text
+    text.trim_end().into()
 }
 
 fn uid(octets: [u8; 16], names: &BTreeMap<String, String>) -> String {
@@ -126,7 +129,7 @@ mod tests {
         let word = "x".repeat(50);
         assert_eq!(
             wrapped("  key  ", &format!("{word} {word}")),
-            format!("  key  {word}\n       {word} ")
+            format!("  key  {word}\n       {word}")
         );
     }
 
@@ -135,12 +138,13 @@ mod tests {
         let address = json!({"octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 11]});
         let mut uid = vec!["0x00"; 16];
         uid[0] = "0xab";
-        let value = json!({"addr": address, "port": 80, "slot": {"number": 32769}, "dead_uid": {"octets": uid}, "reserved": [0]});
+        let rate = json!({"events": 1, "answers": {"number": 2}});
+        let value = json!({"addr": address, "rate": rate, "port": 80, "slot": {"number": 32769}, "dead_uid": {"octets": uid}, "reserved": [0]});
         let names = [("ab000000-0000-0000-0000-000000000000".into(), "a/p".into())].into();
         assert_eq!(words(&address, &names), "10.244.1.11");
         assert_eq!(
             words(&value, &names),
-            "addr=10.244.1.11 dead_uid=ab000000…(a/p) port=80 slot=32769"
+            "addr=10.244.1.11 dead_uid=ab000000…(a/p) port=80 rate={answers=2 events=1} slot=32769"
         );
     }
 }

@@ -1,5 +1,7 @@
 //! The API objects of the story, as a Kubernetes 1.36 cluster wrote them (lab/traces/d-job-ip-reuse), with telling names.
 
+use std::net::Ipv4Addr;
+
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -47,6 +49,9 @@ pub const CLUSTER_IP: &str = "10.96.186.76";
 /// The port by which A's Service is reached from outside.
 pub const NODE_PORT: u16 = 30080;
 
+/// That of the recording's other Job pod, which does not appear.
+const RERUN_UID: &str = "145c3e45-83c2-43e7-82af-16a616c6f5e0";
+
 /// Objects in the order in which they were recorded, to be shown bit by bit.
 #[derive(Debug)]
 pub struct Recording {
@@ -92,6 +97,35 @@ pub fn client(namespace: &str, address: &str) -> Result<Value> {
     meta["name"] = "client".into();
     meta["labels"] = json!({"app": "client"});
     Ok(pod)
+}
+
+/// A's pod once more, at another address, and its Service's slice with that endpoint alone: both as when A's pod ran.
+pub fn rerun(name: &str, address: Ipv4Addr) -> Result<[Value; 2]> {
+    let mut pod = adapt(first("Pod rd/ok-h8tsd", |pod| {
+        pod["status"]["phase"] == "Running"
+    })?);
+    let mut slice = adapt(first("EndpointSlice rd/sp-w79hg", |slice| {
+        let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+        endpoints.count() == 2
+    })?);
+    let address = address.to_string();
+    let meta = &mut pod["metadata"];
+    meta["name"] = name.into();
+    meta["uid"] = RERUN_UID.into();
+    let status = &mut pod["status"];
+    status["podIP"] = (*address).into();
+    status["podIPs"] = json!([{"ip": address}]);
+    let endpoint = &mut slice["endpoints"][0];
+    endpoint["addresses"] = json!([address]);
+    endpoint["targetRef"]["name"] = name.into();
+    endpoint["targetRef"]["uid"] = RERUN_UID.into();
+    Ok([pod, slice])
+}
+
+fn first(wanted: &str, is_it: impl Fn(&Value) -> bool) -> Result<Value> {
+    let recorded = events()?.into_iter().map(|(_, object)| object);
+    let found = recorded.filter(|object| title(object) == wanted).find(is_it);
+    found.with_context(|| format!("the recording has no such {wanted}"))
 }
 
 /// Replaces the object in the API.
@@ -220,6 +254,21 @@ mod tests {
         };
         assert!(finalizers(7100.0));
         assert!(!finalizers(9000.0));
+    }
+
+    #[test]
+    fn the_pod_of_the_rerun_is_another_one_and_alone_in_the_slice() {
+        let [pod, slice] = rerun("report-rerun", Ipv4Addr::new(10, 244, 1, 14)).unwrap();
+        assert_eq!(title(&pod), "Pod domain-a/report-rerun");
+        assert_eq!(pod["metadata"]["labels"]["app"], "report");
+        assert_eq!(
+            (&pod["status"]["phase"], &pod["status"]["podIP"]),
+            (&json!("Running"), &json!("10.244.1.14"))
+        );
+        let endpoints = slice["endpoints"].as_array().unwrap();
+        assert_eq!(endpoints.len(), 1);
+        assert_eq!(endpoints[0]["targetRef"]["uid"], pod["metadata"]["uid"]);
+        assert_eq!(endpoints[0]["addresses"], json!(["10.244.1.14"]));
     }
 
     #[test]

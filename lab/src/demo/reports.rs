@@ -16,6 +16,8 @@ pub struct Report {
     pub message: String,
     /// Which proof holds.
     pub reason: String,
+    /// What was done with the packet.
+    pub outcome: String,
     /// The Service that was called.
     pub service: String,
     /// The pod that the Service meant.
@@ -26,12 +28,13 @@ pub struct Report {
     endpoint: String,
 }
 
-/// In the log's own words, on two lines.
+/// In the log's own words, on three lines.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             message,
             reason,
+            outcome,
             service,
             meant,
             hit,
@@ -40,9 +43,10 @@ impl fmt::Display for Report {
         } = self;
         writeln!(
             f,
-            "{message:<10} reason={reason} service={service} client={client}"
+            "{message:<10} reason={reason} outcome={outcome} service={service}"
         )?;
-        write!(f, "{:<10} meant={meant} hit={hit} endpoint={endpoint}", "")
+        writeln!(f, "{:<10} meant={meant} hit={hit}", "")?;
+        write!(f, "{:<10} client={client} endpoint={endpoint}", "")
     }
 }
 
@@ -68,6 +72,7 @@ fn parse(line: &str) -> Option<Report> {
     Some(Report {
         message: head.rsplit(": ").next()?.to_owned(),
         reason: field("reason")?,
+        outcome: field("outcome")?,
         service: field("service")?,
         meant: field("meant")?,
         hit: field("hit")?,
@@ -87,7 +92,7 @@ mod tests {
         assert_eq!((&*report.meant, &*report.hit), ("a/p", "b/q"));
         assert_eq!(
             report.to_string(),
-            "denied     reason=reused service=a/s client=10.0.0.1:1\n           meant=a/p hit=b/q endpoint=10.0.0.2:2"
+            "denied     reason=reused outcome=dropped service=a/s\n           meant=a/p hit=b/q\n           client=10.0.0.1:1 endpoint=10.0.0.2:2"
         );
         assert!(parse("2026-11-21T05:00:00Z  INFO epguard::run: started node=\"node-a\"").is_none());
     }

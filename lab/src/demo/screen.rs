@@ -7,7 +7,8 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use comfy_table::Table;
 
-use super::callers::{Answers, Caller, Seen, Team};
+use super::callers::{Answer, Answers, Caller, Seen, Team};
+use super::tally::{median, milliseconds};
 
 /// Columns that lines keep to.
 pub const WIDTH: usize = 88;
@@ -54,6 +55,11 @@ impl Screen {
         ));
     }
 
+    /// An empty line.
+    pub fn pause(&self) {
+        self.line("");
+    }
+
     /// Lines of plain text.
     pub fn say(&self, text: &str) {
         text.lines().for_each(|line| self.line(line));
@@ -88,10 +94,11 @@ impl Screen {
         } else {
             String::new()
         };
+        let end = if self.live { "\x1b[K\n" } else { "\n" };
         let lines = callers
             .iter()
             .zip(answers)
-            .map(|(caller, row)| self.answer_line(caller, row) + "\n");
+            .map(|(caller, row)| self.answer_line(caller, row) + end);
         let text: String = std::iter::once(up).chain(lines).collect();
         print(&text);
         self.drawn = if complete { 0 } else { callers.len() };
@@ -115,18 +122,19 @@ impl Screen {
         (self.claims, &self.broken)
     }
 
-    fn answer_line(&self, caller: &Caller, row: &[Option<Seen>]) -> String {
-        let glyph = |seen: &Option<Seen>| match seen {
+    fn answer_line(&self, caller: &Caller, row: &[Option<Answer>]) -> String {
+        let glyph = |answer: &Option<Answer>| match answer.as_ref().map(|answer| &answer.seen) {
             None => self.paint(DIM, "·"),
             Some(Seen::Answer(team)) => {
                 let style = if *team == caller.meant { GOOD } else { BAD };
                 self.paint(style, if *team == Team::A { "A" } else { "B" })
             }
             Some(Seen::TimedOut) => self.paint(STOPPED, "×"),
+            Some(Seen::Refused) => self.paint(STOPPED, "⊘"),
             Some(Seen::Other(_)) => self.paint(BAD, "!"),
         };
         let glyphs: Vec<String> = row.iter().map(glyph).collect();
-        format!("    {:<40} {}  {}", caller.who, glyphs.join(""), summary(row))
+        format!("    {:<35} {}  {}", caller.who, glyphs.join(""), summary(row))
     }
 
     fn paint(&self, style: Style, text: &str) -> String {
@@ -143,23 +151,28 @@ impl Screen {
     }
 }
 
-fn summary(row: &[Option<Seen>]) -> String {
+/// Counts of what came, and the median latency.
+fn summary(row: &[Option<Answer>]) -> String {
     let kinds = [
         (Seen::Answer(Team::A), "answered by A"),
         (Seen::Answer(Team::B), "answered by B"),
         (Seen::TimedOut, "timed out"),
+        (Seen::Refused, "refused"),
     ];
+    let seen = || row.iter().flatten().map(|answer| &answer.seen);
     let counted = kinds.into_iter().map(|(kind, words)| {
-        let count = row.iter().flatten().filter(|seen| **seen == kind).count();
+        let count = seen().filter(|seen| **seen == kind).count();
         (count, words.to_owned())
     });
-    let others = row.iter().flatten().filter_map(|seen| match seen {
+    let others = seen().filter_map(|seen| match seen {
         Seen::Other(what) => Some((1, what.clone())),
         _ => None,
     });
     let parts = counted.chain(others).filter(|(count, _)| *count > 0);
+    let parts = parts.map(|(count, words)| format!("{count:>2} {words}"));
+    let median = median(row.iter().flatten());
     parts
-        .map(|(count, words)| format!("{count:>2} {words}"))
+        .chain(median.map(|median| format!("median {}", milliseconds(median))))
         .collect::<Vec<_>>()
         .join(", ")
 }

@@ -1,7 +1,7 @@
 //! The story, act by act. What it claims it has counted.
 
 use anyhow::{Result, ensure};
-use epguard_common::Mode;
+use epguard_common::{Mode, Outcome, Reason};
 
 use super::callers::{CALLS, Caller, Seen, Team, burst};
 use super::listing::listing;
@@ -9,8 +9,11 @@ use super::maps;
 use super::reports::{self, Report};
 use super::screen::Screen;
 use super::stage::Stage;
-use super::tally::{Act, table};
-use super::words::{BEFORE, ENFORCED, FOLDED, INTRODUCTION, OBSERVED_AGAIN, REAL, REUSED, SUMMARY};
+use super::tally::{Act, milliseconds, table};
+use super::words::{
+    BEFORE, DROPPED, FOLDED, INTRODUCTION, OBSERVED_AGAIN, REAL, REDIRECTED, REJECTED, REUSED, SUMMARY,
+};
+use crate::scenario::counters::Counters;
 
 /// Tells the whole story; an error if any claim did not hold.
 pub fn tell() -> Result<()> {
@@ -26,7 +29,9 @@ pub fn tell() -> Result<()> {
     };
     story.before()?;
     story.reused()?;
-    story.enforced()?;
+    story.dropped()?;
+    story.rejected()?;
+    story.redirected()?;
     story.observed_again()?;
     story.end()
 }
@@ -64,53 +69,61 @@ impl Story {
         self.stage.b_runs()?;
         self.screen.say(&listing(&self.stage));
         self.screen.say(REUSED);
-        self.observed("2  B has A's IP, observe")
+        self.observed("2  B has A's IP: observe")
     }
 
-    fn enforced(&mut self) -> Result<()> {
-        self.screen.heading("3  epguard enforces");
+    fn dropped(&mut self) -> Result<()> {
+        self.screen.heading("3  epguard enforces: drop");
         self.screen.command("epguard mode enforce");
         self.stage.set_mode(Mode::Enforce)?;
-        self.screen.say(ENFORCED);
-        let (requests, dropped) = (self.stage.requests_at_b(), self.dropped()?);
-        let callers = self.everybody()?;
-        let act = self.calls("3  B has A's IP, enforce", &callers);
-        let reports = self.reports(&act, "denied");
-        self.all(
-            &act,
-            Team::A,
-            &Seen::TimedOut,
-            "calls to A reached nobody: the clients may retry",
+        self.screen.say(DROPPED);
+        let words = "calls to A reached nobody: the clients may retry";
+        self.stopped("3  enforce: drop", Outcome::Dropped, &Seen::TimedOut, words)
+    }
+
+    fn rejected(&mut self) -> Result<()> {
+        self.screen.heading("4  The clients are told: reject");
+        self.screen.command("epguard action reject");
+        self.stage.set_action("reject")?;
+        self.screen.say(REJECTED);
+        let words = "calls to A were refused: the clients know at once";
+        self.stopped("4  enforce: reject", Outcome::Rejected, &Seen::Refused, words)?;
+        let [.., dropped, rejected] = self.acts.as_slice() else {
+            return Ok(());
+        };
+        let [before, now] = [dropped, rejected].map(|act| act.median(Team::A));
+        let claim = format!(
+            "half of them within {}, where drop let them wait {}",
+            milliseconds(now),
+            milliseconds(before)
         );
-        self.all(
-            &act,
-            Team::B,
-            &Seen::Answer(Team::B),
-            "calls to B by its own clients were answered by B",
-        );
-        let (arrived, own) = (self.stage.requests_at_b() - requests, act.calls(Team::B) as u64);
-        let claim = format!("B's process received those {own} requests and not one more");
-        self.screen
-            .claim(arrived == own, claim, format!("it received {arrived}"));
-        let dropped = self.dropped()? - dropped;
-        let claim = format!("epguard counted {dropped} dropped packets, a SYN for each call to A");
-        self.screen.claim(
-            dropped == act.calls(Team::A) as u64,
-            claim,
-            format!("{} calls", act.calls(Team::A)),
-        );
-        self.named(&act, &reports, "denied");
-        self.acts.push(act);
+        self.screen.claim(now * 10 <= before, claim, "not even a tenth");
         Ok(())
+    }
+
+    fn redirected(&mut self) -> Result<()> {
+        self.screen
+            .heading("5  The clients are led to A's next pod: redirect");
+        self.stage.a_runs_again()?;
+        self.screen.say(&listing(&self.stage));
+        self.screen.say(REDIRECTED);
+        self.screen.pause();
+        self.screen
+            .command("kubectl annotate service -n domain-a report epguard.io/action=redirect");
+        self.stage.ask_for("redirect")?;
+        self.screen.pause();
+        let words = "calls to A were answered by A, by its next pod";
+        let answered = Seen::Answer(Team::A);
+        self.stopped("5  enforce: redirect", Outcome::Redirected, &answered, words)
     }
 
     fn observed_again(&mut self) -> Result<()> {
         self.screen
-            .heading("4  Back to observing: everything passes again, at once");
+            .heading("6  Back to observing: everything passes again, at once");
         self.screen.command("epguard mode observe");
         self.stage.set_mode(Mode::Observe)?;
         self.screen.say(OBSERVED_AGAIN);
-        self.observed("4  B has A's IP, observe again")
+        self.observed("6  observe again")
     }
 
     fn end(mut self) -> Result<()> {
@@ -120,7 +133,7 @@ impl Story {
         self.screen.heading("What the kernel holds now");
         self.screen.detail(FOLDED);
         let sizes = maps::show(&self.stage, &self.screen)?;
-        self.screen.say("");
+        self.screen.pause();
         for (map, claim) in [
             ("SUSPECTS", "one IP of the whole cluster is suspect"),
             ("DENIED", "one endpoint of one Service is denied"),
@@ -143,10 +156,10 @@ impl Story {
 
     /// An act in observe mode, where everybody calls: B answers, epguard tells, nothing is lost.
     fn observed(&mut self, title: &'static str) -> Result<()> {
-        let dropped = self.dropped()?;
+        let before = self.counters()?;
         let callers = self.everybody()?;
         let act = self.calls(title, &callers);
-        let reports = self.reports(&act, "would deny");
+        let reports = self.reports(&act);
         self.all(
             &act,
             Team::A,
@@ -159,13 +172,47 @@ impl Story {
             &Seen::Answer(Team::B),
             "calls to B by its own clients were answered by B",
         );
-        let now = self.dropped()?;
+        let counted = self.counters()?.since(&before);
+        let stopped = [Outcome::Dropped, Outcome::Rejected, Outcome::Redirected];
+        let stopped: u64 = stopped.map(|outcome| counted.with_outcome(outcome)).iter().sum();
         self.screen.claim(
-            now == dropped,
-            "epguard dropped nothing",
-            format!("it dropped {} packets", now - dropped),
+            stopped == 0,
+            "epguard stopped nothing",
+            format!("it counted {counted}"),
         );
-        self.named(&act, &reports, "would deny");
+        self.named(&act, &reports, Outcome::Observed);
+        self.acts.push(act);
+        Ok(())
+    }
+
+    /// An act in enforce mode, where everybody calls: A's clients see this, and B hears of its own ones only.
+    fn stopped(&mut self, title: &'static str, outcome: Outcome, seen: &Seen, words: &str) -> Result<()> {
+        let (requests, before) = (self.stage.requests_at_b(), self.counters()?);
+        let callers = self.everybody()?;
+        let act = self.calls(title, &callers);
+        let reports = self.reports(&act);
+        self.all(&act, Team::A, seen, words);
+        self.all(
+            &act,
+            Team::B,
+            &Seen::Answer(Team::B),
+            "calls to B by its own clients were answered by B",
+        );
+        let (arrived, own) = (self.stage.requests_at_b() - requests, act.calls(Team::B) as u64);
+        let claim = format!("B's process received those {own} requests and not one more");
+        self.screen
+            .claim(arrived == own, claim, format!("it received {arrived}"));
+        let (calls, counted) = (act.calls(Team::A) as u64, self.counters()?.since(&before));
+        let claim = format!(
+            "epguard counted {calls} {} packets, a SYN for each call to A",
+            outcome.as_str()
+        );
+        self.screen.claim(
+            counted.of(Reason::Reused, outcome) == calls,
+            claim,
+            format!("it counted {counted}"),
+        );
+        self.named(&act, &reports, outcome);
         self.acts.push(act);
         Ok(())
     }
@@ -177,29 +224,33 @@ impl Story {
     fn calls(&mut self, title: &'static str, callers: &[Caller]) -> Act {
         let number = u16::try_from(self.acts.len()).unwrap_or_default();
         let screen = &mut self.screen;
-        screen.say("");
         let answers = burst(callers, number, |answers| screen.answers(callers, answers));
-        screen.say("");
+        screen.pause();
         Act::new(title, callers, answers)
     }
 
-    /// What the agent logged of this act, with an example of each kind of caller.
-    fn reports(&mut self, act: &Act, verb: &str) -> Vec<Report> {
+    /// What the agent logged of this act, with an example.
+    fn reports(&mut self, act: &Act) -> Vec<Report> {
         let reports = reports::after(&self.stage.agent, self.reported, act.calls(Team::A));
         self.reported += reports.len();
-        self.screen
-            .detail("  epguard's log has a line for each flow that it denies or would deny; three of them:");
-        for report in reports.iter().filter(|report| report.message == verb).take(3) {
+        if let Some(report) = reports.first() {
+            self.screen
+                .detail("  epguard's log has a line for each flow to A:");
             self.screen.say(&format!("    {report}").replace('\n', "\n    "));
+            self.screen.pause();
         }
-        self.screen.say("");
         reports
     }
 
-    fn named(&mut self, act: &Act, reports: &[Report], verb: &str) {
+    fn named(&mut self, act: &Act, reports: &[Report], outcome: Outcome) {
         let calls = act.calls(Team::A);
+        let message = match outcome {
+            Outcome::Observed => "would deny",
+            _ => "denied",
+        };
         let right = |report: &&Report| {
-            report.message == verb
+            report.message == message
+                && report.outcome == outcome.as_str()
                 && report.reason == "reused"
                 && report.service == "domain-a/report"
                 && report.meant == "domain-a/report-h8tsd"
@@ -222,11 +273,7 @@ impl Story {
             .claim(calls >= CALLS && saw == calls, claim, format!("{saw} were"));
     }
 
-    /// Packets that epguard has dropped in its life, for whatever reason.
-    fn dropped(&self) -> Result<u64> {
-        let dump = self.stage.agent.dump()?;
-        let rows = dump["counters"].as_array().into_iter().flatten();
-        let dropped = rows.filter(|row| row["outcome"] == "dropped");
-        Ok(dropped.filter_map(|row| row["packets"].as_u64()).sum())
+    fn counters(&self) -> Result<Counters> {
+        Counters::read(self.stage.agent.pin_dir())
     }
 }

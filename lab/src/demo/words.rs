@@ -14,8 +14,8 @@ A's clients are answered by B. (kubernetes #109414)
 pub const REAL: &str = "
 Real: kernel, network namespaces, sockets, eBPF programs, the epguard agent, the protocol
 of the API. Recorded: the API's objects, on Kubernetes 1.36 (lab/traces/d-job-ip-reuse),
-renamed; Service report was given a cluster IP and a NodePort. Stand-in: nftables rules as
-kube-proxy would write them for these objects.";
+renamed; Service report was given a cluster IP and a NodePort, and in act 5 a second pod.
+Stand-in: nftables rules as kube-proxy would write them for these objects.";
 
 /// Before the first calls.
 pub const BEFORE: &str = "
@@ -24,17 +24,28 @@ Clients call Service report. A letter is a call, and says who answered:";
 /// Before the calls that B answers.
 pub const REUSED: &str = "
 Two pods have the same podIP. A is finished, and still a ready endpoint of its Service.
-The clients go on calling, B's own clients too. × will be a call that timed out:";
+The clients go on calling, B's own clients too:";
 
-/// Before the calls that are denied.
-pub const ENFORCED: &str = "
+/// Before the calls that are dropped.
+pub const DROPPED: &str = "
 epguard has watched the API: the pod that Service report means is finished, and its IP is
 another pod's. Whatever is aimed at Service report and would now reach that IP is dropped;
-whatever is aimed at B passes:";
+whatever is aimed at B passes. × is a call that timed out, after the client's own 0.8 s:";
+
+/// Before the calls that are rejected.
+pub const REJECTED: &str = "
+The same packets are answered with a TCP RST, in B's place. ⊘ is a call that was refused
+(ECONNREFUSED), so that its client need not wait:";
+
+/// Before the calls that are redirected.
+pub const REDIRECTED: &str = "
+Team A has run its Job again. The EndpointSlice lists the new pod, but this node's
+kube-proxy is behind and still sends every call to the old IP. The owner of the Service
+asks epguard to lead them to an endpoint that lives:";
 
 /// Before the last calls.
 pub const OBSERVED_AGAIN: &str = "
-epguard only watches again, and A's clients are back at the stranger's:";
+epguard only watches again. Until kube-proxy catches up, A's clients are the stranger's:";
 
 /// Before the maps.
 pub const FOLDED: &str = "
@@ -43,5 +54,6 @@ the UID that they are, and names are added to UIDs.";
 
 /// After the last claim.
 pub const SUMMARY: &str = "
-As long as epguard only observes, every call to the finished pod's Service reaches another
-team's pod. When it enforces, none does, and that team's own clients lose nothing.";
+As long as epguard only observes, calls to the finished pod's Service reach another team's
+pod. When it enforces, none does: they time out (drop), fail at once (reject), or are
+answered by the Service's next pod (redirect). The other team's clients lose nothing.";

@@ -50,6 +50,11 @@ impl Agent {
         }
     }
 
+    /// The state machine itself.
+    pub fn state(&mut self) -> &mut State {
+        &mut self.state
+    }
+
     fn apply(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
         let fact = match event.kind {
             Kind::Pod => change(event)?.map(|change| Fact::Pod(PodSource::All, change)),

@@ -1,0 +1,59 @@
+//! All findings, as a document and for people.
+
+use super::finding::{Finding, Object, Severity};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// What `epguard lint` prints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// `EndpointSlices` checked.
+    pub slices: usize,
+    /// Pods compared with.
+    pub pods: usize,
+    /// Sorted by object.
+    pub findings: Vec<Finding>,
+    /// What could not be looked at.
+    pub unchecked: Vec<String>,
+}
+
+impl Report {
+    /// For people: one block per object, the count last.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut object: Option<(&Object, &str)> = None;
+        for finding in &self.findings {
+            let of = (&finding.object, finding.controller.as_str());
+            if object != Some(of) {
+                let gap = if object.is_some() { "\n" } else { "" };
+                let _ = writeln!(text, "{gap}{}, controller: {}", of.0, of.1);
+                object = Some(of);
+            }
+            let (severity, problem) = (finding.severity.as_str(), finding.problem.as_str());
+            let address = finding.address.map(|ip| format!(" {ip}")).unwrap_or_default();
+            let _ = writeln!(text, "  {severity:7} {problem}{address}: {}", finding.what);
+            let _ = writeln!(text, "          fix: {}", finding.fix);
+        }
+        if object.is_some() {
+            text.push('\n');
+        }
+        for what in &self.unchecked {
+            let _ = writeln!(text, "not checked: {what}");
+        }
+        let errors = self
+            .findings
+            .iter()
+            .filter(|f| f.severity == Severity::Error)
+            .count();
+        let _ = write!(
+            text,
+            "{} EndpointSlices and {} pods: {errors} errors, {} warnings",
+            self.slices,
+            self.pods,
+            self.findings.len() - errors
+        );
+        text
+    }
+}

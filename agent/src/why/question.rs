@@ -1,0 +1,82 @@
+//! What is asked.
+
+use super::Moment;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+/// A question about an IP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The IP, and the port if only one matters.
+    pub subject: Subject,
+    /// `namespace/name`, if only one Service matters.
+    pub service: Option<String>,
+    /// When; none: now.
+    pub at: Option<Moment>,
+}
+
+/// `IP` or `IP:PORT`; IPv6 with a port in brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// IPv4 as such, never v4-mapped.
+    pub ip: IpAddr,
+    /// Target port.
+    pub port: Option<u16>,
+}
+
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bare = text
+            .strip_prefix('[')
+            .and_then(|text| text.strip_suffix(']'))
+            .unwrap_or(text);
+        let ip = bare.parse::<IpAddr>().map(|ip| (ip, None));
+        let (ip, port) = ip
+            .or_else(|_| {
+                text.parse::<SocketAddr>()
+                    .map(|socket| (socket.ip(), Some(socket.port())))
+            })
+            .map_err(|_| "neither an IP nor IP:PORT; with a port, IPv6 stands in brackets: [fd00::a]:8080")?;
+        let ip = ip.to_canonical();
+        Ok(Self { ip, port })
+    }
+}
+
+/// `namespace/name`.
+pub(super) fn service(text: &str) -> Result<String, &'static str> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => Ok(text.to_owned()),
+        _ => Err("not a Service: NAMESPACE/NAME"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(text: &str) -> Option<(String, Option<u16>)> {
+        let subject: Subject = text.parse().ok()?;
+        Some((subject.ip.to_string(), subject.port))
+    }
+
+    #[test]
+    fn an_ip_is_read_with_and_without_a_port() {
+        assert_eq!(subject("10.1.1.1"), Some(("10.1.1.1".into(), None)));
+        assert_eq!(subject("10.1.1.1:80"), Some(("10.1.1.1".into(), Some(80))));
+        assert_eq!(subject("fd00::a"), Some(("fd00::a".into(), None)));
+        assert_eq!(subject("[fd00::a]"), Some(("fd00::a".into(), None)));
+        assert_eq!(subject("[fd00::a]:80"), Some(("fd00::a".into(), Some(80))));
+        assert_eq!(subject("::ffff:10.1.1.1"), Some(("10.1.1.1".into(), None)));
+        for bad in ["", "web", "10.1.1.1:", "10.1.1.1:70000", "10.1.1.1/24"] {
+            assert_eq!(subject(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_service_is_named_in_full() {
+        assert!(service("shop/web").is_ok());
+        assert!(service("web").is_err() && service("/web").is_err() && service("shop/").is_err());
+    }
+}

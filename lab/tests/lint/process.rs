@@ -1,0 +1,172 @@
+//! Against an API server: what is listed, with which rights, and what the exit code says.
+
+use epguard::cli::Output;
+use epguard::lint::{self, LintArgs, Report};
+use epguard_lab::api::{ApiServer, Kind, Store};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// A cluster whose Service lists a finished pod and a good one. Its kubeconfig goes with it.
+struct Cluster {
+    store: Store,
+    server: ApiServer,
+    kubeconfig: PathBuf,
+}
+
+impl Cluster {
+    fn new(name: &str) -> Self {
+        let store = Store::new();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let server = ApiServer::start(listener, store.clone()).unwrap();
+        let kubeconfig = std::env::temp_dir().join(format!("epguard-lint-{name}-{}", std::process::id()));
+        std::fs::write(&kubeconfig, server.kubeconfig()).unwrap();
+        store
+            .apply(json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {"clusterIP": "10.96.0.1", "selector": {"app": "web"}, "ports": [{"port": 80}]}}))
+            .unwrap();
+        Self {
+            store,
+            server,
+            kubeconfig,
+        }
+    }
+
+    /// A pod, listed in a slice of its own.
+    fn endpoint(&self, name: &str, ip: &str, phase: &str) -> Value {
+        let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"nodeName": "n", "containers": [{"name": "c"}]},
+            "status": {"phase": phase, "podIPs": [{"ip": ip}]}});
+        let pod = self.store.apply(pod).unwrap();
+        let slice = json!({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
+            "metadata": {"name": format!("web-{name}"), "namespace": "shop", "labels": {
+                "kubernetes.io/service-name": "web",
+                "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}},
+            "endpoints": [{"addresses": [ip], "targetRef": {"kind": "Pod", "namespace": "shop", "name": name,
+                "uid": pod["metadata"]["uid"]}}], "ports": [{"port": 8080}]});
+        self.store.apply(slice).unwrap();
+        pod
+    }
+
+    fn args(&self, namespace: Option<&str>, confirm_after: Duration) -> LintArgs {
+        LintArgs {
+            kubeconfig: Some(self.kubeconfig.clone()),
+            namespace: namespace.map(str::to_owned),
+            output: Output::Table,
+            confirm_after,
+        }
+    }
+
+    async fn look(&self, namespace: Option<&str>) -> Report {
+        lint::look(self.args(namespace, Duration::ZERO)).await.unwrap()
+    }
+
+    async fn exit(&self, namespace: Option<&str>) -> ExitCode {
+        lint::run(self.args(namespace, Duration::from_millis(1))).await
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.kubeconfig);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finished_pod_that_is_still_listed_is_found_over_the_api_in_every_form() {
+    let cluster = Cluster::new("found");
+    cluster.endpoint("good", "10.1.1.1", "Running");
+    cluster.endpoint("gone", "10.1.1.2", "Succeeded");
+    let report = cluster.look(None).await;
+    assert_eq!(
+        report.text(),
+        "EndpointSlice shop/web-gone, controller: endpointslice-controller.k8s.io\n  \
+         error   terminal-pod 10.1.1.2: pod shop/gone has finished, still listed as ready\n          \
+         fix: delete the finished pod: kubectl -n shop delete pod gone; for Jobs set ttlSecondsAfterFinished, or \
+         keep their pods out of the Service's selector\n\n\
+         2 EndpointSlices and 2 pods: 1 errors, 0 warnings"
+    );
+    let yaml = Output::Yaml.text(&report, Report::text).unwrap();
+    assert_eq!(
+        yaml,
+        r#"slices: 2
+pods: 2
+findings:
+- object:
+    kind: EndpointSlice
+    namespace: shop
+    name: web-gone
+  controller: endpointslice-controller.k8s.io
+  address: "10.1.1.2"
+  problem: terminal-pod
+  severity: error
+  what: pod shop/gone has finished, still listed as ready
+  fix: "delete the finished pod: kubectl -n shop delete pod gone; for Jobs set ttlSecondsAfterFinished, or keep their pods out of the Service's selector"
+unchecked: []"#
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_exit_code_tells_nothing_found_from_findings_from_failure() {
+    let cluster = Cluster::new("exit");
+    cluster.endpoint("good", "10.1.1.1", "Running");
+    assert_eq!(cluster.exit(None).await, ExitCode::SUCCESS);
+    cluster.endpoint("gone", "10.1.1.2", "Succeeded");
+    assert_eq!(cluster.exit(None).await, ExitCode::from(1));
+    assert_eq!(cluster.exit(Some("other")).await, ExitCode::SUCCESS);
+    cluster.server.faults(|faults| faults.outage = true);
+    assert_eq!(cluster.exit(None).await, ExitCode::from(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_there_at_the_second_look_is_reported() {
+    let cluster = Cluster::new("again");
+    cluster.endpoint("gone", "10.1.1.2", "Succeeded");
+    let look = tokio::spawn(lint::look(cluster.args(None, Duration::from_secs(1))));
+    // The first look is over when Nodes were listed.
+    while !cluster
+        .server
+        .audit()
+        .requests()
+        .iter()
+        .any(|request| request.path.ends_with("/nodes"))
+    {
+        tokio::task::yield_now().await;
+    }
+    cluster.endpoint("gone", "10.1.1.2", "Running");
+    assert_eq!(look.await.unwrap().unwrap().findings, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_not_be_listed_is_said_or_is_an_error_with_the_remedy() {
+    let cluster = Cluster::new("forbidden");
+    cluster.endpoint("gone", "10.1.1.2", "Succeeded");
+    cluster
+        .server
+        .faults(|faults| _ = faults.forbidden.insert(Kind::Node));
+    let report = cluster.look(None).await;
+    assert_eq!(report.findings.len(), 1);
+    assert_eq!(
+        report.unchecked,
+        ["ranges: may not list nodes, so addresses outside of them, or in them and nobody's, are not found"]
+    );
+    cluster
+        .server
+        .faults(|faults| _ = faults.forbidden.insert(Kind::EndpointSlice));
+    let error = lint::look(cluster.args(None, Duration::ZERO))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("cannot list endpointslices: forbidden ("),
+        "{error}"
+    );
+    assert!(
+        error.ends_with(
+            "grant the account the verb list on endpointslices, or pass -n NAMESPACE to check only one"
+        ),
+        "{error}"
+    );
+}
