@@ -1,11 +1,13 @@
 //! `epguard dump`: the maps with names, as far as the agent knows them.
 
+mod action;
 mod table;
 
 use crate::cli::Output;
 use crate::facts::Protocol;
 use crate::maps;
 use crate::status::{self, Ranges, Status};
+use action::Chosen;
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
@@ -80,6 +82,8 @@ struct DeniedRow {
     bound: &'static str,
     /// Whether it waits for a second list, and is only reported.
     held: bool,
+    /// What is done with its packets unless they only are observed.
+    action: &'static str,
     meant: String,
     hit: String,
 }
@@ -90,6 +94,8 @@ struct TerminatedRow {
     ip: IpAddr,
     dead_pod: Option<String>,
     bound: &'static str,
+    /// As that of a denial.
+    action: &'static str,
     lifted: bool,
 }
 
@@ -110,6 +116,7 @@ impl Dump {
             Some(name) => Some(name.clone()),
             None => Some(uid.to_string()),
         };
+        let chosen = Chosen::read(pin_dir)?;
         let service = |slot: Slot| names.services.get(&slot.number.to_string()).cloned();
         let owners = sorted(entries::<Addr, Owner>(pin_dir, "OWNERS")?, |(ip, owner)| {
             OwnerRow {
@@ -154,6 +161,7 @@ impl Dump {
             state: format!("{:?}", denial.uid_state),
             bound: denial.mode.as_str(),
             held: denial.held != 0,
+            action: chosen.of_denial(&denial),
             meant: pod(denial.dead_uid).unwrap_or_default(),
             hit: pod(denial.owner_uid).unwrap_or_default(),
         });
@@ -163,6 +171,7 @@ impl Dump {
                 ip: ip.ip(),
                 dead_pod: pod(terminated.dead_uid),
                 bound: Mode::from_raw(terminated.mode).as_str(),
+                action: chosen.of_terminated(&terminated),
                 lifted: terminated.lifted_ns != 0,
             },
         );

@@ -1,4 +1,4 @@
-//! `bench`: what a packet costs in the kernel, all rows in one run.
+//! `bench`: what a packet costs in the kernel, and a flood the node's other traffic. All rows of a table in one run.
 
 use std::process::ExitCode;
 
@@ -8,13 +8,15 @@ use crate::build;
 use crate::process::{cargo, is_root, run as run_command};
 use crate::setup;
 
-/// Sets up, builds the object, and runs the benchmark.
+/// Sets up, builds the object, and runs the benchmarks.
 pub(crate) fn run() -> Result<ExitCode> {
     if !is_root() {
         bail!("`cargo xtask bench` loads BPF programs: run it as root");
     }
     setup::programs()?;
     build::object(&setup::ebpf()?)?;
-    run_command(cargo().args(["bench", "--quiet", "--package", "epguard", "--bench", "datapath"]))?;
+    for (package, bench) in [("epguard", "datapath"), ("epguard-lab", "flood")] {
+        run_command(cargo().args(["bench", "--quiet", "--package", package, "--bench", bench]))?;
+    }
     Ok(ExitCode::SUCCESS)
 }

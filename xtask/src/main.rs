@@ -39,7 +39,7 @@ enum Verb {
     Scenario(lab::Args),
     /// Replay recorded watch streams and judge every denial
     Replay(lab::Args),
-    /// Measure what a packet costs in the kernel
+    /// Measure what a packet costs in the kernel, and what a flood costs the node's other traffic
     Bench,
     /// Make the container image: the agent alone, statically linked
     Image(image::Args),

@@ -41,6 +41,7 @@ impl Dump {
                 r.state.clone(),
                 r.bound.to_owned(),
                 if r.held { "yes" } else { "no" }.to_owned(),
+                r.action.to_owned(),
                 meant,
                 hit,
             ]
@@ -51,6 +52,7 @@ impl Dump {
                 r.ip.to_string(),
                 text(r.dead_pod.as_ref()),
                 r.bound.to_owned(),
+                r.action.to_owned(),
                 lifted.to_owned(),
             ]
         });
@@ -73,11 +75,16 @@ impl Dump {
             section(
                 "DENIED",
                 &[
-                    "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "BOUND", "HELD", "MEANT", "HIT",
+                    "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "BOUND", "HELD", "ACTION",
+                    "MEANT", "HIT",
                 ],
                 denied,
             ),
-            section("TERMINATED", &["IP", "DEAD POD", "BOUND", "LIFTED"], terminated),
+            section(
+                "TERMINATED",
+                &["IP", "DEAD POD", "BOUND", "ACTION", "LIFTED"],
+                terminated,
+            ),
             section("COUNTERS", &["REASON", "OUTCOME", "PACKETS", "BYTES"], counters),
         ];
         ranges.chain(sections).collect::<Vec<_>>().join("\n\n")

@@ -29,7 +29,7 @@ pub struct Call {
 /// Clients in one namespace: a pod, a node or the external host.
 #[derive(Clone, Debug)]
 pub struct Client {
-    netns: NetNs,
+    pub(super) netns: NetNs,
 }
 
 impl Client {

@@ -2,6 +2,7 @@
 
 mod abort;
 mod client;
+mod flood;
 mod flow;
 mod message;
 mod outcome;
@@ -11,6 +12,7 @@ mod udp;
 
 pub use abort::abort;
 pub use client::{Call, Client};
+pub use flood::Flood;
 pub use flow::Flow;
 pub use outcome::{Answer, Outcome};
 pub use server::{Port, Server};

@@ -158,7 +158,8 @@ fn vip(ipv6: bool, service: Aim) -> SocketAddr {
     text.parse().unwrap()
 }
 
-fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
+/// Both Services, as the proxy is told.
+pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
     let rule = |(service, protocol): (Aim, Protocol)| ServiceRule {
         name: format!("shop/{service:?}:{protocol}"),
         protocol,

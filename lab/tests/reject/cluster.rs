@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::aim::Denied;
-use crate::world::World;
+use crate::aim::{Denied, Direct};
+use crate::world::{World, rules};
 use epguard_common::{Action, AnswerLimits, Mode, Outcome as Counted, ReasonActions};
-use epguard_lab::proxy::Protocol;
+use epguard_lab::proxy::{Protocol, Proxy, ProxyOptions, ServiceRule};
 use epguard_lab::traffic::{Call, Client, Outcome};
 
 /// What a client saw, and the median of the time until it did.
@@ -18,28 +18,40 @@ pub(crate) struct Seen {
 
 /// Rejects whatever is denied, without a limit that these tests could reach.
 pub(crate) fn reject(world: &mut World) {
-    choose(world, Action::Reject);
-    world.hooks.set_mode(Mode::Enforce);
+    let limits = AnswerLimits {
+        per_suspect: 1_000_000,
+        per_node: 1_000_000,
+    };
+    enforce(world, Action::Reject, limits);
 }
 
 /// Drops whatever is denied.
 pub(crate) fn drop_all(world: &mut World) {
-    choose(world, Action::Drop);
-    world.hooks.set_mode(Mode::Enforce);
+    enforce(world, Action::Drop, AnswerLimits::default());
 }
 
-fn choose(world: &mut World, action: Action) {
+/// Stops whatever is denied.
+pub(crate) fn enforce(world: &mut World, action: Action, limits: AnswerLimits) {
     let actions = ReasonActions {
         dead_backend: action,
         reused: action,
         retired_backend: action,
         terminated: action,
     };
-    let limits = AnswerLimits {
-        per_suspect: 1_000_000,
-        per_node: 1_000_000,
-    };
     world.hooks.writer.choose(actions, limits).unwrap();
+    world.hooks.set_mode(Mode::Enforce);
+}
+
+/// Has the proxy know no endpoint any more.
+pub(crate) fn forget_endpoints(world: &World) {
+    let without = |service| ServiceRule {
+        backends: Vec::new(),
+        ..service
+    };
+    let services = rules(world.ipv6, world.address(Direct).ip());
+    let services: Vec<_> = services.into_iter().map(without).collect();
+    let proxy = Proxy::new(world.netns("node-a"), ProxyOptions::default());
+    proxy.program(&services).unwrap();
 }
 
 /// Where this client reaches the denied Service: hosts outside of `node-a` by its node port.
@@ -92,11 +104,32 @@ pub(crate) fn rejected(world: &World) -> u64 {
 /// Has `node-a` count the packets that enter it and that conntrack cannot place; its own statistics also count what it
 /// sends.
 pub(crate) fn count_invalid(world: &World) {
+    count_entering(world, "node-a", "ct state invalid");
+}
+
+/// Has a host count the packets that enter it and match.
+pub(crate) fn count_entering(world: &World, host: &str, matched: &str) {
     world.shell(
-        "node-a",
-        "nft 'table inet watch { counter invalid {}; chain entering { type filter hook prerouting priority 0; \
-         ct state invalid counter name invalid; }; }'",
+        host,
+        &format!(
+            "nft 'table inet watch {{ counter entered {{}}; chain entering {{ type filter hook prerouting priority 0; \
+             {matched} counter name entered; }}; }}'"
+        ),
     );
+}
+
+/// How many they were.
+pub(crate) fn entered(world: &World, host: &str) -> u64 {
+    let mut nft = world.netns(host).command("nft");
+    let listed = nft
+        .args(["-j", "list", "counter", "inet", "watch", "entered"])
+        .output()
+        .unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let mut counters = listed["nftables"].as_array().unwrap().iter();
+    counters
+        .find_map(|entry| entry["counter"]["packets"].as_u64())
+        .unwrap()
 }
 
 /// What went wrong with packets that a host received: wrong checksums, and on `node-a` those that conntrack could not
@@ -117,20 +150,7 @@ pub(crate) fn faults(world: &World, host: &str) -> Vec<(String, u64)> {
         .map(|(name, value)| (name, value.parse().unwrap()))
         .collect();
     if host == "node-a" {
-        faults.push(("conntrack invalid".to_owned(), invalid(world)));
+        faults.push(("conntrack invalid".to_owned(), entered(world, host)));
     }
     faults
-}
-
-fn invalid(world: &World) -> u64 {
-    let mut nft = world.netns("node-a").command("nft");
-    let listed = nft
-        .args(["-j", "list", "counter", "inet", "watch", "invalid"])
-        .output()
-        .unwrap();
-    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
-    let mut counters = listed["nftables"].as_array().unwrap().iter();
-    counters
-        .find_map(|entry| entry["counter"]["packets"].as_u64())
-        .unwrap()
 }

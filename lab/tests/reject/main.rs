@@ -10,6 +10,8 @@ mod cluster;
 #[cfg(test)]
 mod direct;
 #[cfg(test)]
+mod flood;
+#[cfg(test)]
 #[allow(dead_code, reason = "made for the tests about intents")]
 #[path = "../intent/hooks.rs"]
 mod hooks;

@@ -2,13 +2,26 @@
 
 use std::time::Duration;
 
-use crate::cluster::{calls, count_invalid, drop_all, faults, reject, rejected, service};
+use crate::cluster::{
+    Seen, calls, count_invalid, drop_all, faults, forget_endpoints, reject, rejected, service,
+};
 use crate::world::{Plan, World};
 use comfy_table::{Table, presets::NOTHING};
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
 use epguard_lab::proxy::{Protocol, ProxyOptions};
 use epguard_lab::traffic::Outcome;
 
+const HEADER: [&str; 9] = [
+    "CLUSTER",
+    "CLIENT",
+    "IP",
+    "PROTOCOL",
+    "DROP",
+    "REJECT",
+    "MEDIAN",
+    "NO ENDPOINTS",
+    "MEDIAN",
+];
 const CLIENTS: [&str; 3] = ["shop/client", "node-a", "node-b"];
 
 fn clusters() -> Vec<(&'static str, Plan)> {
@@ -47,30 +60,27 @@ fn clusters() -> Vec<(&'static str, Plan)> {
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
     let mut table = Table::new();
-    table
-        .load_preset(NOTHING)
-        .set_header(["CLUSTER", "CLIENT", "IP", "PROTOCOL", "DROP", "REJECT", "MEDIAN"]);
+    table.load_preset(NOTHING).set_header(HEADER);
     let mut wrong = Vec::new();
     for (name, plan) in clusters() {
         for ipv6 in [false, true] {
             let mut world = World::new(Plan { ipv6, ..plan });
             count_invalid(&world);
-            for client in CLIENTS {
-                for protocol in [Protocol::Tcp, Protocol::Udp] {
-                    let row = row(&mut world, client, protocol);
-                    let family = if ipv6 { "v6" } else { "v4" };
-                    let protocol = protocol.to_string();
-                    table.add_row(
-                        [name, client, family, &protocol]
-                            .map(str::to_owned)
-                            .into_iter()
-                            .chain(row.words),
-                    );
-                    wrong.extend(
-                        row.wrong
-                            .map(|wrong| format!("{name}, {client}, {family}, {protocol}: {wrong}")),
-                    );
-                }
+            let rows: Vec<Row> = cases()
+                .map(|(client, protocol)| row(&mut world, client, protocol))
+                .collect();
+            forget_endpoints(&world);
+            for (row, (client, protocol)) in rows.into_iter().zip(cases()) {
+                let family = if ipv6 { "v6" } else { "v4" };
+                let case = [name, client, family, &protocol.to_string()].map(str::to_owned);
+                wrong.extend(row.wrong.map(|wrong| format!("{case:?}: {wrong}")));
+                let alone = shown(&unserved(&world, client, protocol));
+                table.add_row(
+                    case.into_iter()
+                        .chain([row.dropped])
+                        .chain(row.rejected)
+                        .chain(alone),
+                );
             }
         }
     }
@@ -78,9 +88,16 @@ fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Of each cluster and address family.
+fn cases() -> impl Iterator<Item = (&'static str, Protocol)> {
+    CLIENTS
+        .into_iter()
+        .flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
+}
+
 struct Row {
-    /// Seen under drop, under reject, and the time to it.
-    words: [String; 3],
+    dropped: String,
+    rejected: [String; 2],
     wrong: Option<String>,
 }
 
@@ -111,19 +128,27 @@ fn row(world: &mut World, client: &str, protocol: Protocol) -> Row {
     } else {
         None
     };
-    let words = |outcomes: &[Outcome]| {
-        outcomes
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
     Row {
-        words: [
-            words(&dropped.outcomes),
-            words(&seen.outcomes),
-            format!("{:.3} ms", seen.median.as_secs_f64() * 1000.0),
-        ],
+        dropped: words(&dropped.outcomes),
+        rejected: shown(&seen),
         wrong,
     }
+}
+
+/// What the proxy itself does about a Service that has no endpoints. Few calls, as the kernel sends 50 ICMP errors at
+/// once (`icmp_msgs_burst`).
+fn unserved(world: &World, client: &str, protocol: Protocol) -> Seen {
+    const TRIES: usize = 11;
+    let patience = Duration::from_millis(100);
+    calls(world, client, protocol, service(world, client), TRIES, patience)
+}
+
+fn shown(seen: &Seen) -> [String; 2] {
+    let median = seen.median.as_secs_f64() * 1000.0;
+    [words(&seen.outcomes), format!("{median:.3} ms")]
+}
+
+fn words(outcomes: &[Outcome]) -> String {
+    let words: Vec<String> = outcomes.iter().map(ToString::to_string).collect();
+    words.join(", ")
 }

@@ -22,7 +22,10 @@ fn a_denied_packet_leaves_by_the_capture_interface_as_it_is() {
     ip("link add cap0 type veth peer name cap1");
     ip("link set cap1 up");
     ip("link set cap0 up");
+    let shown = || stage.agent.dump().unwrap()["denied"][0]["action"].clone();
+    assert_eq!(shown(), "drop");
     stage.agent.set_action("redirect=cap0").unwrap();
+    assert_eq!(shown(), "capture");
     let unknown = stage.agent.set_action("redirect=cap7").unwrap_err();
     assert!(format!("{unknown:#}").contains("interface cap7"), "{unknown:#}");
 

@@ -1,0 +1,76 @@
+//! What a dump says of how denials are carried out.
+
+use crate::maps;
+use anyhow::{Context as _, Result};
+use aya::maps::{Array, Map};
+use epguard_common::{Action, Config, Denial, ReasonActions, Terminated};
+use std::path::Path;
+
+/// What the operator chose for each reason.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chosen(ReasonActions);
+
+impl Chosen {
+    pub(super) fn read(pin_dir: &Path) -> Result<Self> {
+        let config: Array<_, Config> = Array::try_from(Map::Array(maps::open(pin_dir, "CONFIG")?))?;
+        let config = config.get(&0, 0).context("cannot read CONFIG")?;
+        Ok(Self(config.actions))
+    }
+
+    /// What is done with packets that are denied, by the rules of the datapath.
+    pub(super) fn of_denial(mut self, denial: &Denial) -> &'static str {
+        let chosen = self.0.of(denial.reason).map_or(Action::Unset, |action| *action);
+        name(denial.action.or(chosen))
+    }
+
+    pub(super) fn of_terminated(self, terminated: &Terminated) -> &'static str {
+        name(Action::from_raw(terminated.action).or(self.0.terminated))
+    }
+}
+
+fn name(action: Action) -> &'static str {
+    action.or(Action::Drop).as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_common::{Mode, Reason, Uid, UidState};
+
+    fn denial(reason: Reason, action: Action) -> Denial {
+        Denial {
+            dead_uid: Uid::NONE,
+            owner_uid: Uid::NONE,
+            boot_id: Uid::NONE,
+            reason,
+            uid_state: UidState::Dead,
+            mode: Mode::Enforce,
+            held: 0,
+            action,
+            reserved: 0,
+            slot_since_ns: 0,
+        }
+    }
+
+    #[test]
+    fn a_denial_is_shown_with_its_service_s_choice_or_the_operator_s_or_drop() {
+        let chosen = Chosen(ReasonActions {
+            reused: Action::Reject,
+            terminated: Action::Capture,
+            ..ReasonActions::default()
+        });
+        for (reason, asked, shown) in [
+            (Reason::Reused, Action::Redirect, "redirect"),
+            (Reason::Reused, Action::Drop, "drop"),
+            (Reason::Reused, Action::Unset, "reject"),
+            (Reason::DeadBackend, Action::Unset, "drop"),
+        ] {
+            assert_eq!(
+                chosen.of_denial(&denial(reason, asked)),
+                shown,
+                "{reason:?}, {asked:?}"
+            );
+        }
+        assert_eq!(chosen.of_terminated(&Terminated::default()), "capture");
+    }
+}
