@@ -70,6 +70,12 @@ pub enum Command {
     Lint(crate::lint::LintArgs),
     /// Explain the verdict about an IP, now or then: who owned it, and what moved it
     Why(crate::why::WhyArgs),
+    /// Write one archive with what a bug report needs, without credentials
+    Sysdump(crate::sysdump::SysdumpArgs),
+    /// Print completions for a shell
+    Completion(crate::manual::CompletionArgs),
+    /// Write manual pages
+    Man(crate::manual::ManArgs),
     /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
     Detach {
         /// Where the datapath is pinned.

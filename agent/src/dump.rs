@@ -103,7 +103,8 @@ struct CounterRow {
 }
 
 impl Dump {
-    fn read(pin_dir: &Path, names: &Status) -> Result<Self> {
+    /// Reads the pinned maps; `names` is what the agent knows. Errors: no datapath is pinned there.
+    pub fn read(pin_dir: &Path, names: &Status) -> Result<Self> {
         let pod = |uid: Uid| match names.pods.get(&uid.to_string()) {
             _ if uid == Uid::NONE => None,
             Some(name) => Some(name.clone()),

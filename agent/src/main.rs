@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::{breaker, condition, datapath, drops, dump, lint, maps, run, why};
+use epguard::{breaker, condition, datapath, drops, dump, lint, manual, maps, run, sysdump, why};
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
@@ -33,6 +33,12 @@ async fn execute(command: Command) -> Result<ExitCode> {
             Ok(())
         }
         Command::Drops(args) => drops::run(&args),
+        Command::Sysdump(args) => sysdump::run(&args),
+        Command::Completion(args) => {
+            manual::complete(&args);
+            Ok(())
+        }
+        Command::Man(args) => manual::pages(&args),
         Command::Breaker(args) => breaker::run(args),
         Command::Status(args) => return Ok(condition::run(&args)),
         Command::Lint(args) => return Ok(lint::run(args).await),

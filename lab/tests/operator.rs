@@ -29,10 +29,26 @@ async fn the_status_says_what_is_wrong_first_and_by_its_exit_code() {
     assert_eq!(well.status.code(), Some(0), "{text}");
     println!("{text}");
     assert!(
-        text.ends_with("\n") && text.contains(" on n: enforce, all is well\n"),
+        text.ends_with('\n') && text.contains(" on n: enforce, all is well\n"),
         "{text}"
     );
     assert!(!text.contains('\x1b'), "a pipe gets no colours: {text}");
+
+    let archive = world.dir.join("sysdump.tar");
+    let (file, pins) = (archive.to_str().unwrap(), world.dir.join("bpf/epguard"));
+    let dumped = epguard(
+        &world,
+        &["sysdump", "-f", file, "--pin-dir", pins.to_str().unwrap()],
+    );
+    assert!(dumped.status.success(), "{dumped:?}");
+    let list = std::process::Command::new("tar")
+        .args(["tf", file])
+        .output()
+        .unwrap();
+    for part in ["status", "drops", "maps"] {
+        let part = format!("epguard-sysdump/{part}.json\n");
+        assert!(self::text(&list).contains(&part), "{part} in {list:?}");
+    }
 
     world.server.faults(|faults| faults.outage = true);
     world.until("past the lease", |status| status.lease_ms < 0);

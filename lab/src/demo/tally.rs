@@ -82,6 +82,7 @@ pub fn table(acts: &[Act]) -> Table {
     table.apply_modifier(UTF8_ROUND_CORNERS);
     table.set_header([
         "who called",
+        "calls",
         "reply\nby A",
         "reply\nby B",
         "timed\nout",
@@ -105,6 +106,7 @@ fn row(caller: &Caller, row: &[Option<Answer>]) -> Row {
     let answers = || row.iter().flatten();
     let count = |seen: Seen| answers().filter(|answer| answer.seen == seen).count();
     let counts = [
+        answers().count(),
         count(Seen::Answer(Team::A)),
         count(Seen::Answer(Team::B)),
         count(Seen::TimedOut),
