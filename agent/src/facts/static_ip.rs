@@ -2,7 +2,7 @@
 //!
 //! Elsewhere a pod that comes back with the IP of its predecessor is a coincidence, and the API shows it in time. Here it
 //! is certain, and one agent that is a few seconds behind would deny the new pod what is meant for it. So nothing is ever
-//! proven from such a pod's death. README.md has the table for users.
+//! proven from such a pod's death. docs/reference.md has the table for users.
 
 use super::Meta;
 
