@@ -53,7 +53,7 @@ pub enum Command {
     Status(crate::condition::StatusArgs),
     /// Show denied flows by Service, pod meant and pod hit, or as they come
     Drops(crate::drops::DropsArgs),
-    /// Show owners, denials and counters from the maps, and the agent's status if one runs
+    /// Show owners, denials and counters from the maps, with names if an agent runs
     Dump {
         /// Form of the output
         #[arg(short, long, default_value = "table")]

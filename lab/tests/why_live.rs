@@ -17,6 +17,7 @@ async fn a_running_agent_tells_who_had_the_ip_and_why_it_is_denied() {
     world.start(&kubeconfig, &[]);
     world.until("synced", |status| status.synced);
     let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
+    world.until("told of the pod", |status| status.figures.pods["dead"] == 1);
     let ports = json!([{"port": 8080}]);
     let listed = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
     world.store.apply(listed).unwrap();

@@ -28,7 +28,6 @@ impl ReasonArgs {
 }
 
 /// Reads the name of a reason.
-/// Parses a reason's name.
 pub fn reason(text: &str) -> Result<Reason, &'static str> {
     let named = |reason: &Reason| *reason != Reason::Nothing && reason.as_str() == text;
     Reason::ALL

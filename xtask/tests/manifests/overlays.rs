@@ -6,11 +6,13 @@ use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
 use std::process::Command;
 
-const BASE: [&str; 5] = [
+const BASE: [&str; 7] = [
     "ClusterRole",
     "ClusterRoleBinding",
     "DaemonSet",
     "Namespace",
+    "Role",
+    "RoleBinding",
     "ServiceAccount",
 ];
 

@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +16,8 @@ pub fn check(object: &Value) {
         "ServiceAccount" => drop(read::<ServiceAccount>(object)),
         "ClusterRole" => drop(read::<ClusterRole>(object)),
         "ClusterRoleBinding" => drop(read::<ClusterRoleBinding>(object)),
+        "Role" => drop(read::<Role>(object)),
+        "RoleBinding" => drop(read::<RoleBinding>(object)),
         "DaemonSet" => drop(read::<DaemonSet>(object)),
         "ConfigMap" => drop(read::<ConfigMap>(object)),
         "Service" => drop(read::<Service>(object)),
