@@ -76,7 +76,21 @@ pub fn check_kernel() -> Result<()> {
         "the kernel has no BTF ({}): it needs CONFIG_DEBUG_INFO_BTF=y",
         btf.display()
     );
+    let real_time = fs::read_to_string(REAL_TIME).unwrap_or_default();
+    ensure!(
+        !is_real_time(&real_time),
+        "this is a real-time kernel ({REAL_TIME}): there packets could be judged in each other's place, so epguard keeps off; \
+         exclude the node from the DaemonSet (nodeSelector)"
+    );
     check_privileges()
+}
+
+/// Written by kernels with `PREEMPT_RT`. Programs hand a packet over in a map of their CPU, and from Linux 6.18 on such a
+/// kernel may run another one there in between.
+const REAL_TIME: &str = "/sys/kernel/realtime";
+
+fn is_real_time(text: &str) -> bool {
+    text.trim() == "1"
 }
 
 /// Anything that touches BPF or traffic control needs them.
@@ -134,4 +148,15 @@ pub fn explain(error: impl std::error::Error + Send + Sync + 'static, what: &str
         [first, .., _, _, verdict, _, _] | [first, .., verdict] => format!("{first} ... {verdict}"),
     };
     anyhow::anyhow!("{what}: {last} (needs Linux 5.14, CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_kernel_that_says_so_is_a_real_time_kernel() {
+        assert!(is_real_time("1\n"));
+        assert!(!is_real_time("0\n") && !is_real_time(""));
+    }
 }
