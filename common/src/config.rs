@@ -126,3 +126,32 @@ pub struct View {
     /// Not 0: flows are steered, or were and go on.
     pub flows: u32,
 }
+
+impl View {
+    /// Whether there is nothing to look for: all that most packets on most nodes ever need to know.
+    #[inline]
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.suspects == 0 && self.terminated == 0 && self.flows == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_there_is_to_look_for_keeps_the_programs_awake() {
+        assert!(View::default().is_idle());
+        let awake: [fn(&mut View); 3] = [
+            |view| view.suspects = 1,
+            |view| view.terminated = 1,
+            |view| view.flows = 1,
+        ];
+        for wake in awake {
+            let mut view = View::default();
+            wake(&mut view);
+            assert!(!view.is_idle(), "{view:?}");
+        }
+    }
+}

@@ -8,9 +8,7 @@ use epguard_common::{Fate, Packet, Slot, Vip};
 /// Judges what is aimed at an IP itself, and writes down the intent of everything else.
 #[inline(always)]
 pub fn judge(skb: &Skb) -> Fate {
-    let Some(view) =
-        maps::view().filter(|view| view.suspects != 0 || view.terminated != 0 || view.flows != 0)
-    else {
+    let Some(view) = maps::active() else {
         return Fate::Pass;
     };
     if skb.is_answer() {

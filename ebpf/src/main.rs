@@ -48,7 +48,7 @@ use xdp::Raw;
 /// TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_from(ctx: TcContext) -> i32 {
-    if maps::is_idle() {
+    if maps::active().is_none() {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_packet(ctx.skb.skb);
@@ -58,7 +58,7 @@ pub fn epguard_from(ctx: TcContext) -> i32 {
 /// TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_to(ctx: TcContext) -> i32 {
-    if maps::is_idle() {
+    if maps::active().is_none() {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_packet(ctx.skb.skb);

@@ -68,10 +68,10 @@ pub fn view() -> Option<View> {
     VIEW.get_ptr(0).map(|view| unsafe { *view })
 }
 
-/// Whether there is nothing to look for: all that most packets on most nodes ever need to know.
+/// The same while there is anything to look for.
 #[inline(always)]
-pub fn is_idle() -> bool {
-    view().is_none_or(|view| view.suspects == 0 && view.terminated == 0 && view.flows == 0)
+pub fn active() -> Option<View> {
+    view().filter(|view| !view.is_idle())
 }
 
 /// The operator's mode, and whether the programs shall log. Enums are read as numbers: a person may have written

@@ -76,10 +76,7 @@ pub fn way<F: Frame>(frame: &F, packet: &Packet, backend: &Backend) -> Option<u3
 #[inline(never)]
 pub extern "C" fn forth(context: *mut __sk_buff) -> i32 {
     let skb = Skb::judged(context);
-    forward(&skb).unwrap_or_else(|| {
-        maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
-        TC_ACT_SHOT
-    })
+    or_drop(&skb, forward(&skb))
 }
 
 /// Sends an answer of a live endpoint back. Global, see `reject::turn_round`.
@@ -87,7 +84,13 @@ pub extern "C" fn forth(context: *mut __sk_buff) -> i32 {
 #[inline(never)]
 pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
     let skb = Skb::judged(context);
-    backward(&skb).unwrap_or_else(|| {
+    or_drop(&skb, backward(&skb))
+}
+
+/// What cannot be sent where it should go is dropped and counted.
+#[inline(always)]
+fn or_drop(skb: &Skb, sent: Option<i32>) -> i32 {
+    sent.unwrap_or_else(|| {
         maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
         TC_ACT_SHOT
     })

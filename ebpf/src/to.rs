@@ -16,9 +16,7 @@ const UDP: u8 = 17;
 /// Judges the packet, counts it and reports a denial. The verdict stands before anything is reported.
 #[inline(always)]
 pub fn judge(skb: &Skb) -> Fate {
-    let Some(view) =
-        maps::view().filter(|view| view.suspects != 0 || view.terminated != 0 || view.flows != 0)
-    else {
+    let Some(view) = maps::active() else {
         return Fate::Pass;
     };
     if skb.is_answer() {
