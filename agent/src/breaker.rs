@@ -1,6 +1,6 @@
 //! `epguard breaker`: which denials the agent holds, and how to trust them by hand.
 
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, name};
 use crate::status::{self, Held, Request};
 use anyhow::Result;
 use clap::Args;
@@ -26,10 +26,7 @@ pub fn run(args: BreakerArgs) -> Result<()> {
 }
 
 fn service(text: &str) -> Result<String, &'static str> {
-    let named = text
-        .split_once('/')
-        .is_some_and(|(namespace, name)| !namespace.is_empty() && !name.is_empty());
-    if named || text.is_empty() {
+    if name(text).is_some() || text.is_empty() {
         Ok(text.to_owned())
     } else {
         Err("not a Service: NAMESPACE/NAME, or nothing for all")

@@ -227,12 +227,17 @@ fn seconds() -> impl TypedValueParser<Value = Duration> {
     clap::value_parser!(u64).range(3..=300).map(Duration::from_secs)
 }
 
-fn namespaced(text: &str) -> Result<Name, &'static str> {
+/// Reads `NAMESPACE/NAME`; none without both.
+#[must_use]
+pub fn name(text: &str) -> Option<Name> {
     let fits = |part: &str| !part.is_empty() && !part.contains('/');
     text.split_once('/')
         .filter(|(namespace, name)| fits(namespace) && fits(name))
         .map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
-        .ok_or("not NAMESPACE/NAME, as in epguard/epguard")
+}
+
+fn namespaced(text: &str) -> Result<Name, &'static str> {
+    name(text).ok_or("not NAMESPACE/NAME, as in epguard/epguard")
 }
 
 /// The alphabet of Node names tells a forgotten `$(NODE_NAME)` from a name.

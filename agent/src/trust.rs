@@ -2,6 +2,7 @@
 //! that was wrong into observe.
 
 use crate::announce::Announcer;
+use crate::cli;
 use crate::facts::{Name, PodSource};
 use crate::maps::Writer;
 use crate::state::{Evidence, Finding, Kind, State, Trip};
@@ -64,7 +65,7 @@ impl Trust {
 
     /// Carries out what is held for a Service (`namespace/name`), or for all of them if none is named.
     pub fn release(&self, now: Duration, state: &mut State, service: &str) {
-        let named = service.split_once('/').map(|(a, b)| (a.to_owned(), b.to_owned()));
+        let named = cli::name(service);
         if named.is_none() && !service.is_empty() {
             return;
         }

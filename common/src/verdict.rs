@@ -40,6 +40,14 @@ impl Reason {
         }
     }
 
+    /// From what people write; `None` for anything that is no reason to deny.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|reason| *reason != Self::Nothing && reason.as_str() == text)
+    }
+
     /// As logs and metrics write it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -205,5 +213,14 @@ mod tests {
         }
         assert_eq!(Reason::from_raw(99), None);
         assert_eq!(Outcome::from_raw(99), None);
+    }
+
+    #[test]
+    fn a_reason_to_deny_reads_back_from_its_name() {
+        for reason in Reason::ALL {
+            let wanted = Some(reason).filter(|reason| *reason != Reason::Nothing);
+            assert_eq!(Reason::parse(reason.as_str()), wanted);
+        }
+        assert_eq!(Reason::parse("reuse"), None);
     }
 }

@@ -117,20 +117,13 @@ fn reason() -> impl TypedValueParser<Value = Reason> {
         .into_iter()
         .filter(|reason| *reason != Reason::Nothing);
     PossibleValuesParser::new(reasons.map(Reason::as_str))
-        .map(|text| reason_of(&text).unwrap_or(Reason::Nothing))
-}
-
-fn reason_of(text: &str) -> Option<Reason> {
-    let mut reasons = Reason::ALL
-        .into_iter()
-        .filter(|reason| *reason != Reason::Nothing);
-    reasons.find(|reason| reason.as_str() == text)
+        .map(|text| Reason::parse(&text).unwrap_or(Reason::Nothing))
 }
 
 fn choice(text: &str) -> Result<Choice, &'static str> {
     let (reason, action) = match text.split_once('=') {
         Some((reason, action)) if reason != "redirect" => (
-            Some(reason_of(reason).ok_or(
+            Some(Reason::parse(reason).ok_or(
                 "not a reason: dead-backend, reused, retired-backend or terminated, as in reused=reject",
             )?),
             action,

@@ -29,11 +29,7 @@ impl ReasonArgs {
 
 /// Reads the name of a reason.
 pub fn reason(text: &str) -> Result<Reason, &'static str> {
-    let named = |reason: &Reason| *reason != Reason::Nothing && reason.as_str() == text;
-    Reason::ALL
-        .into_iter()
-        .find(named)
-        .ok_or("not a reason: dead-backend, reused, retired-backend or terminated")
+    Reason::parse(text).ok_or("not a reason: dead-backend, reused, retired-backend or terminated")
 }
 
 fn reason_mode(text: &str) -> Result<(Reason, Mode), &'static str> {

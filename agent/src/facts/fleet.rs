@@ -51,8 +51,7 @@ impl Wish {
                 "mode" => wish.mode = Some(mode),
                 "canary-mode" => wish.canary_mode = Some(mode),
                 other => {
-                    let named = |reason: &Reason| *reason != Reason::Nothing && reason.as_str() == other;
-                    let Some(reason) = Reason::ALL.into_iter().find(named) else {
+                    let Some(reason) = Reason::parse(other) else {
                         bail!(
                             "{other} is no key: mode, canary-mode, dead-backend, reused, retired-backend, terminated"
                         );

@@ -29,14 +29,18 @@ impl Collection {
 
     /// The one of this name, for whoever may see no other namespace.
     pub(super) fn one<O: Object>((namespace, name): &Name) -> Self {
-        let (root, plural) = O::PATH.rsplit_once('/').unwrap_or(("", O::PATH));
-        let path = format!("{root}/namespaces/{namespace}/{plural}");
         Self {
             // Once for the life of the process: every request names its path.
-            path: Box::leak(path.into_boxed_str()),
+            path: Box::leak(path_in::<O>(namespace).into_boxed_str()),
             selector: Some(format!("metadata.name={name}")),
         }
     }
+}
+
+/// The path of a kind's objects in one namespace.
+pub(super) fn path_in<O: Object>(namespace: &str) -> String {
+    let (root, plural) = O::PATH.rsplit_once('/').unwrap_or(("", O::PATH));
+    format!("{root}/namespaces/{namespace}/{plural}")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One consistent list, for a command that asks once and goes.
 
+use super::collection::path_in;
 use super::wire::{Page, describe};
 use crate::facts::{Ignored, Object};
 use kube::{Client, api::ListParams, core};
@@ -28,7 +29,7 @@ pub async fn list_once<O: Object>(
     let resource = O::PATH.rsplit('/').next().unwrap_or(O::PATH);
     let broken = |cause: &dyn std::fmt::Display| Refusal::Failed(format!("cannot list {resource}: {cause}"));
     let path = match namespace {
-        Some(namespace) => O::PATH.replacen(resource, &format!("namespaces/{namespace}/{resource}"), 1),
+        Some(namespace) => path_in::<O>(namespace),
         None => O::PATH.to_owned(),
     };
     let (mut objects, mut skipped) = (Vec::new(), Ignored::new());

@@ -1,6 +1,7 @@
 //! What is asked.
 
 use super::Moment;
+use crate::cli::name;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
@@ -46,10 +47,8 @@ impl FromStr for Subject {
 
 /// `namespace/name`.
 pub(super) fn service(text: &str) -> Result<String, &'static str> {
-    match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => Ok(text.to_owned()),
-        _ => Err("not a Service: NAMESPACE/NAME"),
-    }
+    let named = name(text).map(|_| text.to_owned());
+    named.ok_or("not a Service: NAMESPACE/NAME")
 }
 
 #[cfg(test)]

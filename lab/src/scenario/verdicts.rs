@@ -59,7 +59,7 @@ impl<'a> Series<'a> {
     pub fn make(&mut self, call: &Call, clients: &mut Clients) -> Result<()> {
         let denied = match &call.denied {
             Some(_) if self.mode == Mode::Off => None,
-            Some(text) => Some(reason(text).with_context(|| format!("there is no reason {text}"))?),
+            Some(text) => Some(Reason::parse(text).with_context(|| format!("there is no reason {text}"))?),
             None => None,
         };
         if let (Some(Reason::Terminated), Some(to)) = (denied, &call.call) {
@@ -202,10 +202,6 @@ fn summary(seen: &[String]) -> String {
         .map(|(word, count)| format!("{word} ({count} of {})", seen.len()))
         .collect();
     format!("clients saw {}", counts.join(", "))
-}
-
-fn reason(text: &str) -> Option<Reason> {
-    Reason::ALL.into_iter().find(|reason| reason.as_str() == text)
 }
 
 fn words(reason: Option<Reason>) -> &'static str {
