@@ -11,11 +11,13 @@ use crate::process::which;
 use crate::toolchain::Toolchain;
 
 /// Programs that the lab and the tests start, with the Debian package of each.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("bpftool", "bpftool"),
     ("nft", "nftables"),
     ("ip", "iproute2"),
     ("kubectl", "kubernetes-client"),
+    ("ethtool", "ethtool"),
+    ("tcpdump", "tcpdump"),
 ];
 
 /// Everything that compiles and links the eBPF object.
