@@ -10,7 +10,6 @@ use crate::state::{Settings, Slots, State};
 use crate::trust::Trust;
 use crate::{lease, metrics, netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
-use epguard_common::Mode;
 use std::fs::{self, File};
 use std::path::Path;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,9 +28,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
     // What the fleet wanted of an earlier process stands until it is heard again.
-    if args.fleet_config.is_none() || writer.mode()? == Mode::Off {
-        writer.configure(args.mode, args.reasons.modes(), args.debug_datapath)?;
-    }
+    let before = args.fleet_config.as_ref().and(writer.configured()?);
+    let (mode, reasons) = before.unwrap_or((args.mode, args.reasons.modes()));
+    writer.configure(mode, reasons, args.debug_datapath)?;
     writer.choose(args.actions.actions(), args.actions.limits())?;
     writer.capture(args.actions.capture())?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
@@ -68,7 +67,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-    tracing::info!(node = args.node_name, mode = args.mode.as_str(), "started");
+    tracing::info!(node = args.node_name, mode = mode.as_str(), "started");
     loop {
         tokio::select! {
             biased;

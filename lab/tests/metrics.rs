@@ -7,6 +7,7 @@ use agent::World;
 use agent::stale::{connect_to_the_service, deny};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 const LISTEN: &str = "127.0.0.1:9467";
 
@@ -53,6 +54,7 @@ async fn a_denied_packet_the_view_and_the_maps_are_told_to_whoever_scrapes() {
 fn get(world: &World, path: &str) -> (u16, String) {
     let answer = world.netns.run(|| -> std::io::Result<String> {
         let mut stream = TcpStream::connect(LISTEN)?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {LISTEN}\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;

@@ -42,6 +42,12 @@ impl Writer {
         self.config.set(0, config, 0).context("cannot write CONFIG")
     }
 
+    /// The modes that an earlier process was given; none if there was none.
+    pub fn configured(&self) -> Result<Option<(Mode, ReasonModes)>> {
+        let config = self.config()?;
+        Ok((config != Config::default()).then_some((config.mode, config.configured)))
+    }
+
     /// As [`Writer::configure`], while the agent runs.
     pub fn follow(&mut self, mode: Mode, reasons: ReasonModes) -> Result<()> {
         let debug = self.config()?.debug != 0;

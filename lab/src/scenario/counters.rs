@@ -7,6 +7,14 @@ use anyhow::{Context, Result};
 use aya::maps::{Map, PerCpuHashMap};
 use epguard_common::{Count, Counter, Outcome, Reason};
 
+/// What no packet may end in but under `enforce`.
+pub const STOPPED: [Outcome; 4] = [
+    Outcome::Dropped,
+    Outcome::Rejected,
+    Outcome::Redirected,
+    Outcome::Captured,
+];
+
 /// Packets by reason and outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters(BTreeMap<Counter, u64>);
@@ -60,8 +68,8 @@ impl Counters {
     /// Packets that were, or would have been, denied for this reason.
     #[must_use]
     pub fn denials(&self, reason: Reason) -> u64 {
-        let denials = [Outcome::Dropped, Outcome::Rejected, Outcome::Observed];
-        denials.into_iter().map(|outcome| self.of(reason, outcome)).sum()
+        let denials = STOPPED.into_iter().chain([Outcome::Observed]);
+        denials.map(|outcome| self.of(reason, outcome)).sum()
     }
 }
 

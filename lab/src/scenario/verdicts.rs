@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use epguard_common::{Mode, Outcome, Reason};
 
 use super::cluster::Cluster;
-use super::counters::Counters;
+use super::counters::{Counters, STOPPED};
 use super::format::{Call, Sees};
 use super::traffic::{Clients, describe};
 use super::vacancy::await_vacancy;
@@ -21,9 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// No packet of a finished call takes longer to its next hop, unless the machine is busy.
 const QUIET: Duration = Duration::from_millis(2);
-
-/// What no packet may end in but under `enforce`.
-const STOPPED: [Outcome; 3] = [Outcome::Dropped, Outcome::Rejected, Outcome::Redirected];
 
 /// A series of calls, in one mode after the other.
 #[derive(Debug)]

@@ -103,7 +103,11 @@ impl World {
 
     /// What the agent says when it ends by itself.
     pub fn outcome(&mut self) -> String {
-        self.agent.as_mut().unwrap().wait().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.agent.as_mut().unwrap().try_wait().unwrap().is_none() {
+            assert!(Instant::now() < deadline, "the agent goes on: {}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
         self.log()
     }
 

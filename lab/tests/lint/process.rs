@@ -124,7 +124,7 @@ async fn the_exit_code_tells_nothing_found_from_findings_from_failure() {
 async fn only_what_is_there_at_the_second_look_is_reported() {
     let cluster = Cluster::new("again");
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
-    let look = tokio::spawn(lint::look(cluster.args(None, Duration::from_secs(1))));
+    let look = tokio::spawn(lint::look(cluster.args(None, Duration::from_secs(5))));
     // The first look is over when Nodes were listed.
     while !cluster
         .server
@@ -133,6 +133,7 @@ async fn only_what_is_there_at_the_second_look_is_reported() {
         .iter()
         .any(|request| request.path.ends_with("/nodes"))
     {
+        assert!(!look.is_finished(), "it looked once only");
         tokio::task::yield_now().await;
     }
     cluster.endpoint("gone", "10.1.1.2", "Running");

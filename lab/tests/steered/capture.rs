@@ -5,7 +5,10 @@ use std::thread;
 
 use crate::place::{connect, echo, stage_unasked};
 use epguard_common::{Outcome, Reason};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike as _};
 
 const ETHERNET: usize = 14;
 
@@ -43,7 +46,9 @@ fn a_denied_packet_leaves_by_the_capture_interface_as_it_is() {
 /// A packet socket that sees what arrives at any interface.
 fn all_packets() -> OwnedFd {
     let flags = SockFlag::SOCK_CLOEXEC;
-    socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll).unwrap()
+    let packets = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll).unwrap();
+    setsockopt(&packets, sockopt::ReceiveTimeout, &TimeVal::seconds(10)).unwrap();
+    packets
 }
 
 /// Source and destination of the first TCP SYN to the address that is not on its way into the node's own stack.

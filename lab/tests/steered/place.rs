@@ -93,6 +93,7 @@ pub(crate) fn connect(stage: &Stage, service: &str) -> std::io::Result<TcpStream
         .run(|| TcpStream::connect_timeout(&to, Duration::from_secs(5)))
         .unwrap()?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(20)))?;
     Ok(stream)
 }
 
