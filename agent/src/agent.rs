@@ -276,7 +276,7 @@ impl Agent {
     fn denies(&self) -> bool {
         let tables = self.state.tables();
         let mut vacant = tables.terminated.values();
-        !tables.denied.is_empty() || vacant.any(|vacant| vacant.lifted.is_none())
+        !tables.denied.is_empty() || self.state.is_steering() || vacant.any(|vacant| vacant.lifted.is_none())
     }
 }
 

@@ -142,8 +142,18 @@ impl Writer {
         for op in plan::tables(&self.installed, desired) {
             self.write(&op).with_context(|| format!("cannot write {op:?}"))?;
         }
+        if self
+            .installed
+            .backends
+            .keys()
+            .any(|target| !desired.backends.contains_key(target))
+        {
+            // Flows may have been steered there since the last look.
+            self.flows_go_on = true;
+            self.flows.look_again();
+        }
         self.installed.clone_from(desired);
-        if self.vouched.suspects == 0 && self.vouched.flows == 0 {
+        if self.nobody_is_followed() {
             // First, and apart: no program may see suspects together with an earlier time.
             self.forget_sockets()?;
         }
@@ -160,10 +170,13 @@ impl Writer {
         if self.vouched.flows == 0 && !self.flows_go_on {
             return Ok(BTreeSet::new());
         }
-        let in_use = self.flows.sweep()?.clone();
+        let mut in_use = self.flows.sweep()?.clone();
         self.flows_go_on = !in_use.is_empty();
-        self.vouched.flows = self.flow_count();
-        self.vouch()?;
+        if self.vouched.flows != self.flow_count() {
+            self.vouched.flows = self.flow_count();
+            self.vouch()?;
+        }
+        in_use.extend(self.installed.backends.keys().map(|target| target.slot));
         Ok(in_use)
     }
 

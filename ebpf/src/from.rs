@@ -2,8 +2,8 @@
 //! anybody?
 
 use crate::skb::Skb;
-use crate::{direct, maps, steer};
-use epguard_common::{Fate, Packet, Slot, Vip};
+use crate::{clock, direct, maps, steer};
+use epguard_common::{Fate, Mode, Packet, Slot, View, Vip};
 
 /// Judges what is aimed at an IP itself, and writes down the intent of everything else.
 #[inline(always)]
@@ -17,7 +17,7 @@ pub fn judge(skb: &Skb) -> Fate {
         return Fate::Pass;
     }
     let packet = skb.packet();
-    if view.flows != 0 && packet.is_some_and(steer::is_answer) {
+    if view.flows != 0 && packet.is_some_and(steer::is_answer) && is_in_force(&view) {
         return Fate::Return;
     }
     if view.suspects != 0 || view.flows != 0 {
@@ -31,6 +31,13 @@ pub fn judge(skb: &Skb) -> Fate {
         Some(packet) => direct::judge(skb, packet, &view),
         None => Fate::Pass,
     }
+}
+
+/// Whether flows are steered at all: then To turns their packets, and here their answers are turned back.
+#[inline(always)]
+fn is_in_force(view: &View) -> bool {
+    let off = maps::config().is_none_or(|(_, mode, _)| mode == Mode::Off);
+    !off && clock::now_ns() <= view.lease_deadline_ns
 }
 
 /// Writes the packet's intent; what is aimed elsewhere gets none, so that nothing older sticks to it.

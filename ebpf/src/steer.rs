@@ -14,7 +14,7 @@ use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
 use core::ptr::null_mut;
 use epguard_common::{
     Backend, Backends, Bytes as _, Flow, Outcome, Packet, Reason, Return, Role, Slot, Steered, Target,
-    Transport,
+    Transport, Uid,
 };
 
 const TCP: u8 = 6;
@@ -24,16 +24,20 @@ const UDP: u8 = 17;
 #[inline(always)]
 pub fn known(packet: &Packet, slot: Slot) -> Option<Backend> {
     let steered = maps::steered(&Flow::to(packet, slot))?;
-    // SAFETY: the entry stays readable for the run of the program.
-    let (backend, closing) = unsafe { ((*steered).backend, (*steered).closing) };
-    let again = matches!(packet.transport, Transport::Opening) && closing != 0;
-    (!again && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+    // SAFETY: the entry stays writable for the run of the program.
+    let steered = unsafe { &mut *steered };
+    if opens(packet) && steered.closing != 0 {
+        // Another flow from the same port: nothing of the last one may lead it away.
+        steered.backend.uid = Uid::NONE;
+    }
+    let backend = steered.backend;
+    (backend.uid != Uid::NONE && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
 }
 
 /// Where a flow that opens is steered to. UDP does not say whether it opens: nobody answered it before.
 #[inline(always)]
 pub fn chosen(packet: &Packet, backends: Option<*const Backends>) -> Option<Backend> {
-    let opens = matches!(packet.transport, Transport::Opening) || packet.protocol == UDP;
+    let opens = opens(packet) || packet.protocol == UDP;
     // SAFETY: the entry stays readable for the run of the program; every bit pattern is Backends.
     let backend = unsafe { (*backends?).choose(packet) }?;
     (opens && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
@@ -131,9 +135,11 @@ fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, slot: Slot, backend: &B
         slot: flow.slot,
         ethernet: [s0, s1, s2, d0, d1, d2],
     };
+    // SAFETY: the entry stays readable for the run of the program.
+    let closed = || maps::steered(&flow).is_some_and(|before| unsafe { (*before).closing } != 0);
     let steered = Steered {
         backend: *backend,
-        closing: closes(skb, packet).into(),
+        closing: (closes(skb, packet) || !opens(packet) && closed()).into(),
         used_ns: clock::now_ns(),
     };
     let remembered = maps::remember_return(&flow.at(backend), &back) && maps::remember_flow(&flow, &steered);
@@ -176,6 +182,11 @@ pub fn give_way(packet: &Packet) {
         let before = flow.before(unsafe { &*back });
         maps::forget_flow(&before, &flow);
     }
+}
+
+#[inline(always)]
+fn opens(packet: &Packet) -> bool {
+    matches!(packet.transport, Transport::Opening)
 }
 
 #[inline(always)]

@@ -74,7 +74,10 @@ pub fn judge(skb: &Skb) -> Fate {
 fn is_steered(packet: &Packet, tables: &Tables<'_>) -> bool {
     steer::give_way(packet);
     let slot = tables.intent(packet).slot;
-    slot.is_some() && tables.lease_is_valid() && steer::known(packet, slot).is_some()
+    slot.is_some()
+        && tables.lease_is_valid()
+        && steer::is_steerable(tables.skb, packet)
+        && steer::known(packet, slot).is_some()
 }
 
 /// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.

@@ -28,6 +28,11 @@ impl Flows {
         })
     }
 
+    /// Lets the next [`Flows::sweep`] look, however lately one did.
+    pub fn look_again(&mut self) {
+        self.swept_ns = 0;
+    }
+
     /// Takes out what is over; the Services whose flows go on.
     pub fn sweep(&mut self) -> Result<&BTreeSet<Slot>> {
         let now_ns = boot_ns();

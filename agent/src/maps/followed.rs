@@ -13,9 +13,14 @@ impl Writer {
         self.vouch()
     }
 
+    /// Whether the programs look at no socket now, so that they know none.
+    pub(super) fn nobody_is_followed(&self) -> bool {
+        self.vouched.suspects == 0 && self.vouched.flows == 0
+    }
+
     /// The programs go by VIEW, not by SUSPECTS itself: where the two differ, nobody followed sockets.
     pub(super) fn resume_following(&mut self) -> Result<()> {
-        if self.vouched.suspects == 0 {
+        if self.nobody_is_followed() {
             self.forget_sockets()?;
         }
         self.vouched.suspects = count(self.found.tables.suspects.len());

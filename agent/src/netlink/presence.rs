@@ -117,6 +117,9 @@ async fn compare(
         }
         tokio::time::sleep(rest).await;
         drain(&mut announcements, &mut came);
+        if !is_asked {
+            came.clear();
+        }
     }
 }
 

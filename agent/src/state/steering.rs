@@ -22,6 +22,12 @@ impl State {
         self.settle(now, dirty, None);
     }
 
+    /// Whether any do: then the view has to stay fresh for them.
+    #[must_use]
+    pub fn is_steering(&self) -> bool {
+        !self.steered.is_empty()
+    }
+
     /// Their Services.
     pub(super) fn steered_services(&self) -> BTreeSet<Name> {
         let services = self.steered.iter().filter_map(|slot| self.slots.service(*slot));

@@ -15,6 +15,7 @@ mod modes;
 mod network;
 mod rig;
 mod shown;
+mod steered;
 mod telemetry;
 mod transports;
 mod world;

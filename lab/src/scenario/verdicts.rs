@@ -144,10 +144,13 @@ impl<'a> Series<'a> {
         }
     }
 
+    /// What follows in a flow that was steered is counted under no reason: it is no denial.
     fn unwanted(&self, denied: Option<Reason>, counted: &Counters) -> Option<Reason> {
         Reason::ALL
             .into_iter()
-            .filter(|reason| Some(*reason) != denied && !self.noisy.contains(reason))
+            .filter(|reason| {
+                Some(*reason) != denied && *reason != Reason::Nothing && !self.noisy.contains(reason)
+            })
             .find(|reason| counted.denials(*reason) > 0)
     }
 

@@ -50,6 +50,16 @@ impl Figures {
         assert_eq!(self.missed(), 0, "missed: {self}");
     }
 
+    /// As [`Figures::all_right`], of an unconnected socket of the node's: a thread that was interrupted for longer than
+    /// `SEND_WINDOW_NS` between its call and the device is not recognised. Few are, on a busy machine.
+    #[track_caller]
+    pub(crate) fn all_right_but_the_late(&self) {
+        self.never_wrong();
+        assert!(self.missed() <= 1 + self.aimed[0] / 200, "missed: {self}");
+        let seen = self.denied + self.no_intent + self.not_denied;
+        assert!(seen >= self.aimed.iter().sum(), "every miss is counted: {self}");
+    }
+
     /// Asserts that nothing was denied but what was aimed at the denied Service.
     #[track_caller]
     pub(crate) fn never_wrong(&self) {

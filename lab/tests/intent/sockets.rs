@@ -52,7 +52,7 @@ fn one_unconnected_socket_to_both_services_and_the_pod() {
                 let aims = interleaved(3000);
                 let case = "i: node, sendto interleaved";
                 let figures = in_both_modes(&mut world, case, |world| send_all(world, &socket, &aims, 64));
-                figures.iter().for_each(Figures::all_right);
+                figures.iter().for_each(Figures::all_right_but_the_late);
             },
         );
     }
@@ -68,7 +68,7 @@ fn a_bound_socket_that_is_made_while_a_service_is_denied_is_known_from_its_first
             let socket = world.socket("node-a");
             send_all(world, &socket, &aims, 64)
         });
-        figures.iter().for_each(Figures::all_right);
+        figures.iter().for_each(Figures::all_right_but_the_late);
     });
 }
 

@@ -69,7 +69,7 @@ fn the_outer_packet_of_a_nodes_socket_has_no_intent() {
         let aims = interleaved(3000);
         let case = "g: vxlan, a process of the node, sendto";
         let figures = in_both_modes(&mut world, case, |world| send_all(world, &unconnected, &aims, 64));
-        figures.iter().for_each(Figures::all_right);
+        figures.iter().for_each(Figures::all_right_but_the_late);
         for aim in AIMS {
             let case = format!("g: vxlan, a process of the node, connected, {aim:?}");
             let figures = in_both_modes(&mut world, &case, |world| {

@@ -66,7 +66,8 @@ impl Drop for Pelting {
     }
 }
 
-/// Takes in numbered datagrams: which numbers arrived.
+/// Takes in numbered datagrams: which numbers arrived, in ascending order. Those that waited for a neighbour may be
+/// overtaken.
 pub(crate) struct Catching {
     numbers: Arc<std::sync::Mutex<Vec<u64>>>,
     socket: Arc<UdpSocket>,
@@ -84,7 +85,10 @@ impl Catching {
         thread::spawn(move || {
             let mut datagram = [0; 8];
             while let Ok(8) = listening.recv(&mut datagram) {
-                caught.lock().unwrap().push(u64::from_be_bytes(datagram));
+                let number = u64::from_be_bytes(datagram);
+                let mut caught = caught.lock().unwrap();
+                let at = caught.partition_point(|&other| other <= number);
+                caught.insert(at, number);
             }
         });
         Self { numbers, socket }

@@ -1,0 +1,138 @@
+//! Flows that were steered before: which packets are still theirs.
+
+use crate::frames::{ACK, SRC_V4, SYN, TCP, UDP, frame, packet, tcp, udp, v4_with};
+use crate::rig::{BOTH, PASS, Rig};
+use crate::world::{DEAD_UID, ENFORCE, FRESH, OWNER_UID, PORT, REUSED, SHOP};
+use epguard_common::{
+    Addr, Backend, Config, Flow, Mode, Outcome, Owner, Reason, Return, Slot, Steered, View,
+};
+
+const LIVE: Backend = Backend {
+    addr: Addr::v4([10, 244, 1, 99]),
+    uid: OWNER_UID,
+    port: PORT,
+    reserved: 0,
+};
+
+/// As the client's side knows it.
+fn flow(protocol: u8) -> Flow {
+    Flow {
+        client: Addr::v4(SRC_V4),
+        endpoint: REUSED,
+        client_port: 40_000,
+        endpoint_port: PORT,
+        slot: SHOP,
+        protocol,
+        reserved: 0,
+    }
+}
+
+/// One flow of each protocol was steered to an endpoint that lives.
+fn rig(closing: u32) -> Rig {
+    let mut rig = Rig::new();
+    let owner = Owner {
+        uid: LIVE.uid,
+        ..Owner::default()
+    };
+    rig.put("OWNERS", &LIVE.addr, owner);
+    for protocol in [TCP, UDP] {
+        let steered = Steered {
+            backend: LIVE,
+            closing,
+            used_ns: 0,
+        };
+        rig.put("FLOWS", &flow(protocol), steered);
+    }
+    rig.vouch(View { flows: 2, ..FRESH });
+    rig
+}
+
+/// Whether the packet is taken for one of a steered flow. Where it goes is the lab's to test: loopback leads nowhere.
+fn is_steered(rig: &mut Rig, ip: &[u8]) -> bool {
+    rig.forget_counters();
+    rig.run(BOTH, &frame(ip));
+    rig.counters()
+        .contains_key(&(Reason::Nothing, Outcome::Redirected))
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_steered_flow_stays_steered_while_its_endpoint_holds_its_ip() {
+    let mut rig = rig(0);
+    for ip in [
+        packet(REUSED, TCP, &tcp(PORT, ACK)),
+        packet(REUSED, UDP, &udp(PORT)),
+    ] {
+        assert!(is_steered(&mut rig, &ip), "{ip:02x?}");
+    }
+    let successor = Owner {
+        uid: DEAD_UID,
+        ..Owner::default()
+    };
+    rig.put("OWNERS", &LIVE.addr, successor);
+    assert!(!is_steered(&mut rig, &packet(REUSED, TCP, &tcp(PORT, ACK))));
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_flow_that_opens_anew_from_the_same_port_is_not_led_after_the_one_that_closed() {
+    let mut rig = rig(1);
+    let (syn, ack) = (
+        packet(REUSED, TCP, &tcp(PORT, SYN)),
+        packet(REUSED, TCP, &tcp(PORT, ACK)),
+    );
+    assert!(is_steered(&mut rig, &ack), "the last flow is not yet over");
+    assert!(!is_steered(&mut rig, &syn));
+    assert!(!is_steered(&mut rig, &ack), "of the new flow");
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn what_cannot_be_steered_is_none_of_a_flows_packets() {
+    const MORE_FRAGMENTS: u16 = 0x2000;
+    let mut rig = rig(0);
+    let first = v4_with(REUSED, &[], MORE_FRAGMENTS, UDP, &udp(PORT));
+    assert!(!is_steered(&mut rig, &first));
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn answers_are_led_back_only_while_flows_are_steered() {
+    let mut rig = rig(0);
+    let back = Flow {
+        client: REUSED,
+        endpoint: Addr::v4(SRC_V4),
+        client_port: PORT,
+        endpoint_port: 40_000,
+        slot: Slot::NONE,
+        ..flow(TCP)
+    };
+    let target = Return {
+        target: Addr::v4([10, 244, 1, 98]),
+        ifindex: 1,
+        target_port: PORT,
+        slot: SHOP,
+        ethernet: [0; 6],
+    };
+    rig.put("RETURNS", &back, target);
+    let answer = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
+    let mut goes_on = |config: Config, view: View| {
+        rig.configure(config);
+        rig.vouch(view);
+        let ran = rig.run("epguard_from", &answer);
+        assert_eq!(ran.action == PASS, ran.frame == answer, "{config:?}, {view:?}");
+        ran.action == PASS
+    };
+    let flows = View { flows: 2, ..FRESH };
+    let off = Config {
+        mode: Mode::Off,
+        ..ENFORCE
+    };
+    let expired = View {
+        lease_deadline_ns: 1,
+        ..flows
+    };
+    assert!(!goes_on(ENFORCE, flows), "led back");
+    assert!(goes_on(off, flows), "switched off");
+    assert!(goes_on(ENFORCE, expired), "past the lease");
+}
