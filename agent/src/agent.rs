@@ -246,7 +246,7 @@ impl Agent {
         if left_out > 0 {
             tracing::warn!(
                 left_out,
-                "OWNERS is full; it decides nothing, but dumps and reports miss these IPs"
+                "OWNERS is full: dumps and reports miss these IPs, and no flow is steered to them"
             );
         }
         let refused = self.state.tables().refused;

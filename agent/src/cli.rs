@@ -236,8 +236,14 @@ pub fn name(text: &str) -> Option<Name> {
         .map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
 }
 
-fn namespaced(text: &str) -> Result<Name, &'static str> {
+pub(crate) fn namespaced(text: &str) -> Result<Name, &'static str> {
     name(text).ok_or("not NAMESPACE/NAME, as in epguard/epguard")
+}
+
+/// A Service, `namespace/name`.
+pub fn service(text: &str) -> Result<String, &'static str> {
+    let named = name(text).map(|_| text.to_owned());
+    named.ok_or("not a Service: NAMESPACE/NAME")
 }
 
 /// The alphabet of Node names tells a forgotten `$(NODE_NAME)` from a name.

@@ -31,7 +31,7 @@ pub fn dump(pin_dir: &Path, run_dir: &Path, output: Output) -> Result<()> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dump {
-    mode: String,
+    mode: &'static str,
     ranges: Ranges,
     owners: Vec<OwnerRow>,
     suspects: Vec<SuspectRow>,
@@ -116,7 +116,8 @@ impl Dump {
             Some(name) => Some(name.clone()),
             None => Some(uid.to_string()),
         };
-        let chosen = Chosen::read(pin_dir)?;
+        let config = maps::configuration(pin_dir)?;
+        let chosen = Chosen(config.actions);
         let service = |slot: Slot| names.services.get(&slot.number.to_string()).cloned();
         let owners = sorted(entries::<Addr, Owner>(pin_dir, "OWNERS")?, |(ip, owner)| {
             OwnerRow {
@@ -176,7 +177,7 @@ impl Dump {
             },
         );
         Ok(Self {
-            mode: names.mode.clone(),
+            mode: config.mode.as_str(),
             ranges: names.ranges.clone(),
             owners,
             suspects,

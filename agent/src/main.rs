@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
 use epguard::{breaker, condition, datapath, drops, dump, lint, manual, maps, run, sysdump, why};
+use nix::sys::signal::{SigHandler, Signal, signal};
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
@@ -17,11 +18,21 @@ async fn main() -> ExitCode {
     }
 }
 
+/// A reader that has seen enough (`epguard drops -f | head`) ends a command; the agent only loses its log.
+fn end_with_the_reader(command: &Command) -> Result<()> {
+    if !matches!(command, Command::Agent(_)) {
+        // SAFETY: the default action runs no code of ours.
+        unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) }?;
+    }
+    Ok(())
+}
+
 async fn execute(command: Command) -> Result<ExitCode> {
+    end_with_the_reader(&command)?;
     let done = match command {
         Command::Agent(args) => run::run(*args).await,
         Command::Mode { mode, reason, pins } => maps::set_mode(&pins.pin_dir, mode, reason),
-        Command::Action(args) => maps::set_action(&args.pins.pin_dir, &args.choice()),
+        Command::Action(args) => maps::set_action(&args.pins.pin_dir, &args.choice()?),
         Command::Detach { pins } => {
             let removed = datapath::detach(&pins.pin_dir)?;
             for what in &removed {

@@ -1,6 +1,7 @@
 //! The one file that writes maps.
 
 mod actions;
+mod config;
 mod flows;
 mod followed;
 mod found;
@@ -8,6 +9,7 @@ mod modes;
 mod terminated;
 
 pub use actions::set_action;
+pub use config::configuration;
 pub use modes::{DEFAULT, set_mode};
 pub use terminated::Lift;
 
@@ -184,8 +186,8 @@ impl Writer {
         u32::from(self.flows_go_on) + count(self.installed.backends.len())
     }
 
-    /// Writes owners that changed, the first time also those found. They decide nothing, so one that has no room is only
-    /// left out.
+    /// Writes owners that changed, the first time also those found. They deny nothing, so one that has no room is only
+    /// left out; no flow is steered there.
     pub fn install_owners(&mut self, owners: &BTreeMap<Addr, Owner>, changed: &BTreeSet<Addr>) -> usize {
         let mut stale = std::mem::take(&mut self.found.owners);
         stale.retain(|ip| !changed.contains(ip));

@@ -32,7 +32,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let (mode, reasons) = before.unwrap_or((args.mode, args.reasons.modes()));
     writer.configure(mode, reasons, args.debug_datapath)?;
     writer.choose(args.actions.actions(), args.actions.limits())?;
-    writer.capture(args.actions.capture())?;
+    writer.capture(args.actions.capture()?)?;
     let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
     if !datapath.hook_sockets(&cgroup)? {
         writer.forget_sockets()?;

@@ -1,4 +1,4 @@
-//! What the agent knows, as one document for `epguard dump` and for tests.
+//! What the agent knows, as one document for whoever asks at its socket.
 
 mod figures;
 mod latency;

@@ -31,7 +31,7 @@ pub struct SysdumpArgs {
     pub run: RunArgs,
 }
 
-/// The kernel's own words about this node, and where the agent's container has no tools.
+/// The kernel's own words about this node: all there is where the agent's container has no tools.
 const FILES: [&str; 9] = [
     "/proc/version",
     "/proc/mounts",

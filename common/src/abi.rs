@@ -9,7 +9,8 @@ use crate::{Action, Addr, Mode, Rate, Reason, Uid};
 /// Part of the pin path: `<pin-dir>/v1/OWNERS`.
 pub const ABI_VERSION: u32 = 1;
 
-/// OWNERS: IP -> the pod that publishes it. For people, reports and audits; never asked to let a packet through.
+/// OWNERS: IP -> the pod that publishes it. For people, reports and audits, and for where flows are steered: only to a
+/// pod that still has its IP. Never asked to let a packet through.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Owner {

@@ -1,4 +1,4 @@
-//! Sizes of the maps. Memory: OWNERS is allocated on demand (about 120 bytes an entry), the others at load.
+//! Sizes of the maps. Memory: OWNERS (about 120 bytes an entry) and BACKENDS are allocated on demand, the others at load.
 
 /// IPs that OWNERS shows.
 pub const OWNERS: usize = 262_144;

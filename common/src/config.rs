@@ -57,8 +57,8 @@ impl Mode {
     }
 }
 
-/// CONFIG, one element: what the operator wants. Written by `epguard agent` at start, by `epguard mode`
-/// and by `epguard action`.
+/// CONFIG, one element: what the operator wants. Written by `epguard agent` at start and when the
+/// fleet's `ConfigMap` changes, by `epguard mode` and by `epguard action`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Config {

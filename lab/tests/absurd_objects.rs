@@ -57,13 +57,7 @@ async fn absurd_objects_are_skipped_and_counted_and_the_provable_one_is_denied()
         status.synced && status.watches["pods"].skipped == 1
     });
     assert!(status.watches.values().all(|watch| watch.up), "{status:?}");
-    let program = std::env::current_exe()
-        .unwrap()
-        .ancestors()
-        .nth(2)
-        .unwrap()
-        .join("epguard");
-    let mut dump = world.netns.command(program);
+    let mut dump = world.epguard();
     dump.args(["dump", "-o", "json", "--run-dir"])
         .arg(&world.dir)
         .arg("--pin-dir")

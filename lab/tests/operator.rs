@@ -107,9 +107,7 @@ async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
 }
 
 fn epguard(world: &World, arguments: &[&str]) -> Output {
-    let program = std::env::current_exe().unwrap();
-    let program = program.ancestors().nth(2).unwrap().join("epguard");
-    let mut command = world.netns.command(program);
+    let mut command = world.epguard();
     command.args(arguments).arg("--run-dir").arg(&world.dir);
     command.output().unwrap()
 }

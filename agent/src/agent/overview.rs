@@ -105,6 +105,7 @@ impl Agent {
             ("SUSPECTS", tables.suspects.len(), capacity::SUSPECTS),
             ("SERVICES", tables.services.len(), capacity::SERVICES),
             ("DENIED", tables.denied.len(), capacity::DENIED),
+            ("BACKENDS", tables.backends.len(), capacity::BACKENDS),
             ("TERMINATED", tables.terminated.len(), capacity::TERMINATED),
             (
                 "INTERFACES",

@@ -1,6 +1,7 @@
 //! Options about how denied packets are stopped.
 
 use super::PinArgs;
+use anyhow::{Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use epguard_common::{Action, AnswerLimits, Reason, ReasonActions};
@@ -21,13 +22,17 @@ pub struct ActionArgs {
 }
 
 impl ActionArgs {
-    /// Where packets are redirected to, if they are.
-    #[must_use]
-    pub fn capture(&self) -> Option<&str> {
-        self.action
-            .iter()
-            .rev()
-            .find_map(|choice| choice.capture.as_deref())
+    /// Where packets are redirected to, if they are. Errors: to several interfaces.
+    pub fn capture(&self) -> Result<Option<&str>> {
+        let mut interfaces = self.action.iter().filter_map(|choice| choice.capture.as_deref());
+        let first = interfaces.next();
+        if let Some(other) = interfaces.find(|other| Some(*other) != first) {
+            bail!(
+                "--action redirects to {} and to {other}: name one interface for all reasons",
+                first.unwrap_or_default()
+            );
+        }
+        Ok(first)
     }
 
     /// The action of each reason: what is said of one counts more than what is said of all.
@@ -67,13 +72,18 @@ pub struct SwitchArgs {
 }
 
 impl SwitchArgs {
-    /// What is chosen.
-    #[must_use]
-    pub fn choice(&self) -> Choice {
-        Choice {
+    /// What is chosen. Errors: for two reasons.
+    pub fn choice(&self) -> Result<Choice> {
+        if let (Some(reason), Some(other)) = (self.reason, self.action.reason)
+            && reason != other
+        {
+            let (reason, other) = (reason.as_str(), other.as_str());
+            bail!("--reason {reason} contradicts {other}=...: name the reason once");
+        }
+        Ok(Choice {
             reason: self.reason.or(self.action.reason),
             ..self.action.clone()
-        }
+        })
     }
 }
 
@@ -194,7 +204,7 @@ mod tests {
         let parsed = Agent::try_parse_from(["epguard", "--action", "drop,reused=redirect=tap0"])
             .ok()
             .unwrap();
-        assert_eq!(parsed.actions.capture(), Some("tap0"));
+        assert_eq!(parsed.actions.capture().unwrap(), Some("tap0"));
         let expected = ReasonActions {
             reused: Action::Capture,
             dead_backend: Action::Drop,
@@ -221,11 +231,34 @@ mod tests {
             let parsed = Switch::try_parse_from(["action"].iter().chain(args))
                 .ok()
                 .unwrap();
-            parsed.switch.choice().applied_to(ReasonActions::default())
+            parsed
+                .switch
+                .choice()
+                .unwrap()
+                .applied_to(ReasonActions::default())
         };
         assert_eq!(switch(&["reject"]), REJECT);
         let one = switch(&["reject", "--reason", "reused"]);
         assert_eq!((one.reused, one.dead_backend), (Action::Reject, Action::Unset));
         assert!(Switch::try_parse_from(["action", "drop", "--reason", "none"]).is_err());
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        let two = [
+            "epguard",
+            "--action",
+            "reused=redirect=tap0,terminated=redirect=tap1",
+        ];
+        let parsed = Agent::try_parse_from(two).ok().unwrap();
+        let error = parsed.actions.capture().unwrap_err().to_string();
+        assert!(error.contains("to tap0 and to tap1"), "{error}");
+        let both = ["action", "reused=drop", "--reason", "terminated"];
+        let parsed = Switch::try_parse_from(both).ok().unwrap();
+        let error = parsed.switch.choice().unwrap_err().to_string();
+        assert!(
+            error.contains("--reason terminated contradicts reused=..."),
+            "{error}"
+        );
     }
 }

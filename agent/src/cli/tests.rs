@@ -128,3 +128,9 @@ fn the_first_cgroup2_mount_is_found_beside_version_1() {
     assert_eq!(cgroup2_in(mounts), Some("/sys/fs/cgroup/unified".into()));
     assert_eq!(cgroup2_in("proc /proc proc rw 0 0\n"), None);
 }
+
+#[test]
+fn a_service_is_named_in_full() {
+    assert!(service("shop/web").is_ok());
+    assert!(service("web").is_err() && service("/web").is_err() && service("shop/").is_err());
+}

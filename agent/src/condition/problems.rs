@@ -32,7 +32,7 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     for what in down(status) {
         add(
             what,
-            "check that this node reaches the API server, and the ClusterRole (kubectl auth can-i --list)",
+            "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
         );
     }
     if status.denies() && status.lease_ms <= 0 {

@@ -9,7 +9,7 @@ mod text;
 
 pub use tally::{Dropped, Kind, MAX_KINDS, Tally};
 
-use crate::cli::{Output, RunArgs, reason};
+use crate::cli::{Output, RunArgs, reason, service};
 use crate::status::{self, Request};
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -37,7 +37,7 @@ pub struct DropsArgs {
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
     /// Only this Service
-    #[arg(long, value_name = "NAMESPACE/NAME")]
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
     pub service: Option<String>,
     /// Only this reason: dead-backend, reused, retired-backend or terminated
     #[arg(long, value_parser = reason)]
@@ -51,6 +51,10 @@ pub struct DropsArgs {
 }
 
 impl DropsArgs {
+    fn is_narrowed(&self) -> bool {
+        self.namespace.is_some() || self.service.is_some() || self.reason.is_some()
+    }
+
     fn wants(&self, kind: &Kind) -> bool {
         let namespace = kind.service.split_once('/').map(|(namespace, _)| namespace);
         self.namespace
@@ -76,7 +80,8 @@ impl DropsArgs {
 pub fn run(args: &DropsArgs) -> Result<()> {
     let first = args.ask(&args.run.run_dir)?;
     if !args.follow {
-        println!("{}", args.output.text(&first, |all| text::table(all))?);
+        let table = |all: &Vec<Dropped>| text::table(all, args.is_narrowed());
+        println!("{}", args.output.text(&first, table)?);
         return Ok(());
     }
     let mut counted = counts(&first);
@@ -145,7 +150,7 @@ mod tests {
         }
         for arguments in [
             &["-n", "sho"][..],
-            &["--service", "web"],
+            &["--service", "shop/we"],
             &["--reason", "terminated"],
         ] {
             assert!(!wants(arguments, &web), "{arguments:?}");

@@ -3,10 +3,11 @@
 use super::Dropped;
 use comfy_table::{Table, presets::NOTHING};
 
-/// One row for each kind.
-pub fn table(all: &[Dropped]) -> String {
+/// One row for each kind; `narrowed`: others may have been left out.
+pub fn table(all: &[Dropped], narrowed: bool) -> String {
     if all.is_empty() {
-        return "nothing was denied, and nothing would have been".to_owned();
+        let scope = if narrowed { " of what was asked for" } else { "" };
+        return format!("nothing{scope} was denied, and nothing would have been");
     }
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header([
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_one_row_and_one_line() {
-        let row = table(&[dropped()]).lines().nth(1).unwrap().to_owned();
+        let row = table(&[dropped()], false).lines().nth(1).unwrap().to_owned();
         let fields: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(
             fields.join(" "),

@@ -1,22 +1,12 @@
 //! What a dump says of how denials are carried out.
 
-use crate::maps;
-use anyhow::{Context as _, Result};
-use aya::maps::{Array, Map};
-use epguard_common::{Action, Config, Denial, ReasonActions, Terminated};
-use std::path::Path;
+use epguard_common::{Action, Denial, ReasonActions, Terminated};
 
 /// What the operator chose for each reason.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chosen(ReasonActions);
+pub(super) struct Chosen(pub(super) ReasonActions);
 
 impl Chosen {
-    pub(super) fn read(pin_dir: &Path) -> Result<Self> {
-        let config: Array<_, Config> = Array::try_from(Map::Array(maps::open(pin_dir, "CONFIG")?))?;
-        let config = config.get(&0, 0).context("cannot read CONFIG")?;
-        Ok(Self(config.actions))
-    }
-
     /// What is done with packets that are denied, by the rules of the datapath.
     pub(super) fn of_denial(mut self, denial: &Denial) -> &'static str {
         let chosen = self.0.of(denial.reason).map_or(Action::Unset, |action| *action);

@@ -1,9 +1,8 @@
 //! CONFIG: how the operator wants packets stopped.
 
-use super::{Writer, open};
+use super::{Writer, config::reconfigure};
 use crate::cli::Choice;
 use anyhow::{Context as _, Result};
-use aya::maps::{Array, Map};
 use epguard_common::{AnswerLimits, Config, ReasonActions};
 use std::path::Path;
 
@@ -13,7 +12,7 @@ impl Writer {
         let config = Config {
             actions,
             limits,
-            ..self.config.get(&0, 0).context("cannot read CONFIG")?
+            ..self.config()?
         };
         self.config.set(0, config, 0).context("cannot write CONFIG")
     }
@@ -24,7 +23,7 @@ impl Writer {
     pub fn capture(&mut self, interface: Option<&str>) -> Result<()> {
         let config = Config {
             capture: interface.map_or(Ok(0), number)?,
-            ..self.config.get(&0, 0).context("cannot read CONFIG")?
+            ..self.config()?
         };
         self.config.set(0, config, 0).context("cannot write CONFIG")
     }
@@ -32,14 +31,13 @@ impl Writer {
 
 /// Switches how the running datapath stops packets.
 pub fn set_action(pin_dir: &Path, choice: &Choice) -> Result<()> {
-    let mut array: Array<_, Config> = Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?;
-    let config = array.get(&0, 0).context("cannot read CONFIG")?;
-    let changed = Config {
-        actions: choice.applied_to(config.actions),
-        capture: choice.capture.as_deref().map_or(Ok(config.capture), number)?,
-        ..config
-    };
-    array.set(0, changed, 0).context("cannot write CONFIG")
+    reconfigure(pin_dir, |config| {
+        Ok(Config {
+            actions: choice.applied_to(config.actions),
+            capture: choice.capture.as_deref().map_or(Ok(config.capture), number)?,
+            ..config
+        })
+    })
 }
 
 /// The kernel's number of an interface.

@@ -1,8 +1,7 @@
 //! CONFIG: what the operator wants of each reason, and which reasons were wrong.
 
-use super::{Writer, open};
+use super::{Writer, config::reconfigure};
 use anyhow::{Context as _, Result};
-use aya::maps::{Array, Map};
 use epguard_common::{Config, Mode, Reason, ReasonModes};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,11 +19,7 @@ pub const DEFAULT: ReasonModes = ReasonModes {
 ///
 /// Errors: no datapath is pinned there.
 pub fn set_mode(pin_dir: &Path, mode: Mode, reason: Option<Reason>) -> Result<()> {
-    let mut array: Array<_, Config> = Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?;
-    let config = array.get(&0, 0).context("cannot read CONFIG")?;
-    array
-        .set(0, switched(config, mode, reason), 0)
-        .context("cannot write CONFIG")
+    reconfigure(pin_dir, |config| Ok(switched(config, mode, reason)))
 }
 
 impl Writer {
@@ -86,7 +81,7 @@ impl Writer {
         own.collect()
     }
 
-    fn config(&self) -> Result<Config> {
+    pub(super) fn config(&self) -> Result<Config> {
         self.config.get(&0, 0).context("cannot read CONFIG")
     }
 }

@@ -37,7 +37,10 @@ pub fn readiness(status: &Status) -> Vec<Check> {
     vec![
         check(
             "sync",
-            (!status.synced).then(|| format!("not listed yet: {}", down.join(", "))),
+            (!status.synced).then(|| match down.as_slice() {
+                [] => "everything is listed anew".to_owned(),
+                down => format!("not listed yet: {}", down.join(", ")),
+            }),
         ),
         check(
             "hooks",

@@ -5,7 +5,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use std::{path::Path, time::Duration};
+use std::{env::split_paths, path::Path, time::Duration};
 
 /// A server that doesn't take a connection by then is as good as unreachable; the next try may find another one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 )]
 pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     let mut config = match kubeconfig {
-        Some(path) => from_file(path)
+        Some(path) => from_files(path)
             .await
             .with_context(|| format!("kubeconfig {}", path.display()))?,
         None => Config::incluster().map_err(|error| {
@@ -32,12 +32,18 @@ pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", one_line(&error)))
 }
 
-async fn from_file(path: &Path) -> anyhow::Result<Config> {
-    let file = Kubeconfig::read_from(path).map_err(|error| match error {
-        KubeconfigError::ReadConfig(error, _) => anyhow!("cannot be read: {error}"),
-        KubeconfigError::Parse(error) => anyhow!("is not valid YAML: {}", one_line(&error)),
-        other => anyhow!("{}", one_line(&other)),
-    })?;
+/// A file, or several as `$KUBECONFIG` lists them: the first one that says something counts, as for kubectl.
+async fn from_files(paths: &Path) -> anyhow::Result<Config> {
+    let mut file = Kubeconfig::default();
+    for path in split_paths(paths).filter(|path| !path.as_os_str().is_empty()) {
+        file = Kubeconfig::read_from(path)
+            .and_then(|next| file.merge(next))
+            .map_err(|error| match error {
+                KubeconfigError::ReadConfig(error, _) => anyhow!("cannot be read: {error}"),
+                KubeconfigError::Parse(error) => anyhow!("is not valid YAML: {}", one_line(&error)),
+                other => anyhow!("{}", one_line(&other)),
+            })?;
+    }
     Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
         .map_err(|error| anyhow!("names no usable cluster: {}", one_line(&error)))
@@ -67,6 +73,26 @@ mod tests {
             format!("{error:#}"),
             "kubeconfig /nonexistent/kc: cannot be read: No such file or directory (os error 2)"
         );
+    }
+
+    #[tokio::test]
+    async fn several_kubeconfigs_complete_each_other() {
+        let named = |content: &str| {
+            let path = std::env::temp_dir().join(format!("epguard-kubeconfig-{}", fastrand::u64(..)));
+            std::fs::write(&path, content).unwrap();
+            path
+        };
+        let cluster = named("clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]");
+        let user = named(
+            "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\nusers: [{name: u}]",
+        );
+        let list = std::env::join_paths([&cluster, &user]).unwrap();
+        let (both, one) = (from_files(Path::new(&list)).await, from_files(&user).await);
+        for path in [cluster, user] {
+            std::fs::remove_file(path).unwrap();
+        }
+        assert_eq!(both.unwrap().cluster_url, "http://127.0.0.1:1");
+        assert!(one.is_err(), "its cluster stands in the other file");
     }
 
     #[tokio::test]

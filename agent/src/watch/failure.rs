@@ -124,8 +124,16 @@ impl Request {
             Some(path) => path.split('/').next().unwrap_or_default(),
             None => "",
         };
+        let role = match self
+            .path
+            .rsplit_once("/namespaces/")
+            .and_then(|(_, rest)| rest.split_once('/'))
+        {
+            Some((namespace, _)) => format!("a Role in namespace {namespace}"),
+            None => "a ClusterRole".to_owned(),
+        };
         format!(
-            "a ClusterRole with apiGroups [\"{group}\"], resources [\"{}\"], verbs [\"list\", \"watch\"]",
+            "{role} with apiGroups [\"{group}\"], resources [\"{}\"], verbs [\"list\", \"watch\"]",
             self.resource()
         )
     }
@@ -171,6 +179,21 @@ mod tests {
             refusal(Step::List, 401)
                 .error
                 .starts_with("cannot list endpointslices: ")
+        );
+    }
+
+    #[test]
+    fn a_role_is_enough_for_what_is_asked_of_one_namespace() {
+        let path = "/api/v1/namespaces/epguard/configmaps";
+        let request = Request {
+            step: Step::List,
+            path,
+        };
+        let refused = request.refused(&Status::failure("because", "Reason").with_code(403));
+        assert_eq!(
+            refused.error,
+            "cannot list configmaps: forbidden (because); bind the agent's account to a Role in namespace epguard with \
+             apiGroups [\"\"], resources [\"configmaps\"], verbs [\"list\", \"watch\"]"
         );
     }
 

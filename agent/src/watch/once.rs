@@ -48,7 +48,10 @@ pub async fn list_once<O: Object>(
         for json in page.objects.iter().map(|object| object.get().as_bytes()) {
             let mut ignored = Ignored::new();
             match O::read(json, &mut ignored) {
-                Ok(object) => objects.push(object),
+                Ok(object) => {
+                    objects.push(object);
+                    skipped.append(&mut ignored);
+                }
                 Err(error) => skipped.push(format!("{} {}: {error:#}", O::KIND, describe(json))),
             }
         }

@@ -36,7 +36,11 @@ pub struct Explanation {
 /// Answers a question from what is kept about the IP.
 #[must_use]
 pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
-    let at_ms = question.at.map_or(chronicle.now_ms, |at| at.on(chronicle));
+    // Nobody knows the future: now is the last that is known.
+    let at_ms = question
+        .at
+        .map_or(chronicle.now_ms, |at| at.on(chronicle))
+        .min(chronicle.now_ms);
     let now = at_ms >= chronicle.now_ms;
     let view = if now {
         Some(chronicle.view.clone())

@@ -20,7 +20,7 @@ pub use question::{Question, Subject};
 pub use time::Moment;
 pub use verdict::Verdict;
 
-use crate::cli::{Output, RunArgs};
+use crate::cli::{Output, RunArgs, service};
 use crate::status::{self, Request};
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -40,7 +40,7 @@ pub struct WhyArgs {
     #[arg(value_name = "IP[:PORT]")]
     pub subject: Subject,
     /// Only this Service
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = question::service)]
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
     pub service: Option<String>,
     /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h) [default: now]
     #[arg(long, value_name = "TIME")]

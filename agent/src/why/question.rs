@@ -1,7 +1,6 @@
 //! What is asked.
 
 use super::Moment;
-use crate::cli::name;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
@@ -45,12 +44,6 @@ impl FromStr for Subject {
     }
 }
 
-/// `namespace/name`.
-pub(super) fn service(text: &str) -> Result<String, &'static str> {
-    let named = name(text).map(|_| text.to_owned());
-    named.ok_or("not a Service: NAMESPACE/NAME")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,11 +64,5 @@ mod tests {
         for bad in ["", "web", "10.1.1.1:", "10.1.1.1:70000", "10.1.1.1/24"] {
             assert_eq!(subject(bad), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn a_service_is_named_in_full() {
-        assert!(service("shop/web").is_ok());
-        assert!(service("web").is_err() && service("/web").is_err() && service("shop/").is_err());
     }
 }

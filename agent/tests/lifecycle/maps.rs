@@ -125,6 +125,7 @@ fn what_was_noted_of_sockets_is_believed_only_if_nobody_stopped_following_them()
     assert!(forgotten.since_ns > before.since_ns && forgotten.suspects == 1);
     let unaware = View {
         suspects: 0,
+        flows: 0,
         ..forgotten
     };
     view(&node).set(0, unaware, 0).unwrap();

@@ -7,36 +7,86 @@ use serde_json::Value;
 
 use super::ApiError;
 
-/// A resource kind served by the embedded API server.
+/// A resource kind served by the embedded API server: those that the agent reads or writes, and those of its manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "they are Kubernetes' own names")]
 pub enum Kind {
-    /// core/v1
     Pod,
-    /// core/v1
     Service,
-    /// core/v1
     Node,
-    /// core/v1
     Namespace,
-    /// core/v1
     ConfigMap,
-    /// core/v1
     Event,
-    /// discovery.k8s.io/v1
+    ServiceAccount,
     EndpointSlice,
+    DaemonSet,
+    Role,
+    RoleBinding,
+    ClusterRole,
+    ClusterRoleBinding,
 }
+
+/// What the server has to know of a kind.
+struct Traits {
+    plural: &'static str,
+    short_names: &'static [&'static str],
+    api_version: &'static str,
+    scope: Scope,
+    /// `/status` is a subresource: the main resource then ignores `status`, as the real server does.
+    status: bool,
+    /// Kubernetes 1.36 keeps `metadata.generation`.
+    generation: bool,
+}
+
+#[derive(PartialEq, Eq)]
+enum Scope {
+    Namespaced,
+    Cluster,
+}
+
+use Scope::{Cluster, Namespaced};
+
+const DISCOVERY: &str = "discovery.k8s.io/v1";
+const APPS: &str = "apps/v1";
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 impl Kind {
     /// Every kind, in discovery order.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Pod,
         Kind::Service,
         Kind::Node,
         Kind::Namespace,
         Kind::ConfigMap,
         Kind::Event,
+        Kind::ServiceAccount,
         Kind::EndpointSlice,
+        Kind::DaemonSet,
+        Kind::Role,
+        Kind::RoleBinding,
+        Kind::ClusterRole,
+        Kind::ClusterRoleBinding,
     ];
+
+    #[rustfmt::skip]
+    fn traits(self) -> Traits {
+        let (plural, short_names, api_version, scope, status, generation): (_, &[_], _, _, _, _) = match self {
+            Kind::Pod => ("pods", &["po"], "v1", Namespaced, true, true),
+            Kind::Service => ("services", &["svc"], "v1", Namespaced, true, false),
+            Kind::Node => ("nodes", &["no"], "v1", Cluster, true, false),
+            Kind::Namespace => ("namespaces", &["ns"], "v1", Cluster, true, false),
+            Kind::ConfigMap => ("configmaps", &["cm"], "v1", Namespaced, false, false),
+            Kind::Event => ("events", &["ev"], "v1", Namespaced, false, false),
+            Kind::ServiceAccount => ("serviceaccounts", &["sa"], "v1", Namespaced, false, false),
+            Kind::EndpointSlice => ("endpointslices", &[], DISCOVERY, Namespaced, false, true),
+            Kind::DaemonSet => ("daemonsets", &["ds"], APPS, Namespaced, true, true),
+            Kind::Role => ("roles", &[], RBAC, Namespaced, false, false),
+            Kind::RoleBinding => ("rolebindings", &[], RBAC, Namespaced, false, false),
+            Kind::ClusterRole => ("clusterroles", &[], RBAC, Cluster, false, false),
+            Kind::ClusterRoleBinding => ("clusterrolebindings", &[], RBAC, Cluster, false, false),
+        };
+        Traits { plural, short_names, api_version, scope, status, generation }
+    }
 
     /// The `kind` field of an object.
     #[must_use]
@@ -48,71 +98,58 @@ impl Kind {
             Kind::Namespace => "Namespace",
             Kind::ConfigMap => "ConfigMap",
             Kind::Event => "Event",
+            Kind::ServiceAccount => "ServiceAccount",
             Kind::EndpointSlice => "EndpointSlice",
+            Kind::DaemonSet => "DaemonSet",
+            Kind::Role => "Role",
+            Kind::RoleBinding => "RoleBinding",
+            Kind::ClusterRole => "ClusterRole",
+            Kind::ClusterRoleBinding => "ClusterRoleBinding",
         }
     }
 
     /// The resource's name in URLs.
     #[must_use]
     pub fn plural(self) -> &'static str {
-        match self {
-            Kind::Pod => "pods",
-            Kind::Service => "services",
-            Kind::Node => "nodes",
-            Kind::Namespace => "namespaces",
-            Kind::ConfigMap => "configmaps",
-            Kind::Event => "events",
-            Kind::EndpointSlice => "endpointslices",
-        }
+        self.traits().plural
     }
 
     /// Short names for kubectl.
     pub(super) fn short_names(self) -> &'static [&'static str] {
-        match self {
-            Kind::Pod => &["po"],
-            Kind::Service => &["svc"],
-            Kind::Node => &["no"],
-            Kind::Namespace => &["ns"],
-            Kind::ConfigMap => &["cm"],
-            Kind::Event => &["ev"],
-            Kind::EndpointSlice => &[],
-        }
+        self.traits().short_names
     }
 
     /// The API group; empty for core.
     #[must_use]
     pub fn group(self) -> &'static str {
-        if self == Kind::EndpointSlice {
-            "discovery.k8s.io"
-        } else {
-            ""
-        }
+        self.api_version().split_once('/').map_or("", |(group, _)| group)
     }
 
     /// The `apiVersion` field of an object.
     #[must_use]
     pub fn api_version(self) -> &'static str {
-        if self == Kind::EndpointSlice {
-            "discovery.k8s.io/v1"
-        } else {
-            "v1"
-        }
+        self.traits().api_version
+    }
+
+    /// Every group but core, in discovery order.
+    pub(super) fn groups() -> impl Iterator<Item = &'static str> {
+        [DISCOVERY, APPS, RBAC]
+            .into_iter()
+            .filter_map(|version| Some(version.split_once('/')?.0))
     }
 
     /// False for kinds whose objects belong to no namespace.
     #[must_use]
     pub fn namespaced(self) -> bool {
-        !matches!(self, Kind::Node | Kind::Namespace)
+        self.traits().scope == Namespaced
     }
 
-    /// True where `/status` is a subresource: the main resource then ignores `status`, as the real server does.
     pub(super) fn has_status(self) -> bool {
-        matches!(self, Kind::Pod | Kind::Service | Kind::Node | Kind::Namespace)
+        self.traits().status
     }
 
-    /// True where Kubernetes 1.36 keeps `metadata.generation`.
     pub(super) fn has_generation(self) -> bool {
-        matches!(self, Kind::Pod | Kind::EndpointSlice)
+        self.traits().generation
     }
 
     pub(super) fn by_plural(group: &str, plural: &str) -> Option<Self> {

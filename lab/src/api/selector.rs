@@ -198,7 +198,8 @@ fn fields_of(kind: Kind) -> &'static [&'static str] {
             "type",
             "reportingComponent",
         ],
-        Kind::ConfigMap | Kind::EndpointSlice => &["metadata.name", "metadata.namespace"],
+        kind if kind.namespaced() => &["metadata.name", "metadata.namespace"],
+        _ => &["metadata.name"],
     }
 }
 

@@ -11,7 +11,7 @@ mod load;
 mod matching;
 mod names;
 mod objects;
-mod process;
+pub mod process;
 pub(crate) mod serve;
 pub mod stage;
 mod tell;

@@ -10,6 +10,7 @@ pub mod stale;
 use epguard::status::{self, Status};
 use epguard_lab::api::{ApiServer, Store};
 use epguard_lab::net::NetNs;
+use epguard_lab::scenario::process;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -68,13 +69,7 @@ impl World {
     /// The same with a process that is prepared in some way.
     pub fn start_as(&mut self, kubeconfig: &str, options: &[&str], prepare: impl FnOnce(&mut Command)) {
         std::fs::write(self.dir.join("kubeconfig"), kubeconfig).unwrap();
-        let program = std::env::current_exe()
-            .unwrap()
-            .ancestors()
-            .nth(2)
-            .unwrap()
-            .join("epguard");
-        let mut command = self.netns.command(program);
+        let mut command = self.epguard();
         command.args([
             "agent",
             "--node-name",
@@ -94,6 +89,11 @@ impl World {
         command.stderr(std::fs::File::create(self.dir.join("log")).unwrap());
         prepare(&mut command);
         self.agent = Some(command.spawn().unwrap());
+    }
+
+    /// The binary, on the node.
+    pub fn epguard(&self) -> Command {
+        self.netns.command(process::epguard().unwrap())
     }
 
     /// The agent's process id.

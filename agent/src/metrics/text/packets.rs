@@ -91,5 +91,26 @@ pub fn packets(to: &mut Families<'_>, counters: &Counters) -> fmt::Result {
             "Denials beyond the rate at which one suspect is reported",
         ),
         events(Outcome::EventSuppressed),
+    )?;
+    to.counters(
+        (
+            "answers_suppressed",
+            "Denied packets that were dropped, since a rate limit left no answer",
+        ),
+        events(Outcome::AnswerSuppressed),
+    )?;
+    to.counters(
+        (
+            "answers_failed",
+            "Denied packets that were dropped, since the answer could not be sent",
+        ),
+        events(Outcome::AnswerFailed),
+    )?;
+    to.counters(
+        (
+            "redirects_failed",
+            "Packets of steered flows that were dropped, since they could not be sent to the endpoint",
+        ),
+        events(Outcome::RedirectFailed),
     )
 }

@@ -12,14 +12,8 @@ const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.
 
 /// Answers paths that name no resource.
 pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
-    let group = || json!({"groupVersion": "discovery.k8s.io/v1", "version": "v1"});
-    let api_group = || {
-        json!({
-            "kind": "APIGroup", "apiVersion": "v1", "name": "discovery.k8s.io",
-            "versions": [group()], "preferredVersion": group(),
-        })
-    };
-    let object = match path.trim_end_matches('/') {
+    let path = path.trim_end_matches('/');
+    let object = match path {
         "/healthz" | "/livez" | "/readyz" => {
             return Ok(reply::bytes(StatusCode::OK, "text/plain", "ok".into()));
         }
@@ -30,25 +24,58 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
             json!({"major": major, "minor": minor, "gitVersion": format!("v{major}.{minor}.0+epguard-lab")})
         }
         "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        "/apis" => json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [api_group()]}),
-        "/apis/discovery.k8s.io" => api_group(),
-        "/api/v1" => resources("v1"),
-        "/apis/discovery.k8s.io/v1" => resources("discovery.k8s.io/v1"),
-        "/openapi/v3" => json!({"paths": {
-            "api/v1": {"serverRelativeURL": "/openapi/v3/api/v1"},
-            "apis/discovery.k8s.io/v1": {"serverRelativeURL": "/openapi/v3/apis/discovery.k8s.io/v1"},
-        }}),
-        "/openapi/v3/api/v1" => field_validation("v1"),
-        "/openapi/v3/apis/discovery.k8s.io/v1" => field_validation("discovery.k8s.io/v1"),
-        _ => {
-            return Err(ApiError::new(
+        "/apis" => {
+            let groups: Vec<Value> = Kind::groups().map(api_group).collect();
+            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+        }
+        "/openapi/v3" => {
+            let versions = versions();
+            let paths = versions.map(|(_, path)| {
+                let url = format!("/openapi/v3{path}");
+                (path[1..].to_owned(), json!({"serverRelativeURL": url}))
+            });
+            json!({"paths": paths.collect::<serde_json::Map<_, _>>()})
+        }
+        path => of_a_version(path).ok_or_else(|| {
+            ApiError::new(
                 404,
                 "NotFound",
                 "the server could not find the requested resource",
-            ));
-        }
+            )
+        })?,
     };
     Ok(reply::json(StatusCode::OK, &object))
+}
+
+/// Each group and version that is served, and its path.
+fn versions() -> impl Iterator<Item = (String, String)> {
+    let groups = Kind::groups().map(|group| (format!("{group}/v1"), format!("/apis/{group}/v1")));
+    [("v1".to_owned(), "/api/v1".to_owned())]
+        .into_iter()
+        .chain(groups)
+}
+
+fn api_group(group: &str) -> Value {
+    let version = json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
+    json!({
+        "kind": "APIGroup", "apiVersion": "v1", "name": group,
+        "versions": [version], "preferredVersion": version,
+    })
+}
+
+/// A group, its resources, or how they are validated.
+fn of_a_version(path: &str) -> Option<Value> {
+    let group = Kind::groups().find(|group| path == format!("/apis/{group}"));
+    let listed = || {
+        versions()
+            .find(|(_, own)| path == own)
+            .map(|(version, _)| resources(&version))
+    };
+    let validated = || {
+        let (version, _) = versions().find(|(_, own)| path == format!("/openapi/v3{own}"))?;
+        Some(field_validation(&version))
+    };
+    group.map(api_group).or_else(listed).or_else(validated)
 }
 
 /// The least document from which kubectl 1.27 and newer learn that the server itself validates what they apply.

@@ -21,12 +21,7 @@ impl Route {
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, rest) = match segments.as_slice() {
             ["api", "v1", rest @ ..] => ("", rest),
-            [
-                "apis",
-                group @ ("discovery.k8s.io" | "events.k8s.io"),
-                "v1",
-                rest @ ..,
-            ] => (*group, rest),
+            ["apis", group, "v1", rest @ ..] => (*group, rest),
             _ => return None,
         };
         let (namespace, plural, rest) = match rest {

@@ -248,7 +248,7 @@ fn bookmark(kind: Kind, rv: u64, annotations: Option<Value>) -> Event {
         Kind::Service => json!({"spec": {}, "status": {"loadBalancer": {}}}),
         Kind::EndpointSlice => json!({"addressType": "", "endpoints": null, "ports": null}),
         Kind::Node | Kind::Namespace => json!({"spec": {}, "status": {}}),
-        Kind::ConfigMap | Kind::Event => json!({}),
+        _ => json!({}),
     };
     object["kind"] = kind.name().into();
     object["apiVersion"] = kind.api_version().into();

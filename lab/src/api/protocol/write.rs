@@ -183,7 +183,8 @@ fn reset_status(kind: Kind, object: &mut Value) {
         Kind::Pod => json!({"phase": "Pending"}),
         Kind::Namespace => json!({"phase": "Active"}),
         Kind::Service => json!({"loadBalancer": {}}),
-        Kind::Node | Kind::ConfigMap | Kind::Event | Kind::EndpointSlice => return,
+        Kind::DaemonSet => json!({}),
+        _ => return,
     };
     if let Some(object) = object.as_object_mut() {
         object.insert("status".into(), status);

@@ -1,0 +1,129 @@
+//! A shell on node-a in which somebody follows the README.
+
+use std::fs::{self, Permissions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use epguard_lab::scenario::cluster::Cluster;
+
+/// What nothing here takes as long as.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Printed after each command.
+const END: &str = "<<end>>";
+
+pub(crate) struct Shell {
+    bash: Child,
+    input: ChildStdin,
+    output: Arc<Mutex<String>>,
+    folder: PathBuf,
+}
+
+impl Shell {
+    pub(crate) fn start(cluster: &Cluster) -> Self {
+        let folder = std::env::temp_dir().join(format!("epguard-quickstart-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("kubeconfig"), cluster.kubeconfig()).unwrap();
+        program(&folder, "kubectl", include_str!("kubectl.sh"));
+        // Building it takes minutes, and has a command of its own; the agent runs without a container here.
+        program(&folder, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
+        let epguard = epguard_lab::scenario::process::epguard().unwrap();
+        std::os::unix::fs::symlink(epguard, folder.join("epguard")).unwrap();
+        let node = &cluster.topology.node("node-a").unwrap().netns;
+        let path = format!(
+            "{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            folder.display()
+        );
+        let mut bash = node
+            .command("bash")
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .env("PATH", path)
+            .env("KUBECONFIG", folder.join("kubeconfig"))
+            .env("HOME", &folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let input = bash.stdin.take().unwrap();
+        let mut stdout = bash.stdout.take().unwrap();
+        let output = Arc::new(Mutex::new(String::new()));
+        let seen = Arc::clone(&output);
+        thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(length @ 1..) = stdout.read(&mut chunk) {
+                seen.lock()
+                    .unwrap()
+                    .push_str(&String::from_utf8_lossy(&chunk[..length]));
+            }
+        });
+        let mut shell = Self {
+            bash,
+            input,
+            output,
+            folder,
+        };
+        shell.run("exec 2>&1; set -e", || {});
+        shell
+    }
+
+    /// Runs commands that have to succeed; their output.
+    pub(crate) fn run(&mut self, commands: &str, meanwhile: impl FnMut()) -> String {
+        self.give(commands);
+        self.await_output(END, commands, meanwhile)
+    }
+
+    /// Runs a command until its output has a text, then interrupts it.
+    pub(crate) fn run_until(&mut self, commands: &str, text: &str, meanwhile: impl FnMut()) -> String {
+        self.give(&format!("set +e\n{commands}\nset -e"));
+        let seen = self.await_output(text, commands, meanwhile);
+        let parent = self.bash.id().to_string();
+        let interrupted = Command::new("pkill")
+            .args(["-INT", "-P", &parent])
+            .status()
+            .unwrap();
+        assert!(interrupted.success(), "{commands} has ended: {seen}");
+        self.await_output(END, commands, || {})
+    }
+
+    fn give(&mut self, commands: &str) {
+        self.output.lock().unwrap().clear();
+        writeln!(self.input, "{commands}\necho '{END}'").unwrap();
+    }
+
+    fn await_output(&mut self, text: &str, commands: &str, mut meanwhile: impl FnMut()) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = self.output.lock().unwrap().clone();
+            if seen.contains(text) {
+                return seen.replace(END, "");
+            }
+            let ended = self.bash.try_wait().unwrap();
+            assert!(ended.is_none(), "{commands} failed: {seen}");
+            assert!(
+                Instant::now() < deadline,
+                "{commands} does not say {text:?}: {seen}"
+            );
+            meanwhile();
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = self.bash.kill();
+        let _ = self.bash.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn program(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+}
