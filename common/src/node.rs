@@ -80,8 +80,10 @@ impl Role {
 pub struct Mac {
     /// In transmission order.
     pub octets: [u8; 6],
+    /// Not 0: the device sends what an XDP program tells it to, so that it can answer.
+    pub sends: u8,
     /// Always 0.
-    pub reserved: [u8; 2],
+    pub reserved: u8,
 }
 
 #[cfg(feature = "user")]

@@ -25,11 +25,14 @@ pub fn judge_early(frame: &Raw) -> Fate {
     let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
         return Fate::Pass;
     };
-    let packet = frame.packet();
-    lift(frame, packet.as_ref());
-    match &packet {
-        Some(packet) => decide(frame, packet, &view),
-        None => Fate::Pass,
+    let packet = frame.parse();
+    lift(frame, packet);
+    let Some(packet) = packet else {
+        return Fate::Pass;
+    };
+    match decide(frame, packet, &view) {
+        Fate::Answer if !frame.is_answered(packet) => Fate::Pass,
+        fate => fate,
     }
 }
 
@@ -47,7 +50,7 @@ fn decide<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Fate {
     };
     let verdict = judge_direct(packet, &tables);
     let fate = reject::fate(frame, packet, verdict, &tables, config);
-    if F::IS_ANSWERED || matches!(fate, Fate::Drop) {
+    if F::IS_STEERED || matches!(fate, Fate::Drop) || frame.is_answered(packet) {
         telemetry::report(frame, packet, verdict, fate, &tables, debug);
     }
     fate

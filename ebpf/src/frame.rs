@@ -5,8 +5,8 @@ use epguard_common::{Addr, Bytes, Packet, claimed};
 
 /// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.
 pub trait Frame: Bytes + EbpfContext {
-    /// Whether an answer can be made of it. What can't is left to a program that can.
-    const IS_ANSWERED: bool;
+    /// Whether its destination can be another one. What can't is left to a program that can.
+    const IS_STEERED: bool;
 
     /// What the network header is, host order.
     fn ether_type(&self) -> u16;
@@ -14,6 +14,8 @@ pub trait Frame: Bytes + EbpfContext {
     fn length(&self) -> u32;
     /// Where it enters or leaves.
     fn ifindex(&self) -> u32;
+    /// Whether an answer can be made of it. What can't is left to a program that can.
+    fn is_answered(&self, packet: &Packet) -> bool;
     /// Whether the link layer brought it to more than one host.
     fn is_to_many(&self) -> bool;
     /// Whether it is addressed to this host itself, and carries no VLAN tag.

@@ -41,7 +41,7 @@ use aya_ebpf::bindings::{__sk_buff, TC_ACT_UNSPEC};
 use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
 use epguard_common::Fate;
-use reject::{Way, carry_out};
+use reject::{Way, carry_out, turn_round_early};
 use skb::{Skb, parse_packet};
 use xdp::Raw;
 
@@ -91,9 +91,10 @@ fn judge_to(context: *mut __sk_buff, parsed: u32) -> Fate {
 /// answers too. Linux 5.18, for frames of several buffers.
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
-    match direct::judge_early(&Raw::from(ctx)) {
+    match direct::judge_early(&Raw(ctx.ctx)) {
         Fate::Drop => XDP_DROP,
-        Fate::Pass | Fate::Answer | Fate::Steer | Fate::Return | Fate::Capture => XDP_PASS,
+        Fate::Answer => turn_round_early(ctx.ctx),
+        Fate::Pass | Fate::Steer | Fate::Return | Fate::Capture => XDP_PASS,
     }
 }
 

@@ -55,7 +55,7 @@ static SCRATCH: PerCpuArray<Packet, 1> = PerCpuArray::new();
 #[btf_map]
 static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
-/// Where this CPU's TC programs leave a packet for themselves.
+/// Where this CPU's programs leave a packet for themselves.
 #[inline(always)]
 pub fn scratch() -> Option<*mut Packet> {
     SCRATCH.get_ptr_mut(0)

@@ -28,7 +28,12 @@ impl EbpfContext for Skb {
 }
 
 impl Frame for Skb {
-    const IS_ANSWERED: bool = true;
+    const IS_STEERED: bool = true;
+
+    #[inline(always)]
+    fn is_answered(&self, _: &Packet) -> bool {
+        true
+    }
 
     #[inline(always)]
     fn ether_type(&self) -> u16 {

@@ -4,22 +4,16 @@
 use crate::frame::Frame;
 use crate::maps;
 use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
-use aya_ebpf::{EbpfContext, bindings::xdp_md, programs::XdpContext};
+use aya_ebpf::{EbpfContext, bindings::xdp_md};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use epguard_common::{Bytes, Packet, is_vlan_tag, parse};
 
 const ETHERNET: u32 = 14;
+const TCP: u8 = 6;
 
 /// The frame of an XDP program.
-pub struct Raw(*mut xdp_md);
-
-impl From<XdpContext> for Raw {
-    #[inline(always)]
-    fn from(ctx: XdpContext) -> Self {
-        Self(ctx.ctx)
-    }
-}
+pub struct Raw(pub *mut xdp_md);
 
 impl EbpfContext for Raw {
     #[inline(always)]
@@ -29,8 +23,16 @@ impl EbpfContext for Raw {
 }
 
 impl Frame for Raw {
-    /// Few devices can send from XDP, and a veth pair loses what is sent unless its other end runs XDP itself.
-    const IS_ANSWERED: bool = false;
+    const IS_STEERED: bool = false;
+
+    /// Only what becomes shorter in place: a RST, and no IP options before it.
+    #[inline(always)]
+    fn is_answered(&self, packet: &Packet) -> bool {
+        let header = if packet.dst.is_v4() { 20 } else { 40 };
+        packet.protocol == TCP
+            && packet.transport_at == header
+            && maps::mac(self.ifindex()).is_some_and(|mac| mac.sends != 0)
+    }
 
     #[inline(always)]
     fn ether_type(&self) -> u16 {
@@ -76,15 +78,18 @@ impl Bytes for Raw {
 }
 
 impl Raw {
-    /// The packet, if it is an IP packet and whole enough to judge.
+    /// Parses the packet into the scratch map, if it is an IP packet and whole enough to judge.
     #[inline(always)]
-    pub fn packet(&self) -> Option<Packet> {
-        parse(self, self.ether_type())
+    pub fn parse(&self) -> Option<&Packet> {
+        let (scratch, packet) = (maps::scratch()?, parse(self, self.ether_type())?);
+        // SAFETY: as in `parsed`.
+        unsafe { *scratch = packet };
+        parsed()
     }
 
-    /// `T` is an array of integers: every bit pattern is one. Linux 5.18.
+    /// From the start of the frame. `T` is an array of integers: every bit pattern is one. Linux 5.18.
     #[inline(always)]
-    fn load<T: Copy>(&self, offset: u32) -> Option<T> {
+    pub fn load<T: Copy>(&self, offset: u32) -> Option<T> {
         let mut value = MaybeUninit::<T>::uninit();
         // SAFETY: the helper fills all of T or fails; the context is the program's own.
         unsafe {
@@ -93,4 +98,11 @@ impl Raw {
             (failed == 0).then(|| value.assume_init())
         }
     }
+}
+
+/// The packet that [`Raw::parse`] has parsed.
+#[inline(always)]
+pub fn parsed<'a>() -> Option<&'a Packet> {
+    // SAFETY: this CPU's own element; TC programs run here before or after an XDP program, never in its midst.
+    maps::scratch().map(|scratch| unsafe { &*scratch })
 }

@@ -120,10 +120,13 @@ impl Datapath {
             "XDP: frames of a {} show the number of its port: give its ports as --uplinks instead",
             device.kind
         );
-        let reserved = [0; 2];
-        let octets = mac;
+        let mac = Mac {
+            octets: mac,
+            sends: sends(&device, mode).into(),
+            reserved: 0,
+        };
         self.macs()?
-            .insert(ifindex, Mac { octets, reserved }, 0)
+            .insert(ifindex, mac, 0)
             .context("XDP: cannot write MACS")?;
         let program = object::xdp(&mut self.ebpf)?;
         let id = program
@@ -208,19 +211,34 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether what an XDP program sends leaves the device. Every driver with native XDP does that (`NETDEV_XDP_ACT_BASIC`),
+/// but a veth pair loses it unless its other end runs XDP itself, and on an skb the checksum may be anybody's.
+fn sends(device: &Device, mode: XdpMode) -> bool {
+    mode == XdpMode::Driver && device.kind != "veth"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn unasked_xdp_goes_to_hardware_that_leaves_vlan_tags_on() {
-        let of_kind = |kind: &str| Device {
+    fn of_kind(kind: &str) -> Device {
+        Device {
             kind: kind.to_owned(),
             ..Device::default()
-        };
+        }
+    }
+
+    #[test]
+    fn unasked_xdp_goes_to_hardware_that_leaves_vlan_tags_on() {
         assert!(check_auto(&of_kind(""), "lo").is_ok());
         assert!(check_auto(&of_kind("veth"), "lo").is_err());
         // Who does not say hides them.
         assert!(check_auto(&of_kind(""), "no-such-device").is_err());
+    }
+
+    #[test]
+    fn answers_are_sent_by_drivers_that_surely_do() {
+        assert!(sends(&of_kind(""), XdpMode::Driver) && sends(&of_kind("tun"), XdpMode::Driver));
+        assert!(!sends(&of_kind("veth"), XdpMode::Driver) && !sends(&of_kind(""), XdpMode::Generic));
     }
 }

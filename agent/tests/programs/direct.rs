@@ -1,6 +1,8 @@
 //! Packets aimed at an IP itself that nobody holds: `terminated`, at TC and in XDP. Loopback takes them in, whose MAC
 //! is all zero; a blackhole route leads away from the node.
 
+mod answered_early;
+
 use crate::frames::{SYN, TCP, UDP, of_type, packet, tagged, tcp, udp};
 use crate::rig::{DROP, PASS, Rig};
 use crate::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, PORT};

@@ -239,10 +239,11 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
 
     let mac = Mac {
         octets: [2, 0, 0, 0, 0, 7],
-        reserved: [0; 2],
+        sends: 1,
+        reserved: 0,
     };
     put(&mut datapath, "MACS", &7_u32, mac);
-    let value = json!({"octets": [2, 0, 0, 0, 0, 7], "reserved": [0, 0]});
+    let value = json!({"octets": [2, 0, 0, 0, 0, 7], "sends": 1, "reserved": 0});
     assert_eq!(dumped("MACS"), [json!({"key": 7, "value": value})]);
 
     let intent = SocketIntent {

@@ -87,6 +87,11 @@ impl Rig {
 
     /// Runs the XDP program on a frame that loopback takes in.
     pub fn run_xdp(&mut self, frame: &[u8]) -> u32 {
+        self.turn_xdp(frame).0
+    }
+
+    /// The same, with the frame as the program left it.
+    pub fn turn_xdp(&mut self, frame: &[u8]) -> (u32, Vec<u8>) {
         let program: &mut Xdp = self
             .datapath
             .ebpf
@@ -97,12 +102,16 @@ impl Rig {
         if program.fd().is_err() {
             program.load().unwrap();
         }
+        let mut data_out = vec![0; frame.len()];
         let options = TestRunOptions {
             data_in: Some(frame),
+            data_out: Some(&mut data_out),
             repeat: 1,
             ..TestRunOptions::default()
         };
-        program.test_run(options).unwrap().return_value
+        let result = program.test_run(options).unwrap();
+        data_out.truncate(result.data_size_out as usize);
+        (result.return_value, data_out)
     }
 
     /// Runs a frame through From and To, and checks the action, the counters, and that the frame is left alone.

@@ -1,11 +1,14 @@
 //! What becomes of a denied packet, and how it is turned round.
 //!
 //! At To the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack undoes the
-//! DNAT on its way to the client. At From, before DNAT, it goes straight back to the sender. It carries
+//! DNAT on its way to the client. At From, before DNAT, it goes straight back to the sender, and so it does from XDP. It carries
 //! [`Slot::ANSWER`], so that it lifts nothing at the hooks that it passes.
 
+mod early;
 mod limit;
 mod rewrite;
+
+pub use early::turn_round_early;
 
 use crate::frame::Frame;
 use crate::skb::Skb;
@@ -17,7 +20,7 @@ use aya_ebpf::programs::TcContext;
 use epguard_common::{Action, Config, Fate, Outcome, Packet, Reason, Slot, Verdict, answer, is_answerable};
 use rewrite::Turned;
 
-/// Chooses what is done with a packet that was judged. Where nobody can be answered ([`Frame::IS_ANSWERED`]), nothing is
+/// Chooses what is done with a packet that was judged. Where nobody can be answered ([`Frame::is_answered`]), nothing is
 /// taken off the limits: [`Fate::Answer`] then means that another program will.
 #[inline(always)]
 pub fn fate<F: Frame, E: Evidence>(
@@ -38,7 +41,7 @@ pub fn fate<F: Frame, E: Evidence>(
     if action == Action::Capture {
         return Fate::Capture;
     }
-    if F::IS_ANSWERED
+    if F::IS_STEERED
         && action == Action::Redirect
         && steer::is_steerable(frame, packet)
         && steer::chosen(packet, evidence.backends(packet))
@@ -52,7 +55,7 @@ pub fn fate<F: Frame, E: Evidence>(
     {
         return Fate::Drop;
     }
-    let admitted = if F::IS_ANSWERED {
+    let admitted = if frame.is_answered(packet) {
         limit::take(config, evidence)
     } else {
         limit::has_room(config, evidence)
