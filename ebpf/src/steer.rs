@@ -135,15 +135,25 @@ fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, slot: Slot, backend: &B
         slot: flow.slot,
         ethernet: [s0, s1, s2, d0, d1, d2],
     };
-    // SAFETY: the entry stays readable for the run of the program.
-    let closed = || maps::steered(&flow).is_some_and(|before| unsafe { (*before).closing } != 0);
+    let behind = flow.at(backend);
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
+    let returns = maps::returned(&behind).is_some_and(|known| unsafe { *known == back });
+    (returns || maps::remember_return(&behind, &back)).then_some(())?;
+    let goes_on = maps::steered(&flow).filter(|_| !opens(packet));
+    // SAFETY: the entry stays writable for the run of the program; CPUs that race write nearly the same.
+    if let Some(steered) = goes_on.map(|steered| unsafe { &mut *steered })
+        && steered.backend == *backend
+    {
+        steered.used_ns = clock::now_ns();
+        steered.closing |= u32::from(closes(skb, packet));
+        return Some(());
+    }
     let steered = Steered {
         backend: *backend,
-        closing: (closes(skb, packet) || !opens(packet) && closed()).into(),
+        closing: closes(skb, packet).into(),
         used_ns: clock::now_ns(),
     };
-    let remembered = maps::remember_return(&flow.at(backend), &back) && maps::remember_flow(&flow, &steered);
-    remembered.then_some(())
+    maps::remember_flow(&flow, &steered).then_some(())
 }
 
 /// Whether the packet is an answer of a live endpoint to a flow that was steered to it.
