@@ -30,6 +30,7 @@ pub(crate) struct Ebpf {
 pub(crate) fn run() -> Result<ExitCode> {
     ebpf()?;
     programs()?;
+    test_programs()?;
     for (program, _) in PROGRAMS {
         println!(
             "setup: {program}: {}",
@@ -57,7 +58,14 @@ pub(crate) fn programs() -> Result<()> {
         &missing
             .map(|(_, package)| package.to_string())
             .collect::<Vec<_>>(),
-    )?;
+    )
+}
+
+/// Ensures what the tests start besides.
+pub(crate) fn test_programs() -> Result<()> {
+    if which("promtool").is_some() {
+        return Ok(());
+    }
     // Installed, it would start a Prometheus server.
     packages::extract("prometheus", "usr/bin/promtool")
 }

@@ -52,6 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let ebpf = setup::ebpf()?;
     setup::programs()?;
+    setup::test_programs()?;
     let mut ladder = Ladder::default();
     ladder.check("build", || {
         build::object(&ebpf)?;
