@@ -1,8 +1,8 @@
 //! `EndpointSlices` with what people ask about them; [`Slice`](super::Slice) has only what decides.
 
-use super::{Ignored, Meta, Name, Object, addr, null_is_default, parse};
+use super::raw_slice::{RawAddress, RawSlice};
+use super::{Ignored, Name, Object};
 use epguard_common::{Addr, Uid};
-use serde::Deserialize;
 
 /// One `EndpointSlice`, with who made it and whom it names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -42,80 +42,32 @@ impl Object for ListedSlice {
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
 
     fn read(json: &[u8], _: &mut Ignored) -> anyhow::Result<Self> {
-        let raw: RawSlice = parse(json)?;
-        let meta = raw.metadata;
-        anyhow::ensure!(!meta.name.is_empty(), "EndpointSlice without a name");
-        let label = |key| meta.labels.get(key).filter(|value| !value.is_empty()).cloned();
-        let service = label("kubernetes.io/service-name").map(|service| (meta.namespace.clone(), service));
-        let endpoints = raw.endpoints.iter().filter(|_| raw.address_type != "FQDN");
+        let raw = RawSlice::parse(json)?;
+        let namespace = &raw.metadata.namespace;
         Ok(Self {
-            service,
-            managed_by: label("endpointslice.kubernetes.io/managed-by"),
-            endpoints: endpoints
-                .flat_map(|endpoint| endpoint.endpoints(&meta.namespace))
+            service: raw.service(),
+            managed_by: raw.label("endpointslice.kubernetes.io/managed-by"),
+            endpoints: raw
+                .addresses()
+                .map(|address| endpoint(address, namespace))
                 .collect(),
-            name: (meta.namespace, meta.name),
+            name: (raw.metadata.namespace, raw.metadata.name),
         })
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawSlice {
-    metadata: Meta,
-    #[serde(default)]
-    address_type: String,
-    #[serde(default, deserialize_with = "null_is_default")]
-    endpoints: Vec<RawEndpoint>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct RawEndpoint {
-    #[serde(deserialize_with = "null_is_default")]
-    addresses: Vec<String>,
-    target_ref: Option<TargetRef>,
-    conditions: Option<Conditions>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Conditions {
-    ready: Option<bool>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct TargetRef {
-    kind: String,
-    namespace: String,
-    name: String,
-    uid: String,
-}
-
-impl RawEndpoint {
-    fn endpoints(&self, namespace: &str) -> impl Iterator<Item = ListedEndpoint> {
-        let pod = self.target_ref.as_ref().filter(|target| target.kind == "Pod");
-        let target = pod.map(|pod| PodRef {
-            name: (pod.namespace_or(namespace), pod.name.clone()),
+fn endpoint(address: RawAddress<'_>, namespace: &str) -> ListedEndpoint {
+    let target = address.pod.map(|pod| {
+        let own = Some(&*pod.namespace).filter(|namespace| !namespace.is_empty());
+        PodRef {
+            name: (own.unwrap_or(namespace).to_owned(), pod.name.clone()),
             uid: Uid::parse(&pod.uid),
-        });
-        let ready = self.conditions.as_ref().is_none_or(|c| c.ready != Some(false));
-        self.addresses
-            .iter()
-            .filter_map(|ip| addr(ip))
-            .map(move |ip| ListedEndpoint {
-                ip,
-                target: target.clone(),
-                ready,
-            })
-    }
-}
-
-impl TargetRef {
-    fn namespace_or(&self, default: &str) -> String {
-        let named = Some(&self.namespace).filter(|namespace| !namespace.is_empty());
-        named.map_or(default, String::as_str).to_owned()
+        }
+    });
+    ListedEndpoint {
+        ip: address.ip,
+        target,
+        ready: address.ready,
     }
 }
 

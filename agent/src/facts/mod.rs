@@ -12,6 +12,7 @@ mod namespace;
 mod networks;
 mod node;
 mod pod;
+mod raw_slice;
 mod service;
 mod slice;
 mod static_ip;

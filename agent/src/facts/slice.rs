@@ -1,9 +1,9 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
-use super::{Ignored, Meta, Name, Object, Protocol, addr, null_is_default, parse};
+use super::raw_slice::{RawAddress, RawPort, RawSlice};
+use super::{Ignored, Name, Object, Protocol};
 use epguard_common::{Addr, Uid};
 use k8s_openapi::jiff::Timestamp;
-use serde::Deserialize;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::SystemTime;
 
@@ -70,27 +70,15 @@ impl Object for Slice {
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
 
     fn read(json: &[u8], _: &mut Ignored) -> anyhow::Result<Self> {
-        let raw: RawSlice = parse(json)?;
-        let meta = raw.metadata;
-        anyhow::ensure!(!meta.name.is_empty(), "EndpointSlice without a name");
-        let ip = raw.address_type != "FQDN";
-        let endpoints = raw
-            .endpoints
-            .iter()
-            .filter(|_| ip)
-            .flat_map(RawEndpoint::endpoints)
-            .collect();
-        let ports = raw.ports.unwrap_or_default();
+        let raw = RawSlice::parse(json)?;
+        let annotations = &raw.metadata.annotations;
+        let ports = raw.ports.iter().take(MAX_PORTS);
         Ok(Self {
-            service: meta
-                .labels
-                .get("kubernetes.io/service-name")
-                .filter(|service| !service.is_empty())
-                .map(|service| (meta.namespace.clone(), service.clone())),
-            triggered: meta.annotations.get(TRIGGERED).and_then(|text| time(text)),
-            endpoints,
-            ports: ports.iter().take(MAX_PORTS).filter_map(RawPort::port).collect(),
-            name: (meta.namespace, meta.name),
+            service: raw.service(),
+            triggered: annotations.get(TRIGGERED).and_then(|text| time(text)),
+            endpoints: raw.addresses().map(Endpoint::from).collect(),
+            ports: ports.filter_map(RawPort::port).collect(),
+            name: (raw.metadata.namespace, raw.metadata.name),
         })
     }
 }
@@ -99,60 +87,13 @@ fn time(text: &str) -> Option<SystemTime> {
     text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawSlice {
-    metadata: Meta,
-    #[serde(default)]
-    address_type: String,
-    #[serde(default, deserialize_with = "null_is_default")]
-    endpoints: Vec<RawEndpoint>,
-    #[serde(default)]
-    ports: Option<Vec<RawPort>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct RawEndpoint {
-    #[serde(deserialize_with = "null_is_default")]
-    addresses: Vec<String>,
-    target_ref: Option<TargetRef>,
-    conditions: Option<Conditions>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Conditions {
-    ready: Option<bool>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct TargetRef {
-    kind: String,
-    uid: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct RawPort {
-    name: Option<String>,
-    port: Option<i64>,
-    protocol: Option<String>,
-}
-
-impl RawEndpoint {
-    fn endpoints(&self) -> impl Iterator<Item = Endpoint> {
-        let target = self
-            .target_ref
-            .as_ref()
-            .filter(|r| r.kind == "Pod")
-            .and_then(|r| Uid::parse(&r.uid));
-        let ready = self.conditions.as_ref().is_none_or(|c| c.ready != Some(false));
-        self.addresses
-            .iter()
-            .filter_map(|ip| addr(ip))
-            .map(move |ip| Endpoint { ip, target, ready })
+impl From<RawAddress<'_>> for Endpoint {
+    fn from(address: RawAddress<'_>) -> Self {
+        Self {
+            ip: address.ip,
+            target: address.pod.and_then(|pod| Uid::parse(&pod.uid)),
+            ready: address.ready,
+        }
     }
 }
 
