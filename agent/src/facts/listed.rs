@@ -49,14 +49,14 @@ impl Object for ListedSlice {
             managed_by: raw.label("endpointslice.kubernetes.io/managed-by"),
             endpoints: raw
                 .addresses()
-                .map(|address| endpoint(address, namespace))
+                .map(|address| endpoint(&address, namespace))
                 .collect(),
             name: (raw.metadata.namespace, raw.metadata.name),
         })
     }
 }
 
-fn endpoint(address: RawAddress<'_>, namespace: &str) -> ListedEndpoint {
+fn endpoint(address: &RawAddress<'_>, namespace: &str) -> ListedEndpoint {
     let target = address.pod.map(|pod| {
         let own = Some(&*pod.namespace).filter(|namespace| !namespace.is_empty());
         PodRef {
