@@ -81,7 +81,7 @@ allowed to end conntrack old/late 10.244.1.12:8080 TCP old/late-1 nobody retired
 allowed to end nftables rule old/late 10.244.1.12:8080 TCP old/late-1 nobody retired-backend TIME not counted ip \
 kube-proxy services";
 
-/// As kube-proxy 1.36 writes them in its nftables mode, with its names of chains. Whoever has web's IP now may have a rule.
+/// As kube-proxy writes them in its nftables mode. Whoever has web's IP now may have a rule.
 const KUBE_PROXY: &str = "
 table ip real {
     chain endpoint-AAAAAAAA-old/web/tcp/__WEB/8080 {
@@ -151,8 +151,8 @@ fn stale_rules_beside_the_labs(stage: &Stage) -> Vec<Value> {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn without_the_right_to_look_it_calls_nothing_clean_and_says_what_helps() {
-    let stage = stage();
+fn without_the_right_to_look_or_an_agent_it_calls_nothing_clean_and_says_what_helps() {
+    let mut stage = stage();
     let mut audit = command(&stage, &[]);
     // SAFETY: the closure only makes a system call, which changes this process's bounding set.
     unsafe {
@@ -169,6 +169,16 @@ fn without_the_right_to_look_it_calls_nothing_clean_and_says_what_helps() {
         ),
         (Some(2), NOT_LOOKED)
     );
+
+    stage.agent.kill();
+    let output = command(&stage, &[]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), error.lines().count()),
+        (Some(2), 1),
+        "{error}"
+    );
+    assert!(error.starts_with("epguard: no agent answers at "), "{error}");
 }
 
 /// linux/capability.h

@@ -5,7 +5,7 @@ use crate::facts::Protocol;
 use std::net::SocketAddr;
 
 /// `NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET`
-const GET: u16 = (1 << 8) | 1;
+const GET: u16 = 0x0101;
 const CTA_TUPLE_ORIG: u16 = 1;
 const CTA_TUPLE_REPLY: u16 = 2;
 /// `CTA_PROTOINFO`, `CTA_PROTOINFO_TCP`, `CTA_PROTOINFO_TCP_STATE`

@@ -83,11 +83,13 @@ pub fn effect(v6: bool, expressions: &[u8]) -> Effect {
         };
         let data = at(expression, &[NFTA_EXPR_DATA]).unwrap_or_default();
         let of = |kind: u16| number(data, &[kind]);
+        // Whatever else comes between may load something else.
+        let loaded = transport.take();
         match name.as_str() {
             // DREG, KEY
             "meta" if of(2) == Some(NFT_META_L4PROTO) => transport = of(1),
             // SREG, OP, DATA
-            "cmp" if transport.is_some() && of(1) == transport && of(2) == Some(NFT_CMP_EQ) => {
+            "cmp" if loaded.is_some() && of(1) == loaded && of(2) == Some(NFT_CMP_EQ) => {
                 let value = number(data, &[3, 1]).and_then(|value| u8::try_from(value).ok());
                 effect.protocol = value.and_then(Protocol::from_number);
             }
@@ -95,7 +97,7 @@ pub fn effect(v6: bool, expressions: &[u8]) -> Effect {
             "counter" => effect.packets = of(2),
             // NAME, REV, INFO: struct xt_comment_info
             "match" if string(data, &[1]).as_deref() == Some("comment") => {
-                effect.comment = string(data, &[3])
+                effect.comment = string(data, &[3]);
             }
             "target" if string(data, &[1]).as_deref() == Some("DNAT") => {
                 let info = at(data, &[3]).unwrap_or_default();
@@ -106,7 +108,10 @@ pub fn effect(v6: bool, expressions: &[u8]) -> Effect {
                 registers.load(of(1).unwrap_or_default(), at(data, &[2, 1]).unwrap_or_default());
             }
             // SET, SREG, DREG
-            "lookup" => map = string(data, &[1]).zip(of(3)),
+            "lookup" => {
+                registers.forget(of(3).unwrap_or_default());
+                map = string(data, &[1]).zip(of(3)).or(map);
+            }
             // TYPE, FAMILY, REG_ADDR_MIN, _MAX, REG_PROTO_MIN
             "nat" if of(1) == Some(NFT_NAT_DNAT) => {
                 let nat = of(3).zip(of(5)).map(|(address, port)| Nat {
@@ -123,15 +128,14 @@ pub fn effect(v6: bool, expressions: &[u8]) -> Effect {
 }
 
 fn leads(nat: Nat, registers: &Registers, map: Option<(String, u64)>) -> Option<Leads> {
-    match map {
-        Some((set, register)) => Some(Leads::By(Map {
-            set,
-            register,
-            registers: registers.clone(),
-            nat,
-        })),
-        None => nat.target(registers).map(Leads::To),
-    }
+    let by = |(set, register)| Map {
+        set,
+        register,
+        registers: registers.clone(),
+        nat,
+    };
+    let fixed = nat.target(registers).map(Leads::To);
+    fixed.or_else(|| map.map(by).map(Leads::By))
 }
 
 /// Of `struct nf_nat_ipv4_multi_range_compat` (revision 0), else of `struct nf_nat_range` and its longer successor, whose
@@ -219,6 +223,23 @@ mod tests {
     }
 
     #[test]
+    fn a_port_is_no_transport_and_a_map_of_something_else_no_destination() {
+        let port = [number(1, 1), number(2, 0), nested(3, &nested(1, &[0, 17]))].concat();
+        let mark = [nested(1, b"marks\0"), number(2, 1), number(3, 1)].concat();
+        let rule = [
+            tcp_counted(),
+            expression("payload", &number(1, 1)),
+            expression("cmp", &port),
+            expression("lookup", &mark),
+            immediate(1, &[10, 180, 0, 1]),
+            immediate(2, &[0, 80]),
+            dnat(2, 1, 2),
+        ];
+        assert_eq!(effect(false, &rule.concat()).protocol, Some(Protocol::Tcp));
+        assert_eq!(leads_to(&rule).unwrap(), "10.180.0.1:80");
+    }
+
+    #[test]
     fn every_form_of_iptables_target_is_read() {
         let old = [
             &[1, 0, 0, 0, 3, 0, 0, 0][..],
@@ -255,6 +276,7 @@ mod tests {
         let rule = [
             tcp_counted(),
             immediate(1, &[1, 2, 3, 4]),
+            immediate(2, &[0, 80]),
             expression("nat", &snat),
         ];
         assert_eq!(leads_to(&rule), None);

@@ -172,17 +172,33 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_called_clean_that_was_not_looked_at() {
+    fn only_what_is_stale_is_an_error_and_nothing_is_called_clean_that_was_not_looked_at() {
+        let finding = |state| Finding {
+            state,
+            kind: Kind::Conntrack,
+            service: None,
+            endpoint: "10.244.1.10:8080".parse().unwrap(),
+            protocol: "TCP",
+            meant: "shop/a".into(),
+            hit: None,
+            reason: "retired-backend",
+            since: None,
+            packets: None,
+            at: String::new(),
+            dead: Uid::NONE,
+        };
         let mut report = Report {
             node: "n".into(),
             endpoints: 0,
             flows: Some(0),
             rules: Some(0),
-            findings: vec![],
+            findings: vec![finding(State::AllowedToEnd), finding(State::Held)],
             not_looked_at: vec![],
         };
         assert_eq!(verdict(&report), 0);
         report.not_looked_at.push("rules".into());
         assert_eq!(verdict(&report), FAILED);
+        report.findings.push(finding(State::Stale));
+        assert_eq!(verdict(&report), FOUND);
     }
 }

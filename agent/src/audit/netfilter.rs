@@ -11,8 +11,8 @@ use std::net::IpAddr;
 /// Changes in the middle of a dump spoil it; that many in a row do not happen.
 const ATTEMPTS: u32 = 10;
 
-/// Of `struct nlmsghdr` and `struct nfgenmsg`, in octets.
-const HEADERS: usize = 16 + 4;
+/// Of `struct nlmsghdr`, in octets.
+const HEADER: usize = 16;
 
 /// The kernel sends at most 32 KiB at a time, whatever it is offered.
 const BUFFER: usize = 1 << 16;
@@ -62,8 +62,8 @@ pub fn dump<T: Default>(
                 NLMSG_ERROR => acknowledged(body)?,
                 _ => take_body(body, |message| take(&mut taken, message)),
             }
-            let length = usize::try_from(message.length()).unwrap_or(usize::MAX);
-            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+            let length = (HEADER + body.len()).next_multiple_of(4);
+            rest = rest.get(length..).unwrap_or_default();
         }
     }
 }
@@ -88,12 +88,13 @@ fn acknowledged(body: &[u8]) -> io::Result<()> {
 }
 
 fn request(kind: u16, family: u8, attributes: &[u8]) -> Vec<u8> {
-    let length = HEADERS + attributes.len();
+    // Of struct nfgenmsg, which follows, only the family matters.
+    let length = HEADER + 4 + attributes.len();
     let header = [
         &u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes()[..],
         &kind.to_ne_bytes(),
         &(NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes(),
-        // Sequence number and port may be zero: each socket asks once. Of struct nfgenmsg only the family matters.
+        // Sequence number and port may be zero: each socket asks once.
         &[0; 8],
         &[family, 0, 0, 0],
     ];

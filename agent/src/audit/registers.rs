@@ -22,6 +22,12 @@ impl Registers {
         }
     }
 
+    /// From this one on nothing is known any more.
+    pub fn forget(&mut self, register: u64) {
+        let octets = octets(register, 0).and_then(|range| self.0.get_mut(range.start..));
+        octets.into_iter().flatten().for_each(|octet| *octet = None);
+    }
+
     /// The first octets, if all of them are known.
     pub fn read(&self, register: u64, length: usize) -> Option<Vec<u8>> {
         let octets = self.0.get(octets(register, length)?)?;
@@ -49,6 +55,11 @@ mod tests {
         assert_eq!(registers.read(12, 4), Some(vec![1, 2, 3, 4]));
         assert_eq!(registers.read(13, 2), Some(vec![5, 6]));
         assert_eq!(registers.read(13, 4), None, "only half of it was written");
+        registers.forget(13);
+        assert_eq!(
+            (registers.read(12, 4).is_some(), registers.read(13, 1)),
+            (true, None)
+        );
     }
 
     #[test]

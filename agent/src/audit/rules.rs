@@ -9,8 +9,8 @@ use std::io;
 use std::net::SocketAddr;
 
 /// `NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE`, and `NFT_MSG_GETSETELEM`
-const GET_RULE: u16 = (10 << 8) | 7;
-const GET_ELEMENTS: u16 = (10 << 8) | 13;
+const GET_RULE: u16 = 0x0a07;
+const GET_ELEMENTS: u16 = 0x0a0d;
 const NFPROTO_IPV6: u8 = 10;
 
 /// A rule that sends packets elsewhere.
@@ -37,10 +37,8 @@ pub fn read() -> anyhow::Result<Vec<Rule>> {
 
 /// None if rules changed meanwhile.
 fn attempt() -> io::Result<Option<Vec<Rule>>> {
-    let Some(found) = dump(GET_RULE, 0, &[], |found: &mut Vec<_>, message| {
-        found.extend(Found::of(message))
-    })?
-    else {
+    let take = |found: &mut Vec<Found>, message: Message<'_>| found.extend(Found::of(message));
+    let Some(found) = dump(GET_RULE, 0, &[], take)? else {
         return Ok(None);
     };
     let mut rules = Vec::new();
