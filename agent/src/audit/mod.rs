@@ -18,6 +18,7 @@ mod rules;
 mod since;
 #[cfg(test)]
 mod testing;
+mod xt;
 
 pub use finding::{Finding, Kind, State};
 pub use report::Report;
