@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 use epguard_lab::net::NetNs;
-use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::format::{Condition, Family, PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
 use serde_json::{Value, json};
@@ -44,42 +44,44 @@ const SERVICES: [(&str, &str); 4] = [
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_clean_node_is_clean_and_then_whatever_still_leads_to_the_dead_is_named() {
-    let mut stage = stage();
-    node(&stage)
-        .run(|| std::fs::write("/proc/sys/net/netfilter/nf_conntrack_acct", "1"))
-        .unwrap()
-        .unwrap();
-    let gone = SocketAddr::new(stage.cluster.names.pod("gone").unwrap().ip, 8080);
-    let mut flows: Vec<TcpStream> = SERVICES
-        .map(|(service, _)| connect(&stage, vip(&stage, service)))
-        .into();
-    flows.push(connect(&stage, gone));
-    assert_eq!(
-        audit(&stage),
-        (
-            0,
-            "node-a: nothing is stale; compared N flows and 4 rules with 0 endpoints whose pods have ended"
-                .into()
-        )
-    );
+    for (variant, family) in [(v4(), "ip"), (v6(), "ip6")] {
+        let mut stage = stage(variant);
+        let count = || std::fs::write("/proc/sys/net/netfilter/nf_conntrack_acct", "1");
+        node(&stage).run(count).unwrap().unwrap();
+        let to = SERVICES.map(|(service, _)| vip(&stage, service));
+        let _flows = to.map(|vip| connect(&stage, vip));
+        let _cached = connect(&stage, endpoint(&stage, "gone"));
+        assert_eq!(audit(&stage), (0, CLEAN.to_owned()));
 
-    fall_behind(&mut stage);
-    let (code, text) = audit(&stage);
-    assert_eq!((code, text.as_str()), (1, FALLEN_BEHIND), "{text}");
+        fall_behind(&mut stage);
+        let mut expected = FALLEN_BEHIND.replace("FAMILY", family);
+        for pod in ["web", "gone", "late"] {
+            let names = [format!("{pod}:8080"), format!("VIP-OF-{pod}")];
+            let addresses = [endpoint(&stage, pod), vip(&stage, &format!("old/{pod}"))];
+            for (name, address) in names.iter().zip(addresses) {
+                expected = expected.replace(name, &address.to_string());
+            }
+        }
+        let (code, text) = audit(&stage);
+        assert_eq!((code, text.as_str()), (1, expected.as_str()), "{text}");
+    }
 }
+
+const CLEAN: &str =
+    "node-a: nothing is stale; compared N flows and 4 rules with 0 endpoints whose pods have ended";
 
 const FALLEN_BEHIND: &str = "\
 node-a: stale: 3 flows and 2 rules, 2 allowed to end; compared N flows and 4 rules with 4 endpoints whose pods have ended
 
 STATE KIND SERVICE ENDPOINT MEANT HIT REASON SINCE PACKETS WHERE
-stale conntrack - 10.244.1.11:8080 TCP old/gone-1 nobody terminated TIME COUNT CLIENT -> 10.244.1.11:8080
-stale conntrack old/gone 10.244.1.11:8080 TCP old/gone-1 nobody dead-backend TIME COUNT CLIENT -> 10.96.0.11:80
-stale conntrack old/web 10.244.1.13:8080 TCP old/web-1 new/shop-1 reused TIME COUNT CLIENT -> 10.96.0.13:80
-stale nftables rule old/gone 10.244.1.11:8080 TCP old/gone-1 nobody dead-backend TIME not counted ip kube-proxy services
-stale nftables rule old/web 10.244.1.13:8080 TCP old/web-1 new/shop-1 reused TIME not counted ip kube-proxy services
-allowed to end conntrack old/late 10.244.1.12:8080 TCP old/late-1 nobody retired-backend TIME COUNT CLIENT -> 10.96.0.12:80
-allowed to end nftables rule old/late 10.244.1.12:8080 TCP old/late-1 nobody retired-backend TIME not counted ip \
-kube-proxy services";
+stale conntrack - gone:8080 TCP old/gone-1 nobody terminated TIME COUNT CLIENT -> gone:8080
+stale conntrack old/gone gone:8080 TCP old/gone-1 nobody dead-backend TIME COUNT CLIENT -> VIP-OF-gone
+stale conntrack old/web web:8080 TCP old/web-1 new/shop-1 reused TIME COUNT CLIENT -> VIP-OF-web
+stale nftables rule old/gone gone:8080 TCP old/gone-1 nobody dead-backend TIME not counted FAMILY kube-proxy services
+stale nftables rule old/web web:8080 TCP old/web-1 new/shop-1 reused TIME not counted FAMILY kube-proxy services
+allowed to end conntrack old/late late:8080 TCP old/late-1 nobody retired-backend TIME COUNT CLIENT -> VIP-OF-late
+allowed to end nftables rule old/late late:8080 TCP old/late-1 nobody retired-backend TIME not counted FAMILY kube-proxy \
+services";
 
 /// As kube-proxy writes them in its nftables mode. Whoever has web's IP now may have a rule.
 const KUBE_PROXY: &str = "
@@ -99,7 +101,7 @@ table ip real {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn the_rules_of_both_modes_of_kube_proxy_are_read() {
-    let mut stage = stage();
+    let mut stage = stage(v4());
     fall_behind(&mut stage);
     let ip = |pod: &str| stage.cluster.names.pod(pod).unwrap().ip.to_string();
     let [web, gone, api] = ["web", "gone", "api"].map(ip);
@@ -152,7 +154,7 @@ fn stale_rules_beside_the_labs(stage: &Stage) -> Vec<Value> {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn without_the_right_to_look_or_an_agent_it_calls_nothing_clean_and_says_what_helps() {
-    let mut stage = stage();
+    let mut stage = stage(v4());
     let mut audit = command(&stage, &[]);
     // SAFETY: the closure only makes a system call, which changes this process's bounding set.
     unsafe {
@@ -193,9 +195,20 @@ not looked at: rules of nftables: the kernel refuses to list it: Operation not p
 with CAP_NET_ADMIN, in the node's own network namespace
 ";
 
-fn stage() -> Stage {
+fn v4() -> Variant {
+    Variant::all(&Runs::default()).remove(0)
+}
+
+fn v6() -> Variant {
+    Variant {
+        family: Family::Ipv6,
+        ..v4()
+    }
+}
+
+fn stage(variant: Variant) -> Stage {
     let scenario = epguard_lab::scenario::parse(STORY, "audit").unwrap();
-    let mut stage = Stage::new(&scenario, Variant::all(&Runs::default()).remove(0), None).unwrap();
+    let mut stage = Stage::new(&scenario, variant, None).unwrap();
     for (service, pod) in SERVICES {
         stage.cluster.pod_event(pod, PodEvent::Starts).unwrap();
         let ready = [(pod.to_owned(), Condition::Ready)].into();
@@ -233,6 +246,10 @@ fn vip(stage: &Stage, service: &str) -> SocketAddr {
     SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80)
 }
 
+fn endpoint(stage: &Stage, pod: &str) -> SocketAddr {
+    SocketAddr::new(stage.cluster.names.pod(pod).unwrap().ip, 8080)
+}
+
 fn connect(stage: &Stage, to: SocketAddr) -> TcpStream {
     let client = &stage.cluster.topology.pod("client").unwrap().netns;
     let stream = client.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(5)));
@@ -256,7 +273,7 @@ fn audit(stage: &Stage) -> (i32, String) {
     println!("{text}");
     let client = stage.cluster.topology.pod("client").unwrap().ips[0];
     let word = |word: &str| match word.rsplit_once(':') {
-        Some((ip, _)) if ip == client.to_string() => "CLIENT".to_owned(),
+        Some((ip, _)) if ip.trim_matches(['[', ']']) == client.to_string() => "CLIENT".to_owned(),
         Some((time, _)) if time.contains('T') && word.ends_with('Z') => "TIME".to_owned(),
         _ => word.to_owned(),
     };
