@@ -48,7 +48,7 @@ still serve the flows it has (retired-backend); held: the agent waits for a seco
 PACKETS: of a flow, what its client has sent (if net.netfilter.nf_conntrack_acct was 1 when it began); of a rule, what
 its counter says, which for NAT are the packets that open flows.
 
-Exit code: 0 nothing stale, 1 something stale, 2 nothing stale was seen, but it could not look everywhere.
+Exit code: 0 nothing stale, 1 something stale, 2 it could not look, or not everywhere and saw nothing stale.
 
 Examples:
   epguard audit
