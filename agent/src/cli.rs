@@ -67,6 +67,8 @@ pub enum Command {
     },
     /// Show which denials wait for a second list, or trust them by hand
     Breaker(crate::breaker::BreakerArgs),
+    /// Find flows and rules of this node that still lead to pods that have ended
+    Audit(crate::audit::AuditArgs),
     /// Find EndpointSlices that send traffic to the wrong pod or to nobody; needs only the API
     Lint(crate::lint::LintArgs),
     /// Explain the verdict about an IP, now or then: who owned it, and what moved it

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod announce;
 pub mod attachments;
+pub mod audit;
 pub mod breaker;
 pub mod cli;
 pub mod clock;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::{breaker, condition, datapath, drops, dump, lint, manual, maps, run, sysdump, why};
+use epguard::{audit, breaker, condition, datapath, drops, dump, lint, manual, maps, run, sysdump, why};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::process::ExitCode;
 
@@ -52,6 +52,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
         Command::Man(args) => manual::pages(&args),
         Command::Breaker(args) => breaker::run(args),
         Command::Status(args) => return Ok(condition::run(&args)),
+        Command::Audit(args) => return Ok(audit::run(&args)),
         Command::Lint(args) => return Ok(lint::run(args).await),
         Command::Why(args) => why::run(args),
         Command::Dump { output, pins, run } => dump::dump(&pins.pin_dir, &run.run_dir, output),

@@ -1,6 +1,7 @@
 //! `epguard sysdump`: one archive with what a bug report needs. Nothing in it is a credential: of files that may hold one,
 //! none is read.
 
+use crate::audit;
 use crate::cli::{PinArgs, RunArgs};
 use crate::dump::Dump;
 use crate::status::{self, Request};
@@ -14,7 +15,7 @@ use std::process::Command;
 /// Options of `epguard sysdump`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The archive holds names of pods and Services, IP addresses, routes and interfaces of this node. It holds no credentials.
+The archive holds names of pods and Services, IP addresses, routes, interfaces and stale flows of this node. It holds no credentials.
 
 Examples:
   epguard sysdump
@@ -73,6 +74,8 @@ pub fn run(args: &SysdumpArgs) -> Result<()> {
     let drops = status::ask(&args.run.run_dir, &Request::Drops);
     archive.add("drops.json", drops.and_then(|status| json(&status.drops)))?;
     archive.add("maps.json", dump.and_then(|dump| json(&dump)))?;
+    let audit = audit::look(&args.pins.pin_dir, &args.run.run_dir);
+    archive.add("audit.json", audit.and_then(|report| json(&report)))?;
     archive.add("version.txt", Ok(env!("CARGO_PKG_VERSION").into()))?;
     for path in FILES {
         let name = format!("{}.txt", path.trim_start_matches('/').replace('/', "-"));

@@ -45,7 +45,7 @@ async fn the_status_says_what_is_wrong_first_and_by_its_exit_code() {
         .args(["tf", file])
         .output()
         .unwrap();
-    for part in ["status", "drops", "maps"] {
+    for part in ["status", "drops", "maps", "audit"] {
         let part = format!("epguard-sysdump/{part}.json\n");
         assert!(self::text(&list).contains(&part), "{part} in {list:?}");
     }

@@ -18,6 +18,7 @@ pub use explain::{Explanation, explain};
 pub use owners::Span;
 pub use question::{Question, Subject};
 pub use time::Moment;
+pub(crate) use time::wall;
 pub use verdict::Verdict;
 
 use crate::cli::{Output, RunArgs, service};

@@ -57,7 +57,7 @@ impl Moment {
 }
 
 /// A moment of the chronicle in UTC, to the millisecond.
-pub(super) fn wall(chronicle: &Chronicle, at_ms: u64) -> String {
+pub(crate) fn wall(chronicle: &Chronicle, at_ms: u64) -> String {
     let before = i64::try_from(chronicle.now_ms.abs_diff(at_ms)).unwrap_or(i64::MAX);
     let before = if at_ms > chronicle.now_ms { -before } else { before };
     let at = Timestamp::from_millisecond(chronicle.wall_ms.saturating_sub(before));

@@ -132,10 +132,17 @@ fn rule(
     let choices = choices.collect::<Vec<_>>().join(", ");
     let _ = writeln!(
         rule,
-        "dnat to numgen inc mod {} map {{ {choices} }}",
-        backends.len()
+        "dnat to numgen inc mod {} map {{ {choices} }} comment \"{}\"",
+        backends.len(),
+        comment(&service.name)
     );
     rule
+}
+
+/// kube-proxy's iptables mode names each endpoint's Service so. nft takes at most 128 octets, without quotes.
+fn comment(name: &str) -> String {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || "-./:".contains(*c);
+    name.chars().filter(plain).take(128).collect()
 }
 
 #[cfg(test)]
@@ -159,7 +166,7 @@ mod tests {
             ProxyOptions::default(),
         );
         let expected = "add rule ip6 kube-proxy services ip6 daddr fd00:10:96::a meta l4proto tcp th dport 80 \
-                        dnat to numgen inc mod 1 map { 0 : fd00::2 . 8080 }\n";
+                        dnat to numgen inc mod 1 map { 0 : fd00::2 . 8080 } comment \"shop/a:http\"\n";
         assert!(script.contains(expected), "{script}");
         assert!(!script.contains("10.244.1.2 . 8080"), "{script}");
     }

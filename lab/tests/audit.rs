@@ -1,0 +1,295 @@
+//! `epguard audit` on a node whose rules and flows have fallen behind the API.
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
+use epguard_lab::net::NetNs;
+use epguard_lab::scenario::format::{Condition, Family, PodEvent, Runs};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// web's IP will be shop's, gone's nobody's, and nobody will know about late.
+const STORY: &str = "
+id: audit
+title: t
+must: m
+agent: {mode: enforce}
+pods:
+  web: {is: old/web-1, ip: X, labels: {app: web}}
+  gone: {is: old/gone-1, labels: {app: gone}}
+  late: {is: old/late-1, labels: {app: late}}
+  api: {is: ok/api-1, labels: {app: api}}
+  shop: {is: new/shop-1, ip: X, labels: {app: shop}}
+services:
+  old/web: {selector: {app: web}}
+  old/gone: {selector: {app: gone}}
+  old/late: {selector: {app: late}}
+  ok/api: {selector: {app: api}}
+steps:
+  - proxy: sync
+";
+
+const SERVICES: [(&str, &str); 4] = [
+    ("old/web", "web"),
+    ("old/gone", "gone"),
+    ("old/late", "late"),
+    ("ok/api", "api"),
+];
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_clean_node_is_clean_and_then_whatever_still_leads_to_the_dead_is_named() {
+    for (variant, family) in [(v4(), "ip"), (v6(), "ip6")] {
+        let mut stage = stage(variant);
+        let count = || std::fs::write("/proc/sys/net/netfilter/nf_conntrack_acct", "1");
+        node(&stage).run(count).unwrap().unwrap();
+        let to = SERVICES.map(|(service, _)| vip(&stage, service));
+        let _flows = to.map(|vip| connect(&stage, vip));
+        let _cached = connect(&stage, endpoint(&stage, "gone"));
+        assert_eq!(audit(&stage), (0, CLEAN.to_owned()));
+
+        fall_behind(&mut stage);
+        let mut expected = FALLEN_BEHIND.replace("FAMILY", family);
+        for pod in ["web", "gone", "late"] {
+            let names = [format!("{pod}:8080"), format!("VIP-OF-{pod}")];
+            let addresses = [endpoint(&stage, pod), vip(&stage, &format!("old/{pod}"))];
+            for (name, address) in names.iter().zip(addresses) {
+                expected = expected.replace(name, &address.to_string());
+            }
+        }
+        let (code, text) = audit(&stage);
+        assert_eq!((code, text.as_str()), (1, expected.as_str()), "{text}");
+    }
+}
+
+const CLEAN: &str =
+    "node-a: nothing is stale; compared N flows and 4 rules with 0 endpoints whose pods have ended";
+
+const FALLEN_BEHIND: &str = "\
+node-a: stale: 3 flows and 2 rules, 2 allowed to end; compared N flows and 4 rules with 4 endpoints whose pods have ended
+
+STATE KIND SERVICE ENDPOINT MEANT HIT REASON SINCE PACKETS WHERE
+stale conntrack - gone:8080 TCP old/gone-1 nobody terminated TIME COUNT CLIENT -> gone:8080
+stale conntrack old/gone gone:8080 TCP old/gone-1 nobody dead-backend TIME COUNT CLIENT -> VIP-OF-gone
+stale conntrack old/web web:8080 TCP old/web-1 new/shop-1 reused TIME COUNT CLIENT -> VIP-OF-web
+stale nftables rule old/gone gone:8080 TCP old/gone-1 nobody dead-backend TIME not counted FAMILY kube-proxy services
+stale nftables rule old/web web:8080 TCP old/web-1 new/shop-1 reused TIME not counted FAMILY kube-proxy services
+allowed to end conntrack old/late late:8080 TCP old/late-1 nobody retired-backend TIME COUNT CLIENT -> VIP-OF-late
+allowed to end nftables rule old/late late:8080 TCP old/late-1 nobody retired-backend TIME not counted FAMILY kube-proxy \
+services";
+
+/// As kube-proxy writes them in its nftables mode. Whoever has web's IP now may have a rule.
+const KUBE_PROXY: &str = "
+table ip real {
+    chain endpoint-AAAAAAAA-old/web/tcp/__WEB/8080 {
+        ip saddr WEB jump mark-for-masquerade
+        meta l4proto tcp counter packets 7 bytes 420 dnat to WEB:8080
+    }
+    chain endpoint-BBBBBBBB-new/shop/tcp/__WEB/8080 { meta l4proto tcp dnat to WEB:8080; }
+    chain endpoint-CCCCCCCC-old/web/udp/__WEB/8080 { meta l4proto udp dnat to WEB:8080; }
+    chain endpoint-DDDDDDDD-ok/api/tcp/__API/8080 { meta l4proto tcp dnat to API:8080; }
+    chain host-port { tcp dport 8080 dnat to GONE:8080; tcp dport 8081 dnat to WEB:8080; }
+    chain mark-for-masquerade { meta mark set mark or 0x4000; }
+}
+";
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn the_rules_of_both_modes_of_kube_proxy_are_read() {
+    let mut stage = stage(v4());
+    fall_behind(&mut stage);
+    let ip = |pod: &str| stage.cluster.names.pod(pod).unwrap().ip.to_string();
+    let [web, gone, api] = ["web", "gone", "api"].map(ip);
+    let script = KUBE_PROXY
+        .replace("WEB", &web)
+        .replace("GONE", &gone)
+        .replace("API", &api);
+    let mut nft = node(&stage).command("nft");
+    let mut nft = nft.args(["-f", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let written = nft.stdin.take().unwrap().write_all(script.as_bytes());
+    written.unwrap();
+    assert!(nft.wait().unwrap().success());
+    let mut expected = vec![
+        json!(["old/gone", "ip real host-port", null]),
+        json!([
+            "old/web",
+            format!("ip real endpoint-AAAAAAAA-old/web/tcp/__{web}/8080"),
+            7
+        ]),
+    ];
+
+    let rule = format!(
+        "-t nat -A KUBE-SEP-A -p tcp -m comment --comment old/web:http -m tcp -j DNAT --to-destination {web}:8080"
+    );
+    let has_iptables = ["-t nat -N KUBE-SEP-A", &rule].iter().all(|arguments| {
+        let mut iptables = node(&stage).command("iptables-nft");
+        let status = iptables.args(arguments.split(' ')).status();
+        status.is_ok_and(|status| status.success())
+    });
+    if has_iptables {
+        expected.insert(1, json!(["old/web", "ip nat KUBE-SEP-A", 0]));
+    } else {
+        println!("skipped: there is no iptables-nft here");
+    }
+    assert_eq!(stale_rules_beside_the_labs(&stage), expected);
+}
+
+/// Service, place and packets of each.
+fn stale_rules_beside_the_labs(stage: &Stage) -> Vec<Value> {
+    let output = command(stage, &["-o", "json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings
+        .filter(|finding| finding["kind"] == "nftables-rule" && finding["state"] == "stale")
+        .filter(|finding| finding["at"] != "ip kube-proxy services")
+        .map(|finding| json!([finding["service"], finding["at"], finding["packets"]]))
+        .collect()
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn without_the_right_to_look_or_an_agent_it_calls_nothing_clean_and_says_what_helps() {
+    let mut stage = stage(v4());
+    let mut audit = command(&stage, &[]);
+    // SAFETY: the closure only makes a system call, which changes this process's bounding set.
+    unsafe {
+        audit.pre_exec(|| {
+            libc::prctl(libc::PR_CAPBSET_DROP, NET_ADMIN, 0, 0, 0);
+            Ok(())
+        });
+    }
+    let output = audit.output().unwrap();
+    assert_eq!(
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap().as_str()
+        ),
+        (Some(2), NOT_LOOKED)
+    );
+
+    stage.agent.kill();
+    let output = command(&stage, &[]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), error.lines().count()),
+        (Some(2), 1),
+        "{error}"
+    );
+    assert!(error.starts_with("epguard: no agent answers at "), "{error}");
+}
+
+/// linux/capability.h
+const NET_ADMIN: libc::c_ulong = 12;
+
+const NOT_LOOKED: &str = "\
+node-a: nothing is stale; compared no flows and no rules with 0 endpoints whose pods have ended
+
+not looked at: conntrack: the kernel refuses to list it: Operation not permitted (os error 1): run this as root, or with \
+CAP_NET_ADMIN, in the node's own network namespace
+not looked at: rules of nftables: the kernel refuses to list it: Operation not permitted (os error 1): run this as root, or \
+with CAP_NET_ADMIN, in the node's own network namespace
+";
+
+fn v4() -> Variant {
+    Variant::all(&Runs::default()).remove(0)
+}
+
+fn v6() -> Variant {
+    Variant {
+        family: Family::Ipv6,
+        ..v4()
+    }
+}
+
+fn stage(variant: Variant) -> Stage {
+    let scenario = epguard_lab::scenario::parse(STORY, "audit").unwrap();
+    let mut stage = Stage::new(&scenario, variant, None).unwrap();
+    for (service, pod) in SERVICES {
+        stage.cluster.pod_event(pod, PodEvent::Starts).unwrap();
+        let ready = [(pod.to_owned(), Condition::Ready)].into();
+        stage.cluster.set_slice(service, &ready).unwrap();
+    }
+    stage.cluster.sync_proxy().unwrap();
+    stage.catch_up().unwrap();
+    stage
+}
+
+/// Pods end, and neither slices nor rules follow.
+fn fall_behind(stage: &mut Stage) {
+    for (pod, event) in [
+        ("web", PodEvent::Fails),
+        ("gone", PodEvent::Fails),
+        ("late", PodEvent::FailedByPodgc),
+        ("shop", PodEvent::Starts),
+    ] {
+        stage.cluster.pod_event(pod, event).unwrap();
+    }
+    stage.catch_up().unwrap();
+    // That nobody on the node has gone's IP is a look of its own.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while stage.agent.dump().unwrap()["terminated"] == json!([]) {
+        assert!(Instant::now() < deadline, "nothing is terminated");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn node(stage: &Stage) -> &NetNs {
+    &stage.cluster.topology.node("node-a").unwrap().netns
+}
+
+fn vip(stage: &Stage, service: &str) -> SocketAddr {
+    SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80)
+}
+
+fn endpoint(stage: &Stage, pod: &str) -> SocketAddr {
+    SocketAddr::new(stage.cluster.names.pod(pod).unwrap().ip, 8080)
+}
+
+fn connect(stage: &Stage, to: SocketAddr) -> TcpStream {
+    let client = &stage.cluster.topology.pod("client").unwrap().netns;
+    let stream = client.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(5)));
+    stream.unwrap().unwrap()
+}
+
+fn command(stage: &Stage, arguments: &[&str]) -> Command {
+    let program = std::env::current_exe().unwrap();
+    let mut command = node(stage).command(program.ancestors().nth(2).unwrap().join("epguard"));
+    command.arg("audit").args(arguments);
+    command.arg("--run-dir").arg(stage.workdir.path());
+    command.arg("--pin-dir").arg(stage.agent.pin_dir());
+    command
+}
+
+/// The exit code, and what it prints, without what differs from run to run: times, ports of clients, the number of all flows,
+/// and so the width of columns.
+fn audit(stage: &Stage) -> (i32, String) {
+    let output = command(stage, &[]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    println!("{text}");
+    let client = stage.cluster.topology.pod("client").unwrap().ips[0];
+    let word = |word: &str| match word.rsplit_once(':') {
+        Some((ip, _)) if ip.trim_matches(['[', ']']) == client.to_string() => "CLIENT".to_owned(),
+        Some((time, _)) if time.contains('T') && word.ends_with('Z') => "TIME".to_owned(),
+        _ => word.to_owned(),
+    };
+    let line = |line: &str| {
+        let words: Vec<String> = line.split_whitespace().map(word).collect();
+        // Whether the end of a flow was seen before its pod was gone.
+        ["2", "3"].iter().fold(words.join(" "), |line, count| {
+            line.replace(&format!(" TIME {count} "), " TIME COUNT ")
+        })
+    };
+    let lines: Vec<String> = text.lines().map(line).collect();
+    let masked = lines.join("\n");
+    let (before, after) = masked.split_once("compared ").unwrap();
+    let (_, after) = after.split_once(' ').unwrap();
+    (
+        output.status.code().unwrap(),
+        format!("{before}compared N {after}"),
+    )
+}
