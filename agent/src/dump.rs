@@ -10,10 +10,8 @@ use crate::status::{self, Ranges, Status};
 use action::Chosen;
 use anyhow::{Context as _, Result};
 use aya::Pod;
-use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
-use epguard_common::{
-    Addr, Count, Counter, Denial, Mode, Owner, Slot, Suspect, Target, Terminated, Uid, Vip,
-};
+use aya::maps::{HashMap, Map, MapData};
+use epguard_common::{Addr, Denial, Mode, Owner, Slot, Suspect, Target, Terminated, Uid, Vip};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -190,21 +188,14 @@ impl Dump {
 }
 
 fn counters(pin_dir: &Path) -> Result<Vec<CounterRow>> {
-    let map = Map::PerCpuHashMap(maps::open(pin_dir, "COUNTERS")?);
-    let map: PerCpuHashMap<MapData, Counter, Count> =
-        map.try_into().context("COUNTERS has another layout")?;
-    let mut counts = map
-        .iter()
-        .collect::<Result<Vec<_>, _>>()
-        .context("cannot read COUNTERS")?;
-    counts.sort_by_key(|(counter, _)| *counter);
-    let row = |(counter, cpus): (Counter, aya::maps::PerCpuValues<Count>)| CounterRow {
-        reason: counter.reason.as_str(),
-        outcome: counter.outcome.as_str(),
-        packets: cpus.iter().map(|count| count.packets).sum(),
-        bytes: cpus.iter().map(|count| count.bytes).sum(),
-    };
-    Ok(counts.into_iter().map(row).collect())
+    let counters = maps::counters(pin_dir)?.into_iter();
+    let rows = counters.map(|((reason, outcome), count)| CounterRow {
+        reason: reason.as_str(),
+        outcome: outcome.as_str(),
+        packets: count.packets,
+        bytes: count.bytes,
+    });
+    Ok(rows.collect())
 }
 
 /// All entries of a pinned hash map.

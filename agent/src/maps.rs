@@ -2,6 +2,7 @@
 
 mod actions;
 mod config;
+mod counters;
 mod flows;
 mod followed;
 mod found;
@@ -10,6 +11,7 @@ mod terminated;
 
 pub use actions::set_action;
 pub use config::configuration;
+pub use counters::{Counters, counters};
 pub use modes::{DEFAULT, set_mode};
 pub use terminated::Lift;
 

@@ -179,12 +179,7 @@ mod tests {
     #[test]
     fn only_what_is_observed_would_be_denied() {
         assert_eq!(message(Outcome::Observed.as_str()), "would deny");
-        for stopped in [
-            Outcome::Dropped,
-            Outcome::Rejected,
-            Outcome::Redirected,
-            Outcome::Captured,
-        ] {
+        for stopped in Outcome::STOPPED {
             assert_eq!(message(stopped.as_str()), "denied", "{stopped:?}");
         }
     }

@@ -1,7 +1,8 @@
 //! Whatever names a metric names one that there is.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-use epguard::metrics::{Counters, render};
+use epguard::maps::Counters;
+use epguard::metrics::render;
 use epguard::status::{Figures, Fill, Status, Watch};
 use epguard_common::{Count, Outcome, Reason};
 use std::collections::BTreeSet;

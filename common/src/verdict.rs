@@ -129,6 +129,18 @@ impl Outcome {
         Self::Captured,
     ];
 
+    /// What becomes of a packet only where denials are enforced: it does not go where it would have gone.
+    pub const STOPPED: [Self; 4] = [Self::Dropped, Self::Rejected, Self::Redirected, Self::Captured];
+
+    /// What is counted of a packet beside what became of it.
+    pub const NEWS: [Self; 5] = [
+        Self::EventLost,
+        Self::EventSuppressed,
+        Self::AnswerSuppressed,
+        Self::AnswerFailed,
+        Self::RedirectFailed,
+    ];
+
     /// From what an event holds; `None` for a number that no epguard wrote.
     #[must_use]
     pub fn from_raw(raw: u32) -> Option<Self> {

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use agent::{World, dead_pod};
-use epguard::metrics::read_counters;
+use epguard::maps;
 use epguard_common::{Outcome, Reason};
 use serde_json::json;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -64,7 +64,7 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_ip_that_nobody_holds() {
     for port in 1..=FRAMES {
         tap.write_all(&syn(own, port)).unwrap();
         let rst = next_tcp(&mut tap, PATIENCE).unwrap_or_else(|| {
-            let counted = read_counters(&world.dir.join("bpf/epguard")).unwrap();
+            let counted = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
             let counted: Vec<_> = counted.iter().filter(|(_, count)| count.packets > 0).collect();
             let interfaces = world.status().interfaces;
             panic!("no answer: {counted:?} {interfaces:?} {}", world.log())
@@ -85,7 +85,7 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_ip_that_nobody_holds() {
             "RST and ACK of the SYN's number 7"
         );
     }
-    let counters = read_counters(&world.dir.join("bpf/epguard")).unwrap();
+    let counters = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
     let rejected = counters[&(Reason::Terminated, Outcome::Rejected)].packets;
     let received = std::iter::from_fn(|| next_tcp(&mut sniffer, Duration::ZERO)).count();
     println!("{FRAMES} SYNs, {rejected} rejected by the driver; the stack has seen {received}");

@@ -5,7 +5,7 @@ mod agent;
 
 use agent::World;
 use agent::stale::{connect_to_the_service, deny};
-use epguard::metrics::read_counters;
+use epguard::maps;
 use epguard_common::{Outcome, Reason};
 use epguard_lab::api::yaml;
 use std::io;
@@ -67,7 +67,7 @@ async fn the_named_capabilities_are_enough_to_deny_a_packet() {
         let process = std::fs::read_to_string(format!("/proc/{}/status", world.pid())).unwrap();
         assert!(process.contains(&format!("CapEff:\t{mask:016x}\n")), "{process}");
         connect_to_the_service(&world);
-        let counters = read_counters(&world.dir.join("bpf/epguard")).unwrap();
+        let counters = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
         assert_eq!(
             counters[&(Reason::DeadBackend, Outcome::Dropped)].packets,
             1,

@@ -8,7 +8,6 @@
 //! Every label has a fixed, small set of values; names of pods and Services are in the log and in the status.
 
 mod args;
-mod counters;
 mod family;
 mod health;
 mod server;
@@ -16,7 +15,6 @@ mod text;
 mod timings;
 
 pub use args::MetricsArgs;
-pub use counters::{Counters, read as read_counters};
 pub use health::{Check, readiness};
 pub use server::{bind, serve};
 pub use text::render;

@@ -1,6 +1,7 @@
 //! The HTTP server: one request a connection, answered from the status of the moment.
 
-use super::{counters, health, text};
+use super::{health, text};
+use crate::maps;
 use crate::status::{Question, Request, Status};
 use anyhow::{Context as _, Result};
 use http_body_util::Full;
@@ -115,7 +116,7 @@ fn readyz(status: &Status) -> Answer {
 }
 
 fn metrics(status: &Status, pin_dir: &Path) -> Answer {
-    let rendered = counters::read(pin_dir).and_then(|counters| Ok(text::render(status, counters)?));
+    let rendered = maps::counters(pin_dir).and_then(|counters| Ok(text::render(status, counters)?));
     match rendered {
         Ok(text) => typed(StatusCode::OK, OPEN_METRICS, text),
         Err(error) => text_answer(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")),

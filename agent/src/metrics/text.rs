@@ -2,8 +2,8 @@
 
 mod packets;
 
-use super::counters::Counters;
 use super::family::{Families, seconds};
+use crate::maps::Counters;
 use crate::status::{Status, Watch};
 use epguard_common::{Mode, Reason};
 use packets::packets;

@@ -13,7 +13,7 @@ use super::tally::{Act, milliseconds, table};
 use super::words::{
     BEFORE, DROPPED, FOLDED, INTRODUCTION, OBSERVED_AGAIN, REAL, REDIRECTED, REJECTED, REUSED, SUMMARY,
 };
-use crate::scenario::counters::{Counters, STOPPED};
+use crate::scenario::counters::Counters;
 
 /// Tells the whole story; an error if any claim did not hold.
 pub fn tell() -> Result<()> {
@@ -173,7 +173,10 @@ impl Story {
             "calls to B by its own clients were answered by B",
         );
         let counted = self.counters()?.since(&before);
-        let stopped: u64 = STOPPED.map(|outcome| counted.with_outcome(outcome)).iter().sum();
+        let stopped: u64 = Outcome::STOPPED
+            .map(|outcome| counted.with_outcome(outcome))
+            .iter()
+            .sum();
         self.screen.claim(
             stopped == 0,
             "epguard stopped nothing",

@@ -3,36 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use aya::maps::{Map, PerCpuHashMap};
-use epguard_common::{Count, Counter, Outcome, Reason};
-
-/// What no packet may end in but under `enforce`.
-pub const STOPPED: [Outcome; 4] = [
-    Outcome::Dropped,
-    Outcome::Rejected,
-    Outcome::Redirected,
-    Outcome::Captured,
-];
+use anyhow::Result;
+use epguard_common::{Outcome, Reason};
 
 /// Packets by reason and outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters(BTreeMap<Counter, u64>);
+pub struct Counters(BTreeMap<(Reason, Outcome), u64>);
 
 impl Counters {
     /// What the pinned map says now.
     pub fn read(pin_dir: &Path) -> Result<Self> {
-        let map = Map::PerCpuHashMap(epguard::maps::open(pin_dir, "COUNTERS")?);
-        let map: PerCpuHashMap<_, Counter, Count> = map.try_into()?;
-        let mut counted = BTreeMap::new();
-        for reason in Reason::ALL {
-            for outcome in Outcome::ALL {
-                let key = Counter { reason, outcome };
-                let counts = map.get(&key, 0).context("cannot read COUNTERS")?;
-                counted.insert(key, counts.iter().map(|count| count.packets).sum());
-            }
-        }
-        Ok(Self(counted))
+        let counted = epguard::maps::counters(pin_dir)?.into_iter();
+        Ok(Self(counted.map(|(key, count)| (key, count.packets)).collect()))
     }
 
     /// What was counted since `earlier`.
@@ -50,10 +32,7 @@ impl Counters {
     /// Packets with this reason and outcome.
     #[must_use]
     pub fn of(&self, reason: Reason, outcome: Outcome) -> u64 {
-        self.0
-            .get(&Counter { reason, outcome })
-            .copied()
-            .unwrap_or_default()
+        self.0.get(&(reason, outcome)).copied().unwrap_or_default()
     }
 
     /// Packets with this outcome, whatever the reason.
@@ -68,7 +47,7 @@ impl Counters {
     /// Packets that were, or would have been, denied for this reason.
     #[must_use]
     pub fn denials(&self, reason: Reason) -> u64 {
-        let denials = STOPPED.into_iter().chain([Outcome::Observed]);
+        let denials = Outcome::STOPPED.into_iter().chain([Outcome::Observed]);
         denials.map(|outcome| self.of(reason, outcome)).sum()
     }
 }
@@ -78,7 +57,7 @@ impl std::fmt::Display for Counters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let counted = self.0.iter().filter(|(_, count)| **count > 0);
         let texts: Vec<String> = counted
-            .map(|(key, count)| format!("{}/{} {count}", key.reason.as_str(), key.outcome.as_str()))
+            .map(|((reason, outcome), count)| format!("{}/{} {count}", reason.as_str(), outcome.as_str()))
             .collect();
         f.write_str(if texts.is_empty() { "nothing" } else { "" })?;
         f.write_str(&texts.join(", "))

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use epguard_common::{Mode, Outcome, Reason};
 
 use super::cluster::Cluster;
-use super::counters::{Counters, STOPPED};
+use super::counters::Counters;
 use super::format::{Call, Sees};
 use super::traffic::{Clients, describe};
 use super::vacancy::await_vacancy;
@@ -129,7 +129,10 @@ impl<'a> Series<'a> {
                 );
             }
             ensure!(
-                self.mode == Mode::Enforce || STOPPED.iter().all(|outcome| now.with_outcome(*outcome) == 0),
+                self.mode == Mode::Enforce
+                    || Outcome::STOPPED
+                        .iter()
+                        .all(|outcome| now.with_outcome(*outcome) == 0),
                 "expected that every packet passes, seen: counted {now}; {}",
                 summary(seen)
             );

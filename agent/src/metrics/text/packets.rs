@@ -1,6 +1,6 @@
 //! What happened to packets, as the kernel counts it.
 
-use crate::metrics::counters::Counters;
+use crate::maps::Counters;
 use crate::metrics::family::{Families, Labels};
 use epguard_common::{Count, Mode, Outcome, Reason};
 use std::fmt;
@@ -12,15 +12,6 @@ const DENIALS: [(Outcome, &str, Mode); 5] = [
     (Outcome::Redirected, "redirect", Mode::Enforce),
     (Outcome::Captured, "capture", Mode::Enforce),
     (Outcome::Observed, "pass", Mode::Observe),
-];
-
-/// News about packets, not packets.
-const EVENTS: [Outcome; 5] = [
-    Outcome::EventLost,
-    Outcome::EventSuppressed,
-    Outcome::AnswerSuppressed,
-    Outcome::AnswerFailed,
-    Outcome::RedirectFailed,
 ];
 
 /// Families of the kernel's counters.
@@ -44,7 +35,7 @@ pub fn packets(to: &mut Families<'_>, counters: &Counters) -> fmt::Result {
     let passed = |of: fn(Count) -> u64| {
         let others = counters.iter().filter(|((_, outcome), count)| {
             count.packets > 0
-                && !EVENTS.contains(outcome)
+                && !Outcome::NEWS.contains(outcome)
                 && !DENIALS.iter().any(|(denial, ..)| denial == outcome)
         });
         others.map(move |((reason, outcome), count)| {

@@ -1,6 +1,5 @@
 //! The kernel's counters, summed over the processors.
 
-use crate::maps;
 use anyhow::{Context as _, Result};
 use aya::maps::{Map, PerCpuHashMap};
 use epguard_common::{Count, Counter, Outcome, Reason};
@@ -11,8 +10,8 @@ use std::path::Path;
 pub type Counters = BTreeMap<(Reason, Outcome), Count>;
 
 /// Reads the pinned COUNTERS. They outlive the agent, and start again when the datapath is detached or the node boots.
-pub fn read(pin_dir: &Path) -> Result<Counters> {
-    let map = Map::PerCpuHashMap(maps::open(pin_dir, "COUNTERS")?);
+pub fn counters(pin_dir: &Path) -> Result<Counters> {
+    let map = Map::PerCpuHashMap(super::open(pin_dir, "COUNTERS")?);
     let map: PerCpuHashMap<_, Counter, Count> = map.try_into().context("COUNTERS has another layout")?;
     let pairs = Reason::ALL
         .into_iter()
