@@ -53,6 +53,8 @@ pub enum Command {
     Status(crate::condition::StatusArgs),
     /// Show denied flows by Service, pod meant and pod hit, or as they come
     Drops(crate::drops::DropsArgs),
+    /// Follow what is denied: packets per second by verdict, Service, pod meant and pod hit
+    Top(crate::top::TopArgs),
     /// Show owners, denials and counters from the maps, with names if an agent runs
     Dump {
         /// Form of the output

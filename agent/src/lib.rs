@@ -30,6 +30,7 @@ pub mod state;
 pub mod status;
 pub mod sysdump;
 pub mod telemetry;
+pub mod top;
 pub mod trust;
 pub mod watch;
 pub mod why;

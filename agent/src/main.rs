@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::{audit, breaker, condition, datapath, drops, dump, lint, manual, maps, run, sysdump, why};
+use epguard::{audit, breaker, condition, datapath, drops, dump, lint, manual, maps, run, sysdump, top, why};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::process::ExitCode;
 
@@ -44,6 +44,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
             Ok(())
         }
         Command::Drops(args) => drops::run(&args),
+        Command::Top(args) => top::run(args).await,
         Command::Sysdump(args) => sysdump::run(&args),
         Command::Completion(args) => {
             manual::complete(&args);

@@ -183,6 +183,16 @@ fn without_an_agent_mode_and_dump_say_what_is_missing() {
 }
 
 #[test]
+fn without_an_agent_whoever_asks_it_is_told_where_it_was_looked_for() {
+    let scratch = Scratch::new("unanswered");
+    let run = scratch.0.display().to_string();
+    for verb in [&["status"][..], &["drops"], &["top"], &["top", "--batch"]] {
+        let said = complaint(epguard(verb).args(["--run-dir", &run]));
+        assert_says(&said, &["no agent answers at", &run, "--run-dir"]);
+    }
+}
+
+#[test]
 #[ignore = "needs root: gives it up"]
 fn without_privileges_the_remedy_is_named() {
     let scratch = Scratch::new("privileges");

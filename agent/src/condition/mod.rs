@@ -9,6 +9,7 @@ mod text;
 
 pub use problems::{Problem, problems};
 pub use text::text;
+pub(crate) use text::{lease, view};
 
 use crate::cli::{Output, RunArgs};
 use crate::status::{self, Request, Status};

@@ -37,11 +37,6 @@ fn headline(status: &Status, problems: &[Problem]) -> String {
 }
 
 fn facts(status: &Status) -> String {
-    let lease = match status.lease_ms {
-        _ if !status.denies() => "not needed, nothing is denied".to_owned(),
-        left if left > 0 => format!("{} left", seconds(left.unsigned_abs())),
-        over => format!("ended {} ago", seconds(over.unsigned_abs())),
-    };
     let reasons = status
         .reasons
         .iter()
@@ -49,13 +44,8 @@ fn facts(status: &Status) -> String {
     let wrong: u64 = status.wrong_denies.values().sum();
     let rows = [
         ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
-        ("LEASE", lease),
-        (
-            "VIEW",
-            status.view_age_ms.map_or("of unknown age".to_owned(), |ms| {
-                format!("as of {} ago", seconds(ms))
-            }),
-        ),
+        ("LEASE", lease(status)),
+        ("VIEW", view(status)),
         ("WRONG DENIES", wrong.to_string()),
         (
             "EVENT TO MAP",
@@ -66,6 +56,21 @@ fn facts(status: &Status) -> String {
         ),
     ];
     table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]).into())
+}
+
+/// For how long denials hold.
+pub(crate) fn lease(status: &Status) -> String {
+    match status.lease_ms {
+        _ if !status.denies() => "not needed, nothing is denied".to_owned(),
+        left if left > 0 => format!("{} left", seconds(left.unsigned_abs())),
+        over => format!("ended {} ago", seconds(over.unsigned_abs())),
+    }
+}
+
+/// How old that is which denials are proven by.
+pub(crate) fn view(status: &Status) -> String {
+    let age = status.view_age_ms.map(|ms| format!("as of {} ago", seconds(ms)));
+    age.unwrap_or_else(|| "of unknown age".to_owned())
 }
 
 fn watches(status: &Status) -> String {

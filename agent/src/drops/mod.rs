@@ -8,6 +8,7 @@ mod tally;
 mod text;
 
 pub use tally::{Dropped, Kind, MAX_KINDS, Tally};
+pub(crate) use text::{ago, nothing};
 
 use crate::cli::{Output, RunArgs, reason, service};
 use crate::status::{self, Request};
@@ -65,15 +66,18 @@ impl DropsArgs {
     }
 
     fn ask(&self, run_dir: &Path) -> Result<Vec<Dropped>> {
-        let status = status::ask(run_dir, &Request::Drops)?;
-        let all = status.drops.context(
-            "the running agent does not count drops: use the epguard binary of this version for the agent, too",
-        )?;
-        Ok(all
+        Ok(ask(run_dir)?
             .into_iter()
             .filter(|dropped| self.wants(&dropped.kind))
             .collect())
     }
+}
+
+/// What the agent has counted, the latest first. Blocks; errors name the socket and the remedy.
+pub fn ask(run_dir: &Path) -> Result<Vec<Dropped>> {
+    status::ask(run_dir, &Request::Drops)?.drops.context(
+        "the running agent does not count drops: use the epguard binary of this version for the agent, too",
+    )
 }
 
 /// Asks the agent and prints. Errors: no agent answers, or none any more.

@@ -3,11 +3,16 @@
 use super::Dropped;
 use comfy_table::{Table, presets::NOTHING};
 
-/// One row for each kind; `narrowed`: others may have been left out.
+/// What stands for rows where there are none; `narrowed`: others may have been left out.
+pub(crate) fn nothing(narrowed: bool) -> String {
+    let scope = if narrowed { " of what was asked for" } else { "" };
+    format!("nothing{scope} was denied, and nothing would have been")
+}
+
+/// One row for each kind; `narrowed` as above.
 pub fn table(all: &[Dropped], narrowed: bool) -> String {
     if all.is_empty() {
-        let scope = if narrowed { " of what was asked for" } else { "" };
-        return format!("nothing{scope} was denied, and nothing would have been");
+        return nothing(narrowed);
     }
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header([
@@ -56,7 +61,7 @@ pub fn line(dropped: &Dropped) -> String {
 }
 
 /// In the largest unit that says anything, as kubectl shows ages.
-fn ago(ms: u64) -> String {
+pub(crate) fn ago(ms: u64) -> String {
     match ms / 1000 {
         seconds @ 0..120 => format!("{seconds}s"),
         seconds @ 120..7200 => format!("{}m", seconds / 60),

@@ -1,0 +1,44 @@
+//! What was chosen by keys.
+
+/// By what rows are sorted, the greatest or latest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Sort {
+    #[default]
+    Rate,
+    Total,
+    Last,
+}
+
+impl Sort {
+    /// As the screen names it.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Total => "packets",
+            Self::Last => "time last seen",
+        }
+    }
+}
+
+/// How it is looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Controls {
+    pub(super) sort: Sort,
+    /// One row for each Service instead of each flow.
+    pub(super) services: bool,
+    pub(super) paused: bool,
+    /// Whether the last line lists the keys.
+    pub(super) help: bool,
+    /// Rows above the first that is shown.
+    pub(super) scroll: usize,
+    /// Rows that fit on the screen.
+    pub(super) page: usize,
+}
+
+impl Controls {
+    /// Keeps the last of `rows` at the lower edge at most, now that `page` of them fit.
+    pub(super) fn fit(&mut self, rows: usize, page: usize) {
+        self.page = page;
+        self.scroll = self.scroll.min(rows.saturating_sub(page));
+    }
+}

@@ -1,0 +1,50 @@
+//! Colours, for terminals whose user wants them.
+
+use anstream::{AutoStream, ColorChoice};
+use ratatui::style::{Color, Modifier, Style};
+use std::io::stdout;
+
+/// How things of one kind look; without colours they differ by what a monochrome terminal can do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    pub(super) colours: bool,
+}
+
+impl Look {
+    /// As the other commands choose: no colours with `NO_COLOR`.
+    pub(super) fn wanted() -> Self {
+        Self {
+            colours: AutoStream::choice(&stdout()) != ColorChoice::Never,
+        }
+    }
+
+    pub(super) fn good(self) -> Style {
+        self.coloured(Color::Green)
+    }
+
+    pub(super) fn bad(self) -> Style {
+        self.coloured(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// What passes, and would not everywhere.
+    pub(super) fn observed(self) -> Style {
+        self.coloured(Color::Yellow)
+    }
+
+    /// What is stopped.
+    pub(super) fn stopped(self) -> Style {
+        self.coloured(Color::Red)
+    }
+
+    fn coloured(self, colour: Color) -> Style {
+        if self.colours {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
+    }
+}
+
+pub(super) const TITLE: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(super) const BAR: Style = Style::new().add_modifier(Modifier::REVERSED);
+pub(super) const FAINT: Style = Style::new().add_modifier(Modifier::DIM);

@@ -1,0 +1,131 @@
+//! The screen, from the model and a size. Pure.
+
+#[cfg(test)]
+pub(super) mod fixture;
+mod head;
+#[cfg(test)]
+mod tests;
+mod verdicts;
+
+use super::keys;
+use super::look::{BAR, FAINT, Look};
+use super::model::Model;
+use super::rates::REMEMBERED;
+use super::rows::{Row, Rows, rows};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::{RenderDirection, Sparkline, Widget as _};
+
+/// Draws all of it, as far as there is room.
+pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+    let (parts, rows) = (Parts::of(area), rows(model));
+    put(&head::head(model, look), parts.head, buffer);
+    put(&verdicts::verdicts(model, look), parts.verdicts, buffer);
+    curve(model, look, parts.curve, buffer);
+    table(model, &rows, parts.table, buffer);
+    put(&[foot(model, rows.all.len())], parts.foot, buffer);
+}
+
+/// How many rows there are, and how many of them fit.
+pub(super) fn extent(model: &Model, area: Rect) -> (usize, usize) {
+    let below_titles = Parts::of(area).table.height.saturating_sub(1);
+    (rows(model).all.len(), below_titles.into())
+}
+
+/// All of it as plain text, every row and every name whole, without what only a screen needs.
+pub(super) fn text(model: &Model) -> String {
+    let look = Look { colours: false };
+    let above = [&head::head(model, look)[..], &verdicts::verdicts(model, look)].concat();
+    let mut lines: Vec<String> = above.iter().map(ToString::to_string).collect();
+    lines.push(String::new());
+    let (titles, rows) = rows(model).lines(usize::MAX);
+    lines.extend([titles].into_iter().chain(rows));
+    let lines = lines.iter().map(|line| format!("{}\n", line.trim_end()));
+    lines.collect()
+}
+
+/// Where everything goes. On a short screen the table matters most.
+struct Parts {
+    head: Rect,
+    verdicts: Rect,
+    curve: Rect,
+    table: Rect,
+    foot: Rect,
+}
+
+impl Parts {
+    fn of(area: Rect) -> Self {
+        let from = |height, lines| if area.height >= height { lines } else { 0 };
+        let [head, verdicts, curve, table, foot] = Layout::vertical([
+            Constraint::Length(2),
+            Constraint::Length(from(18, verdicts::HEIGHT)),
+            Constraint::Length(from(9, 3)),
+            Constraint::Fill(1),
+            Constraint::Length(from(4, 1)),
+        ])
+        .areas(area);
+        Self {
+            head,
+            verdicts,
+            curve,
+            table,
+            foot,
+        }
+    }
+}
+
+fn put(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
+    for (line, row) in lines.iter().zip(area.rows()) {
+        line.render(row, buffer);
+    }
+}
+
+/// What was stopped since about a minute, the newest at the right.
+fn curve(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+    let width = u16::try_from(REMEMBERED).unwrap_or(u16::MAX);
+    let height = area.height.min(2);
+    let parts = [Constraint::Length(verdicts::FIRST + 2), Constraint::Max(width)];
+    let [label, curve] = Layout::horizontal(parts).areas(Rect { height, ..area });
+    put(&verdicts::label(model), label, buffer);
+    let style = if model.enforces() {
+        look.stopped()
+    } else {
+        look.observed()
+    };
+    Sparkline::default()
+        .data(model.history.newest().map(|rate| rate.tenths))
+        .direction(RenderDirection::RightToLeft)
+        .style(style)
+        .render(curve, buffer);
+}
+
+fn table(model: &Model, rows: &Rows, area: Rect, buffer: &mut Buffer) {
+    let (titles, lines) = rows.lines(area.width.into());
+    let idle = rows.all.iter().map(Row::is_idle).chain([true]);
+    let shown = idle.zip(lines).skip(model.controls.scroll).map(|(idle, line)| {
+        let style = if idle { FAINT } else { Style::new() };
+        Line::styled(line, style)
+    });
+    let lines: Vec<Line<'_>> = [Line::raw(titles)].into_iter().chain(shown).collect();
+    put(&lines, area, buffer);
+    let height = area.height.min(1);
+    buffer.set_style(Rect { height, ..area }, BAR);
+}
+
+fn foot(model: &Model, rows: usize) -> Line<'static> {
+    let controls = &model.controls;
+    if controls.help {
+        return Line::styled(keys::HELP, FAINT);
+    }
+    let of = if controls.services { "Services" } else { "flows" };
+    let first = controls.scroll.saturating_add(1).min(rows);
+    let last = controls.scroll.saturating_add(controls.page).min(rows);
+    let paused = if controls.paused { "   PAUSED" } else { "" };
+    let sort = controls.sort.as_str();
+    Line::styled(
+        format!("{of} by {sort}: {first} to {last} of {rows}{paused}   ? keys  q quit"),
+        FAINT,
+    )
+}
