@@ -23,7 +23,10 @@ const BACKLOG: usize = 4096;
 pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
     let _only_one = lock(&args.run.run_dir)?;
-    let pace = Pace::new(args.api.rate, args.api.burst);
+    let rate = args
+        .api
+        .rate(watch::ids(args.pod_scope).len(), args.max_view_age)?;
+    let pace = Pace::new(rate, args.api.burst);
     let client = pace.client(watch::client(args.kubeconfig.as_deref()).await?);
     let listener = metrics::bind(args.metrics.listen).await?;
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;

@@ -23,7 +23,7 @@ pub struct Denial {
 
 impl Denial {
     /// About whom it is.
-    pub fn topics(&self) -> impl Iterator<Item = Topic> {
+    pub(super) fn topics(&self) -> impl Iterator<Item = Topic> {
         let (reason, action) = if self.is_observed() {
             ("StaleEndpointObserved", "ObservePackets")
         } else {
@@ -46,7 +46,7 @@ impl Denial {
     }
 
     /// What happened, and what to ask next. The API lets nobody change it later, so it counts nothing.
-    pub fn note(&self, node: &str) -> String {
+    pub(super) fn note(&self, node: &str) -> String {
         let Self {
             service,
             ip,
