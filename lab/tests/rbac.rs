@@ -130,8 +130,7 @@ fn reads() -> Vec<String> {
 fn without(missing: &str) -> Vec<Value> {
     let (verb, resource) = missing.split_once(' ').unwrap();
     let (group, resource) = resource.split_once('/').unwrap();
-    let mut roles = roles();
-    for role in &mut roles {
+    let less = |mut role: Value| {
         let mut rules = Vec::new();
         for rule in role["rules"].as_array().unwrap() {
             for other in rule["resources"].as_array().unwrap() {
@@ -141,6 +140,7 @@ fn without(missing: &str) -> Vec<Value> {
             }
         }
         role["rules"] = rules.into();
-    }
-    roles
+        role
+    };
+    roles().into_iter().map(less).collect()
 }
