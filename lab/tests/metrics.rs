@@ -71,12 +71,14 @@ fn masked(text: &str) -> String {
     let samples = text.lines().filter(|line| !line.starts_with("# HELP"));
     samples
         .map(|line| match line.rsplit_once(' ') {
-            Some((name, _)) if !name.starts_with('#') && depends_on_time(name) => format!("{name} *\n"),
+            Some((name, value)) if !name.starts_with('#') && depends_on_time(name, value) => {
+                format!("{name} *\n")
+            }
             _ => format!("{line}\n"),
         })
         .collect()
 }
 
-fn depends_on_time(metric: &str) -> bool {
-    metric.contains("_seconds") || metric == "epguard_api_requests_total"
+fn depends_on_time(metric: &str, value: &str) -> bool {
+    metric.contains("_seconds") || (metric == "epguard_api_requests_total" && value != "0")
 }
