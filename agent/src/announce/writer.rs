@@ -73,3 +73,83 @@ async fn send(client: &Client, event: &Event, repeated: bool) -> Result<(), kube
         .map_err(|late| kube::Error::Service(late.into()))?
         .map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::event;
+    use super::super::series::Due;
+    use super::super::topic::{Subject, Topic};
+    use super::*;
+    use bytes::Bytes;
+    use http::{Response, StatusCode};
+    use http_body_util::Full;
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+
+    fn entry(number: u64, repeated: bool) -> Entry {
+        let about = Subject {
+            kind: "Service",
+            name: ("shop".into(), "web".into()),
+            uid: None,
+        };
+        let moment = Duration::from_secs(1);
+        let due = Due {
+            topic: Topic::tripped(about),
+            number,
+            note: String::new(),
+            count: 2,
+            first: moment,
+            last: moment,
+            repeated,
+        };
+        let event = event(&due, "n", moment, "2026-03-01T12:00:00Z".parse().unwrap());
+        Entry { event, repeated }
+    }
+
+    /// What is asked of a server that answers so, one after the other, with a code and a cause, and then takes
+    /// everything.
+    async fn asked(entries: Vec<Entry>, answers: &'static [(u16, &str)]) -> Vec<String> {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (log, mut answers) = (Arc::clone(&asked), answers.iter());
+        let server = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let name = request.uri().path().rsplit('/').next().unwrap().to_owned();
+            log.lock().unwrap().push(format!("{} {name}", request.method()));
+            let (code, cause) = *answers.next().unwrap_or(&(201, ""));
+            let details = json!({"causes": [{"reason": cause}]});
+            let status = json!({"kind": "Status", "code": code, "message": "m", "details": details});
+            let mut answer = Response::new(Full::new(Bytes::from(status.to_string())));
+            *answer.status_mut() = StatusCode::from_u16(code).unwrap();
+            async { Ok::<_, Infallible>(answer) }
+        });
+        let (queue, waiting) = mpsc::channel(8);
+        for entry in entries {
+            queue.try_send(entry).unwrap();
+        }
+        drop(queue);
+        write(Client::new(server, "default"), waiting).await;
+        asked.lock().unwrap().clone()
+    }
+
+    #[tokio::test]
+    async fn an_event_that_the_server_has_forgotten_is_written_anew() {
+        let entries = vec![entry(1, false), entry(1, true), entry(1, true)];
+        assert_eq!(
+            asked(entries, &[(201, ""), (200, ""), (404, "")]).await,
+            [
+                "POST events",
+                "PATCH web.0000000000000001",
+                "PATCH web.0000000000000001",
+                "POST events"
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_refusal_ends_it_and_an_ending_namespace_or_a_failing_server_does_not() {
+        let two = || vec![entry(1, false), entry(2, false)];
+        assert_eq!(asked(two(), &[(403, "")]).await.len(), 1);
+        assert_eq!(asked(two(), &[(403, "NamespaceTerminating")]).await.len(), 2);
+        assert_eq!(asked(two(), &[(500, "")]).await.len(), 2);
+        assert_eq!(asked(two(), &[(429, "")]).await.len(), 2);
+    }
+}
