@@ -149,7 +149,7 @@ fn call(world: &World, times: usize) {
     let service: SocketAddr = "10.96.0.1:80".parse().unwrap();
     let answered = world.netns.run(|| {
         let connect = |_| TcpStream::connect_timeout(&service, Duration::from_millis(1));
-        (0..times).map(connect).flatten().count()
+        (0..times).flat_map(connect).count()
     });
     assert_eq!(answered.unwrap(), 0);
 }
