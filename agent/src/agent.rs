@@ -4,13 +4,15 @@ mod fleet;
 mod history;
 mod lifts;
 mod overview;
+mod reports;
 mod watches;
 
+use crate::announce::Announcer;
 use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
 use crate::clock::{Clocks, boot as now};
 use crate::datapath::Datapath;
-use crate::facts::{Fact, Presence, Protocol};
+use crate::facts::{Fact, Presence};
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::history::History;
@@ -19,12 +21,12 @@ use crate::maps::Writer;
 use crate::metrics::Timings;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
-use crate::state::{Socket, State};
+use crate::state::State;
 use crate::status::Watch;
 use crate::trust::Trust;
-use crate::watch::{Message, WatchId, Watches, ids};
+use crate::watch::{Message, Pace, WatchId, Watches, ids};
 use anyhow::Result;
-use epguard_common::{Event, Mode, Outcome};
+use epguard_common::Mode;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync;
@@ -37,7 +39,9 @@ pub struct Agent {
     report: Report,
     lease: Lease,
     api: Watches,
+    pace: Pace,
     trust: Trust,
+    announcer: Announcer,
     fleet: Fleet,
     watches: BTreeMap<WatchId, Watch>,
     timings: Timings,
@@ -54,8 +58,8 @@ impl Agent {
         state: State,
         writer: Writer,
         datapath: Datapath,
-        api: Watches,
-        trust: Trust,
+        (api, pace): (Watches, Pace),
+        announcer: Announcer,
         args: &AgentArgs,
     ) -> Self {
         let ids = ids(args.pod_scope);
@@ -67,7 +71,9 @@ impl Agent {
             report: Report::default(),
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
-            trust,
+            pace,
+            trust: Trust::new(args.on_wrong_deny),
+            announcer,
             fleet: Fleet::new(args.mode, args.reasons.modes()),
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
             timings: Timings::start(),
@@ -172,37 +178,15 @@ impl Agent {
         Ok(())
     }
 
-    /// Reports denied packets.
-    pub fn on_events(&mut self, events: &[Event]) -> Result<()> {
-        let mut spoke = false;
-        for event in events {
-            if event.outcome == Outcome::Lifted as u32 {
-                spoke = true;
-                self.hear(event.src, Duration::from_nanos(event.at_ns));
-                continue;
-            }
-            self.report.denied(now(), &self.state, event);
-            self.state.denied(event);
-            if let Some(protocol) = Protocol::from_number(event.protocol) {
-                let socket = Socket {
-                    ip: event.dst,
-                    port: event.dst_port,
-                    protocol,
-                };
-                self.state.hit(now(), event.slot, &socket);
-            }
-        }
-        if spoke { self.write() } else { Ok(()) }
-    }
-
     /// Lets time pass, and vouches for the view while it is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
         self.hear_lifts()?;
         self.state.tick(now());
         let in_use = self.writer.sweep_flows()?;
         self.state.steering(now(), in_use);
-        self.trust
-            .tick(now(), &mut self.state, &mut self.writer, &self.api)?;
+        let (state, writer, announcer) = (&mut self.state, &mut self.writer, &mut self.announcer);
+        self.trust.tick(now(), state, writer, &self.api, announcer)?;
+        self.announcer.tick(now());
         self.write()?;
         self.attachments.tick();
         self.show_roles();

@@ -1,10 +1,12 @@
 //! The command line.
 
 mod actions;
+mod api;
 mod ranges;
 mod reasons;
 
 pub use actions::{ActionArgs, Choice, SwitchArgs};
+pub use api::ApiArgs;
 pub use ranges::RangeArgs;
 pub use reasons::{ReasonArgs, reason};
 
@@ -147,6 +149,9 @@ pub struct AgentArgs {
     /// The cgroup whose processes are followed [default: root of the cgroup2 mount]
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
+    /// How much of the API server is used.
+    #[command(flatten)]
+    pub api: ApiArgs,
     /// How long denials outlive the agent, 3 to 300
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds())]
     pub lease: Duration,

@@ -20,6 +20,16 @@ use std::time::Duration;
 /// Confirmations within the allowed age. With the longest jitter the second one comes at 0.8 of it.
 const CONFIRMATIONS: u32 = 3;
 
+/// Requests a second that keep so many watches fresh: each confirmation may take two, and a quarter is to spare.
+#[must_use]
+pub fn requests_per_second(watches: usize, max_age: Duration) -> u32 {
+    let each = u32::try_from(watches)
+        .unwrap_or(u32::MAX)
+        .saturating_mul(2 * CONFIRMATIONS);
+    let seconds = u32::try_from(max_age.as_secs()).unwrap_or(u32::MAX).max(1);
+    each.saturating_mul(5).div_ceil(seconds.saturating_mul(4))
+}
+
 /// What showed that a watch is fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

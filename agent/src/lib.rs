@@ -5,6 +5,7 @@ pub mod announce;
 pub mod attachments;
 pub mod audit;
 pub mod breaker;
+pub mod bucket;
 pub mod cli;
 pub mod clock;
 pub mod condition;

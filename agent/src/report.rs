@@ -141,13 +141,19 @@ impl Report {
         self.pods.iter().map(|(uid, name)| (*uid, named(Some(name))))
     }
 
-    fn pod(&self, state: &State, uid: Uid) -> String {
+    /// What a pod is called, also once it is gone while a denial refers to it.
+    #[must_use]
+    pub fn pod_name<'a>(&'a self, state: &'a State, uid: Uid) -> Option<&'a Name> {
+        state.pod_name(uid).or_else(|| self.pods.get(&uid))
+    }
+
+    /// The same for people, also where there is no name.
+    #[must_use]
+    pub fn pod(&self, state: &State, uid: Uid) -> String {
         if uid == Uid::NONE {
             return "nobody".to_owned();
         }
-        state
-            .pod_name(uid)
-            .or_else(|| self.pods.get(&uid))
+        self.pod_name(state, uid)
             .map_or_else(|| uid.to_string(), |name| named(Some(name)))
     }
 }

@@ -7,7 +7,7 @@ use crate::datapath::{self, Datapath};
 use crate::events::Events;
 use crate::maps::Writer;
 use crate::state::{Settings, Slots, State};
-use crate::trust::Trust;
+use crate::watch::Pace;
 use crate::{lease, metrics, netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
 use std::fs::{self, File};
@@ -23,7 +23,11 @@ const BACKLOG: usize = 4096;
 pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
     let _only_one = lock(&args.run.run_dir)?;
-    let client = watch::client(args.kubeconfig.as_deref()).await?;
+    let rate = args
+        .api
+        .rate(watch::ids(args.pod_scope).len(), args.max_view_age)?;
+    let pace = Pace::new(rate, args.api.burst);
+    let client = pace.client(watch::client(args.kubeconfig.as_deref()).await?);
     let listener = metrics::bind(args.metrics.listen).await?;
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
     let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
@@ -60,9 +64,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     };
     let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
     state.inherit(writer.found().clone());
-    let announcer = Announcer::start(client.clone(), args.node_name.clone());
-    let trust = Trust::new(announcer, args.on_wrong_deny);
-    let mut agent = Agent::new(state, writer, datapath, watches, trust, &args);
+    let announcer = Announcer::start(client, args.node_name.clone(), args.api.events);
+    let mut agent = Agent::new(state, writer, datapath, (watches, pace), announcer, &args);
     let mut presence = tokio::spawn(netlink::presence(announce, agent.asks_for_presence()));
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -5,7 +5,7 @@ mod latency;
 mod socket;
 mod trust;
 
-pub use figures::{Distribution, Figures, Fill};
+pub use figures::{ApiFigures, Distribution, Figures, Fill};
 pub use latency::{Latency, LatencyFigures};
 pub use socket::{Question, ask, read, serve};
 pub use trust::{Held, Request};

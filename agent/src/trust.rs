@@ -1,7 +1,7 @@
 //! What the agent does about denials that it does not trust: asks for a second list, raises the alarm, and puts a reason
 //! that was wrong into observe.
 
-use crate::announce::Announcer;
+use crate::announce::{Announcer, Subject};
 use crate::cli;
 use crate::facts::{Name, PodSource};
 use crate::maps::Writer;
@@ -29,17 +29,15 @@ pub enum OnWrongDeny {
 /// What has been said so far.
 pub struct Trust {
     tripped: BTreeMap<Name, Trip>,
-    announcer: Announcer,
     on_wrong_deny: OnWrongDeny,
 }
 
 impl Trust {
     /// Nothing has been said yet.
     #[must_use]
-    pub const fn new(announcer: Announcer, on_wrong_deny: OnWrongDeny) -> Self {
+    pub const fn new(on_wrong_deny: OnWrongDeny) -> Self {
         Self {
             tripped: BTreeMap::new(),
-            announcer,
             on_wrong_deny,
         }
     }
@@ -51,12 +49,13 @@ impl Trust {
         state: &mut State,
         writer: &mut Writer,
         api: &Watches,
+        announcer: &mut Announcer,
     ) -> Result<()> {
         for kind in state.take_wanted_lists(now) {
             tracing::info!(%kind, "asking for a second list: one alone denies nothing");
             api.relist(watch_of(kind), SPREAD);
         }
-        self.alarm(now, state);
+        self.alarm(now, state, announcer);
         for finding in state.take_findings() {
             self.convict(state, writer, &finding)?;
         }
@@ -73,7 +72,7 @@ impl Trust {
         tracing::warn!(released, service, "breaker released by hand");
     }
 
-    fn alarm(&mut self, now: Duration, state: &State) {
+    fn alarm(&mut self, now: Duration, state: &State, announcer: &mut Announcer) {
         let mut trips: BTreeMap<Name, Trip> = state
             .trips(now)
             .into_iter()
@@ -101,7 +100,12 @@ impl Trust {
                 why = trip.why.as_str(),
                 "breaker tripped: these endpoints are only observed until a second list agrees"
             );
-            self.announcer.tripped(&name, &trip);
+            let service = Subject {
+                kind: "Service",
+                name: name.clone(),
+                uid: state.service_uid(&name),
+            };
+            announcer.tripped(now, service, &trip);
             self.tripped.insert(name, trip);
         }
     }

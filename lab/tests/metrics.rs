@@ -66,13 +66,19 @@ fn get(world: &World, path: &str) -> (u16, String) {
     (code, body.to_owned())
 }
 
-/// Without values that are times, and without what explains.
+/// Without values that are times or depend on them, and without what explains.
 fn masked(text: &str) -> String {
     let samples = text.lines().filter(|line| !line.starts_with("# HELP"));
     samples
         .map(|line| match line.rsplit_once(' ') {
-            Some((name, _)) if name.contains("_seconds") && !name.starts_with('#') => format!("{name} *\n"),
+            Some((name, value)) if !name.starts_with('#') && depends_on_time(name, value) => {
+                format!("{name} *\n")
+            }
             _ => format!("{line}\n"),
         })
         .collect()
+}
+
+fn depends_on_time(metric: &str, value: &str) -> bool {
+    metric.contains("_seconds") || (metric == "epguard_api_requests_total" && value != "0")
 }

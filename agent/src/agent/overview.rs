@@ -119,6 +119,7 @@ impl Agent {
             pods: named(census.pods),
             ips: named(census.ips),
             maps: maps.map(fill).into(),
+            api: self.pace.figures(),
             ..self.timings.figures()
         }
     }

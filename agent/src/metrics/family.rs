@@ -56,6 +56,13 @@ impl Families<'_> {
         Ok(())
     }
 
+    /// Microseconds that only add up, as seconds; `_seconds_total` is appended to the name.
+    pub fn seconds_total(&mut self, (name, help): (&str, &str), us: u64) -> fmt::Result {
+        self.0
+            .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?
+            .encode_counter::<NoLabelSet, _, f64>(&seconds(us), None)
+    }
+
     /// Durations in seconds; `_seconds` is appended to the name.
     pub fn seconds(&mut self, (name, help): (&str, &str), durations: &Distribution) -> fmt::Result {
         let mut buckets: Vec<(f64, u64)> = durations

@@ -4,7 +4,7 @@ mod packets;
 
 use super::family::{Families, seconds};
 use crate::maps::Counters;
-use crate::status::{Status, Watch};
+use crate::status::{ApiFigures, Status, Watch};
 use epguard_common::{Mode, Reason};
 use packets::packets;
 use prometheus_client::collector::Collector;
@@ -36,6 +36,7 @@ impl Collector for Moment {
         trust(&mut families, &self.status)?;
         view(&mut families, &self.status)?;
         watches(&mut families, &self.status.watches)?;
+        api(&mut families, self.status.figures.api)?;
         sizes(&mut families, &self.status)?;
         durations(&mut families, &self.status)
     }
@@ -147,6 +148,17 @@ fn watches(to: &mut Families<'_>, watches: &BTreeMap<String, Watch>) -> fmt::Res
     to.counters(
         ("watch_skipped", "Objects and annotations that could not be read"),
         each(|watch| watch.skipped),
+    )
+}
+
+fn api(to: &mut Families<'_>, api: ApiFigures) -> fmt::Result {
+    to.counters(
+        ("api_requests", "Requests to the API server; a watch is one"),
+        [(vec![], api.requests)],
+    )?;
+    to.seconds_total(
+        ("api_throttled", "For which requests waited for their turn"),
+        api.throttled_us,
     )
 }
 

@@ -257,6 +257,12 @@ impl State {
         self.slots.service(slot)
     }
 
+    /// A Service's own UID.
+    #[must_use]
+    pub fn service_uid(&self, name: &Name) -> Option<Uid> {
+        self.world.service(name).map(|service| service.uid)
+    }
+
     /// Affected Services by slot number.
     pub fn affected_services(&self) -> impl Iterator<Item = (u16, &Name)> {
         self.slots.iter()

@@ -15,12 +15,25 @@ pub struct Figures {
     pub ips: BTreeMap<String, u64>,
     /// How full the maps are that the agent fills.
     pub maps: BTreeMap<String, Fill>,
+    /// Requests to the API server.
+    #[serde(default)]
+    pub api: ApiFigures,
     /// From the receipt of an API event to the map write.
     pub propagation: Distribution,
     /// From the change that an `EndpointSlice` was written for, by the API server's clock, to the map write.
     pub slice_propagation: Distribution,
     /// From an IP's release to its next owner, as the API shows both.
     pub reuse_gap: Distribution,
+}
+
+/// Requests to the API server, since the agent's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiFigures {
+    /// How many were sent; a watch is one.
+    pub requests: u64,
+    /// Microseconds for which they waited for `--api-rate`, all together.
+    pub throttled_us: u64,
 }
 
 /// How full a map is.

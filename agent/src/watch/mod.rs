@@ -15,6 +15,7 @@ mod list;
 mod once;
 mod orders;
 mod outbox;
+mod pace;
 mod protocol;
 mod recovery;
 mod session;
@@ -26,6 +27,7 @@ mod wire;
 pub use client::client;
 pub use once::{Refusal, list_once};
 pub use orders::Watches;
+pub use pace::Pace;
 
 use crate::facts::{Fact, Fleet, Name, Namespace, Node, Pod, PodSource, Service, Slice};
 use crate::freshness::Proof;

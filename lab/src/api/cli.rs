@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::{ApiServer, Store, yaml};
@@ -21,7 +21,7 @@ pub struct Args {
     /// YAML or JSON files whose objects exist from the start, status included.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub load: Vec<PathBuf>,
-    /// File with a `ClusterRole`: clients may do what it says and nothing else; everything without it.
+    /// File with a `ClusterRole`, `Role`s or both: clients may do what they say and nothing else; everything without it.
     #[arg(long, value_name = "FILE")]
     pub role: Option<PathBuf>,
 }
@@ -40,7 +40,9 @@ pub async fn run(args: &Args) -> Result<()> {
     })?;
     let server = ApiServer::start(listener, store)?;
     if let Some(file) = &args.role {
-        server.access().bind(&role(file)?)?;
+        for role in roles(file)? {
+            server.access().bind(&role)?;
+        }
     }
     match &args.kubeconfig {
         None => print!("{}", server.kubeconfig()),
@@ -53,16 +55,21 @@ pub async fn run(args: &Args) -> Result<()> {
     tokio::signal::ctrl_c().await.context("cannot wait for SIGINT")
 }
 
-/// The first `ClusterRole` of a file.
-fn role(file: &Path) -> Result<Value> {
+/// The roles of a file.
+fn roles(file: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let documents = yaml::documents(&text).with_context(|| format!("{} is not YAML", file.display()))?;
-    let mut roles = documents
-        .into_iter()
-        .filter(|document| document["kind"] == "ClusterRole");
-    roles
-        .next()
-        .with_context(|| format!("{} holds no ClusterRole", file.display()))
+    let mut documents = yaml::documents(&text).with_context(|| format!("{} is not YAML", file.display()))?;
+    documents.retain(|document| {
+        ["ClusterRole", "Role"]
+            .iter()
+            .any(|kind| document["kind"] == *kind)
+    });
+    ensure!(
+        !documents.is_empty(),
+        "{} holds no ClusterRole or Role",
+        file.display()
+    );
+    Ok(documents)
 }
 
 /// Applies every document of a YAML or JSON file.

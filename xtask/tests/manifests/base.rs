@@ -31,7 +31,7 @@ fn the_agent_may_list_and_watch_what_it_watches_write_events_and_nothing_else() 
             "list,watch /nodes",
             "list,watch /namespaces",
             "list,watch discovery.k8s.io/endpointslices",
-            "create events.k8s.io/events",
+            "create,patch events.k8s.io/events",
         ]
     );
 }

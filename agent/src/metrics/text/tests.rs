@@ -1,5 +1,5 @@
 use super::*;
-use crate::status::{Attachment, Distribution, Figures, Fill, Held};
+use crate::status::{ApiFigures, Attachment, Distribution, Figures, Fill, Held};
 use epguard_common::{Count, Outcome};
 
 fn status() -> Status {
@@ -44,6 +44,10 @@ fn status() -> Status {
                 },
             )]
             .into(),
+            api: ApiFigures {
+                requests: 42,
+                throttled_us: 1_250_000,
+            },
             propagation: Distribution {
                 sum_us: 2_600_000,
                 count: 3,

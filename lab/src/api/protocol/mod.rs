@@ -1,6 +1,7 @@
 //! HTTP requests to store calls and back.
 
 mod discovery;
+mod event;
 mod list;
 mod query;
 mod reply;

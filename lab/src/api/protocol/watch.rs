@@ -82,6 +82,11 @@ impl Api {
                 ));
             }
         }
+        if query.initial_events.is_some() && self.faults.borrow().pages_only {
+            return Err(ApiError::invalid(
+                "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+            ));
+        }
         let with_state = query.initial_events.unwrap_or(asked == 0);
         if with_state {
             self.store.wait_for(call.route.kind, asked, PATIENCE).await?;

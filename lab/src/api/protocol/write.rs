@@ -5,6 +5,7 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::event;
 use super::reply::{self, Body};
 use super::{Api, Call};
 use crate::api::patch::Format;
@@ -33,6 +34,7 @@ impl Api {
             .or(generated);
         let target = call.route.target(name.as_deref())?;
         reset_status(target.kind, &mut object);
+        event::check(target.kind, None, &object)?;
         let stored = self.writing(call, "Update")?.write(&target, |old| match old {
             Some(_) => Err(ApiError::already_exists(format!(
                 "{} {:?}",
@@ -49,6 +51,7 @@ impl Api {
         let target = call.route.target(None)?;
         let stored = self.writing(call, "Update")?.write(&target, |old| {
             let old = old.ok_or_else(|| missing(&target))?;
+            event::check(target.kind, Some(old), &object)?;
             Ok(confine(call.route.kind, call.route.status, old, object))
         })?;
         Ok(reply::json(StatusCode::OK, &stored))
@@ -72,6 +75,7 @@ impl Api {
                         "the name of the object does not match the URL: {target}"
                     )));
                 }
+                event::check(target.kind, Some(old), &patched)?;
                 Ok(confine(target.kind, call.route.status, old, patched))
             }
             None if format == Format::Apply && !call.route.status => {

@@ -1,8 +1,8 @@
-//! Who may do what: role-based access control of the one user there is, as far as a `ClusterRole` says it.
+//! Who may do what: role-based access control of the one user there is, by the roles that are bound to it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use hyper::Method;
 use serde_json::Value;
 
@@ -14,8 +14,16 @@ pub struct Access(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    rules: Option<Vec<Rule>>,
+    granted: Option<Vec<Granted>>,
     refused: Vec<String>,
+}
+
+/// A rule, where it holds.
+#[derive(Clone, Debug)]
+struct Granted {
+    rule: Rule,
+    /// None: everywhere.
+    namespace: Option<String>,
 }
 
 /// A rule of a role. `resourceNames`, `nonResourceURLs` and wildcards are refused, since nobody needs them here.
@@ -28,11 +36,24 @@ struct Rule {
 }
 
 impl Access {
-    /// From now on the user may do what the `ClusterRole` says, and nothing else but discovery.
+    /// From now on the user may do what this `ClusterRole` says, or in its namespace what this `Role` says, beside what
+    /// was bound before; and nothing else but discovery.
     pub fn bind(&self, role: &Value) -> Result<()> {
-        let rules =
-            serde_json::from_value(role["rules"].clone()).context("not the rules of a ClusterRole")?;
-        self.state().rules = Some(rules);
+        let rules: Vec<Rule> =
+            serde_json::from_value(role["rules"].clone()).context("not the rules of a role")?;
+        let namespace = match role["kind"].as_str() {
+            Some("ClusterRole") => None,
+            Some("Role") => {
+                let namespace = role["metadata"]["namespace"].as_str();
+                Some(namespace.context("a Role without a namespace")?.to_owned())
+            }
+            other => bail!("{other:?} is no kind of role: ClusterRole or Role"),
+        };
+        let granted = rules.into_iter().map(|rule| Granted {
+            rule,
+            namespace: namespace.clone(),
+        });
+        self.state().granted.get_or_insert_default().extend(granted);
         Ok(())
     }
 
@@ -45,20 +66,24 @@ impl Access {
     /// 403 unless the request is allowed.
     pub(crate) fn check(&self, method: &Method, path: &str, watch: bool) -> Result<(), ApiError> {
         let mut state = self.state();
-        let (Some(rules), Some(asked)) = (&state.rules, Asked::parse(method, path, watch)) else {
+        let (Some(granted), Some(asked)) = (&state.granted, Asked::parse(method, path, watch)) else {
             return Ok(());
         };
-        if rules.iter().any(|rule| asked.is_allowed_by(rule)) {
+        if granted.iter().any(|granted| asked.is_allowed_by(granted)) {
             return Ok(());
         }
         let Asked {
             verb,
             group,
             resource,
+            namespace,
         } = &asked;
+        let scope = match namespace {
+            Some(namespace) => format!("in the namespace \"{namespace}\""),
+            None => "at the cluster scope".to_owned(),
+        };
         let message = format!(
-            "{resource} is forbidden: User \"lab\" cannot {verb} resource \"{resource}\" in API group \"{group}\" at the \
-             cluster scope"
+            "{resource} is forbidden: User \"lab\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {scope}"
         );
         let refused = format!("{verb} {group}/{resource}");
         state.refused.push(refused);
@@ -77,6 +102,8 @@ struct Asked {
     group: String,
     /// With its subresource: `pods/status`.
     resource: String,
+    /// None: in all of them, or of a resource that belongs to none.
+    namespace: Option<String>,
 }
 
 impl Asked {
@@ -88,9 +115,11 @@ impl Asked {
             ["apis", group, _version, rest @ ..] => (*group, rest),
             _ => return None,
         };
-        let rest = match rest {
-            ["namespaces", _, inside, ..] if !matches!(*inside, "status" | "finalize") => &rest[2..],
-            rest => rest,
+        let (namespace, rest) = match rest {
+            ["namespaces", namespace, inside, ..] if !matches!(*inside, "status" | "finalize") => {
+                (Some((*namespace).into()), &rest[2..])
+            }
+            rest => (None, rest),
         };
         let (plural, name, sub) = match rest {
             [] => return None,
@@ -113,11 +142,14 @@ impl Asked {
             verb: verb.to_lowercase(),
             group: group.into(),
             resource: sub.map_or((*plural).into(), |sub| format!("{plural}/{sub}")),
+            namespace,
         })
     }
 
-    fn is_allowed_by(&self, rule: &Rule) -> bool {
-        rule.api_groups.contains(&self.group)
+    fn is_allowed_by(&self, Granted { rule, namespace }: &Granted) -> bool {
+        let there = namespace.is_none() || *namespace == self.namespace;
+        there
+            && rule.api_groups.contains(&self.group)
             && rule.resources.contains(&self.resource)
             && rule.verbs.contains(&self.verb)
     }
@@ -179,8 +211,10 @@ mod tests {
         let access = Access::default();
         let check = |path, watch| access.check(&Method::GET, path, watch);
         assert_eq!(check("/api/v1/secrets", false), Ok(()));
-        let role = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]});
-        access.bind(&role).unwrap();
+        let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]);
+        access
+            .bind(&json!({"kind": "ClusterRole", "rules": rules}))
+            .unwrap();
         assert_eq!(check("/api/v1/pods", false), Ok(()));
         assert_eq!(check("/api", false), Ok(()));
         assert_eq!(check("/api/v1/pods", true).unwrap_err().code, 403);
@@ -189,8 +223,28 @@ mod tests {
     }
 
     #[test]
+    fn a_role_holds_in_its_namespace_and_beside_a_cluster_role() {
+        let access = Access::default();
+        let rules = |resource| json!([{"apiGroups": [""], "resources": [resource], "verbs": ["list"]}]);
+        let role = json!({"kind": "Role", "metadata": {"namespace": "a"}, "rules": rules("configmaps")});
+        access.bind(&role).unwrap();
+        access
+            .bind(&json!({"kind": "ClusterRole", "rules": rules("pods")}))
+            .unwrap();
+        for (path, allowed) in [
+            ("/api/v1/namespaces/a/configmaps", true),
+            ("/api/v1/namespaces/b/configmaps", false),
+            ("/api/v1/configmaps", false),
+            ("/api/v1/namespaces/b/pods", true),
+            ("/api/v1/pods", true),
+        ] {
+            assert_eq!(access.check(&Method::GET, path, false).is_ok(), allowed, "{path}");
+        }
+    }
+
+    #[test]
     fn a_rule_that_would_not_be_enforced_as_it_says_is_refused() {
-        let named = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}]});
+        let named = json!({"kind": "ClusterRole", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}]});
         assert!(Access::default().bind(&named).is_err());
     }
 }

@@ -25,6 +25,8 @@ pub struct Faults {
     /// Time between bookmarks of a stream that asks for them, which gets another one 2 s before it times out; none: it
     /// gets none (but the one after initial events).
     pub bookmark_period: Option<Duration>,
+    /// Lists come in pages alone, as from servers before Kubernetes 1.32.
+    pub pages_only: bool,
     /// Answers an expired watch with HTTP 410, as older servers do, and not with an ERROR event.
     pub expired_as_http: bool,
     /// Lists of pods that lie.
@@ -43,6 +45,7 @@ impl Default for Faults {
             forbidden: BTreeSet::new(),
             delay: Duration::ZERO,
             bookmark_period: Some(Duration::from_mins(1)),
+            pages_only: false,
             expired_as_http: false,
             poisoned: None,
             resets: 0,

@@ -1,0 +1,125 @@
+//! An Event as the API takes it. Pure.
+
+use super::series::Due;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+/// `kubectl get events --field-selector reportingComponent=epguard`
+const CONTROLLER: &str = "epguard";
+
+/// Longest `reportingInstance`, and longest `note`, in bytes (events.go:ValidateEventCreate).
+const INSTANCE: usize = 128;
+const NOTE: usize = 1024;
+
+/// Longest name of an object, less a dot and a number in hexadecimal.
+const NAME: usize = 253 - 17;
+
+/// The Event at a moment that `now` (`CLOCK_BOOTTIME`) and `wall` both name.
+pub fn event(due: &Due, node: &str, now: Duration, wall: Timestamp) -> Event {
+    let at = |then| wall_time(wall, now.saturating_sub(then));
+    let (namespace, name) = &due.topic.about.name;
+    Event {
+        metadata: ObjectMeta {
+            // Not generateName: what ends in a dot is none that API servers take.
+            name: Some(format!("{}.{:016x}", cut(name, NAME), due.number)),
+            namespace: Some(namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        action: Some(due.topic.action.to_owned()),
+        event_time: Some(at(due.first)),
+        note: Some(cut(&due.note, NOTE).to_owned()),
+        reason: Some(due.topic.reason.to_owned()),
+        regarding: Some(ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some(due.topic.about.kind.to_owned()),
+            namespace: Some(namespace.clone()),
+            name: Some(name.clone()),
+            uid: due.topic.about.uid.map(|uid| uid.to_string()),
+            ..ObjectReference::default()
+        }),
+        reporting_controller: Some(CONTROLLER.to_owned()),
+        reporting_instance: Some(cut(node, INSTANCE).to_owned()),
+        // A series begins with the second time.
+        series: (due.count > 1).then(|| EventSeries {
+            count: i32::try_from(due.count).unwrap_or(i32::MAX),
+            last_observed_time: at(due.last),
+        }),
+        type_: Some("Warning".to_owned()),
+        ..Event::default()
+    }
+}
+
+fn wall_time(wall: Timestamp, ago: Duration) -> MicroTime {
+    let then = SignedDuration::try_from(ago)
+        .ok()
+        .and_then(|ago| wall.checked_sub(ago).ok());
+    MicroTime(then.unwrap_or(wall))
+}
+
+/// Names and notes are ASCII, but a cut through a character would be a panic.
+fn cut(text: &str, longest: usize) -> &str {
+    &text[..text.floor_char_boundary(longest)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::topic::{Subject, Topic};
+    use super::*;
+    use epguard_common::Uid;
+    use serde_json::json;
+
+    fn due(count: u64) -> Due {
+        let about = Subject {
+            kind: "Service",
+            name: ("shop".into(), "web".into()),
+            uid: Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0"),
+        };
+        Due {
+            topic: Topic::tripped(about),
+            number: 0xabc,
+            note: "it happened".into(),
+            count,
+            first: Duration::from_secs(40),
+            last: Duration::from_secs(97),
+            repeated: false,
+        }
+    }
+
+    fn written(due: &Due, node: &str) -> serde_json::Value {
+        let wall = "2026-03-01T12:00:00Z".parse().unwrap();
+        serde_json::to_value(event(due, node, Duration::from_secs(100), wall)).unwrap()
+    }
+
+    #[test]
+    fn an_event_is_as_written_here() {
+        let once = json!({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event",
+            "metadata": {"name": "web.0000000000000abc", "namespace": "shop"},
+            "action": "HoldDenials", "eventTime": "2026-03-01T11:59:00.000000Z", "note": "it happened",
+            "reason": "BreakerTripped", "type": "Warning",
+            "regarding": {"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web",
+                "uid": "145c3e45-83c2-43e7-82af-16a616c6f5e0"},
+            "reportingController": "epguard", "reportingInstance": "node-1",
+        });
+        assert_eq!(written(&due(1), "node-1"), once);
+        let mut often = once;
+        often["series"] = json!({"count": 3, "lastObservedTime": "2026-03-01T11:59:57.000000Z"});
+        assert_eq!(written(&due(3), "node-1"), often);
+    }
+
+    #[test]
+    fn what_is_longer_than_the_api_takes_is_cut() {
+        let mut long = due(u64::MAX);
+        long.topic.about.name.1 = "p".repeat(253);
+        long.note = "ü".repeat(1000);
+        let event = written(&long, &"n".repeat(253));
+        assert_eq!(event["metadata"]["name"].as_str().unwrap().len(), 253);
+        assert_eq!(event["note"].as_str().unwrap().len(), 1024);
+        assert_eq!(event["reportingInstance"].as_str().unwrap().len(), 128);
+        assert_eq!(event["regarding"]["name"].as_str().unwrap().len(), 253);
+        assert_eq!(event["series"]["count"], i32::MAX);
+    }
+}

@@ -1,0 +1,81 @@
+//! A token bucket. Pure: callers bring the clock.
+
+use std::time::Duration;
+
+/// Tokens that come back one by one, up to a burst.
+#[derive(Debug)]
+pub struct Bucket {
+    interval: Duration,
+    burst: u32,
+    /// When it is full again; in the past it is full.
+    full: Duration,
+}
+
+impl Bucket {
+    /// A full bucket; another token comes each `interval`.
+    #[must_use]
+    pub const fn new(interval: Duration, burst: u32) -> Self {
+        Self {
+            interval,
+            burst,
+            full: Duration::ZERO,
+        }
+    }
+
+    /// How long there is no token; zero if there is one.
+    #[must_use]
+    pub fn wait(&self, now: Duration) -> Duration {
+        let without_one = self.full.max(now) + self.interval;
+        without_one.saturating_sub(now + self.interval.saturating_mul(self.burst))
+    }
+
+    /// Takes a token if there is one.
+    pub fn take(&mut self, now: Duration) -> bool {
+        let there = self.wait(now).is_zero();
+        if there {
+            self.full = self.full.max(now) + self.interval;
+        }
+        there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn taken(bucket: &mut Bucket, at: Duration) -> usize {
+        std::iter::repeat_with(|| bucket.take(at))
+            .take_while(|taken| *taken)
+            .count()
+    }
+
+    #[test]
+    fn a_burst_is_there_at_once_and_then_one_token_each_interval() {
+        let mut bucket = Bucket::new(ms(200), 3);
+        assert_eq!(taken(&mut bucket, ms(5000)), 3);
+        assert_eq!(bucket.wait(ms(5000)), ms(200));
+        assert_eq!(taken(&mut bucket, ms(5199)), 0);
+        assert_eq!(bucket.wait(ms(5199)), ms(1));
+        assert_eq!(taken(&mut bucket, ms(5200)), 1);
+        assert_eq!(taken(&mut bucket, ms(5650)), 2);
+    }
+
+    #[test]
+    fn what_is_not_used_is_saved_up_to_the_burst_and_no_further() {
+        let mut bucket = Bucket::new(ms(200), 3);
+        assert_eq!(taken(&mut bucket, ms(0)), 3);
+        assert_eq!(taken(&mut bucket, ms(3_600_000)), 3);
+    }
+
+    #[test]
+    fn waiting_takes_nothing() {
+        let mut bucket = Bucket::new(ms(1000), 1);
+        assert_eq!(bucket.wait(ms(0)), bucket.wait(ms(0)));
+        assert!(bucket.take(ms(0)));
+        assert_eq!((bucket.wait(ms(1)), bucket.wait(ms(1))), (ms(999), ms(999)));
+    }
+}

@@ -1,0 +1,110 @@
+//! Rules for Events of `events.k8s.io/v1`, which have an `eventTime` (pkg/apis/core/validation/events.go).
+
+use serde_json::Value;
+
+use crate::api::{ApiError, Kind};
+
+/// Fields that an Event has to have, with the most bytes that they may have.
+const REQUIRED: [(&str, usize); 5] = [
+    ("reportingController", 63),
+    ("reportingInstance", 128),
+    ("action", 128),
+    ("reason", 128),
+    ("type", 7),
+];
+
+/// Fields that never change. The one thing that goes on is the series.
+const FIXED: [&str; 8] = [
+    "eventTime",
+    "reportingController",
+    "reportingInstance",
+    "action",
+    "reason",
+    "type",
+    "regarding",
+    "note",
+];
+
+/// 422 for an Event that Kubernetes takes from nobody.
+pub(super) fn check(kind: Kind, old: Option<&Value>, new: &Value) -> Result<(), ApiError> {
+    if kind != Kind::Event || new["eventTime"].is_null() {
+        return Ok(());
+    }
+    let refuse = |field: &str, why: &str| Err(ApiError::invalid(format!("Event: {field}: {why}")));
+    for (field, longest) in REQUIRED {
+        let length = new[field].as_str().unwrap_or_default().len();
+        if length == 0 || length > longest {
+            return refuse(field, &format!("{length} bytes; must be 1 to {longest}"));
+        }
+    }
+    if new["note"].as_str().unwrap_or_default().len() > 1024 {
+        return refuse("note", "can have at most 1024 characters");
+    }
+    let ends_in_a_dot = |prefix: &str| prefix.ends_with('.');
+    if new["metadata"]["generateName"]
+        .as_str()
+        .is_some_and(ends_in_a_dot)
+    {
+        return refuse("metadata.generateName", "no prefix of a DNS subdomain");
+    }
+    let series = &new["series"];
+    let goes_on = series["count"].as_i64() >= Some(2) && series["lastObservedTime"].is_string();
+    if !series.is_null() && !goes_on {
+        return refuse(
+            "series",
+            "count should be at least 2, lastObservedTime is required",
+        );
+    }
+    let changed = |old: &Value| FIXED.into_iter().find(|field| old[*field] != new[*field]);
+    match old.and_then(changed) {
+        Some(field) => refuse(field, "field is immutable"),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn event() -> Value {
+        json!({"eventTime": "2026-03-01T12:00:00.000000Z", "reportingController": "c", "reportingInstance": "i",
+            "action": "A", "reason": "R", "type": "Warning", "note": "n"})
+    }
+
+    fn with(field: &str, value: Value) -> Value {
+        let mut event = event();
+        event[field] = value;
+        event
+    }
+
+    #[test]
+    fn an_event_is_whole_and_only_its_series_goes_on() {
+        assert_eq!(check(Kind::Event, None, &event()), Ok(()));
+        let series = json!({"count": 2, "lastObservedTime": "2026-03-01T12:01:00.000000Z"});
+        let later = with("series", series);
+        assert_eq!(check(Kind::Event, Some(&event()), &later), Ok(()));
+        for changed in [with("note", "m".into()), with("regarding", json!({"name": "x"}))] {
+            assert_eq!(
+                check(Kind::Event, Some(&event()), &changed).unwrap_err().code,
+                422
+            );
+        }
+        for broken in [
+            with("action", Value::Null),
+            with("reportingInstance", "n".repeat(129).into()),
+            with("note", "n".repeat(1025).into()),
+            with("series", json!({"count": 1, "lastObservedTime": "t"})),
+            with("series", json!({"count": 2})),
+            with("metadata", json!({"generateName": "web."})),
+        ] {
+            assert!(check(Kind::Event, None, &broken).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn older_events_and_other_kinds_are_not_looked_at() {
+        assert_eq!(check(Kind::Event, None, &json!({"message": "m"})), Ok(()));
+        assert_eq!(check(Kind::Pod, None, &with("action", Value::Null)), Ok(()));
+    }
+}
