@@ -174,7 +174,7 @@ pub struct SocketIntent {
     /// How many of them were seen leaving.
     pub left: u32,
     /// The thread that hands them in.
-    pub tid: u32,
+    pub thread: u32,
     /// Where the last one is aimed.
     pub sent: Slot,
     /// Where the socket is connected.

@@ -115,9 +115,9 @@ pub struct View {
     pub lease_deadline_ns: u64,
     /// `SO_NETNS_COOKIE` of the node's network namespace: only its sockets are followed.
     pub netns_cookie: u64,
-    /// Since when SUSPECTS was never empty, `CLOCK_BOOTTIME`: what sockets did before was not followed.
+    /// Since when SUSPECTS and `flows` were never both empty, `CLOCK_BOOTTIME`: what sockets did before was not followed.
     pub since_ns: u64,
-    /// Entries in SUSPECTS; with none the programs read this and pass.
+    /// Entries in SUSPECTS; with none, and none of the following, the programs read this and pass.
     pub suspects: u32,
     /// Entries in SERVICES.
     pub vips: u32,

@@ -90,7 +90,7 @@ pub struct Steered {
     pub backend: Backend,
     /// Not 0: one side has said goodbye (FIN or RST).
     pub closing: u32,
-    /// The last packet towards the endpoint, `CLOCK_BOOTTIME`.
+    /// The last packet in either direction, `CLOCK_BOOTTIME`.
     pub used_ns: u64,
 }
 

@@ -21,7 +21,7 @@ pub struct Moment {
     /// Since when sockets are followed without a pause, [`crate::View::since_ns`].
     pub since_ns: u64,
     /// The thread on whose behalf the kernel runs.
-    pub tid: u32,
+    pub thread: u32,
 }
 
 impl SocketIntent {
@@ -42,7 +42,7 @@ impl SocketIntent {
             sent_ns: 0,
             handed: 0,
             left: 0,
-            tid: 0,
+            thread: 0,
             sent: Slot::NONE,
             connected: slot,
             shared: 0,
@@ -56,7 +56,7 @@ impl SocketIntent {
     #[must_use]
     pub const fn unconnected(at: Moment) -> Self {
         Self {
-            tid: at.tid,
+            thread: at.thread,
             ..Self::connected(Slot::NONE, false, at.now_ns)
         }
     }
@@ -66,10 +66,10 @@ impl SocketIntent {
     /// Threads that send at once cannot be told apart without locking: a socket that two of them use is given up.
     #[inline]
     pub fn send(&mut self, slot: Slot, at: Moment) {
-        if self.tid == 0 {
-            self.tid = at.tid;
+        if self.thread == 0 {
+            self.thread = at.thread;
         }
-        if self.tid != at.tid {
+        if self.thread != at.thread {
             self.shared = 1;
             return;
         }
@@ -97,7 +97,7 @@ impl SocketIntent {
         }
         self.left = self.left.wrapping_add(1);
         let just_now = at.now_ns.saturating_sub(self.sent_ns) <= SEND_WINDOW_NS;
-        if known && self.left == self.handed && self.tid == at.tid && just_now {
+        if known && self.left == self.handed && self.thread == at.thread && just_now {
             Intent {
                 slot: self.sent,
                 noted_ns: self.sent_ns,

@@ -7,12 +7,12 @@ const DIRECT: Slot = Slot::NONE;
 const SEND: Moment = Moment {
     now_ns: PENDING_NS * 2,
     since_ns: 0,
-    tid: 7,
+    thread: 7,
 };
 const SOON: Moment = Moment {
     now_ns: SEND.now_ns + 5_000,
     since_ns: 0,
-    tid: 7,
+    thread: 7,
 };
 
 /// A socket that has been followed for long enough.
@@ -107,14 +107,14 @@ fn a_datagram_that_waited_or_belongs_to_another_thread_has_no_intent() {
     let late = SEND.now_ns + SEND_WINDOW_NS + 1;
     assert_eq!(leaves(&mut socket, Moment { now_ns: late, ..SEND }), Slot::NONE);
     socket.send(VIP, SEND);
-    assert_eq!(leaves(&mut socket, Moment { tid: 8, ..SOON }), Slot::NONE);
+    assert_eq!(leaves(&mut socket, Moment { thread: 8, ..SOON }), Slot::NONE);
 }
 
 #[test]
 fn a_socket_that_two_threads_send_on_is_given_up() {
     let mut socket = known();
     socket.send(VIP, SEND);
-    socket.send(DIRECT, Moment { tid: 8, ..SEND });
+    socket.send(DIRECT, Moment { thread: 8, ..SEND });
     assert_eq!(leaves(&mut socket, SOON), DIRECT);
     socket.send(VIP, SEND);
     assert_eq!(leaves(&mut socket, SOON), DIRECT);

@@ -12,13 +12,7 @@ use epguard_common::{
     Uid, View, Way, judge_direct,
 };
 
-/// Judges a packet to an IP that nobody may hold.
-#[inline(always)]
-pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Fate {
-    decide(frame, packet, view)
-}
-
-/// Judges it where nobody but the program at the same interface's TC hook will see what passes: what is not stopped
+/// Judges where nobody but the program at the same interface's TC hook will see what passes: what is not stopped
 /// here is counted and reported there.
 #[inline(always)]
 pub fn judge_early(frame: &Raw) -> Fate {
@@ -27,17 +21,12 @@ pub fn judge_early(frame: &Raw) -> Fate {
     };
     let packet = frame.parse();
     lift(frame, packet);
-    let Some(packet) = packet else {
-        return Fate::Pass;
-    };
-    match decide(frame, packet, &view) {
-        Fate::Answer if !frame.is_answered(packet) => Fate::Pass,
-        fate => fate,
-    }
+    packet.map_or(Fate::Pass, |packet| judge(frame, packet, &view))
 }
 
+/// Judges a packet to an IP that nobody may hold.
 #[inline(always)]
-fn decide<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Fate {
+pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Fate {
     let Some((config, mode, debug)) = maps::config() else {
         return Fate::Pass;
     };
@@ -50,10 +39,16 @@ fn decide<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Fate {
     };
     let verdict = judge_direct(packet, &tables);
     let fate = reject::fate(frame, packet, verdict, &tables, config);
-    if F::IS_STEERED || matches!(fate, Fate::Drop) || frame.is_answered(packet) {
+    let ours = match fate {
+        Fate::Drop => true,
+        Fate::Answer => frame.is_answered(packet),
+        _ => false,
+    };
+    if F::IS_LAST || ours {
         telemetry::report(frame, packet, verdict, fate, &tables, debug);
+        return fate;
     }
-    fate
+    Fate::Pass
 }
 
 /// Nothing is denied any more at an address that speaks. The agent learns of it, but nobody waits for that.

@@ -5,8 +5,8 @@ use epguard_common::{Addr, Bytes, Packet, claimed};
 
 /// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.
 pub trait Frame: Bytes + EbpfContext {
-    /// Whether its destination can be another one. What can't is left to a program that can.
-    const IS_STEERED: bool;
+    /// Whether nobody judges it here after this program. What passes, or is steered, is the last one's to tell and to do.
+    const IS_LAST: bool;
 
     /// What the network header is, host order.
     fn ether_type(&self) -> u16;

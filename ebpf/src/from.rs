@@ -17,7 +17,7 @@ pub fn judge(skb: &Skb) -> Fate {
         return Fate::Pass;
     }
     let packet = skb.packet();
-    if view.flows != 0 && packet.is_some_and(steer::is_answer) && is_in_force(&view) {
+    if view.flows != 0 && packet.is_some_and(|packet| steer::is_answer(skb, packet)) && is_in_force(&view) {
         return Fate::Return;
     }
     if view.suspects != 0 || view.flows != 0 {

@@ -87,8 +87,8 @@ fn judge_to(context: *mut __sk_buff, parsed: u32) -> Fate {
     to::judge(&Skb::new(context, parsed))
 }
 
-/// XDP of uplinks: what the TC program there would drop, before an skb is made of it. What it would not is left to it,
-/// answers too. Linux 5.18, for frames of several buffers.
+/// XDP of uplinks: what the TC program there would drop, or answer with a RST, before an skb is made of it. Everything else
+/// is left to it. Linux 5.18, for frames of several buffers.
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match direct::judge_early(&Raw(ctx.ctx)) {

@@ -227,7 +227,7 @@ pub fn returned(flow: &Flow) -> Option<*const Return> {
     RETURNS.get_ptr(flow)
 }
 
-/// Writes down where a flow goes; a full LRU map forgets the coldest one, which is then rejected.
+/// Writes down where a flow goes; a full LRU map forgets the coldest one, which is then judged like any other.
 #[inline(always)]
 pub fn remember_flow(flow: &Flow, steered: &Steered) -> bool {
     FLOWS.insert(flow, steered, 0).is_ok()
@@ -239,11 +239,10 @@ pub fn remember_return(flow: &Flow, back: &Return) -> bool {
     RETURNS.insert(flow, back, 0).is_ok()
 }
 
-/// Forgets a flow, as the client's side and as the endpoint's side know it. Both may be gone already.
+/// Forgets where a flow goes. How its answers came back stays in RETURNS, and is believed no more.
 #[inline(always)]
-pub fn forget_flow(before: &Flow, behind: &Flow) {
-    let _ = FLOWS.remove(before);
-    let _ = RETURNS.remove(behind);
+pub fn forget_flow(flow: &Flow) {
+    let _ = FLOWS.remove(flow);
 }
 
 /// What is known of a socket.

@@ -28,7 +28,7 @@ impl EbpfContext for Skb {
 }
 
 impl Frame for Skb {
-    const IS_STEERED: bool = true;
+    const IS_LAST: bool = true;
 
     #[inline(always)]
     fn is_answered(&self, _: &Packet) -> bool {
@@ -61,9 +61,9 @@ impl Frame for Skb {
 
     #[inline(always)]
     fn is_ours(&self) -> bool {
-        // SAFETY: fields of the program's own context. A tag is beside the frame once the kernel or the device took it off.
-        let (kind, tagged) = unsafe { ((*self.context).pkt_type, (*self.context).vlan_present) };
-        kind == PACKET_HOST && tagged == 0 && !is_vlan_tag(self.ether_type())
+        // SAFETY: a field of the program's own context.
+        let kind = unsafe { (*self.context).pkt_type };
+        kind == PACKET_HOST && !self.is_tagged() && !is_vlan_tag(self.ether_type())
     }
 }
 
@@ -101,11 +101,18 @@ impl Skb {
         Self { context, has_packet }
     }
 
+    /// Whether a VLAN tag lies beside the frame, where the kernel or the device puts it.
+    #[inline(always)]
+    pub fn is_tagged(&self) -> bool {
+        // SAFETY: a field of the program's own context.
+        unsafe { (*self.context).vlan_present != 0 }
+    }
+
     /// The packet, if it is an IP packet and whole enough to judge.
     #[inline(always)]
     pub fn packet(&self) -> Option<&Packet> {
         let scratch = maps::scratch().filter(|_| self.has_packet)?;
-        // SAFETY: this CPU's own element; no other TC program runs here between `parse_packet` and the end of this one.
+        // SAFETY: this CPU's own element; no other program runs here between `parse_packet` and the end of this one.
         Some(unsafe { &*scratch })
     }
 

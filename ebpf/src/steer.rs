@@ -14,7 +14,7 @@ use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
 use core::ptr::null_mut;
 use epguard_common::{
     Backend, Backends, Bytes as _, Flow, Outcome, Packet, Reason, Return, Role, Slot, Steered, Target,
-    Transport, Uid,
+    Transport,
 };
 
 const TCP: u8 = 6;
@@ -23,15 +23,16 @@ const UDP: u8 = 17;
 /// Where the packet's flow was steered, while the endpoint is there.
 #[inline(always)]
 pub fn known(packet: &Packet, slot: Slot) -> Option<Backend> {
-    let steered = maps::steered(&Flow::to(packet, slot))?;
-    // SAFETY: the entry stays writable for the run of the program.
-    let steered = unsafe { &mut *steered };
-    if opens(packet) && steered.closing != 0 {
+    let flow = Flow::to(packet, slot);
+    let steered = maps::steered(&flow)?;
+    // SAFETY: the entry stays readable for the run of the program.
+    let (backend, closing) = unsafe { ((*steered).backend, (*steered).closing) };
+    if opens(packet) && closing != 0 {
         // Another flow from the same port: nothing of the last one may lead it away.
-        steered.backend.uid = Uid::NONE;
+        maps::forget_flow(&flow);
+        return None;
     }
-    let backend = steered.backend;
-    (backend.uid != Uid::NONE && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+    (maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
 }
 
 /// Where a flow that opens is steered to. UDP does not say whether it opens: nobody answered it before.
@@ -156,24 +157,37 @@ fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, slot: Slot, backend: &B
     maps::remember_flow(&flow, &steered).then_some(())
 }
 
-/// Whether the packet is an answer of a live endpoint to a flow that was steered to it.
+/// Whether the packet is an answer of a live endpoint to a flow that was steered to it, and can be turned back.
 #[inline(always)]
-pub fn is_answer(packet: &Packet) -> bool {
-    packet.transport.has_ports() && maps::returned(&Flow::from(packet)).is_some()
+pub fn is_answer(skb: &Skb, packet: &Packet) -> bool {
+    packet.transport.has_ports()
+        && packet.network_at == 0
+        && !skb.is_tagged()
+        && steered_by(&Flow::from(packet)).is_some()
+}
+
+/// The flow whose answers come so. What RETURNS says may be of an earlier flow of the same client and port: FLOWS knows to
+/// which endpoint it goes now.
+#[inline(always)]
+fn steered_by(behind: &Flow) -> Option<(*const Return, *mut Steered)> {
+    let back = maps::returned(behind)?;
+    // SAFETY: the entries stay readable for the run of the program.
+    let steered = maps::steered(&behind.before(unsafe { &*back }))?;
+    let backend = unsafe { &(*steered).backend };
+    (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((back, steered))
 }
 
 #[inline(always)]
 fn backward(skb: &Skb) -> Option<i32> {
     let packet = skb.packet()?;
-    let flow = Flow::from(packet);
-    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
-    let back = unsafe { *maps::returned(&flow)? };
-    if closes(skb, packet)
-        && let Some(steered) = maps::steered(&flow.before(&back))
-    {
-        // SAFETY: the entry stays writable for the run of the program.
-        unsafe { (*steered).closing = 1 };
-    }
+    let (back, steered) = steered_by(&Flow::from(packet))?;
+    // SAFETY: the entries stay for the run of the program, of this flow or of one that has just got their place: then it is
+    // looked at a little later. Every bit pattern is a Return.
+    let back = unsafe {
+        (*steered).used_ns = clock::now_ns();
+        (*steered).closing |= u32::from(closes(skb, packet));
+        *back
+    };
     let mut link = Link::of(skb)?;
     link.readdress(packet, false, (back.target, back.target_port))?;
     link.set_ethernet(back.ethernet)?;
@@ -186,11 +200,10 @@ fn backward(skb: &Skb) -> Option<i32> {
 /// knows of, so a steered one that looks the same to the endpoint has to go.
 #[inline(always)]
 pub fn give_way(packet: &Packet) {
-    let flow = Flow::to(packet, Slot::NONE);
-    if let Some(back) = maps::returned(&flow) {
-        // SAFETY: as in `back`.
-        let before = flow.before(unsafe { &*back });
-        maps::forget_flow(&before, &flow);
+    let behind = Flow::to(packet, Slot::NONE);
+    if let Some((back, _)) = steered_by(&behind) {
+        // SAFETY: as in `steered_by`.
+        maps::forget_flow(&behind.before(unsafe { &*back }));
     }
 }
 

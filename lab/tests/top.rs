@@ -59,10 +59,15 @@ fn a_flow_is_shown_with_its_service_both_pods_and_its_rate_while_it_is_denied() 
     let target = stage.cluster.names.pod("A").unwrap().ip;
     assert!(endpoint.starts_with(&format!("{target}:")), "{flow}");
     assert_eq!([service, meant, hit], [&"old/web", &"old/web-1", &"new/shop"]);
-    assert!(rate.parse::<f64>().unwrap() > 0.0, "{flow}");
-    let reused = text.lines().find(|line| line.starts_with("reused ")).unwrap();
-    let dropped = reused.split_whitespace().nth(1).unwrap();
-    assert!(dropped.parse::<f64>().unwrap() > 0.0, "{reused}");
+    assert!(rate.parse::<f64>().is_ok(), "{flow}");
+    // A second may pass without a packet where the machine is busy.
+    let rates = |is: &dyn Fn(&str) -> bool, column: usize| {
+        let lines = text.lines().filter(|line| is(line));
+        let words = lines.filter_map(|line| line.split_whitespace().nth(column));
+        words.filter_map(|word| word.parse().ok()).fold(0.0, f64::max)
+    };
+    assert!(rates(&|line| line.contains("old/web-1"), 0) > 0.0, "{text}");
+    assert!(rates(&|line| line.starts_with("reused "), 1) > 0.0, "{text}");
 }
 
 /// A is dead, B has its IP, and the proxy sends calls for A there.
@@ -87,9 +92,8 @@ fn stage() -> Stage {
 }
 
 fn top(stage: &Stage) -> Child {
-    let program = std::env::current_exe().unwrap();
-    let mut top = Command::new(program.ancestors().nth(2).unwrap().join("epguard"));
-    top.args(["top", "--batch", "-n", "1", "--pin-dir"])
+    let mut top = Command::new(epguard_lab::scenario::process::epguard().unwrap());
+    top.args(["top", "--batch", "-n", "3", "--pin-dir"])
         .arg(stage.agent.pin_dir())
         .arg("--run-dir")
         .arg(stage.workdir.path());

@@ -11,13 +11,14 @@ use crate::process::which;
 use crate::toolchain::Toolchain;
 
 /// Programs that the lab and the tests start, with the Debian package of each.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 7] = [
     ("bpftool", "bpftool"),
     ("nft", "nftables"),
     ("ip", "iproute2"),
     ("kubectl", "kubernetes-client"),
     ("ethtool", "ethtool"),
     ("tcpdump", "tcpdump"),
+    ("iptables-nft", "iptables"),
 ];
 
 /// Everything that compiles and links the eBPF object.

@@ -20,7 +20,9 @@ impl Agent {
                 continue;
             }
             self.report.denied(now(), &self.state, event);
-            if let Some(denial) = self.denial(event) {
+            if self.announcer.tells_of_denials()
+                && let Some(denial) = self.denial(event)
+            {
                 self.announcer.denied(now(), &denial);
             }
             self.state.denied(event);
@@ -49,6 +51,7 @@ impl Agent {
             },
             ip: event.dst.ip(),
             meant: (event.dead_uid, self.report.pod(&self.state, event.dead_uid)),
+            owner: event.owner_uid,
             hit: hit.map(|name| Subject {
                 kind: "Pod",
                 name: name.clone(),

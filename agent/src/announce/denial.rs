@@ -13,7 +13,9 @@ pub struct Denial {
     pub ip: IpAddr,
     /// The pod that was meant, and its `namespace/name`.
     pub meant: (Uid, String),
-    /// The pod that has the IP now, if anybody has.
+    /// Who has the IP now; [`Uid::NONE`] if nobody has.
+    pub owner: Uid,
+    /// The same, if its name is known.
     pub hit: Option<Subject>,
     /// `reused`, ...
     pub reason: &'static str,
@@ -29,10 +31,10 @@ impl Denial {
         } else {
             ("StaleEndpointDenied", "DenyPackets")
         };
-        let hit = self.hit.as_ref().and_then(|pod| pod.uid);
         let case = Case {
+            ip: self.ip,
             meant: self.meant.0,
-            hit: hit.unwrap_or_default(),
+            hit: self.owner,
             reason: self.reason,
             outcome: self.outcome,
         };
@@ -56,10 +58,11 @@ impl Denial {
             ..
         } = self;
         let service = named(service);
-        let holder = self
-            .hit
-            .as_ref()
-            .map_or_else(|| "nobody".to_owned(), |pod| format!("pod {}", named(pod)));
+        let holder = match &self.hit {
+            Some(pod) => format!("pod {}", named(pod)),
+            None if self.owner == Uid::NONE => "nobody".to_owned(),
+            None => format!("pod {}", self.owner),
+        };
         let done = if self.is_observed() {
             "the packets pass, as this is only observed".to_owned()
         } else {
@@ -97,6 +100,7 @@ mod tests {
             service: subject("Service", "shop", "web", 1),
             ip: [10, 244, 1, 10].into(),
             meant: (Uid { octets: [2; 16] }, "shop/a".into()),
+            owner: Uid { octets: [3; 16] },
             hit: Some(subject("Pod", "team-b", "b", 3)),
             reason: "reused",
             outcome: "rejected",
@@ -126,6 +130,7 @@ mod tests {
     #[test]
     fn what_is_only_observed_says_so_and_nobody_is_told_where_nobody_is() {
         let observed = Denial {
+            owner: Uid::NONE,
             hit: None,
             reason: "dead-backend",
             outcome: "observed",
@@ -144,7 +149,20 @@ mod tests {
     }
 
     #[test]
-    fn another_pod_meant_another_pod_hit_another_outcome_are_other_topics() {
+    fn a_pod_whose_name_is_forgotten_is_not_nobody() {
+        let unnamed = Denial {
+            hit: None,
+            ..denial()
+        };
+        let note = unnamed.note("node-1");
+        assert!(
+            note.contains("pod 03030303-0303-0303-0303-030303030303 has that IP now"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn another_pod_meant_or_hit_another_ip_another_outcome_are_other_topics() {
         let topic = |denial: &Denial| denial.topics().next().unwrap();
         let first = topic(&denial());
         assert_eq!(first, topic(&denial()));
@@ -154,7 +172,12 @@ mod tests {
                 ..denial()
             },
             Denial {
+                owner: Uid::NONE,
                 hit: None,
+                ..denial()
+            },
+            Denial {
+                ip: [10, 244, 1, 11].into(),
                 ..denial()
             },
             Denial {

@@ -24,7 +24,7 @@ pub fn event(due: &Due, node: &str, now: Duration, wall: Timestamp) -> Event {
     Event {
         metadata: ObjectMeta {
             // Not generateName: what ends in a dot is none that API servers take.
-            name: Some(format!("{}.{:016x}", cut(name, NAME), due.number)),
+            name: Some(format!("{}.{:016x}", whole(cut(name, NAME)), due.number)),
             namespace: Some(namespace.clone()),
             ..ObjectMeta::default()
         },
@@ -62,6 +62,11 @@ fn wall_time(wall: Timestamp, ago: Duration) -> MicroTime {
 /// Names and notes are ASCII, but a cut through a character would be a panic.
 fn cut(text: &str, longest: usize) -> &str {
     &text[..text.floor_char_boundary(longest)]
+}
+
+/// A label of a name ends with a letter or a digit.
+fn whole(name: &str) -> &str {
+    name.trim_end_matches(['-', '.'])
 }
 
 #[cfg(test)]
@@ -121,5 +126,11 @@ mod tests {
         assert_eq!(event["reportingInstance"].as_str().unwrap().len(), 128);
         assert_eq!(event["regarding"]["name"].as_str().unwrap().len(), 253);
         assert_eq!(event["series"]["count"], i32::MAX);
+        long.topic.about.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16));
+        let event = written(&long, "n");
+        assert_eq!(
+            event["metadata"]["name"],
+            format!("{}.0000000000000abc", "p".repeat(NAME - 1))
+        );
     }
 }

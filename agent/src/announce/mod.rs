@@ -79,9 +79,15 @@ impl Announcer {
         }
     }
 
+    /// Whether anybody is told of denied packets.
+    #[must_use]
+    pub fn tells_of_denials(&self) -> bool {
+        self.what == Announce::All && !self.queue.is_closed()
+    }
+
     /// A packet was denied, or would have been, and was reported.
     pub fn denied(&mut self, now: Duration, denial: &Denial) {
-        if self.queue.is_closed() || self.what != Announce::All {
+        if !self.tells_of_denials() {
             return;
         }
         for topic in denial.topics() {

@@ -3,6 +3,7 @@
 use crate::facts::Name;
 use crate::state::Trip;
 use epguard_common::Uid;
+use std::net::IpAddr;
 
 /// An object of the API, which an Event is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +32,8 @@ pub struct Topic {
 /// What denied packets of one topic have in common, beside the object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
+    /// Where it was meant to be: pods may have two.
+    pub ip: IpAddr,
     /// The pod that was meant.
     pub meant: Uid,
     /// The pod that has the IP.

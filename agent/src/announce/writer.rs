@@ -9,10 +9,21 @@ use kube::core::{
 use serde_json::json;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Longest wait for the API server.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between tries, a minute in all.
+const RESTS: [Duration; 6] = {
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+    [s(1), s(2), s(4), s(8), s(16), s(30)]
+};
+
+/// After a refusal.
+const FORBIDDEN: Duration = Duration::from_mins(10);
 
 /// An Event to write.
 #[derive(Debug)]
@@ -23,37 +34,92 @@ pub struct Entry {
     pub repeated: bool,
 }
 
-/// Returns when nobody announces any more, or when the API server forbids it, which a restart alone would change.
+/// Writes for as long as somebody announces. What the API server cannot take now is tried again for a minute, in which
+/// everything else waits; it is down for that, too.
 pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
-    while let Some(Entry { event, repeated }) = entries.recv().await {
-        let verb = if repeated { "patch" } else { "create" };
-        let mut answer = send(&client, &event, repeated).await;
-        // API servers forget Events after a while.
-        if repeated && matches!(&answer, Err(kube::Error::Api(status)) if status.code == 404) {
-            answer = send(&client, &event, false).await;
+    let mut writer = Writer {
+        client,
+        may_patch: true,
+    };
+    while let Some(entry) = entries.recv().await {
+        writer.write(&entry).await;
+    }
+}
+
+struct Writer {
+    client: Client,
+    may_patch: bool,
+}
+
+impl Writer {
+    async fn write(&mut self, entry: &Entry) {
+        if entry.repeated && !self.may_patch {
+            return;
         }
-        match answer {
-            Ok(()) => {}
-            Err(kube::Error::Api(status)) if is_forbidden(&status) => {
-                let message = status.message.lines().next().unwrap_or_default();
-                tracing::warn!(
-                    "cannot {verb} Events: forbidden ({message}); allow the agent's account create and patch on events in \
-                     events.k8s.io, or give it --events none; none are written until the agent starts anew"
-                );
-                return;
+        let mut rests = RESTS.into_iter();
+        loop {
+            match (self.send(entry).await, rests.next()) {
+                (Ok(()), _) => return,
+                (Err(kube::Error::Api(status)), _) if status.code == 403 => {
+                    return self.refused(entry, &status).await;
+                }
+                (Err(error), Some(rest)) if may_pass(&error) => sleep(rest).await,
+                (Err(error), _) => {
+                    tracing::warn!(
+                        error = error.to_string().replace('\n', " "),
+                        event = entry.event.metadata.name,
+                        "cannot write an Event; `epguard drops` has all of it"
+                    );
+                    return;
+                }
             }
-            Err(error) => tracing::debug!(%error, "cannot {verb} an Event"),
+        }
+    }
+
+    async fn send(&self, entry: &Entry) -> Result<(), kube::Error> {
+        let answer = send(&self.client, &entry.event, entry.repeated).await;
+        // API servers forget Events after a while.
+        if entry.repeated && matches!(&answer, Err(kube::Error::Api(status)) if status.code == 404) {
+            return send(&self.client, &entry.event, false).await;
+        }
+        answer
+    }
+
+    /// A role may be missing, or come with the next minutes. Without the right to patch every Event is written once.
+    async fn refused(&mut self, entry: &Entry, status: &Status) {
+        if is_ending(status) {
+            return;
+        }
+        let (verb, until) = if entry.repeated {
+            ("patch", "their counts stand still until the agent starts anew")
+        } else {
+            ("create", "none are written for the next 10 minutes")
+        };
+        let message = status.message.lines().next().unwrap_or_default();
+        tracing::warn!(
+            "cannot {verb} Events: forbidden ({message}); allow the agent's account create and patch on events in \
+             events.k8s.io, or give it --events none; {until}"
+        );
+        if entry.repeated {
+            self.may_patch = false;
+        } else {
+            sleep(FORBIDDEN).await;
         }
     }
 }
 
-/// Whether the account may not. A Namespace that is being deleted takes nothing from anybody, also with a 403.
-fn is_forbidden(status: &Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    let ending = causes
-        .map(|cause| &cause.reason)
-        .any(|reason| reason == "NamespaceTerminating");
-    status.code == 403 && !ending
+/// A Namespace that is being deleted takes nothing from anybody, and says so with a 403.
+fn is_ending(status: &Status) -> bool {
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+/// Whether the same may be taken later: the server is not there, not well or busy.
+fn may_pass(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+        _ => true,
+    }
 }
 
 async fn send(client: &Client, event: &Event, repeated: bool) -> Result<(), kube::Error> {
@@ -85,6 +151,7 @@ mod tests {
     use http_body_util::Full;
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
+    use tokio::time::Instant;
 
     fn entry(number: u64, repeated: bool) -> Entry {
         let about = Subject {
@@ -144,12 +211,30 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn a_refusal_ends_it_and_an_ending_namespace_or_a_failing_server_does_not() {
+    #[tokio::test(start_paused = true)]
+    async fn after_a_refusal_nothing_is_written_for_ten_minutes_unless_the_namespace_ends() {
         let two = || vec![entry(1, false), entry(2, false)];
-        assert_eq!(asked(two(), &[(403, "")]).await.len(), 1);
+        let begun = Instant::now();
         assert_eq!(asked(two(), &[(403, "NamespaceTerminating")]).await.len(), 2);
-        assert_eq!(asked(two(), &[(500, "")]).await.len(), 2);
-        assert_eq!(asked(two(), &[(429, "")]).await.len(), 2);
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert_eq!(asked(two(), &[(403, "")]).await.len(), 2);
+        assert_eq!(begun.elapsed(), FORBIDDEN);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_the_right_to_patch_events_are_still_created() {
+        let entries = vec![entry(1, false), entry(1, true), entry(1, true), entry(2, false)];
+        assert_eq!(
+            asked(entries, &[(201, ""), (403, "")]).await,
+            ["POST events", "PATCH web.0000000000000001", "POST events"]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_not_well_is_asked_again_and_one_that_says_no_is_not() {
+        let one = || vec![entry(1, false)];
+        assert_eq!(asked(one(), &[(503, ""), (429, "")]).await.len(), 3);
+        assert_eq!(asked(one(), &[(500, ""); 99]).await.len(), 1 + RESTS.len());
+        assert_eq!(asked(one(), &[(422, ""); 99]).await.len(), 1);
     }
 }

@@ -13,7 +13,7 @@ pub struct Finding {
     pub state: State,
     /// What it is.
     pub kind: Kind,
-    /// `namespace/name`; none for what is aimed at the IP itself.
+    /// `namespace/name`; none for what is aimed at the IP itself, or at nobody knows what.
     pub service: Option<String>,
     /// Where it leads.
     pub endpoint: SocketAddr,
@@ -41,7 +41,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// The pod is dead, or somebody else has its IP.
+    /// The pod is dead.
     Stale,
     /// The pod has finished or is deleted, is not proven dead, and may still serve the flows that it has.
     AllowedToEnd,

@@ -15,7 +15,7 @@ pub fn flow(known: &Known, flow: &Flow) -> Option<Finding> {
         let slot = known.services.get(&(flow.aim, flow.protocol));
         let aim = slot.map_or(Aim::Unknown, |slot| Aim::Slot(*slot));
         let denied = known.denied(flow.endpoint, flow.protocol, aim)?;
-        (Some(&denied.service), &denied.proof)
+        (aim.service(denied), &denied.proof)
     };
     Some(Finding {
         kind: Kind::Conntrack,
@@ -36,7 +36,7 @@ pub fn rule(known: &Known, rule: &Rule) -> Vec<Finding> {
         for protocol in ALL.into_iter().filter(concerned) {
             findings.extend(known.denied(*target, protocol, aim).map(|denied| Finding {
                 kind: Kind::NftablesRule,
-                service: Some(denied.service.clone()),
+                service: aim.service(denied).cloned(),
                 packets: rule.packets,
                 at: format!("{} {}", rule.table, rule.chain),
                 ..finding(&denied.proof, *target, protocol)
@@ -155,12 +155,20 @@ mod tests {
     fn the_new_owner_of_an_ip_may_be_led_to_and_an_ip_without_one_may_not() {
         for (reason, found) in [(Reason::Reused, 0), (Reason::DeadBackend, 1)] {
             let known = known(reason);
-            // By a NodePort or a Service that has no denial.
+            // To a VIP that has no denial, and by a rule of nobody knows which Service.
             let other = tcp("192.168.0.1:30080", "10.244.1.10:8080");
-            assert_eq!(flow(&known, &other).iter().count(), found, "{reason:?}");
+            let services = |findings: Vec<Finding>| -> Vec<_> {
+                findings.into_iter().map(|finding| finding.service).collect()
+            };
+            let unnamed = vec![None; found];
             assert_eq!(
-                rule(&known, &dnat(None, "10.244.1.10:8080")).len(),
-                found,
+                services(flow(&known, &other).into_iter().collect()),
+                unnamed,
+                "{reason:?}"
+            );
+            assert_eq!(
+                services(rule(&known, &dnat(None, "10.244.1.10:8080"))),
+                unnamed,
                 "{reason:?}"
             );
             assert_eq!(rule(&known, &dnat(Some("team-b/shop"), "10.244.1.10:8080")), []);

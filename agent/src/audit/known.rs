@@ -5,7 +5,7 @@ use crate::dump::entries;
 use crate::facts::Protocol;
 use crate::status::Status;
 use anyhow::Result;
-use epguard_common::{Addr, Denial, Reason, Slot, Target, Terminated, Uid, Vip};
+use epguard_common::{Addr, Denial, Reason, Slot, Target, Terminated, Uid, UidState, Vip};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -54,8 +54,16 @@ pub enum Aim<'a> {
     Slot(Slot),
     /// Its `namespace/name`.
     Service(&'a str),
-    /// Any.
+    /// Nobody knows.
     Unknown,
+}
+
+impl Aim<'_> {
+    /// The Service of what was found for it, if it named one.
+    #[must_use]
+    pub fn service<'a>(&self, denied: &'a Denied) -> Option<&'a String> {
+        (!matches!(self, Self::Unknown)).then_some(&denied.service)
+    }
 }
 
 impl Known {
@@ -105,10 +113,10 @@ fn at(addr: Addr, port: u16, protocol: u8) -> Option<(SocketAddr, Protocol)> {
 }
 
 fn denied(slot: Slot, denial: &Denial, status: &Status) -> Denied {
-    let state = match denial.reason {
+    let state = match denial.uid_state {
         _ if denial.held != 0 => State::Held,
-        Reason::RetiredBackend => State::AllowedToEnd,
-        _ => State::Stale,
+        UidState::Dead => State::Stale,
+        _ => State::AllowedToEnd,
     };
     let number = slot.number.to_string();
     let service = status.services.get(&number).cloned();
@@ -142,15 +150,15 @@ fn name(uid: Uid, status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Action, Mode, UidState};
+    use epguard_common::{Action, Mode};
 
-    fn denial(reason: Reason, held: u32) -> Denial {
+    fn denial(reason: Reason, uid_state: UidState, held: u32) -> Denial {
         Denial {
             dead_uid: Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap(),
             owner_uid: Uid::NONE,
             boot_id: Uid::NONE,
             reason,
-            uid_state: UidState::Dead,
+            uid_state,
             mode: Mode::Enforce,
             held,
             action: Action::Unset,
@@ -160,22 +168,26 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_proven_dead_or_anothers_is_stale() {
-        let state = |reason, held| {
-            let denial = denial(reason, held);
+    fn only_what_is_proven_dead_is_stale() {
+        let state = |reason, uid_state, held| {
+            let denial = denial(reason, uid_state, held);
             denied(Slot { number: 9 }, &denial, &Status::default())
                 .proof
                 .state
         };
-        assert_eq!(state(Reason::DeadBackend, 0), State::Stale);
-        assert_eq!(state(Reason::Reused, 0), State::Stale);
-        assert_eq!(state(Reason::RetiredBackend, 0), State::AllowedToEnd);
-        assert_eq!(state(Reason::DeadBackend, 1), State::Held);
+        assert_eq!(state(Reason::DeadBackend, UidState::Dead, 0), State::Stale);
+        assert_eq!(state(Reason::Reused, UidState::Dead, 0), State::Stale);
+        assert_eq!(state(Reason::Reused, UidState::Retired, 0), State::AllowedToEnd);
+        assert_eq!(
+            state(Reason::RetiredBackend, UidState::Retired, 0),
+            State::AllowedToEnd
+        );
+        assert_eq!(state(Reason::DeadBackend, UidState::Dead, 1), State::Held);
     }
 
     #[test]
     fn names_are_the_agents_and_without_any_the_numbers_stay() {
-        let denial = denial(Reason::DeadBackend, 0);
+        let denial = denial(Reason::DeadBackend, UidState::Dead, 0);
         let slot = Slot { number: 0x8001 };
         let unnamed = denied(slot, &denial, &Status::default());
         assert_eq!(unnamed.service, "slot 32769");

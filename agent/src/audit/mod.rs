@@ -31,6 +31,7 @@ use clap::Args;
 use epguard_common::Uid;
 use known::Known;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -99,6 +100,10 @@ pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
         status.synced,
         "the agent has not seen everything yet, so nothing can be compared: see epguard status"
     );
+    ensure!(
+        !status.denies() || status.lease_ms > 0,
+        "the agent's view is too old, so what it held against endpoints may be over: see epguard status"
+    );
     let known = Known::read(pin_dir, &status)?;
     let mut not_looked_at = Vec::new();
     let mut missing = |what: &str, module: &str, error: &anyhow::Error| {
@@ -112,6 +117,8 @@ pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
         .inspect_err(|error| missing("rules of nftables", "nf_tables", error))
         .ok();
     not_looked_at.extend(elsewhere::unseen());
+    // Reading may have taken seconds: what was lifted meanwhile is not stale.
+    let known = Known::read(pin_dir, &status)?;
     let wanted = flows.iter().flat_map(|flows| &flows.wanted);
     let mut findings: Vec<Finding> = wanted.filter_map(|flow| judge::flow(&known, flow)).collect();
     let all = rules.iter().flatten();
@@ -128,15 +135,20 @@ pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     })
 }
 
-/// Asks the agent once for each pod at an IP. What it does not remember stays open.
+/// Asks the agent once for each pod at an IP, as long as it answers. What it does not remember stays open.
 fn date(findings: &mut [Finding], run_dir: &Path) {
     let mut dated: BTreeMap<(IpAddr, Uid), Option<Since>> = BTreeMap::new();
     for finding in findings {
-        let (ip, dead) = (finding.endpoint.ip(), finding.dead);
-        let since = dated.entry((ip, dead)).or_insert_with(|| {
-            let answer = status::ask(run_dir, &Request::History(ip)).ok()?;
-            since::since(&*answer.history?, dead)
-        });
+        let key = (finding.endpoint.ip(), finding.dead);
+        let since = match dated.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let Ok(answer) = status::ask(run_dir, &Request::History(key.0)) else {
+                    return;
+                };
+                place.insert(answer.history.and_then(|history| since::since(&history, key.1)))
+            }
+        };
         finding.since.clone_from(since);
     }
 }

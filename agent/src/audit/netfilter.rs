@@ -1,6 +1,8 @@
 //! Whole dumps of netfilter's tables (`linux/netfilter/nfnetlink.h`) of the network namespace that asks, and their attributes.
 
 use anyhow::{Context as _, bail};
+use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout};
+use nix::sys::time::TimeVal;
 use rtnetlink::packet_core::{
     NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NlasIterator,
 };
@@ -10,6 +12,9 @@ use std::net::IpAddr;
 
 /// Changes in the middle of a dump spoil it; that many in a row do not happen.
 const ATTEMPTS: u32 = 10;
+
+/// The kernel goes on with a dump at once, or never.
+const PATIENCE: TimeVal = TimeVal::new(10, 0);
 
 /// Of `struct nlmsghdr`, in octets.
 const HEADER: usize = 16;
@@ -46,6 +51,7 @@ pub fn dump<T: Default>(
     take: impl Fn(&mut T, Message<'_>),
 ) -> io::Result<Option<T>> {
     let mut socket = Socket::new(NETLINK_NETFILTER)?;
+    setsockopt(&socket, ReceiveTimeout, &PATIENCE).map_err(io::Error::from)?;
     socket.bind_auto()?;
     socket.send(&request(kind, family, attributes), 0)?;
     let (mut taken, mut consistent) = (T::default(), true);
@@ -54,7 +60,8 @@ pub fn dump<T: Default>(
         buffer.clear();
         let length = socket.recv(&mut buffer, 0)?;
         let mut rest = buffer.get(..length).unwrap_or_default();
-        while let Ok(message) = NetlinkBuffer::new_checked(rest) {
+        while !rest.is_empty() {
+            let message = NetlinkBuffer::new_checked(rest).map_err(|_| io::ErrorKind::InvalidData)?;
             consistent &= message.flags() & NLM_F_DUMP_INTR == 0;
             let body = message.payload();
             match message.message_type() {
@@ -171,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_an_error_and_so_is_a_dump_that_breaks_off() {
+    fn a_refusal_is_an_error_and_an_empty_end_is_none() {
         let refused = acknowledged(&(-libc::EPERM).to_ne_bytes()).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
         assert!(acknowledged(&[0; 4]).is_ok() && acknowledged(&[]).is_ok());

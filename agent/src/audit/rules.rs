@@ -136,7 +136,10 @@ fn service(chain: &str, comment: Option<&str>) -> Option<String> {
         Some((_, path)) => path.splitn(3, '/').take(2).collect::<Vec<_>>().join("/"),
         None => comment?.split(':').next()?.to_owned(),
     };
-    cli::name(&named).map(|_| named)
+    let label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.' | '/');
+    cli::name(&named)
+        .filter(|_| named.chars().all(label))
+        .map(|_| named)
 }
 
 /// The comment among what `nft` notes beside a rule: number, length, value, one after the other.

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How much of the API server the agent uses.
 #[derive(Debug, Args)]
 pub struct ApiArgs {
-    /// Requests to the API server, whatever for, 1 to 1000; more wait [default: 5, more with a --max-view-age below 8]
+    /// Requests to the API server, whatever for, 1 to 1000; more wait [default: 5, more with a --max-view-age below 9]
     #[arg(long = "api-rate", value_name = "REQUESTS_PER_SECOND", value_parser = value_parser!(u32).range(1..=1000))]
     pub rate: Option<u32>,
     /// Requests that may come at once after a pause, 1 to 10000

@@ -1,5 +1,5 @@
-//! XDP at uplinks: packets that TC would drop as `terminated` are dropped before an skb is made of them. Everything else
-//! is left to TC, which is there anyway; so nothing is counted twice, and an uplink without XDP is none the worse.
+//! XDP at uplinks: packets that TC would drop as `terminated` are dropped, or answered with a RST, before an skb is made of
+//! them. Everything else is left to TC, which is there anyway; so nothing is counted twice, and an uplink without XDP is none the worse.
 
 use super::bpf::{self, Target};
 use super::pins::Pins;
@@ -211,10 +211,11 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether what an XDP program sends leaves the device. Every driver with native XDP does that (`NETDEV_XDP_ACT_BASIC`),
-/// but a veth pair loses it unless its other end runs XDP itself, and on an skb the checksum may be anybody's.
+/// Whether what an XDP program sends leaves the device. Most drivers with native XDP do that, but a veth pair loses it unless
+/// its other end runs XDP itself; from a bond's port it could make the switch believe that the bond is there; and on an skb
+/// the checksum may be anybody's.
 fn sends(device: &Device, mode: XdpMode) -> bool {
-    mode == XdpMode::Driver && device.kind != "veth"
+    mode == XdpMode::Driver && device.kind != "veth" && !device.is_port
 }
 
 #[cfg(test)]
@@ -237,8 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_sent_by_drivers_that_surely_do() {
+    fn answers_are_left_to_tc_where_they_might_be_lost() {
         assert!(sends(&of_kind(""), XdpMode::Driver) && sends(&of_kind("tun"), XdpMode::Driver));
         assert!(!sends(&of_kind("veth"), XdpMode::Driver) && !sends(&of_kind(""), XdpMode::Generic));
+        let port = Device {
+            is_port: true,
+            ..Device::default()
+        };
+        assert!(!sends(&port, XdpMode::Driver));
     }
 }

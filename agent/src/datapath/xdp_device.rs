@@ -14,6 +14,8 @@ pub struct Device {
     pub kind: String,
     /// Its own link-layer address, if it is an Ethernet device.
     pub mac: Option<[u8; 6]>,
+    /// Whether it is a port of a bond, a bridge or a VRF.
+    pub is_port: bool,
     /// Ids of the XDP programs that are there, with where they run; in the device itself: none.
     pub programs: Vec<(Option<XdpMode>, u32)>,
 }
@@ -45,6 +47,7 @@ impl Device {
                 LinkAttribute::Address(address) if link.header.link_layer_type == LinkLayerType::Ether => {
                     device.mac = address.as_slice().try_into().ok();
                 }
+                LinkAttribute::Controller(controller) => device.is_port = *controller != 0,
                 LinkAttribute::LinkInfo(infos) => device.kind = kind(infos),
                 LinkAttribute::Xdp(said) => device.programs = said.iter().filter_map(program).collect(),
                 _ => {}

@@ -51,6 +51,14 @@ impl Flows {
             }
         }
         for (flow, steered) in over {
+            // It may have gone on meanwhile.
+            if self
+                .steered
+                .get(&flow, 0)
+                .is_ok_and(|now| now.used_ns != steered.used_ns)
+            {
+                continue;
+            }
             absent(self.steered.remove(&flow)).context("cannot write FLOWS")?;
             absent(self.returns.remove(&flow.at(&steered.backend))).context("cannot write RETURNS")?;
         }

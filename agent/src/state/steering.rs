@@ -22,10 +22,10 @@ impl State {
         self.settle(now, dirty, None);
     }
 
-    /// Whether any do: then the view has to stay fresh for them.
+    /// Whether any do whose Service is there: then the view has to stay fresh for them.
     #[must_use]
     pub fn is_steering(&self) -> bool {
-        !self.steered.is_empty()
+        !self.steered_services().is_empty()
     }
 
     /// Their Services.

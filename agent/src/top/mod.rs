@@ -28,9 +28,10 @@ use tokio::sync::mpsc::Receiver;
 /// Options of `epguard top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Keys: q quit, r by rate, t by packets, l by time last seen, s Services or flows, p pause, arrows, PgUp and PgDn scroll, ? keys.
+Keys: q quit, r by rate, t by packets, l by time last seen, s Services or flows, p pause, arrows, PgUp, PgDn, Home and End
+scroll, ? keys.
 
-The rates above are the kernel's count of every packet. Flows are counted by what the kernel reports: at most 100 packets a
+PACKETS/S is the kernel's count of every packet. Flows are counted by what the kernel reports: at most 100 packets a
 second for each IP.
 
 Examples:

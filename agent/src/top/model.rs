@@ -94,7 +94,12 @@ impl Model {
         let counts = agent.drops.iter();
         let counts = counts.map(|dropped| (dropped.kind.clone(), dropped.reported));
         self.flows.read(at, counts.collect());
+        let enforced = self.enforces();
         (self.status, self.drops) = (agent.status, agent.drops);
+        if self.enforces() != enforced {
+            // It is about something else now.
+            self.history = History::default();
+        }
     }
 
     fn count(&mut self, at: Duration, counters: &Counters) {

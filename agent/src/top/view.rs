@@ -82,7 +82,7 @@ fn put(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// What was stopped since about a minute, the newest at the right.
+/// What was stopped in the last refreshes, the newest at the right.
 fn curve(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let width = u16::try_from(REMEMBERED).unwrap_or(u16::MAX);
     let height = area.height.min(2);

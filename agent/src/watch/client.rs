@@ -5,7 +5,11 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use std::{env::split_paths, path::Path, time::Duration};
+use std::{
+    env::split_paths,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// A server that doesn't take a connection by then is as good as unreachable; the next try may find another one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,9 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 )]
 pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     let mut config = match kubeconfig {
-        Some(path) => from_files(path)
-            .await
-            .with_context(|| format!("kubeconfig {}", path.display()))?,
+        Some(paths) => from_files(paths).await?,
         None => Config::incluster().map_err(|error| {
             anyhow!("no cluster: {error}; run as a pod with a service account, or pass --kubeconfig FILE")
         })?,
@@ -32,21 +34,29 @@ pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", one_line(&error)))
 }
 
-/// A file, or several as `$KUBECONFIG` lists them: the first one that says something counts, as for kubectl.
+/// A file, or several as `$KUBECONFIG` lists them: the first one that says something counts, and those that are not there
+/// do not matter, as for kubectl.
 async fn from_files(paths: &Path) -> anyhow::Result<Config> {
+    let shown = paths;
+    let paths: Vec<PathBuf> = split_paths(paths)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
+    let there = paths.iter().filter(|path| paths.len() == 1 || path.exists());
     let mut file = Kubeconfig::default();
-    for path in split_paths(paths).filter(|path| !path.as_os_str().is_empty()) {
+    for path in there {
         file = Kubeconfig::read_from(path)
             .and_then(|next| file.merge(next))
             .map_err(|error| match error {
                 KubeconfigError::ReadConfig(error, _) => anyhow!("cannot be read: {error}"),
                 KubeconfigError::Parse(error) => anyhow!("is not valid YAML: {}", one_line(&error)),
                 other => anyhow!("{}", one_line(&other)),
-            })?;
+            })
+            .with_context(|| format!("kubeconfig {}", path.display()))?;
     }
     Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
         .map_err(|error| anyhow!("names no usable cluster: {}", one_line(&error)))
+        .with_context(|| format!("kubeconfig {}", shown.display()))
 }
 
 /// YAML errors come with an excerpt of the file, which may hold secrets: only the first line is shown.
@@ -86,7 +96,8 @@ mod tests {
         let user = named(
             "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\nusers: [{name: u}]",
         );
-        let list = std::env::join_paths([&cluster, &user]).unwrap();
+        let absent = Path::new("/nonexistent/kubeconfig");
+        let list = std::env::join_paths([&*cluster, absent, &user]).unwrap();
         let (both, one) = (from_files(Path::new(&list)).await, from_files(&user).await);
         for path in [cluster, user] {
             std::fs::remove_file(path).unwrap();

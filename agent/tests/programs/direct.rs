@@ -52,7 +52,11 @@ fn rig() -> Rig {
     for addr in [X, X6, LOCAL] {
         rig.put("TERMINATED", &addr, nobody());
     }
-    rig.put("MACS", &LOOPBACK, Mac::default());
+    let mac = Mac {
+        sends: 1,
+        ..Mac::default()
+    };
+    rig.put("MACS", &LOOPBACK, mac);
     rig.vouch(VIEW);
     rig
 }

@@ -251,7 +251,7 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         sent_ns: 2,
         handed: 3,
         left: 4,
-        tid: 5,
+        thread: 5,
         sent: SLOT,
         connected: Slot::NONE,
         shared: 6,
@@ -259,7 +259,7 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         reserved: [0; 2],
     };
     put(&mut datapath, "SOCKETS", &77_u64, intent);
-    let value = json!({"made_ns": 1, "sent_ns": 2, "handed": 3, "left": 4, "tid": 5,
+    let value = json!({"made_ns": 1, "sent_ns": 2, "handed": 3, "left": 4, "thread": 5,
         "sent": {"number": 0x8001}, "connected": {"number": 0}, "shared": 6, "fresh": 7, "reserved": [0, 0]});
     assert_eq!(dumped("SOCKETS"), [json!({"key": 77, "value": value})]);
 }

@@ -97,7 +97,7 @@ fn what_cannot_be_steered_is_none_of_a_flows_packets() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn answers_are_led_back_only_while_flows_are_steered() {
+fn answers_are_led_back_only_while_their_flow_is_steered_there() {
     let mut rig = rig(0);
     let back = Flow {
         client: REUSED,
@@ -115,8 +115,18 @@ fn answers_are_led_back_only_while_flows_are_steered() {
         ethernet: [0; 6],
     };
     rig.put("RETURNS", &back, target);
+    let steered_to = |port| Steered {
+        backend: Backend {
+            addr: back.endpoint,
+            port,
+            ..LIVE
+        },
+        closing: 0,
+        used_ns: 0,
+    };
+    rig.put("FLOWS", &back.before(&target), steered_to(back.endpoint_port));
     let answer = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
-    let mut goes_on = |config: Config, view: View| {
+    let goes_on = |rig: &mut Rig, config: Config, view: View| {
         rig.configure(config);
         rig.vouch(view);
         let ran = rig.run("epguard_from", &answer);
@@ -132,7 +142,12 @@ fn answers_are_led_back_only_while_flows_are_steered() {
         lease_deadline_ns: 1,
         ..flows
     };
-    assert!(!goes_on(ENFORCE, flows), "led back");
-    assert!(goes_on(off, flows), "switched off");
-    assert!(goes_on(ENFORCE, expired), "past the lease");
+    assert!(!goes_on(&mut rig, ENFORCE, flows), "led back");
+    assert!(goes_on(&mut rig, off, flows), "switched off");
+    assert!(goes_on(&mut rig, ENFORCE, expired), "past the lease");
+    rig.put("FLOWS", &back.before(&target), steered_to(1));
+    assert!(
+        goes_on(&mut rig, ENFORCE, flows),
+        "the flow goes elsewhere by now"
+    );
 }

@@ -12,6 +12,7 @@ mod sum;
 
 pub use icmp::MAX_QUOTE;
 pub use limit::Bucket;
+pub use reset::write as reset;
 pub use sum::Sum;
 
 use crate::{Bytes, Packet};

@@ -6,7 +6,7 @@ use crate::xdp::{Raw, parsed};
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_TX};
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::{bpf_xdp_adjust_tail, bpf_xdp_store_bytes};
-use epguard_common::{Bytes, Outcome, Reason, Rewrite, answer};
+use epguard_common::{Bytes, Outcome, Reason, Rewrite, reset};
 
 const ETHERNET: u32 = 14;
 /// Without the checksum that the device adds. Not every device fills up what is shorter.
@@ -27,7 +27,7 @@ pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
 fn turn(frame: &Raw) -> Option<()> {
     let packet = parsed()?;
     let mut turned = Turned(frame);
-    answer(&mut turned, packet)?;
+    reset(&mut turned, packet)?;
     let [d0, d1, d2, s0, s1, s2]: [u16; 6] = turned.0.load(0)?;
     turned.store(0, [s0, s1, s2, d0, d1, d2])
 }

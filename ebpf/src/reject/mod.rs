@@ -1,8 +1,8 @@
 //! What becomes of a denied packet, and how it is turned round.
 //!
 //! At To the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack undoes the
-//! DNAT on its way to the client. At From, before DNAT, it goes straight back to the sender, and so it does from XDP. It carries
-//! [`Slot::ANSWER`], so that it lifts nothing at the hooks that it passes.
+//! DNAT on its way to the client. It carries [`Slot::ANSWER`], so that it lifts nothing at the hooks that it passes, and so
+//! does one from From, which goes straight back to the sender before DNAT. One from XDP passes no hook.
 
 mod early;
 mod limit;
@@ -41,7 +41,7 @@ pub fn fate<F: Frame, E: Evidence>(
     if action == Action::Capture {
         return Fate::Capture;
     }
-    if F::IS_STEERED
+    if F::IS_LAST
         && action == Action::Redirect
         && steer::is_steerable(frame, packet)
         && steer::chosen(packet, evidence.backends(packet))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # kubectl, in front of an API server that speaks no protobuf, on a node without a container runtime.
 kubectl() {
-    /usr/bin/kubectl --cache-dir "$HOME/cache" "$@"
+    @KUBECTL@ --cache-dir "$HOME/cache" "$@"
 }
 
 executed=no

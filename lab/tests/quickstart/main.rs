@@ -7,7 +7,7 @@ mod readme;
 mod shell;
 
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use epguard_lab::scenario::cluster::Cluster;
 use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
@@ -55,8 +55,8 @@ fn the_quick_start_does_what_the_readme_says() {
     let mut next = || first.next().unwrap();
     let checked = shell.run(&next(), || {});
     assert!(checked.contains("0 errors"), "{checked}");
-    let status = shell.run(&next(), || {});
-    assert!(status.contains("all is well"), "{status}");
+    let commands = next();
+    let status = shell.run_until_it_says("all is well", &commands);
     for place in ["eth0", "tcx, place 1"] {
         assert!(status.contains(place), "{place}: {status}");
     }
@@ -92,14 +92,7 @@ fn the_quick_start_does_what_the_readme_says() {
 }
 
 fn becomes(shell: &mut Shell, mode: &str) {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    loop {
-        let status = shell.run("kubectl -n epguard exec \"$POD\" -- epguard status", || {});
-        if status.contains(mode) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "not {mode}: {status}");
-    }
+    shell.run_until_it_says(mode, "kubectl -n epguard exec \"$POD\" -- epguard status");
 }
 
 fn lists_and_starts_a(cluster: &mut Cluster) {

@@ -4,12 +4,14 @@ use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use epguard_lab::scenario::cluster::Cluster;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// What nothing here takes as long as.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -28,7 +30,8 @@ impl Shell {
         let folder = std::env::temp_dir().join(format!("epguard-quickstart-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("kubeconfig"), cluster.kubeconfig()).unwrap();
-        program(&folder, "kubectl", include_str!("kubectl.sh"));
+        let kubectl = include_str!("kubectl.sh").replace("@KUBECTL@", &kubectl().display().to_string());
+        program(&folder, "kubectl", &kubectl);
         // Building it takes minutes, and has a command of its own; the agent runs without a container here.
         program(&folder, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
         let epguard = epguard_lab::scenario::process::epguard().unwrap();
@@ -77,16 +80,30 @@ impl Shell {
         self.await_output(END, commands, meanwhile)
     }
 
+    /// Runs commands again and again, which may fail, until their output has a text.
+    pub(crate) fn run_until_it_says(&mut self, text: &str, commands: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = self.run(&format!("set +e\n{commands}\nset -e"), || {});
+            if seen.contains(text) {
+                return seen;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{commands} does not say {text:?}: {seen}"
+            );
+        }
+    }
+
     /// Runs a command until its output has a text, then interrupts it.
     pub(crate) fn run_until(&mut self, commands: &str, text: &str, meanwhile: impl FnMut()) -> String {
         self.give(&format!("set +e\n{commands}\nset -e"));
         let seen = self.await_output(text, commands, meanwhile);
-        let parent = self.bash.id().to_string();
-        let interrupted = Command::new("pkill")
-            .args(["-INT", "-P", &parent])
-            .status()
-            .unwrap();
-        assert!(interrupted.success(), "{commands} has ended: {seen}");
+        let bash = self.bash.id();
+        let children = fs::read_to_string(format!("/proc/{bash}/task/{bash}/children")).unwrap();
+        let child = children.split_whitespace().next();
+        let child = child.unwrap_or_else(|| panic!("{commands} has ended: {seen}"));
+        kill(Pid::from_raw(child.parse().unwrap()), Signal::SIGINT).unwrap();
         self.await_output(END, commands, || {})
     }
 
@@ -120,6 +137,14 @@ impl Drop for Shell {
         let _ = self.bash.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The real one.
+fn kubectl() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut all = std::env::split_paths(&path).map(|folder| folder.join("kubectl"));
+    all.find(|file| file.is_file())
+        .expect("kubectl, which `cargo xtask setup` installs")
 }
 
 fn program(folder: &Path, name: &str, text: &str) {

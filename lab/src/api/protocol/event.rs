@@ -47,6 +47,11 @@ pub(super) fn check(kind: Kind, old: Option<&Value>, new: &Value) -> Result<(), 
     {
         return refuse("metadata.generateName", "no prefix of a DNS subdomain");
     }
+    let name = new["metadata"]["name"].as_str().unwrap_or_default();
+    let ends_well = |label: &str| label.ends_with(|c: char| c.is_ascii_alphanumeric());
+    if !name.is_empty() && !name.split('.').all(ends_well) {
+        return refuse("metadata.name", "no DNS subdomain");
+    }
     let series = &new["series"];
     let goes_on = series["count"].as_i64() >= Some(2) && series["lastObservedTime"].is_string();
     if !series.is_null() && !goes_on {
@@ -97,6 +102,7 @@ mod tests {
             with("series", json!({"count": 1, "lastObservedTime": "t"})),
             with("series", json!({"count": 2})),
             with("metadata", json!({"generateName": "web."})),
+            with("metadata", json!({"name": "web-.1"})),
         ] {
             assert!(check(Kind::Event, None, &broken).is_err(), "{broken}");
         }
