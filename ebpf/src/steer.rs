@@ -171,8 +171,9 @@ pub fn is_answer(skb: &Skb, packet: &Packet) -> bool {
 #[inline(always)]
 fn steered_by(behind: &Flow) -> Option<(*const Return, *mut Steered)> {
     let back = maps::returned(behind)?;
-    // SAFETY: the entries stay readable for the run of the program.
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
     let steered = maps::steered(&behind.before(unsafe { &*back }))?;
+    // SAFETY: likewise.
     let backend = unsafe { &(*steered).backend };
     (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((back, steered))
 }

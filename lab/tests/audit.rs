@@ -172,13 +172,8 @@ fn without_the_right_to_look_or_an_agent_it_calls_nothing_clean_and_says_what_he
         });
     }
     let output = audit.output().unwrap();
-    assert_eq!(
-        (
-            output.status.code(),
-            String::from_utf8(output.stdout).unwrap().as_str()
-        ),
-        (Some(2), NOT_LOOKED)
-    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.status.code(), text.as_str()), (Some(2), NOT_LOOKED));
 
     stage.agent.kill();
     let output = command(&stage, &[]).output().unwrap();

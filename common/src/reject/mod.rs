@@ -1,7 +1,7 @@
 //! The answer to a packet that is rejected. It is made of the packet itself, where it lies: the sender's addresses and
 //! ports are at hand, and the kernel gives programs no other packet.
 //!
-//! TCP gets a RST ([`reset`]), UDP and SCTP an ICMP error ([`icmp`]), both behind a new IP header ([`network`])
+//! TCP gets a RST ([`mod@reset`]), UDP and SCTP an ICMP error ([`icmp`]), both behind a new IP header ([`network`])
 //! without options. The link layer is the caller's.
 
 mod icmp;
