@@ -8,7 +8,7 @@ use core::cell::Cell;
 use core::ptr::addr_of;
 use epguard_common::{
     Action, Addr, Backends, Config, Denial, Fate, Intent, Mode, Model, Outcome, Packet, Proof, Rate, Reason,
-    Slot, Suspect, Target, Uid,
+    Slot, Suspect, Target, Uid, View,
 };
 
 const UDP: u8 = 17;
@@ -23,9 +23,12 @@ pub fn judge(skb: &Skb) -> Fate {
         skb.take_intent();
         return Fate::Pass;
     }
-    let packet = skb.packet();
+    // First of all: verifiers before 6.18 lose sight of what an Option is about where much comes in between.
+    let Some(packet) = skb.packet() else {
+        return without_packet(skb, &view);
+    };
     if view.terminated != 0 {
-        direct::lift(skb, packet);
+        direct::lift(skb, Some(packet));
     }
     if view.suspects == 0 && view.flows == 0 {
         return Fate::Pass;
@@ -37,9 +40,6 @@ pub fn judge(skb: &Skb) -> Fate {
     if mode == Mode::Off {
         return Fate::Pass;
     }
-    let Some(packet) = packet else {
-        return Fate::Pass;
-    };
     let tables = Tables {
         skb,
         carried: if carried.is_some() || judged {
@@ -67,6 +67,18 @@ pub fn judge(skb: &Skb) -> Fate {
     }
     telemetry::report(skb, packet, verdict, fate, &tables, debug);
     fate
+}
+
+/// ARP, whose sender shows that it is there, and what is aimed at no pod.
+#[inline(always)]
+fn without_packet(skb: &Skb, view: &View) -> Fate {
+    if view.terminated != 0 {
+        direct::lift(skb, None);
+    }
+    if view.suspects != 0 || view.flows != 0 {
+        skb.take_intent();
+    }
+    Fate::Pass
 }
 
 /// Whether the packet belongs to a flow that was steered before, as long as somebody vouches for the endpoint.
