@@ -170,7 +170,7 @@ fn count(
         let line = line?;
         out.write_all(&line)?;
         out.write_all(b"\n")?;
-        if let Some(Count { passed, failed }) = parse(&String::from_utf8_lossy(&line)) {
+        if let Some(Count { passed, failed }) = parse(String::from_utf8_lossy(&line).trim_end()) {
             sum.passed += passed;
             sum.failed += failed;
         }

@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod files;
 mod image;
+mod kernel;
 mod lab;
 mod ladder;
 mod linker;
@@ -43,6 +44,8 @@ enum Verb {
     Bench,
     /// Make the container image: the agent alone, statically linked
     Image(image::Args),
+    /// Run packets and stories on another kernel, in a virtual machine
+    Kernel(kernel::Args),
     /// Serve the embedded API server, for use with kubectl
     Api(lab::Args),
 }
@@ -68,6 +71,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Replay(args) => lab::run("replay", &args),
         Verb::Bench => bench::run(),
         Verb::Image(args) => image::run(&args),
+        Verb::Kernel(args) => kernel::run(&args),
         Verb::Api(args) => lab::run("api", &args),
     }
 }

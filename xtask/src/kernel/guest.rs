@@ -1,0 +1,136 @@
+//! A kernel out of its package, with what it boots from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{folder, qemu};
+use crate::ladder::Count;
+use crate::process::{command, read, root, run, which};
+
+/// Modules that reach this machine's files, each behind those that it needs.
+const FIRST: [&str; 11] = [
+    "virtio_ring",
+    "virtio",
+    "virtio_pci_legacy_dev",
+    "virtio_pci_modern_dev",
+    "virtio_pci",
+    "netfs",
+    "fscache",
+    "9pnet",
+    "9pnet_virtio",
+    "9p",
+    "overlay",
+];
+
+pub(super) struct Guest {
+    /// `6.1.0-9-amd64`
+    pub(super) release: String,
+    /// What the package holds.
+    unpacked: PathBuf,
+}
+
+impl Guest {
+    /// Unpacks a kernel, Debian's own if none is given.
+    pub(super) fn new(deb: Option<&Path>) -> Result<Self> {
+        let own = || download(&folder());
+        let deb = deb.map_or_else(own, |deb| Ok(deb.to_owned()))?;
+        let unpacked = folder().join("unpacked");
+        if unpacked.exists() {
+            fs::remove_dir_all(&unpacked).context("cannot remove the last kernel")?;
+        }
+        run(command("dpkg-deb").arg("--extract").arg(&deb).arg(&unpacked))?;
+        let modules = unpacked.join("lib/modules");
+        let mut releases =
+            fs::read_dir(&modules).with_context(|| format!("{} is no kernel", deb.display()))?;
+        let release = releases.next().context("a kernel without modules")??.file_name();
+        let release = release.to_string_lossy().into_owned();
+        run(command("depmod").arg("-b").arg(&unpacked).arg(&release))?;
+        Ok(Self { release, unpacked })
+    }
+
+    /// The command that boots it and does this work, a line of a shell each, in the workspace's root.
+    pub(super) fn machine(&self, work: &str) -> Result<Command> {
+        let shared = folder().join("shared");
+        fs::create_dir_all(&shared)?;
+        let ended = shared.join("ended");
+        if ended.exists() {
+            fs::remove_file(&ended)?;
+        }
+        let script = include_str!("inside.sh")
+            .replace(
+                "@MODULES@",
+                &self.unpacked.join("lib/modules").display().to_string(),
+            )
+            .replace("@ROOT@", &root().display().to_string())
+            .replace("@WORK@", work);
+        fs::write(shared.join("inside.sh"), script)?;
+        let kernel = self.unpacked.join(format!("boot/vmlinuz-{}", self.release));
+        Ok(qemu(&kernel, &self.initrd()?, &shared))
+    }
+
+    /// A machine that crashed has done only a part of the work.
+    pub(super) fn has_ended(&self) -> Result<Count> {
+        let ended = folder().join("shared/ended");
+        ensure!(
+            ended.exists(),
+            "Linux {} has not come to the end of its work",
+            self.release
+        );
+        Ok(Count { passed: 1, failed: 0 })
+    }
+
+    fn initrd(&self) -> Result<PathBuf> {
+        let files = folder().join("initrd");
+        for folder in ["bin", "modules", "proc", "sys", "dev", "host", "writes", "node"] {
+            fs::create_dir_all(files.join(folder))?;
+        }
+        let busybox = which("busybox").context("there is no busybox")?;
+        fs::copy(busybox, files.join("bin/busybox"))?;
+        fs::write(files.join("init"), include_str!("init.sh"))?;
+        run(command("chmod").arg("+x").arg(files.join("init")))?;
+        let all = read(command("find").arg(&self.unpacked).args(["-name", "*.ko"]))?;
+        let mut order = Vec::new();
+        for name in FIRST {
+            let end = format!("/{name}.ko");
+            // One that is not there is part of the kernel.
+            if let Some(module) = all.lines().find(|path| path.ends_with(&end)) {
+                fs::copy(module, files.join("modules").join(format!("{name}.ko")))?;
+                order.push(name);
+            }
+        }
+        fs::write(files.join("order"), order.join("\n") + "\n")?;
+        let initrd = folder().join("initrd.cpio");
+        let pack = format!("find . | cpio --quiet -o -H newc > {}", initrd.display());
+        run(command("sh").args(["-c", &pack]).current_dir(&files))?;
+        Ok(initrd)
+    }
+}
+
+/// This release's kernel, as a package that is not installed.
+fn download(to: &Path) -> Result<PathBuf> {
+    let told = read(command("apt-cache").args(["depends", "--important", "linux-image-amd64"]))?;
+    let mut words = told
+        .split_whitespace()
+        .skip_while(|word| *word != "Depends:")
+        .skip(1);
+    let name = words
+        .next()
+        .context("apt-cache knows no linux-image-amd64: run apt-get update")?;
+    fs::create_dir_all(to)?;
+    let packages = || -> Result<Option<PathBuf>> {
+        let mut files = fs::read_dir(to)?.flatten().map(|entry| entry.path());
+        let wanted = |path: &PathBuf| {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            file.starts_with(&format!("{name}_")) && file.ends_with(".deb")
+        };
+        Ok(files.find(wanted))
+    };
+    if packages()?.is_none() {
+        println!("kernel: downloading Debian's {name}");
+        run(command("apt-get").args(["download", name]).current_dir(to))?;
+    }
+    packages()?.with_context(|| format!("apt-get download {name} left nothing"))
+}

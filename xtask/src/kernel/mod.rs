@@ -1,0 +1,144 @@
+//! `cargo xtask kernel`: the programs' tables and stories of the lab on another kernel, in a virtual machine that sees this
+//! machine's files and can change none. It is emulated, so that it runs where there is no KVM: some minutes.
+
+mod guest;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::build;
+use crate::ladder::{Counted, Ladder};
+use crate::packages;
+use crate::process::{cargo, command, is_root, read, root, which};
+use crate::setup;
+use guest::Guest;
+
+/// On which kernel, and what.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A Debian package of a kernel [default: this release's linux-image-amd64]
+    #[arg(long, value_name = "FILE")]
+    deb: Option<PathBuf>,
+    /// Stories [default: one for each verdict, hook and way]
+    #[arg(value_name = "FILE")]
+    scenarios: Vec<PathBuf>,
+}
+
+/// One for each verdict, hook and way that a kernel may treat differently.
+const STORIES: [&str; 9] = [
+    "finished-job-still-listed",
+    "reused-across-namespaces",
+    "reused-through-a-tunnel",
+    "udp-blackhole",
+    "headless-direct",
+    "headless-direct-bridge",
+    "headless-direct-xdp",
+    "redirect",
+    "agent-killed",
+];
+
+/// What the virtual machine is made with, and the Debian package of each.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("busybox", "busybox-static"),
+    ("cpio", "cpio"),
+    ("depmod", "kmod"),
+];
+
+/// Boots the kernel, runs, and counts.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if !is_root() {
+        bail!("`cargo xtask kernel` lets the virtual machine read all files: run it as root");
+    }
+    ensure!(
+        std::env::consts::ARCH == "x86_64",
+        "the virtual machine is one of x86_64: this machine is none"
+    );
+    setup::programs()?;
+    let missing = PROGRAMS
+        .into_iter()
+        .filter(|(program, _)| which(program).is_none());
+    packages::install(&missing.map(|(_, package)| package.to_owned()).collect::<Vec<_>>())?;
+    build::object(&setup::ebpf()?)?;
+    build::host(false)?;
+    let guest = Guest::new(args.deb.as_deref())?;
+    let work = [tables()?, stories(&args.scenarios)?].concat();
+    let mut ladder = Ladder::default();
+    let machine = guest.machine(&work)?;
+    ladder.run(&format!("Linux {}", guest.release), Counted::ByOutput, machine);
+    ladder.check("it came to its end", || guest.has_ended());
+    Ok(ladder.finish())
+}
+
+/// The command that runs packets through the programs. What maps take in memory is only estimated before Linux 6.4.
+fn tables() -> Result<String> {
+    let mut build = cargo();
+    build.args(["test", "--no-run", "--package", "epguard", "--test", "programs"]);
+    let told = read(build.args(["--message-format", "json"]))?;
+    let paths = told.split("\"executable\":\"").skip(1);
+    let mut paths = paths.filter_map(|rest| rest.split('"').next());
+    let executable = paths.find(|path| path.contains("/programs-"));
+    let executable = executable.context("cargo names no executable of the test `programs`")?;
+    Ok(format!(
+        "cd agent && {executable} --ignored --test-threads 2 --skip memory::; cd ..\n"
+    ))
+}
+
+fn stories(given: &[PathBuf]) -> Result<String> {
+    let own = || {
+        STORIES
+            .iter()
+            .map(|name| format!("lab/scenarios/{name}.yaml").into())
+    };
+    let files: Vec<PathBuf> = if given.is_empty() {
+        own().collect()
+    } else {
+        given.to_vec()
+    };
+    let files = files.iter().map(|file| {
+        let whole = file.canonicalize();
+        whole.with_context(|| format!("there is no {}", file.display()))
+    });
+    let files: Vec<PathBuf> = files.collect::<Result<_>>()?;
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let lab = build::binaries().join("epguard-lab");
+    Ok(format!("{} scenario {}\n", lab.display(), files.join(" ")))
+}
+
+/// What belongs to this verb alone.
+fn folder() -> PathBuf {
+    root().join("target/kernel")
+}
+
+fn qemu(kernel: &Path, initrd: &Path, shared: &Path) -> Command {
+    let mut qemu = command("qemu-system-x86_64");
+    qemu.args([
+        "-nographic",
+        "-no-reboot",
+        "-nic",
+        "none",
+        "-m",
+        "6144",
+        "-smp",
+        "2",
+        "-cpu",
+        "qemu64",
+    ])
+    .args(["-append", "console=ttyS0 quiet panic=-1"])
+    .arg("-kernel")
+    .arg(kernel)
+    .arg("-initrd")
+    .arg(initrd)
+    .args([
+        "-virtfs",
+        "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
+    ])
+    .arg("-virtfs")
+    .arg(format!(
+        "local,path={},mount_tag=shared,security_model=none",
+        shared.display()
+    ));
+    qemu
+}
