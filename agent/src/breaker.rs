@@ -1,6 +1,6 @@
 //! `epguard breaker`: which denials the agent holds, and how to trust them by hand.
 
-use crate::cli::{RunArgs, name};
+use crate::cli::{Output, RunArgs, name};
 use crate::status::{self, Held, Request};
 use anyhow::Result;
 use clap::Args;
@@ -8,10 +8,18 @@ use comfy_table::{Table, presets::NOTHING};
 
 /// Options of `epguard breaker`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  epguard breaker                        which Services have denials that wait
+  epguard breaker --release shop/web     carry them out; without a name, those of all Services
+  epguard breaker -o json")]
 pub struct BreakerArgs {
     /// Carry out what is held for a Service, or for all, without a second list
     #[arg(long, value_name = "NAMESPACE/NAME", num_args = 0..=1, default_missing_value = "", value_parser = service)]
     pub release: Option<String>,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
     /// Where the agent can be asked.
     #[command(flatten)]
     pub run: RunArgs,
@@ -21,7 +29,7 @@ pub struct BreakerArgs {
 pub fn run(args: BreakerArgs) -> Result<()> {
     let request = args.release.map_or(Request::Status, Request::ReleaseBreaker);
     let status = status::ask(&args.run.run_dir, &request)?;
-    println!("{}", table(&status.breaker));
+    println!("{}", args.output.text(&status.breaker, |held| table(held))?);
     Ok(())
 }
 

@@ -38,6 +38,7 @@ pub enum Command {
     /// Run the node agent: watch Kubernetes, attach the datapath, deny what is proven stale
     Agent(Box<AgentArgs>),
     /// Switch what the datapath does with denials, at once and without a reload
+    #[command(after_help = "Examples:\n  epguard mode observe\n  epguard mode --reason terminated observe")]
     Mode {
         /// off: look at nothing; observe: count what would be denied; enforce: deny
         #[arg(value_parser = mode())]
@@ -58,6 +59,7 @@ pub enum Command {
     /// Follow what is denied: packets per second by verdict, Service, pod meant and pod hit
     Top(crate::top::TopArgs),
     /// Show owners, denials and counters from the maps, with names if an agent runs
+    #[command(after_help = "Examples:\n  epguard dump\n  epguard dump -o json | jq .denied")]
     Dump {
         /// Form of the output
         #[arg(short, long, default_value = "table")]
@@ -84,6 +86,9 @@ pub enum Command {
     /// Write manual pages
     Man(crate::manual::ManArgs),
     /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
+    #[command(
+        after_help = "Examples:\n  kubectl delete -k deploy/overlays/enforce, then on each node: epguard detach"
+    )]
     Detach {
         /// Where the datapath is pinned.
         #[command(flatten)]

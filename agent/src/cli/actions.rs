@@ -59,6 +59,10 @@ impl ActionArgs {
 
 /// Options of `epguard action`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  epguard action reject
+  epguard action --reason reused redirect=tap0    for tcpdump -i tap0")]
 pub struct SwitchArgs {
     /// drop: silently; reject: with a TCP RST or an ICMP error to the sender; redirect=IFACE: out of an interface, as it is
     #[arg(value_name = "ACTION", value_parser = choice)]
