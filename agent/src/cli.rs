@@ -250,7 +250,7 @@ pub fn name(text: &str) -> Option<Name> {
         .map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
 }
 
-pub(crate) fn namespaced(text: &str) -> Result<Name, &'static str> {
+fn namespaced(text: &str) -> Result<Name, &'static str> {
     name(text).ok_or("not NAMESPACE/NAME, as in epguard/epguard")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::drops::{Dropped, Kind, Tally};
 use crate::events::words;
-use crate::facts::{Name, Protocol};
+use crate::facts::{Name, Protocol, named};
 use crate::maps::Lift;
 use crate::state::State;
 use epguard_common::{Addr, Event, Outcome, Uid};
@@ -39,7 +39,7 @@ impl Report {
             event.outcome,
         );
         let (reason, outcome) = words(event);
-        let service = named(state.service_name(event.slot));
+        let service = named_or_unknown(state.service_name(event.slot));
         let (meant, hit) = (self.pod(state, event.dead_uid), self.pod(state, event.owner_uid));
         let endpoint = SocketAddr::new(event.dst.ip(), event.dst_port);
         let protocol = protocol(event.protocol);
@@ -138,7 +138,7 @@ impl Report {
 
     /// The names that denials refer to.
     pub fn pods(&self) -> impl Iterator<Item = (Uid, String)> {
-        self.pods.iter().map(|(uid, name)| (*uid, named(Some(name))))
+        self.pods.iter().map(|(uid, name)| (*uid, named(name)))
     }
 
     /// What a pod is called, also once it is gone while a denial refers to it.
@@ -153,8 +153,7 @@ impl Report {
         if uid == Uid::NONE {
             return "nobody".to_owned();
         }
-        self.pod_name(state, uid)
-            .map_or_else(|| uid.to_string(), |name| named(Some(name)))
+        self.pod_name(state, uid).map_or_else(|| uid.to_string(), named)
     }
 }
 
@@ -167,11 +166,8 @@ fn message(outcome: &str) -> &'static str {
     }
 }
 
-fn named(name: Option<&Name>) -> String {
-    name.map_or_else(
-        || "unknown".to_owned(),
-        |(namespace, name)| format!("{namespace}/{name}"),
-    )
+fn named_or_unknown(name: Option<&Name>) -> String {
+    name.map_or_else(|| "unknown".to_owned(), named)
 }
 
 fn protocol(number: u8) -> &'static str {

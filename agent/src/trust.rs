@@ -3,7 +3,7 @@
 
 use crate::announce::{Announcer, Subject};
 use crate::cli;
-use crate::facts::{Name, PodSource};
+use crate::facts::{Name, PodSource, named};
 use crate::maps::Writer;
 use crate::state::{Evidence, Finding, Kind, State, Trip};
 use crate::status::Held;
@@ -100,12 +100,7 @@ impl Trust {
                 why = trip.why.as_str(),
                 "breaker tripped: these endpoints are only observed until a second list agrees"
             );
-            let service = Subject {
-                kind: "Service",
-                name: name.clone(),
-                uid: state.service_uid(&name),
-            };
-            announcer.tripped(now, service, &trip);
+            announcer.tripped(now, Subject::service(state, name.clone()), &trip);
             self.tripped.insert(name, trip);
         }
     }
@@ -178,10 +173,6 @@ const fn watch_of(kind: Kind) -> WatchId {
         Kind::Services => WatchId::Services,
         Kind::Nodes => WatchId::Nodes,
     }
-}
-
-fn named((namespace, name): &Name) -> String {
-    format!("{namespace}/{name}")
 }
 
 fn pod(state: &State, uid: Uid) -> String {

@@ -34,7 +34,7 @@ pub use flow::{Flow, Return, Steered};
 pub use judge::{Intent, Model, Proof, judge};
 pub use node::{Mac, Rate, Role, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse};
-pub use reject::{Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable, reset};
+pub use reject::{Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable, options_length, reset};
 pub use socket::{Moment, PENDING_NS, SEND_WINDOW_NS};
 pub use steer::{Backend, Backends, MAX_BACKENDS};
 pub use uid::Uid;

@@ -141,7 +141,7 @@ fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, slot: Slot, backend: &B
     let returns = maps::returned(&behind).is_some_and(|known| unsafe { *known == back });
     (returns || maps::remember_return(&behind, &back)).then_some(())?;
     let goes_on = maps::steered(&flow).filter(|_| !opens(packet));
-    // SAFETY: the entry stays writable for the run of the program; CPUs that race write nearly the same.
+    // SAFETY: as in `backward`; CPUs that race write nearly the same.
     if let Some(steered) = goes_on.map(|steered| unsafe { &mut *steered })
         && steered.backend == *backend
     {

@@ -23,7 +23,7 @@ pub fn judge(skb: &Skb) -> Fate {
         skb.take_intent();
         return Fate::Pass;
     }
-    // First of all: verifiers before 6.18 lose sight of what an Option is about where much comes in between.
+    // First of all: the verifier of Linux 6.1 loses sight of what an Option is about where much comes in between.
     let Some(packet) = skb.packet() else {
         return without_packet(skb, &view);
     };

@@ -7,7 +7,7 @@ use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, Packet, is_vlan_tag, parse};
+use epguard_common::{Bytes, Packet, is_vlan_tag, options_length, parse};
 
 const ETHERNET: u32 = 14;
 const TCP: u8 = 6;
@@ -28,9 +28,8 @@ impl Frame for Raw {
     /// Only what becomes shorter in place: a RST, and no IP options before it.
     #[inline(always)]
     fn is_answered(&self, packet: &Packet) -> bool {
-        let header = if packet.dst.is_v4() { 20 } else { 40 };
         packet.protocol == TCP
-            && packet.transport_at == header
+            && options_length(packet) == 0
             && maps::mac(self.ifindex()).is_some_and(|mac| mac.sends != 0)
     }
 

@@ -2,7 +2,7 @@
 
 use super::Agent;
 use crate::clock::boot as now;
-use crate::facts::Name;
+use crate::facts::named;
 use crate::status::{Conflict, Figures, Fill, Question, Request, Status, Watch};
 use crate::trust;
 use crate::watch::WatchId;
@@ -38,7 +38,7 @@ impl Agent {
             services: self
                 .state
                 .affected_services()
-                .map(|(slot, (namespace, name))| (slot.to_string(), format!("{namespace}/{name}")))
+                .map(|(slot, name)| (slot.to_string(), named(name)))
                 .collect(),
             ..self.figures()
         }
@@ -125,7 +125,6 @@ impl Agent {
     }
 
     fn pod_names(&self) -> BTreeMap<String, String> {
-        let named = |(namespace, name): &Name| format!("{namespace}/{name}");
         let owners = self
             .state
             .owners()

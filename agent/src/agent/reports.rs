@@ -44,11 +44,7 @@ impl Agent {
         let hit = self.report.pod_name(&self.state, event.owner_uid);
         let (reason, outcome) = words(event);
         Some(Denial {
-            service: Subject {
-                kind: "Service",
-                uid: self.state.service_uid(&service),
-                name: service,
-            },
+            service: Subject::service(&self.state, service),
             ip: event.dst.ip(),
             meant: (event.dead_uid, self.report.pod(&self.state, event.dead_uid)),
             owner: event.owner_uid,

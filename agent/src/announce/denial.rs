@@ -1,6 +1,7 @@
 //! A denied flow, as it is told to the people behind the Service and behind the pod that has the IP now.
 
 use super::topic::{Case, Subject, Topic};
+use crate::facts::named;
 use epguard_common::{Outcome, Uid};
 use std::net::IpAddr;
 
@@ -57,9 +58,9 @@ impl Denial {
             outcome,
             ..
         } = self;
-        let service = named(service);
+        let service = named(&service.name);
         let holder = match &self.hit {
-            Some(pod) => format!("pod {}", named(pod)),
+            Some(pod) => format!("pod {}", named(&pod.name)),
             None if self.owner == Uid::NONE => "nobody".to_owned(),
             None => format!("pod {}", self.owner),
         };
@@ -77,10 +78,6 @@ impl Denial {
     fn is_observed(&self) -> bool {
         self.outcome == Outcome::Observed.as_str()
     }
-}
-
-fn named(Subject { name, .. }: &Subject) -> String {
-    format!("{}/{}", name.0, name.1)
 }
 
 #[cfg(test)]

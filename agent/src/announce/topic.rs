@@ -1,7 +1,7 @@
 //! What is said of whom.
 
 use crate::facts::Name;
-use crate::state::Trip;
+use crate::state::{State, Trip};
 use epguard_common::Uid;
 use std::net::IpAddr;
 
@@ -14,6 +14,18 @@ pub struct Subject {
     pub name: Name,
     /// Without it `kubectl describe` does not find the Event.
     pub uid: Option<Uid>,
+}
+
+impl Subject {
+    /// A Service, as far as it is known.
+    #[must_use]
+    pub fn service(state: &State, name: Name) -> Self {
+        Self {
+            kind: "Service",
+            uid: state.service_uid(&name),
+            name,
+        }
+    }
 }
 
 /// What is one Event, however often it happens.

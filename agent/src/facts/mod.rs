@@ -32,6 +32,12 @@ use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 /// Namespace and name of an object.
 pub type Name = (String, String);
 
+/// As people write it: `namespace/name`.
+#[must_use]
+pub fn named((namespace, name): &Name) -> String {
+    format!("{namespace}/{name}")
+}
+
 /// One thing that the API or the node told us.
 #[derive(Debug, Clone)]
 pub enum Fact {

@@ -1,7 +1,6 @@
 //! Who writes a slice, and so what has to be done to change it.
 
-use super::words::named;
-use crate::facts::{ListedSlice, Name};
+use crate::facts::{ListedSlice, Name, named};
 
 /// Makes the slices of Services that have a selector.
 pub const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";

@@ -3,8 +3,8 @@
 use super::cluster::Cluster;
 use super::controller::{self, ENDPOINTSLICE, controller};
 use super::finding::{Finding, Object, Problem, Severity};
-use super::words::{named, pods};
-use crate::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Standing};
+use super::words::pods;
+use crate::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Standing, named};
 use epguard_common::Uid;
 
 /// What is wrong with an endpoint; at most one thing, the worst first.

@@ -3,8 +3,7 @@
 use super::cluster::Cluster;
 use super::controller::{ENDPOINTSLICE, MIRRORING, controller};
 use super::finding::{Finding, Object, Problem, Severity};
-use super::words::named;
-use crate::facts::{ListedSlice, Name, Pod, Service, Standing};
+use crate::facts::{ListedSlice, Name, Pod, Service, Standing, named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is wrong with Services that exist, as their slices show.

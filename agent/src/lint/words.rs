@@ -1,12 +1,6 @@
 //! How findings name things.
 
-use crate::facts::{Name, Pod};
-
-/// `namespace/name`.
-#[must_use]
-pub fn named((namespace, name): &Name) -> String {
-    format!("{namespace}/{name}")
-}
+use crate::facts::{Pod, named};
 
 /// Names of pods: `a/b, a/c and a/d`.
 #[must_use]

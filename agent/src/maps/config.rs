@@ -8,13 +8,18 @@ use std::path::Path;
 
 /// What the running datapath goes by. Errors: none is pinned there.
 pub fn configuration(pin_dir: &Path) -> Result<Config> {
-    array(pin_dir)?.get(&0, 0).context("cannot read CONFIG")
+    read(&array(pin_dir)?)
 }
 
 /// Changes it. Errors: none is pinned there.
 pub(super) fn reconfigure(pin_dir: &Path, change: impl FnOnce(Config) -> Result<Config>) -> Result<()> {
-    let changed = change(configuration(pin_dir)?)?;
-    array(pin_dir)?.set(0, changed, 0).context("cannot write CONFIG")
+    let mut array = array(pin_dir)?;
+    let changed = change(read(&array)?)?;
+    array.set(0, changed, 0).context("cannot write CONFIG")
+}
+
+fn read(array: &Array<MapData, Config>) -> Result<Config> {
+    array.get(&0, 0).context("cannot read CONFIG")
 }
 
 fn array(pin_dir: &Path) -> Result<Array<MapData, Config>> {

@@ -2,7 +2,7 @@
 
 use super::dirty::Dirty;
 use super::{Life, Record, State};
-use crate::facts::{Name, Service};
+use crate::facts::{Name, Service, named};
 use crate::history::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,7 +134,7 @@ impl State {
             }
         });
         ServiceView {
-            name: slashed(name),
+            name: named(name),
             has_vip,
             has_selector: service.is_some_and(|service| service.selector.is_some()),
             off: service.is_some_and(|service| world.bound_of_service(service) == Mode::Off),
@@ -151,12 +151,8 @@ impl State {
     }
 
     fn pod_or_uid(&self, uid: Uid) -> String {
-        self.pod_name(uid).map_or_else(|| uid.to_string(), slashed)
+        self.pod_name(uid).map_or_else(|| uid.to_string(), named)
     }
-}
-
-fn slashed((namespace, name): &Name) -> String {
-    format!("{namespace}/{name}")
 }
 
 const fn life(life: Life) -> &'static str {

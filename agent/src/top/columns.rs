@@ -20,9 +20,13 @@ pub(super) enum Form {
 /// A column; of a table's columns the one with the highest `spare` is the first to be left out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
-    pub(super) title: &'static str,
-    pub(super) form: Form,
-    pub(super) spare: u8,
+    title: &'static str,
+    form: Form,
+    spare: u8,
+}
+
+pub(super) const fn column(title: &'static str, form: Form, spare: u8) -> Column {
+    Column { title, form, spare }
 }
 
 /// The columns' titles, and the rows below them, in at most `width` characters (but at least one column).
@@ -108,10 +112,6 @@ mod tests {
         column("REASON", Form::Word, 3),
         column("MEANT", Form::Name, 2),
     ];
-
-    const fn column(title: &'static str, form: Form, spare: u8) -> Column {
-        Column { title, form, spare }
-    }
 
     fn shown(width: usize) -> [String; 2] {
         let row = ["1.5", "shop/web", "reused", "shop/web-7d9f8c6b5-x2x7k"];

@@ -1,6 +1,6 @@
 //! The rows of the table: flows, or what Services have of them. Pure.
 
-use super::columns::{self, Column, Form};
+use super::columns::{self, Column, Form, column};
 use super::controls::Sort;
 use super::model::Model;
 use super::rates::Rate;
@@ -31,10 +31,6 @@ const SERVICES: [Column; 7] = [
     column("PACKETS", Form::Number, 3),
     column("LAST", Form::Number, 2),
 ];
-
-const fn column(title: &'static str, form: Form, spare: u8) -> Column {
-    Column { title, form, spare }
-}
 
 /// A row.
 #[derive(Debug)]

@@ -37,11 +37,10 @@ pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
 /// A file, or several as `$KUBECONFIG` lists them: the first one that says something counts, and those that are not there
 /// do not matter, as for kubectl.
 async fn from_files(paths: &Path) -> anyhow::Result<Config> {
-    let shown = paths;
-    let paths: Vec<PathBuf> = split_paths(paths)
+    let files: Vec<PathBuf> = split_paths(paths)
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
-    let there = paths.iter().filter(|path| paths.len() == 1 || path.exists());
+    let there = files.iter().filter(|path| files.len() == 1 || path.exists());
     let mut file = Kubeconfig::default();
     for path in there {
         file = Kubeconfig::read_from(path)
@@ -56,7 +55,7 @@ async fn from_files(paths: &Path) -> anyhow::Result<Config> {
     Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
         .map_err(|error| anyhow!("names no usable cluster: {}", one_line(&error)))
-        .with_context(|| format!("kubeconfig {}", shown.display()))
+        .with_context(|| format!("kubeconfig {}", paths.display()))
 }
 
 /// YAML errors come with an excerpt of the file, which may hold secrets: only the first line is shown.

@@ -12,6 +12,7 @@ mod sum;
 
 pub use icmp::MAX_QUOTE;
 pub use limit::Bucket;
+pub use network::options_length;
 pub use reset::write as reset;
 pub use sum::Sum;
 
@@ -78,7 +79,7 @@ pub fn answer<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     } else {
         icmp::write(frame, packet)?;
     }
-    let options = network::options(packet);
+    let options = options_length(packet);
     if options == 0 {
         return Some(());
     }

@@ -12,8 +12,9 @@ pub const fn header_length(packet: &Packet) -> u32 {
 
 /// Octets of IPv4 options, or of IPv6 extension headers.
 #[inline(always)]
+#[must_use]
 #[allow(clippy::inline_always, reason = "as parse")]
-pub const fn options(packet: &Packet) -> u32 {
+pub const fn options_length(packet: &Packet) -> u32 {
     (packet.transport_at - packet.network_at).saturating_sub(header_length(packet))
 }
 

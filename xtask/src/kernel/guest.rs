@@ -1,6 +1,7 @@
 //! A kernel out of its package, with what it boots from.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -90,7 +91,7 @@ impl Guest {
         let busybox = which("busybox").context("there is no busybox")?;
         fs::copy(busybox, files.join("bin/busybox"))?;
         fs::write(files.join("init"), include_str!("init.sh"))?;
-        run(command("chmod").arg("+x").arg(files.join("init")))?;
+        fs::set_permissions(files.join("init"), Permissions::from_mode(0o755))?;
         let all = read(command("find").arg(&self.unpacked).args(["-name", "*.ko"]))?;
         let mut order = Vec::new();
         for name in FIRST {

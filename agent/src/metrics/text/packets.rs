@@ -14,6 +14,35 @@ const DENIALS: [(Outcome, &str, Mode); 5] = [
     (Outcome::Observed, "pass", Mode::Observe),
 ];
 
+/// What is counted beside, with name and help.
+const NEWS: [(Outcome, &str, &str); 5] = [
+    (
+        Outcome::EventLost,
+        "events_lost",
+        "Denials that the ring buffer had no room to report",
+    ),
+    (
+        Outcome::EventSuppressed,
+        "events_suppressed",
+        "Denials beyond the rate at which one suspect is reported",
+    ),
+    (
+        Outcome::AnswerSuppressed,
+        "answers_suppressed",
+        "Denied packets that were dropped, since a rate limit left no answer",
+    ),
+    (
+        Outcome::AnswerFailed,
+        "answers_failed",
+        "Denied packets that were dropped, since the answer could not be sent",
+    ),
+    (
+        Outcome::RedirectFailed,
+        "redirects_failed",
+        "Packets of steered flows that were dropped, since they could not be sent to the endpoint",
+    ),
+];
+
 /// Families of the kernel's counters.
 pub fn packets(to: &mut Families<'_>, counters: &Counters) -> fmt::Result {
     let count = |reason, outcome| counters.get(&(reason, outcome)).copied().unwrap_or_default();
@@ -43,13 +72,6 @@ pub fn packets(to: &mut Families<'_>, counters: &Counters) -> fmt::Result {
             (labels, of(*count))
         })
     };
-    let events = |outcome| {
-        let all = Reason::ALL.into_iter();
-        [(
-            vec![],
-            all.map(|reason| count(reason, outcome).packets).sum::<u64>(),
-        )]
-    };
     to.counters(
         (
             "denied_packets",
@@ -69,39 +91,9 @@ pub fn packets(to: &mut Families<'_>, counters: &Counters) -> fmt::Result {
         ("passed_bytes", "Bytes of these packets, with link-layer headers"),
         passed(|count| count.bytes),
     )?;
-    to.counters(
-        (
-            "events_lost",
-            "Denials that the ring buffer had no room to report",
-        ),
-        events(Outcome::EventLost),
-    )?;
-    to.counters(
-        (
-            "events_suppressed",
-            "Denials beyond the rate at which one suspect is reported",
-        ),
-        events(Outcome::EventSuppressed),
-    )?;
-    to.counters(
-        (
-            "answers_suppressed",
-            "Denied packets that were dropped, since a rate limit left no answer",
-        ),
-        events(Outcome::AnswerSuppressed),
-    )?;
-    to.counters(
-        (
-            "answers_failed",
-            "Denied packets that were dropped, since the answer could not be sent",
-        ),
-        events(Outcome::AnswerFailed),
-    )?;
-    to.counters(
-        (
-            "redirects_failed",
-            "Packets of steered flows that were dropped, since they could not be sent to the endpoint",
-        ),
-        events(Outcome::RedirectFailed),
-    )
+    NEWS.into_iter().try_for_each(|(outcome, name, help)| {
+        let all = Reason::ALL.into_iter();
+        let sum: u64 = all.map(|reason| count(reason, outcome).packets).sum();
+        to.counters((name, help), [(vec![], sum)])
+    })
 }
