@@ -6,8 +6,8 @@
 
 use crate::{Action, Addr, Mode, Rate, Reason, Uid};
 
-/// Part of the pin path: `<pin-dir>/v1/OWNERS`.
-pub const ABI_VERSION: u32 = 1;
+/// Part of the pin path: `<pin-dir>/v2/OWNERS`.
+pub const ABI_VERSION: u32 = 2;
 
 /// OWNERS: IP -> the pod that publishes it. For people, reports and audits, and for where flows are steered: only to a
 /// pod that still has its IP. Never asked to let a packet through.
@@ -81,10 +81,6 @@ impl Slot {
     pub const NONE: Self = Self { number: 0 };
     /// Slots lie in the upper half of 16 bits: another program's class ids that end up in `tc_index` are small.
     pub const FIRST: u16 = 0x8000;
-    /// `tc_index` of a packet that To has judged: no slot.
-    pub const JUDGED: u32 = 1;
-    /// `tc_index` of an answer of our own: no slot, nor a small number that somebody else would write.
-    pub const ANSWER: Self = Self { number: 0x7e9d };
 
     /// The intent that a packet carries; numbers that are no slot are somebody else's.
     #[inline]
@@ -251,7 +247,7 @@ mod tests {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
         assert_eq!(size_of::<Config>(), 4 * (1 + 4 + 4 + 4 + 2 + 1 + 1));
-        assert_eq!(size_of::<View>(), 3 * 8 + 4 * 4);
+        assert_eq!(size_of::<View>(), 3 * 8 + 6 * 4 + 4 * 2);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);

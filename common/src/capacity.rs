@@ -21,6 +21,8 @@ pub const BACKENDS: usize = 4_096;
 pub const FLOWS: usize = 16_384;
 /// IPs of this node that nobody holds; a node's range is rarely larger than a /22.
 pub const TERMINATED: usize = 4_096;
+/// Senders to affected Services, remembered where foreign programs may wipe numbers off packets. 0.5 MB.
+pub const AIMED: usize = 4_096;
 /// Interfaces of the node.
 pub const INTERFACES: usize = 4_096;
 /// Uplinks with an XDP program.

@@ -29,7 +29,8 @@ pub fn claimed<B: Bytes>(bytes: &B, ether_type: u16, packet: Option<&Packet>) ->
     let [kind] = bytes.read::<1>(offset + 40)?;
     let probes = kind == SOLICITATION && packet.src.octets == [0; 16];
     if kind == ADVERTISEMENT || probes {
-        return bytes.words::<4>(offset + 48).map(Addr::from_words);
+        let target = bytes.words::<4>(offset + 48).map(Addr::from_words);
+        return target.filter(|target| !target.is_v4());
     }
     Some(packet.src)
 }
@@ -93,6 +94,12 @@ mod tests {
         assert_eq!(claim(0x86dd, &neighbour(135, [0; 16], V6)), Some(x));
         assert_eq!(claim(0x86dd, &neighbour(135, V6, LINK)), Some(x));
         assert_eq!(claim(0x86dd, &neighbour(129, V6, LINK)), Some(x));
+    }
+
+    #[test]
+    fn a_neighbour_message_about_a_v4_mapped_address_shows_nobody() {
+        let mapped = Addr::v4([10, 0, 0, 7]).octets;
+        assert_eq!(claim(0x86dd, &neighbour(136, LINK, mapped)), None);
     }
 
     #[test]

@@ -125,6 +125,15 @@ pub struct View {
     pub terminated: u32,
     /// Not 0: flows are steered, or were and go on.
     pub flows: u32,
+    /// Bits of `skb->tc_index` and `skb->tc_classid` that the programs may read and write; 0: none. Writing also needs a
+    /// mode other than off and a valid lease.
+    pub carrier: u32,
+    /// Not 0: a foreign program may wipe what packets carry, so the programs remember who sent to an affected Service.
+    pub wipers: u32,
+    /// The number that marks our own answers, drawn by the agent when it starts; 0: none.
+    pub answer: u16,
+    /// Always 0.
+    pub reserved: [u16; 3],
 }
 
 impl View {

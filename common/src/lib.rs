@@ -7,6 +7,7 @@ mod abi;
 mod action;
 mod addr;
 pub mod capacity;
+mod carrier;
 mod claim;
 mod config;
 mod direct;
@@ -27,6 +28,7 @@ pub use abi::{
 };
 pub use action::{Action, AnswerLimits, Fate, ReasonActions};
 pub use addr::Addr;
+pub use carrier::{Aimed, CARRIER_ALL, CARRIER_HIGH, JUDGED, Sender};
 pub use claim::claimed;
 pub use config::{Config, Mode, PerReason, ReasonModes, View};
 pub use direct::{DirectModel, Way, judge_direct};

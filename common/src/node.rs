@@ -69,6 +69,8 @@ impl Role {
     pub const UPLINK: Self = Self { number: 2 };
     /// Leads to other nodes, inside another packet.
     pub const TUNNEL: Self = Self { number: 3 };
+    /// Leads out of the node through another hooked interface, as a VLAN does.
+    pub const STACKED: Self = Self { number: 5 };
     /// A bridge: its ports lead to pods.
     pub const BRIDGE: Self = Self { number: 4 };
 }

@@ -150,6 +150,10 @@ fn parse_ipv6<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
     let mut protocol = second.to_ne_bytes()[2];
     let src = Addr::from_words([s0, s1, s2, s3]);
     let dst = Addr::from_words([d0, d1, d2, d3]);
+    // `::ffff:a.b.c.d` on the wire (RFC 4291 section 2.5.5.2 gives it no meaning there) is not IPv4 host a.b.c.d.
+    if src.is_v4() || dst.is_v4() {
+        return None;
+    }
     let mut at = offset + 40;
     for _ in 0..=MAX_EXTENSIONS {
         let (next, length) = match Extension::of(protocol) {

@@ -137,6 +137,17 @@ fn a_first_fragment_has_ports_and_a_later_one_has_none() {
 }
 
 #[test]
+fn an_ipv6_packet_with_a_v4_mapped_address_on_the_wire_is_not_ipv4() {
+    let mapped = Addr::v4([10, 244, 1, 10]).octets;
+    for at in [8, 24] {
+        let mut packet = ipv6(6, &TCP_SYN);
+        assert!(parse(&packet, IPV6).is_some());
+        packet[at..at + 16].copy_from_slice(&mapped);
+        assert_eq!(parse(&packet, IPV6), None);
+    }
+}
+
+#[test]
 fn ipv6_extension_headers_are_walked() {
     let mut body = std::vec![60, 0, 1, 4, 0, 0, 0, 0]; // hop-by-hop, 8 octets, next: destination options
     body.extend_from_slice(&[51, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // 16 octets, next: authentication

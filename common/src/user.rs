@@ -17,6 +17,8 @@ pod!(
     crate::Vip,
     crate::Slot,
     crate::SocketIntent,
+    crate::Sender,
+    crate::Aimed,
     crate::Backends,
     crate::Flow,
     crate::Steered,

@@ -103,11 +103,15 @@ pub enum Outcome {
     RedirectFailed = 17,
     /// Denied: sent to the capture interface.
     Captured = 18,
+    /// Passed: aimed at an affected Service, but the packet has no room for the Service's number.
+    NotCarried = 19,
+    /// Passed: the packet was aimed at the denied Service, and a foreign program has wiped that off it.
+    IntentLost = 20,
 }
 
 impl Outcome {
     /// Every outcome, in the order of their numbers.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Dropped,
         Self::Observed,
         Self::Off,
@@ -127,6 +131,8 @@ impl Outcome {
         Self::Redirected,
         Self::RedirectFailed,
         Self::Captured,
+        Self::NotCarried,
+        Self::IntentLost,
     ];
 
     /// What becomes of a packet only where denials are enforced: it does not go where it would have gone.
@@ -170,6 +176,8 @@ impl Outcome {
             Self::Redirected => "redirected",
             Self::RedirectFailed => "redirect-failed",
             Self::Captured => "captured",
+            Self::NotCarried => "not-carried",
+            Self::IntentLost => "intent-lost",
         }
     }
 }
