@@ -116,7 +116,7 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
         match route(self.frame, packet) {
             Some(Hop::Blackhole) => Way::Away,
             Some(Hop::Through(ifindex)) => match maps::role(ifindex) {
-                Role::UPLINK | Role::TUNNEL => Way::Away,
+                Role::UPLINK | Role::STACKED | Role::TUNNEL => Way::Away,
                 Role::BRIDGE => Way::Bridge,
                 _ => Way::Held,
             },

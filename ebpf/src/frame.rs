@@ -16,6 +16,8 @@ pub trait Frame: Bytes + EbpfContext {
     fn ifindex(&self) -> u32;
     /// Whether an answer can be made of it. What can't is left to a program that can.
     fn is_answered(&self, packet: &Packet) -> bool;
+    /// Whether it can be answered or sent elsewhere: that takes a carrier for `number`, where our hooks see it again.
+    fn can_turn(&self, number: u16) -> bool;
     /// Whether the link layer brought it to more than one host.
     fn is_to_many(&self) -> bool;
     /// Whether it is addressed to this host itself, and carries no VLAN tag.

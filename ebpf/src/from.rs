@@ -1,9 +1,11 @@
 //! Entering the stack, before DNAT: which Service is the packet aimed at? If it is aimed at a pod's IP itself, is there
 //! anybody?
 
+use crate::carrier::{Force, force};
+use crate::frame::Frame as _;
 use crate::skb::Skb;
-use crate::{clock, direct, maps, steer};
-use epguard_common::{Fate, Mode, Packet, Slot, View, Vip};
+use crate::{aimed, direct, maps, steer};
+use epguard_common::{Fate, Outcome, Packet, Reason, Slot, View, Vip};
 
 /// Judges what is aimed at an IP itself, and writes down the intent of everything else.
 #[inline(always)]
@@ -11,17 +13,20 @@ pub fn judge(skb: &Skb) -> Fate {
     let Some(view) = maps::active() else {
         return Fate::Pass;
     };
-    if skb.is_answer() {
-        // Stays on the packet: To must know it too.
-        skb.write_intent(Slot::ANSWER);
+    if view.is_answer(skb.carried(&view)) {
+        // The egress hook needs the mark too.
+        skb.carry(&view, view.answer);
         return Fate::Pass;
     }
     let packet = skb.packet();
-    if view.flows != 0 && packet.is_some_and(|packet| steer::is_answer(skb, packet)) && is_in_force(&view) {
+    if view.flows != 0
+        && packet.is_some_and(|packet| steer::is_answer(skb, packet))
+        && force(&view) == Force::On
+    {
         return Fate::Return;
     }
-    if view.suspects != 0 || view.flows != 0 {
-        mark(skb, packet);
+    if view.vips != 0 {
+        mark(skb, packet, &view);
     }
     if view.terminated == 0 {
         return Fate::Pass;
@@ -33,16 +38,9 @@ pub fn judge(skb: &Skb) -> Fate {
     }
 }
 
-/// Whether flows are steered at all: then To turns their packets, and here their answers are turned back.
+/// Writes the packet's intent. A packet that is aimed elsewhere carries none, whatever its sender wrote there.
 #[inline(always)]
-fn is_in_force(view: &View) -> bool {
-    let off = maps::config().is_none_or(|(_, mode, _)| mode == Mode::Off);
-    !off && clock::now_ns() <= view.lease_deadline_ns
-}
-
-/// Writes the packet's intent; what is aimed elsewhere gets none, so that nothing older sticks to it.
-#[inline(always)]
-fn mark(skb: &Skb, packet: Option<&Packet>) {
+fn mark(skb: &Skb, packet: Option<&Packet>, view: &View) {
     let vip = packet
         .filter(|packet| packet.transport.has_ports())
         .map(|packet| Vip {
@@ -51,5 +49,22 @@ fn mark(skb: &Skb, packet: Option<&Packet>) {
             protocol: packet.protocol,
             reserved: 0,
         });
-    skb.write_intent(vip.map_or(Slot::NONE, |vip| maps::service(&vip)));
+    let slot = vip.map_or(Slot::NONE, |vip| maps::service(&vip));
+    let carried = skb.carry(view, slot.number);
+    let Some(packet) = packet.filter(|_| slot.is_some()) else {
+        return;
+    };
+    if carried && view.wipers == 0 {
+        return;
+    }
+    match force(view) {
+        Force::Off => {}
+        // Counted by the egress hook, if the packet goes to a denied endpoint.
+        Force::Lapsed => aimed::remember_sender(packet, slot),
+        Force::On if carried => aimed::remember_sender(packet, slot),
+        Force::On => {
+            skb.carry(view, Slot::NONE.number);
+            maps::count(Reason::Nothing, Outcome::NotCarried, skb.length());
+        }
+    }
 }

@@ -22,6 +22,8 @@
     reason = "kernel fields are wider than what they hold"
 )]
 
+mod aimed;
+mod carrier;
 mod clock;
 mod direct;
 mod frame;

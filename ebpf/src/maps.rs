@@ -5,9 +5,9 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap,
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Action, Addr, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Flow, Mac, Mode,
-    Outcome, Owner, Packet, Proof, Reason, Return, Role, Slot, SocketIntent, Steered, Suspect, Target,
-    Terminated, Uid, UidState, View, Vip, capacity,
+    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Flow, Mac,
+    Mode, Outcome, Owner, Packet, Proof, Reason, Return, Role, Sender, Slot, SocketIntent, Steered, Suspect,
+    Target, Terminated, Uid, UidState, View, Vip, capacity,
 };
 
 #[btf_map]
@@ -39,6 +39,9 @@ static INTERFACES: HashMap<u32, Role, { capacity::INTERFACES }> = HashMap::new()
 /// Written by the cgroup hooks.
 #[btf_map]
 static SOCKETS: LruHashMap<u64, SocketIntent, { capacity::SOCKETS }> = LruHashMap::new();
+/// Written by the ingress hook, while foreign programs may wipe numbers off packets.
+#[btf_map]
+pub static AIMED: LruHashMap<Sender, Aimed, { capacity::AIMED }> = LruHashMap::new();
 /// Keys are put in by the agent, values counted here.
 #[btf_map]
 static COUNTERS: PerCpuHashMap<Counter, Count, { capacity::COUNTERS }> = PerCpuHashMap::new();

@@ -6,7 +6,7 @@ use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, Packet, Slot, is_vlan_tag, parse};
+use epguard_common::{Bytes, Packet, is_vlan_tag, parse};
 
 /// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in TC programs.
 const FROM_NETWORK_HEADER: u32 = 1;
@@ -33,6 +33,12 @@ impl Frame for Skb {
     #[inline(always)]
     fn is_answered(&self, _: &Packet) -> bool {
         true
+    }
+
+    /// The hooks that the packet passes next must know it as ours.
+    #[inline(always)]
+    fn can_turn(&self, number: u16) -> bool {
+        maps::view().is_some_and(|view| view.can_carry(number))
     }
 
     #[inline(always)]
@@ -138,36 +144,6 @@ impl Skb {
             let size = size_of::<T>() as u32;
             let failed = bpf_skb_load_bytes_relative(self.as_ptr(), offset, to, size, FROM_NETWORK_HEADER);
             (failed == 0).then(|| value.assume_init())
-        }
-    }
-
-    /// Writes the intent for the To hook. `tc_classid` too: if a TCX program behind us answers PASS, the kernel copies
-    /// it to `tc_index`, and what lies there before is left over from somebody else's use of `skb->cb`.
-    #[inline(always)]
-    pub fn write_intent(&self, slot: Slot) {
-        // SAFETY: fields of the program's own context that TC programs may write.
-        unsafe {
-            (*self.context).tc_index = u32::from(slot.number);
-            (*self.context).tc_classid = u32::from(slot.number);
-        }
-    }
-
-    /// Whether this is an answer of ours: then nobody speaks.
-    #[inline(always)]
-    pub fn is_answer(&self) -> bool {
-        // SAFETY: as in `write_intent`.
-        unsafe { (*self.context).tc_index == u32::from(Slot::ANSWER.number) }
-    }
-
-    /// Takes the intent off the packet, and whether a To hook has done so before: a tunnel's outer packet is not the
-    /// one that was meant, nor does it leave its socket a second time.
-    #[inline(always)]
-    pub fn take_intent(&self) -> (Slot, bool) {
-        // SAFETY: as in `write_intent`.
-        unsafe {
-            let raw = (*self.context).tc_index;
-            (*self.context).tc_index = Slot::JUDGED;
-            (Slot::from_raw(raw), raw == Slot::JUDGED)
         }
     }
 

@@ -13,8 +13,8 @@ use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
 use core::ptr::null_mut;
 use epguard_common::{
-    Backend, Backends, Bytes as _, Flow, Outcome, Packet, Reason, Return, Role, Slot, Steered, Target,
-    Transport,
+    Backend, Backends, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Return, Role, Slot, Steered,
+    Target, Transport,
 };
 
 const TCP: u8 = 6;
@@ -103,7 +103,9 @@ fn or_drop(skb: &Skb, sent: Option<i32>) -> i32 {
 
 #[inline(always)]
 fn forward(skb: &Skb) -> Option<i32> {
-    let (slot, _) = skb.take_intent();
+    let view = maps::view()?;
+    let slot = skb.carried_slot(&view);
+    skb.relabel(&view, slot.number, JUDGED);
     let packet = skb.packet()?;
     let target = Target {
         addr: packet.dst,
@@ -192,7 +194,8 @@ fn backward(skb: &Skb) -> Option<i32> {
     let mut link = Link::of(skb)?;
     link.readdress(packet, false, (back.target, back.target_port))?;
     link.set_ethernet(back.ethernet)?;
-    skb.write_intent(Slot::ANSWER);
+    let view = maps::view()?;
+    skb.make_answer(&view);
     // SAFETY: takes numbers only.
     Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
 }

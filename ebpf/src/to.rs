@@ -3,12 +3,12 @@
 use crate::frame::Frame as _;
 use crate::skb::Skb;
 use crate::telemetry::{self, Evidence};
-use crate::{clock, direct, maps, reject, steer};
+use crate::{aimed, clock, direct, maps, reject, steer};
 use core::cell::Cell;
 use core::ptr::addr_of;
 use epguard_common::{
-    Action, Addr, Backends, Config, Denial, Fate, Intent, Mode, Model, Outcome, Packet, Proof, Rate, Reason,
-    Slot, Suspect, Target, Uid, View,
+    Action, Addr, Backends, Config, Denial, Fate, Intent, JUDGED, Mode, Model, Outcome, Packet, Proof, Rate,
+    Reason, Slot, Suspect, Target, Uid, Verdict, View,
 };
 
 const UDP: u8 = 17;
@@ -19,8 +19,9 @@ pub fn judge(skb: &Skb) -> Fate {
     let Some(view) = maps::active() else {
         return Fate::Pass;
     };
-    if skb.is_answer() {
-        skb.take_intent();
+    let carried = skb.carried(&view);
+    skb.hand_on(&view, carried);
+    if view.is_answer(carried) {
         return Fate::Pass;
     }
     // First of all: the verifier of Linux 6.1 loses sight of what an Option is about where much comes in between.
@@ -33,7 +34,7 @@ pub fn judge(skb: &Skb) -> Fate {
     if view.suspects == 0 && view.flows == 0 {
         return Fate::Pass;
     }
-    let (carried, judged) = skb.take_intent();
+    let (slot, judged) = (Slot::from_carried(carried), carried == JUDGED);
     let Some((config, mode, debug)) = maps::config() else {
         return Fate::Pass;
     };
@@ -42,8 +43,8 @@ pub fn judge(skb: &Skb) -> Fate {
     }
     let tables = Tables {
         skb,
-        carried: if carried.is_some() || judged {
-            Intent::carried(carried)
+        carried: if slot.is_some() || judged {
+            Intent::carried(slot)
         } else {
             datagram_intent(skb, packet, view.since_ns)
         },
@@ -57,13 +58,16 @@ pub fn judge(skb: &Skb) -> Fate {
     };
     if view.flows != 0 && !judged && is_steered(packet, &tables) {
         maps::count(Reason::Nothing, Outcome::Redirected, skb.length());
-        skb.write_intent(tables.slot.get());
+        skb.carry(&view, tables.slot.get().number);
         return Fate::Steer;
     }
-    let verdict = epguard_common::judge(packet, &tables);
+    let mut verdict = epguard_common::judge(packet, &tables);
+    if verdict == Verdict::Pass(Reason::Nothing, Outcome::NoIntent) {
+        verdict = why_no_intent(packet, &view, verdict);
+    }
     let fate = reject::fate(skb, packet, verdict, &tables, config);
     if fate == Fate::Steer {
-        skb.write_intent(tables.slot.get());
+        skb.carry(&view, tables.slot.get().number);
     }
     telemetry::report(skb, packet, verdict, fate, &tables, debug);
     fate
@@ -75,10 +79,31 @@ fn without_packet(skb: &Skb, view: &View) -> Fate {
     if view.terminated != 0 {
         direct::lift(skb, None);
     }
-    if view.suspects != 0 || view.flows != 0 {
-        skb.take_intent();
-    }
     Fate::Pass
+}
+
+/// Why a packet to a suspect carries no Service, if an ingress hook saw its sender aim at one that is denied this endpoint:
+/// the lease has ended, or a foreign program has wiped the number. Only counted: a source port may have several
+/// destinations.
+#[inline(always)]
+fn why_no_intent(packet: &Packet, view: &View, verdict: Verdict) -> Verdict {
+    let lapsed = clock::now_ns() > view.lease_deadline_ns;
+    if !packet.transport.has_ports() || view.wipers == 0 && !lapsed {
+        return verdict;
+    }
+    let target = |slot| Target {
+        addr: packet.dst,
+        slot,
+        port: packet.dst_port,
+        protocol: packet.protocol,
+        reserved: [0; 3],
+    };
+    let denial = aimed::aimed_at(packet).and_then(|slot| maps::denial(&target(slot)));
+    match denial {
+        Some((_, proof)) if lapsed => Verdict::Pass(proof.reason, Outcome::LeaseExpired),
+        Some((_, proof)) => Verdict::Pass(proof.reason, Outcome::IntentLost),
+        None => verdict,
+    }
 }
 
 /// Whether the packet belongs to a flow that was steered before, as long as somebody vouches for the endpoint.
@@ -87,6 +112,7 @@ fn is_steered(packet: &Packet, tables: &Tables<'_>) -> bool {
     steer::give_way(packet);
     let slot = tables.intent(packet).slot;
     slot.is_some()
+        && tables.skb.can_turn(slot.number)
         && tables.lease_is_valid()
         && steer::is_steerable(tables.skb, packet)
         && steer::known(packet, slot).is_some()

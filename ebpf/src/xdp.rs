@@ -33,6 +33,12 @@ impl Frame for Raw {
             && maps::mac(self.ifindex()).is_some_and(|mac| mac.sends != 0)
     }
 
+    /// What XDP sends passes no hook.
+    #[inline(always)]
+    fn can_turn(&self, _: u16) -> bool {
+        true
+    }
+
     #[inline(always)]
     fn ether_type(&self) -> u16 {
         self.load::<[u8; 2]>(ETHERNET - 2).map_or(0, u16::from_be_bytes)

@@ -1,7 +1,7 @@
 //! What becomes of a denied packet, and how it is turned round.
 //!
 //! At To the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack undoes the
-//! DNAT on its way to the client. It carries [`Slot::ANSWER`], so that it lifts nothing at the hooks that it passes, and so
+//! DNAT on its way to the client. It carries [`View::answer`](epguard_common::View::answer), so that it lifts nothing at the hooks that it passes, and so
 //! does one from From, which goes straight back to the sender before DNAT. One from XDP passes no hook.
 
 mod early;
@@ -17,7 +17,7 @@ use crate::{maps, steer};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect;
 use aya_ebpf::programs::TcContext;
-use epguard_common::{Action, Config, Fate, Outcome, Packet, Reason, Slot, Verdict, answer, is_answerable};
+use epguard_common::{Action, Config, Fate, JUDGED, Outcome, Packet, Reason, Verdict, answer, is_answerable};
 use rewrite::Turned;
 
 /// Chooses what is done with a packet that was judged. Where nobody can be answered ([`Frame::is_answered`]), nothing is
@@ -43,6 +43,7 @@ pub fn fate<F: Frame, E: Evidence>(
     }
     if F::IS_LAST
         && action == Action::Redirect
+        && frame.can_turn(evidence.slot().number)
         && steer::is_steerable(frame, packet)
         && steer::chosen(packet, evidence.backends(packet))
             .is_some_and(|backend| steer::way(frame, packet, &backend).is_some())
@@ -55,7 +56,9 @@ pub fn fate<F: Frame, E: Evidence>(
     {
         return Fate::Drop;
     }
-    let admitted = if frame.is_answered(packet) {
+    let admitted = if !frame.can_turn(JUDGED) {
+        false
+    } else if frame.is_answered(packet) {
         limit::take(config, evidence)
     } else {
         limit::has_room(config, evidence)
@@ -100,7 +103,11 @@ extern "C" fn turn_round(context: *mut __sk_buff, flags: u64) -> i32 {
         maps::count(Reason::Nothing, Outcome::AnswerFailed, 0);
         return TC_ACT_SHOT;
     }
-    skb.write_intent(Slot::ANSWER);
+    let marked = maps::view().is_some_and(|view| skb.make_answer(&view));
+    if !marked {
+        maps::count(Reason::Nothing, Outcome::AnswerFailed, 0);
+        return TC_ACT_SHOT;
+    }
     // SAFETY: takes numbers only.
     let action = unsafe { bpf_redirect(skb.ifindex(), flags) };
     action as i32

@@ -1,0 +1,35 @@
+//! Who aimed at which Service just now: to count why a packet carries no intent, never to judge it.
+
+use crate::clock;
+use crate::maps::AIMED;
+use epguard_common::{Aimed, Packet, Sender, Slot};
+
+/// Remembers which Service the packet is aimed at.
+#[inline(always)]
+pub fn remember_sender(packet: &Packet, slot: Slot) {
+    let aimed = Aimed {
+        at_ns: clock::now_ns(),
+        slot,
+        reserved: [0; 3],
+    };
+    // A full LRU map forgets the coldest one, whose lost intents are then counted as none.
+    let _ = AIMED.insert(sender(packet), aimed, 0);
+}
+
+/// The Service that the packet's sender aimed at just now.
+#[inline(always)]
+pub fn aimed_at(packet: &Packet) -> Option<Slot> {
+    // SAFETY: every bit pattern is an Aimed.
+    let aimed = AIMED.get_ptr(sender(packet)).map(|aimed| unsafe { *aimed })?;
+    (clock::now_ns().saturating_sub(aimed.at_ns) <= Aimed::WINDOW_NS).then_some(aimed.slot)
+}
+
+#[inline(always)]
+fn sender(packet: &Packet) -> Sender {
+    Sender {
+        addr: packet.src,
+        port: packet.src_port,
+        protocol: packet.protocol,
+        reserved: 0,
+    }
+}
