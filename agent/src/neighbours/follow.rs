@@ -1,0 +1,36 @@
+//! Surveys again and again, on a thread of its own: the kernel may hold its lock of all interfaces for long.
+
+use super::{Scanner, Survey};
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// A neighbour that comes ends the writing within a second: four surveys, of which one may be slow.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Surveys this network namespace until nobody listens. `own`: ids of our programs, with those of an earlier process.
+///
+/// Errors: no thread can be made.
+pub fn follow(own: BTreeSet<u32>, to: mpsc::Sender<Result<Survey, String>>) -> std::io::Result<()> {
+    let survey = move || {
+        let mut scanner = Err("not tried yet".to_owned());
+        loop {
+            if scanner.is_err() {
+                scanner = Scanner::new().map_err(|error| format!("{error:#}"));
+            }
+            let survey = match &mut scanner {
+                Ok(scanner) => scanner.survey(&own).map_err(|error| format!("{error:#}")),
+                Err(error) => Err(error.clone()),
+            };
+            if to.blocking_send(survey).is_err() {
+                return;
+            }
+            thread::sleep(INTERVAL);
+        }
+    };
+    thread::Builder::new()
+        .name("neighbours".to_owned())
+        .spawn(survey)
+        .map(drop)
+}
