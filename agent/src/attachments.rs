@@ -1,11 +1,17 @@
 //! The interfaces that carry our hooks: from the kernel's news to the datapath, and looked after.
 
-use crate::datapath::{Chain, Datapath};
+mod early;
+mod failure;
+mod waiting;
+
+use crate::datapath::{Chain, Datapath, KernelPath};
 use crate::netlink::{Interface, Role, Roles, Selection};
-use crate::status::Attachment;
+use crate::status::{Attachment, NodeSockets};
 use anyhow::{Context as _, Result, bail};
+use failure::{vanished, warn_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
+use waiting::Waiting;
 
 /// How often the chains are looked at for hooks that somebody removed.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -27,13 +33,19 @@ pub struct Attachments {
     knows_defaults: bool,
     checked: Instant,
     retried: Instant,
+    waiting: Waiting,
 }
 
 impl Attachments {
     /// None yet.
     #[must_use]
-    pub fn new(datapath: Datapath, selection: Selection, must_enforce: bool) -> Self {
+    pub fn new(datapath: Datapath, selection: Selection, must_enforce: bool, clsact_delay: Duration) -> Self {
+        let delay = match datapath.path() {
+            KernelPath::Tcx => Duration::ZERO,
+            KernelPath::Clsact => clsact_delay,
+        };
         Self {
+            waiting: Waiting::new(delay),
             datapath,
             roles: Roles::new(selection),
             must_enforce,
@@ -56,14 +68,23 @@ impl Attachments {
         let Some(role) = self.roles.add(interface) else {
             return;
         };
-        let attachment = Attachment {
+        let ifindex = interface.ifindex;
+        let mut attachment = Attachment {
             ifindex: interface.ifindex,
             name: interface.name.clone(),
             role: role.as_str().to_owned(),
             kernel_path: self.datapath.path().as_str().to_owned(),
             ..Attachment::default()
         };
-        let hooked = self.datapath.hook(interface.ifindex, &interface.name);
+        // One that was renamed has its hooks already.
+        if self.waiting.has_to_wait(ifindex)
+            && !self.datapath.find(ifindex).is_ok_and(|chain| chain.is_some())
+        {
+            attachment.waiting = true;
+            self.interfaces.insert(ifindex, attachment);
+            return;
+        }
+        let hooked = self.datapath.hook(ifindex, &interface.name);
         self.note(attachment, hooked);
     }
 
@@ -71,6 +92,7 @@ impl Attachments {
     pub fn gone(&mut self, ifindex: u32) {
         self.interfaces.remove(&ifindex);
         self.roles.remove(ifindex);
+        self.waiting.gone(ifindex);
         self.datapath.unhook(ifindex);
     }
 
@@ -131,6 +153,7 @@ impl Attachments {
                 "no interface matches --pod-interfaces and --uplinks: nothing would be protected (see `ip link`)"
             )
         }
+        self.waiting.settled();
         let hooked = self.interfaces.values().filter(|at| at.attached).count();
         if let Some(first) = self.interfaces.values().find_map(|at| at.error.as_deref())
             && self.must_enforce
@@ -174,13 +197,21 @@ impl Attachments {
         self.datapath.follow_sockets()
     }
 
+    /// Whose sockets are followed.
+    #[must_use]
+    pub fn node_sockets(&self) -> NodeSockets {
+        self.datapath.node_sockets()
+    }
+
     /// Attaches again where somebody detached us.
     pub fn check(&mut self) {
         self.look_after(|_| true);
     }
 
     fn look_after(&mut self, which: impl Fn(&Attachment) -> bool) {
-        let attachments: Vec<_> = self.interfaces.values().filter(|at| which(at)).cloned().collect();
+        let waiting = &self.waiting;
+        let due = |at: &&Attachment| which(at) && waiting.is_over(at.ifindex);
+        let attachments: Vec<_> = self.interfaces.values().filter(due).cloned().collect();
         for attachment in attachments {
             if self.roles.role(attachment.ifindex) != Some(Role::Uplink)
                 && let Err(error) = self.datapath.unhook_xdp(attachment.ifindex)
@@ -212,45 +243,9 @@ impl Attachments {
             .context("cannot detach; `epguard detach` tries again")
     }
 
-    /// XDP at uplinks. What it cannot do, or must not, TC does; unless the operator demands XDP at the start.
-    fn judge_early(&mut self, attachment: &mut Attachment) {
-        let (ifindex, name) = (attachment.ifindex, &attachment.name);
-        let hooked = match self.roles.role(ifindex) {
-            _ if !attachment.attached => return,
-            Some(Role::Uplink) => self.datapath.hook_xdp(ifindex, name),
-            // At the start nobody knows the default routes yet, and a link that is taken over must not go in between.
-            _ if attachment.xdp.is_none() => return,
-            _ => self.datapath.unhook_xdp(ifindex).map(|_| None),
-        };
-        if hooked.as_ref().is_err_and(vanished) {
-            return;
-        }
-        let error = hooked.as_ref().err().map(|error| format!("{error:#}"));
-        if let Some(error) = error
-            .as_ref()
-            .filter(|error| attachment.xdp_error.as_ref() != Some(error))
-        {
-            tracing::info!(interface = name, error, "no XDP: TC judges alone");
-        }
-        attachment.xdp = hooked.ok().flatten().map(|mode| mode.as_str().to_owned());
-        attachment.xdp_error = error;
-    }
-
-    fn insist_on_xdp(&self) -> Result<()> {
-        let failed = |at: &&Attachment| self.datapath.demands_xdp() && at.xdp_error.is_some();
-        let Some(Attachment {
-            name,
-            xdp_error: Some(error),
-            ..
-        }) = self.interfaces.values().find(failed)
-        else {
-            return Ok(());
-        };
-        bail!("cannot attach XDP to interface {name}, which --xdp demands: {error}")
-    }
-
     /// One interface that cannot be hooked is no reason to end: it stays open, and is tried again.
     fn note(&mut self, mut attachment: Attachment, hooked: Result<Chain>) {
+        attachment.waiting = false;
         let name = &attachment.name;
         match hooked {
             Err(error) if vanished(&error) => return,
@@ -281,16 +276,4 @@ impl Attachments {
         }
         self.interfaces.insert(attachment.ifindex, attachment);
     }
-}
-
-fn warn_of(error: &anyhow::Error, what: &str) {
-    tracing::warn!(error = format!("{error:#}"), "{what}");
-}
-
-/// Whether an interface went away between its announcement and the attachment.
-fn vanished(error: &anyhow::Error) -> bool {
-    let gone = |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(gone))
 }

@@ -25,7 +25,10 @@ pub enum Target<'a> {
 /// `BPF_F_BEFORE`: without another program named, before all.
 const BEFORE: u32 = 1 << 3;
 
-/// Programs of one hook that are asked for at once. The kernel allows 64 on a TCX hook.
+/// `BPF_F_ALLOW_MULTI`: a cgroup's programs run beside others, and beside those of cgroups above it. Links always do.
+pub const ALLOW_MULTI: u32 = 1 << 1;
+
+/// Programs of one hook that are asked for at once. The kernel allows 64 on a TCX hook, and on a hook of a cgroup.
 const PROGRAMS: usize = 64;
 
 /// Attaches a program; the link holds it until its last descriptor and pin are gone.
@@ -88,6 +91,14 @@ pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
     }
 }
 
+/// Id of the program in a link.
+pub fn link_program(link: &OwnedFd) -> io::Result<u32> {
+    // SAFETY: as in `link_cgroup`.
+    let mut info: bpf_link_info = unsafe { std::mem::zeroed() };
+    object_info(link.as_fd(), &mut info)?;
+    Ok(info.prog_id)
+}
+
 /// The cgroup that a cgroup link is attached to, by the inode number of its directory; 0 if it is severed.
 pub fn link_cgroup(link: &OwnedFd) -> io::Result<u64> {
     // SAFETY: all-zero is a valid value of this union of integers.
@@ -97,11 +108,24 @@ pub fn link_cgroup(link: &OwnedFd) -> io::Result<u64> {
     Ok(unsafe { info.__bindgen_anon_1.cgroup.cgroup_id })
 }
 
-/// Ids of the TCX programs at an interface's hook, in the order in which they run. `EINVAL` before Linux 6.6.
+/// Ids of the TCX or netkit programs at an interface's hook, in the order in which they run. `EINVAL` before Linux 6.6 or
+/// 6.7, `ENXIO` or `EACCES` where there is no such hook.
 pub fn tcx_programs(ifindex: u32, attach_type: bpf_attach_type) -> io::Result<Vec<u32>> {
+    query(ifindex, attach_type).map(|(programs, _)| programs)
+}
+
+/// Ids of the programs that are attached to this cgroup itself, and the flags of that: [`ALLOW_MULTI`] or another.
+pub fn cgroup_programs(
+    directory: BorrowedFd<'_>,
+    attach_type: bpf_attach_type,
+) -> io::Result<(Vec<u32>, u32)> {
+    query(directory.as_raw_fd().cast_unsigned(), attach_type)
+}
+
+fn query(target: u32, attach_type: bpf_attach_type) -> io::Result<(Vec<u32>, u32)> {
     #[repr(C)]
     struct Attr {
-        ifindex: u32,
+        target: u32,
         attach_type: u32,
         query_flags: u32,
         attach_flags: u32,
@@ -112,7 +136,7 @@ pub fn tcx_programs(ifindex: u32, attach_type: bpf_attach_type) -> io::Result<Ve
     }
     let mut ids = vec![0u32; PROGRAMS];
     let mut attr = Attr {
-        ifindex,
+        target,
         attach_type: attach_type as u32,
         query_flags: 0,
         attach_flags: 0,
@@ -123,7 +147,7 @@ pub fn tcx_programs(ifindex: u32, attach_type: bpf_attach_type) -> io::Result<Ve
     };
     bpf(bpf_cmd::BPF_PROG_QUERY, &mut attr)?;
     ids.truncate(attr.count as usize);
-    Ok(ids)
+    Ok((ids, attr.attach_flags))
 }
 
 /// Name of a program, cut to 15 characters; none if it is gone.
@@ -141,7 +165,8 @@ pub fn program_name(id: u32) -> Option<String> {
     )
 }
 
-fn object_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
+/// Fills `info`, a struct as `BPF_OBJ_GET_INFO_BY_FD` writes it for this kind of object.
+pub(super) fn object_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
     #[repr(C)]
     struct Attr {
         object: RawFd,
@@ -175,14 +200,15 @@ fn c_path(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_encoded_bytes())?)
 }
 
-fn descriptor(raw: libc::c_long) -> io::Result<OwnedFd> {
+/// The descriptor that a command returned.
+pub(super) fn descriptor(raw: libc::c_long) -> io::Result<OwnedFd> {
     let raw = RawFd::try_from(raw).map_err(io::Error::other)?;
     // SAFETY: the command that returned it made it for us.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// `attr` is the part of the kernel's union that the command reads; what it points to must live on.
-fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
+/// Carries out a command. `attr` is the part of the kernel's union that the command reads; what it points to must live on.
+pub(super) fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: a struct of integers laid out as the kernel's, with its size; pointers in it are the callers' own buffers,
     // whose sizes stand beside them.
     let result = unsafe {

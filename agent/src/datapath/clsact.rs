@@ -90,12 +90,17 @@ fn ours(hook: Hook) -> Filter {
         kind: "bpf".to_owned(),
         name: Some(hook.program().to_owned()),
         program: None,
+        classid: 0,
+        direct_action: true,
     }
 }
 
-fn is_ours(filter: &Filter, hook: Hook) -> bool {
+/// Whether a filter is ours, of this process or an earlier one.
+pub fn is_ours(filter: &Filter, hook: Hook) -> bool {
     Filter {
         program: None,
+        classid: 0,
+        direct_action: true,
         ..filter.clone()
     } == ours(hook)
 }

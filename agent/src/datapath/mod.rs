@@ -1,39 +1,49 @@
 //! The kernel side and its life cycle.
 //!
-//! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` the root cgroup, over
-//! `bpf` and `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` say that it may · `chain` says who else is there · `detach` removes it all.
+//! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` hooks cgroups, over `bpf` and
+//! `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` say that it may · `chain` says who else is
+//! there, `own` which programs are ours · `programs` reads those of the whole kernel · `detach` removes it all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
 //! into the same links, so that at no moment a packet meets none, or two.
 
-mod bpf;
+pub(crate) mod bpf;
+mod cgroup_links;
+mod cgroups;
 mod chain;
 mod clsact;
 mod detach;
 mod hook;
 mod links;
-mod netlink;
-mod node;
+pub(crate) mod netlink;
+pub(crate) mod node;
 mod object;
+mod outside;
+mod own;
 mod pins;
+pub(crate) mod programs;
 mod sockets;
 mod tcx;
 mod xdp;
 mod xdp_device;
 mod xdp_tags;
 
+pub use cgroups::Scope;
 pub use chain::Chain;
 pub use detach::detach;
 pub use hook::{Hook, Hooks, KernelPath};
 pub use node::netns_cookie;
+pub use outside::holds_processes;
 pub use pins::Pins;
 pub use xdp::{Xdp, XdpMode};
 
+use crate::status::NodeSockets;
 use anyhow::{Context as _, Result, bail};
 use aya::Ebpf;
+use sockets::Sockets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The loaded programs and where they are attached. Dropping it leaves everything as it is.
 pub struct Datapath {
@@ -47,14 +57,14 @@ pub struct Datapath {
     /// Ids of the programs in the order of [`Hook::ALL`].
     programs: [u32; 2],
     hooked: BTreeSet<u32>,
-    /// Whose sockets are followed.
-    cgroup: PathBuf,
+    /// None until [`Datapath::hook_sockets`].
+    sockets: Option<Sockets>,
     /// Let go, unless they are hooked again.
     leaving: BTreeSet<u32>,
 }
 
 impl Datapath {
-    /// Loads the object over the maps pinned under `<pin-dir>/v1`, or over new ones. What an earlier process attached
+    /// Loads the object over the maps pinned under `<pin-dir>/v2`, or over new ones. What an earlier process attached
     /// runs on until it is hooked here, or found to be left over.
     pub fn load(pin_dir: &Path, hooks: Hooks) -> Result<Self> {
         object::check_kernel()?;
@@ -77,7 +87,7 @@ impl Datapath {
             xdp_refused: BTreeMap::new(),
             programs,
             hooked: BTreeSet::new(),
-            cgroup: PathBuf::new(),
+            sockets: None,
             leaving: BTreeSet::new(),
         })
     }
@@ -88,21 +98,33 @@ impl Datapath {
         self.path
     }
 
-    /// Follows the sockets of the network namespace that this process is in. False if some may have gone unnoticed since
-    /// an earlier process followed them: then what is known of sockets is to be forgotten, see
-    /// [`Writer::forget_sockets`](crate::maps::Writer::forget_sockets).
-    pub fn hook_sockets(&mut self, cgroup: &Path) -> Result<bool> {
-        cgroup.clone_into(&mut self.cgroup);
-        sockets::attach(&mut self.ebpf, &self.pins, cgroup)
+    /// Follows the sockets that are made in these cgroups and in the network namespace that this process is in. False if
+    /// some may have gone unnoticed since an earlier process followed them: then what is known of sockets is to be
+    /// forgotten, see [`Writer::forget_sockets`](crate::maps::Writer::forget_sockets).
+    pub fn hook_sockets(&mut self, scope: impl Into<Scope>) -> Result<bool> {
+        let (sockets, nothing_unheard) = Sockets::start(&mut self.ebpf, &self.pins, scope.into())?;
+        self.sockets = Some(sockets);
+        Ok(nothing_unheard)
     }
 
-    /// Follows them again where somebody detached us. False as for [`Datapath::hook_sockets`].
+    /// Follows them in new cgroups too, and again where another process detached us. False as for
+    /// [`Datapath::hook_sockets`].
     pub fn follow_sockets(&mut self) -> Result<bool> {
-        if sockets::are_attached(&self.pins, &self.cgroup)? {
-            return Ok(true);
+        match &mut self.sockets {
+            Some(sockets) => sockets.follow(&mut self.ebpf, &self.pins),
+            None => Ok(true),
         }
-        tracing::warn!("the hooks of sockets were removed by somebody else: attaching again");
-        sockets::attach(&mut self.ebpf, &self.pins, &self.cgroup)
+    }
+
+    /// Error: sockets of no cgroup at all are followed.
+    pub fn require_sockets(&self) -> Result<()> {
+        self.sockets.as_ref().map_or(Ok(()), Sockets::require_one)
+    }
+
+    /// Whose sockets are followed.
+    #[must_use]
+    pub fn node_sockets(&self) -> NodeSockets {
+        self.sockets.as_ref().map(Sockets::status).unwrap_or_default()
     }
 
     /// Hooks an interface, before all other programs in both directions; what is there of ours gets these programs.

@@ -6,7 +6,8 @@ use rtnetlink::packet_core::{
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::tc::{
-    TcAttribute, TcBpfFlags, TcFilterBpf, TcFilterBpfOption, TcHandle, TcMessage, TcOption,
+    TcAttribute, TcBpfFlags, TcFilterBpf, TcFilterBpfOption, TcFilterFlowerOption, TcFilterMatchAllOption,
+    TcFilterU32Option, TcHandle, TcMessage, TcOption,
 };
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{Socket, SocketAddr};
@@ -26,15 +27,71 @@ pub struct Filter {
     pub name: Option<String>,
     /// Id of a BPF filter's program.
     pub program: Option<u32>,
+    /// The class that it puts packets in (`classid`, `flowid`); 0 if it names none.
+    pub classid: u32,
+    /// True for a BPF filter whose program's result is the verdict.
+    pub direct_action: bool,
+}
+
+/// A queueing discipline.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Qdisc {
+    /// Number of its interface.
+    pub ifindex: u32,
+    /// `fq_codel`, `clsact`, ...
+    pub kind: String,
+    /// 0 for one that the kernel made by itself.
+    pub handle: u32,
 }
 
 /// Filters at a hook, in the order in which they run; none without such a qdisc.
 pub fn filters(ifindex: u32, hook: Hook) -> io::Result<Vec<Filter>> {
-    let request = RouteNetlinkMessage::GetTrafficFilter(at(ifindex, hook));
+    dump_filters(at(ifindex, hook))
+}
+
+/// Filters of a qdisc with this handle, in the order in which they run.
+pub fn filters_of(qdisc: &Qdisc) -> io::Result<Vec<Filter>> {
+    let mut request = message(qdisc.ifindex);
+    request.header.parent = qdisc.handle.into();
+    dump_filters(request)
+}
+
+/// Filters of a class, by its handle.
+pub fn filters_of_class(ifindex: u32, class: u32) -> io::Result<Vec<Filter>> {
+    let mut request = message(ifindex);
+    request.header.parent = class.into();
+    dump_filters(request)
+}
+
+/// Handles of the classes of an interface's queueing disciplines.
+pub fn classes(ifindex: u32) -> io::Result<Vec<u32>> {
+    let request = RouteNetlinkMessage::GetTrafficClass(message(ifindex));
     let answers = ask(request, NLM_F_DUMP)?.into_iter();
     Ok(answers
         .filter_map(|answer| match answer {
+            RouteNetlinkMessage::NewTrafficClass(message) => Some(message.header.handle.into()),
+            _ => None,
+        })
+        .collect())
+}
+
+fn dump_filters(request: TcMessage) -> io::Result<Vec<Filter>> {
+    let answers = ask(RouteNetlinkMessage::GetTrafficFilter(request), NLM_F_DUMP)?.into_iter();
+    Ok(answers
+        .filter_map(|answer| match answer {
             RouteNetlinkMessage::NewTrafficFilter(message) => Filter::read(&message),
+            _ => None,
+        })
+        .collect())
+}
+
+/// Queueing disciplines of all interfaces of this network namespace.
+pub fn qdiscs() -> io::Result<Vec<Qdisc>> {
+    let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
+    let answers = ask(request, NLM_F_DUMP)?.into_iter();
+    Ok(answers
+        .filter_map(|answer| match answer {
+            RouteNetlinkMessage::NewQueueDiscipline(message) => Qdisc::read(&message),
             _ => None,
         })
         .collect())
@@ -86,16 +143,22 @@ pub fn remove_clsact(ifindex: u32) -> io::Result<()> {
 /// Whether the interface has a clsact qdisc.
 pub fn has_clsact(ifindex: u32) -> io::Result<bool> {
     // The kernel dumps those of all interfaces, whatever is asked for.
-    let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
-    Ok(ask(request, NLM_F_DUMP)?.iter().any(|answer| match answer {
-        RouteNetlinkMessage::NewQueueDiscipline(message) => {
-            u32::try_from(message.header.index) == Ok(ifindex)
-                && message
-                    .attributes
-                    .contains(&TcAttribute::Kind("clsact".to_owned()))
-        }
-        _ => false,
-    }))
+    let is_one = |qdisc: &Qdisc| qdisc.ifindex == ifindex && qdisc.kind == "clsact";
+    Ok(qdiscs()?.iter().any(is_one))
+}
+
+impl Qdisc {
+    fn read(message: &TcMessage) -> Option<Self> {
+        let kind = |attribute: &TcAttribute| match attribute {
+            TcAttribute::Kind(kind) => Some(kind.clone()),
+            _ => None,
+        };
+        Some(Self {
+            ifindex: u32::try_from(message.header.index).ok()?,
+            kind: message.attributes.iter().find_map(kind).unwrap_or_default(),
+            handle: message.header.handle.into(),
+        })
+    }
 }
 
 impl Filter {
@@ -115,6 +178,15 @@ impl Filter {
                 TcAttribute::Options(options) => options.iter().for_each(|option| match option {
                     TcOption::Bpf(TcFilterBpfOption::ProgName(name)) => filter.name = Some(name.clone()),
                     TcOption::Bpf(TcFilterBpfOption::ProgId(id)) => filter.program = Some(*id),
+                    TcOption::Bpf(TcFilterBpfOption::Flags(flags)) => {
+                        filter.direct_action = flags.contains(TcBpfFlags::DirectAction);
+                    }
+                    TcOption::Bpf(TcFilterBpfOption::ClassId(class))
+                    | TcOption::U32(TcFilterU32Option::ClassId(class))
+                    | TcOption::MatchAll(TcFilterMatchAllOption::ClassId(class)) => {
+                        filter.classid = (*class).into();
+                    }
+                    TcOption::Flower(TcFilterFlowerOption::ClassId(class)) => filter.classid = *class,
                     _ => {}
                 }),
                 _ => {}

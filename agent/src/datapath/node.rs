@@ -1,6 +1,7 @@
 //! The node that this process is on: its network namespace and its clock.
 
 use anyhow::{Context as _, Result, ensure};
+use std::ffi::CStr;
 use std::os::fd::AsRawFd as _;
 
 /// `SO_NETNS_COOKIE` of the network namespace that this process is in. Linux 5.14.
@@ -31,17 +32,26 @@ pub fn netns_cookie() -> Result<u64> {
 
 /// Numbers of the interfaces of this network namespace.
 pub fn interfaces() -> std::io::Result<Vec<u32>> {
+    Ok(named_interfaces()?
+        .into_iter()
+        .map(|(number, _)| number)
+        .collect())
+}
+
+/// Numbers and names of the interfaces of this network namespace.
+pub fn named_interfaces() -> std::io::Result<Vec<(u32, String)>> {
     // SAFETY: no arguments; the kernel's answer is a list that ends with the number 0.
     let list = unsafe { libc::if_nameindex() };
     if list.is_null() {
         return Err(std::io::Error::last_os_error());
     }
     let mut interfaces = Vec::new();
-    // SAFETY: the list is ours until it is freed, and not read past its end.
+    // SAFETY: the list is ours until it is freed, and not read past its end; names end with a zero octet.
     unsafe {
         let mut entry = list;
         while (*entry).if_index != 0 {
-            interfaces.push((*entry).if_index);
+            let name = CStr::from_ptr((*entry).if_name).to_string_lossy();
+            interfaces.push(((*entry).if_index, name.into_owned()));
             entry = entry.add(1);
         }
         libc::if_freenameindex(list);

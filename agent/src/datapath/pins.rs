@@ -1,10 +1,10 @@
 //! What lies where in the pin directory, a bpffs.
 //!
 //! ```text
-//! <pin-dir>/v1/OWNERS ...           maps
-//! <pin-dir>/v1/links/12-from ...    TCX links, by interface number: a name may be handed on
-//! <pin-dir>/v1/links/12-xdp         the XDP link of an uplink
-//! <pin-dir>/v1/links/cgroup-...     links of the root cgroup
+//! <pin-dir>/v2/OWNERS ...           maps
+//! <pin-dir>/v2/links/12-from ...    TCX links, by interface number: a name may be handed on
+//! <pin-dir>/v2/links/12-xdp         the XDP link of an uplink
+//! <pin-dir>/v2/links/cgroup-34-...  links of cgroups, by cgroup id: no id comes twice
 //! <pin-dir>/clsact/12/              a directory for each clsact qdisc that we made
 //! ```
 
@@ -90,10 +90,19 @@ impl Pins {
         self.links().join(format!("{ifindex}-xdp"))
     }
 
-    /// The link of a program on the root cgroup.
+    /// The link of a program on the cgroup with this id.
     #[must_use]
-    pub fn cgroup_link(&self, program: &str) -> PathBuf {
-        self.links().join(format!("cgroup-{program}"))
+    pub fn cgroup_link(&self, cgroup: u64, program: &str) -> PathBuf {
+        self.links().join(format!("cgroup-{cgroup}-{program}"))
+    }
+
+    /// Links of cgroups that are pinned here, with the cgroup's id; 0, which no cgroup has, for a name without one.
+    pub fn cgroup_links(&self) -> Result<Vec<(u64, PathBuf)>> {
+        let links = list(&self.links())?;
+        Ok(links
+            .into_iter()
+            .filter_map(|path| Some((cgroup(&path)?, path)))
+            .collect())
     }
 
     /// Says by being there that the interface's clsact qdisc is ours.
@@ -149,6 +158,12 @@ fn number(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.split('-').next()?.parse().ok()
 }
 
+/// `34` of `cgroup-34-epguard_connect4`; none for the pin of an interface.
+fn cgroup(path: &Path) -> Option<u64> {
+    let rest = path.file_name()?.to_str()?.strip_prefix("cgroup-")?;
+    Some(rest.split('-').next()?.parse().unwrap_or_default())
+}
+
 /// Magic number of bpffs (linux/magic.h).
 const BPF_FS_MAGIC: libc::__fsword_t = 0xcafe_4a11;
 
@@ -171,7 +186,14 @@ mod tests {
 
     #[test]
     fn pins_of_interfaces_begin_with_their_number() {
-        let numbers = ["12-from", "7", "cgroup-epguard_connect4"].map(|name| number(Path::new(name)));
+        let numbers = ["12-from", "7", "cgroup-34-epguard_connect4"].map(|name| number(Path::new(name)));
         assert_eq!(numbers, [Some(12), Some(7), None]);
+    }
+
+    #[test]
+    fn pins_of_cgroups_carry_the_cgroups_id() {
+        let names = ["cgroup-34-epguard_connect4", "cgroup-epguard_connect4", "12-from"];
+        let found = names.map(|name| cgroup(Path::new(name)));
+        assert_eq!(found, [Some(34), Some(0), None]);
     }
 }

@@ -1,87 +1,215 @@
-//! The hooks of the node's own sockets, on the root cgroup.
+//! The hooks of the node's own sockets, on cgroups.
+//!
+//! The kernel keeps a socket in the cgroup in which it was made (`cgroup_sk_alloc`), whatever becomes of its process. So
+//! a socket is followed from its first call on, or never, as long as its cgroup keeps all five links.
 
-use super::bpf::{self, Target};
+use super::bpf;
+use super::cgroup_links::{self, Found, PROGRAMS};
+use super::cgroups::{self, Scope};
 use super::links;
-use super::object::explain;
+use super::outside::Outside;
 use super::pins::Pins;
-use anyhow::{Context as _, Result};
+use crate::status::{CgroupHooks, NodeSockets};
+use anyhow::{Result, bail, ensure};
 use aya::Ebpf;
-use aya::programs::{CgroupSock, CgroupSockAddr, Program, ProgramError, ProgramFd};
-use aya_obj::generated::bpf_attach_type;
-use std::fs::File;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-/// Programs on the root cgroup.
-const PROGRAMS: [(&str, bpf_attach_type); 5] = [
-    ("epguard_socket", bpf_attach_type::BPF_CGROUP_INET_SOCK_CREATE),
-    ("epguard_connect4", bpf_attach_type::BPF_CGROUP_INET4_CONNECT),
-    ("epguard_connect6", bpf_attach_type::BPF_CGROUP_INET6_CONNECT),
-    ("epguard_sendmsg4", bpf_attach_type::BPF_CGROUP_UDP4_SENDMSG),
-    ("epguard_sendmsg6", bpf_attach_type::BPF_CGROUP_UDP6_SENDMSG),
-];
+/// How long a cgroup that could not be hooked is left alone.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Loads the programs and puts them into the pinned links, or into new ones. True if all were taken over: then sockets
-/// have been followed without a pause.
-pub fn attach(ebpf: &mut Ebpf, pins: &Pins, cgroup: &Path) -> Result<bool> {
-    let (directory, id) = open(cgroup)?;
-    let mut taken_over = true;
-    for (name, attach_type) in PROGRAMS {
-        let program = ebpf
-            .program_mut(name)
-            .with_context(|| format!("no program {name}"))?;
-        let program = load(program).map_err(|error| explain(error, name))?;
-        let target = Target::Cgroup(directory.as_fd());
-        taken_over &= links::attach(
-            &pins.cgroup_link(name),
-            program.as_fd(),
-            target,
-            attach_type,
-            |link| Ok(bpf::link_cgroup(link)? == id),
-        )
-        .with_context(|| {
-            format!(
-                "cannot attach {name} to {}: is it a cgroup2 mount?",
-                cgroup.display()
-            )
-        })?;
-    }
-    Ok(taken_over)
+/// The cgroups that are hooked, and those that could not be.
+#[derive(Debug)]
+pub struct Sockets {
+    scope: Scope,
+    /// By cgroup id. Cgroups that were removed stay while sockets that were made there live.
+    cgroups: BTreeMap<u64, Cgroup>,
+    exclusive: Option<String>,
+    outside: Outside,
 }
 
-/// Whether every link is where [`attach`] left it.
-pub fn are_attached(pins: &Pins, cgroup: &Path) -> Result<bool> {
-    let (_, id) = open(cgroup)?;
-    for (name, _) in PROGRAMS {
-        let pin = pins.cgroup_link(name);
-        let link = bpf::open(&pin).with_context(|| format!("cannot open the pin {}", pin.display()))?;
-        if link.is_none_or(|link| bpf::link_cgroup(&link).ok() != Some(id)) {
-            return Ok(false);
+#[derive(Debug)]
+struct Cgroup {
+    path: PathBuf,
+    /// When the attachment failed, and why.
+    failed: Option<(Instant, String)>,
+}
+
+impl Sockets {
+    /// Hooks the cgroups: puts the programs into pinned links, or into new ones. False if calls of some sockets may have
+    /// gone unheard.
+    ///
+    /// Errors: the scope is no cgroup2 directory; the one cgroup that the operator named cannot be hooked.
+    pub fn start(ebpf: &mut Ebpf, pins: &Pins, scope: Scope) -> Result<(Self, bool)> {
+        let there = scope.cgroups()?;
+        let mut unheard = false;
+        for (id, pin) in pins.cgroup_links()? {
+            if !there.contains_key(&id) {
+                let link = bpf::open(&pin)?;
+                unheard |= link.is_some_and(|link| bpf::link_cgroup(&link).ok() != Some(0));
+                links::remove(&pin)?;
+            }
+        }
+        let mut sockets = Self {
+            scope,
+            cgroups: BTreeMap::new(),
+            exclusive: None,
+            outside: Outside::default(),
+        };
+        unheard |= !sockets.attach(ebpf, pins, &there, true)?;
+        if let Scope::Only(path) = &sockets.scope
+            && let Some(error) = sockets.first_error()
+        {
+            bail!("cannot follow the sockets of {}: {error}", path.display());
+        }
+        Ok((sockets, !unheard))
+    }
+
+    /// Hooks new cgroups, and those whose links were severed. False if calls of some sockets may have gone unheard.
+    pub fn follow(&mut self, ebpf: &mut Ebpf, pins: &Pins) -> Result<bool> {
+        let there = self.scope.cgroups()?;
+        let nothing_unheard = self.release(pins, &there)? & self.attach(ebpf, pins, &there, false)?;
+        if let Scope::ChildrenOf(root) = &self.scope {
+            self.outside.look(root);
+        }
+        Ok(nothing_unheard)
+    }
+
+    /// Whether any cgroup is hooked; the error otherwise.
+    pub fn require_one(&self) -> Result<()> {
+        let attached = self.cgroups.values().any(|cgroup| cgroup.failed.is_none());
+        let path = self.scope.path().display();
+        ensure!(
+            attached,
+            "no socket of the node's own processes can be followed below {path}: {}",
+            self.first_error()
+                .unwrap_or_else(|| "it has no cgroups (pass --cgroup with the directory itself)".to_owned())
+        );
+        Ok(())
+    }
+
+    /// For the status.
+    pub fn status(&self) -> NodeSockets {
+        let cgroups = self.cgroups.values().map(|cgroup| CgroupHooks {
+            path: cgroup.path.display().to_string(),
+            attached: cgroup.failed.is_none(),
+            error: cgroup.failed.as_ref().map(|(_, error)| error.clone()),
+        });
+        NodeSockets {
+            root: self.scope.path().display().to_string(),
+            cgroups: cgroups.collect(),
+            exclusive: self.exclusive.clone(),
+            outside: self.outside.found().to_vec(),
         }
     }
-    Ok(true)
-}
 
-/// A cgroup2 mount and its inode number.
-fn open(cgroup: &Path) -> Result<(File, u64)> {
-    let directory =
-        File::open(cgroup).with_context(|| format!("cannot open the cgroup2 mount {}", cgroup.display()))?;
-    let metadata = directory.metadata();
-    let metadata = metadata.with_context(|| format!("cannot read {}", cgroup.display()))?;
-    Ok((directory, metadata.ino()))
-}
+    fn first_error(&self) -> Option<String> {
+        let errors = self.cgroups.values().filter_map(|cgroup| cgroup.failed.as_ref());
+        let exclusive = self.exclusive.as_ref();
+        exclusive
+            .map(|program| {
+                format!("{program} was attached without BPF_F_ALLOW_MULTI, so it runs only without others")
+            })
+            .or_else(|| errors.map(|(_, error)| error.clone()).next())
+    }
 
-/// Loads a program, once.
-fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
-    let loaded = if let Program::CgroupSock(program) = program {
-        CgroupSock::load(program)
-    } else {
-        let program: &mut CgroupSockAddr = program.try_into()?;
-        program.load()
-    };
-    match loaded {
-        Ok(()) | Err(ProgramError::AlreadyLoaded) => program.fd(),
-        Err(error) => Err(error),
+    fn attach(
+        &mut self,
+        ebpf: &mut Ebpf,
+        pins: &Pins,
+        there: &BTreeMap<u64, PathBuf>,
+        first: bool,
+    ) -> Result<bool> {
+        if !self.gives_way(pins)? {
+            return Ok(false);
+        }
+        let mut nothing_unheard = true;
+        for (&id, path) in there {
+            let known = self.cgroups.get(&id);
+            let was_attached = known.is_some_and(|cgroup| cgroup.failed.is_none());
+            let failed = known.and_then(|cgroup| cgroup.failed.as_ref());
+            if was_attached && cgroup_links::is_attached(pins, id)?
+                || failed.is_some_and(|(at, _)| at.elapsed() < RETRY_INTERVAL)
+            {
+                continue;
+            }
+            if was_attached {
+                tracing::warn!(cgroup = %path.display(), "the hooks of sockets were removed by another process: attaching again");
+            }
+            let failed = match cgroup_links::attach(ebpf, pins, id, path) {
+                Ok(found) => {
+                    nothing_unheard &= match found {
+                        Found::AllLinks => true,
+                        // Sockets that were made between the five attachments may have been heard by half.
+                        Found::NoLink => !first && !was_attached && !cgroups::is_populated(path),
+                        Found::Gap => false,
+                    };
+                    None
+                }
+                Err(error) => {
+                    // A link that was there has heard calls until now.
+                    nothing_unheard &= !cgroup_links::remove(pins, id)?;
+                    if !path.exists() {
+                        self.cgroups.remove(&id);
+                        continue;
+                    }
+                    let error = format!("{error:#}");
+                    if failed.is_none_or(|(_, old)| *old != error) {
+                        tracing::error!(cgroup = %path.display(), error, "the sockets made in this cgroup are not followed; trying again");
+                    }
+                    Some((Instant::now(), error))
+                }
+            };
+            let path = path.clone();
+            self.cgroups.insert(id, Cgroup { path, failed });
+        }
+        Ok(nothing_unheard)
+    }
+
+    /// Detaches ours beside a program that runs only where there is no other. False then, and when it has gone.
+    fn gives_way(&mut self, pins: &Pins) -> Result<bool> {
+        let exclusive = self
+            .scope
+            .exclusive_program_above(&PROGRAMS.map(|(_, hook)| hook))?;
+        match (&self.exclusive, &exclusive) {
+            (None, None) => return Ok(true),
+            (None, Some(program)) => {
+                tracing::error!(
+                    program,
+                    "it was attached without BPF_F_ALLOW_MULTI, and the kernel runs it only where no other program is: \
+                     the node's own sockets are not followed any more"
+                );
+                for (_, pin) in pins.cgroup_links()? {
+                    links::remove(&pin)?;
+                }
+                self.cgroups.clear();
+            }
+            _ => {}
+        }
+        self.exclusive = exclusive;
+        Ok(false)
+    }
+
+    /// Forgets cgroups that were removed, once no socket that was made there lives: then the kernel severs the links
+    /// (`cgroup_bpf_release`). False if only a part is severed.
+    fn release(&mut self, pins: &Pins, there: &BTreeMap<u64, PathBuf>) -> Result<bool> {
+        let mut nothing_unheard = true;
+        let gone: Vec<u64> = self
+            .cgroups
+            .keys()
+            .filter(|id| !there.contains_key(*id))
+            .copied()
+            .collect();
+        for id in gone {
+            if cgroup_links::is_attached(pins, id)? {
+                continue;
+            }
+            // Counted again: the kernel severs all at once, and may have done so in the middle of the first count.
+            nothing_unheard &= cgroup_links::count(pins, id)? == 0;
+            cgroup_links::remove(pins, id)?;
+            self.cgroups.remove(&id);
+        }
+        Ok(nothing_unheard)
     }
 }

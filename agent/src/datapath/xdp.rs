@@ -15,13 +15,13 @@ use std::os::fd::AsFd as _;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Xdp {
     /// In the driver where hardware has it, shows VLAN tags and runs no other XDP program; elsewhere TC alone
-    #[default]
     Auto,
     /// In the driver of every uplink, or the agent ends; only for uplinks without VLANs: their tags may be hidden
     Driver,
     /// On the skb of every uplink, or the agent ends: dearer than TC alone, for trying it out; without VLANs as well
     Generic,
-    /// TC alone
+    /// TC alone: some drivers, `virtio_net` among them, lose offloads for all traffic while an XDP program is attached
+    #[default]
     Off,
 }
 

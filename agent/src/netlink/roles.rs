@@ -59,6 +59,7 @@ impl Roles {
         match self.role(ifindex)? {
             Role::Pod => Some(epguard_common::Role::POD),
             _ if !self.leads_away(interface) => None,
+            Role::Uplink if self.is_stacked(interface) => Some(epguard_common::Role::STACKED),
             Role::Uplink => Some(epguard_common::Role::UPLINK),
             Role::Tunnel => Some(epguard_common::Role::TUNNEL),
         }
@@ -68,6 +69,12 @@ impl Roles {
     pub fn numbers(&self) -> impl Iterator<Item = (u32, epguard_common::Role)> {
         let known = self.interfaces.keys();
         known.filter_map(|ifindex| Some((*ifindex, self.number(*ifindex)?)))
+    }
+
+    /// Whether what leaves here leaves through another hooked interface, too.
+    fn is_stacked(&self, interface: &Interface) -> bool {
+        let carrier = (interface.lower).filter(|_| interface.kind == "vlan");
+        carrier.is_some_and(|lower| self.role(lower).is_some())
     }
 
     /// Whether nothing behind it can be on this node. Behind a macvlan's, an ipvlan's or an Open vSwitch's interface, a
@@ -106,6 +113,25 @@ mod tests {
         assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK));
         assert_eq!(roles.set_defaults(BTreeSet::new()), [2]);
         assert_eq!(roles.number(2), Some(epguard_common::Role::POD));
+    }
+
+    #[test]
+    fn a_vlan_is_stacked_while_the_interface_that_carries_it_is_hooked_too() {
+        let mut roles = Roles::default();
+        let vlan = Interface {
+            lower: Some(2),
+            base_kind: Some(String::new()),
+            ..interface(3, "vlan")
+        };
+        roles.add(&vlan);
+        assert_eq!(roles.number(3), Some(epguard_common::Role::UPLINK));
+        roles.add(&Interface {
+            base_kind: Some(String::new()),
+            ..interface(2, "")
+        });
+        assert_eq!(roles.number(3), Some(epguard_common::Role::STACKED));
+        roles.remove(2);
+        assert_eq!(roles.number(3), Some(epguard_common::Role::UPLINK));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The whole process: how it ends, and what the next one finds.
 
+use crate::cgroup::Root;
 use crate::node::{Node, ifindex, link, run};
 use aya::programs::{SchedClassifier, TcAttachType};
 use epguard::datapath::Hook;
@@ -47,7 +48,7 @@ fn a_running_agent_hooks_what_is_renamed_or_made_again_and_lets_go_of_what_is_go
     run("ip", &["link", "set", "pod", "down"]);
     run("ip", &["link", "set", "pod", "name", "pod7"]);
     let attached = agent.wait("pod7");
-    let pin = node.pins().join(format!("v1/links/{old}-to"));
+    let pin = node.pins().join(format!("v2/links/{old}-to"));
     assert_eq!((attached.ifindex, link(&pin)), (old, before));
     run("ip", &["link", "del", "pod7"]);
     run(
@@ -92,10 +93,23 @@ fn a_running_agent_attaches_again_what_somebody_detached() {
 pub struct Agent {
     child: Child,
     run_dir: PathBuf,
+    /// Removed with it.
+    cgroups: Option<Root>,
 }
 
 impl Agent {
+    /// With a cgroup to hook.
     pub fn start(node: &Node, more: &[&str]) -> Self {
+        let root = Root::new();
+        root.child("kubepods.slice");
+        let cgroups = ["--cgroup-root", root.path.to_str().unwrap()];
+        let mut agent = Self::start_as(node, &[&cgroups, more].concat());
+        agent.cgroups = Some(root);
+        agent
+    }
+
+    /// With these options.
+    pub fn start_as(node: &Node, more: &[&str]) -> Self {
         let run_dir = std::env::temp_dir().join(format!("{}-run", node.dir.file_name().unwrap().display()));
         std::fs::create_dir_all(&run_dir).unwrap();
         let kubeconfig = run_dir.join("kubeconfig");
@@ -115,7 +129,11 @@ impl Agent {
             });
         }
         let child = command.spawn().unwrap();
-        Self { child, run_dir }
+        Self {
+            child,
+            run_dir,
+            cgroups: None,
+        }
     }
 
     fn attached(&self) -> Attachment {
@@ -166,6 +184,7 @@ impl Drop for Agent {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.run_dir);
+        drop(self.cgroups.take());
     }
 }
 

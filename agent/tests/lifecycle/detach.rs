@@ -21,7 +21,7 @@ fn detach_removes_links_maps_and_directories_and_says_so_once() {
         said.contains(&format!("removed link {}\n", pin.display())),
         "{said}"
     );
-    assert!(said.contains("v1/OWNERS\n"), "{said}");
+    assert!(said.contains("v2/OWNERS\n"), "{said}");
     assert!(!node.pins().exists());
     assert_eq!(programs("pod"), [0, 0]);
     assert!(

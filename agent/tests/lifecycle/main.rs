@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod agent;
+mod cgroup;
+mod cgroups;
 mod chain;
 mod detach;
 mod lifts;
@@ -15,4 +17,5 @@ mod traffic;
 mod tunnel;
 mod uplink;
 mod vacant;
+mod waiting;
 mod xdp;

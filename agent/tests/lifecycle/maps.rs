@@ -7,8 +7,8 @@ use epguard::datapath::{Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::state::Tables;
 use epguard_common::{
-    Action, Addr, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid, UidState,
-    View, Vip,
+    Action, Addr, Backends, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid,
+    UidState, View, Vip, capacity,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,7 +98,7 @@ fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
 fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
-    let pin = node.pins().join("v1/SUSPECTS");
+    let pin = node.pins().join("v2/SUSPECTS");
     std::fs::remove_file(&pin).unwrap();
     let pin = pin.to_str().unwrap();
     let shape = "type hash key 16 value 8 entries 4 name SUSPECTS";
@@ -109,6 +109,44 @@ fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
         assert!(writer.found().suspects.is_empty());
         assert_eq!(writer.found().denied, denying().denied);
         assert!(writer.install(&denying()).unwrap());
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn what_a_full_map_has_no_room_for_is_counted_and_written_once_there_is() {
+    let node = Node::new();
+    let foreign = |port: usize| Target {
+        port: u16::try_from(port).unwrap(),
+        ..Target::default()
+    };
+    let redirecting = |port| {
+        let mut tables = denying();
+        let mut denial = tables.denied.pop_first().unwrap().1;
+        denial.action = Action::Redirect;
+        let target = Target { port, ..target() };
+        tables.denied.insert(target, denial);
+        tables.backends.insert(target, Backends::default());
+        tables
+    };
+    write(&node, |writer| {
+        assert!(writer.install(&redirecting(1)).unwrap());
+        let map = Map::HashMap(maps::open(&node.pins(), "BACKENDS").unwrap());
+        let mut map: HashMap<_, Target, Backends> = map.try_into().unwrap();
+        for port in 1..capacity::BACKENDS {
+            map.insert(foreign(port), Backends::default(), 0).unwrap();
+        }
+        assert!(writer.install(&redirecting(2)).unwrap());
+        assert_eq!(writer.left_out(), 0, "it takes the place of another one");
+        let mut both = redirecting(2);
+        both.backends.extend(redirecting(3).backends);
+        both.denied.extend(redirecting(3).denied);
+        assert!(writer.install(&both).unwrap());
+        assert_eq!(writer.left_out(), 1);
+        map.remove(&foreign(1)).unwrap();
+        assert!(writer.install(&both).unwrap(), "it is tried again");
+        assert_eq!(writer.left_out(), 0);
+        assert!(!writer.install(&both).unwrap());
     });
 }
 
@@ -139,7 +177,7 @@ fn what_was_noted_of_sockets_is_believed_only_if_nobody_stopped_following_them()
 fn other_abi_versions_go_once_this_one_is_attached() {
     let node = Node::new();
     node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
-    let (own, old) = (node.pins().join("v1"), node.pins().join("v0"));
+    let (own, old) = (node.pins().join("v2"), node.pins().join("v0"));
     std::fs::rename(&own, &old).unwrap();
     let mut datapath = node.load(Hooks::Tcx);
     datapath.hook(ifindex("pod"), "pod").unwrap();

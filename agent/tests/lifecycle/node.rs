@@ -5,6 +5,7 @@ use epguard::datapath::{Datapath, Hook, Hooks};
 use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -84,7 +85,14 @@ impl Node {
     /// The pin of a hook's link.
     pub fn pin(&self, hook: Hook) -> PathBuf {
         self.pins()
-            .join(format!("v1/links/{}-{}", ifindex("pod"), hook.as_str()))
+            .join(format!("v2/links/{}-{}", ifindex("pod"), hook.as_str()))
+    }
+
+    /// The pin of a program's link to a cgroup.
+    pub fn cgroup_pin(&self, cgroup: &Path, program: &str) -> PathBuf {
+        let id = fs::metadata(cgroup).unwrap().ino();
+        self.pins()
+            .join(format!("v2/links/cgroup-{id}-epguard_{program}"))
     }
 }
 

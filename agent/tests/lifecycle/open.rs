@@ -12,7 +12,10 @@ fn an_interface_that_cannot_be_hooked_stays_open_until_it_can_and_the_agent_goes
         &["link", "add", "pod2", "type", "veth", "peer", "name", "x"],
     );
     tc("qdisc add dev pod2 ingress");
-    let agent = Agent::start(&node, &["--mode", "enforce", "--hooks", "clsact"]);
+    let agent = Agent::start(
+        &node,
+        &["--mode", "enforce", "--hooks", "clsact", "--clsact-delay", "0"],
+    );
     let refused = agent.wait_for("pod2", |at| at.error.is_some());
     let error = refused.error.unwrap();
     assert!(error.contains("tc qdisc replace dev NAME clsact"), "{error}");

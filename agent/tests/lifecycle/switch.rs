@@ -4,7 +4,11 @@ use crate::node::{Node, run};
 use aya::maps::{Array, Map};
 use epguard::datapath::{Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
-use epguard_common::{Action, AnswerLimits, Config, Mode, ReasonActions};
+use epguard_common::{Action, AnswerLimits, Config, Mode, Reason, ReasonActions};
+use std::fs::File;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 const LIMITS: AnswerLimits = AnswerLimits {
     per_suspect: 7,
@@ -45,4 +49,41 @@ fn action_and_mode_are_switched_apart_from_each_other_and_at_once() {
         (Mode::Enforce, expected, LIMITS)
     );
     assert_eq!(config.reasons.retired_backend, Mode::Observe);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
+    let shown = command
+        .args(["mode", "--pin-dir"])
+        .arg(node.pins())
+        .output()
+        .unwrap();
+    assert!(
+        shown.stdout.starts_with(b"enforce\n  dead-backend enforce\n"),
+        "{shown:?}"
+    );
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_command_waits_while_another_process_changes_config() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Auto);
+    let writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    let mut writer = writer.lock_config(&node.pins()).unwrap();
+    writer.configure(Mode::Observe, maps::DEFAULT, false).unwrap();
+    let directory = File::open(maps::directory(&node.pins())).unwrap();
+    directory.lock().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
+    command.args(["mode", "enforce", "--pin-dir"]).arg(node.pins());
+    let mut command = command.spawn().unwrap();
+    sleep(Duration::from_millis(300));
+    assert!(command.try_wait().unwrap().is_none(), "it waits");
+    assert_eq!(config(&node).mode, Mode::Observe);
+    directory.unlock().unwrap();
+    assert!(command.wait().unwrap().success());
+    assert_eq!(config(&node).mode, Mode::Enforce);
+    writer.demote(Reason::Reused).unwrap();
+    assert_eq!(
+        config(&node).mode,
+        Mode::Enforce,
+        "the agent keeps what it did not change"
+    );
 }

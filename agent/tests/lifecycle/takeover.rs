@@ -38,12 +38,12 @@ fn links_of_the_cgroup_are_taken_over_unless_it_is_another_one() {
         path
     };
     let (one, other) = (cgroup("one"), cgroup("other"));
-    let pin = node.pins().join("v1/links/cgroup-epguard_connect4");
     let ids = [&one, &one, &other].map(|cgroup| {
         let taken_over = node.load(Hooks::Tcx).hook_sockets(cgroup).unwrap();
-        let (link, program) = link(&pin);
+        let (link, program) = link(&node.cgroup_pin(cgroup, "connect4"));
         (link, program, taken_over)
     });
+    assert!(!node.cgroup_pin(&one, "connect4").exists());
     drop(node);
     fs::remove_dir(one).unwrap();
     fs::remove_dir(other).unwrap();
@@ -62,7 +62,7 @@ fn a_severed_link_of_the_cgroup_is_attached_again_and_sockets_have_gone_unnotice
     fs::create_dir(&cgroup).unwrap();
     let mut datapath = node.load(Hooks::Tcx);
     datapath.hook_sockets(&cgroup).unwrap();
-    let pin = node.pins().join("v1/links/cgroup-epguard_connect4");
+    let pin = node.cgroup_pin(&cgroup, "connect4");
     run("bpftool", &["link", "detach", "pinned", pin.to_str().unwrap()]);
     let followed = [(); 2].map(|()| datapath.follow_sockets().unwrap());
     drop((datapath, node));
@@ -132,7 +132,7 @@ fn a_renamed_interface_keeps_its_links_and_one_that_is_let_go_loses_them() {
     datapath.unhook(index);
     datapath.hook(index, "renamed").unwrap();
     datapath.detach_leaving().unwrap();
-    let pin = node.pins().join(format!("v1/links/{index}-to"));
+    let pin = node.pins().join(format!("v2/links/{index}-to"));
     assert_eq!(link(&pin), before);
     datapath.unhook(index);
     datapath.detach_leaving().unwrap();

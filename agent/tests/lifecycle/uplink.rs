@@ -57,10 +57,20 @@ fn where_xdp_is_demanded_another_program_ends_the_agent_which_says_why() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn where_xdp_is_not_demanded_the_status_says_why_tc_is_alone() {
     let node = uplink();
-    let agent = Agent::start(&node, &["--mode", "enforce"]);
+    let agent = Agent::start(&node, &["--mode", "enforce", "--xdp", "auto"]);
     let shown = agent.wait_for("pod", |at| at.xdp_error.is_some());
     assert!(shown.xdp_error.unwrap().contains("gains little on a veth"));
     assert_eq!((shown.attached, shown.xdp), (true, None));
+    assert!(!attached());
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn unless_it_is_asked_for_no_uplink_has_xdp_and_none_is_missed() {
+    let node = uplink();
+    let agent = Agent::start(&node, &["--mode", "enforce"]);
+    let shown = agent.wait_for("pod", |at| at.attached && at.role == "uplink");
+    assert_eq!((shown.xdp, shown.xdp_error), (None, None));
     assert!(!attached());
 }
 
@@ -71,7 +81,7 @@ fn uplink() -> Node {
 }
 
 fn pin(node: &Node) -> PathBuf {
-    node.pins().join(format!("v1/links/{}-xdp", ifindex("pod")))
+    node.pins().join(format!("v2/links/{}-xdp", ifindex("pod")))
 }
 
 fn attached() -> bool {

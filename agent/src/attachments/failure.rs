@@ -1,0 +1,14 @@
+//! Errors at interfaces: told, or left alone because the interface has gone.
+
+/// Logs what goes on nevertheless.
+pub fn warn_of(error: &anyhow::Error, what: &str) {
+    tracing::warn!(error = format!("{error:#}"), "{what}");
+}
+
+/// Whether an interface went away between its announcement and the attachment.
+pub fn vanished(error: &anyhow::Error) -> bool {
+    let gone = |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(gone))
+}

@@ -1,0 +1,89 @@
+//! Interfaces that are not hooked yet, because the CNI may still be at work on them.
+//!
+//! A clsact qdisc keeps an `ingress` qdisc out. The CNI plugin `bandwidth` adds one while the pod is made; if it cannot,
+//! the pod does not start (aws-network-policy-agent #68). Chains of CNI plugins end within seconds. TCX links have no
+//! qdisc, so they come at once.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Who waits, and until when.
+#[derive(Debug)]
+pub struct Waiting {
+    delay: Duration,
+    /// Interfaces that were there before the agent are through with the CNI.
+    settled: bool,
+    until: BTreeMap<u32, Instant>,
+}
+
+impl Waiting {
+    /// Nobody waits before [`Waiting::settled`], and never with a delay of 0.
+    pub fn new(delay: Duration) -> Self {
+        Self {
+            delay,
+            settled: false,
+            until: BTreeMap::new(),
+        }
+    }
+
+    /// From now on interfaces are new.
+    pub fn settled(&mut self) {
+        self.settled = true;
+    }
+
+    /// An interface is new, or has another name or role. Its wait begins once.
+    pub fn has_to_wait(&mut self, ifindex: u32) -> bool {
+        if !self.settled || self.delay.is_zero() {
+            return false;
+        }
+        let until = *self
+            .until
+            .entry(ifindex)
+            .or_insert_with(|| Instant::now() + self.delay);
+        Instant::now() < until
+    }
+
+    /// Whether the interface may be hooked now.
+    pub fn is_over(&self, ifindex: u32) -> bool {
+        self.until
+            .get(&ifindex)
+            .is_none_or(|until| Instant::now() >= *until)
+    }
+
+    /// The number may come back with another interface.
+    pub fn gone(&mut self, ifindex: u32) {
+        self.until.remove(&ifindex);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_interfaces_that_appear_after_the_start_wait() {
+        let mut waiting = Waiting::new(Duration::from_mins(1));
+        assert!(!waiting.has_to_wait(1));
+        waiting.settled();
+        assert!(waiting.has_to_wait(2) && !waiting.is_over(2));
+        assert!(waiting.is_over(1));
+    }
+
+    #[test]
+    fn a_wait_begins_once_and_ends_with_its_interface() {
+        let mut waiting = Waiting::new(Duration::from_millis(20));
+        waiting.settled();
+        assert!(waiting.has_to_wait(2));
+        std::thread::sleep(Duration::from_millis(25));
+        assert!(!waiting.has_to_wait(2) && waiting.is_over(2));
+        waiting.gone(2);
+        assert!(waiting.has_to_wait(2));
+    }
+
+    #[test]
+    fn a_delay_of_0_keeps_nobody_waiting() {
+        let mut waiting = Waiting::new(Duration::ZERO);
+        waiting.settled();
+        assert!(!waiting.has_to_wait(2) && waiting.is_over(2));
+    }
+}

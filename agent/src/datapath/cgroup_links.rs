@@ -1,0 +1,100 @@
+//! The five links of one cgroup: made, taken over, counted and removed together.
+
+use super::bpf::{self, Target};
+use super::links;
+use super::object::explain;
+use super::pins::Pins;
+use anyhow::{Context as _, Result, ensure};
+use aya::Ebpf;
+use aya::programs::{CgroupSock, CgroupSockAddr, Program, ProgramError, ProgramFd};
+use aya_obj::generated::bpf_attach_type;
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// Programs on each cgroup. One without the others would note wrong intents.
+pub const PROGRAMS: [(&str, bpf_attach_type); 5] = [
+    ("epguard_socket", bpf_attach_type::BPF_CGROUP_INET_SOCK_CREATE),
+    ("epguard_connect4", bpf_attach_type::BPF_CGROUP_INET4_CONNECT),
+    ("epguard_connect6", bpf_attach_type::BPF_CGROUP_INET6_CONNECT),
+    ("epguard_sendmsg4", bpf_attach_type::BPF_CGROUP_UDP4_SENDMSG),
+    ("epguard_sendmsg6", bpf_attach_type::BPF_CGROUP_UDP6_SENDMSG),
+];
+
+/// What an attachment found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// All links of an earlier process, or of this one.
+    AllLinks,
+    /// Nothing.
+    NoLink,
+    /// A part, or severed links: calls went unheard.
+    Gap,
+}
+
+/// Attaches all programs to the cgroup with this id, into its pinned links if there are any; or into new ones.
+pub fn attach(ebpf: &mut Ebpf, pins: &Pins, id: u64, path: &Path) -> Result<Found> {
+    let directory = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let same = directory.metadata().is_ok_and(|metadata| metadata.ino() == id);
+    ensure!(same, "{} has just been made again", path.display());
+    let mut found = [0; 3];
+    for (name, attach_type) in PROGRAMS {
+        let program = ebpf
+            .program_mut(name)
+            .with_context(|| format!("no program {name}"))?;
+        let program = load(program).map_err(|error| explain(error, name))?;
+        let target = Target::Cgroup(directory.as_fd());
+        let pin = pins.cgroup_link(id, name);
+        let was_there = pin.exists();
+        let taken_over = links::attach(&pin, program.as_fd(), target, attach_type, |link| {
+            Ok(bpf::link_cgroup(link)? == id)
+        })
+        .with_context(|| format!("cannot attach {name} to {}", path.display()))?;
+        found[usize::from(was_there) + usize::from(taken_over)] += 1;
+    }
+    Ok(match found {
+        [_, 0, 0] => Found::NoLink,
+        [0, 0, _] => Found::AllLinks,
+        _ => Found::Gap,
+    })
+}
+
+/// Whether no link is missing or severed.
+pub fn is_attached(pins: &Pins, id: u64) -> Result<bool> {
+    Ok(count(pins, id)? == PROGRAMS.len())
+}
+
+/// How many links are still attached to this cgroup.
+pub fn count(pins: &Pins, id: u64) -> Result<usize> {
+    let mut attached = 0;
+    for (name, _) in PROGRAMS {
+        let pin = pins.cgroup_link(id, name);
+        let link = bpf::open(&pin).with_context(|| format!("cannot open the pin {}", pin.display()))?;
+        attached += usize::from(link.is_some_and(|link| bpf::link_cgroup(&link).ok() == Some(id)));
+    }
+    Ok(attached)
+}
+
+/// Detaches all programs. True if a link was there.
+pub fn remove(pins: &Pins, id: u64) -> Result<bool> {
+    let mut removed = false;
+    for (name, _) in PROGRAMS {
+        removed |= links::remove(&pins.cgroup_link(id, name))?;
+    }
+    Ok(removed)
+}
+
+/// Loads a program, once.
+fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
+    let loaded = if let Program::CgroupSock(program) = program {
+        CgroupSock::load(program)
+    } else {
+        let program: &mut CgroupSockAddr = program.try_into()?;
+        program.load()
+    };
+    match loaded {
+        Ok(()) | Err(ProgramError::AlreadyLoaded) => program.fd(),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,38 @@
+//! Which programs at the interfaces are ours: those that this process has loaded, and those that an earlier one left.
+
+use super::hook::Hook;
+use super::pins::{self, Pins};
+use super::{Datapath, bpf, clsact, netlink, node};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeSet;
+
+impl Datapath {
+    /// Their ids. What an earlier process left is known by its pinned links, of any ABI version, and by its clsact filters.
+    pub fn own_programs(&self) -> Result<BTreeSet<u32>> {
+        let mut own = BTreeSet::from(self.programs);
+        own.extend(pinned(&self.pins)?);
+        for ifindex in node::interfaces().context("cannot list interfaces")? {
+            for hook in Hook::ALL {
+                // One that has gone since has no filters.
+                let filters = netlink::filters(ifindex, hook).unwrap_or_default().into_iter();
+                own.extend(
+                    filters
+                        .filter(|filter| clsact::is_ours(filter, hook))
+                        .filter_map(|filter| filter.program),
+                );
+            }
+        }
+        Ok(own)
+    }
+}
+
+fn pinned(pins: &Pins) -> Result<BTreeSet<u32>> {
+    let mut programs = BTreeSet::new();
+    for version in pins.versions(false)? {
+        for path in pins::list(&version.join("links"))? {
+            let link = bpf::open(&path).with_context(|| format!("cannot open the pin {}", path.display()))?;
+            programs.extend(link.and_then(|link| bpf::link_program(&link).ok()));
+        }
+    }
+    Ok(programs)
+}

@@ -1,0 +1,167 @@
+//! Programs of the whole kernel by their ids, with their translated instructions and the programs in their maps.
+//!
+//! Ids need `CAP_SYS_ADMIN`: without it the kernel answers `EPERM`.
+
+use super::bpf::{bpf, descriptor, object_info};
+use aya_obj::generated::{bpf_cmd, bpf_map_info, bpf_map_type, bpf_prog_info, bpf_prog_type};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+
+/// Octets of a map's keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MapSize {
+    /// 0 for queues.
+    pub key: u32,
+    /// Of one element.
+    pub value: u32,
+}
+
+/// What the kernel shows of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Information {
+    /// One of `bpf_prog_type`.
+    pub kind: u32,
+    /// Cut to 15 characters by the kernel.
+    pub name: String,
+    /// As the kernel runs them, in the host's byte order; none if it withholds them.
+    pub instructions: Option<Vec<u8>>,
+    /// Ids of the maps that it uses.
+    pub maps: Vec<u32>,
+}
+
+/// Ids of all programs, ascending.
+pub fn ids() -> io::Result<Vec<u32>> {
+    let mut ids = Vec::new();
+    loop {
+        let mut attr = [ids.last().copied().unwrap_or(0), 0, 0];
+        match bpf(bpf_cmd::BPF_PROG_GET_NEXT_ID, &mut attr) {
+            Ok(_) => ids.push(attr[1]),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ids),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Opens a program; `ENOENT` if it is gone.
+pub fn open(id: u32) -> io::Result<OwnedFd> {
+    descriptor(bpf(bpf_cmd::BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])?)
+}
+
+/// One of `bpf_prog_type`, which needs fewer steps than all of [`information()`].
+pub fn kind(id: u32) -> io::Result<u32> {
+    let mut info = empty_program();
+    object_info(open(id)?.as_fd(), &mut info)?;
+    Ok(info.type_)
+}
+
+/// What the kernel shows of an open program.
+pub fn information(program: &OwnedFd) -> io::Result<Information> {
+    let mut sizes = empty_program();
+    object_info(program.as_fd(), &mut sizes)?;
+    let mut instructions = vec![0u8; sizes.xlated_prog_len as usize];
+    let mut maps = vec![0u32; sizes.nr_map_ids as usize];
+    let mut info = empty_program();
+    info.xlated_prog_len = sizes.xlated_prog_len;
+    info.xlated_prog_insns = instructions.as_mut_ptr().addr() as u64;
+    info.nr_map_ids = sizes.nr_map_ids;
+    info.map_ids = maps.as_mut_ptr().addr() as u64;
+    object_info(program.as_fd(), &mut info)?;
+    maps.truncate(info.nr_map_ids as usize);
+    // The kernel clears the address if it hides constants (`bpf_jit_harden`), and the length without privileges.
+    let shown = info.xlated_prog_insns != 0 && info.xlated_prog_len > 0;
+    Ok(Information {
+        kind: info.type_,
+        name: text(&info.name.map(|character| character.to_ne_bytes()[0])),
+        instructions: shown.then_some(instructions),
+        maps,
+    })
+}
+
+/// Number of entries of a map of programs to tail-call; none if the map is of another type.
+pub fn tail_call_entries(map: &OwnedFd) -> io::Result<Option<u32>> {
+    // SAFETY: all-zero is a valid value of this struct of integers.
+    let mut info: bpf_map_info = unsafe { std::mem::zeroed() };
+    object_info(map.as_fd(), &mut info)?;
+    let is_array = info.type_ == bpf_map_type::BPF_MAP_TYPE_PROG_ARRAY as u32;
+    Ok(is_array.then_some(info.max_entries))
+}
+
+/// Octets of a map's keys and values.
+pub fn map_size(map: &OwnedFd) -> io::Result<MapSize> {
+    // SAFETY: as in `tail_call_entries`.
+    let mut info: bpf_map_info = unsafe { std::mem::zeroed() };
+    object_info(map.as_fd(), &mut info)?;
+    Ok(MapSize {
+        key: info.key_size,
+        value: info.value_size,
+    })
+}
+
+/// Opens a map; `ENOENT` if it is gone.
+pub fn open_map(id: u32) -> io::Result<OwnedFd> {
+    descriptor(bpf(bpf_cmd::BPF_MAP_GET_FD_BY_ID, &mut [id, 0, 0])?)
+}
+
+/// Ids of the programs in a map of programs to tail-call, each once.
+pub fn tail_calls(map: &OwnedFd, entries: u32) -> io::Result<Vec<u32>> {
+    #[repr(C)]
+    struct Attr {
+        map: u64,
+        key: u64,
+        value: u64,
+        flags: u64,
+    }
+    let mut ids = Vec::new();
+    for mut key in 0..entries {
+        let mut value = 0u32;
+        let mut attr = Attr {
+            map: u64::from(map.as_raw_fd().cast_unsigned()),
+            key: std::ptr::from_mut(&mut key).addr() as u64,
+            value: std::ptr::from_mut(&mut value).addr() as u64,
+            flags: 0,
+        };
+        match bpf(bpf_cmd::BPF_MAP_LOOKUP_ELEM, &mut attr) {
+            Ok(_) => ids.push(value),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
+}
+
+/// Loads a program for TC hooks from instructions in the host's byte order. It is attached nowhere.
+pub fn load_classifier(instructions: &[u8]) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Attr {
+        kind: u32,
+        count: u32,
+        instructions: u64,
+        license: u64,
+        log: [u64; 2],
+        kernel_version: u32,
+        flags: u32,
+    }
+    let mut attr = Attr {
+        kind: bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS as u32,
+        count: u32::try_from(instructions.len() / 8).unwrap_or(u32::MAX),
+        instructions: instructions.as_ptr().addr() as u64,
+        license: c"GPL".as_ptr().addr() as u64,
+        log: [0; 2],
+        kernel_version: 0,
+        flags: 0,
+    };
+    descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?)
+}
+
+fn empty_program() -> bpf_prog_info {
+    // SAFETY: all-zero is a valid value of this struct of integers.
+    unsafe { std::mem::zeroed() }
+}
+
+fn text(octets: &[u8]) -> String {
+    let text = CStr::from_bytes_until_nul(octets).unwrap_or_default();
+    text.to_string_lossy().into_owned()
+}
