@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 //! What an object of the API comes down to, and which statuses prove a death.
 
-use epguard::facts::{Node, Object as _, Pod, Sandbox, Service, Slice, Standing};
+use epguard::facts::{Node, Object as _, Pod, PodName, Sandbox, Service, Slice, Standing};
 use epguard_common::Addr;
 use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
@@ -173,9 +173,9 @@ fn a_slice_keeps_what_packets_can_be_matched_with() {
         "metadata": {"name": "web-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
         "addressType": "IPv4",
         "endpoints": [
-            {"addresses": ["10.244.1.10"], "targetRef": {"kind": "Pod", "uid": "a"}},
-            {"addresses": ["10.244.1.11"], "targetRef": {"kind": "Pod", "uid": ""}},
-            {"addresses": ["10.244.1.12"], "targetRef": {"kind": "Node", "uid": "n"}},
+            {"addresses": ["10.244.1.10"], "targetRef": {"kind": "Pod", "name": "pg-0", "uid": "a"}},
+            {"addresses": ["10.244.1.11"], "targetRef": {"kind": "Pod", "namespace": "db", "name": "pg-0", "uid": ""}},
+            {"addresses": ["10.244.1.12"], "targetRef": {"kind": "Node", "name": "pg-0", "uid": "n"}},
             {"addresses": ["banana"]},
         ],
         "ports": [{"port": 8080, "protocol": "TCP"}, {"port": null}, {"port": 70000}, {"port": 0}, {"port": 9, "protocol": "QUIC"}],
@@ -190,6 +190,13 @@ fn a_slice_keeps_what_packets_can_be_matched_with() {
             .count(),
         1
     );
+    let names: Vec<_> = parsed
+        .endpoints
+        .iter()
+        .map(|endpoint| endpoint.target_name)
+        .collect();
+    let name = |namespace| Some(PodName::new(namespace, "pg-0"));
+    assert_eq!(names, [name("shop"), name("db"), None]);
     assert_eq!(parsed.ports.len(), 1);
     let mut names = slice;
     names["addressType"] = json!("FQDN");

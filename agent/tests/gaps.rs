@@ -6,7 +6,7 @@ use epguard::facts::{Change, Fact, Pod, PodSource};
 use epguard::state::Scope;
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::{Mode, UidState};
-use world::{World, X, dead, namespace, node, pod, slice, terminal, web};
+use world::{World, X, Y, dead, namespace, node, pod, slice, terminal, web};
 
 fn list(world: &mut World, pods: Vec<Pod>) {
     world.tell(Fact::Pod(PodSource::All, Change::Reset(pods)));
@@ -100,4 +100,61 @@ fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_
     assert_eq!(world.reasons(), []);
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+/// Lists everything again, with these pods.
+fn list_everything(world: &mut World, pods: Vec<Pod>) {
+    world.list_all_but_pods();
+    list(world, pods);
+}
+
+#[test]
+fn a_dead_pod_that_an_event_shows_alive_means_that_the_api_went_back_in_time() {
+    let (mut world, a) = World::cluster().with_a();
+    let other = pod("shop", "other", "web", &[Y]);
+    world.pod(&other);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    world.pod(&dead(&other));
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons().len(), 2);
+    world.pod(&a);
+    assert_eq!(world.state.take_revived(), Some(a.name.clone()));
+    assert_eq!(world.state.take_revived(), None, "once");
+    assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
+    list_everything(&mut world, vec![a.clone()]);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    assert!(world.state.is_synced());
+    assert_eq!(
+        world.reasons(),
+        [],
+        "the other death happened after the backup too"
+    );
+}
+
+#[test]
+fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.deleted(&dead(&a));
+    let again = Pod {
+        ips: vec![Y],
+        ..a.clone()
+    };
+    world.list_slices(&[(Y, Some(a.uid))]);
+    list(&mut world, vec![again.clone()]);
+    assert_eq!(world.state.take_revived(), Some(a.name.clone()));
+    assert_eq!(world.reasons(), []);
+    list_everything(&mut world, vec![again]);
+    world.slice(&[(Y, Some(a.uid))]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_death_that_one_list_alone_has_shown_may_be_taken_back() {
+    let (mut world, a) = World::cluster().with_a();
+    list(&mut world, vec![dead(&a)]);
+    world.pod(&a);
+    assert_eq!(world.state.take_revived(), None);
+    assert!(world.state.is_synced());
+    assert_eq!(world.reasons(), []);
 }

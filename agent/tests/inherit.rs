@@ -7,7 +7,7 @@ use epguard::state::{Ipam, Scope, Settings, State, Tables};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::UidState;
 use std::time::Duration;
-use world::{World, X, dead, node, pending, pod, slice, terminal, web};
+use world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
 
 /// What the earlier process left: A is dead, and was gone from the API before the new process began.
 fn left_behind() -> (Tables, Pod) {
@@ -76,6 +76,7 @@ fn the_other_half_is_proven_anew() {
         endpoints: vec![Endpoint {
             ip: X,
             target: None,
+            target_name: None,
             ready: true,
         }],
         ..slice("web", &[])
@@ -108,6 +109,34 @@ fn a_pod_that_the_api_shows_is_what_the_api_says() {
     let listed = vec![slice("web", &[(X, Some(a.uid))])];
     let world = restarted(&tables, vec![a], vec![web()], listed);
     assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn nothing_is_restored_if_the_api_shows_one_of_the_dead_pods_alive() {
+    let (mut world, a) = World::cluster().with_a();
+    let other = pod("shop", "other", "web", &[Y]);
+    world.pod(&other);
+    let listed = slice("web", &[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    world.tell(Fact::Slice(Change::Applied(listed.clone())));
+    world.pod(&dead(&a));
+    world.pod(&dead(&other));
+    world.list(&[dead(&a), dead(&other)]);
+    world.slice(&[]);
+    assert_eq!(world.carried_out().len(), 2);
+    let tables = world.state.tables().clone();
+    let world = restarted(&tables, vec![a], vec![web()], vec![listed]);
+    assert_eq!(world.reasons(), []);
+    assert!(world.state.tables().terminated.is_empty());
+}
+
+#[test]
+fn a_restored_death_is_void_once_the_api_shows_the_pod_alive() {
+    let (tables, a) = left_behind();
+    let mut world = restarted(&tables, vec![], vec![web()], vec![]);
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&a);
+    assert_eq!(world.state.take_revived(), Some(a.name));
+    assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
 }
 
 #[test]

@@ -69,10 +69,11 @@ fn a_retired_pod_gets_no_new_flow() {
 }
 
 #[test]
-fn a_dead_pod_stays_dead_whatever_is_shown_later() {
+fn a_dead_pod_whose_conditions_change_stays_dead() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.pod(&a);
+    world.pod(&terminal(&a));
+    assert_eq!(world.state.take_revived(), None);
     assert_eq!(world.reasons(), [DeadBackend]);
 }
 

@@ -8,14 +8,19 @@
 //! ```
 
 use super::{Ignored, Meta, Object, null_is_default, parse};
-use anyhow::{Context as _, bail};
 use epguard_common::{Mode, Reason};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The `ConfigMap`; none with a key or a value that nobody knows: half of what somebody wants may be the opposite of it.
+/// The `ConfigMap`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Fleet(pub Option<Wish>);
+pub struct Fleet {
+    /// What its keys ask for.
+    pub wish: Wish,
+    /// Keys and values that mean nothing, in one line each. Half of what an operator wants may be the opposite of it, so a
+    /// map with an error only lowers modes.
+    pub errors: Vec<String>,
+}
 
 /// What is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,32 +40,38 @@ impl Object for Fleet {
     fn read(json: &[u8], ignored: &mut Ignored) -> anyhow::Result<Self> {
         let RawConfigMap { metadata, data } = parse(json)?;
         anyhow::ensure!(!metadata.name.is_empty(), "ConfigMap without a name");
-        let wish =
-            Wish::read(&data).map_err(|error| ignored.push(format!("{error:#}; the modes stay as they are")));
-        Ok(Self(wish.ok()))
+        let (wish, errors) = Wish::read(&data);
+        let told = errors
+            .iter()
+            .map(|error| format!("{error}; only keys that lower a mode count"));
+        ignored.extend(told);
+        Ok(Self { wish, errors })
     }
 }
 
 impl Wish {
-    fn read(data: &BTreeMap<String, String>) -> anyhow::Result<Self> {
-        let mut wish = Self::default();
+    fn read(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
+        let (mut wish, mut errors) = (Self::default(), Vec::new());
         for (key, value) in data {
-            let mode = Mode::parse(value.trim())
-                .with_context(|| format!("{key}: {value:?} is not a mode: off, observe or enforce"))?;
-            match key.as_str() {
-                "mode" => wish.mode = Some(mode),
-                "canary-mode" => wish.canary_mode = Some(mode),
-                other => {
-                    let Some(reason) = Reason::parse(other) else {
-                        bail!(
-                            "{other} is no key: mode, canary-mode, dead-backend, reused, retired-backend, terminated"
-                        );
-                    };
-                    wish.reasons.insert(reason, mode);
-                }
+            errors.extend(wish.set(key, value).err());
+        }
+        (wish, errors)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let mode = Mode::parse(value.trim())
+            .ok_or_else(|| format!("{key}: {value:?} is not a mode: off, observe or enforce"));
+        match (key, Reason::parse(key)) {
+            ("mode", _) => self.mode = Some(mode?),
+            ("canary-mode", _) => self.canary_mode = Some(mode?),
+            (_, Some(reason)) => drop(self.reasons.insert(reason, mode?)),
+            (other, None) => {
+                return Err(format!(
+                    "{other} is no key: mode, canary-mode, dead-backend, reused, retired-backend, terminated"
+                ));
             }
         }
-        Ok(wish)
+        Ok(())
     }
 }
 
@@ -76,33 +87,38 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(data: &serde_json::Value) -> Result<Wish, String> {
+    fn read(data: &serde_json::Value) -> (Fleet, Ignored) {
         let object = json!({"metadata": {"name": "epguard", "namespace": "epguard"}, "data": data});
         let mut ignored = Ignored::new();
-        let Fleet(wish) = Fleet::read(object.to_string().as_bytes(), &mut ignored).unwrap();
-        wish.ok_or_else(|| ignored.concat())
+        let fleet = Fleet::read(object.to_string().as_bytes(), &mut ignored).unwrap();
+        (fleet, ignored)
     }
 
     #[test]
     fn every_key_is_a_mode() {
-        let fleet = read(&json!({"mode": "observe", "canary-mode": "enforce\n", "reused": "off"}));
-        let wanted = Wish {
+        let (fleet, _) = read(&json!({"mode": "observe", "canary-mode": "enforce\n", "reused": "off"}));
+        let wish = Wish {
             mode: Some(Mode::Observe),
             canary_mode: Some(Mode::Enforce),
             reasons: [(Reason::Reused, Mode::Off)].into(),
         };
-        assert_eq!(fleet, Ok(wanted));
-        assert_eq!(read(&json!(null)), Ok(Wish::default()));
+        let errors = vec![];
+        assert_eq!(fleet, Fleet { wish, errors });
+        assert_eq!(read(&json!(null)), (Fleet::default(), vec![]));
     }
 
     #[test]
-    fn a_typing_error_is_no_half_of_a_wish() {
-        let wrong = read(&json!({"mode": "enforc"})).unwrap_err();
-        assert_eq!(
-            wrong,
-            "mode: \"enforc\" is not a mode: off, observe or enforce; the modes stay as they are"
+    fn a_typing_error_is_named_and_the_other_keys_are_read() {
+        let (fleet, ignored) = read(&json!({"mode": "enforc", "reused": "off"}));
+        let error = "mode: \"enforc\" is not a mode: off, observe or enforce";
+        assert_eq!(fleet.errors, [error]);
+        assert_eq!(ignored, [format!("{error}; only keys that lower a mode count")]);
+        assert_eq!(fleet.wish.reasons, [(Reason::Reused, Mode::Off)].into());
+        let (fleet, _) = read(&json!({"mode": "observe", "canary": "enforce"}));
+        assert!(
+            fleet.errors[0].starts_with("canary is no key: mode, "),
+            "{fleet:?}"
         );
-        let wrong = read(&json!({"mode": "observe", "canary": "enforce"})).unwrap_err();
-        assert!(wrong.starts_with("canary is no key: mode, "), "{wrong}");
+        assert_eq!(fleet.wish.mode, Some(Mode::Observe));
     }
 }

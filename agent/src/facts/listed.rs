@@ -57,12 +57,9 @@ impl Object for ListedSlice {
 }
 
 fn endpoint(address: &RawAddress<'_>, namespace: &str) -> ListedEndpoint {
-    let target = address.pod.map(|pod| {
-        let own = Some(&*pod.namespace).filter(|namespace| !namespace.is_empty());
-        PodRef {
-            name: (own.unwrap_or(namespace).to_owned(), pod.name.clone()),
-            uid: Uid::parse(&pod.uid),
-        }
+    let target = address.pod.map(|pod| PodRef {
+        name: (pod.namespace_or(namespace).to_owned(), pod.name.clone()),
+        uid: Uid::parse(&pod.uid),
     });
     ListedEndpoint {
         ip: address.ip,

@@ -23,7 +23,7 @@ pub use namespace::Namespace;
 pub use node::{Cidr, Node};
 pub use pod::{Pod, Sandbox, Standing};
 pub use service::{Protocol, Service, ServicePort, Steering};
-pub use slice::{Endpoint, PortName, Slice, SlicePort};
+pub use slice::{Endpoint, PodName, PortName, Slice, SlicePort};
 
 use epguard_common::{Addr, Uid};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};

@@ -29,7 +29,7 @@ pub(super) struct RawAddress<'a> {
 #[serde(default)]
 pub(super) struct TargetRef {
     kind: String,
-    pub(super) namespace: String,
+    namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
 }
@@ -81,6 +81,17 @@ impl RawSlice {
     pub(super) fn addresses(&self) -> impl Iterator<Item = RawAddress<'_>> {
         let endpoints = self.endpoints.iter().filter(|_| self.address_type != "FQDN");
         endpoints.flat_map(RawEndpoint::addresses)
+    }
+}
+
+impl TargetRef {
+    /// The namespace of the target; the slice's where the targetRef has none.
+    pub(super) fn namespace_or<'a>(&'a self, slice: &'a str) -> &'a str {
+        if self.namespace.is_empty() {
+            slice
+        } else {
+            &self.namespace
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
 use super::raw_slice::{RawAddress, RawPort, RawSlice};
-use super::{Ignored, Name, Object, Protocol};
+use super::{Ignored, Name, Object, Pod, Protocol};
 use epguard_common::{Addr, Uid};
 use k8s_openapi::jiff::Timestamp;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -30,6 +30,8 @@ pub struct Endpoint {
     pub ip: Addr,
     /// The pod that is meant; none without a Pod targetRef or with an empty UID.
     pub target: Option<Uid>,
+    /// Namespace and name of the targetRef of kind Pod; none where it has no name.
+    pub target_name: Option<PodName>,
     /// `conditions.ready`; where a slice says nothing, it is (discovery/v1 `EndpointConditions`).
     pub ready: bool,
 }
@@ -59,6 +61,33 @@ impl PortName {
     }
 }
 
+/// Namespace and name of a pod; only its hash is kept, for there are as many as endpoints. Two names with one hash can only
+/// lift a denial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PodName(u64);
+
+impl PodName {
+    /// The least of all, for ranges.
+    pub(crate) const MIN: Self = Self(0);
+    /// The greatest of all, for ranges.
+    pub(crate) const MAX: Self = Self(u64::MAX);
+
+    /// The name of a pod that was shown.
+    #[must_use]
+    pub fn of(pod: &Pod) -> Self {
+        let (namespace, name) = &pod.name;
+        Self::new(namespace, name)
+    }
+
+    /// The name of a pod in a namespace.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (namespace, name).hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
 /// Written by the `EndpointSlice` controller, RFC 3339.
 const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
@@ -76,7 +105,10 @@ impl Object for Slice {
         Ok(Self {
             service: raw.service(),
             triggered: annotations.get(TRIGGERED).and_then(|text| time(text)),
-            endpoints: raw.addresses().map(Endpoint::from).collect(),
+            endpoints: raw
+                .addresses()
+                .map(|address| endpoint(&address, &raw.metadata.namespace))
+                .collect(),
             ports: ports.filter_map(RawPort::port).collect(),
             name: (raw.metadata.namespace, raw.metadata.name),
         })
@@ -87,13 +119,13 @@ fn time(text: &str) -> Option<SystemTime> {
     text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
 
-impl From<RawAddress<'_>> for Endpoint {
-    fn from(address: RawAddress<'_>) -> Self {
-        Self {
-            ip: address.ip,
-            target: address.pod.and_then(|pod| Uid::parse(&pod.uid)),
-            ready: address.ready,
-        }
+fn endpoint(address: &RawAddress<'_>, namespace: &str) -> Endpoint {
+    let named = address.pod.filter(|pod| !pod.name.is_empty());
+    Endpoint {
+        ip: address.ip,
+        target: address.pod.and_then(|pod| Uid::parse(&pod.uid)),
+        target_name: named.map(|pod| PodName::new(pod.namespace_or(namespace), &pod.name)),
+        ready: address.ready,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! No clock of another machine is compared: "at the time" is what this agent knew when the packet was denied.
 
+use super::backends::Backends;
 use super::{Life, World};
 use crate::facts::Name;
 use epguard_common::{Addr, Reason, Uid};
@@ -149,7 +150,9 @@ impl Audit {
         let own = record.pod.node.as_deref() == Some(world.settings.node.as_str());
         self.convict(Evidence::HeldUnpublished(uid), |case, packets| {
             let rightful = match &case.service {
-                Some(name) => world.service(name).is_some_and(|s| s.selects(&record.pod)),
+                Some(name) => world
+                    .service(name)
+                    .is_some_and(|service| Backends::new(world, name, service, ip).contains(&record.pod)),
                 None => own,
             };
             case.ip == ip && rightful && packets.last >= candidate_since + WRITE

@@ -1,7 +1,7 @@
 //! Which answers a fact may have changed. Too many only costs time; one too few would be a stale denial.
 
 use super::{Record, World, listings};
-use crate::facts::{Change, Fact, Name, Pod, Service};
+use crate::facts::{Change, Fact, Name, Pod, PodName, Service};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -132,7 +132,7 @@ impl Dirty {
     }
 
     /// A pod matters to whoever lists the IPs where it is listed or that it shows, and, while it may hold any IP, to every
-    /// Service that selects it.
+    /// Service that selects it or lists its name.
     fn pod(&mut self, world: &World, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
         self.listing(world, world.listings.of_pod(uid).map(|(_, ip)| *ip));
@@ -163,6 +163,8 @@ impl Dirty {
             let ips = world.listings.ips(name).into_iter();
             self.selected.extend(ips.map(|ip| (name.clone(), ip)));
         }
+        let named = world.listings.of_name(PodName::of(pod));
+        self.selected.extend(named.cloned());
     }
 }
 

@@ -3,6 +3,7 @@
 //! A flow is judged by the pod that was meant, never an IP by API state alone. Whatever is missing here (an unknown
 //! UID, an entry without one, a pod that may hold the IP unseen) is a pass.
 
+use super::backends::Backends;
 use super::world::World;
 use super::{Life, Listing, Record, Scope, Socket, Target};
 use crate::facts::{Name, Service};
@@ -50,6 +51,7 @@ pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(So
     let case = Case {
         world,
         service,
+        backends: Backends::new(world, name, service, ip),
         ip,
         owner,
         bound,
@@ -76,6 +78,7 @@ fn stale(world: &World, target: Target) -> Option<&Record> {
 struct Case<'a> {
     world: &'a World,
     service: &'a Service,
+    backends: Backends<'a>,
     ip: Addr,
     owner: Option<&'a Record>,
     /// As the Service and the owner ask.
@@ -102,7 +105,7 @@ impl Case<'_> {
             .world
             .pods
             .claimants(self.ip)
-            .filter(|record| self.service.selects(&record.pod));
+            .filter(|record| self.backends.contains(&record.pod));
         let state = match pods
             .iter()
             .map(|(record, _)| record.life)
@@ -149,14 +152,14 @@ impl Case<'_> {
         }
     }
 
-    /// Whether a pod that the Service selects may hold the IP without showing it.
+    /// True if a pod of the Service may hold the IP without showing it.
     fn somebody_may_hold_it(&self, stale: &Record) -> bool {
         let node = stale.pod.node.as_deref();
         let anywhere = !self.world.is_exclusive(self.ip, node);
         self.world
             .pods
             .candidates()
-            .any(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.service.selects(&pod.pod))
+            .any(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.backends.contains(&pod.pod))
     }
 }
 

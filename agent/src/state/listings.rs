@@ -1,8 +1,9 @@
 //! Which endpoints each Service lists, and listed not long ago: conntrack, proxies and clients remember longer
 //! than slices do.
 
+use super::target_names::TargetNames;
 use super::{Listing, Socket, Target};
-use crate::facts::{Change, Name, PortName, Slice};
+use crate::facts::{Change, Endpoint, Name, Slice, SlicePort};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub struct Listings {
     slices: HashMap<Name, Slice>,
     services: HashMap<Name, BTreeMap<Socket, BTreeMap<Target, Listing>>>,
     pods: HashMap<Uid, BTreeSet<(Name, Addr)>>,
+    pub(super) names: TargetNames,
     ips: HashMap<Addr, BTreeSet<Name>>,
 }
 
@@ -152,15 +154,17 @@ impl Listings {
     fn list(&mut self, slice: &Slice, touched: &mut Touched) {
         let Some(service) = &slice.service else { return };
         let sockets = self.services.entry(service.clone()).or_default();
-        for (socket, target, ready, port) in named(slice) {
+        for (socket, endpoint, port) in named(slice) {
+            let target = endpoint.target;
             let targets = sockets.entry(socket).or_default();
             let listing = targets.entry(target).or_default();
-            listing.port.name(port);
+            listing.port.name(port.name);
             listing.slices += 1;
-            listing.ready += usize::from(ready);
+            listing.ready += usize::from(endpoint.ready);
             touched.add(service, socket, target);
             self.ips.entry(socket.ip).or_default().insert(service.clone());
             if let Some(uid) = target {
+                self.names.add(uid, endpoint.target_name);
                 self.pods
                     .entry(uid)
                     .or_default()
@@ -177,14 +181,15 @@ impl Listings {
         let Some(sockets) = self.services.get_mut(service) else {
             return;
         };
-        for (socket, target, ready, _) in named(&slice) {
+        for (socket, endpoint, _) in named(&slice) {
+            let target = endpoint.target;
             if let Some(listing) = sockets
                 .get_mut(&socket)
                 .and_then(|targets| targets.get_mut(&target))
             {
                 listing.slices = listing.slices.saturating_sub(1);
                 listing.last = now;
-                if ready {
+                if endpoint.ready {
                     listing.ready = listing.ready.saturating_sub(1);
                     listing.last_ready = Some(now);
                 }
@@ -263,6 +268,7 @@ impl Listings {
             places.remove(&(service.clone(), ip));
             if places.is_empty() {
                 self.pods.remove(&uid);
+                self.names.forget(uid);
             }
         }
     }
@@ -275,20 +281,16 @@ impl Touched {
     }
 }
 
-/// Sockets, the pods behind them, whether they are ready, and which port it is.
-fn named(slice: &Slice) -> impl Iterator<Item = (Socket, Target, bool, PortName)> {
+/// Every endpoint of a slice with every port.
+fn named(slice: &Slice) -> impl Iterator<Item = (Socket, &Endpoint, &SlicePort)> {
     slice.endpoints.iter().flat_map(|endpoint| {
-        slice.ports.iter().map(|port| {
-            (
-                Socket {
-                    ip: endpoint.ip,
-                    port: port.port,
-                    protocol: port.protocol,
-                },
-                endpoint.target,
-                endpoint.ready,
-                port.name,
-            )
+        slice.ports.iter().map(move |port| {
+            let socket = Socket {
+                ip: endpoint.ip,
+                port: port.port,
+                protocol: port.protocol,
+            };
+            (socket, endpoint, port)
         })
     })
 }

@@ -6,6 +6,7 @@
 
 mod alternatives;
 mod audit;
+mod backends;
 mod bound;
 mod breaker;
 mod census;
@@ -18,16 +19,19 @@ mod judge;
 mod kind;
 mod listings;
 mod pods;
+mod quota;
 mod ranges;
 mod readiness;
 mod record;
 mod reuse;
+mod revival;
 mod settle;
 mod slots;
 mod socket;
 mod steering;
 mod synced;
 mod tables;
+mod target_names;
 mod trust;
 mod vacant;
 mod view;
@@ -82,6 +86,8 @@ pub struct State {
     /// IPs for the history to look at.
     touched: BTreeSet<Addr>,
     reuse: Reuse,
+    /// A dead pod that the API has shown alive since the agent asked last.
+    revived: Option<Name>,
 }
 
 impl State {
@@ -111,6 +117,7 @@ impl State {
             generations: Generations::default(),
             touched: BTreeSet::new(),
             reuse: Reuse::default(),
+            revived: None,
         }
     }
 
@@ -121,6 +128,7 @@ impl State {
 
     /// Takes in a fact; afterwards [`State::tables`] is what the maps should hold.
     pub fn apply(&mut self, now: Duration, fact: Fact) {
+        self.start_over_if_revived(now, &fact);
         let was_synced = self.is_synced();
         let mut list = Kind::listed_by(&fact);
         self.synced.note(&fact);
@@ -138,30 +146,12 @@ impl State {
             // Whichever came last: the first lists are one.
             list = Some(Kind::EndpointSlices);
             if let Some(tables) = self.inherited.take() {
-                let (world, slots) = (&mut self.world, &mut self.slots);
-                inherit::inherit(&tables, world, slots, &mut self.vacancies, now);
-                self.breaker.inherit(inherit::carried_out(&tables));
+                self.restore(&tables, now);
             }
         }
         let displaced = self.vacancies.bury(&self.world, now, &dirty.pods);
         dirty.pods.extend(displaced);
         self.settle(now, dirty, list);
-    }
-
-    /// Forgets everything that the API has shown, deaths included: it went back in time, and a restored pod may run
-    /// again under its old UID. Nothing is denied until all is listed anew.
-    pub fn start_over(&mut self, now: Duration) {
-        self.world.start_over();
-        self.vacancies.start_over();
-        self.breaker = Breaker::default();
-        self.synced = Synced::default();
-        let dirty = Dirty {
-            everything: true,
-            ips: self.owners.keys().copied().collect(),
-            pods: self.draining.keys().copied().collect(),
-            ..Dirty::default()
-        };
-        self.settle(now, dirty, None);
     }
 
     /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
@@ -266,6 +256,12 @@ impl State {
     /// Affected Services by slot number.
     pub fn affected_services(&self) -> impl Iterator<Item = (u16, &Name)> {
         self.slots.iter()
+    }
+
+    /// Services whose slot does not fit beside a neighbour that uses the low five bits.
+    #[must_use]
+    pub fn services_without_high_slot(&self) -> usize {
+        self.slots.without_room_beside_low_bits()
     }
 
     /// The live pods that publish an IP as their pod IP; other networks may overlap.

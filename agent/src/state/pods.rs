@@ -25,6 +25,20 @@ impl Pods {
         self.records.get(&uid)
     }
 
+    /// True if the pod is proven dead, by more than one list.
+    #[must_use]
+    pub fn is_dead(&self, uid: Uid) -> bool {
+        self.get(uid)
+            .is_some_and(|record| record.life == Life::Dead && !record.unconfirmed)
+    }
+
+    /// True if the API shows the pod, and not as terminal.
+    #[must_use]
+    pub fn is_live(&self, uid: Uid) -> bool {
+        self.get(uid)
+            .is_some_and(|record| record.present && record.pod.standing == Standing::Live)
+    }
+
     /// Everything known.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         self.records.values()

@@ -18,17 +18,28 @@ pub struct Given {
 }
 
 /// Slots in use or resting.
+///
+/// 1,015 of them have no bit among the low five, so that they can be carried beside Cilium ([`Slot::is_high`]). These go
+/// first, and fairly: a namespace takes one only while it holds fewer than are free.
 #[derive(Debug, Clone, Default)]
 pub struct Slots {
     by_service: HashMap<Name, Given>,
     by_number: BTreeMap<u16, Name>,
+    /// How many high slots each namespace holds.
+    high: HashMap<String, usize>,
     resting: HashMap<Name, Duration>,
     next: u16,
 }
 
+/// High slots: 0x8020, 0x8040, ... 0xfee0. Those from 0xff00 on are left out: where another use of `skb->cb` has left a
+/// kernel pointer behind, a field holds its upper bits (0xff11 and up with five levels of pages, 0xffff otherwise).
+const HIGH: u16 = 1_015;
+const HIGH_STEP: u16 = 0x20;
+const END: u16 = 0xff00;
+
 impl Slots {
     /// Slots from some number on. The agent draws it: a foreign filter on our hooks that sets a class id in the upper
-    /// half, always the same, then means one of our slots only by a chance of one in 32,767 for each slot in use.
+    /// half, always the same, then means one of our slots only by chance.
     #[must_use]
     pub fn starting_at(next: u16) -> Self {
         Self {
@@ -37,32 +48,62 @@ impl Slots {
         }
     }
 
-    /// The Service's slot, a new one if it has none; `None` if all 32,767 are taken.
+    /// The Service's slot, a new one if it has none; `None` if all are taken.
     pub fn take(&mut self, now: Duration, service: &Name) -> Option<Given> {
         self.resting.remove(service);
         if let Some(given) = self.by_service.get(service) {
             return Some(*given);
         }
-        let range = u16::MAX - Slot::FIRST;
-        let free = (0..range)
-            .map(|step| Slot::FIRST + 1 + (self.next % range + step) % range)
-            .find(|number| !self.by_number.contains_key(number))?;
-        self.next = (free - Slot::FIRST) % range;
-        let given = Given {
-            slot: Slot { number: free },
-            since: now,
-        };
+        let number = self.free_high(&service.0).or_else(|| self.free_low())?;
+        self.next = self.next.wrapping_add(1);
+        let slot = Slot { number };
+        self.insert(Given { slot, since: now }, service);
+        self.by_service.get(service).copied()
+    }
+
+    /// Services whose slot is no high one.
+    #[must_use]
+    pub fn without_room_beside_low_bits(&self) -> usize {
+        self.by_service.len() - self.high.values().sum::<usize>()
+    }
+
+    fn free_high(&self, namespace: &str) -> Option<u16> {
+        let free = usize::from(HIGH) - self.high.values().sum::<usize>();
+        let held = self.high.get(namespace).copied().unwrap_or_default();
+        if held >= free {
+            return None;
+        }
+        let number = |step| Slot::FIRST + (1 + (self.next % HIGH + step) % HIGH) * HIGH_STEP;
+        (0..HIGH).map(number).find(|number| self.is_free(*number))
+    }
+
+    fn free_low(&self) -> Option<u16> {
+        let range = END - Slot::FIRST;
+        let number = |step| Slot::FIRST + (self.next % range + step) % range;
+        let is_low = |number: &u16| !number.is_multiple_of(HIGH_STEP);
+        (0..range)
+            .map(number)
+            .filter(is_low)
+            .find(|number| self.is_free(*number))
+    }
+
+    fn is_free(&self, number: u16) -> bool {
+        !self.by_number.contains_key(&number)
+    }
+
+    fn insert(&mut self, given: Given, service: &Name) {
+        if given.slot.is_high() {
+            *self.high.entry(service.0.clone()).or_default() += 1;
+        }
+        self.by_number.insert(given.slot.number, service.clone());
         self.by_service.insert(service.clone(), given);
-        self.by_number.insert(free, service.clone());
-        Some(given)
     }
 
     /// The Service had this slot before this process.
     pub fn keep(&mut self, number: u16, service: &Name, since: Duration) {
         if number > Slot::FIRST && !self.by_service.contains_key(service) {
             let slot = Slot { number };
-            self.by_service.insert(service.clone(), Given { slot, since });
-            self.by_number.insert(number, service.clone());
+            self.insert(Given { slot, since }, service);
         }
     }
 
@@ -88,8 +129,15 @@ impl Slots {
             .filter(|(_, since)| now.saturating_sub(**since) >= GRACE);
         for service in rested.map(|(service, _)| service.clone()).collect::<Vec<_>>() {
             self.resting.remove(&service);
-            if let Some(given) = self.by_service.remove(&service) {
-                self.by_number.remove(&given.slot.number);
+            let Some(given) = self.by_service.remove(&service) else {
+                continue;
+            };
+            self.by_number.remove(&given.slot.number);
+            if given.slot.is_high()
+                && let Some(held) = self.high.get_mut(&service.0)
+            {
+                *held -= 1;
+                self.high.retain(|_, held| *held > 0);
             }
         }
     }
@@ -146,6 +194,47 @@ mod tests {
             assert!(numbers.iter().all(|number| *number > Slot::FIRST), "{numbers:?}");
             assert!(numbers[0] != numbers[1] && numbers[1] != numbers[2] && numbers[0] != numbers[2]);
         }
+    }
+
+    #[test]
+    fn slots_that_fit_beside_low_bits_go_first_and_one_namespace_leaves_room_for_others() {
+        let mut slots = Slots::starting_at(700);
+        let mut take = |namespace: &str, service: usize| {
+            let name = (namespace.to_owned(), service.to_string());
+            slots.take(Duration::ZERO, &name).unwrap().slot.is_high()
+        };
+        let greedy = (0..2_000).filter(|service| take("greedy", *service)).count();
+        assert_eq!(greedy, 508);
+        let second = (0..2_000).filter(|service| take("second", *service)).count();
+        assert_eq!(second, 254);
+        assert!(take("modest", 0));
+        assert_eq!(slots.without_room_beside_low_bits(), 4_000 - 508 - 254);
+    }
+
+    #[test]
+    fn all_slots_can_be_taken_and_none_is_what_a_kernel_pointer_leaves_behind() {
+        let mut slots = Slots::starting_at(u16::MAX);
+        let numbers = (0..).map_while(|service: u32| {
+            let name = ("ns".to_owned(), service.to_string());
+            Some(slots.take(Duration::ZERO, &name)?.slot.number)
+        });
+        let numbers: std::collections::BTreeSet<u16> = numbers.collect();
+        // One namespace gets half of the high ones.
+        assert_eq!(numbers.len(), 0x7f00 / 32 * 31 + 508);
+        assert!(numbers.iter().all(|number| (0x8001..0xff00).contains(number)));
+    }
+
+    #[test]
+    fn a_namespace_gets_its_room_back_with_its_slots() {
+        let mut slots = Slots::default();
+        for service in 0..511 {
+            slots.take(Duration::ZERO, &("ns".to_owned(), service.to_string()));
+        }
+        for service in 0..511 {
+            slots.rest(&("ns".to_owned(), service.to_string()), Duration::ZERO);
+        }
+        slots.expire(GRACE);
+        assert!(slots.take(GRACE, &name("later")).unwrap().slot.is_high());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the maps should hold.
 
+use super::quota::{self, Quota};
 use super::slots::Given;
 use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World, alternatives};
 use crate::facts::Name;
@@ -41,10 +42,15 @@ impl Tables {
         draining: &Draining,
     ) -> Self {
         let mut tables = Self::default();
-        for ((name, socket), proven) in denials {
-            let held = breaker.holds(name, socket);
-            let backends = alternatives::of(world, denials, name, socket);
-            if !tables.add(now, world, (name, socket), (proven, held, backends), slots) {
+        let mut quotas = Quotas {
+            denied: Quota::of(capacity::DENIED),
+            suspects: Quota::of(capacity::SUSPECTS),
+            services: Quota::of(capacity::SERVICES),
+            backends: Quota::of(capacity::BACKENDS),
+        };
+        for (key, proof) in quota::by_claim(denials, breaker) {
+            let backends = || alternatives::of(world, denials, key.0, key.1);
+            if !tables.add(now, world, key, (proof, backends), (slots, &mut quotas)) {
                 tables.refused += 1;
             }
         }
@@ -58,31 +64,39 @@ impl Tables {
     }
 
     /// Everything or nothing of one denial, so that a full table fails open.
-    fn add(
+    fn add<'a>(
         &mut self,
         now: Duration,
         world: &World,
-        (name, socket): (&Name, &Socket),
-        (proven, held, backends): (&Proven, bool, Backends),
-        slots: &mut Slots,
+        (name, socket): (&'a Name, &Socket),
+        ((proven, held), backends): ((&Proven, bool), impl FnOnce() -> Backends),
+        (slots, quotas): (&mut Slots, &mut Quotas<'a>),
     ) -> bool {
         let Some(service) = world.service(name) else {
             return false;
         };
-        let vips: Vec<Vip> = world.unambiguous_vips(service).collect();
-        let full = self.denied.len() >= capacity::DENIED
-            || self.suspects.len() >= capacity::SUSPECTS
-            || self.services.len() + vips.len() > capacity::SERVICES;
-        if full {
+        let mut vips: Vec<Vip> = world.unambiguous_vips(service).collect();
+        vips.retain(|vip| !self.services.contains_key(vip));
+        let namespace = name.0.as_str();
+        let suspects = usize::from(!self.suspects.contains_key(&socket.ip));
+        let fits = quotas.denied.admits(namespace, 1)
+            && quotas.suspects.admits(namespace, suspects)
+            && quotas.services.admits(namespace, vips.len());
+        if !fits {
             return false;
         }
         let Some(Given { slot, since }) = slots.take(now, name) else {
             return false;
         };
+        quotas.denied.take(namespace, 1);
+        quotas.suspects.take(namespace, suspects);
+        quotas.services.take(namespace, vips.len());
         self.services.extend(vips.into_iter().map(|vip| (vip, slot)));
         let suspect = self.suspects.entry(socket.ip).or_default();
         suspect.flags |= Suspect::DENIED;
-        suspect.dead_uid = proven.meant;
+        if !held || suspect.dead_uid == Uid::NONE {
+            suspect.dead_uid = proven.meant;
+        }
         let protocol = socket.protocol.number();
         let target = Target {
             addr: socket.ip,
@@ -92,7 +106,10 @@ impl Tables {
             reserved: [0; 3],
         };
         let action = match service.steering.action {
-            Action::Redirect if self.steer(target, &backends) => Action::Redirect,
+            Action::Redirect if quotas.backends.admits(namespace, 1) && self.steer(target, &backends()) => {
+                quotas.backends.take(namespace, 1);
+                Action::Redirect
+            }
             Action::Redirect => Action::Reject,
             asked => asked,
         };
@@ -100,14 +117,22 @@ impl Tables {
         true
     }
 
-    /// Whether there is somewhere to steer to, and room to say so.
+    /// Says where flows to a target are steered. False if there is nowhere to steer them to.
     fn steer(&mut self, target: Target, backends: &Backends) -> bool {
-        let steered = backends.count > 0 && self.backends.len() < capacity::BACKENDS;
-        if steered {
+        let somewhere = backends.count > 0;
+        if somewhere {
             self.backends.insert(target, *backends);
         }
-        steered
+        somewhere
     }
+}
+
+/// How much of each table the namespaces hold.
+struct Quotas<'a> {
+    denied: Quota<'a>,
+    suspects: Quota<'a>,
+    services: Quota<'a>,
+    backends: Quota<'a>,
 }
 
 fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> Denial {

@@ -1,5 +1,6 @@
 //! What is known about one IP, for the history: read only, nothing is decided here.
 
+use super::backends::Backends;
 use super::dirty::Dirty;
 use super::{Life, Record, State};
 use crate::facts::{Name, Service, named};
@@ -86,7 +87,11 @@ impl State {
     fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
         let world = &self.world;
         let service = world.service(name);
-        let selected = |record: &&Record| service.is_some_and(|service| service.selects(&record.pod));
+        let backends = service.map(|service| Backends::new(world, name, service, ip));
+        let selected = |record: &&Record| {
+            let backends = backends.as_ref();
+            backends.is_some_and(|backends| backends.contains(&record.pod))
+        };
         let names = |records: &mut dyn Iterator<Item = &Record>| {
             let mut names: Vec<String> = records.map(|record| self.pod_or_uid(record.pod.uid)).collect();
             names.sort();

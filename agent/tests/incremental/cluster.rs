@@ -1,13 +1,14 @@
 //! What the API holds, and which facts the watches make of a step.
 
 use crate::draw::service_port;
+use crate::nodes::{changed_node, node_name, plain_node};
 use crate::relist::{list, vanish};
-use crate::step::{EndpointStep, Kind, NodeStep, PodChange, PodStep, ServiceStep, SliceStep, Step};
+use crate::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, SliceStep, Step};
 use crate::step::{pod_uid, pool};
-use crate::world::{namespace, node, pod, uid};
+use crate::world::{namespace, pod, uid};
 use epguard::facts::{
-    Change, Cidr, Endpoint, Fact, Name, Namespace, Node, Pod, PodSource, Presence, Service, Slice, Standing,
-    Steering,
+    Change, Endpoint, Fact, Name, Namespace, Node, Pod, PodName, PodSource, Presence, Service, Slice,
+    Standing, Steering,
 };
 use epguard::state::Scope;
 use epguard_common::{Action, Addr, Mode, Uid};
@@ -100,14 +101,11 @@ impl Cluster {
 
     /// Whether a slice of the Service lists the IP for the pod.
     pub fn lists(&self, service: &Name, ip: Addr, target: Uid) -> bool {
-        let endpoint = Endpoint {
-            ip,
-            target: Some(target),
-            ready: true,
-        };
+        let lists =
+            |endpoint: &Endpoint| endpoint.ip == ip && endpoint.target == Some(target) && endpoint.ready;
         self.slices
             .values()
-            .any(|slice| slice.service.as_ref() == Some(service) && slice.endpoints.contains(&endpoint))
+            .any(|slice| slice.service.as_ref() == Some(service) && slice.endpoints.iter().any(lists))
     }
 
     fn put_pod(&mut self, step: &PodStep) -> Vec<Fact> {
@@ -121,7 +119,13 @@ impl Cluster {
             host_network: step.host_network,
             mirror: step.mirror,
             sandbox: step.sandbox,
-            ..pod(step.namespace, &format!("pod-{}", step.number), step.app, &ips)
+            uid,
+            ..pod(
+                step.namespace,
+                &format!("name-{}", step.number / 2),
+                step.app,
+                &ips,
+            )
         };
         self.show(before.as_ref(), after)
     }
@@ -195,12 +199,17 @@ impl Cluster {
                 .map(|(ip, target)| Endpoint {
                     ip,
                     target,
+                    target_name: self.name_of(target),
                     ready: true,
                 })
                 .collect(),
             ports: step.ports.clone(),
             triggered: None,
         }
+    }
+
+    fn name_of(&self, target: Option<Uid>) -> Option<PodName> {
+        self.pods.get(&target?).map(PodName::of)
     }
 
     fn relist(&mut self, kind: Kind, gone: u8) -> Fact {
@@ -251,10 +260,6 @@ fn ips(node: usize, choice: &[usize]) -> Vec<Addr> {
     choice.iter().map(|position| pool(node)[*position]).collect()
 }
 
-fn node_name(number: usize) -> &'static str {
-    ["node-a", "node-b"][number]
-}
-
 fn service_name(number: usize) -> Name {
     let namespace = if number == 2 { "other" } else { "shop" };
     (namespace.into(), format!("service-{number}"))
@@ -274,27 +279,4 @@ fn service(step: &ServiceStep) -> Service {
             ..Steering::default()
         },
     }
-}
-
-fn plain_node(number: usize) -> Node {
-    let range = u8::try_from(number + 1).expect("two nodes");
-    let plain = node(node_name(number), range);
-    let six = Cidr::parse(&format!("fd00:{range}::/64"));
-    Node {
-        pod_cidrs: plain.pod_cidrs.iter().copied().chain(six).collect(),
-        ..plain
-    }
-}
-
-fn changed_node(step: &NodeStep) -> Node {
-    let mut node = plain_node(step.number);
-    node.addresses.extend(&step.more_addresses);
-    if !step.has_ranges {
-        node.pod_cidrs.clear();
-    }
-    if step.rebooted {
-        node.boot_id = uid("another boot");
-    }
-    node.virtual_kubelet = step.virtual_kubelet;
-    node
 }

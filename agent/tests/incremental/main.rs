@@ -4,6 +4,7 @@
 
 mod cluster;
 mod draw;
+mod nodes;
 mod relist;
 mod step;
 #[path = "../world/mod.rs"]

@@ -7,9 +7,9 @@ use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
-    Action, Addr, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Flow, Mac, Mode, Outcome,
-    Owner, Rate, Reason, ReasonActions, ReasonModes, Return, Role, Slot, SocketIntent, Steered, Suspect,
-    Target, Terminated, Uid, UidState, View, Vip, capacity,
+    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Flow, Mac, Mode,
+    Outcome, Owner, Rate, Reason, ReasonActions, ReasonModes, Return, Role, Sender, Slot, SocketIntent,
+    Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
 };
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "INTERFACES" => shape::<u32, Role>("hash", capacity::INTERFACES),
             "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
             "SOCKETS" => shape::<u64, SocketIntent>("lru_hash", capacity::SOCKETS),
+            "AIMED" => shape::<Sender, Aimed>("lru_hash", capacity::AIMED),
             "CONFIG" => shape::<u32, Config>("array", 1),
             "VIEW" => shape::<u32, View>("array", 1),
             "COUNTERS" => shape::<Counter, Count>("percpu_hash", capacity::COUNTERS),
@@ -47,7 +48,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
 }
 
 /// The keys and values of a map with the names that its BTF gives them.
-fn dumped(map: &str) -> Vec<Value> {
+pub fn dumped(map: &str) -> Vec<Value> {
     let Value::Array(entries) = bpftool("dump", map) else {
         panic!("{map} is no list");
     };
@@ -57,7 +58,7 @@ fn dumped(map: &str) -> Vec<Value> {
         .collect()
 }
 
-fn put<K: Pod, V: Pod>(datapath: &mut Datapath, map: &str, key: &K, value: V) {
+pub fn put<K: Pod, V: Pod>(datapath: &mut Datapath, map: &str, key: &K, value: V) {
     let map = datapath.ebpf.map_mut(map).unwrap();
     let mut map: HashMap<_, K, V> = map.try_into().unwrap();
     map.insert(key, value, 0).unwrap();
@@ -73,13 +74,13 @@ fn uid(octet: u8) -> (Uid, Value) {
     (Uid { octets }, json!({ "octets": octets }))
 }
 
-const X: Addr = Addr::v4([10, 244, 1, 10]);
+pub const X: Addr = Addr::v4([10, 244, 1, 10]);
 
-fn x() -> Value {
+pub fn x() -> Value {
     json!({ "octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 10] })
 }
 
-const SLOT: Slot = Slot { number: 0x8001 };
+pub const SLOT: Slot = Slot { number: 0x8001 };
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
@@ -127,10 +128,15 @@ fn bpftool_names_every_field_of_the_settings() {
         vips: 5,
         terminated: 6,
         flows: 7,
+        carrier: 8,
+        wipers: 9,
+        answer: 10,
+        reserved: [0; 3],
     };
     set(&mut datapath, "VIEW", view);
     let value = json!({"lease_deadline_ns": 1_u64 << 40, "netns_cookie": 2, "since_ns": 3,
-        "suspects": 4, "vips": 5, "terminated": 6, "flows": 7});
+        "suspects": 4, "vips": 5, "terminated": 6, "flows": 7, "carrier": 8, "wipers": 9, "answer": 10,
+        "reserved": [0, 0, 0]});
     assert_eq!(dumped("VIEW"), [json!({"key": 0, "value": value})]);
 }
 

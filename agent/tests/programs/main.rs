@@ -2,6 +2,7 @@
 //! how they are counted.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
+mod aimed;
 mod answers;
 mod damaged;
 mod direct;

@@ -7,8 +7,8 @@
 
 use crate::rig::Rig;
 use epguard_common::{
-    Action, Addr, AnswerLimits, Config, Denial, Mode, Reason, ReasonActions, ReasonModes, Slot, Suspect,
-    Target, Uid, UidState, Verdict, View, Vip,
+    Action, Addr, AnswerLimits, CARRIER_ALL, Config, Denial, Mode, Reason, ReasonActions, ReasonModes, Slot,
+    Suspect, Target, Uid, UidState, Verdict, View, Vip,
 };
 
 /// Denied for every protocol at [`PORT`]: the pod is dead, another one has its IP.
@@ -81,7 +81,14 @@ pub const FRESH: View = View {
     since_ns: 0,
     terminated: 0,
     flows: 0,
+    carrier: CARRIER_ALL as u32,
+    wipers: 0,
+    answer: ANSWER,
+    reserved: [0; 3],
 };
+
+/// The mark of our own answers.
+pub const ANSWER: u16 = 0x7e80;
 
 pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
     Denial {

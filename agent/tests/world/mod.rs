@@ -235,6 +235,7 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
             .map(|(ip, target)| Endpoint {
                 ip: *ip,
                 target: *target,
+                target_name: None,
                 ready: true,
             })
             .collect(),

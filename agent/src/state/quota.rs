@@ -1,0 +1,88 @@
+//! How much of a table one namespace may fill, so that it cannot take the protection of the others.
+
+use super::{Breaker, Denials, Proven, Socket};
+use crate::facts::Name;
+use std::collections::HashMap;
+
+/// One table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it holds fewer
+/// than are free. One that is alone fills half of the table, and each other one finds room.
+#[derive(Debug)]
+pub(super) struct Quota<'a> {
+    capacity: usize,
+    used: usize,
+    by_namespace: HashMap<&'a str, usize>,
+}
+
+/// A denial with its proof, and whether it is held.
+pub(super) type Claim<'a> = ((&'a Name, &'a Socket), (&'a Proven, bool));
+
+impl<'a> Quota<'a> {
+    /// An empty table.
+    pub(super) fn of(capacity: usize) -> Self {
+        Self {
+            capacity,
+            used: 0,
+            by_namespace: HashMap::new(),
+        }
+    }
+
+    /// True if the namespace may take so many entries more.
+    pub(super) fn admits(&self, namespace: &str, entries: usize) -> bool {
+        let holds = self.by_namespace.get(namespace).copied().unwrap_or_default();
+        entries == 0 || holds + entries <= self.capacity - self.used
+    }
+
+    /// The namespace takes entries. [`Quota::admits`] was true.
+    pub(super) fn take(&mut self, namespace: &'a str, entries: usize) {
+        self.used += entries;
+        *self.by_namespace.entry(namespace).or_default() += entries;
+    }
+}
+
+/// All denials in the order in which tables take them: those that are carried out before those that are held, and small
+/// namespaces before large ones.
+pub(super) fn by_claim<'a>(denials: &'a Denials, breaker: &Breaker) -> Vec<Claim<'a>> {
+    let mut sizes: HashMap<&str, usize> = HashMap::new();
+    for (name, _) in denials.keys() {
+        *sizes.entry(&name.0).or_default() += 1;
+    }
+    let mut ordered: Vec<Claim<'a>> = denials
+        .iter()
+        .map(|((name, socket), proven)| ((name, socket), (proven, breaker.holds(name, socket))))
+        .collect();
+    // Stable: within a namespace the order stays.
+    ordered.sort_by_key(|((name, _), (_, held))| (*held, sizes.get(&*name.0).copied(), &name.0));
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill<'a>(quota: &mut Quota<'a>, namespace: &'a str, wanted: usize) -> usize {
+        let mut taken = 0;
+        while taken < wanted && quota.admits(namespace, 1) {
+            quota.take(namespace, 1);
+            taken += 1;
+        }
+        taken
+    }
+
+    #[test]
+    fn a_namespace_takes_at_most_as_much_as_it_leaves() {
+        let mut quota = Quota::of(1000);
+        assert_eq!(fill(&mut quota, "large", 5000), 500);
+        assert_eq!(fill(&mut quota, "other", 5000), 250);
+        assert_eq!(fill(&mut quota, "small", 10), 10);
+        assert_eq!(fill(&mut quota, "large", 1), 0);
+    }
+
+    #[test]
+    fn several_entries_are_admitted_together_or_not_at_all() {
+        let mut quota = Quota::of(10);
+        assert!(quota.admits("large", 10) && !quota.admits("large", 11));
+        quota.take("large", 8);
+        assert!(quota.admits("small", 2) && !quota.admits("small", 3));
+        assert!(quota.admits("large", 0) && !quota.admits("large", 1));
+    }
+}
