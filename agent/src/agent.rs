@@ -3,6 +3,7 @@
 mod fleet;
 mod history;
 mod lifts;
+mod neighbours;
 mod overview;
 mod reports;
 mod watches;
@@ -27,6 +28,7 @@ use crate::trust::Trust;
 use crate::watch::{Message, Pace, WatchId, Watches, ids};
 use anyhow::Result;
 use epguard_common::Mode;
+use neighbours::Neighbours;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync;
@@ -43,11 +45,14 @@ pub struct Agent {
     trust: Trust,
     announcer: Announcer,
     fleet: Fleet,
+    neighbours: Neighbours,
     watches: BTreeMap<WatchId, Watch>,
     timings: Timings,
     /// Whether netlink has to say who is on the node.
     ask_for_presence: sync::watch::Sender<bool>,
     refused: usize,
+    /// Whether every interface that was there at the start has been hooked, or could not be.
+    settled: bool,
     history: History,
 }
 
@@ -60,25 +65,34 @@ impl Agent {
         datapath: Datapath,
         (api, pace): (Watches, Pace),
         announcer: Announcer,
+        fleet: Fleet,
         args: &AgentArgs,
     ) -> Self {
         let ids = ids(args.pod_scope);
+        let permitted = writer.permitted();
         let view = Freshness::new(&ids, args.max_view_age, || 0.8 + 0.4 * fastrand::f64());
         Self {
             state,
             writer,
-            attachments: Attachments::new(datapath, args.selection(), args.mode == Mode::Enforce),
+            attachments: Attachments::new(
+                datapath,
+                args.selection(),
+                args.mode == Mode::Enforce,
+                args.clsact_delay,
+            ),
             report: Report::default(),
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
             pace,
             trust: Trust::new(args.on_wrong_deny),
             announcer,
-            fleet: Fleet::new(args.mode, args.reasons.modes()),
+            fleet,
+            neighbours: Neighbours::new(args.intent_carrier, permitted),
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
             timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,
+            settled: false,
             history: History::default(),
         }
     }
@@ -92,6 +106,7 @@ impl Agent {
     /// Takes in what the watches say, and writes once for all of it.
     pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
         let was_synced = self.state.is_synced();
+        let mut changed = false;
         for message in messages {
             match message {
                 Message::Fact {
@@ -101,9 +116,13 @@ impl Agent {
                     fact,
                 } => {
                     self.timings.received(received, &fact);
+                    changed = true;
                     match *fact {
                         Fact::Fleet(change) => self.fleet.hear(change),
-                        fact => self.state.apply(now(), fact),
+                        fact => {
+                            self.state.apply(now(), fact);
+                            self.relist_if_revived();
+                        }
                     }
                     self.watch(watch).rv = rv;
                 }
@@ -113,6 +132,7 @@ impl Agent {
                     let watch = self.watch(watch);
                     watch.error = watch.error.take().filter(|_| !watch.up);
                 }
+                Message::Behind(watch) => self.behind(watch),
                 Message::Unconfirmed { watch, error } => {
                     tracing::debug!(%watch, error, "not confirmed");
                     self.watch(watch).error = Some(error);
@@ -132,10 +152,7 @@ impl Agent {
                 }
             }
         }
-        if was_synced && !self.state.is_synced() {
-            self.write()?;
-        }
-        if self.timings.is_waiting() {
+        if changed {
             self.write()?;
             self.timings.written();
         }
@@ -172,6 +189,8 @@ impl Agent {
                 self.writer
                     .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
                 self.attachments.settled()?;
+                self.settled = true;
+                self.insist_on_hooks()?;
             }
         }
         self.show_roles();
@@ -189,6 +208,7 @@ impl Agent {
         self.announcer.tick(now());
         self.write()?;
         self.attachments.tick();
+        self.distrust_old_surveys()?;
         self.show_roles();
         if !self.attachments.follow_sockets()? {
             self.writer.forget_sockets()?;
@@ -233,7 +253,7 @@ impl Agent {
                 "OWNERS is full: dumps and reports miss these IPs, and no flow is steered to them"
             );
         }
-        let refused = self.state.tables().refused;
+        let refused = self.state.tables().refused + self.writer.left_out();
         if refused > self.refused {
             tracing::error!(refused, "a map is full: these denials are not carried out");
         }
@@ -245,6 +265,9 @@ impl Agent {
     /// Never #4: everything received so far is in the maps. Renews the lease if the view is fresh enough, and asks for
     /// what keeps it fresh if that matters.
     fn vouch(&mut self) -> Result<()> {
+        if !self.neighbours.are_known() {
+            return Ok(());
+        }
         let renewed = self.lease.renew(Clocks::now(), self.state.is_synced());
         if let Some(deadline) = renewed {
             self.writer.renew_lease(nanoseconds(deadline))?;

@@ -2,21 +2,23 @@
 
 mod actions;
 mod api;
+mod cgroups;
 mod ranges;
 mod reasons;
 
 pub use actions::{ActionArgs, Choice, SwitchArgs};
 pub use api::ApiArgs;
+pub use cgroups::{CgroupArgs, cgroup2_mount};
 pub use ranges::RangeArgs;
 pub use reasons::{ReasonArgs, reason};
 
+use crate::carrier::IntentCarrier;
 use crate::datapath::{Hooks, Xdp};
 use crate::facts::Name;
 use crate::metrics::MetricsArgs;
 use crate::netlink::{Glob, Selection};
 use crate::state::{Ipam, Scope};
 use crate::telemetry::LogFormat;
-use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use epguard_common::{Mode, Reason};
@@ -37,12 +39,14 @@ pub struct Cli {
 pub enum Command {
     /// Run the node agent: watch Kubernetes, attach the datapath, deny what is proven stale
     Agent(Box<AgentArgs>),
-    /// Switch what the datapath does with denials, at once and without a reload
-    #[command(after_help = "Examples:\n  epguard mode observe\n  epguard mode --reason terminated observe")]
+    /// Show or switch what the datapath does with denials, at once and without a reload
+    #[command(
+        after_help = "Examples:\n  epguard mode\n  epguard mode observe\n  epguard mode --reason terminated observe"
+    )]
     Mode {
-        /// off: look at nothing; observe: count what would be denied; enforce: deny
+        /// off: look at nothing; observe: count what would be denied; enforce: deny [default: show the mode]
         #[arg(value_parser = mode())]
-        mode: Mode,
+        mode: Option<Mode>,
         /// Only this reason: dead-backend, reused, retired-backend or terminated [default: the node's mode]
         #[arg(long, value_parser = reasons::reason)]
         reason: Option<Reason>,
@@ -136,9 +140,17 @@ pub struct AgentArgs {
     /// How to attach to interfaces
     #[arg(long, default_value = "auto")]
     pub hooks: Hooks,
+    /// How long an interface that appears later is left to the CNI before it gets a clsact qdisc, 0 to 300. Until then
+    /// its traffic passes; kernels with TCX need no delay
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds(0))]
+    pub clsact_delay: Duration,
     /// Where uplinks judge packets to IPs that nobody holds (terminated) before the network stack takes them in
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "off")]
     pub xdp: Xdp,
+    /// Bits of skb->tc_index that may carry which Service a packet is aimed at; bits that another program uses are never
+    /// touched
+    #[arg(long, default_value = "auto")]
+    pub intent_carrier: IntentCarrier,
     /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the next agent takes over
     #[arg(long)]
     pub detach_on_exit: bool,
@@ -151,17 +163,17 @@ pub struct AgentArgs {
     /// Where metrics are served.
     #[command(flatten)]
     pub metrics: MetricsArgs,
-    /// The cgroup whose processes are followed [default: root of the cgroup2 mount]
-    #[arg(long, value_name = "PATH")]
-    pub cgroup: Option<PathBuf>,
+    /// Whose sockets are followed.
+    #[command(flatten)]
+    pub cgroups: CgroupArgs,
     /// How much of the API server is used.
     #[command(flatten)]
     pub api: ApiArgs,
     /// How long denials outlive the agent, 3 to 300
-    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds())]
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds(3))]
     pub lease: Duration,
     /// How old the least fresh watch may be while anything is denied, 3 to 300
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds())]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds(3))]
     pub max_view_age: Duration,
     /// What to do about a reason for which a packet was denied wrongly
     #[arg(long, default_value = "observe")]
@@ -212,21 +224,6 @@ pub enum Output {
     Yaml,
 }
 
-/// Where cgroup2 is mounted; the error says what to do without one.
-pub fn cgroup2_mount() -> anyhow::Result<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/mounts").context("cannot read /proc/mounts")?;
-    cgroup2_in(&mounts).context("no cgroup2 mount in /proc/mounts: mount one, or pass --cgroup PATH")
-}
-
-/// Fields of /proc/mounts: device, path, type, options.
-fn cgroup2_in(mounts: &str) -> Option<PathBuf> {
-    mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let (path, kind) = (fields.next()?, fields.next()?);
-        (kind == "cgroup2").then(|| path.into())
-    })
-}
-
 fn mode() -> impl TypedValueParser<Value = Mode> {
     const MODES: [Mode; 3] = [Mode::Off, Mode::Observe, Mode::Enforce];
     PossibleValuesParser::new(MODES.map(Mode::as_str)).map(|text| {
@@ -237,8 +234,10 @@ fn mode() -> impl TypedValueParser<Value = Mode> {
     })
 }
 
-fn seconds() -> impl TypedValueParser<Value = Duration> {
-    clap::value_parser!(u64).range(3..=300).map(Duration::from_secs)
+fn seconds(least: u64) -> impl TypedValueParser<Value = Duration> {
+    clap::value_parser!(u64)
+        .range(least..=300)
+        .map(Duration::from_secs)
 }
 
 /// Reads `NAMESPACE/NAME`; none without both.

@@ -2,17 +2,20 @@
 //!
 //! A wish is carried out when it changes, so that what an operator sets on one node (`epguard mode`) stands until then.
 
-use crate::facts::{self, Change, Wish};
-use epguard_common::{Mode, ReasonModes};
+use crate::facts::{self, Change, Name, named};
+use epguard_common::{Mode, Reason, ReasonModes};
 
 /// What is wanted.
 #[derive(Debug)]
 pub struct Fleet {
     flags: Modes,
-    wish: Option<Wish>,
-    /// Whether the API has said what there is.
+    /// Namespace and name of the `ConfigMap`, if the flags name one.
+    config_map: Option<Name>,
+    /// As it was read last; none if there is none.
+    read: Option<facts::Fleet>,
+    /// Whether the API has shown it, or that there is none.
     heard: bool,
-    carried_out: Option<Modes>,
+    in_force: Modes,
 }
 
 /// The modes of a node, and who wants them.
@@ -31,6 +34,9 @@ pub struct Modes {
 pub enum Source {
     /// The agent's own command line.
     Flags,
+    /// The lower of the command line and of what an earlier agent left in the maps: the `ConfigMap` was not read yet. An
+    /// operator may have lowered either, and a `ConfigMap` that cannot be read must not raise it.
+    Lower,
     /// The `ConfigMap`.
     ConfigMap,
     /// The `ConfigMap`, because the node is a canary.
@@ -43,6 +49,7 @@ impl Source {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Flags => "flags",
+            Self::Lower => "the lower of flags and maps",
             Self::ConfigMap => "configmap",
             Self::Canary => "configmap, canary",
         }
@@ -50,133 +57,122 @@ impl Source {
 }
 
 impl Fleet {
-    /// Nothing is heard yet.
+    /// The `ConfigMap` is not read yet. `before` is what an earlier agent was given.
     #[must_use]
-    pub const fn new(mode: Mode, reasons: ReasonModes) -> Self {
-        let source = Source::Flags;
+    pub fn new(
+        config_map: Option<Name>,
+        flags: (Mode, ReasonModes),
+        before: Option<(Mode, ReasonModes)>,
+    ) -> Self {
+        let flags = Modes {
+            mode: flags.0,
+            reasons: flags.1,
+            source: Source::Flags,
+        };
+        let before = before.filter(|_| config_map.is_some());
+        let in_force = before.map_or(flags, |(mode, reasons)| flags.lower(mode, reasons));
+        let source = match config_map {
+            Some(_) => Source::Lower,
+            None => Source::Flags,
+        };
         Self {
-            flags: Modes {
-                mode,
-                reasons,
-                source,
-            },
-            wish: None,
+            flags,
+            config_map,
+            read: None,
             heard: false,
-            carried_out: None,
+            in_force: Modes { source, ..in_force },
         }
     }
 
-    /// The `ConfigMap` is so, or is gone. One that nobody understands changes nothing.
+    /// The `ConfigMap` is so, or is gone.
     pub fn hear(&mut self, change: Change<facts::Fleet>) {
-        let there = match change {
+        self.heard = true;
+        self.read = match change {
             Change::Reset(all) => all.into_iter().next(),
             Change::Applied(fleet) => Some(fleet),
             Change::Deleted(_) => None,
         };
-        match there {
-            None => (self.wish, self.heard) = (None, true),
-            Some(facts::Fleet(Some(wish))) => (self.wish, self.heard) = (Some(wish), true),
-            Some(facts::Fleet(None)) => {}
-        }
     }
 
     /// The modes, if they are others than before.
     pub fn take_change(&mut self, canary: bool) -> Option<Modes> {
         let wanted = self.wanted(canary);
-        if !self.heard || self.carried_out == Some(wanted) {
+        if !self.heard || self.in_force == wanted {
             return None;
         }
-        self.carried_out = Some(wanted);
+        self.in_force = wanted;
         Some(wanted)
     }
 
-    /// Who wanted what was carried out last.
+    /// The modes that hold, unless `epguard mode` was used since.
     #[must_use]
-    pub fn source(&self) -> Source {
-        self.carried_out.map_or(Source::Flags, |modes| modes.source)
+    pub const fn in_force(&self) -> Modes {
+        self.in_force
+    }
+
+    /// Why the `ConfigMap` is not in force, or not all of it; in one line.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let name = named(self.config_map.as_ref()?);
+        if !self.heard {
+            return Some(format!(
+                "ConfigMap {name} was not read yet, so the lower of the flags' modes and of those in the maps hold"
+            ));
+        }
+        let error = self.read.as_ref()?.errors.first()?;
+        Some(format!(
+            "ConfigMap {name}: {error}; only its keys that lower a mode count"
+        ))
     }
 
     fn wanted(&self, canary: bool) -> Modes {
-        let Some(wish) = &self.wish else {
+        let Some(read) = &self.read else {
             return self.flags;
         };
-        let (mode, source) = match wish.canary_mode.filter(|_| canary) {
-            Some(mode) => (mode, Source::Canary),
-            None => (wish.mode.unwrap_or(self.flags.mode), Source::ConfigMap),
+        let wish = &read.wish;
+        let asked = |flags: Modes| {
+            let (mode, source) = match wish.canary_mode.filter(|_| canary) {
+                Some(mode) => (mode, Source::Canary),
+                None => (wish.mode.unwrap_or(flags.mode), Source::ConfigMap),
+            };
+            let mut reasons = flags.reasons;
+            for (reason, mode) in &wish.reasons {
+                if let Some(own) = reasons.of(*reason) {
+                    *own = *mode;
+                }
+            }
+            Modes {
+                mode,
+                reasons,
+                source,
+            }
         };
-        let mut reasons = self.flags.reasons;
-        for (reason, mode) in &wish.reasons {
-            if let Some(own) = reasons.of(*reason) {
-                *own = *mode;
+        if read.errors.is_empty() {
+            return asked(self.flags);
+        }
+        let asked = asked(self.in_force);
+        let lowered = self.in_force.lower(asked.mode, asked.reasons);
+        let source = if lowered == self.in_force {
+            lowered.source
+        } else {
+            asked.source
+        };
+        Modes { source, ..lowered }
+    }
+}
+
+impl Modes {
+    /// The lower of each mode.
+    fn lower(mut self, mode: Mode, mut reasons: ReasonModes) -> Self {
+        self.mode = self.mode.lower(mode);
+        for reason in Reason::ALL {
+            if let (Some(own), Some(other)) = (self.reasons.of(reason), reasons.of(reason)) {
+                *own = own.lower(*other);
             }
         }
-        Modes {
-            mode,
-            reasons,
-            source,
-        }
+        self
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::maps::DEFAULT;
-    use epguard_common::Reason;
-
-    fn wish(mode: Option<Mode>, canary_mode: Option<Mode>) -> facts::Fleet {
-        facts::Fleet(Some(Wish {
-            mode,
-            canary_mode,
-            ..Wish::default()
-        }))
-    }
-
-    fn change(fleet: &mut Fleet, canary: bool) -> Option<(Mode, &'static str)> {
-        let modes = fleet.take_change(canary)?;
-        Some((modes.mode, modes.source.as_str()))
-    }
-
-    #[test]
-    fn what_the_fleet_wants_is_carried_out_once_and_the_flags_come_back_with_its_end() {
-        let mut fleet = Fleet::new(Mode::Observe, DEFAULT);
-        assert_eq!(change(&mut fleet, false), None, "nobody knows yet");
-        fleet.hear(Change::Reset(vec![wish(Some(Mode::Enforce), None)]));
-        assert_eq!(change(&mut fleet, false), Some((Mode::Enforce, "configmap")));
-        assert_eq!(change(&mut fleet, false), None);
-        fleet.hear(Change::Applied(facts::Fleet(None)));
-        assert_eq!(change(&mut fleet, false), None, "nobody understands it");
-        fleet.hear(Change::Deleted(facts::Fleet(None)));
-        assert_eq!(change(&mut fleet, false), Some((Mode::Observe, "flags")));
-    }
-
-    #[test]
-    fn canaries_are_first_and_may_go_back_alone() {
-        let mut fleet = Fleet::new(Mode::Off, DEFAULT);
-        fleet.hear(Change::Applied(wish(Some(Mode::Observe), Some(Mode::Enforce))));
-        assert_eq!(
-            change(&mut fleet, true),
-            Some((Mode::Enforce, "configmap, canary"))
-        );
-        assert_eq!(change(&mut fleet, false), Some((Mode::Observe, "configmap")));
-        fleet.hear(Change::Applied(wish(Some(Mode::Observe), None)));
-        assert_eq!(change(&mut fleet, true), None, "the same for all");
-    }
-
-    #[test]
-    fn a_reason_has_the_mode_that_is_wished_for_and_the_others_keep_their_flags() {
-        let mut fleet = Fleet::new(Mode::Enforce, DEFAULT);
-        let reasons = [(Reason::Terminated, Mode::Observe)].into();
-        let wish = Wish {
-            reasons,
-            ..Wish::default()
-        };
-        fleet.hear(Change::Applied(facts::Fleet(Some(wish))));
-        let modes = fleet.take_change(false).unwrap();
-        let expected = ReasonModes {
-            terminated: Mode::Observe,
-            ..DEFAULT
-        };
-        assert_eq!((modes.mode, modes.reasons), (Mode::Enforce, expected));
-    }
-}
+mod tests;

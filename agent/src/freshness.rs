@@ -45,14 +45,14 @@ pub enum Proof {
 pub struct Freshness {
     max_age: Duration,
     watches: BTreeMap<WatchId, Watch>,
-    /// Proofs as of this moment or before count no more.
-    void: Option<Duration>,
     jitter: fn() -> f64,
 }
 
 #[derive(Debug)]
 struct Watch {
     up: bool,
+    /// Proofs as of this moment or before count no more.
+    void: Option<Duration>,
     proven: Option<(Duration, Proof)>,
     asked: Option<Duration>,
     patience: Duration,
@@ -65,6 +65,7 @@ impl Freshness {
         let watch = |id: &WatchId| {
             let watch = Watch {
                 up: false,
+                void: None,
                 proven: None,
                 asked: None,
                 patience: patience(max_age, jitter),
@@ -74,17 +75,14 @@ impl Freshness {
         Self {
             max_age,
             watches: ids.iter().map(watch).collect(),
-            void: None,
             jitter,
         }
     }
 
     /// What the watch has shown up to here is everything there was at `as_of`.
     pub fn proven(&mut self, id: WatchId, as_of: Duration, by: Proof) {
-        if self.void.is_some_and(|void| as_of <= void) {
-            return;
-        }
         if let Some(watch) = self.watches.get_mut(&id)
+            && watch.void.is_none_or(|void| void < as_of)
             && watch.proven.is_none_or(|(before, _)| before < as_of)
         {
             watch.proven = Some((as_of, by));
@@ -101,9 +99,15 @@ impl Freshness {
 
     /// No proof from before now counts any more: clocks jumped, or the API went back in time.
     pub fn void(&mut self, now: Duration) {
-        self.void = Some(now);
         for watch in self.watches.values_mut() {
-            (watch.proven, watch.asked) = (None, None);
+            watch.void(now);
+        }
+    }
+
+    /// No proof of one watch from before now counts any more: the API server has shown elsewhere what the watch lacks.
+    pub fn void_watch(&mut self, id: WatchId, now: Duration) {
+        if let Some(watch) = self.watches.get_mut(&id) {
+            watch.void(now);
         }
     }
 
@@ -151,6 +155,12 @@ impl Freshness {
             }
         }
         due
+    }
+}
+
+impl Watch {
+    fn void(&mut self, now: Duration) {
+        (self.void, self.proven, self.asked) = (Some(now), None, None);
     }
 }
 
@@ -247,6 +257,27 @@ mod tests {
         assert_eq!(freshness.deadline(s(121)), Some(s(130)), "it only gets older");
         freshness.connected(Pods, true);
         assert_eq!(freshness.due(s(121)), [Pods]);
+    }
+
+    #[test]
+    fn a_watch_that_lacks_something_needs_a_proof_from_after_that_and_is_asked_at_once() {
+        let mut freshness = both(100);
+        assert_eq!(freshness.due(s(110)), [Pods, Nodes]);
+        freshness.void_watch(Pods, s(111));
+        assert_eq!(freshness.deadline(s(111)), None);
+        assert_eq!(freshness.due(s(111)), [Pods]);
+        freshness.proven(Pods, s(110), Confirmation);
+        assert_eq!(
+            freshness.deadline(s(112)),
+            None,
+            "sent while something was lacking"
+        );
+        freshness.proven(Pods, s(112), Confirmation);
+        assert_eq!(
+            freshness.deadline(s(112)),
+            Some(s(130)),
+            "the others' proofs stand"
+        );
     }
 
     #[test]

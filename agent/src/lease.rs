@@ -40,7 +40,7 @@ impl Lease {
     /// The deadline to write into the kernel, if it has to change: `length` from now, but never later than the view
     /// may be trusted. Only to be called when everything that came before the proofs is in the maps.
     ///
-    /// A clock jump ends the lease at once, and so does `synced` being false.
+    /// The lease ends at once if the clocks jump, if `synced` is false, and if a proof that the view stood on is void.
     pub fn renew(&mut self, clocks: Clocks, synced: bool) -> Option<Duration> {
         let jump = clocks.jumped_since(&self.clocks);
         self.clocks = clocks;
@@ -58,7 +58,7 @@ impl Lease {
             .deadline(now)
             .filter(|_| synced)
             .map_or(Duration::ZERO, |deadline| deadline.min(now + self.length));
-        let ended = self.deadline > now && (jump.is_some() || !synced);
+        let ended = self.deadline > now && allowed <= now;
         let half_over = now + self.length / 2 > self.deadline;
         let renewed = half_over && allowed > self.deadline;
         (ended || renewed).then(|| {
@@ -169,6 +169,17 @@ mod tests {
         assert_eq!(lease.renew(later(102), true), None);
         lease.view.proven(Nodes, s(102), Confirmation);
         assert_eq!(lease.renew(later(102), true), Some(s(117)));
+    }
+
+    #[test]
+    fn a_watch_that_lacks_something_ends_it_at_once_and_its_own_proof_brings_it_back() {
+        let mut lease = lease();
+        lease.renew(at(100), true);
+        lease.view.void_watch(Pods, s(101));
+        assert_eq!(lease.renew(at(101), true), Some(s(0)));
+        assert_eq!(lease.renew(at(102), true), None);
+        lease.view.proven(Pods, s(102), Confirmation);
+        assert_eq!(lease.renew(at(102), true), Some(s(117)));
     }
 
     #[test]

@@ -32,7 +32,10 @@ async fn execute(command: Command) -> Result<ExitCode> {
     end_with_the_reader(&command)?;
     let done = match command {
         Command::Agent(args) => run::run(*args).await,
-        Command::Mode { mode, reason, pins } => maps::set_mode(&pins.pin_dir, mode, reason),
+        Command::Mode { mode, reason, pins } => match mode {
+            Some(mode) => maps::set_mode(&pins.pin_dir, mode, reason),
+            None => maps::show_mode(&pins.pin_dir, reason).map(|text| println!("{text}")),
+        },
         Command::Action(args) => maps::set_action(&args.pins.pin_dir, &args.choice()?),
         Command::Detach { pins } => {
             let removed = datapath::detach(&pins.pin_dir)?;

@@ -1,18 +1,22 @@
 //! The one file that writes maps.
 
 mod actions;
+mod carrier;
 mod config;
 mod counters;
 mod flows;
 mod followed;
 mod found;
+mod full;
+mod lock;
 mod modes;
 mod terminated;
 
 pub use actions::set_action;
 pub use config::configuration;
 pub use counters::{Counters, counters};
-pub use modes::{DEFAULT, set_mode};
+pub use lock::only_agent;
+pub use modes::{DEFAULT, set_mode, show_mode};
 pub use terminated::Lift;
 
 use crate::plan::{self, Op};
@@ -26,12 +30,13 @@ use epguard_common::{
 };
 use flows::Flows;
 use found::Found;
+use lock::ConfigLock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
@@ -45,12 +50,13 @@ pub const NAMES: [&str; 16] = [
     "SOCKETS",
     "CONFIG",
     "VIEW",
+    "AIMED",
     "COUNTERS",
     "EVENTS",
     "ANSWERS",
 ];
 
-/// Where the maps of this version are pinned: `<pin-dir>/v1`.
+/// Where the maps of this version are pinned: `<pin-dir>/v2`.
 #[must_use]
 pub fn directory(pin_dir: &Path) -> PathBuf {
     pin_dir.join(format!("v{ABI_VERSION}"))
@@ -77,9 +83,12 @@ pub struct Writer {
     terminated: HashMap<MapData, Addr, Terminated>,
     interfaces: HashMap<MapData, u32, Role>,
     config: Array<MapData, Config>,
+    config_lock: Option<ConfigLock>,
     view: Array<MapData, View>,
     vouched: View,
     installed: Tables,
+    /// Entries that the kernel had no room for when the tables were written last.
+    left_out: usize,
     flows: Flows,
     flows_go_on: bool,
     /// Of entries that were taken out before anybody asked.
@@ -94,11 +103,13 @@ impl Writer {
         prepare_counters(ebpf)?;
         let found = Found::read(ebpf)?;
         let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
+        let pinned = view.get(&0, 0).context("cannot read VIEW")?;
         let vouched = View {
             netns_cookie,
             terminated: count(found.tables.terminated.len()),
             vips: count(found.tables.services.len()),
-            ..view.get(&0, 0).context("cannot read VIEW")?
+            answer: carrier::answer(pinned.answer),
+            ..pinned
         };
         let mut writer = Self {
             owners: take(ebpf, "OWNERS")?.try_into()?,
@@ -109,15 +120,18 @@ impl Writer {
             terminated: take(ebpf, "TERMINATED")?.try_into()?,
             interfaces: take(ebpf, "INTERFACES")?.try_into()?,
             config: take(ebpf, "CONFIG")?.try_into()?,
+            config_lock: None,
             view,
             vouched,
             installed: found.tables.clone(),
+            left_out: 0,
             flows: Flows::of(ebpf)?,
             flows_go_on: true,
             lifts: Vec::new(),
             found,
         };
         writer.resume_following()?;
+        writer.vouch()?;
         for target in std::mem::take(&mut writer.found.unreadable) {
             writer
                 .write(&Op::RemoveDenial(target))
@@ -143,8 +157,11 @@ impl Writer {
         if self.installed == *desired {
             return Ok(false);
         }
+        let mut installed = desired.clone();
+        self.left_out = 0;
         for op in plan::tables(&self.installed, desired) {
-            self.write(&op).with_context(|| format!("cannot write {op:?}"))?;
+            self.write_or_leave_out(&op, &mut installed)
+                .with_context(|| format!("cannot write {op:?}"))?;
         }
         if self
             .installed
@@ -156,7 +173,7 @@ impl Writer {
             self.flows_go_on = true;
             self.flows.look_again();
         }
-        self.installed.clone_from(desired);
+        self.installed = installed;
         if self.nobody_is_followed() {
             // First, and apart: no program may see suspects together with an earlier time.
             self.forget_sockets()?;

@@ -22,8 +22,42 @@ pub enum Op {
     PutBackends(Target, Box<Backends>),
 }
 
+impl Op {
+    /// The write that takes out what this one puts in; none for a removal.
+    #[must_use]
+    pub const fn removal(&self) -> Option<Self> {
+        Some(match self {
+            Self::PutDenial(key, _) => Self::RemoveDenial(*key),
+            Self::PutService(key, _) => Self::RemoveService(*key),
+            Self::PutSuspect(key, _) => Self::RemoveSuspect(*key),
+            Self::PutOwner(key, _) => Self::RemoveOwner(*key),
+            Self::PutTerminated(key, _) => Self::RemoveTerminated(*key),
+            Self::PutBackends(key, _) => Self::RemoveBackends(*key),
+            Self::RemoveDenial(_)
+            | Self::RemoveSuspect(_)
+            | Self::RemoveService(_)
+            | Self::RemoveOwner(_)
+            | Self::RemoveTerminated(_)
+            | Self::RemoveBackends(_) => return None,
+        })
+    }
+
+    /// Carries a removal out on what is known to be installed.
+    pub fn forget(&self, installed: &mut Tables) {
+        match self {
+            Self::RemoveDenial(key) => drop(installed.denied.remove(key)),
+            Self::RemoveService(key) => drop(installed.services.remove(key)),
+            Self::RemoveSuspect(key) => drop(installed.suspects.remove(key)),
+            Self::RemoveTerminated(key) => drop(installed.terminated.remove(key)),
+            Self::RemoveBackends(key) => drop(installed.backends.remove(key)),
+            _ => {}
+        }
+    }
+}
+
 /// The writes that lead from what is installed to what is desired, in an order in which no packet in between meets a
-/// denial that neither side has: removals first, and a suspect only after its denials.
+/// denial that neither side has: removals first, and a suspect only after its denials. No map holds more in between than
+/// before or after, so that a full one has room for what replaces its entries. No denial redirects without its backends.
 #[must_use]
 pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
     let mut ops = Vec::new();
@@ -31,12 +65,17 @@ pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
     ops.extend(gone(&installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
     ops.extend(gone(&installed.services, &desired.services).map(Op::RemoveService));
     ops.extend(other(&installed.terminated, &desired.terminated).map(Op::RemoveTerminated));
+    let redirects = |target: &Target| desired.backends.contains_key(target);
+    let idle: Vec<Target> = gone(&installed.backends, &desired.backends).collect();
+    let (rest, redirected): (Vec<_>, Vec<_>) =
+        changed(&installed.denied, &desired.denied).partition(|(target, _)| !redirects(target));
+    ops.extend(rest.into_iter().map(|(k, v)| Op::PutDenial(k, v)));
+    ops.extend(idle.into_iter().map(Op::RemoveBackends));
     ops.extend(changed(&installed.backends, &desired.backends).map(|(k, v)| Op::PutBackends(k, v.into())));
-    ops.extend(changed(&installed.denied, &desired.denied).map(|(k, v)| Op::PutDenial(k, v)));
+    ops.extend(redirected.into_iter().map(|(k, v)| Op::PutDenial(k, v)));
     ops.extend(changed(&installed.services, &desired.services).map(|(k, v)| Op::PutService(k, v)));
     ops.extend(changed(&installed.suspects, &desired.suspects).map(|(k, v)| Op::PutSuspect(k, v)));
     ops.extend(changed(&installed.terminated, &desired.terminated).map(|(k, v)| Op::PutTerminated(k, v)));
-    ops.extend(gone(&installed.backends, &desired.backends).map(Op::RemoveBackends));
     ops
 }
 
@@ -165,6 +204,62 @@ mod tests {
             matches!(ops.as_slice(), [Op::PutDenial(_, d)] if d.reason == Reason::DeadBackend),
             "{ops:?}"
         );
+    }
+
+    /// So many denials from `first` on, all of them redirected.
+    fn redirecting(first: u16, count: u16) -> Tables {
+        let mut tables = denying(Reason::DeadBackend);
+        let (_, mut denial) = tables.denied.pop_first().unwrap();
+        denial.action = Action::Redirect;
+        for port in first..first + count {
+            let target = Target { port, ..TARGET };
+            tables.denied.insert(target, denial);
+            let backends = Backends {
+                count: 1,
+                sticky: first.into(),
+                ..Backends::default()
+            };
+            tables.backends.insert(target, backends);
+        }
+        tables
+    }
+
+    #[test]
+    fn a_full_map_has_room_for_what_replaces_its_entries_and_no_denial_redirects_without_backends() {
+        let mut not_redirected = redirecting(1, 3);
+        not_redirected.backends.clear();
+        for denial in not_redirected.denied.values_mut() {
+            denial.action = Action::Reject;
+        }
+        let all = [
+            redirecting(1, 3),
+            redirecting(3, 3),
+            redirecting(10, 3),
+            not_redirected,
+            Tables::default(),
+        ];
+        for (installed, desired) in all.iter().flat_map(|from| all.iter().map(move |to| (from, to))) {
+            let (mut denied, mut backends) = (installed.denied.clone(), installed.backends.clone());
+            for op in tables(installed, desired) {
+                match op {
+                    Op::PutBackends(key, value) => drop(backends.insert(key, *value)),
+                    Op::RemoveBackends(key) => drop(backends.remove(&key)),
+                    Op::PutDenial(key, value) => drop(denied.insert(key, value)),
+                    Op::RemoveDenial(key) => drop(denied.remove(&key)),
+                    _ => {}
+                }
+                assert!(denied.len() <= 3 && backends.len() <= 3);
+                let redirected = denied
+                    .iter()
+                    .filter(|(_, denial)| denial.action == Action::Redirect);
+                assert!(
+                    redirected
+                        .map(|(key, _)| key)
+                        .all(|key| backends.contains_key(key))
+                );
+            }
+            assert_eq!((&denied, &backends), (&desired.denied, &desired.backends));
+        }
     }
 
     #[test]

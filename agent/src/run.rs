@@ -2,14 +2,16 @@
 
 use crate::agent::Agent;
 use crate::announce::Announcer;
-use crate::cli::{AgentArgs, cgroup2_mount};
+use crate::cli::AgentArgs;
 use crate::datapath::{self, Datapath};
 use crate::events::Events;
-use crate::maps::Writer;
+use crate::fleet::{Fleet, Modes};
+use crate::maps::{Writer, only_agent};
 use crate::state::{Settings, Slots, State};
 use crate::watch::Pace;
-use crate::{lease, metrics, netlink, status, telemetry, watch};
+use crate::{lease, metrics, neighbours, netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
+use epguard_common::Mode;
 use std::fs::{self, File};
 use std::path::Path;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,17 +31,21 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let pace = Pace::new(rate, args.api.burst);
     let client = pace.client(watch::client(args.kubeconfig.as_deref()).await?);
     let listener = metrics::bind(args.metrics.listen).await?;
+    let _only_one_here = only_agent(&args.pins.pin_dir)?;
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
-    let mut writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
-    // What the fleet wanted of an earlier process stands until it is heard again.
-    let before = args.fleet_config.as_ref().and(writer.configured()?);
-    let (mode, reasons) = before.unwrap_or((args.mode, args.reasons.modes()));
+    let writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
+    let mut writer = writer.lock_config(&args.pins.pin_dir)?;
+    let flags = (args.mode, args.reasons.modes());
+    let fleet = Fleet::new(args.fleet_config.clone(), flags, writer.configured()?);
+    let Modes { mode, reasons, .. } = fleet.in_force();
     writer.configure(mode, reasons, args.debug_datapath)?;
     writer.choose(args.actions.actions(), args.actions.limits())?;
     writer.capture(args.actions.capture()?)?;
-    let cgroup = args.cgroup.clone().map_or_else(cgroup2_mount, Ok)?;
-    if !datapath.hook_sockets(&cgroup)? {
+    if !datapath.hook_sockets(args.cgroups.scope()?)? {
         writer.forget_sockets()?;
+    }
+    if args.mode == Mode::Enforce {
+        datapath.require_sockets()?;
     }
     let mut events = Events::new(&mut datapath.ebpf)?;
     if args.debug_datapath {
@@ -47,10 +53,12 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     }
 
     let (tell, mut messages) = mpsc::channel(BACKLOG);
-    let fleet = args.fleet_config.as_ref();
-    let watches = watch::start(&client, args.pod_scope, &args.node_name, fleet, &tell);
+    let config_map = args.fleet_config.as_ref();
+    let watches = watch::start(&client, args.pod_scope, &args.node_name, config_map, &tell);
     let (announce, mut interfaces) = mpsc::channel(BACKLOG);
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
+    let (report, mut surveys) = mpsc::channel(1);
+    neighbours::follow(datapath.own_programs()?, report).context("cannot start a thread")?;
     let (ask, mut questions) = mpsc::channel(1);
     let metrics = metrics::serve(listener, args.pins.pin_dir.clone(), ask.clone());
     let serve = status::serve(&args.run.run_dir, ask);
@@ -65,7 +73,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
     state.inherit(writer.found().clone());
     let announcer = Announcer::start(client, args.node_name.clone(), args.api.events);
-    let mut agent = Agent::new(state, writer, datapath, (watches, pace), announcer, &args);
+    let mut agent = Agent::new(state, writer, datapath, (watches, pace), announcer, fleet, &args);
     let mut presence = tokio::spawn(netlink::presence(announce, agent.asks_for_presence()));
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -76,6 +84,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
             biased;
             // Few, and each may be an interface without hooks.
             Some(event) = interfaces.recv() => agent.on_interface(event)?,
+            Some(survey) = surveys.recv() => agent.on_survey(&survey)?,
             Some(message) = messages.recv() => {
                 let mut batch = vec![message];
                 while let Ok(message) = messages.try_recv() {
@@ -104,7 +113,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     Ok(())
 }
 
-/// Two agents on one node would fight for the same maps.
+/// Two agents would answer at the same socket.
 fn lock(run_dir: &Path) -> Result<File> {
     fs::create_dir_all(run_dir)
         .with_context(|| format!("cannot make the --run-dir {}", run_dir.display()))?;

@@ -3,13 +3,16 @@
 mod figures;
 mod latency;
 mod socket;
+mod sockets;
 mod trust;
 
 pub use figures::{ApiFigures, Distribution, Figures, Fill};
 pub use latency::{Latency, LatencyFigures};
 pub use socket::{Question, ask, read, serve};
+pub use sockets::{CgroupHooks, NodeSockets};
 pub use trust::{Held, Request};
 
+use crate::carrier::Decision;
 use crate::drops::Dropped;
 use crate::freshness::Proof;
 use crate::history::Chronicle;
@@ -29,8 +32,12 @@ pub struct Status {
     pub synced: bool,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
-    /// Who wants that: `flags`, `configmap` or `configmap, canary`. `epguard mode` may have been used since.
+    /// Who wants that: `flags`, `configmap`, `configmap, canary` or, until the `ConfigMap` was read, `the lower of flags and
+    /// maps`. `epguard mode` may have been used since.
     pub mode_source: String,
+    /// Why the `ConfigMap` with the modes is not in force, or not all of it; none if it is, or if none is named.
+    #[serde(default)]
+    pub config_map: Option<String>,
     /// What is done for each reason: the lower of its own mode and the node's.
     pub reasons: BTreeMap<String, String>,
     /// Which endpoints may be denied, as the operator said.
@@ -47,8 +54,14 @@ pub struct Status {
     pub pods: BTreeMap<String, String>,
     /// Number of the intent slot to `namespace/name` of its Service.
     pub services: BTreeMap<String, String>,
+    /// What carries a packet's intent from hook to hook, and why.
+    #[serde(default)]
+    pub carrier: Decision,
     /// Interfaces that were selected.
     pub interfaces: Vec<Attachment>,
+    /// Whose sockets are followed on the node itself.
+    #[serde(default)]
+    pub node_sockets: NodeSockets,
     /// From the receipt of an API event to the map write.
     pub latency: LatencyFigures,
     /// IPs that several live pods claim; nothing is denied there.
@@ -133,13 +146,16 @@ pub struct Attachment {
     pub attached: bool,
     /// Why not.
     pub error: Option<String>,
+    /// Whether it is left to the CNI for some seconds, because it appeared under a running agent (`--clsact-delay`).
+    #[serde(default)]
+    pub waiting: bool,
     /// `tcx` or `clsact`.
     pub kernel_path: String,
     /// Our place in the longer of the two queues of programs, 1 is first; 0 without hooks.
     pub position: usize,
     /// What runs before us, and could let a packet past us.
     pub before: Vec<String>,
-    /// Filters after From that could wipe a packet's intent by accepting it: a miss.
+    /// Programs and filters after the ingress hook that could wipe a packet's intent: a miss, counted as `intent-lost`.
     pub after: Vec<String>,
     /// `driver` or `generic` where XDP judges `terminated` before TC does.
     pub xdp: Option<String>,

@@ -1,7 +1,8 @@
 //! What the fleet wants of this node.
 
 use super::Agent;
-use anyhow::Result;
+use anyhow::{Result, bail};
+use epguard_common::Mode;
 
 impl Agent {
     /// Carries out what the fleet wants, if that has changed. Whether the node is a canary shows with the first list.
@@ -13,7 +14,21 @@ impl Agent {
             self.writer.follow(modes.mode, modes.reasons)?;
             let source = modes.source.as_str();
             tracing::info!(mode = modes.mode.as_str(), reasons = ?self.writer.reasons(), source, "mode set");
+            self.insist_on_hooks()?;
         }
         Ok(())
+    }
+
+    /// Errors: `enforce` is asked for, by flags or by the `ConfigMap`, and no interface could be hooked.
+    pub(super) fn insist_on_hooks(&self) -> Result<()> {
+        if !self.settled || self.fleet.in_force().mode != Mode::Enforce {
+            return Ok(());
+        }
+        let interfaces = || self.attachments.list();
+        let error = interfaces().find_map(|interface| interface.error.as_deref());
+        match error.filter(|_| !interfaces().any(|interface| interface.attached)) {
+            Some(first) => bail!("no interface can be hooked, so nothing would be enforced: {first}"),
+            None => Ok(()),
+        }
     }
 }

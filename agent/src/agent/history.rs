@@ -19,7 +19,8 @@ impl Agent {
     pub(super) fn recall(&self, ip: IpAddr) -> Status {
         let clocks = Clocks::now();
         let mode = self.writer.mode().map_or("unknown", Mode::as_str);
-        let mode = if self.lease.deadline() > clocks.boot {
+        // Without a denial nobody renews the lease, and none is needed.
+        let mode = if self.lease.deadline() > clocks.boot || !self.denies() {
             mode.to_owned()
         } else {
             format!("{mode} without a lease (everything passes)")

@@ -52,7 +52,8 @@ impl Agent {
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             node: self.state.node().to_owned(),
-            mode_source: self.fleet.source().as_str().to_owned(),
+            mode_source: self.fleet.in_force().source.as_str().to_owned(),
+            config_map: self.fleet.problem(),
             reasons: self.writer.reasons(),
             synced: self.state.is_synced(),
             mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
@@ -73,7 +74,9 @@ impl Agent {
                 .view
                 .age(now)
                 .map(|age| milliseconds(age).unsigned_abs()),
-            interfaces: self.attachments.list().cloned().collect(),
+            carrier: self.carrier(),
+            interfaces: self.hooked_interfaces().collect(),
+            node_sockets: self.attachments.node_sockets(),
             latency: self.timings.latency(),
             conflicts: conflicts
                 .into_iter()

@@ -2,6 +2,7 @@
 
 use super::Agent;
 use crate::clock::boot as now;
+use crate::facts::named;
 use crate::status::Watch;
 use crate::watch::{SPREAD, WatchId};
 
@@ -14,6 +15,12 @@ impl Agent {
         (watch.up, watch.error) = (up, error);
     }
 
+    /// The watch lacks changes that the API server has shown elsewhere, such as a new owner of a denied IP.
+    pub(super) fn behind(&mut self, id: WatchId) {
+        tracing::warn!(watch = %id, "the watch lacks changes that the API server has shown; nothing is denied until it has caught up");
+        self.lease.view.void_watch(id, now());
+    }
+
     /// Nothing known holds any more. The other watches have to be told only once, and not before they have listed.
     pub(super) fn start_over(&mut self, noticed_by: WatchId, error: &str) {
         tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
@@ -23,6 +30,21 @@ impl Agent {
             for id in self.watches.keys().filter(|id| **id != noticed_by) {
                 self.api.relist(*id, SPREAD);
             }
+        }
+    }
+
+    /// Lists everything anew if the API has shown a dead pod alive.
+    pub(super) fn relist_if_revived(&mut self) {
+        let Some(pod) = self.state.take_revived() else {
+            return;
+        };
+        tracing::error!(
+            pod = named(&pod),
+            "the API shows a dead pod alive, as after a restore of etcd; nothing is denied until everything is listed again"
+        );
+        self.lease.view.void(now());
+        for id in self.watches.keys() {
+            self.api.relist(*id, SPREAD);
         }
     }
 

@@ -83,14 +83,17 @@ fn the_mode_command_takes_a_mode_and_the_pins() {
     let cli = Cli::try_parse_from(["epguard", "mode", "enforce", "--pin-dir", "/p"]).unwrap();
     match cli.command {
         Command::Mode { mode, reason, pins } => {
-            assert_eq!((mode, reason, pins.pin_dir), (Mode::Enforce, None, "/p".into()));
+            assert_eq!(
+                (mode, reason, pins.pin_dir),
+                (Some(Mode::Enforce), None, "/p".into())
+            );
         }
         other => panic!("{other:?}"),
     }
     let cli = Cli::try_parse_from(["epguard", "mode", "--reason", "terminated", "observe"]).unwrap();
     match cli.command {
         Command::Mode { mode, reason, .. } => {
-            assert_eq!((mode, reason), (Mode::Observe, Some(Reason::Terminated)));
+            assert_eq!((mode, reason), (Some(Mode::Observe), Some(Reason::Terminated)));
         }
         other => panic!("{other:?}"),
     }
@@ -109,7 +112,7 @@ fn hooks_are_chosen_by_name_and_stay_unless_told_otherwise() {
 #[test]
 fn xdp_is_chosen_by_name_and_demanded_only_by_its_mode() {
     let default = agent(&["--node-name", "n"]).unwrap();
-    assert_eq!(default.xdp, Xdp::Auto);
+    assert_eq!(default.xdp, Xdp::Off);
     for (name, xdp, demanded) in [
         ("auto", Xdp::Auto, false),
         ("driver", Xdp::Driver, true),
@@ -122,15 +125,28 @@ fn xdp_is_chosen_by_name_and_demanded_only_by_its_mode() {
 }
 
 #[test]
-fn the_first_cgroup2_mount_is_found_beside_version_1() {
-    let mounts = "proc /proc proc rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
-                  cgroup2 /sys/fs/cgroup/unified cgroup2 rw,nsdelegate 0 0\nbroken\n";
-    assert_eq!(cgroup2_in(mounts), Some("/sys/fs/cgroup/unified".into()));
-    assert_eq!(cgroup2_in("proc /proc proc rw 0 0\n"), None);
+fn one_cgroup_and_a_root_with_cgroups_exclude_each_other() {
+    let error = agent(&["--node-name", "n", "--cgroup", "/c", "--cgroup-root", "/c"]).unwrap_err();
+    assert!(error.contains("cannot be used with '--cgroup"), "{error}");
+}
+
+#[test]
+fn the_clsact_delay_is_5_seconds_unless_told_otherwise() {
+    let delay = |args: &[&str]| agent(&[&["--node-name", "n"], args].concat()).map(|args| args.clsact_delay);
+    assert_eq!(delay(&[]).unwrap(), Duration::from_secs(5));
+    assert_eq!(delay(&["--clsact-delay", "0"]).unwrap(), Duration::ZERO);
+    let error = delay(&["--clsact-delay", "301"]).unwrap_err();
+    assert!(error.contains("0..=300"), "{error}");
 }
 
 #[test]
 fn a_service_is_named_in_full() {
     assert!(service("shop/web").is_ok());
     assert!(service("web").is_err() && service("/web").is_err() && service("shop/").is_err());
+}
+
+#[test]
+fn the_mode_command_without_a_mode_shows_it() {
+    let cli = Cli::try_parse_from(["epguard", "mode"]).unwrap();
+    assert!(matches!(cli.command, Command::Mode { mode: None, .. }));
 }

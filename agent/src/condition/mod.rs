@@ -4,7 +4,9 @@
 //! Status (status socket) -> problems (pure) -> text
 //! ```
 
+mod carrier;
 mod problems;
+mod sockets;
 mod text;
 
 pub use problems::{Problem, problems};

@@ -1,5 +1,7 @@
 //! What is wrong, the worst first, each with its remedy. Pure.
 
+use super::carrier::uncarried;
+use super::sockets::unfollowed;
 use crate::status::{Attachment, Status};
 use serde::Serialize;
 
@@ -35,6 +37,12 @@ pub fn problems(status: &Status) -> Vec<Problem> {
             "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
         );
     }
+    if let Some(what) = &status.config_map {
+        add(
+            what.clone(),
+            "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard)",
+        );
+    }
     if status.denies() && status.lease_ms <= 0 {
         let age = status.view_age_ms.map_or("unknown".to_owned(), seconds);
         add(
@@ -46,6 +54,9 @@ pub fn problems(status: &Status) -> Vec<Problem> {
         if let Some((what, remedy)) = unhooked(interface).or_else(|| bypassed(interface)) {
             add(what, remedy);
         }
+    }
+    if let Some((what, remedy)) = uncarried(&status.carrier) {
+        add(what, remedy);
     }
     if status.refused > 0 {
         add(
@@ -101,6 +112,7 @@ pub fn problems(status: &Status) -> Vec<Problem> {
             "the log names each (`skipped`)",
         );
     }
+    found.extend(unfollowed(&status.node_sockets));
     found
 }
 
@@ -126,7 +138,7 @@ fn down(status: &Status) -> Vec<String> {
 }
 
 fn unhooked(interface: &Attachment) -> Option<(String, &'static str)> {
-    (!interface.attached).then(|| {
+    (!interface.attached && !interface.waiting).then(|| {
         let why = interface.error.as_deref().unwrap_or("not attached yet");
         (
             format!("{} ({}) has no hooks: {why}", interface.name, interface.role),
@@ -151,6 +163,7 @@ pub(super) fn seconds(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carrier::{Carrier, Decision};
     use crate::status::{Conflict, Fill, Held, Watch};
 
     fn well() -> Status {
@@ -161,7 +174,15 @@ mod tests {
         Status {
             synced: true,
             lease_ms: 9000,
+            interfaces: vec![Attachment {
+                waiting: true,
+                ..Attachment::default()
+            }],
             watches: [("pods".to_owned(), watch)].into(),
+            carrier: Decision {
+                in_use: Carrier::TcIndex,
+                ..Decision::default()
+            },
             ..Status::default()
         }
     }
@@ -192,6 +213,7 @@ mod tests {
     fn everything_that_is_wrong_is_told_the_worst_first() {
         let mut status = well();
         status.synced = false;
+        status.config_map = Some("ConfigMap epguard/epguard was not read yet".into());
         let watch = status.watches.get_mut("pods").unwrap();
         (watch.up, watch.error, watch.skipped) = (false, Some("403 Forbidden".into()), 2);
         let bare = |name: &str| Attachment {
@@ -229,6 +251,7 @@ mod tests {
             [
                 "not every watch has shown a list yet, so nothing is denied newly",
                 "watch pods is down: 403 Forbidden",
+                "ConfigMap epguard/epguard was not read yet",
                 "veth1 (pod) has no hooks: not attached yet",
                 "cil_from_netdev runs before epguard on eth0",
                 "3 denials did not fit into a map, those packets pass",

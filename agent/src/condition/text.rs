@@ -2,6 +2,7 @@
 
 use super::Problem;
 use super::problems::seconds;
+use crate::carrier::Decision;
 use crate::status::{Attachment, Status};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Table, presets::NOTHING};
@@ -46,6 +47,7 @@ fn facts(status: &Status) -> String {
         ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
         ("LEASE", lease(status)),
         ("VIEW", view(status)),
+        ("CARRIER", carrier(&status.carrier)),
         ("WRONG DENIES", wrong.to_string()),
         (
             "EVENT TO MAP",
@@ -56,6 +58,12 @@ fn facts(status: &Status) -> String {
         ),
     ];
     table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]).into())
+}
+
+fn carrier(carrier: &Decision) -> String {
+    let by = carrier.decided_by.join(", ");
+    let by = if by.is_empty() { by } else { format!(" ({by})") };
+    format!("{}: {}{by}", carrier.in_use.as_str(), carrier.why)
 }
 
 /// For how long denials hold.
@@ -89,6 +97,7 @@ fn interfaces(status: &Status) -> String {
     let hooks = |at: &Attachment| match (at.attached, at.position) {
         (true, place @ 1..) => format!("{}, place {place}", at.kernel_path),
         (true, 0) => at.kernel_path.clone(),
+        (false, _) if at.waiting => "waiting".to_owned(),
         (false, _) => "none".to_owned(),
     };
     let rows = status.interfaces.iter().map(|at| {

@@ -52,10 +52,10 @@ pub struct ServiceView {
     pub has_selector: bool,
     /// Whether it, or its Namespace, has opted out.
     pub off: bool,
-    /// A pod that it selects and that may hold the IP without showing it; left out while somebody listed is not proven
+    /// A pod of the Service that may hold the IP without showing it; left out while somebody listed is not proven
     /// gone, since then it makes no difference.
     pub candidate: Option<String>,
-    /// Live pods that it selects and that show the IP.
+    /// Live pods of the Service that show the IP: those that it selects, or, without a selector, those whose name it lists.
     pub own: Vec<String>,
     /// What it lists at the IP. Sorted by port.
     pub endpoints: Vec<EndpointView>,

@@ -9,23 +9,21 @@ use std::path::Path;
 impl Writer {
     /// Sets how denials are carried out, and how many packets are answered.
     pub fn choose(&mut self, actions: ReasonActions, limits: AnswerLimits) -> Result<()> {
-        let config = Config {
-            actions,
-            limits,
-            ..self.config()?
-        };
-        self.config.set(0, config, 0).context("cannot write CONFIG")
+        self.change_config(|config| {
+            Ok(Config {
+                actions,
+                limits,
+                ..config
+            })
+        })
     }
 
     /// Sets where captured packets go.
     ///
     /// Errors: there is no such interface.
     pub fn capture(&mut self, interface: Option<&str>) -> Result<()> {
-        let config = Config {
-            capture: interface.map_or(Ok(0), number)?,
-            ..self.config()?
-        };
-        self.config.set(0, config, 0).context("cannot write CONFIG")
+        let capture = interface.map_or(Ok(0), number)?;
+        self.change_config(|config| Ok(Config { capture, ..config }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! CONFIG: what the operator wants of each reason, and which reasons were wrong.
 
-use super::{Writer, config::reconfigure};
-use anyhow::{Context as _, Result};
+use super::{Writer, config::reconfigure, configuration};
+use anyhow::Result;
 use epguard_common::{Config, Mode, Reason, ReasonModes};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,19 +22,26 @@ pub fn set_mode(pin_dir: &Path, mode: Mode, reason: Option<Reason>) -> Result<()
     reconfigure(pin_dir, |config| Ok(switched(config, mode, reason)))
 }
 
+/// The mode of the running datapath, with that of each reason; or the mode of one reason.
+///
+/// Errors: no datapath is pinned there.
+pub fn show_mode(pin_dir: &Path, reason: Option<Reason>) -> Result<String> {
+    Ok(shown(configuration(pin_dir)?, reason))
+}
+
 impl Writer {
     /// Sets the operator's modes. A reason that was wrong in an earlier process is still only observed.
     pub fn configure(&mut self, mode: Mode, reasons: ReasonModes, debug: bool) -> Result<()> {
-        let before = self.config()?;
-        let config = Config {
-            mode,
-            reasons,
-            configured: reasons,
-            debug: debug.into(),
-            ..before
-        };
-        let config = demoted(before).into_iter().fold(config, without);
-        self.config.set(0, config, 0).context("cannot write CONFIG")
+        self.change_config(|before| {
+            let config = Config {
+                mode,
+                reasons,
+                configured: reasons,
+                debug: debug.into(),
+                ..before
+            };
+            Ok(demoted(before).into_iter().fold(config, without))
+        })
     }
 
     /// The modes that an earlier process was given; none if there was none.
@@ -51,8 +58,7 @@ impl Writer {
 
     /// Only observes a reason from now on, until `epguard mode` sets it again.
     pub fn demote(&mut self, reason: Reason) -> Result<()> {
-        let config = without(self.config()?, reason);
-        self.config.set(0, config, 0).context("cannot write CONFIG")
+        self.change_config(|config| Ok(without(config, reason)))
     }
 
     /// Reasons that are only observed because they were wrong.
@@ -80,10 +86,17 @@ impl Writer {
         });
         own.collect()
     }
+}
 
-    pub(super) fn config(&self) -> Result<Config> {
-        self.config.get(&0, 0).context("cannot read CONFIG")
+fn shown(mut config: Config, reason: Option<Reason>) -> String {
+    let mode = config.mode;
+    let mut of = |reason: Reason| config.reasons.of(reason).map(|own| own.as_str());
+    if let Some(reason) = reason {
+        return of(reason).unwrap_or_default().to_owned();
     }
+    let reasons = Reason::ALL.into_iter();
+    let reasons = reasons.filter_map(|reason| Some(format!("\n  {} {}", reason.as_str(), of(reason)?)));
+    format!("{}{}", mode.as_str(), reasons.collect::<String>())
 }
 
 fn switched(mut config: Config, mode: Mode, reason: Option<Reason>) -> Config {
@@ -129,6 +142,15 @@ mod tests {
             configured: DEFAULT,
             ..Config::default()
         }
+    }
+
+    #[test]
+    fn the_mode_is_shown_first_and_each_reasons_own_below() {
+        let config = switched(config(), Off, Some(Terminated));
+        let expected =
+            "observe\n  dead-backend enforce\n  reused enforce\n  retired-backend observe\n  terminated off";
+        assert_eq!(shown(config, None), expected);
+        assert_eq!(shown(config, Some(Terminated)), "off");
     }
 
     #[test]

@@ -26,7 +26,10 @@ impl fmt::Display for Check {
 /// Ready: everything was listed, every selected interface is hooked, and what is denied is denied under a lease.
 #[must_use]
 pub fn readiness(status: &Status) -> Vec<Check> {
-    let bare = status.interfaces.iter().find(|interface| !interface.attached);
+    let bare = status
+        .interfaces
+        .iter()
+        .find(|interface| !interface.attached && !interface.waiting);
     let down: Vec<&str> = status
         .watches
         .iter()
@@ -89,6 +92,17 @@ mod tests {
     #[test]
     fn an_agent_that_denies_nothing_is_ready_without_a_lease() {
         assert_eq!(told(&ready()), ["[+]sync ok", "[+]hooks ok", "[+]lease ok"]);
+    }
+
+    #[test]
+    fn an_interface_that_is_left_to_the_cni_keeps_no_agent_from_being_ready() {
+        let mut status = ready();
+        let waiting = Attachment {
+            waiting: true,
+            ..Attachment::default()
+        };
+        status.interfaces.push(waiting);
+        assert_eq!(told(&status)[1], "[+]hooks ok");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod packets;
 
 use super::family::{Families, seconds};
+use crate::carrier::Carrier;
 use crate::maps::Counters;
 use crate::status::{ApiFigures, Status, Watch};
 use epguard_common::{Mode, Reason};
@@ -202,10 +203,29 @@ fn sizes(to: &mut Families<'_>, status: &Status) -> fmt::Result {
         None,
         [(vec![], status.refused)],
     )?;
+    to.gauges(
+        (
+            "intent_carrier",
+            "1 for what carries a packet's intent between the hooks, 0 for the others",
+        ),
+        None,
+        Carrier::ALL.map(|carrier| {
+            let is = status.carrier.in_use == carrier;
+            (vec![("carrier", carrier.as_str())], u64::from(is))
+        }),
+    )?;
+    to.gauges(
+        (
+            "uncarried_services",
+            "Services whose number the carrier has no room for; their packets pass",
+        ),
+        None,
+        [(vec![], status.carrier.services_without_room)],
+    )?;
     let hooked = |attached: bool| {
         let interfaces = status.interfaces.iter();
         interfaces
-            .filter(|interface| interface.attached == attached)
+            .filter(|interface| interface.attached == attached && !interface.waiting)
             .count()
     };
     to.gauges(

@@ -66,12 +66,6 @@ impl Timings {
         }
     }
 
-    /// Whether something arrived that is not in the maps.
-    #[must_use]
-    pub fn is_waiting(&self) -> bool {
-        !self.received.is_empty()
-    }
-
     /// Everything that arrived is in the maps.
     pub fn written(&mut self) {
         let (now, wall) = (Instant::now(), SystemTime::now());
@@ -145,9 +139,7 @@ mod tests {
         ] {
             timings.received(Instant::now(), &fact);
         }
-        assert!(timings.is_waiting());
         timings.written();
-        assert!(!timings.is_waiting());
         let figures = timings.figures();
         assert_eq!(
             (figures.slice_propagation.count, figures.propagation.count),

@@ -119,8 +119,11 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Attachment, Conflict, Figures, LatencyFigures, Ranges, Watch};
+    use super::super::{
+        Attachment, CgroupHooks, Conflict, Figures, LatencyFigures, NodeSockets, Ranges, Watch,
+    };
     use super::*;
+    use crate::carrier::{Carrier, Decision};
     use crate::freshness::Proof;
 
     /// A directory of one test's own, removed with it.
@@ -144,6 +147,7 @@ mod tests {
             version: "0.1.0".into(),
             node: "n".into(),
             mode_source: "flags".into(),
+            config_map: None,
             reasons: [("reused".into(), "observe".into())].into(),
             synced: true,
             mode: "observe".into(),
@@ -169,12 +173,19 @@ mod tests {
             view_age_ms: Some(7),
             pods: [("u-1".into(), "shop/cart-1".into())].into(),
             services: [("3".into(), "shop/cart".into())].into(),
+            carrier: Decision {
+                in_use: Carrier::TcIndexHigh,
+                why: "others use the low bits".into(),
+                decided_by: vec!["cil_from_container (id 7)".into()],
+                services_without_room: 1,
+            },
             interfaces: vec![Attachment {
                 ifindex: 4,
                 name: "eth0".into(),
                 role: "uplink".into(),
                 attached: true,
                 error: None,
+                waiting: true,
                 kernel_path: "tcx".into(),
                 position: 2,
                 before: vec!["from: tcx other".into()],
@@ -182,6 +193,16 @@ mod tests {
                 xdp: Some("driver".into()),
                 xdp_error: None,
             }],
+            node_sockets: NodeSockets {
+                root: "/sys/fs/cgroup".into(),
+                cgroups: vec![CgroupHooks {
+                    path: "/sys/fs/cgroup/kubepods.slice".into(),
+                    attached: false,
+                    error: Some("EPERM".into()),
+                }],
+                exclusive: Some("sock4_connect (id 8)".into()),
+                outside: vec!["sshd (812)".into()],
+            },
             latency: LatencyFigures {
                 count: 1,
                 last_us: 2,

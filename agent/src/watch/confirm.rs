@@ -22,7 +22,10 @@ use tokio::time::Instant;
 
 /// How long a stream may take to show a marker before a probe is sent.
 const MARKER: Duration = Duration::from_millis(250);
-/// How long a stream may take to show what a list or a probe has shown.
+/// How long a stream may lack what a list or a probe has shown before its proofs are void: the view is known to be incomplete,
+/// and what is missing may be the new owner of a denied IP. Longer than events take in a healthy cluster.
+const LATE: Duration = Duration::from_secs(1);
+/// How long a stream may take to show what a list or a probe has shown before it is given up.
 const CATCH_UP: Duration = Duration::from_secs(3);
 /// Answers that wait. A server whose bookmarks lag confirms the older ones of them.
 const ANSWERS: usize = 4;
@@ -43,6 +46,8 @@ pub(super) enum Verdict {
     Wait(Option<Instant>),
     /// A probe would tell.
     Probe,
+    /// The stream lacks what something else has shown: what was proven before is void. Once each time.
+    Late,
     /// The stream doesn't show this resourceVersion, which something else has shown.
     Behind(u64),
 }
@@ -53,8 +58,7 @@ pub(super) struct Confirmations {
     answers: VecDeque<Answer>,
     probe: Option<Probe>,
     probing: bool,
-    /// The newest resourceVersion that something else has shown, and since when.
-    elsewhere: Option<(u64, Instant)>,
+    elsewhere: Option<Elsewhere>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +68,24 @@ struct Answer {
     probed: bool,
 }
 
+/// What something else than the stream has shown, and the stream has not.
+#[derive(Debug, Clone, Copy)]
+struct Elsewhere {
+    /// The newest resourceVersion of it.
+    version: u64,
+    /// Since when the stream has lacked any of it.
+    since: Instant,
+    /// Whether [`Verdict::Late`] was returned.
+    late: bool,
+}
+
 impl Confirmations {
+    /// True if something else has shown what the stream has not.
+    pub(super) fn lacks(&self, shown: Shown) -> bool {
+        self.elsewhere
+            .is_some_and(|elsewhere| elsewhere.version > shown.version)
+    }
+
     /// A list answered.
     pub(super) fn answered(&mut self, glimpse: Glimpse, at: Instant) {
         self.answers.truncate(ANSWERS - 1);
@@ -99,11 +120,17 @@ impl Confirmations {
 
     /// What to do about the answers that are left. A probe that it asks for counts as sent.
     pub(super) fn judge(&mut self, shown: Shown, now: Instant) -> Verdict {
-        self.elsewhere.take_if(|(version, _)| *version <= shown.version);
-        if let Some((version, _)) = self.elsewhere.filter(|(_, at)| now >= *at + CATCH_UP) {
-            return Verdict::Behind(version);
+        self.elsewhere
+            .take_if(|elsewhere| elsewhere.version <= shown.version);
+        if let Some(elsewhere) = &mut self.elsewhere {
+            if now >= elsewhere.since + CATCH_UP {
+                return Verdict::Behind(elsewhere.version);
+            }
+            if now >= elsewhere.since + LATE && !std::mem::replace(&mut elsewhere.late, true) {
+                return Verdict::Late;
+            }
         }
-        let late = self.elsewhere.map(|(_, at)| at + CATCH_UP);
+        let late = self.elsewhere.map(Elsewhere::wake);
         let Some(answer) = self
             .answers
             .front()
@@ -128,9 +155,19 @@ impl Confirmations {
     }
 
     fn seen_elsewhere(&mut self, version: u64, at: Instant) {
-        if self.elsewhere.is_none_or(|(known, _)| known < version) {
-            self.elsewhere = Some((version, at));
-        }
+        let elsewhere = self.elsewhere.get_or_insert(Elsewhere {
+            version,
+            since: at,
+            late: false,
+        });
+        elsewhere.version = elsewhere.version.max(version);
+    }
+}
+
+impl Elsewhere {
+    /// When to judge again.
+    fn wake(self) -> Instant {
+        self.since + if self.late { CATCH_UP } else { LATE }
     }
 }
 

@@ -35,7 +35,7 @@ use crate::state::Scope;
 use collection::Collection;
 use orders::Orders;
 use outbox::Outbox;
-use recovery::Recovery;
+use recovery::{Recovery, Server};
 use session::Session;
 use std::{
     collections::BTreeMap,
@@ -43,10 +43,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{
-    sync::{mpsc, watch},
-    task::JoinSet,
-};
+use tokio::{sync::mpsc, task::JoinSet};
 
 /// Within which time all agents of a cluster ask for a list that the same event makes them want.
 pub const SPREAD: Duration = Duration::from_secs(2);
@@ -81,6 +78,9 @@ pub enum Message {
         /// What shows it.
         by: Proof,
     },
+    /// The API server has shown changes that the watch lacks, and did not catch up with in time: what was proven before is
+    /// void.
+    Behind(WatchId),
     /// A confirmation that was asked for failed; the watch itself goes on.
     Unconfirmed {
         /// Which watch.
@@ -185,13 +185,13 @@ pub fn start(
 ) -> Watches {
     let mut tasks = JoinSet::new();
     let mut orders = BTreeMap::new();
-    let answers = watch::Sender::new(());
+    let server = Server::default();
     let ids = ids(scope).into_iter().chain(fleet.map(|_| WatchId::Fleet));
     for id in ids {
         let own = Arc::new(Orders::default());
         orders.insert(id, Arc::clone(&own));
         let outbox = Outbox::new(id, tx.clone());
-        let session = Session::new(client.clone(), outbox, own, Recovery::new(&answers));
+        let session = Session::new(client.clone(), outbox, own, Recovery::new(&server));
         match id {
             WatchId::Pods => {
                 tasks.spawn(session.run(Collection::all::<Pod>(), |pod| Fact::Pod(PodSource::All, pod)))

@@ -56,6 +56,10 @@ impl Outbox {
         self.send(Message::Unconfirmed { watch, error }).await;
     }
 
+    pub(super) async fn behind(&self) {
+        self.send(Message::Behind(self.watch)).await;
+    }
+
     pub(super) async fn rewound(&self, error: String) {
         let watch = self.watch;
         self.send(Message::Rewound { watch, error }).await;

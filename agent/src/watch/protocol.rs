@@ -10,8 +10,11 @@ pub(super) const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Ceiling of every wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's history at once.
-const RELIST: Duration = Duration::from_secs(5);
+/// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's history at once. One
+/// agent's watches wait for the same part of it.
+pub(super) const RELIST: Duration = Duration::from_secs(5);
+/// The same after an outage, whose waits have spread the agents' attempts already.
+pub(super) const RELIST_AFTER_OUTAGE: Duration = Duration::from_secs(2);
 
 /// One request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,8 @@ pub(super) struct Protocol {
     paged: bool,
     heard: bool,
     failures: u32,
+    /// How often the history was gone since a stream last held.
+    expiries: u32,
 }
 
 impl Protocol {
@@ -110,7 +115,7 @@ impl Protocol {
     /// The request is over, `lived` after it was sent. Returns the longest time to wait before the next one.
     pub(super) fn end(&mut self, end: End, lived: Duration) -> Duration {
         if self.heard && lived >= SETTLED {
-            self.failures = 0;
+            (self.failures, self.expiries) = (0, 0);
         }
         let listing = self.version.is_none();
         let mut wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
@@ -123,8 +128,17 @@ impl Protocol {
                 return Duration::ZERO;
             }
             End::Expired => {
+                // The server answers: what failed before it did says nothing about it now.
                 self.version = None;
-                wait = wait.max(RELIST);
+                let spread = if wait / 2 >= RELIST {
+                    RELIST_AFTER_OUTAGE
+                } else {
+                    RELIST
+                };
+                self.failures = 0;
+                wait = spread.saturating_mul(2u32.saturating_pow(self.expiries));
+                self.expiries = self.expiries.saturating_add(1);
+                return wait.min(LONGEST_WAIT);
             }
             // Bookmarks come once a minute. A server that sends none from here on either never will in this list
             // form, or its own version went back behind ours (etcd restored): both need a new list.
@@ -141,152 +155,4 @@ impl Protocol {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LONG: Duration = Duration::from_mins(5);
-
-    fn following(version: u64) -> Protocol {
-        let mut protocol = Protocol::default();
-        protocol.begin();
-        protocol.listed(version, 1);
-        protocol
-    }
-
-    #[test]
-    fn a_watch_begins_with_a_streamed_list() {
-        assert_eq!(Protocol::default().begin(), Step::Stream);
-    }
-
-    #[test]
-    fn a_server_that_streams_no_lists_is_asked_for_pages_at_once_and_ever_after() {
-        let mut protocol = Protocol::default();
-        protocol.begin();
-        assert_eq!(protocol.end(End::Unsupported, Duration::ZERO), Duration::ZERO);
-        assert_eq!(protocol.begin(), Step::List);
-        protocol.listed(7, 1);
-        assert_eq!(protocol.end(End::Listed, Duration::ZERO), Duration::ZERO);
-        assert_eq!(protocol.begin(), Step::Watch(7));
-        protocol.end(End::Expired, LONG);
-        assert_eq!(protocol.begin(), Step::List);
-    }
-
-    #[test]
-    fn a_streamed_list_that_is_never_completed_gives_way_to_pages() {
-        for end in [End::Closed, End::Silent] {
-            let mut protocol = Protocol::default();
-            protocol.begin();
-            protocol.end(end, LONG);
-            assert_eq!(protocol.begin(), Step::List, "{end:?}");
-        }
-    }
-
-    #[test]
-    fn a_closed_stream_resumes_at_once_from_the_last_version_seen() {
-        let mut protocol = following(7);
-        protocol.advance(9);
-        assert_eq!(protocol.end(End::Closed, LONG), Duration::ZERO);
-        assert_eq!(protocol.begin(), Step::Watch(9));
-    }
-
-    #[test]
-    fn a_server_that_closes_at_once_is_not_asked_in_a_loop() {
-        let mut protocol = following(7);
-        let waits = [(); 3].map(|()| {
-            protocol.begin();
-            protocol.advance(8);
-            protocol.end(End::Closed, Duration::ZERO)
-        });
-        assert_eq!(waits, [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]);
-    }
-
-    #[test]
-    fn an_error_resumes_and_expiry_lists_again() {
-        let mut protocol = following(7);
-        assert_eq!(protocol.end(End::Failed, LONG), FIRST_WAIT);
-        assert_eq!(protocol.begin(), Step::Watch(7));
-        protocol.end(End::Expired, LONG);
-        assert_eq!(protocol.begin(), Step::Stream);
-    }
-
-    #[test]
-    fn silence_resumes_once_and_then_lists_again() {
-        let mut protocol = following(7);
-        protocol.end(End::Silent, LONG);
-        assert_eq!(protocol.begin(), Step::Watch(7));
-        protocol.end(End::Silent, LONG);
-        assert_eq!(protocol.begin(), Step::Stream);
-    }
-
-    #[test]
-    fn waits_double_up_to_the_ceiling_and_start_over_after_a_stream_that_held() {
-        let mut protocol = following(7);
-        let mut fail = |lived, heard| {
-            protocol.begin();
-            if heard {
-                protocol.advance(8);
-            }
-            protocol.end(End::Failed, lived)
-        };
-        let waits: Vec<Duration> = (0..40).map(|_| fail(Duration::ZERO, false)).collect();
-        assert_eq!(waits[..3], [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]);
-        assert_eq!(waits[39], LONGEST_WAIT);
-        assert_eq!(fail(LONG, false), LONGEST_WAIT);
-        assert_eq!(fail(LONG, true), FIRST_WAIT);
-    }
-
-    /// When each of 1000 agents that lost the server at 0 asks it for everything again: it is back after `outage`, without
-    /// its history.
-    fn relists(outage: Duration) -> Vec<Duration> {
-        let mut random = fastrand::Rng::with_seed(1);
-        let mut relist = || {
-            let (mut protocol, mut now) = (following(7), Duration::ZERO);
-            let mut end = End::Closed;
-            loop {
-                now += protocol.end(end, Duration::ZERO).mul_f64(random.f64());
-                end = match protocol.begin() {
-                    Step::Stream | Step::List => return now,
-                    Step::Watch(_) if now < outage => End::Failed,
-                    Step::Watch(_) => End::Expired,
-                };
-            }
-        };
-        (0..1000).map(|_| relist()).collect()
-    }
-
-    #[test]
-    fn after_an_outage_a_thousand_agents_do_not_list_at_the_same_moment() {
-        for outage in [0, 5, 60, 300].map(Duration::from_secs) {
-            let relists = relists(outage);
-            let within = |at: &Duration| {
-                let close = |other: &&Duration| at.abs_diff(**other) <= Duration::from_millis(500);
-                relists.iter().filter(close).count()
-            };
-            let busiest = relists.iter().map(within).max().unwrap();
-            assert!(
-                busiest < 300,
-                "{busiest} of 1000 within a second, after {outage:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_line_that_cannot_be_read_leaves_the_number_of_objects_unknown_until_the_next_list() {
-        let mut protocol = following(7);
-        protocol.count(Some(1));
-        assert_eq!(protocol.objects(), Some(2));
-        protocol.count(None);
-        protocol.count(Some(-1));
-        assert_eq!(protocol.objects(), None);
-        protocol.listed(9, 4);
-        assert_eq!(protocol.objects(), Some(4));
-    }
-
-    #[test]
-    fn a_list_older_than_what_was_seen_is_reported_once() {
-        let mut protocol = following(7);
-        protocol.advance(9);
-        assert_eq!(protocol.listed(8, 1), Some(9));
-        assert_eq!(protocol.listed(8, 1), None);
-    }
-}
+mod tests;

@@ -1,28 +1,55 @@
 //! One server answers all watches, so the first that hears from it after an outage ends the others' waits: each would
 //! wait for up to half a minute more otherwise, and the view is as old as the last of them.
 
-use super::protocol::FIRST_WAIT;
+use super::protocol::{FIRST_WAIT, RELIST};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Shorter ones are no outage: watches that come and go would keep each other from waiting.
 const OUTAGE: Duration = Duration::from_secs(2);
 
+/// What the watches of one server tell each other.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Server(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    answers: watch::Sender<()>,
+    relist: Mutex<Option<Relist>>,
+}
+
+/// When this agent lists everything again.
+#[derive(Debug, Clone, Copy)]
+struct Relist {
+    drawn: Instant,
+    at: Instant,
+}
+
 /// What one watch knows of the server, and tells the others.
 pub(super) struct Recovery {
     down: Option<Instant>,
-    answers: watch::Sender<()>,
+    server: Server,
     heard: watch::Receiver<()>,
 }
 
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            answers: watch::Sender::new(()),
+            relist: Mutex::new(None),
+        }
+    }
+}
+
 impl Recovery {
-    /// For a watch of the same server as all others that share `answers`.
-    pub(super) fn new(answers: &watch::Sender<()>) -> Self {
+    /// For a watch of the same server as all others that share `server`.
+    pub(super) fn new(server: &Server) -> Self {
         Self {
             down: None,
-            answers: answers.clone(),
-            heard: answers.subscribe(),
+            server: server.clone(),
+            heard: server.0.answers.subscribe(),
         }
     }
 
@@ -39,8 +66,33 @@ impl Recovery {
     /// The watch is up.
     pub(super) fn up(&mut self) {
         if self.down.take().is_some_and(|since| since.elapsed() >= OUTAGE) {
-            self.answers.send_replace(());
+            self.server.0.answers.send_replace(());
         }
+    }
+
+    /// The server answers, but its history is gone: waits for any time up to `ceiling`. The watches of an agent lose the
+    /// history together, and its view is as old as the last list, so they wait for the same moment; agents wait for
+    /// different ones. A watch whose history is gone again waits longer, by itself.
+    pub(super) async fn relist(&mut self, ceiling: Duration) {
+        self.up();
+        let now = Instant::now();
+        let draw = || Relist {
+            drawn: now,
+            at: now + ceiling.mul_f64(fastrand::f64()),
+        };
+        let relist = if ceiling > RELIST {
+            draw()
+        } else {
+            let mut shared = self
+                .server
+                .0
+                .relist
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let drawn = shared.take_if(|relist| relist.drawn.elapsed() < RELIST);
+            *shared.insert(drawn.unwrap_or_else(draw))
+        };
+        sleep_until(relist.at).await;
     }
 
     /// Waits for any time up to `ceiling`, but not much longer than until another watch is up again.
@@ -60,12 +112,13 @@ impl Recovery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::task::JoinSet;
 
     const LONG: Duration = Duration::from_hours(1000);
 
     fn two() -> [Recovery; 2] {
-        let answers = watch::Sender::new(());
-        [Recovery::new(&answers), Recovery::new(&answers)]
+        let server = Server::default();
+        [Recovery::new(&server), Recovery::new(&server)]
     }
 
     async fn waited(one: &mut Recovery) -> Duration {
@@ -101,5 +154,50 @@ mod tests {
         first.up();
         other.begin();
         assert!(waited(&mut other).await > FIRST_WAIT);
+    }
+
+    /// How long an agent of six watches, which lose the history within 1.5 s, takes until all of them list.
+    async fn relists() -> Duration {
+        let (server, begun) = (Server::default(), Instant::now());
+        let mut watches = JoinSet::new();
+        for number in 0..6 {
+            let mut watch = Recovery::new(&server);
+            watches.spawn(async move {
+                sleep(Duration::from_millis(250) * number).await;
+                watch.relist(RELIST).await;
+            });
+        }
+        watches.join_all().await;
+        begun.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agents_watches_list_together_and_agents_do_not() {
+        let mut all = Vec::new();
+        for _ in 0..501 {
+            all.push(relists().await);
+        }
+        all.sort();
+        let median = all[250];
+        assert!(median < Duration::from_secs(3), "{median:?}");
+        let close = |at: &Duration| {
+            all.iter()
+                .filter(|other| at.abs_diff(**other) < FIRST_WAIT)
+                .count()
+        };
+        let late = all.iter().filter(|at| **at > Duration::from_secs(2));
+        let busiest = late.map(close).max().unwrap();
+        assert!(busiest < 200, "{busiest} of 501 within a second");
+        assert!(all[500] <= RELIST, "{:?}", all[500]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_without_history_ends_the_waits_of_watches_that_do_not_know_of_it() {
+        let [mut first, mut other] = two();
+        first.down();
+        other.begin();
+        sleep(OUTAGE).await;
+        first.relist(RELIST).await;
+        assert!(waited(&mut other).await <= FIRST_WAIT);
     }
 }

@@ -55,8 +55,9 @@ impl Session {
             };
             let ceiling = self.protocol.end(end, begun.elapsed());
             match end {
+                End::Expired => self.recovery.relist(ceiling).await,
                 // Everybody's lists at the same time is what the wait is for.
-                End::Expired | End::Silent => sleep(ceiling.mul_f64(fastrand::f64())).await,
+                End::Silent => sleep(ceiling.mul_f64(fastrand::f64())).await,
                 _ => self.recovery.wait(ceiling).await,
             }
         }

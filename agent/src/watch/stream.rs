@@ -58,14 +58,33 @@ impl Session {
             self.up().await;
         }
         let mut open = Open::new(sent, initial);
+        let end = self.follow(request, query, &mut stream, &mut open).await;
+        if open.confirmations.lacks(self.shown()) {
+            self.outbox.behind().await;
+        }
+        end
+    }
+
+    async fn follow<O: Object>(
+        &mut self,
+        request: Request,
+        query: &Query<O>,
+        stream: &mut (impl AsyncBufRead + Unpin),
+        open: &mut Open<O>,
+    ) -> Result<End, Failure> {
+        let silent = |_| request.silent(SILENCE.as_secs());
         let mut line = Vec::new();
         let (mut glimpses, mut probes) = (FuturesUnordered::new(), FuturesUnordered::new());
         let orders = Arc::clone(&self.orders);
         while !self.outbox.is_closed() {
             let following = open.initial.is_none();
-            let wake = match self.judge(&mut open).await {
+            let wake = match self.judge(open).await {
                 Verdict::Wait(wake) => wake,
                 Verdict::Behind(version) => return Err(request.behind(self.protocol.highest(), version)),
+                Verdict::Late => {
+                    self.outbox.behind().await;
+                    continue;
+                }
                 Verdict::Probe => {
                     let (client, collection) = (self.client.clone(), query.collection.clone());
                     probes.push(probe(client, collection, self.protocol.highest()));
@@ -75,14 +94,14 @@ impl Session {
             // Biased: whatever has come is read before anything is made of an answer.
             tokio::select! {
                 biased;
-                read = timeout_at(open.heard + SILENCE, read_line(&mut stream, &mut line)) => {
+                read = timeout_at(open.heard + SILENCE, read_line(stream, &mut line)) => {
                     if !read.map_err(silent)?.map_err(|error| request.broken(error))? {
                         break;
                     }
                     open.heard = Instant::now();
                     match Line::parse(&line) {
                         Ok(Line::Error(status)) => return Err(request.refused(&status)),
-                        Ok(line) => self.take(line, query, &mut open).await,
+                        Ok(line) => self.take(line, query, open).await,
                         Err(error) => {
                             self.protocol.count(None);
                             self.outbox.skipped(O::KIND, &error).await;
@@ -93,15 +112,15 @@ impl Session {
                 () = orders.relist.notified(), if following => {
                     glimpses.clear();
                     probes.clear();
-                    self.relist(query, &mut open).await?;
+                    self.relist(query, open).await?;
                 }
                 () = orders.confirm.notified(), if following => {
                     let (client, collection) = (self.client.clone(), query.collection.clone());
                     let shown = self.shown();
                     glimpses.push(glimpse(client, collection, shown.version, shown.objects));
                 }
-                Some(answer) = glimpses.next() => self.answered(request, answer, &mut open).await?,
-                Some(probe) = probes.next() => self.probed(request, probe, &mut open).await,
+                Some(answer) = glimpses.next() => self.answered(request, answer, open).await?,
+                Some(probe) = probes.next() => self.probed(request, probe, open).await,
                 () = sleep_until(wake.unwrap_or(open.heard)), if wake.is_some() => {}
             }
         }

@@ -125,7 +125,7 @@ fn unseen(view: &View, service: &ServiceView, endpoint: &EndpointView) -> Option
     let name = &service.name;
     if let Some(own) = service.own.first() {
         return Some(pass(
-            format!("{own} has the IP, and {name} selects it"),
+            format!("{own} has the IP, and is a pod of {name}"),
             format!("the end of {own}"),
         ));
     }

@@ -116,7 +116,13 @@ fn a_stream_that_lacks_what_something_else_shows_has_a_moment_to_catch_up() {
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
     assert_eq!(
         confirmations.judge(shown(12, 9), at + MARKER),
-        Verdict::Wait(Some(at + CATCH_UP))
+        Verdict::Wait(Some(at + LATE))
+    );
+    assert_eq!(confirmations.judge(shown(12, 9), at + LATE), Verdict::Late);
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + LATE),
+        Verdict::Wait(Some(at + CATCH_UP)),
+        "once"
     );
     assert_eq!(
         confirmations.judge(shown(12, 9), at + CATCH_UP),
@@ -126,4 +132,13 @@ fn a_stream_that_lacks_what_something_else_shows_has_a_moment_to_catch_up() {
         confirmations.judge(shown(13, 9), at + CATCH_UP),
         Verdict::Wait(None)
     );
+}
+
+#[test]
+fn what_is_shown_elsewhere_later_gives_a_stream_that_is_behind_no_more_time() {
+    let (mut confirmations, at) = asked(whole(13, 9));
+    confirmations.answered(whole(14, 9), at + LATE / 2);
+    assert!(confirmations.lacks(shown(13, 9)));
+    assert_eq!(confirmations.judge(shown(12, 9), at + LATE), Verdict::Late);
+    assert!(!confirmations.lacks(shown(14, 9)));
 }

@@ -5,7 +5,7 @@ use crate::clock::boot;
 use crate::freshness::Proof::{Confirmation, List};
 use crate::watch::WatchId::Pods;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Asks for a confirmation and answers it at a version, with one object (of 3) of many.
 async fn confirm(rig: &mut Rig, version: u64) {
@@ -139,12 +139,42 @@ async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
     rig.watches.confirm(Pods);
     rig.server.call().await.page(50, "", &[pod("a", 12)]).await;
     let _probe = rig.server.call().await;
+    let asked = Instant::now();
+    assert_eq!(rig.told().await, "behind");
+    assert!(asked.elapsed() <= Duration::from_secs(1), "{:?}", asked.elapsed());
+    assert_eq!(rig.told().await, "behind", "still, when it is given up");
     assert_eq!(
         rig.told().await,
         "down: cannot watch pods: a list shows resourceVersion 12, and the watch has stopped at 7; connecting again"
     );
     assert_eq!(rig.proven().await, [List]);
     assert_eq!(rig.server.call().await.kind(), "watch 7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_goes_down_while_it_lacks_what_a_probe_shows_is_behind_at_once() {
+    let (mut rig, stream) = Rig::streaming().await;
+    assert_eq!(rig.proven().await, [List]);
+    confirm(&mut rig, 50).await;
+    let mut probe = rig.server.call().await.stream();
+    probe.event("DELETED", &pod("b", 12)).await;
+    probe.bookmark(51, false).await;
+    assert_eq!(rig.proven().await, []);
+    let down = Instant::now();
+    drop(stream);
+    assert_eq!(rig.told().await, "behind");
+    assert_eq!(down.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_goes_down_and_lacks_nothing_is_not_behind() {
+    let (mut rig, stream) = Rig::streaming().await;
+    rig.watches.confirm(Pods);
+    rig.server.call().await.page(50, "", &[pod("a", 3)]).await;
+    assert_eq!(rig.proven().await, [List, Confirmation]);
+    drop(stream);
+    let _watch = rig.server.call().await.stream();
+    assert_eq!(rig.proven().await, []);
 }
 
 #[tokio::test(start_paused = true)]

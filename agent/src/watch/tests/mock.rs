@@ -4,13 +4,13 @@ use crate::facts::{Change, Fact, Pod, PodSource};
 use crate::freshness::Proof;
 use crate::watch::collection::Collection;
 use crate::watch::{Message, WatchId, Watches};
-use crate::watch::{orders::Orders, outbox::Outbox, recovery::Recovery, session::Session};
+use crate::watch::{orders::Orders, outbox::Outbox, recovery, recovery::Recovery, session::Session};
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::channel::{Channel, Sender};
 use kube::client::Body;
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -42,7 +42,7 @@ impl Rig {
         let (tx, messages) = mpsc::channel(64);
         let orders = Arc::new(Orders::default());
         let outbox = Outbox::new(WatchId::Pods, tx);
-        let recovery = Recovery::new(&watch::Sender::new(()));
+        let recovery = Recovery::new(&recovery::Server::default());
         let session = Session::new(client, outbox, Arc::clone(&orders), recovery);
         let mut tasks = JoinSet::new();
         tasks.spawn(session.run(Collection::all::<Pod>(), |pod| Fact::Pod(PodSource::All, pod)));
@@ -230,6 +230,7 @@ fn short(message: Message) -> String {
             Message::Up(_) => "up".to_owned(),
             Message::Down { error, .. } => format!("down: {error}"),
             Message::Skipped { what, .. } => format!("skipped {what}"),
+            Message::Behind(_) => "behind".to_owned(),
             Message::Unconfirmed { error, .. } => format!("unconfirmed: {error}"),
             Message::Rewound { error, .. } => format!("rewound: {error}"),
             Message::Fact { .. } | Message::Proven { .. } => unreachable!(),

@@ -1,0 +1,125 @@
+//! Locks on the directories where maps are pinned.
+//!
+//! bpffs holds no ordinary files, but `flock` works on its directories, also between containers that mount the same bpffs.
+
+use super::directory;
+use anyhow::{Context as _, Result, bail};
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a change of CONFIG takes at most, with much to spare.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Time between two attempts.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The lock of a pin directory, for the life of one agent: two would write the same maps.
+///
+/// None if the directory cannot be made or opened: then the datapath cannot be loaded either, and its error names the remedy.
+///
+/// Errors: another agent holds it.
+pub fn only_agent(pin_dir: &Path) -> Result<Option<File>> {
+    let Ok(directory) = fs::create_dir_all(pin_dir).and_then(|()| File::open(pin_dir)) else {
+        return Ok(None);
+    };
+    directory.try_lock().with_context(|| {
+        format!(
+            "another epguard agent holds {}: stop it, or give another --pin-dir",
+            pin_dir.display()
+        )
+    })?;
+    Ok(Some(directory))
+}
+
+/// The lock of CONFIG. The agent and `epguard mode` and `epguard action` each change a part of CONFIG: whoever reads it and
+/// writes it back without the lock undoes what another wrote meanwhile.
+#[derive(Debug)]
+pub struct ConfigLock {
+    directory: File,
+    path: PathBuf,
+}
+
+/// Unlocks CONFIG when dropped.
+#[derive(Debug)]
+pub struct Held<'a>(&'a File);
+
+impl ConfigLock {
+    /// The lock of this pin directory. Errors: no maps are pinned there.
+    pub fn at(pin_dir: &Path) -> Result<Self> {
+        let path = directory(pin_dir);
+        let directory = File::open(&path).with_context(|| {
+            format!(
+                "no maps at {}: is `epguard agent` running with this --pin-dir?",
+                path.display()
+            )
+        })?;
+        Ok(Self { directory, path })
+    }
+
+    /// Waits for the lock. Errors: another process holds it for a second.
+    pub fn hold(&self) -> Result<Held<'_>> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.directory.try_lock() {
+                Ok(()) => return Ok(Held(&self.directory)),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => bail!(
+                    "another process holds the lock of {}: see `lslocks`, and try again",
+                    self.path.display()
+                ),
+                Err(TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| format!("cannot lock {}", self.path.display()));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "cannot unlock CONFIG");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("epguard-lock-{name}-{}", std::process::id()));
+        fs::create_dir_all(directory(&path)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_change_of_config_waits_for_another_one_and_not_for_ever() {
+        let pin_dir = scratch("config");
+        let [one, other] = [(); 2].map(|()| ConfigLock::at(&pin_dir).unwrap());
+        let held = one.hold().unwrap();
+        let refused = other.hold().unwrap_err().to_string();
+        assert!(refused.contains("another process holds the lock of"), "{refused}");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| drop(other.hold().unwrap()));
+            drop(held);
+            waiting.join().unwrap();
+        });
+        fs::remove_dir_all(pin_dir).unwrap();
+    }
+
+    #[test]
+    fn one_agent_has_a_pin_directory_and_changes_config_beside_that_lock() {
+        let pin_dir = scratch("agent");
+        let only = only_agent(&pin_dir).unwrap();
+        assert!(only.is_some());
+        let refused = only_agent(&pin_dir).unwrap_err().to_string();
+        assert!(refused.starts_with("another epguard agent holds"), "{refused}");
+        drop(ConfigLock::at(&pin_dir).unwrap().hold().unwrap());
+        drop(only);
+        assert!(only_agent(&pin_dir).unwrap().is_some());
+        fs::remove_dir_all(pin_dir).unwrap();
+    }
+}

@@ -1,0 +1,29 @@
+//! Whose sockets are followed, for the status.
+
+use serde::{Deserialize, Serialize};
+
+/// Sockets of the node's own processes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeSockets {
+    /// The directory whose children are hooked, or the one that `--cgroup` names; empty before the start.
+    pub root: String,
+    /// The cgroups that are hooked or should be. Removed ones are among them while sockets that were made there live.
+    pub cgroups: Vec<CgroupHooks>,
+    /// A program of another project that runs only without others: because of it no cgroup is hooked.
+    pub exclusive: Option<String>,
+    /// `name (pid)` of processes of this network namespace that are in the root itself: their sockets are not followed.
+    pub outside: Vec<String>,
+}
+
+/// A cgroup and its hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CgroupHooks {
+    /// Its directory.
+    pub path: String,
+    /// Whether all programs are there.
+    pub attached: bool,
+    /// Why not.
+    pub error: Option<String>,
+}
