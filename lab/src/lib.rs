@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod demo;
+pub mod neighbour;
 pub mod net;
 pub mod proxy;
 pub mod replay;

@@ -119,6 +119,8 @@ fn denying(name: &str, forbidden: &[&str]) -> World {
             world.server.access().bind(&role).unwrap();
         }
     }
+    // Before the agent starts: of a Namespace that it has not seen, nothing is denied.
+    world.store.ensure_namespace("team-b").unwrap();
     start(&mut world, &[]);
     deny(&mut world);
     world
@@ -131,9 +133,8 @@ fn start(world: &mut World, options: &[&str]) {
     world.start(&kubeconfig, &[&short[..], options].concat());
 }
 
-/// A pod of another Namespace gets the IP.
+/// A pod of the Namespace `team-b` gets the IP.
 fn reuse(world: &mut World) {
-    world.store.ensure_namespace("team-b").unwrap();
     let pod = json!({
         "kind": "Pod", "apiVersion": "v1", "metadata": {"name": "b", "namespace": "team-b"},
         "spec": {"nodeName": "n", "containers": [{"name": "c"}]},

@@ -226,7 +226,8 @@ async fn a_watch_that_shows_less_than_the_lists_is_given_up() {
             .as_ref()
             .is_some_and(|error| error.contains("the watch has stopped at"))
     });
-    assert!(!status.watches["pods"].up, "{status:?}");
+    assert!(!status.watches["pods"].up && status.lease_ms < 0, "{status:?}");
+    await_log(&world, "lacks changes that the API server has shown");
     world.until("past the lease", |status| status.lease_ms < 0);
     world.server.faults(|faults| faults.mute = false);
     world.until("back", |status| status.lease_ms > 0 && status.watches["pods"].up);

@@ -6,6 +6,7 @@
 //!                                     └── eth0 external
 //! ```
 
+mod cgroup;
 mod cni;
 mod fabric;
 mod ip;
@@ -15,6 +16,7 @@ mod options;
 mod sysctl;
 mod topology;
 
+pub use cgroup::cgroup_root;
 pub use cni::PodNet;
 pub use netns::NetNs;
 pub use node::Node;

@@ -31,8 +31,11 @@ struct Named {
 
 impl NetNs {
     /// Makes an empty namespace whose loopback is down. Needs root.
+    ///
+    /// This process leaves the root cgroup first: processes on a node of the lab are its threads and children.
     pub fn new(label: &str) -> Result<Self> {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
+        super::cgroup::leave_root();
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let name = format!("epg{}-{serial}-{}", std::process::id(), label.replace('/', "."));
         let path = Path::new(DIRECTORY).join(&name);

@@ -112,4 +112,14 @@ impl Topology {
     pub fn external(&self) -> &NetNs {
         &self.external
     }
+
+    /// Its address of a family.
+    pub fn external_ip(&self, ipv4: bool) -> Result<IpAddr> {
+        let text = if ipv4 {
+            fabric::GATEWAY_V4
+        } else {
+            fabric::GATEWAY_V6
+        };
+        Ok(text.parse()?)
+    }
 }

@@ -184,7 +184,9 @@ impl Judge {
                 .slices(&denial.key.service)
                 .flat_map(|slice| endpoints(slice));
             let lists = listed.any(|endpoint| endpoint.uid.is_some_and(|uid| holder.uids.contains(uid)));
-            lists.then_some("holds the IP and the Service lists it")
+            let object = self.truth.object(holder, now)?;
+            let named = || world.is_backend(&denial.key.service, denial.key.ip, object);
+            (lists || named()).then_some("holds the IP and the Service lists it")
         }
     }
 

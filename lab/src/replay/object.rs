@@ -63,6 +63,22 @@ pub(super) fn selects(service: &Value, pod: &Value) -> bool {
             .all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
 }
 
+/// True if the slice lists a pod of this pod's namespace and name at the IP, under whatever UID.
+pub(super) fn lists_name_of(slice: &Value, ip: IpAddr, pod: &Value) -> bool {
+    let mut there = each(&slice["endpoints"])
+        .filter(|endpoint| {
+            each(&endpoint["addresses"])
+                .filter_map(self::ip)
+                .any(|own| own == ip)
+        })
+        .map(|endpoint| &endpoint["targetRef"])
+        .filter(|target| target["kind"] == "Pod" && non_empty(&target["name"]).is_some());
+    there.any(|target| {
+        let namespace = non_empty(&target["namespace"]).or(slice["metadata"]["namespace"].as_str());
+        namespace == pod["metadata"]["namespace"].as_str() && target["name"] == pod["metadata"]["name"]
+    })
+}
+
 /// The `ClusterIPs` of a Service; none where it is headless or an `ExternalName`.
 pub(super) fn cluster_ips(service: &Value) -> Vec<IpAddr> {
     let spec = &service["spec"];

@@ -10,7 +10,7 @@ mod tests;
 use super::{
     object::{
         cluster_ips, endpoints, has_pod_range, has_selector, in_pod_range, is_virtual_kubelet, opted_out,
-        ports, selects,
+        ports,
     },
     pod::{self, Answer},
     subject::{Denial, Key, Protocol, Reason, Shape},
@@ -101,9 +101,9 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     if !has_selector(service) {
         still_lists(world, key, &meant, &mut required)?;
     }
-    no_candidate(world, key, service, &mut required)?;
+    no_candidate(world, key, &mut required)?;
 
-    let owner = owner(world, key, service, &mut required)?;
+    let owner = owner(world, key, &mut required)?;
     let mut shapes = strengths(world, key, &meant);
     if let Some(owner) = &owner {
         newer_than_retired(world, key, &meant, owner, &mut required)?;
@@ -201,7 +201,7 @@ fn still_lists(
     }
 }
 
-fn no_candidate(world: &World, key: &Key, service: &Value, required: &mut bool) -> Result<(), &'static str> {
+fn no_candidate(world: &World, key: &Key, required: &mut bool) -> Result<(), &'static str> {
     let homes: Vec<&Value> = world
         .nodes()
         .filter(|node| in_pod_range(node, key.ip))
@@ -213,11 +213,11 @@ fn no_candidate(world: &World, key: &Key, service: &Value, required: &mut bool) 
         .all(|record| honours_ranges(world, &record.object));
     let selected = world
         .live_pods()
-        .filter(|(_, record)| selects(service, &record.object));
+        .filter(|(_, record)| world.is_backend(&key.service, key.ip, &record.object));
     for (_, PodRecord { object, .. }) in selected {
         let there = homes.is_empty() || homes.contains(&&object["spec"]["nodeName"]);
         match pod::may_hold_unpublished(object) {
-            Answer::Yes if there => return Err("a pod that the Service selects may hold the IP unpublished"),
+            Answer::Yes if there => return Err("a pod of the Service may hold the IP unpublished"),
             Answer::Perhaps if there => *required = false,
             Answer::Yes | Answer::Perhaps => *required &= honoured,
             Answer::No => {}

@@ -121,6 +121,8 @@ impl Theatre {
                 xdp: None,
                 lease: None,
                 max_view_age: None,
+                intent_carrier: None,
+                action: None,
             };
             self.agent = Some(Agent::start(
                 &self.netns,

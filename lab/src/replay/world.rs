@@ -1,11 +1,12 @@
 //! The raw objects that the watches have shown so far, and what only their order can tell.
 
 use super::{
-    object::{self, endpoints, ports, slice_service},
+    object::{self, endpoints, has_selector, lists_name_of, ports, selects, slice_service},
     pod,
     stream::{ApiEvent, Change, Kind, Object},
     subject::Key,
 };
+use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
@@ -121,6 +122,19 @@ impl World {
             .into_iter()
             .flat_map(BTreeMap::values);
         slices.filter(move |slice| slice_service(slice).as_deref() == Some(service))
+    }
+
+    /// True if a Service sends to the pod at an IP: the Service selects the pod, or has no selector and lists a pod of this
+    /// namespace and name there.
+    pub(super) fn is_backend(&self, service: &str, ip: IpAddr, pod: &Value) -> bool {
+        let Some(object) = self.service(service) else {
+            return false;
+        };
+        if has_selector(object) {
+            return selects(object, pod);
+        }
+        let mut slices = self.slices(service);
+        slices.any(|slice| lists_name_of(slice, ip, pod))
     }
 
     /// Pods that are in the API and not terminal.

@@ -15,34 +15,16 @@ use epguard::status::{self, Status};
 use epguard_common::{Mode, View};
 use serde_json::Value;
 
+use super::options;
 use super::process;
 use super::workdir::Workdir;
 use crate::api::{Kind, Store};
 use crate::net::NetNs;
 
+pub use super::options::AgentOptions;
+
 /// How long the agent has for what takes it milliseconds.
 const PATIENCE: Duration = Duration::from_mins(1);
-
-/// How an agent is started.
-#[derive(Clone, Copy, Debug)]
-pub struct AgentOptions<'a> {
-    /// `--node-name`.
-    pub node: &'a str,
-    /// `--mode`.
-    pub mode: &'a str,
-    /// Whether `retired-backend` is enforced when the mode is.
-    pub enforce_retired: bool,
-    /// `--pod-scope`; none: the agent's default.
-    pub pod_scope: Option<&'a str>,
-    /// `--hooks`; none: the agent's default.
-    pub hooks: Option<&'a str>,
-    /// `--xdp`; none: the agent's default.
-    pub xdp: Option<&'a str>,
-    /// `--lease` in seconds; none: the agent's default.
-    pub lease: Option<u32>,
-    /// `--max-view-age` in seconds; none: the agent's default.
-    pub max_view_age: Option<u32>,
-}
 
 /// An `epguard agent`; dropping it kills it.
 #[derive(Debug)]
@@ -71,7 +53,7 @@ impl Agent {
         let mut agent = Self {
             child: None,
             program: process::epguard()?,
-            arguments: arguments(options, &credentials, &pin_dir, &run_dir),
+            arguments: options::arguments(options, &credentials, &pin_dir, &run_dir),
             netns: netns.clone(),
             run_dir,
             pin_dir,
@@ -214,6 +196,18 @@ impl Agent {
         serde_json::from_str(&text).context("`epguard dump -o json` wrote no JSON")
     }
 
+    /// `epguard status -o json`. It ends with an error if the agent has a problem, with the same document.
+    pub fn status_document(&self) -> Result<Value> {
+        let mut command = self.netns.command(&self.program);
+        command.args(["status", "-o", "json", "--run-dir"]);
+        let output = command.arg(&self.run_dir).output();
+        let output = output.context("cannot run `epguard status`")?;
+        serde_json::from_slice(&output.stdout).with_context(|| {
+            let cause = String::from_utf8_lossy(&output.stderr);
+            format!("`epguard status -o json` wrote no JSON: {}", cause.trim())
+        })
+    }
+
     /// What the agent has logged so far.
     #[must_use]
     pub fn log(&self) -> String {
@@ -231,36 +225,6 @@ impl Drop for Agent {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-fn arguments(options: &AgentOptions<'_>, kubeconfig: &Path, pin_dir: &Path, run_dir: &Path) -> Vec<OsString> {
-    let retired = if options.enforce_retired {
-        "retired-backend=enforce"
-    } else {
-        "retired-backend=observe"
-    };
-    let mut arguments: Vec<OsString> = ["agent", "--node-name", options.node, "--mode", options.mode]
-        .into_iter()
-        .chain(["--reason-mode", retired])
-        .chain(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]))
-        .chain(options.xdp.iter().flat_map(|xdp| ["--xdp", *xdp]))
-        .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))
-        .map(OsString::from)
-        .collect();
-    for (flag, seconds) in [
-        ("--lease", options.lease),
-        ("--max-view-age", options.max_view_age),
-    ] {
-        arguments.extend(seconds.map(|seconds| format!("{flag}={seconds}").into()));
-    }
-    for (flag, path) in [
-        ("--kubeconfig", kubeconfig),
-        ("--pin-dir", pin_dir),
-        ("--run-dir", run_dir),
-    ] {
-        arguments.extend([flag.into(), path.into()]);
-    }
-    arguments
 }
 
 /// What the agent has not caught up with.

@@ -18,8 +18,8 @@ use super::variant::Variant;
 /// Tell stories on the real datapath with the real agent.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Scenario files, or folders with such
-    #[arg(required = true)]
+    /// Scenario files, or folders with such [default with --all: lab/scenarios]
+    #[arg(required_unless_present = "all")]
     files: Vec<PathBuf>,
     /// Runs at the same time [default: three per processor]
     #[arg(short, long)]
@@ -27,6 +27,9 @@ pub struct Args {
     /// Tell each story in one of its variants only, from story to story in another one
     #[arg(long)]
     sample: bool,
+    /// Tell every story in all of its variants, also those that say `sample`
+    #[arg(long, conflicts_with = "sample")]
+    all: bool,
     /// Leave maps and logs of failed runs in /run/epguard-lab until the next start
     #[arg(long)]
     keep: bool,
@@ -43,7 +46,13 @@ struct Job<'a> {
 
 /// Tells every story in every variant; the exit code says whether all held.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let files = files(&args.files)?;
+    let every = [PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios"))];
+    let named = if args.files.is_empty() {
+        &every[..]
+    } else {
+        &args.files
+    };
+    let files = files(named)?;
     let scenarios = files
         .iter()
         .map(|file| load(file).map(|scenario| (file, scenario)));
@@ -52,7 +61,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         .iter()
         .enumerate()
         .flat_map(|(index, (file, scenario))| {
-            let mut variants = Variant::all(&scenario.runs);
+            let mut variants = if scenario.runs.sample && !args.all {
+                Variant::sample(&scenario.runs)
+            } else {
+                Variant::all(&scenario.runs)
+            };
             if args.sample {
                 variants = vec![variants.remove(index % variants.len())];
             }

@@ -11,7 +11,7 @@ use super::objects::{self, Clock, Endpoint, PodObject};
 use super::serve::Serving;
 use super::variant::Variant;
 use crate::api::{ApiServer, Kind, ObjectRef, Store};
-use crate::net::Topology;
+use crate::net::{PodNet, Topology};
 use crate::proxy::{Proxy, ServiceRule, service_rules};
 use crate::traffic::Server;
 
@@ -158,13 +158,21 @@ impl Cluster {
         Ok(())
     }
 
+    /// Pods that are on node-a now, by what the story calls them.
+    #[must_use]
+    pub fn local_pods(&self) -> Vec<(&str, &PodNet)> {
+        let pods = self
+            .cast
+            .keys()
+            .filter_map(|alias| Some((&**alias, self.topology.pod(alias).ok()?)));
+        pods.filter(|(_, pod)| pod.node == "node-a").collect()
+    }
+
     /// Links on node-a that lead to pods.
     #[must_use]
     pub fn links(&self) -> Vec<&str> {
-        let pods = self.cast.keys().filter_map(|alias| self.topology.pod(alias).ok());
-        pods.filter(|pod| pod.node == "node-a")
-            .map(|pod| &*pod.host_ifname)
-            .collect()
+        let pods = self.local_pods().into_iter();
+        pods.map(|(_, pod)| &*pod.host_ifname).collect()
     }
 
     fn wanted_rules(&self) -> Vec<ServiceRule> {

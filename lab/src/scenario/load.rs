@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use super::format::{Call, PodStep, ProxyStep, Scenario, Sees, Step};
+use super::format::{Call, Forbidden, PodStep, ProxyStep, Scenario, Sees, Step};
+use super::references::{HOSTS, destination, host, pod, service};
 
-/// Names that mean something by themselves in `sees` and `from`.
+/// Names that mean something by themselves in `sees`.
 const OUTCOMES: [&str; 3] = ["nothing", "refused", "reset"];
-const HOSTS: [&str; 3] = ["node-a", "external", "client"];
 
 /// Reads a scenario.
 pub fn load(path: &Path) -> Result<Scenario> {
@@ -51,6 +51,7 @@ fn check_cast(scenario: &Scenario) -> Result<()> {
         "`runs` has an empty list, so that the story would never be told"
     );
     ensure!(!scenario.steps.is_empty(), "the story has no steps");
+    check_neighbour(scenario)?;
     for (name, pod) in &scenario.pods {
         ensure!(
             !OUTCOMES.contains(&&**name)
@@ -77,6 +78,26 @@ fn check_cast(scenario: &Scenario) -> Result<()> {
         .try_for_each(|service| check_name(service))
 }
 
+fn check_neighbour(scenario: &Scenario) -> Result<()> {
+    let runs = &scenario.runs;
+    let Some(neighbour) = &scenario.neighbour else {
+        ensure!(
+            runs.neighbour.is_empty() && runs.first.is_empty(),
+            "`runs` varies a neighbour, and the story has no `neighbour`"
+        );
+        return Ok(());
+    };
+    ensure!(
+        neighbour.kind.is_some() == runs.neighbour.is_empty(),
+        "either `neighbour` has a `kind`, or `runs` lists them as `neighbour`"
+    );
+    for Forbidden { from, to, .. } in &neighbour.forbids {
+        host(scenario, from).context("`forbids`")?;
+        destination(scenario, to).context("`forbids`")?;
+    }
+    Ok(())
+}
+
 fn check_name(name: &str) -> Result<()> {
     let parts: Vec<_> = name.split('/').collect();
     ensure!(
@@ -99,7 +120,12 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
             service(scenario, of)?;
             backends.iter().try_for_each(|name| pod(scenario, name))
         }),
+        Step::Neighbour(_) => {
+            ensure!(scenario.neighbour.is_some(), "the story has no `neighbour`");
+            Ok(())
+        }
         Step::Check(_)
+        | Step::EveryMode(_)
         | Step::Off(_)
         | Step::Observe(_)
         | Step::Enforce(_)
@@ -119,21 +145,17 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
 
 fn check_call(scenario: &Scenario, call: &Call) -> Result<()> {
     match (&call.call, &call.on) {
-        (Some(to), None) if to.contains('/') => service(scenario, to)?,
-        (Some(to), None) => ensure!(
-            scenario.pods.contains_key(to) || symbols(scenario).any(|symbol| symbol == to),
-            "{to:?} is no Service (namespace/name), pod or address of this story"
-        ),
+        (Some(to), None) => destination(scenario, to)?,
         (None, Some(_)) => {}
         _ => bail!("a call has either `call: WHOM` or `on: FLOW`"),
     }
     if let Some(from) = &call.from {
-        ensure!(
-            scenario.pods.contains_key(from) || HOSTS.contains(&&**from),
-            "there is no {from:?} to call from; there are the pods of the story and {}",
-            HOSTS.join(", ")
-        );
+        host(scenario, from)?;
     }
+    ensure!(
+        call.forbidden.is_none() || scenario.neighbour.is_some(),
+        "the call is forbidden, and the story has no `neighbour` whose policy could do that"
+    );
     for outcome in call
         .sees
         .allowed()
@@ -163,34 +185,6 @@ fn check_call(scenario: &Scenario, call: &Call) -> Result<()> {
         );
     }
     Ok(())
-}
-
-fn pod(scenario: &Scenario, name: &str) -> Result<()> {
-    let known = || scenario.pods.keys().cloned().collect::<Vec<_>>().join(", ");
-    ensure!(
-        scenario.pods.contains_key(name),
-        "there is no pod {name:?} in this story; there are {}",
-        known()
-    );
-    Ok(())
-}
-
-fn service(scenario: &Scenario, name: &str) -> Result<()> {
-    let known = || scenario.services.keys().cloned().collect::<Vec<_>>().join(", ");
-    ensure!(
-        scenario.services.contains_key(name),
-        "there is no Service {name:?} in this story; there are {}",
-        known()
-    );
-    Ok(())
-}
-
-/// The names of addresses, in the order of the pods that have them.
-pub(super) fn symbols(scenario: &Scenario) -> impl Iterator<Item = &String> {
-    scenario
-        .pods
-        .values()
-        .flat_map(|pod| pod.ip.iter().chain(&pod.next_ip))
 }
 
 #[cfg(test)]
@@ -264,5 +258,24 @@ steps:
     #[test]
     fn a_pod_name_that_is_an_outcome_is_refused() {
         assert!(error("  A: {", "  nothing: {").contains("cannot be called \"nothing\""));
+    }
+
+    #[test]
+    fn a_call_that_no_neighbour_can_forbid_is_refused() {
+        assert!(error("sees: A}", "sees: A, forbidden: every-mode}").contains("no `neighbour`"));
+    }
+
+    #[test]
+    fn a_neighbour_has_its_kind_from_one_place() {
+        for neighbour in ["{}", "{kind: policy}\nruns: {neighbour: [greedy]}"] {
+            let text = format!("neighbour: {neighbour}\nsteps:");
+            assert!(error("steps:", &text).contains("either `neighbour` has a `kind`"));
+        }
+    }
+
+    #[test]
+    fn what_a_neighbour_forbids_is_between_hosts_of_the_story() {
+        let text = "neighbour: {kind: policy, forbids: [{from: Z, to: A}]}\nsteps:";
+        assert!(error("steps:", text).contains("there is no \"Z\" to call from"));
     }
 }

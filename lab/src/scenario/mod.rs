@@ -1,7 +1,10 @@
 //! Stories in YAML, told on the real datapath with the real agent. `lab/SCENARIOS.md` documents the format.
 
 pub mod agent;
+mod beside;
 pub(crate) mod bpftool;
+mod capture;
+mod carrier;
 mod cli;
 pub mod cluster;
 pub mod counters;
@@ -11,7 +14,9 @@ mod load;
 mod matching;
 mod names;
 mod objects;
+mod options;
 pub mod process;
+mod references;
 pub(crate) mod serve;
 pub mod stage;
 mod tell;
@@ -19,6 +24,7 @@ mod traffic;
 mod vacancy;
 pub mod variant;
 mod verdicts;
+mod watched;
 pub mod workdir;
 
 pub use cli::{Args, run};

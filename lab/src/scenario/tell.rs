@@ -91,7 +91,7 @@ impl<'a> Run<'a> {
         match step {
             Step::Pods(steps) => steps
                 .iter()
-                .try_for_each(|step| self.stage.cluster.pod_event(&step.pod, step.event)),
+                .try_for_each(|step| self.stage.pod_event(&step.pod, step.event)),
             Step::Slices(slices) => slices
                 .iter()
                 .try_for_each(|(service, endpoints)| self.stage.cluster.set_slice(service, endpoints)),
@@ -122,6 +122,7 @@ impl<'a> Run<'a> {
             Step::Interleave(rounds) => {
                 self.calls(&[Mode::Observe, Mode::Enforce], rounds.rounds, &rounds.calls)
             }
+            Step::EveryMode(calls) => self.calls(&[Mode::Off, Mode::Observe, Mode::Enforce], 1, calls),
             Step::Off(calls) => self.calls(&[Mode::Off], 1, calls),
             Step::Observe(calls) => self.calls(&[Mode::Observe], 1, calls),
             Step::Enforce(calls) => self.calls(&[Mode::Enforce], 1, calls),
@@ -145,6 +146,7 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Step::Agent(AgentStep::Started) => self.stage.agent.start_again(),
+            Step::Neighbour(step) => self.stage.neighbour(*step),
             Step::Api(step) => {
                 self.stage.cluster.set_api(*step);
                 Ok(())
@@ -155,12 +157,7 @@ impl<'a> Run<'a> {
 
     fn calls(&mut self, modes: &[Mode], rounds: u32, calls: &[Spanned<Call>]) -> Result<()> {
         self.stage.catch_up()?;
-        let mut series = Series::new(
-            self.scenario.agent.enforce_retired,
-            self.stage.agent.pin_dir(),
-            &self.stage.cluster,
-            self.variant,
-        );
+        let mut series = Series::new(self.scenario, &self.stage, self.variant);
         for mode in modes {
             self.stage.agent.set_mode(*mode)?;
             series.enter(*mode);

@@ -1,8 +1,10 @@
 //! One run of a story: which of the variants it is told in.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use super::format::{Caller, Family, Runs};
+use super::format::{Action, Caller, Family, First, Runs};
+use crate::neighbour::Kind;
 use crate::net::{Cni, Overlay, TopologyOptions};
 use crate::proxy::ProxyOptions;
 
@@ -17,26 +19,84 @@ pub struct Variant {
     pub cni: Cni,
     /// How nodes reach each other's pods.
     pub overlay: Overlay,
+    /// The neighbour's programs; none: those that the story names.
+    pub neighbour: Option<Kind>,
+    /// Who is there first; none: as the story says.
+    pub first: Option<First>,
+    /// What is done with denied packets; none: as the story says.
+    pub action: Option<Action>,
 }
 
 impl Variant {
     /// Every combination, in the order of the lists.
     #[must_use]
     pub fn all(runs: &Runs) -> Vec<Self> {
-        let mut variants = Vec::new();
-        for &cni in &runs.cni {
-            for &overlay in &runs.overlay {
-                for &caller in &runs.caller {
-                    variants.extend(runs.family.iter().map(|&family| Self {
-                        family,
-                        caller,
-                        cni,
-                        overlay,
-                    }));
-                }
-            }
+        let mut variants = vec![Self::FIRST];
+        variants = each(&variants, &runs.cni, |variant, cni| variant.cni = cni);
+        variants = each(&variants, &runs.overlay, |variant, overlay| {
+            variant.overlay = overlay;
+        });
+        variants = each(&variants, &some(&runs.neighbour), |variant, kind| {
+            variant.neighbour = kind;
+        });
+        variants = each(&variants, &some(&runs.first), |variant, first| {
+            variant.first = first;
+        });
+        variants = each(&variants, &some(&runs.action), |variant, action| {
+            variant.action = action;
+        });
+        variants = each(&variants, &runs.caller, |variant, caller| variant.caller = caller);
+        each(&variants, &runs.family, |variant, family| variant.family = family)
+    }
+
+    /// Combinations in which each value of each list occurs, as few as a search finds that takes the first with most values
+    /// that did not occur yet.
+    #[must_use]
+    pub fn sample(runs: &Runs) -> Vec<Self> {
+        let all = Self::all(runs);
+        let mut shown = BTreeSet::new();
+        let mut sample = Vec::new();
+        loop {
+            let new = |variant: &Self| variant.values().difference(&shown).count();
+            let most = all.iter().map(new).max().unwrap_or_default();
+            let Some(variant) = all.iter().find(|variant| new(variant) == most && most > 0) else {
+                return sample;
+            };
+            shown.extend(variant.values());
+            sample.push(*variant);
         }
-        variants
+    }
+
+    const FIRST: Self = Self {
+        family: Family::Ipv4,
+        caller: Caller::Pod,
+        cni: Cni::Ptp,
+        overlay: Overlay::None,
+        neighbour: None,
+        first: None,
+        action: None,
+    };
+
+    fn values(self) -> BTreeSet<String> {
+        let Self {
+            family,
+            caller,
+            cni,
+            overlay,
+            neighbour,
+            first,
+            action,
+        } = self;
+        [
+            format!("{family:?}"),
+            format!("{caller:?}"),
+            format!("{cni:?}"),
+            format!("overlay {overlay:?}"),
+            format!("{neighbour:?}"),
+            format!("first {first:?}"),
+            format!("{action:?}"),
+        ]
+        .into()
     }
 
     pub(super) fn topology(self) -> TopologyOptions {
@@ -82,7 +142,47 @@ impl fmt::Display for Variant {
         if self.overlay == Overlay::Vxlan {
             f.write_str(" vxlan")?;
         }
-        Ok(())
+        f.write_str(self.neighbour.map_or("", |kind| match kind {
+            Kind::Policy => " policy",
+            Kind::PolicyBehindTailCall => " tail-call",
+            Kind::Greedy => " greedy",
+            Kind::Harmless => " harmless",
+            Kind::HostRouting => " host-routing",
+            Kind::Recorder => " recorder",
+        }))?;
+        f.write_str(self.first.map_or("", |first| match first {
+            First::Neighbour => " neighbour-first",
+            First::Epguard => " epguard-first",
+            First::Later => " later",
+        }))?;
+        f.write_str(self.action.map_or("", |action| match action {
+            Action::Drop => " drop",
+            Action::Reject => " reject",
+            Action::Capture => " capture",
+        }))
+    }
+}
+
+/// Each variant with each value.
+fn each<T: Copy>(variants: &[Variant], values: &[T], set: impl Fn(&mut Variant, T)) -> Vec<Variant> {
+    let with = |variant: &Variant, value: &T| {
+        let mut variant = *variant;
+        set(&mut variant, *value);
+        variant
+    };
+    variants
+        .iter()
+        .flat_map(|variant| values.iter().map(move |value| (variant, value)))
+        .map(|(variant, value)| with(variant, value))
+        .collect()
+}
+
+/// An empty list leaves it to the story.
+fn some<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() {
+        vec![None]
+    } else {
+        values.iter().copied().map(Some).collect()
     }
 }
 
@@ -98,5 +198,20 @@ mod tests {
         };
         let names: Vec<String> = Variant::all(&runs).iter().map(ToString::to_string).collect();
         assert_eq!(names, ["ipv4", "ipv6", "ipv4 node", "ipv6 node"]);
+    }
+
+    #[test]
+    fn a_sample_shows_each_value_of_each_list() {
+        let runs = Runs {
+            neighbour: vec![Kind::Policy, Kind::Greedy, Kind::Harmless],
+            action: vec![Action::Drop, Action::Reject],
+            ..Runs::default()
+        };
+        assert_eq!(Variant::all(&runs).len(), 12);
+        let names: Vec<String> = Variant::sample(&runs).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names,
+            ["ipv4 policy drop", "ipv6 greedy reject", "ipv4 harmless drop"]
+        );
     }
 }

@@ -10,10 +10,13 @@ use epguard_common::{Mode, Outcome, Reason};
 
 use super::cluster::Cluster;
 use super::counters::Counters;
-use super::format::{Call, Sees};
+use super::format::{Action, By, Call, Scenario, Sees};
+use super::stage::Stage;
 use super::traffic::{Clients, describe};
 use super::vacancy::await_vacancy;
 use super::variant::Variant;
+use super::watched::Watched;
+use crate::neighbour::Kind;
 use crate::net::Cni;
 
 /// For what is counted when its client is done, or a moment later on a busy machine.
@@ -27,21 +30,34 @@ const QUIET: Duration = Duration::from_millis(2);
 pub struct Series<'a> {
     mode: Mode,
     enforce_retired: bool,
+    action: By,
     pin_dir: &'a Path,
     cluster: &'a Cluster,
+    neighbour: Option<Watched<'a>>,
     variant: Variant,
     /// Reasons of denied flows that are still open and may send again at any time.
     noisy: BTreeSet<Reason>,
 }
 
 impl<'a> Series<'a> {
-    /// Of calls that the datapath under `pin_dir` judges.
-    pub fn new(enforce_retired: bool, pin_dir: &'a Path, cluster: &'a Cluster, variant: Variant) -> Self {
+    /// Of calls on this stage.
+    pub fn new(scenario: &Scenario, stage: &'a Stage, variant: Variant) -> Self {
+        let neighbour = stage.neighbour.as_ref();
+        let action = variant
+            .action
+            .or(scenario.agent.action)
+            .map_or(By::Drop, Action::by);
         Self {
             mode: Mode::Off,
-            enforce_retired,
-            pin_dir,
-            cluster,
+            enforce_retired: scenario.agent.enforce_retired,
+            action: match action {
+                // Nothing is written on packets beside it, and answers of epguard's need a mark.
+                By::Reject if neighbour.is_some_and(|neighbour| neighbour.kind() == Kind::Greedy) => By::Drop,
+                action => action,
+            },
+            pin_dir: stage.agent.pin_dir(),
+            cluster: &stage.cluster,
+            neighbour: neighbour.map(Watched::new),
             variant,
             noisy: BTreeSet::new(),
         }
@@ -62,22 +78,29 @@ impl<'a> Series<'a> {
         if let (Some(Reason::Terminated), Some(to)) = (denied, &call.call) {
             await_vacancy(self.pin_dir, self.cluster.names.address(to)?, PATIENCE)?;
         }
-        let nothing = Sees::Always("nothing".into());
+        let by = call.by.unwrap_or(self.action);
+        let answer = if by == By::Reject { "refused" } else { "nothing" };
+        let stopped = Sees::Always(answer.into());
         let sees = match (self.mode, denied) {
             (Mode::Enforce, Some(reason)) => match &call.enforced {
                 Some(sees) => sees,
                 None if self.only_observes(call, reason) => &call.sees,
                 None if matches!(call.sees, Sees::Mixed(_)) => &call.sees,
-                None => &nothing,
+                None => &stopped,
             },
             (Mode::Enforce, None) => call.enforced.as_ref().unwrap_or(&call.sees),
             _ => &call.sees,
         };
         let before = self.quiet()?;
+        let judged = self.neighbour.as_ref().map(Watched::verdicts).transpose()?;
         let answers = clients.make(call, sees, self.cluster, self.variant)?;
         self.quiet()?;
         self.counted(call, denied, &before, &answers)
             .and_then(|()| as_expected(sees, &answers))
+            .and_then(|()| match (&self.neighbour, judged) {
+                (Some(neighbour), Some(before)) => neighbour.check(call, self.mode, before),
+                _ => Ok(()),
+            })
             .with_context(|| format!("{} in mode {}", describe(call), self.mode.as_str()))?;
         if let (Some(_), Some(reason)) = (&call.on, denied) {
             self.noisy.insert(reason);
@@ -161,7 +184,7 @@ impl<'a> Series<'a> {
         if let Some(reason) = denied {
             let enforced = self.mode == Mode::Enforce && !self.only_observes(call, reason);
             let outcome = if enforced {
-                call.by.outcome()
+                call.by.unwrap_or(self.action).outcome()
             } else {
                 Outcome::Observed
             };

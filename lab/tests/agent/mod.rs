@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Starts `epguard agent` in enforce, with more options.
+    /// Starts `epguard agent` with more options; in enforce, unless they say `--mode`.
     pub fn start(&mut self, kubeconfig: &str, options: &[&str]) {
         self.start_as(kubeconfig, options, |_| {});
     }
@@ -74,8 +74,6 @@ impl World {
             "agent",
             "--node-name",
             "n",
-            "--mode",
-            "enforce",
             "--reason-mode",
             "retired-backend=enforce",
             "--kubeconfig",
@@ -85,6 +83,9 @@ impl World {
             .arg("--run-dir")
             .arg(&self.dir);
         command.arg("--pin-dir").arg(self.dir.join("bpf/epguard"));
+        if !options.contains(&"--mode") {
+            command.args(["--mode", "enforce"]);
+        }
         command.args(options);
         command.stderr(std::fs::File::create(self.dir.join("log")).unwrap());
         prepare(&mut command);
@@ -99,6 +100,13 @@ impl World {
     /// The agent's process id.
     pub fn pid(&self) -> u32 {
         self.agent.as_ref().unwrap().id()
+    }
+
+    /// Kills the agent; its hooks and maps stay.
+    pub fn stop(&mut self) {
+        let mut agent = self.agent.take().unwrap();
+        agent.kill().unwrap();
+        agent.wait().unwrap();
     }
 
     /// What the agent says when it ends by itself.

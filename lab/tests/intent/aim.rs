@@ -89,20 +89,28 @@ pub(crate) fn in_both_modes(
     case: &str,
     shoot: impl Fn(&World) -> [u64; 3],
 ) -> [Figures; 2] {
-    [Mode::Observe, Mode::Enforce].map(|mode| {
-        world.hooks.set_mode(mode);
-        let before = world.figures();
-        let aimed = shoot(world);
-        let figures = settled(world, &before, aimed, mode);
-        println!("{case} IPv{} {mode:?}: {figures}", if world.ipv6 { 6 } else { 4 });
-        if mode == Mode::Observe {
-            assert_eq!(
-                figures.arrived, figures.aimed,
-                "observing stopped something: {figures}"
-            );
-        }
-        figures
-    })
+    [Mode::Observe, Mode::Enforce].map(|mode| in_mode(world, case, mode, &shoot))
+}
+
+/// Runs a case in one mode.
+pub(crate) fn in_mode(
+    world: &mut World,
+    case: &str,
+    mode: Mode,
+    shoot: impl Fn(&World) -> [u64; 3],
+) -> Figures {
+    world.hooks.set_mode(mode);
+    let before = world.figures();
+    let aimed = shoot(world);
+    let figures = settled(world, &before, aimed, mode);
+    println!("{case} IPv{} {mode:?}: {figures}", if world.ipv6 { 6 } else { 4 });
+    if mode != Mode::Enforce {
+        assert_eq!(
+            figures.arrived, figures.aimed,
+            "observing stopped something: {figures}"
+        );
+    }
+    figures
 }
 
 /// The figures once every datagram is accounted for, or nothing happened for long enough.

@@ -1,9 +1,10 @@
 //! Other programs' filters on the same hooks may lose an intent, which shows in the counters, and never give one.
 
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use epguard_common::{CARRIER_ALL, Outcome};
 
-use crate::aim::{Aim, Direct, Figures, in_both_modes, interleaved, send_all};
+use crate::aim::{Aim, Denied, Direct, Figures, in_both_modes, interleaved, send_all};
 use crate::receive::bursts;
+use crate::tcx::{self, Place};
 use crate::world::{DENIED_SLOT, Plan, World, on_both_families};
 
 /// Runs a case with a foreign filter on both hooked interfaces of the client's way.
@@ -32,6 +33,23 @@ fn a_filter_that_lets_all_pass_loses_intents_and_invents_none() {
                 "every miss is counted: {figures}"
             );
         }
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn an_intent_that_a_filter_wipes_is_counted_as_lost() {
+    on_both_families(Plan::default(), |mut world| {
+        world.hooks.writer.permit(CARRIER_ALL, true).unwrap();
+        let filter = "tc filter add dev DEV ingress bpf bytecode '1,6 0 0 4294967295,' classid 1:0";
+        let [observed, _] = beside(&mut world, "h: clsact ok, counted", filter, &[Denied; 500]);
+        assert_eq!(observed.missed(), observed.aimed[0], "{observed}");
+        let lost = world.hooks.packets(&[Outcome::IntentLost]);
+        assert_eq!(
+            lost,
+            2 * observed.aimed[0],
+            "in observe and in enforce: {observed}"
+        );
     });
 }
 
@@ -81,7 +99,7 @@ fn a_tcx_program_behind_from_that_accepts_carries_the_intent_on_and_invents_none
         let links = [world.link("shop/client"), "eth0"].map(str::to_owned);
         let _accepting = world
             .netns("node-a")
-            .run(|| links.map(|link| accept_all(&link)))
+            .run(|| links.map(|link| tcx::attach(&link, Place::IngressLast, &[tcx::number(0, 0), tcx::EXIT])))
             .unwrap();
         for host in ["shop/client", "external"] {
             let socket = world.socket(host);
@@ -97,41 +115,4 @@ fn a_tcx_program_behind_from_that_accepts_carries_the_intent_on_and_invents_none
             }
         }
     });
-}
-
-/// Attaches `return TCX_PASS` behind all other programs on an interface's ingress. The descriptor holds it there.
-fn accept_all(interface: &str) -> OwnedFd {
-    const MOV_R0_0_EXIT: [u64; 2] = [0xb7, 0x95];
-    const PROG_LOAD: i64 = 5;
-    const LINK_CREATE: i64 = 28;
-    const SCHED_CLS: u64 = 3;
-    const TCX_INGRESS: u64 = 46;
-    let license = c"GPL";
-    let mut load = [0u64; 18];
-    load[0] = SCHED_CLS | 2 << 32;
-    load[1] = MOV_R0_0_EXIT.as_ptr() as u64;
-    load[2] = license.as_ptr() as u64;
-    load[8] = TCX_INGRESS << 32;
-    let program = bpf(PROG_LOAD, &load);
-    let ifindex = nix::net::if_::if_nametoindex(interface).unwrap();
-    let mut attach = [0u64; 8];
-    attach[0] = u64::try_from(program.as_raw_fd()).unwrap() | u64::from(ifindex) << 32;
-    attach[1] = TCX_INGRESS;
-    bpf(LINK_CREATE, &attach)
-}
-
-/// `bpf(2)` for commands that answer with a descriptor.
-fn bpf(command: i64, attributes: &[u64]) -> OwnedFd {
-    // SAFETY: the attributes are as long as said, and what they point to outlives the call.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            attributes.as_ptr(),
-            size_of_val(attributes),
-        )
-    };
-    assert!(fd >= 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: a new descriptor that nobody else owns.
-    unsafe { OwnedFd::from_raw_fd(i32::try_from(fd).unwrap()) }
 }

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
 use epguard::cli::cgroup2_mount;
 use epguard::clock::boot_ns;
-use epguard::datapath::{Datapath, Hooks as DatapathHooks, netns_cookie};
+use epguard::datapath::{Datapath, Hooks as DatapathHooks, Scope, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::netlink::{Interface, Selection};
 use epguard::state::Tables;
-use epguard_common::{Count, Counter, Mode, Outcome, Reason, SocketIntent};
+use epguard_common::{CARRIER_ALL, Count, Counter, Mode, Outcome, Reason, SocketIntent};
 use epguard_lab::net::NetNs;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
@@ -36,9 +36,11 @@ impl Hooks {
                 {
                     datapath.hook(link.ifindex, &link.name).unwrap();
                 }
-                datapath.hook_sockets(&cgroup2_mount().unwrap()).unwrap();
+                let scope = Scope::ChildrenOf(cgroup2_mount().unwrap());
+                datapath.hook_sockets(scope).unwrap();
                 let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
                 writer.renew_lease(boot_ns() + 3_600_000_000_000).unwrap();
+                writer.permit(CARRIER_ALL, false).unwrap();
                 (datapath, writer)
             })
             .unwrap();
@@ -56,8 +58,9 @@ impl Hooks {
 
     /// Does something that no hook of sockets sees, and hooks them again.
     pub(crate) fn while_nobody_follows_sockets(&mut self, work: impl FnOnce()) {
-        for program in ["connect4", "connect6"] {
-            let pin = self.pins.0.join(format!("v1/links/cgroup-epguard_{program}"));
+        let links = std::fs::read_dir(self.pins.0.join("v2/links")).unwrap();
+        let pins = links.map(|link| link.unwrap().path());
+        for pin in pins.filter(|pin| pin.to_string_lossy().contains("-epguard_connect")) {
             let mut bpftool = std::process::Command::new("/usr/sbin/bpftool");
             let detached = bpftool.args(["link", "detach", "pinned"]).arg(pin).status();
             assert!(detached.unwrap().success());

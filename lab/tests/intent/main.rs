@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod aim;
 #[cfg(test)]
+mod carriers;
+#[cfg(test)]
 mod foreign;
 #[cfg(test)]
 #[allow(dead_code, reason = "the tests about rejecting use all of it")]
@@ -24,6 +26,8 @@ mod sink;
 mod sockets;
 #[cfg(test)]
 mod streams;
+#[cfg(test)]
+mod tcx;
 #[cfg(test)]
 mod tunnel;
 #[cfg(test)]

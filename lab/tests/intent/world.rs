@@ -15,9 +15,9 @@ use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
 /// The port that pod X serves, and that both Services lead to.
 pub(crate) const PORT: u16 = 8080;
 const NODE_PORTS: [u16; 2] = [30081, 30082];
-/// The denied Service's slot: any in the upper half.
-pub(crate) const DENIED_SLOT: Slot = Slot { number: 0x8001 };
-pub(crate) const OTHER_SLOT: Slot = Slot { number: 0x8002 };
+/// The denied Service's slot: one that every carrier has room for.
+pub(crate) const DENIED_SLOT: Slot = Slot { number: 0x8020 };
+pub(crate) const OTHER_SLOT: Slot = Slot { number: 0x8040 };
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 

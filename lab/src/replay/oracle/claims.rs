@@ -4,29 +4,23 @@
 mod tests;
 
 use super::super::{
-    object::{endpoints, opted_out, selects},
+    object::{endpoints, opted_out},
     pod::{self, Answer},
     subject::{Key, Reason, Shape},
     world::{Gone, Standing, World},
 };
-use serde_json::Value;
 use std::{collections::BTreeSet, net::IpAddr};
 
 /// The one live pod that claims the IP, if any.
-pub(super) fn owner(
-    world: &World,
-    key: &Key,
-    service: &Value,
-    required: &mut bool,
-) -> Result<Option<String>, &'static str> {
+pub(super) fn owner(world: &World, key: &Key, required: &mut bool) -> Result<Option<String>, &'static str> {
     let mut claimants = world
         .live_pods()
         .filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
     let Some((uid, record)) = claimants.next() else {
         return Ok(None);
     };
-    if selects(service, &record.object) {
-        return Err("a live pod that the Service selects claims the IP");
+    if world.is_backend(&key.service, key.ip, &record.object) {
+        return Err("a live pod of the Service claims the IP");
     }
     if opted_out(&record.object) {
         return Err("the pod that claims the IP opted out");

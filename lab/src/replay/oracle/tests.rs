@@ -180,6 +180,30 @@ fn an_earlier_listing_with_a_live_uid_forbids_a_denial() {
 }
 
 #[test]
+fn a_service_without_a_selector_may_mean_the_successor_of_the_pod_that_it_lists() {
+    let mut without_selector = service();
+    without_selector["spec"]["selector"] = Value::Null;
+    let mut listed = endpoint(X, "a");
+    listed["targetRef"]["name"] = "a".into();
+    let mut small = Small::listing(dead(a()));
+    small.apply(Kind::Service, without_selector);
+    small.apply(Kind::Slice, slice(&json!([listed])));
+    assert_eq!(small.verdict(), DEAD);
+    small.delete(Kind::Pod, deleting(dead(a())));
+    let mut successor = backend("b", X);
+    successor["metadata"]["name"] = "a".into();
+    let mut pending = successor.clone();
+    pending["status"] = json!({"phase": "Pending"});
+    small.apply(Kind::Pod, pending);
+    assert_eq!(
+        small.verdict(),
+        "a pod of the Service may hold the IP unpublished"
+    );
+    small.apply(Kind::Pod, successor);
+    assert_eq!(small.verdict(), "a live pod of the Service claims the IP");
+}
+
+#[test]
 fn a_service_without_a_selector_denies_only_while_it_lists_the_dead_pod() {
     let mut headless = service();
     headless["spec"]["selector"] = Value::Null;

@@ -3,7 +3,7 @@
 use epguard_common::Outcome;
 use serde::Deserialize;
 
-use super::Wire;
+use super::{ForbiddenIn, Wire};
 
 /// Requests of one client, and what it must see.
 #[derive(Clone, Debug, Deserialize)]
@@ -36,9 +36,10 @@ pub struct Call {
     /// Denied at most in words: somebody's annotation says so, whatever the mode.
     #[serde(default)]
     pub only_observed: bool,
-    /// How it is denied, as annotations or the operator ask.
-    #[serde(default)]
-    pub by: By,
+    /// How it is denied, as annotations ask; none: as the agent's action says.
+    pub by: Option<By>,
+    /// The neighbour's policy drops these packets; without it none may be dropped by it.
+    pub forbidden: Option<ForbiddenIn>,
     /// What the client sees under `enforce`. By default that is `nothing` if the call is denied and `sees` is a single word, and
     /// `sees` otherwise.
     pub enforced: Option<Sees>,
@@ -48,16 +49,17 @@ pub struct Call {
 }
 
 /// What is done with a denied packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
     /// Nothing comes back.
-    #[default]
     Drop,
     /// The client gets an answer.
     Reject,
     /// The flow goes to a live endpoint.
     Redirect,
+    /// The packet leaves by an interface of the operator's.
+    Capture,
 }
 
 impl By {
@@ -68,6 +70,7 @@ impl By {
             Self::Drop => Outcome::Dropped,
             Self::Reject => Outcome::Rejected,
             Self::Redirect => Outcome::Redirected,
+            Self::Capture => Outcome::Captured,
         }
     }
 }

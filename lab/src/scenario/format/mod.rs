@@ -3,6 +3,8 @@
 mod call;
 mod cast;
 mod expectation;
+mod neighbour;
+mod runs;
 mod step;
 
 use std::collections::BTreeMap;
@@ -10,11 +12,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::net::{Cni, Overlay};
-
-pub use call::{Call, Sees};
+pub use call::{By, Call, Sees};
 pub use cast::{Kubelet, Namespace, Pod, Service, Wire};
 pub use expectation::{Entries, LogLines};
+pub use neighbour::{First, Forbidden, ForbiddenIn, Neighbour, NeighbourStep};
+pub use runs::{Action, Caller, Family, Runs};
 pub use step::{AgentStep, ApiStep, Condition, LeaseStep, Patch, PodEvent, PodStep, ProxyStep, Rounds, Step};
 
 /// One story.
@@ -36,6 +38,9 @@ pub struct Scenario {
     /// How the agent is started.
     #[serde(default)]
     pub agent: Agent,
+    /// Another program beside epguard's.
+    #[serde(default)]
+    pub neighbour: Option<Neighbour>,
     /// Pods by the name that the story calls them.
     #[serde(default)]
     pub pods: BTreeMap<String, Pod>,
@@ -47,55 +52,6 @@ pub struct Scenario {
     pub services: BTreeMap<String, Service>,
     /// What happens, in order.
     pub steps: Vec<Spanned<Step>>,
-}
-
-/// The story runs once for each combination.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Runs {
-    /// Address families.
-    pub family: Vec<Family>,
-    /// Who makes the calls that name no `from`, and how a Service is reached by them.
-    pub caller: Vec<Caller>,
-    /// How pods are attached to their node.
-    pub cni: Vec<Cni>,
-    /// How nodes reach each other's pods.
-    pub overlay: Vec<Overlay>,
-}
-
-impl Default for Runs {
-    fn default() -> Self {
-        Self {
-            family: vec![Family::Ipv4, Family::Ipv6],
-            caller: vec![Caller::Pod],
-            cni: vec![Cni::Ptp],
-            overlay: vec![Overlay::None],
-        }
-    }
-}
-
-/// The address family of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
-    /// Every address is IPv4.
-    Ipv4,
-    /// Every address is IPv6.
-    Ipv6,
-}
-
-/// Who makes the calls that name no `from`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Caller {
-    /// The pod `client` on node-a, through cluster IPs.
-    Pod,
-    /// A process on node-a itself, through cluster IPs.
-    Node,
-    /// The host `external`, through the `NodePorts` of node-a.
-    Nodeport,
-    /// The pod `client`, and the proxy masquerades every Service flow.
-    Masquerade,
 }
 
 /// How the agent is started.
@@ -114,6 +70,10 @@ pub struct Agent {
     pub lease: Option<u32>,
     /// `--max-view-age`, in seconds.
     pub max_view_age: Option<u32>,
+    /// `--intent-carrier`; the default is the agent's.
+    pub intent_carrier: Option<String>,
+    /// `--action`: `drop`, `reject` or `capture`; none: what `runs` says.
+    pub action: Option<Action>,
 }
 
 impl Agent {
@@ -128,6 +88,8 @@ impl Agent {
             xdp: self.xdp.as_deref(),
             lease: self.lease,
             max_view_age: self.max_view_age,
+            intent_carrier: self.intent_carrier.as_deref(),
+            action: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::{Call, Entries, LogLines};
+use super::{Call, Entries, LogLines, NeighbourStep};
 
 /// One step of a story.
 #[derive(Clone, Debug, Deserialize)]
@@ -30,6 +30,8 @@ pub enum Step {
     Check(Vec<Spanned<Call>>),
     /// As `check`; the calls take turns.
     Interleave(Rounds),
+    /// Calls, first in `off`, then in `observe`, then in `enforce`.
+    EveryMode(Vec<Spanned<Call>>),
     /// Calls in `off`.
     Off(Vec<Spanned<Call>>),
     /// Calls in `observe`.
@@ -44,6 +46,8 @@ pub enum Step {
     Log(LogLines),
     /// What happens to the agent's process.
     Agent(AgentStep),
+    /// What happens to the neighbour.
+    Neighbour(NeighbourStep),
     /// The API server goes away, stalls, or comes back.
     Api(ApiStep),
     /// Waits until the agent's lease is as named.
@@ -55,7 +59,11 @@ impl Step {
     #[must_use]
     pub fn calls(&self) -> &[Spanned<Call>] {
         match self {
-            Self::Check(calls) | Self::Off(calls) | Self::Observe(calls) | Self::Enforce(calls) => calls,
+            Self::Check(calls)
+            | Self::EveryMode(calls)
+            | Self::Off(calls)
+            | Self::Observe(calls)
+            | Self::Enforce(calls) => calls,
             Self::Interleave(rounds) => &rounds.calls,
             _ => &[],
         }

@@ -5,7 +5,7 @@ use super::super::super::{
 use serde_json::{Value, json};
 
 const DEAD: &str = "dead-backend";
-const CANDIDATE: &str = "a pod that the Service selects may hold the IP unpublished";
+const CANDIDATE: &str = "a pod of the Service may hold the IP unpublished";
 
 fn a() -> Value {
     backend("a", X)
@@ -61,10 +61,7 @@ fn an_older_claim_than_a_retired_ones_is_no_reuse() {
 fn a_live_pod_that_the_service_selects_keeps_the_ip() {
     let mut world = Small::listing(dead(a()));
     world.apply(Kind::Pod, backend("b", X));
-    assert_eq!(
-        world.verdict(),
-        "a live pod that the Service selects claims the IP"
-    );
+    assert_eq!(world.verdict(), "a live pod of the Service claims the IP");
 }
 
 #[test]

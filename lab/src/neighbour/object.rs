@@ -1,0 +1,147 @@
+//! The neighbours' eBPF object, loaded, and its programs in their places.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use aya::maps::ProgramArray;
+use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcError, qdisc_add_clsact};
+use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+use aya::{Ebpf, EbpfLoader};
+
+/// The object that `cargo xtask build` made; empty if this binary was built without it.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
+
+/// For what takes the kernel a millisecond.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The program for pods' own network namespaces.
+pub(super) const RECORDER: &str = "recorder";
+
+/// The program behind the tail call.
+const TAIL: &str = "b";
+
+const PROGRAMS: [&str; 8] = [
+    "to_container",
+    "a",
+    TAIL,
+    "to_container_greedy",
+    "to_container_plain",
+    "from_container",
+    "from_container_routed",
+    RECORDER,
+];
+
+const MAPS: [&str; 5] = ["FORBIDDEN", "VERDICTS", "PEERS", "ARRIVED", "CALLS"];
+
+/// A hook of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Ingress,
+    Egress,
+}
+
+/// The programs, loaded over the maps under the pin folder.
+#[derive(Debug)]
+pub(super) struct Object(Ebpf);
+
+impl Object {
+    /// Loads all programs; the maps are made if they are not pinned yet.
+    pub(super) fn load(pins: &Path) -> Result<Self> {
+        ensure!(
+            !OBJECT.is_empty(),
+            "this lab was built without the neighbours' object: run `cargo xtask build`"
+        );
+        fs::create_dir_all(pins).with_context(|| format!("cannot make {}", pins.display()))?;
+        let mut loader = EbpfLoader::new();
+        for name in MAPS {
+            loader.map_pin_path(name, pins.join(name));
+        }
+        let mut object = Self(
+            loader
+                .load(OBJECT)
+                .context("cannot load the neighbours' object")?,
+        );
+        for name in PROGRAMS {
+            let result = object.program(name)?.load();
+            result.with_context(|| format!("cannot load the neighbour's program {name}"))?;
+        }
+        let tail = object.program(TAIL)?.fd()?.try_clone()?;
+        let calls = object.0.map_mut("CALLS").context("the object has no map CALLS")?;
+        ProgramArray::try_from(calls)?.set(0, &tail, 0)?;
+        Ok(object)
+    }
+
+    /// Attaches a program to an interface of the calling thread's network namespace: as a filter of this priority, or behind
+    /// all TCX programs.
+    pub(super) fn attach(
+        &mut self,
+        name: &str,
+        interface: &str,
+        place: Place,
+        clsact_priority: Option<u16>,
+    ) -> Result<SchedClassifierLink> {
+        let options = match clsact_priority {
+            Some(priority) => {
+                add_clsact(interface)?;
+                TcAttachOptions::Netlink(NlOptions {
+                    priority,
+                    ..NlOptions::default()
+                })
+            }
+            None => TcAttachOptions::TcxOrder(LinkOrder::last()),
+        };
+        let place = match place {
+            Place::Ingress => TcAttachType::Ingress,
+            Place::Egress => TcAttachType::Egress,
+        };
+        let program = self.program(name)?;
+        let attached = program.attach_with_options(interface, place, options);
+        let id = attached.with_context(|| format!("cannot attach the neighbour's {name} to {interface}"))?;
+        Ok(program.take_link(id)?)
+    }
+
+    /// Puts this object's program into a link: at no moment is there none, or two.
+    pub(super) fn take_over(&mut self, name: &str, link: SchedClassifierLink) -> Result<SchedClassifierLink> {
+        let program = self.program(name)?;
+        let id = program.attach_to_link(link)?;
+        Ok(program.take_link(id)?)
+    }
+
+    /// Waits until no program of this object is at the TCX hooks of an interface: a process that this one forks in another
+    /// thread holds the links as well, until it executes its program.
+    pub(super) fn await_detached(&self, interface: &str) -> Result<()> {
+        let programs = self.0.programs().map(|(_, program)| program.info());
+        let own: Vec<u32> = programs.map(|info| Ok(info?.id())).collect::<Result<_>>()?;
+        let deadline = Instant::now() + PATIENCE;
+        for place in [TcAttachType::Ingress, TcAttachType::Egress] {
+            // An interface that is gone has no programs, nor has a kernel without TCX.
+            while let Ok((_, attached)) = SchedClassifier::query_tcx(interface, place)
+                && attached.iter().any(|program| own.contains(&program.id()))
+            {
+                ensure!(
+                    Instant::now() < deadline,
+                    "{interface} has the neighbour's programs after {PATIENCE:?}"
+                );
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    }
+
+    fn program(&mut self, name: &str) -> Result<&mut SchedClassifier> {
+        let program = self.0.program_mut(name);
+        let program = program.with_context(|| format!("the neighbours' object has no program {name}"))?;
+        Ok(program.try_into()?)
+    }
+}
+
+/// A qdisc that is there already is as good.
+fn add_clsact(interface: &str) -> Result<()> {
+    match qdisc_add_clsact(interface) {
+        Err(TcError::NetlinkError(error)) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+        added => added.with_context(|| format!("cannot add a clsact qdisc to {interface}")),
+    }
+}

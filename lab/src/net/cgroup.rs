@@ -1,0 +1,109 @@
+//! A cgroup of this process' own.
+//!
+//! The agent follows sockets of processes in the children of the cgroup2 mount's root, and not of those in the root
+//! itself. The lab's "processes on the node" are threads and children of this process, so it leaves the root.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result};
+use epguard::cli::cgroup2_mount;
+
+/// The directory above the cgroup that the process was moved to; none if it was in one below the root already.
+static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
+
+const PREFIX: &str = "epguard-lab-";
+
+/// The cgroup in it that has the processes.
+const PROCESSES: &str = "processes";
+
+/// What the lab's agent takes for the root of cgroup v2: then it does not hook cgroups of other labs on this machine, whose
+/// coming and going makes an agent forget what it knows of sockets. None: the real root.
+#[must_use]
+pub fn cgroup_root() -> Option<&'static Path> {
+    OWN.get()?.as_deref()
+}
+
+/// Moves this process, with all its threads, out of the root cgroup into one that is removed when the process exits.
+/// Once; what it starts later inherits the cgroup. A failure is printed: then the agent of the lab follows no socket of
+/// this process.
+pub(super) fn leave_root() {
+    OWN.get_or_init(|| {
+        enter().unwrap_or_else(|error| {
+            eprintln!(
+                "epguard-lab: cannot leave the root cgroup, so the agent may not follow this process' sockets: {error:#}"
+            );
+            None
+        })
+    });
+}
+
+fn enter() -> Result<Option<PathBuf>> {
+    let own = fs::read_to_string("/proc/self/cgroup").context("cannot read /proc/self/cgroup")?;
+    if !own.lines().any(|line| line == "0::/") {
+        return Ok(None);
+    }
+    let root = cgroup2_mount()?;
+    remove_leftovers(&root);
+    let cgroup = root.join(format!("{PREFIX}{}", std::process::id()));
+    let processes = cgroup.join(PROCESSES);
+    fs::create_dir_all(&processes).with_context(|| format!("cannot make {}", processes.display()))?;
+    move_to(&processes)?;
+    // SAFETY: the function needs nothing of a thread or of the lab.
+    unsafe { libc::atexit(return_to_root) };
+    Ok(Some(cgroup))
+}
+
+/// A cgroup is removed only if no process is in it.
+extern "C" fn return_to_root() {
+    if let Some(Some(cgroup)) = OWN.get()
+        && let Some(root) = cgroup.parent()
+        && move_to(root).is_ok()
+    {
+        remove(cgroup);
+    }
+}
+
+fn move_to(cgroup: &Path) -> Result<()> {
+    fs::write(cgroup.join("cgroup.procs"), std::process::id().to_string())
+        .with_context(|| format!("cannot move this process to {}", cgroup.display()))
+}
+
+/// Removes cgroups of lab processes that were killed; the kernel refuses those that still have a process.
+fn remove_leftovers(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            remove(&entry.path());
+        }
+    }
+}
+
+fn remove(cgroup: &Path) {
+    let _ = fs::remove_dir(cgroup.join(PROCESSES));
+    let _ = fs::remove_dir(cgroup);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs root: moves this process to another cgroup"]
+    fn a_lab_process_and_its_children_are_below_the_root_of_cgroup_v2() {
+        leave_root();
+        let cgroup = |pid: &str| fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        let is_below = |text: &str| {
+            text.lines()
+                .any(|line| line.starts_with("0::/") && line != "0::/")
+        };
+        assert!(is_below(&cgroup("self")), "{}", cgroup("self"));
+        let child = std::process::Command::new("cat")
+            .arg("/proc/self/cgroup")
+            .output();
+        let child = String::from_utf8(child.unwrap().stdout).unwrap();
+        assert!(is_below(&child), "{child}");
+    }
+}

@@ -1,0 +1,78 @@
+//! How an agent of a story is started.
+
+use crate::net::cgroup_root;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// How an agent is started.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentOptions<'a> {
+    /// `--node-name`.
+    pub node: &'a str,
+    /// `--mode`.
+    pub mode: &'a str,
+    /// Whether `retired-backend` is enforced when the mode is.
+    pub enforce_retired: bool,
+    /// `--pod-scope`; none: the agent's default.
+    pub pod_scope: Option<&'a str>,
+    /// `--hooks`; none: the agent's default.
+    pub hooks: Option<&'a str>,
+    /// `--xdp`; none: the agent's default.
+    pub xdp: Option<&'a str>,
+    /// `--lease` in seconds; none: the agent's default.
+    pub lease: Option<u32>,
+    /// `--max-view-age` in seconds; none: the agent's default.
+    pub max_view_age: Option<u32>,
+    /// `--intent-carrier`; none: the agent's default.
+    pub intent_carrier: Option<&'a str>,
+    /// `--action`; none: the agent's default.
+    pub action: Option<&'a str>,
+}
+
+/// The command line.
+pub(super) fn arguments(
+    options: &AgentOptions<'_>,
+    kubeconfig: &Path,
+    pin_dir: &Path,
+    run_dir: &Path,
+) -> Vec<OsString> {
+    let retired = if options.enforce_retired {
+        "retired-backend=enforce"
+    } else {
+        "retired-backend=observe"
+    };
+    let mut arguments: Vec<OsString> = ["agent", "--node-name", options.node, "--mode", options.mode]
+        .into_iter()
+        .chain(["--reason-mode", retired])
+        .chain(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]))
+        .chain(options.xdp.iter().flat_map(|xdp| ["--xdp", *xdp]))
+        .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))
+        .chain(options.action.iter().flat_map(|action| ["--action", *action]))
+        .chain(
+            options
+                .intent_carrier
+                .iter()
+                .flat_map(|carrier| ["--intent-carrier", *carrier]),
+        )
+        // Stories wait for hooks, and no CNI plugin comes after the lab's.
+        .chain(["--clsact-delay", "0"])
+        .map(OsString::from)
+        .collect();
+    for (flag, seconds) in [
+        ("--lease", options.lease),
+        ("--max-view-age", options.max_view_age),
+    ] {
+        arguments.extend(seconds.map(|seconds| format!("{flag}={seconds}").into()));
+    }
+    if let Some(root) = cgroup_root() {
+        arguments.extend(["--cgroup-root".into(), root.into()]);
+    }
+    for (flag, path) in [
+        ("--kubeconfig", kubeconfig),
+        ("--pin-dir", pin_dir),
+        ("--run-dir", run_dir),
+    ] {
+        arguments.extend([flag.into(), path.into()]);
+    }
+    arguments
+}
