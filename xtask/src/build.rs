@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::process::{cargo, root, run as run_command};
 use crate::setup::{self, Ebpf};
-use crate::toolchain::TARGET;
+use crate::toolchain::{OBJECTS, TARGET};
 
 /// What to build.
 #[derive(clap::Args)]
@@ -25,14 +25,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the object and hands it to `agent/build.rs`, at `target/bpf/epguard-ebpf`.
+/// Builds the objects and hands each to the build script that embeds it: `agent/build.rs` finds the datapath at
+/// `target/bpf/epguard-ebpf`, `lab/build.rs` the neighbours at `target/bpf/epguard-neighbour`.
 pub(crate) fn object(ebpf: &Ebpf) -> Result<()> {
     run_command(&mut ebpf.toolchain.cargo(&["build", "--release"], &ebpf.linker))?;
+    OBJECTS.iter().try_for_each(|object| hand_over(object))
+}
+
+fn hand_over(object: &str) -> Result<()> {
     let bpf = root().join("target/bpf");
-    let built = bpf.join(TARGET).join("release/epguard-ebpf");
+    let built = bpf.join(TARGET).join("release").join(object);
     let built = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
-    let handed = bpf.join("epguard-ebpf");
-    // Left alone when unchanged: its time stamp decides whether the agent is built anew.
+    let handed = bpf.join(object);
+    // Left alone when unchanged: its time stamp decides whether its host crate is built anew.
     if fs::read(&handed).ok().as_ref() != Some(&built) {
         fs::write(&handed, built).with_context(|| format!("cannot write {}", handed.display()))?;
     }

@@ -16,6 +16,9 @@ use crate::process::{read, which};
 /// BPF has the byte order of the machine it runs on; every one that epguard supports is little-endian.
 pub(crate) const TARGET: &str = "bpfel-unknown-none";
 
+/// The eBPF crates: the datapath, and the lab's programs of neighbours. Each makes an object of its own name.
+pub(crate) const OBJECTS: [&str; 2] = ["epguard-ebpf", "epguard-neighbour"];
+
 /// An eBPF compiler that is there.
 pub(crate) struct Toolchain {
     route: Route,
@@ -51,20 +54,15 @@ impl Toolchain {
         }
     }
 
-    /// This toolchain's cargo, with `args` (the verb first) for the eBPF crate and a target directory of its own.
+    /// This toolchain's cargo, with `args` (the verb first) for the eBPF crates and a target directory of its own.
     pub(crate) fn cargo(&self, args: &[&str], linker: &Path) -> Command {
         let mut cargo = match &self.route {
             Route::Debian => debian::cargo(args[0]),
             Route::Rustup { nightly } => rustup::cargo(nightly),
         };
-        cargo.args(args).args([
-            "--package",
-            "epguard-ebpf",
-            "--target",
-            TARGET,
-            "--target-dir",
-            "target/bpf",
-        ]);
+        cargo.args(args);
+        cargo.args(OBJECTS.iter().flat_map(|object| ["--package", object]));
+        cargo.args(["--target", TARGET, "--target-dir", "target/bpf"]);
         if let Route::Rustup { .. } = self.route {
             cargo.args(["-Z", "build-std=core"]);
         }
