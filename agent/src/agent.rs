@@ -253,9 +253,10 @@ impl Agent {
                 "OWNERS is full: dumps and reports miss these IPs, and no flow is steered to them"
             );
         }
-        let refused = self.state.tables().refused + self.writer.left_out();
+        let by_namespace = &self.state.tables().refused;
+        let refused = by_namespace.values().sum::<usize>() + self.writer.left_out();
         if refused > self.refused {
-            tracing::error!(refused, "a map is full: these denials are not carried out");
+            tracing::error!(refused, ?by_namespace, "a map, or a namespace's share of it, is full: these denials are not carried out");
         }
         self.refused = refused;
         self.report.conflicts(&self.state, changed.iter());

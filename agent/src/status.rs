@@ -68,6 +68,8 @@ pub struct Status {
     pub conflicts: Vec<Conflict>,
     /// Denials that did not fit into a map: those packets pass.
     pub refused: usize,
+    /// The same by the Service's namespace, without those that the kernel itself had no room for.
+    pub refused_by_namespace: BTreeMap<String, usize>,
     /// Services with denials that wait for a second list.
     pub breaker: Vec<Held>,
     /// Denials that later evidence showed to be wrong, by reason.

@@ -86,6 +86,7 @@ impl Agent {
                 })
                 .collect(),
             refused: self.refused,
+            refused_by_namespace: self.state.tables().refused.clone(),
             breaker: trust::held(&self.state, now),
             wrong_denies: trust::wrong_denies(&self.state),
             demoted: self.writer.demoted(),

@@ -4,6 +4,8 @@ use super::carrier::uncarried;
 use super::sockets::unfollowed;
 use crate::status::{Attachment, Status};
 use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Something that keeps epguard from what it is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,10 +63,12 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     if status.refused > 0 {
         add(
             format!(
-                "{} denials did not fit into a map, those packets pass",
-                status.refused
+                "{} denials did not fit into a map, those packets pass{}",
+                status.refused,
+                largest(&status.refused_by_namespace)
             ),
-            "see which map is full below; exclude what needs no protection (--protect-cidr, --exclude-cidr)",
+            "a namespace may fill half of a map: see which map is full below; exclude what needs no protection \
+             (--protect-cidr, --exclude-cidr)",
         );
     }
     for (name, fill) in &status.figures.maps {
@@ -135,6 +139,20 @@ fn down(status: &Status) -> Vec<String> {
     told.iter()
         .map(|(name, why)| format!("watch {name} is down: {why}"))
         .collect()
+}
+
+/// ` (namespace a: 3, b: 1)`: the namespaces with most denials that did not fit; empty if there are none.
+fn largest(by_namespace: &BTreeMap<String, usize>) -> String {
+    const NAMED: usize = 3;
+    let mut largest: Vec<(&String, &usize)> = by_namespace.iter().collect();
+    largest.sort_by_key(|(_, denials)| Reverse(**denials));
+    let named: Vec<String> = (largest.iter().take(NAMED))
+        .map(|(namespace, denials)| format!("{namespace}: {denials}"))
+        .collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    format!(" (namespace {})", named.join(", "))
 }
 
 fn unhooked(interface: &Attachment) -> Option<(String, &'static str)> {
@@ -228,6 +246,7 @@ mod tests {
         };
         status.interfaces = vec![bare("veth1"), behind];
         status.refused = 3;
+        status.refused_by_namespace = [("flood".into(), 2), ("shop".into(), 1)].into();
         let fill = Fill {
             entries: 81,
             capacity: 100,
@@ -254,7 +273,7 @@ mod tests {
                 "ConfigMap epguard/epguard was not read yet",
                 "veth1 (pod) has no hooks: not attached yet",
                 "cil_from_netdev runs before epguard on eth0",
-                "3 denials did not fit into a map, those packets pass",
+                "3 denials did not fit into a map, those packets pass (namespace flood: 2, shop: 1)",
                 "map DENIED is nearly full: 81 of 100",
                 "reused is only observed, because a denial was wrong (1 since the start)",
                 "4 denials of shop/web are held for 2 s (more-than-half; 6 endpoints were ready lately)",

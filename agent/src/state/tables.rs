@@ -27,8 +27,8 @@ pub struct Tables {
     pub backends: BTreeMap<Target, Backends>,
     /// TERMINATED.
     pub terminated: BTreeMap<Addr, Vacant>,
-    /// Denials that no table had room for; they pass.
-    pub refused: usize,
+    /// Denials that found no room in a table, by the Service's namespace; those packets pass.
+    pub refused: BTreeMap<String, usize>,
 }
 
 impl Tables {
@@ -51,7 +51,7 @@ impl Tables {
         for (key, proof) in quota::by_claim(denials, breaker) {
             let backends = || alternatives::of(world, denials, key.0, key.1);
             if !tables.add(now, world, key, (proof, backends), (slots, &mut quotas)) {
-                tables.refused += 1;
+                *tables.refused.entry(key.0.0.clone()).or_default() += 1;
             }
         }
         let draining = draining.values().flatten();

@@ -215,6 +215,7 @@ mod tests {
                 pods: vec!["a/b".into(), "a/c".into()],
             }],
             refused: 9,
+            refused_by_namespace: [("a".into(), 9)].into(),
             breaker: vec![],
             wrong_denies: [("reused".into(), 1)].into(),
             demoted: vec!["reused".into()],
