@@ -132,6 +132,26 @@ fn a_dead_pod_that_an_event_shows_alive_means_that_the_api_went_back_in_time() {
 }
 
 #[test]
+fn a_namespace_that_shows_dead_pods_alive_again_and_again_costs_the_others_one_start_over() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&a);
+    assert_eq!(world.state.take_revived(), Some(a.name.clone()));
+    list_everything(&mut world, vec![a.clone()]);
+    let other = pod("shop", "other", "web", &[Y]);
+    world.pod(&other);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    world.pod(&dead(&other));
+    for _ in 0..3 {
+        world.pod(&dead(&a));
+        assert_eq!(world.reasons().len(), 2);
+        world.pod(&a);
+        assert_eq!(world.state.take_revived(), None);
+        assert_eq!(world.carried_out(), [Y], "the revived pod is spared, the others are protected");
+    }
+}
+
+#[test]
 fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));

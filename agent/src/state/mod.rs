@@ -49,6 +49,7 @@ pub use pods::Pods;
 pub use ranges::Ranges;
 pub use record::{Claim, Life, Record};
 use reuse::Reuse;
+use revival::Revivals;
 pub use slots::{GRACE, Slots};
 pub use socket::{Listing, Port, RECENTLY, Socket, Target};
 use synced::Synced;
@@ -86,8 +87,7 @@ pub struct State {
     /// IPs for the history to look at.
     touched: BTreeSet<Addr>,
     reuse: Reuse,
-    /// A dead pod that the API has shown alive since the agent asked last.
-    revived: Option<Name>,
+    revivals: Revivals,
 }
 
 impl State {
@@ -117,7 +117,7 @@ impl State {
             generations: Generations::default(),
             touched: BTreeSet::new(),
             reuse: Reuse::default(),
-            revived: None,
+            revivals: Revivals::default(),
         }
     }
 
@@ -127,8 +127,8 @@ impl State {
     }
 
     /// Takes in a fact; afterwards [`State::tables`] is what the maps should hold.
-    pub fn apply(&mut self, now: Duration, fact: Fact) {
-        self.start_over_if_revived(now, &fact);
+    pub fn apply(&mut self, now: Duration, mut fact: Fact) {
+        self.start_over_if_revived(now, &mut fact);
         let was_synced = self.is_synced();
         let mut list = Kind::listed_by(&fact);
         self.synced.note(&fact);

@@ -2,12 +2,27 @@
 //!
 //! A death is for good, so the API server went back in time: etcd was restored from a backup. Its resourceVersion need not
 //! show that, because restore tools raise it (`etcdutl snapshot restore --bump-revision --mark-compacted`).
+//!
+//! A writer of `pods/status` can forge the same. One namespace makes the agent list everything anew at most once in
+//! [`PAUSE`]; until then its revived pods count as opted out.
 
 use super::dirty::Dirty;
 use super::synced::Synced;
 use super::{Breaker, State, Tables, inherit};
-use crate::facts::{Change, Fact, Name, Pod, Standing};
+use crate::facts::{Change, Fact, Name, Standing};
+use epguard_common::Mode;
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// How long a namespace cannot make the agent start over again.
+pub const PAUSE: Duration = Duration::from_mins(10);
+
+/// The pod that made the agent start over, and when each namespace did so last.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Revivals {
+    untaken: Option<Name>,
+    last: BTreeMap<String, Duration>,
+}
 
 impl State {
     /// Forgets everything that the API has shown, deaths included: it went back in time, and a restored pod may run
@@ -30,18 +45,33 @@ impl State {
     /// The dead pod that the API has shown alive since the last call, if any. The state has started over and needs a list of
     /// every watch.
     pub fn take_revived(&mut self) -> Option<Name> {
-        self.revived.take()
+        self.revivals.untaken.take()
     }
 
-    pub(super) fn start_over_if_revived(&mut self, now: Duration, fact: &Fact) {
+    /// Starts over if the fact shows a dead pod alive; if its namespace caused that lately, nothing is done about packets
+    /// that are meant for it.
+    pub(super) fn start_over_if_revived(&mut self, now: Duration, fact: &mut Fact) {
         let Fact::Pod(_, change) = fact else { return };
         let shown = match change {
-            Change::Reset(pods) => pods.as_slice(),
-            Change::Applied(pod) | Change::Deleted(pod) => std::slice::from_ref(pod),
+            Change::Reset(pods) => pods.as_mut_slice(),
+            Change::Applied(pod) | Change::Deleted(pod) => std::slice::from_mut(pod),
         };
-        let revived = shown.iter().find(|pod| self.is_revived(pod));
-        if let Some(name) = revived.map(|pod| pod.name.clone()) {
-            self.revived = Some(name);
+        let last = &mut self.revivals.last;
+        last.retain(|_, at| now.saturating_sub(*at) < PAUSE);
+        let mut cause = None;
+        for pod in shown {
+            if pod.standing != Standing::Live || !self.world.pods.is_dead(pod.uid) {
+                continue;
+            }
+            if last.contains_key(&pod.name.0) {
+                pod.bound = Mode::Off;
+            } else {
+                cause = Some(pod.name.clone());
+            }
+        }
+        if let Some(name) = cause {
+            last.insert(name.0.clone(), now);
+            self.revivals.untaken = Some(name);
             self.start_over(now);
         }
     }
@@ -57,9 +87,5 @@ impl State {
         }
         inherit::inherit(tables, &mut self.world, &mut self.slots, &mut self.vacancies, now);
         self.breaker.inherit(inherit::carried_out(tables));
-    }
-
-    fn is_revived(&self, pod: &Pod) -> bool {
-        pod.standing == Standing::Live && self.world.pods.is_dead(pod.uid)
     }
 }
