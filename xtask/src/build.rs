@@ -28,7 +28,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Builds the objects and hands each to the build script that embeds it: `agent/build.rs` finds the datapath at
 /// `target/bpf/epguard-ebpf`, `lab/build.rs` the neighbours at `target/bpf/epguard-neighbour`.
 pub(crate) fn object(ebpf: &Ebpf) -> Result<()> {
-    run_command(&mut ebpf.toolchain.cargo(&["build", "--release"], &ebpf.linker))?;
+    // Incremental builds are cut into many units: functions that must be inlined are then called, and need more stack than
+    // the kernel allows.
+    let mut cargo = ebpf.toolchain.cargo(&["build", "--release"], &ebpf.linker);
+    run_command(cargo.env("CARGO_INCREMENTAL", "0"))?;
     OBJECTS.iter().try_for_each(|object| hand_over(object))
 }
 
