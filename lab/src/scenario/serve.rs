@@ -67,6 +67,10 @@ impl Serving {
         self.server.faults(|faults| {
             faults.outage = step == ApiStep::Away;
             faults.hang = step == ApiStep::Stalled;
+            faults.mute_kind = match step {
+                ApiStep::WatchStalled(kind) => Some(kind),
+                ApiStep::Away | ApiStep::Stalled | ApiStep::Back => None,
+            };
         });
     }
 }

@@ -159,7 +159,9 @@ impl Watch {
     /// The next event; none at the end of the stream.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            if self.faults.wait_for(|faults| !faults.mute).await.is_err() {
+            let kind = self.kind;
+            let speaks = move |faults: &Faults| !faults.mute && faults.mute_kind != Some(kind);
+            if self.faults.wait_for(speaks).await.is_err() {
                 return None;
             }
             if let Some(event) = self.pending.pop_front() {

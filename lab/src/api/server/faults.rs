@@ -16,6 +16,8 @@ pub struct Faults {
     pub hang: bool,
     /// Streams that are open send nothing, neither events nor bookmarks; everything else is answered.
     pub mute: bool,
+    /// The same for the streams of one kind.
+    pub mute_kind: Option<Kind>,
     /// Requests are answered with this status, 500 or above; streams that are open go on.
     pub failing: Option<u16>,
     /// Kinds answered with 403.
@@ -41,6 +43,7 @@ impl Default for Faults {
             outage: false,
             hang: false,
             mute: false,
+            mute_kind: None,
             failing: None,
             forbidden: BTreeSet::new(),
             delay: Duration::ZERO,

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::{Call, Entries, LogLines, NeighbourStep};
+use crate::api::Kind;
 
 /// One step of a story.
 #[derive(Clone, Debug, Deserialize)]
@@ -121,8 +123,14 @@ pub enum ApiStep {
     Away,
     /// Connections stay open, and nothing is answered.
     Stalled,
+    /// Watches of this kind send nothing, while everything else is answered.
+    WatchStalled(#[serde(deserialize_with = "kind")] Kind),
     /// It serves again.
     Back,
+}
+
+fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<Kind, D::Error> {
+    String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
 /// What the agent's lease must come to be.
