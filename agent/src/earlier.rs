@@ -114,12 +114,11 @@ impl Earlier {
     pub fn done(&mut self, vips: &[Vip], services: &BTreeMap<Vip, Slot>, now: Duration) {
         for vip in vips {
             let Some(slot) = services.get(vip) else { continue };
-            match self.looked.get_mut(vip) {
-                Some(look) => look.again = None,
-                None => {
-                    let again = Some(now + PAUSE);
-                    self.looked.insert(*vip, Look { slot: *slot, again });
-                }
+            if let Some(look) = self.looked.get_mut(vip) {
+                look.again = None;
+            } else {
+                let again = Some(now + PAUSE);
+                self.looked.insert(*vip, Look { slot: *slot, again });
             }
         }
         let looks_again = |vip: &Vip| self.looked.get(vip).is_some_and(|look| look.again.is_some());

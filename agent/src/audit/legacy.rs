@@ -128,7 +128,7 @@ fn rules(layout: Layout, hooks: &BTreeMap<usize, &'static str>, entries: &[u8]) 
         match entry.get(target..).and_then(extension) {
             Some(("ERROR", _, name)) => text(name).unwrap_or_default().clone_into(&mut chain),
             Some(("DNAT", revision, info)) => {
-                rules.extend(rule(layout, &chain, entry, target, revision, info))
+                rules.extend(rule(layout, &chain, entry, target, revision, info));
             }
             _ => {}
         }

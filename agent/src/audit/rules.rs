@@ -141,17 +141,14 @@ fn family(number: u8) -> &'static str {
 pub fn service(chain: &str, comment: Option<&str>) -> Option<(String, Option<String>)> {
     const PREFIXES: [&str; 4] = ["service-", "local-", "external-", "endpoint-"];
     let rest = PREFIXES.iter().find_map(|prefix| chain.strip_prefix(prefix));
-    let (named, port) = match rest.and_then(|rest| rest.split_once('-')) {
-        Some((_, path)) => {
-            let mut parts = path.splitn(4, '/');
-            let named = [parts.next()?, parts.next()?].join("/");
-            let port = parts.nth(1).and_then(|port| port.split("__").next());
-            (named, port.unwrap_or_default().to_owned())
-        }
-        None => {
-            let (named, port) = comment?.split_once(':').unwrap_or((comment?, ""));
-            (named.to_owned(), port.to_owned())
-        }
+    let (named, port) = if let Some((_, path)) = rest.and_then(|rest| rest.split_once('-')) {
+        let mut parts = path.splitn(4, '/');
+        let named = [parts.next()?, parts.next()?].join("/");
+        let port = parts.nth(1).and_then(|port| port.split("__").next());
+        (named, port.unwrap_or_default().to_owned())
+    } else {
+        let (named, port) = comment?.split_once(':').unwrap_or((comment?, ""));
+        (named.to_owned(), port.to_owned())
     };
     let label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.' | '/');
     cli::name(&named).filter(|_| named.chars().all(label))?;

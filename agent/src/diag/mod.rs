@@ -96,8 +96,15 @@ fn connected(body: &[u8], protocol: u8) -> Option<Connected> {
         INET6 => Addr::v6(destination.try_into().ok()?),
         _ => return None,
     };
+    // The kernel writes the low half of the cookie first.
+    let half = |at: usize| {
+        message
+            .get(at..)?
+            .first_chunk()
+            .map(|half| u64::from(u32::from_ne_bytes(*half)))
+    };
     Some(Connected {
-        cookie: u64::from_ne_bytes(cookie(message.get(44..52)?.try_into().ok()?)),
+        cookie: half(48)? << 32 | half(44)?,
         peer: Vip {
             addr,
             port: u16::from_be_bytes(message.get(6..8)?.try_into().ok()?),
@@ -106,15 +113,6 @@ fn connected(body: &[u8], protocol: u8) -> Option<Connected> {
         },
         cgroup: raw::native(attributes, &[CGROUP_ID]),
     })
-}
-
-/// The kernel writes the low half first, each in the machine's order.
-fn cookie(halves: [u8; 8]) -> [u8; 8] {
-    if cfg!(target_endian = "little") {
-        return halves;
-    }
-    let [a, b, c, d, e, f, g, h] = halves;
-    [e, f, g, h, a, b, c, d]
 }
 
 #[cfg(test)]
@@ -188,6 +186,31 @@ mod tests {
             (found[0].cookie, found[0].peer),
             (cookie_of(&stream), vip(peer, TCP))
         );
+    }
+
+    #[test]
+    #[ignore = "needs root: opens more files than others may"]
+    fn ten_thousand_sockets_are_listed_in_a_time_that_is_printed() {
+        const COUNT: usize = 10_000;
+        let files = libc::rlimit {
+            rlim_cur: 65_536,
+            rlim_max: 65_536,
+        };
+        // SAFETY: the kernel reads one rlimit.
+        assert_eq!(
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const files) },
+            0
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = listener.local_addr().unwrap();
+        let open = |_| (TcpStream::connect(peer).unwrap(), listener.accept().unwrap());
+        let _open: Vec<_> = (0..COUNT).map(open).collect();
+        for (port, expected) in [(peer.port(), COUNT), (1, 0)] {
+            let began = std::time::Instant::now();
+            let found = connected_to(&[vip(SocketAddr::new(peer.ip(), port), TCP)]).unwrap();
+            println!("{expected} of {} sockets: {:?}", 2 * COUNT, began.elapsed());
+            assert_eq!(found.len(), expected);
+        }
     }
 
     proptest! {

@@ -91,16 +91,11 @@ impl Chains {
             let (set, element) = match (policy.to.is_empty(), of_address) {
                 (false, true) => ("service-ips", format!("{key} : goto {chain}")),
                 (false, false) => ("service-nodeports", format!("{key} : goto {chain}")),
-                (true, true) => ("no-endpoint-services", self.refusal(&key, service, refused)),
-                (true, false) => ("no-endpoint-nodeports", self.refusal(&key, service, refused)),
+                (true, true) => ("no-endpoint-services", refusal(&key, service, refused)),
+                (true, false) => ("no-endpoint-nodeports", refusal(&key, service, refused)),
             };
             self.insert(set, element);
         }
-    }
-
-    #[allow(clippy::unused_self, reason = "beside the other elements")]
-    fn refusal(&self, key: &str, service: &ServiceRule, verdict: &str) -> String {
-        format!("{key} comment \"{}\" : {verdict}", plain(&service.name))
     }
 
     /// The chain that chooses an endpoint.
@@ -197,6 +192,10 @@ impl Chains {
     }
 }
 
+fn refusal(key: &str, service: &ServiceRule, verdict: &str) -> String {
+    format!("{key} comment \"{}\" : {verdict}", plain(&service.name))
+}
+
 fn protocol(service: &ServiceRule) -> String {
     service.protocol.to_string().to_lowercase()
 }
@@ -213,8 +212,9 @@ fn hash(text: &str) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     let number = hasher.finish();
-    let letter = |index| {
-        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[usize::from((number >> (5 * index)) as u8 & 31)])
+    let letter = |place| {
+        let index = usize::try_from(number >> (5 * place) & 31).unwrap_or_default();
+        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[index])
     };
     (0..8).map(letter).collect()
 }
