@@ -1,5 +1,6 @@
 //! The loop's body: what each kind of news leads to. Nothing here waits.
 
+mod earlier;
 mod fleet;
 mod history;
 mod lifts;
@@ -13,6 +14,7 @@ use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
 use crate::clock::{Clocks, boot as now};
 use crate::datapath::Datapath;
+use crate::earlier::Earlier;
 use crate::facts::{Fact, Presence};
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
@@ -46,6 +48,7 @@ pub struct Agent {
     announcer: Announcer,
     fleet: Fleet,
     neighbours: Neighbours,
+    earlier: Earlier,
     watches: BTreeMap<WatchId, Watch>,
     timings: Timings,
     /// Whether netlink has to say who is on the node.
@@ -88,6 +91,7 @@ impl Agent {
             announcer,
             fleet,
             neighbours: Neighbours::new(args.intent_carrier, permitted),
+            earlier: Earlier::default(),
             watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
             timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
@@ -213,6 +217,7 @@ impl Agent {
         if !self.attachments.follow_sockets()? {
             self.writer.forget_sockets()?;
         }
+        self.enter_earlier_sockets()?;
         self.vouch()?;
         let denies = self.denies();
         self.lease.tell(now(), denies);
@@ -243,6 +248,7 @@ impl Agent {
         }
         if self.writer.install(self.state.tables())? {
             self.report.remember(&self.state);
+            self.enter_earlier_sockets()?;
         }
         self.timings.reused(self.state.take_reuse_gaps());
         let (owners, changed) = self.state.take_owners();

@@ -197,6 +197,12 @@ impl Attachments {
         self.datapath.follow_sockets()
     }
 
+    /// Which of these cgroups, by their ids, are hooked or below a hooked one.
+    #[must_use]
+    pub fn follows(&self, cgroups: &BTreeSet<u64>) -> BTreeSet<u64> {
+        self.datapath.follows(cgroups)
+    }
+
     /// Whose sockets are followed.
     #[must_use]
     pub fn node_sockets(&self) -> NodeSockets {

@@ -4,6 +4,7 @@ mod actions;
 mod carrier;
 mod config;
 mod counters;
+mod earlier;
 mod flows;
 mod followed;
 mod found;
@@ -23,10 +24,10 @@ use crate::plan::{self, Op};
 use crate::state::Tables;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuHashMap, PerCpuValues};
+use aya::maps::{Array, HashMap, Map, MapData, MapError};
 use epguard_common::{
-    ABI_VERSION, Addr, Backends, Config, Count, Counter, Denial, Outcome, Owner, Reason, Role, Slot, Suspect,
-    Target, Terminated, View, Vip,
+    ABI_VERSION, Addr, Backends, Config, Denial, Owner, Role, Slot, SocketIntent, Suspect, Target,
+    Terminated, View, Vip,
 };
 use flows::Flows;
 use found::Found;
@@ -82,6 +83,7 @@ pub struct Writer {
     backends: HashMap<MapData, Target, Backends>,
     terminated: HashMap<MapData, Addr, Terminated>,
     interfaces: HashMap<MapData, u32, Role>,
+    sockets: HashMap<MapData, u64, SocketIntent>,
     config: Array<MapData, Config>,
     config_lock: Option<ConfigLock>,
     view: Array<MapData, View>,
@@ -100,7 +102,7 @@ impl Writer {
     /// Takes over the maps of a loaded object with all that an earlier process left in them: its denials stand, and its
     /// lease runs, until [`Writer::install`].
     pub fn new(ebpf: &mut Ebpf, netns_cookie: u64) -> Result<Self> {
-        prepare_counters(ebpf)?;
+        counters::prepare(ebpf)?;
         let found = Found::read(ebpf)?;
         let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
         let pinned = view.get(&0, 0).context("cannot read VIEW")?;
@@ -119,6 +121,7 @@ impl Writer {
             backends: take(ebpf, "BACKENDS")?.try_into()?,
             terminated: take(ebpf, "TERMINATED")?.try_into()?,
             interfaces: take(ebpf, "INTERFACES")?.try_into()?,
+            sockets: take(ebpf, "SOCKETS")?.try_into()?,
             config: take(ebpf, "CONFIG")?.try_into()?,
             config_lock: None,
             view,
@@ -261,21 +264,6 @@ impl Writer {
             Op::PutTerminated(ip, vacant) => self.put_terminated(*ip, *vacant),
         }
     }
-}
-
-/// The programs count only where a key is; what an earlier process counted goes on.
-fn prepare_counters(ebpf: &mut Ebpf) -> Result<()> {
-    let mut counters: PerCpuHashMap<_, Counter, Count> = take(ebpf, "COUNTERS")?.try_into()?;
-    let cpus =
-        aya::util::nr_cpus().map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
-    for (reason, outcome) in Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o))) {
-        let zero = PerCpuValues::try_from(vec![Count::default(); cpus])?;
-        match counters.insert(Counter { reason, outcome }, zero, BPF_NOEXIST) {
-            Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::AlreadyExists => {}
-            written => written.context("cannot write COUNTERS")?,
-        }
-    }
-    Ok(())
 }
 
 /// Flag of a map update: only a key that is not there.

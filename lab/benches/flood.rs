@@ -118,6 +118,7 @@ fn cluster() -> (World, Server) {
         protocol: Protocol::Tcp,
         frontends: vec![Frontend::ClusterIp(vip())],
         backends: vec![live()],
+        ..ServiceRule::default()
     });
     let proxy = Proxy::new(world.netns("node-a"), ProxyOptions::default());
     proxy.program(&services).unwrap();

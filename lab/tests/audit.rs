@@ -81,26 +81,40 @@ const CLEAN: &str =
 const FALLEN_BEHIND: &str = "\
 node-a: stale: 3 flows and 2 rules, 2 allowed to end; compared N flows and 4 rules with 4 endpoints whose pods have ended
 
-STATE KIND SERVICE ENDPOINT MEANT HIT REASON SINCE PACKETS WHERE
-stale conntrack - gone:8080 TCP old/gone-1 nobody terminated TIME COUNT CLIENT -> gone:8080
-stale conntrack old/gone gone:8080 TCP old/gone-1 nobody dead-backend TIME COUNT CLIENT -> VIP-OF-gone
-stale conntrack old/web web:8080 TCP old/web-1 new/shop-1 reused TIME COUNT CLIENT -> VIP-OF-web
-stale nftables rule old/gone gone:8080 TCP old/gone-1 nobody dead-backend TIME not counted FAMILY kube-proxy services
-stale nftables rule old/web web:8080 TCP old/web-1 new/shop-1 reused TIME not counted FAMILY kube-proxy services
-allowed to end conntrack old/late late:8080 TCP old/late-1 nobody retired-backend TIME COUNT CLIENT -> VIP-OF-late
-allowed to end nftables rule old/late late:8080 TCP old/late-1 nobody retired-backend TIME not counted FAMILY kube-proxy \
-services";
+STATE KIND FLOWS SERVICE ENDPOINT MEANT HIT REASON SINCE PACKETS WHERE
+stale conntrack TCPSTATE 1 - gone:8080 TCP old/gone-1 nobody terminated TIME COUNT CLIENT -> gone:8080
+stale conntrack TCPSTATE 1 old/gone:80 gone:8080 TCP old/gone-1 nobody dead-backend TIME COUNT CLIENT -> VIP-OF-gone
+stale conntrack TCPSTATE 1 old/web:80 web:8080 TCP old/web-1 new/shop-1 reused TIME COUNT CLIENT -> VIP-OF-web
+stale nftables rule - old/gone:tcp gone:8080 TCP old/gone-1 nobody dead-backend TIME not counted FAMILY kube-proxy \
+service-HASH-old/gone/tcp/tcp
+stale nftables rule - old/web:tcp web:8080 TCP old/web-1 new/shop-1 reused TIME not counted FAMILY kube-proxy \
+service-HASH-old/web/tcp/tcp
+allowed to end conntrack TCPSTATE 1 old/late:80 late:8080 TCP old/late-1 nobody retired-backend TIME COUNT CLIENT -> \
+VIP-OF-late
+allowed to end nftables rule - old/late:tcp late:8080 TCP old/late-1 nobody retired-backend TIME not counted FAMILY \
+kube-proxy service-HASH-old/late/tcp/tcp";
 
-/// As kube-proxy writes them in its nftables mode. Whoever has web's IP now may have a rule.
+/// As kube-proxy before 1.36 writes them in its nftables mode. The pod that has web's IP now may have a rule.
 const KUBE_PROXY: &str = "
 table ip real {
-    chain endpoint-AAAAAAAA-old/web/tcp/__WEB/8080 {
+    map service-ips { type ipv4_addr . inet_proto . inet_service : verdict; }
+    set affinity-AAAAAAAA-old/web/tcp/http__WEB/8080 { type ipv4_addr; flags dynamic,timeout; timeout 10800s; }
+    chain service-AAAAAAAA-old/web/tcp/http {
+        ip saddr @affinity-AAAAAAAA-old/web/tcp/http__WEB/8080 goto endpoint-AAAAAAAA-old/web/tcp/http__WEB/8080
+        numgen random mod 1 vmap { 0 : goto endpoint-AAAAAAAA-old/web/tcp/http__WEB/8080 }
+    }
+    chain external-AAAAAAAA-old/web/tcp/http { jump mark-for-masquerade; goto service-AAAAAAAA-old/web/tcp/http; }
+    chain endpoint-AAAAAAAA-old/web/tcp/http__WEB/8080 {
         ip saddr WEB jump mark-for-masquerade
+        update @affinity-AAAAAAAA-old/web/tcp/http__WEB/8080 { ip saddr }
         meta l4proto tcp counter packets 7 bytes 420 dnat to WEB:8080
     }
     chain endpoint-BBBBBBBB-new/shop/tcp/__WEB/8080 { meta l4proto tcp dnat to WEB:8080; }
     chain endpoint-CCCCCCCC-old/web/udp/__WEB/8080 { meta l4proto udp dnat to WEB:8080; }
     chain endpoint-DDDDDDDD-ok/api/tcp/__API/8080 { meta l4proto tcp dnat to API:8080; }
+    chain local-EEEEEEEE-old/gone/tcp/http {
+        meta l4proto tcp dnat ip addr . port to numgen random mod 2 map { 0 : API . 8080 , 1 : GONE . 8080 }
+    }
     chain host-port { tcp dport 8080 dnat to GONE:8080; tcp dport 8081 dnat to WEB:8080; }
     chain mark-for-masquerade { meta mark set mark or 0x4000; }
 }
@@ -108,7 +122,7 @@ table ip real {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn the_rules_of_both_modes_of_kube_proxy_are_read() {
+fn the_rules_of_every_mode_of_kube_proxy_are_read_with_service_and_port() {
     let mut stage = stage(v4());
     fall_behind(&mut stage);
     let ip = |pod: &str| stage.cluster.names.pod(pod).unwrap().ip.to_string();
@@ -122,40 +136,49 @@ fn the_rules_of_both_modes_of_kube_proxy_are_read() {
     let written = nft.stdin.take().unwrap().write_all(script.as_bytes());
     written.unwrap();
     assert!(nft.wait().unwrap().success());
-    let mut expected = vec![
-        json!([null, "ip real host-port", null]),
-        json!([
-            "old/web",
-            format!("ip real endpoint-AAAAAAAA-old/web/tcp/__{web}/8080"),
-            7
-        ]),
-    ];
-
     let rule = format!(
         "-t nat -A KUBE-SEP-A -p tcp -m comment --comment old/web:http -m tcp -j DNAT --to-destination {web}:8080"
     );
-    for arguments in ["-t nat -N KUBE-SEP-A", &rule] {
-        let mut iptables = node(&stage).command("iptables-nft");
-        let written = iptables.args(arguments.split(' ')).status();
-        assert!(
-            written
-                .expect("iptables-nft, which `cargo xtask setup` installs")
-                .success()
-        );
+    for program in ["iptables-nft", "iptables-legacy"] {
+        for arguments in ["-t nat -N KUBE-SEP-A", &rule] {
+            let mut iptables = node(&stage).command(program);
+            let written = iptables.args(arguments.split(' ')).status();
+            let written = written.unwrap_or_else(|_| panic!("{program}, which `cargo xtask setup` installs"));
+            assert!(written.success(), "{program}");
+        }
     }
-    expected.insert(1, json!(["old/web", "ip nat KUBE-SEP-A", 0]));
+    let endpoint = format!("ip real endpoint-AAAAAAAA-old/web/tcp/http__{web}/8080");
+    let expected = vec![
+        json!([null, null, "ip real host-port", null]),
+        json!([
+            "old/gone",
+            "http",
+            "ip real local-EEEEEEEE-old/gone/tcp/http",
+            null
+        ]),
+        json!(["old/web", "http", "ip nat KUBE-SEP-A", 0]),
+        json!(["old/web", "http", endpoint, 7]),
+        json!(["old/web", "http", "legacy ip nat KUBE-SEP-A", 0]),
+    ];
     assert_eq!(stale_rules_beside_the_labs(&stage), expected);
 }
 
-/// Service, place and packets of each.
+/// Service, port, place and packets of each.
 fn stale_rules_beside_the_labs(stage: &Stage) -> Vec<Value> {
     let output = command(stage, &["-o", "json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let findings = report["findings"].as_array().unwrap().iter();
     findings
-        .filter(|finding| finding["kind"] == "nftables-rule" && finding["state"] == "stale")
-        .filter(|finding| finding["at"] != "ip kube-proxy services")
-        .map(|finding| json!([finding["service"], finding["at"], finding["packets"]]))
+        .filter(|finding| finding["kind"] != "conntrack" && finding["state"] == "stale")
+        .filter(|finding| !finding["at"].as_str().unwrap().starts_with("ip kube-proxy "))
+        .map(|finding| {
+            json!([
+                finding["service"],
+                finding["port"],
+                finding["at"],
+                finding["packets"]
+            ])
+        })
         .collect()
 }
 
@@ -277,6 +300,16 @@ fn audit(stage: &Stage) -> (i32, String) {
     let word = |word: &str| match word.rsplit_once(':') {
         Some((ip, _)) if ip.trim_matches(['[', ']']) == client.to_string() => "CLIENT".to_owned(),
         Some((time, _)) if time.contains('T') && word.ends_with('Z') => "TIME".to_owned(),
+        None if ["ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK"].contains(&word) => {
+            "TCPSTATE".to_owned()
+        }
+        None => match word
+            .strip_prefix("service-")
+            .and_then(|rest| rest.split_once('-'))
+        {
+            Some((_, path)) => format!("service-HASH-{path}"),
+            None => word.to_owned(),
+        },
         _ => word.to_owned(),
     };
     let line = |line: &str| {
@@ -294,4 +327,29 @@ fn audit(stage: &Stage) -> (i32, String) {
         output.status.code().unwrap(),
         format!("{before}compared N {after}"),
     )
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn many_flows_to_one_endpoint_are_one_line_with_their_number() {
+    let mut stage = stage(v4());
+    let to = vip(&stage, "old/web");
+    let _flows: Vec<TcpStream> = (0..50).map(|_| connect(&stage, to)).collect();
+    fall_behind(&mut stage);
+    let output = command(&stage, &["-o", "json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap().iter();
+    let flows: Vec<&Value> = findings
+        .filter(|finding| finding["kind"] == "conntrack")
+        .collect();
+    let count: u64 = flows
+        .iter()
+        .map(|finding| finding["count"].as_u64().unwrap())
+        .sum();
+    assert_eq!(count, 50, "{flows:?}");
+    let states: Vec<&Value> = flows.iter().map(|finding| &finding["connection"]).collect();
+    assert!(
+        states.len() <= 3 && states.windows(2).all(|pair| pair[0] != pair[1]),
+        "{flows:?}"
+    );
 }

@@ -3,7 +3,7 @@
 use super::Agent;
 use crate::clock::boot as now;
 use crate::facts::named;
-use crate::status::{Conflict, Figures, Fill, Question, Request, Status, Watch};
+use crate::status::{Conflict, Figures, Fill, NodeSockets, Question, Request, Status, Watch};
 use crate::trust;
 use crate::watch::WatchId;
 use anyhow::Result;
@@ -76,7 +76,11 @@ impl Agent {
                 .map(|age| milliseconds(age).unsigned_abs()),
             carrier: self.carrier(),
             interfaces: self.hooked_interfaces().collect(),
-            node_sockets: self.attachments.node_sockets(),
+            node_sockets: NodeSockets {
+                earlier: self.earlier.entered,
+                left_out: self.earlier.left_out,
+                ..self.attachments.node_sockets()
+            },
             latency: self.timings.latency(),
             conflicts: conflicts
                 .into_iter()

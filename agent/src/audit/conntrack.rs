@@ -30,6 +30,8 @@ pub struct Flow {
     pub endpoint: SocketAddr,
     /// From the client; none if the kernel does not count.
     pub packets: Option<u64>,
+    /// State of a TCP flow, as `conntrack -L` writes it.
+    pub state: Option<&'static str>,
 }
 
 /// What was read.
@@ -69,7 +71,25 @@ fn flow(entry: &[u8]) -> Option<Flow> {
         aim,
         endpoint,
         packets: number(entry, &PACKETS),
+        state: number(entry, &TCP_STATE).and_then(state),
     })
+}
+
+/// `enum tcp_conntrack`
+fn state(number: u64) -> Option<&'static str> {
+    const STATES: [&str; 10] = [
+        "NONE",
+        "SYN_SENT",
+        "SYN_RECV",
+        "ESTABLISHED",
+        "FIN_WAIT",
+        "CLOSE_WAIT",
+        "LAST_ACK",
+        "TIME_WAIT",
+        "CLOSE",
+        "SYN_SENT2",
+    ];
+    STATES.get(usize::try_from(number).ok()?).copied()
 }
 
 /// Source and destination.
@@ -121,6 +141,7 @@ mod tests {
             aim: "10.96.0.1:80".parse().unwrap(),
             endpoint: "10.244.1.10:8080".parse().unwrap(),
             packets: Some(7),
+            state: Some("ESTABLISHED"),
         };
         assert_eq!(flow(&entry(3)), Some(known.clone()));
         let uncounted = entry(3).len() - nested(9, &nested(1, &[0; 8])).len();

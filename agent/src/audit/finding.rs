@@ -13,8 +13,10 @@ pub struct Finding {
     pub state: State,
     /// What it is.
     pub kind: Kind,
-    /// `namespace/name`; none for what is aimed at the IP itself, or at nobody knows what.
+    /// `namespace/name`; none for what is aimed at the IP itself, or if the Service is unknown.
     pub service: Option<String>,
+    /// The Service's port: its name as kube-proxy writes it, or the number that a client uses. None if it has no name.
+    pub port: Option<String>,
     /// Where it leads.
     pub endpoint: SocketAddr,
     /// `TCP`, `UDP` or `SCTP`.
@@ -30,7 +32,11 @@ pub struct Finding {
     /// What a flow's client has sent, or what a rule has met, which for NAT are the packets that open flows; none where the
     /// kernel does not count.
     pub packets: Option<u64>,
-    /// Client and aim of a flow; family, table and chain of a rule.
+    /// State of a TCP flow, as `conntrack -L` writes it.
+    pub connection: Option<&'static str>,
+    /// How many flows this is about; 1 for all else.
+    pub count: usize,
+    /// Client and aim of a flow, or of the first of them; family, table and chain of a rule; address and weight for IPVS.
     pub at: String,
     /// UID of the pod that is meant.
     #[serde(skip)]
@@ -55,8 +61,12 @@ pub enum State {
 pub enum Kind {
     /// A flow that the kernel tracks.
     Conntrack,
-    /// A rule of nftables.
+    /// A rule of nftables, which iptables-nft writes too.
     NftablesRule,
+    /// A rule of legacy iptables.
+    IptablesRule,
+    /// A destination of IPVS.
+    IpvsDestination,
 }
 
 impl State {
@@ -78,6 +88,99 @@ impl Kind {
         match self {
             Self::Conntrack => "conntrack",
             Self::NftablesRule => "nftables rule",
+            Self::IptablesRule => "iptables rule",
+            Self::IpvsDestination => "IPVS destination",
         }
+    }
+}
+
+/// Sorts, and makes one finding of those that differ only in their client: a flood of one endpoint is one line.
+pub fn merge(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort();
+    let mut merged: Vec<Finding> = Vec::new();
+    for finding in findings {
+        match merged
+            .iter_mut()
+            .find(|first| finding.kind == Kind::Conntrack && same_but_client(first, &finding))
+        {
+            Some(first) => {
+                first.count += finding.count;
+                first.packets = first
+                    .packets
+                    .zip(finding.packets)
+                    .map(|(a, b)| a.saturating_add(b));
+            }
+            None => merged.push(finding),
+        }
+    }
+    merged
+}
+
+fn same_but_client(a: &Finding, b: &Finding) -> bool {
+    let without = |finding: &Finding| Finding {
+        packets: None,
+        count: 0,
+        at: String::new(),
+        ..finding.clone()
+    };
+    a.endpoint == b.endpoint && without(a) == without(b)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A stale flow.
+    pub fn flow() -> Finding {
+        Finding {
+            state: State::Stale,
+            kind: Kind::Conntrack,
+            service: Some("shop/web".into()),
+            port: Some("80".into()),
+            endpoint: "10.244.1.10:8080".parse().unwrap(),
+            protocol: "TCP",
+            meant: "shop/a".into(),
+            hit: None,
+            reason: "dead-backend",
+            since: None,
+            packets: Some(3),
+            connection: Some("SYN_SENT"),
+            count: 1,
+            at: "10.244.1.5:40000 -> 10.96.0.1:80".into(),
+            dead: Uid::NONE,
+        }
+    }
+
+    #[test]
+    fn flows_of_many_clients_to_one_endpoint_in_one_state_are_one_line() {
+        let client = |port: u16| Finding {
+            at: format!("10.244.1.5:{port} -> 10.96.0.1:80"),
+            ..flow()
+        };
+        let established = Finding {
+            connection: Some("ESTABLISHED"),
+            ..flow()
+        };
+        let rule = Finding {
+            kind: Kind::NftablesRule,
+            ..flow()
+        };
+        let mut findings: Vec<Finding> = (40_000..40_193).map(client).collect();
+        findings.extend([established, rule.clone(), rule]);
+        let merged = merge(findings);
+        let counts: Vec<_> = merged
+            .iter()
+            .map(|one| (one.kind, one.connection, one.count, one.packets))
+            .collect();
+        assert_eq!(
+            counts,
+            [
+                (Kind::Conntrack, Some("ESTABLISHED"), 1, Some(3)),
+                (Kind::Conntrack, Some("SYN_SENT"), 193, Some(579)),
+                (Kind::NftablesRule, Some("SYN_SENT"), 1, Some(3)),
+                (Kind::NftablesRule, Some("SYN_SENT"), 1, Some(3)),
+            ]
+        );
+        assert_eq!(merged[1].at, "10.244.1.5:40000 -> 10.96.0.1:80");
     }
 }

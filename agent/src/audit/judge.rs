@@ -2,6 +2,7 @@
 
 use super::conntrack::Flow;
 use super::finding::{Finding, Kind};
+use super::ipvs::Destination;
 use super::known::{Aim, Known, Proof};
 use super::rules::Rule;
 use crate::facts::Protocol;
@@ -20,7 +21,9 @@ pub fn flow(known: &Known, flow: &Flow) -> Option<Finding> {
     Some(Finding {
         kind: Kind::Conntrack,
         service: service.cloned(),
+        port: service.map(|_| flow.aim.port().to_string()),
         packets: flow.packets,
+        connection: flow.state,
         at: format!("{} -> {}", flow.client, flow.aim),
         ..finding(proof, flow.endpoint, flow.protocol)
     })
@@ -35,8 +38,9 @@ pub fn rule(known: &Known, rule: &Rule) -> Vec<Finding> {
     for target in &rule.targets {
         for protocol in ALL.into_iter().filter(concerned) {
             findings.extend(known.denied(*target, protocol, aim).map(|denied| Finding {
-                kind: Kind::NftablesRule,
+                kind: rule.kind,
                 service: aim.service(denied).cloned(),
+                port: rule.port.clone(),
                 packets: rule.packets,
                 at: format!("{} {}", rule.table, rule.chain),
                 ..finding(&denied.proof, *target, protocol)
@@ -46,11 +50,27 @@ pub fn rule(known: &Known, rule: &Rule) -> Vec<Finding> {
     findings
 }
 
+/// What is said about a destination of IPVS, by the Service whose address it serves.
+pub fn destination(known: &Known, destination: &Destination) -> Option<Finding> {
+    let slot = known.services.get(&(destination.service, destination.protocol));
+    let aim = slot.map_or(Aim::Unknown, |slot| Aim::Slot(*slot));
+    let denied = known.denied(destination.endpoint, destination.protocol, aim)?;
+    Some(Finding {
+        kind: Kind::IpvsDestination,
+        service: aim.service(denied).cloned(),
+        port: Some(destination.service.port().to_string()),
+        packets: destination.connections,
+        at: format!("{} weight {}", destination.service, destination.weight),
+        ..finding(&denied.proof, destination.endpoint, destination.protocol)
+    })
+}
+
 fn finding(proof: &Proof, endpoint: SocketAddr, protocol: Protocol) -> Finding {
     Finding {
         state: proof.state,
         kind: Kind::Conntrack,
         service: None,
+        port: None,
         endpoint,
         protocol: protocol.as_str(),
         meant: proof.meant.clone(),
@@ -58,6 +78,8 @@ fn finding(proof: &Proof, endpoint: SocketAddr, protocol: Protocol) -> Finding {
         reason: proof.reason.as_str(),
         since: None,
         packets: None,
+        connection: None,
+        count: 1,
         at: String::new(),
         dead: proof.dead,
     }
@@ -107,6 +129,7 @@ mod tests {
             aim: address(aim),
             endpoint: address(endpoint),
             packets: Some(3),
+            state: Some("ESTABLISHED"),
         }
     }
 
@@ -114,7 +137,9 @@ mod tests {
         Rule {
             table: "ip kube-proxy".into(),
             chain: "services".into(),
+            kind: Kind::NftablesRule,
             service: service.map(str::to_owned),
+            port: Some("http".into()),
             protocol: Some(Protocol::Tcp),
             packets: None,
             targets: vec![address("10.244.1.11:8080"), address(target)],
@@ -131,6 +156,10 @@ mod tests {
         );
         assert_eq!((found.reason, found.packets), ("reused", Some(3)));
         assert_eq!(found.at, "10.244.1.5:40000 -> 10.96.0.1:80");
+        assert_eq!(
+            (found.port.as_deref(), found.connection),
+            (Some("80"), Some("ESTABLISHED"))
+        );
     }
 
     #[test]
@@ -173,6 +202,30 @@ mod tests {
             );
             assert_eq!(rule(&known, &dnat(Some("team-b/shop"), "10.244.1.10:8080")), []);
         }
+    }
+
+    #[test]
+    fn a_destination_of_ipvs_belongs_to_the_service_whose_address_it_serves() {
+        let destination = |service: &str| Destination {
+            service: address(service),
+            protocol: Protocol::Tcp,
+            endpoint: address("10.244.1.10:8080"),
+            weight: 1,
+            connections: Some(9),
+        };
+        let found = super::destination(&known(Reason::Reused), &destination("10.96.0.1:80")).unwrap();
+        assert_eq!(
+            (found.service.as_deref(), found.port.as_deref()),
+            (Some("shop/web"), Some("80"))
+        );
+        assert_eq!(
+            (found.packets, found.at.as_str()),
+            (Some(9), "10.96.0.1:80 weight 1")
+        );
+        assert_eq!(
+            super::destination(&known(Reason::Reused), &destination("10.96.0.2:80")),
+            None
+        );
     }
 
     #[test]

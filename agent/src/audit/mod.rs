@@ -1,16 +1,18 @@
 //! `epguard audit`: which flows and rules of this node still lead to pods that have ended. Reads, and changes nothing.
 //!
 //! ```text
-//! known (maps, status) --------------+
-//! netfilter -> conntrack, rules -----+-> judge (pure) -> finding, with since (history) -> report
+//! known (maps, status) ------------------------+
+//! kernel -> conntrack, rules, legacy, ipvs ----+-> judge (pure) -> finding, with since (history) -> report
 //! ```
 
 mod conntrack;
 mod elsewhere;
 mod expressions;
 mod finding;
+mod ipvs;
 mod judge;
 mod known;
+mod legacy;
 mod netfilter;
 mod registers;
 mod report;
@@ -46,8 +48,9 @@ const FAILED: u8 = 2;
 #[command(after_help = "\
 STATE: stale: the pod meant is dead, or another pod has its IP; allowed to end: it has finished or is deleted, and may
 still serve the flows it has (retired-backend); held: the agent waits for a second list (epguard breaker).
-PACKETS: of a flow, what its client has sent (if net.netfilter.nf_conntrack_acct was 1 when it began); of a rule, what
-its counter says, which for NAT are the packets that open flows.
+FLOWS: flows to one endpoint in one state are one line; WHERE is the first of them.
+PACKETS: of flows, what their clients have sent (if net.netfilter.nf_conntrack_acct was 1 when they began); of a rule,
+what its counter says, which for NAT are the packets that open flows; for IPVS, the connections that it sent there.
 
 Exit code: 0 nothing stale, 1 something stale, 2 it could not look, or not everywhere and saw nothing stale.
 
@@ -116,13 +119,25 @@ pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     let rules = rules::read()
         .inspect_err(|error| missing("rules of nftables", "nf_tables", error))
         .ok();
-    not_looked_at.extend(elsewhere::unseen());
+    let legacy = elsewhere::legacy()
+        .map_err(anyhow::Error::from)
+        .and_then(|families| families.into_iter().map(legacy::read).collect::<Result<Vec<_>>>())
+        .inspect_err(|error| missing("rules of legacy iptables", "ip_tables", error));
+    let rules = rules.map(|rules| [rules, legacy.unwrap_or_default().concat()].concat());
+    let destinations = elsewhere::ipvs().then(ipvs::read).and_then(|destinations| {
+        destinations
+            .inspect_err(|error| missing("destinations of IPVS", "ip_vs", error))
+            .ok()
+    });
     // Reading may have taken seconds: what was lifted meanwhile is not stale.
     let known = Known::read(pin_dir, &status)?;
     let wanted = flows.iter().flat_map(|flows| &flows.wanted);
     let mut findings: Vec<Finding> = wanted.filter_map(|flow| judge::flow(&known, flow)).collect();
     let all = rules.iter().flatten();
     findings.extend(all.flat_map(|rule| judge::rule(&known, rule)));
+    let all = destinations.iter().flatten();
+    findings.extend(all.filter_map(|destination| judge::destination(&known, destination)));
+    let mut findings = finding::merge(findings);
     date(&mut findings, run_dir);
     findings.sort();
     Ok(Report {
@@ -130,6 +145,7 @@ pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
         endpoints: known.endpoints(),
         flows: flows.map(|flows| flows.seen),
         rules: rules.map(|rules| rules.len()),
+        destinations: destinations.map(|destinations| destinations.len()),
         findings,
         not_looked_at,
     })
@@ -188,23 +204,14 @@ mod tests {
     fn only_what_is_stale_is_an_error_and_nothing_is_called_clean_that_was_not_looked_at() {
         let finding = |state| Finding {
             state,
-            kind: Kind::Conntrack,
-            service: None,
-            endpoint: "10.244.1.10:8080".parse().unwrap(),
-            protocol: "TCP",
-            meant: "shop/a".into(),
-            hit: None,
-            reason: "retired-backend",
-            since: None,
-            packets: None,
-            at: String::new(),
-            dead: Uid::NONE,
+            ..finding::tests::flow()
         };
         let mut report = Report {
             node: "n".into(),
             endpoints: 0,
             flows: Some(0),
             rules: Some(0),
+            destinations: None,
             findings: vec![finding(State::AllowedToEnd), finding(State::Held)],
             not_looked_at: vec![],
         };

@@ -14,8 +14,10 @@ pub struct Report {
     pub endpoints: usize,
     /// Flows compared; none if they could not be read.
     pub flows: Option<usize>,
-    /// Rules compared; none if they could not be read.
+    /// Rules compared; none if those of nftables could not be read.
     pub rules: Option<usize>,
+    /// Destinations of IPVS compared; none where IPVS is not in use, or could not be read.
+    pub destinations: Option<usize>,
     /// The worst first.
     pub findings: Vec<Finding>,
     /// What was not looked at, why, and what helps.
@@ -23,11 +25,16 @@ pub struct Report {
 }
 
 impl Report {
-    /// How many findings are so.
+    /// How many flows, rules and destinations are in that state.
     #[must_use]
     pub fn count(&self, state: State) -> usize {
+        self.count_of(state, |_| true)
+    }
+
+    fn count_of(&self, state: State, is_wanted: impl Fn(Kind) -> bool) -> usize {
         let findings = self.findings.iter();
-        findings.filter(|finding| finding.state == state).count()
+        let wanted = findings.filter(|finding| finding.state == state && is_wanted(finding.kind));
+        wanted.map(|finding| finding.count).sum()
     }
 
     /// For people: in words, then one row per finding.
@@ -46,16 +53,23 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let kind = |kind: Kind| {
-            let findings = self.findings.iter();
-            let stale = findings.filter(|finding| finding.state == State::Stale && finding.kind == kind);
-            stale.count()
-        };
-        let stale = match (kind(Kind::Conntrack), kind(Kind::NftablesRule)) {
-            (0, 0) => "nothing is stale".to_owned(),
-            (flows, 0) => format!("stale: {flows} flows"),
-            (0, rules) => format!("stale: {rules} rules"),
-            (flows, rules) => format!("stale: {flows} flows and {rules} rules"),
+        let is_flow = |kind| kind == Kind::Conntrack;
+        let is_destination = |kind| kind == Kind::IpvsDestination;
+        let stale = [
+            (self.count_of(State::Stale, is_flow), "flows"),
+            (
+                self.count_of(State::Stale, |kind| !is_flow(kind) && !is_destination(kind)),
+                "rules",
+            ),
+            (self.count_of(State::Stale, is_destination), "destinations"),
+        ];
+        let stale = stale
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"));
+        let stale = match listed(&stale.collect::<Vec<_>>()) {
+            some if some.is_empty() => "nothing is stale".to_owned(),
+            some => format!("stale: {some}"),
         };
         let others = [State::AllowedToEnd, State::Held].map(|state| match self.count(state) {
             0 => String::new(),
@@ -65,20 +79,32 @@ impl Report {
             Some(count) => format!("{count} {what}"),
             None => format!("no {what}"),
         });
+        let destinations = self.destinations.map(|count| format!("{count} destinations"));
+        let read: Vec<String> = read.into_iter().chain(destinations).collect();
         format!(
             "{}: {stale}{}; compared {} with {} endpoints whose pods have ended",
             self.node,
             others.concat(),
-            read.join(" and "),
+            listed(&read),
             self.endpoints
         )
+    }
+}
+
+/// As people write a list: commas, and the word before the last one.
+fn listed(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
 fn table(findings: &[Finding]) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header([
-        "STATE", "KIND", "SERVICE", "ENDPOINT", "MEANT", "HIT", "REASON", "SINCE", "PACKETS", "WHERE",
+        "STATE", "KIND", "FLOWS", "SERVICE", "ENDPOINT", "MEANT", "HIT", "REASON", "SINCE", "PACKETS",
+        "WHERE",
     ]);
     table.add_rows(findings.iter().map(|finding| {
         let since = finding.since.as_ref().map_or("unknown".to_owned(), |since| {
@@ -88,8 +114,13 @@ fn table(findings: &[Finding]) -> String {
         let packets = finding.packets.map(|packets| packets.to_string());
         vec![
             finding.state.as_str().to_owned(),
-            finding.kind.as_str().to_owned(),
-            finding.service.clone().unwrap_or_else(|| "-".to_owned()),
+            kind(finding),
+            if finding.kind == Kind::Conntrack {
+                finding.count.to_string()
+            } else {
+                "-".to_owned()
+            },
+            service(finding),
             format!("{} {}", finding.endpoint, finding.protocol),
             finding.meant.clone(),
             finding.hit.clone().unwrap_or_else(|| "nobody".to_owned()),
@@ -102,26 +133,37 @@ fn table(findings: &[Finding]) -> String {
     table.trim_fmt()
 }
 
+/// With the state of a TCP flow.
+fn kind(finding: &Finding) -> String {
+    let kind = finding.kind.as_str();
+    finding
+        .connection
+        .map_or_else(|| kind.to_owned(), |state| format!("{kind} {state}"))
+}
+
+/// `namespace/name:port`
+fn service(finding: &Finding) -> String {
+    match (&finding.service, &finding.port) {
+        (Some(service), Some(port)) => format!("{service}:{port}"),
+        (Some(service), None) => service.clone(),
+        (None, _) => "-".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::since::Since;
     use super::*;
-    use epguard_common::Uid;
 
     fn finding(state: State, kind: Kind) -> Finding {
         Finding {
             state,
             kind,
-            service: Some("shop/web".into()),
-            endpoint: "10.244.1.10:8080".parse().unwrap(),
-            protocol: "TCP",
-            meant: "shop/a".into(),
-            hit: None,
-            reason: "dead-backend",
-            since: None,
+            port: Some("http".into()),
             packets: None,
+            connection: None,
             at: "ip kube-proxy services".into(),
-            dead: Uid::NONE,
+            ..super::super::finding::tests::flow()
         }
     }
 
@@ -131,6 +173,7 @@ mod tests {
             endpoints: 1,
             flows: Some(4),
             rules: Some(2),
+            destinations: None,
             findings,
             not_looked_at: vec![],
         }
@@ -153,6 +196,8 @@ mod tests {
                 or_earlier: true,
             }),
             packets: Some(7),
+            connection: Some("SYN_SENT"),
+            count: 193,
             at: "10.244.1.5:40000 -> 10.96.0.1:80".into(),
             ..finding(State::Stale, Kind::Conntrack)
         };
@@ -168,16 +213,35 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "n: stale: 1 flows, 1 allowed to end; compared 4 flows and no rules with 1 endpoints whose pods have ended",
+                "n: stale: 193 flows, 1 allowed to end; compared 4 flows and no rules with 1 endpoints whose pods have ended",
                 "",
-                "STATE KIND SERVICE ENDPOINT MEANT HIT REASON SINCE PACKETS WHERE",
-                "stale conntrack shop/web 10.244.1.10:8080 TCP shop/a team-b/b dead-backend 1970-01-01T00:00:01.000Z \
+                "STATE KIND FLOWS SERVICE ENDPOINT MEANT HIT REASON SINCE PACKETS WHERE",
+                "stale conntrack SYN_SENT 193 shop/web:http 10.244.1.10:8080 TCP shop/a team-b/b dead-backend 1970-01-01T00:00:01.000Z \
                  or earlier 7 10.244.1.5:40000 -> 10.96.0.1:80",
-                "allowed to end nftables rule shop/web 10.244.1.10:8080 TCP shop/a nobody dead-backend unknown \
+                "allowed to end nftables rule - shop/web:http 10.244.1.10:8080 TCP shop/a nobody dead-backend unknown \
                  not counted ip kube-proxy services",
                 "",
                 "not looked at: rules: no right",
             ]
+        );
+    }
+
+    #[test]
+    fn flows_rules_and_destinations_are_counted_apart() {
+        let kinds = [
+            Kind::Conntrack,
+            Kind::NftablesRule,
+            Kind::IptablesRule,
+            Kind::IpvsDestination,
+        ];
+        let mut report = report(kinds.map(|kind| finding(State::Stale, kind)).into());
+        report.destinations = Some(3);
+        let text = report.text();
+        let first = text.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "n: stale: 1 flows, 2 rules and 1 destinations; compared 4 flows, 2 rules and 3 destinations with 1 endpoints \
+             whose pods have ended"
         );
     }
 

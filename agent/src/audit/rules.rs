@@ -2,6 +2,7 @@
 //! iptables mode.
 
 use super::expressions::{Effect, Leads, Map, effect};
+use super::finding::Kind;
 use super::netfilter::{Message, at, attributes, consistent, dump, string, text};
 use crate::cli;
 use crate::facts::Protocol;
@@ -13,15 +14,19 @@ const GET_RULE: u16 = 0x0a07;
 const GET_ELEMENTS: u16 = 0x0a0d;
 const NFPROTO_IPV6: u8 = 10;
 
-/// A rule that sends packets elsewhere.
+/// A rule that sends packets to other addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
+    /// Which program reads it.
+    pub kind: Kind,
     /// Its family and table, as `nft` writes them.
     pub table: String,
     /// Its chain.
     pub chain: String,
-    /// `namespace/name` of the Service, if the chain or a comment tells.
+    /// `namespace/name` of the Service, if the chain or a comment names it.
     pub service: Option<String>,
+    /// The name of the Service's port there; none if the port has no name.
+    pub port: Option<String>,
     /// The transport that it is about; none: any.
     pub protocol: Option<Protocol>,
     /// What it has counted; none if it does not, or if it is not known for which target.
@@ -84,10 +89,13 @@ impl Found {
             Leads::By(map) => (vec![], Some((table.clone(), map))),
         };
         let comment = comment.or_else(|| noted(of(7)));
+        let (service, port) = service(&chain, comment.as_deref()).unzip();
         Some(Self {
             rule: Rule {
+                kind: Kind::NftablesRule,
                 table: format!("{} {table}", family(message.family)),
-                service: service(&chain, comment.as_deref()),
+                service,
+                port: port.flatten(),
                 chain,
                 protocol,
                 packets,
@@ -126,20 +134,25 @@ fn family(number: u8) -> &'static str {
     }
 }
 
-/// The Service that kube-proxy means: in its nftables mode the chain is `endpoint-HASH-NAMESPACE/NAME/PROTOCOL/PORT__IP/PORT`,
-/// in its iptables mode a comment says `NAMESPACE/NAME:PORT`.
-fn service(chain: &str, comment: Option<&str>) -> Option<String> {
-    let path = chain
-        .strip_prefix("endpoint-")
-        .and_then(|rest| rest.split_once('-'));
-    let named = match path {
-        Some((_, path)) => path.splitn(3, '/').take(2).collect::<Vec<_>>().join("/"),
-        None => comment?.split(':').next()?.to_owned(),
+/// The Service that kube-proxy means, and the name of its port. In nftables mode the chain names them:
+/// `service-HASH-NAMESPACE/NAME/PROTOCOL/PORT`; `local-` and `external-` likewise, and `endpoint-` goes on with `__IP/PORT`. Until
+/// Kubernetes 1.35 only `endpoint-` chains send packets to endpoints; later ones are for session affinity alone. In
+/// iptables mode a comment names them: `NAMESPACE/NAME:PORT`.
+pub fn service(chain: &str, comment: Option<&str>) -> Option<(String, Option<String>)> {
+    const PREFIXES: [&str; 4] = ["service-", "local-", "external-", "endpoint-"];
+    let rest = PREFIXES.iter().find_map(|prefix| chain.strip_prefix(prefix));
+    let (named, port) = if let Some((_, path)) = rest.and_then(|rest| rest.split_once('-')) {
+        let mut parts = path.splitn(4, '/');
+        let named = [parts.next()?, parts.next()?].join("/");
+        let port = parts.nth(1).and_then(|port| port.split("__").next());
+        (named, port.unwrap_or_default().to_owned())
+    } else {
+        let (named, port) = comment?.split_once(':').unwrap_or((comment?, ""));
+        (named.to_owned(), port.to_owned())
     };
     let label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.' | '/');
-    cli::name(&named)
-        .filter(|_| named.chars().all(label))
-        .map(|_| named)
+    cli::name(&named).filter(|_| named.chars().all(label))?;
+    Some((named, Some(port).filter(|port| !port.is_empty())))
 }
 
 /// The comment among what `nft` notes beside a rule: number, length, value, one after the other.
@@ -191,27 +204,41 @@ mod tests {
             (rule.table.as_str(), rule.chain.as_str()),
             ("ip kube-proxy", "KUBE-SEP-A")
         );
-        assert_eq!(rule.service.as_deref(), Some("shop/web"));
+        assert_eq!(
+            (rule.service.as_deref(), rule.port.as_deref()),
+            (Some("shop/web"), Some("http"))
+        );
         assert_eq!(rule.targets, ["1.2.3.4:80".parse().unwrap()]);
     }
 
     #[test]
     fn services_are_found_where_kube_proxy_writes_them_and_nowhere_else() {
-        let nftables = "endpoint-5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80";
+        let endpoint = "endpoint-5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80";
+        let ipv6 = "endpoint-2CRNCTTE-ns1/svc1/tcp/p80__fd00.10.180..2.1/80";
         for (chain, comment, expected) in [
-            (nftables, None, Some("ns1/svc1")),
-            ("KUBE-SEP-A", Some("ns/web:http"), Some("ns/web")),
-            ("KUBE-SEP-A", Some("ns/web"), Some("ns/web")),
-            ("DOCKER", None, None),
-            ("DOCKER", Some("a container"), None),
-            ("endpoint-", Some("ns/web"), Some("ns/web")),
-            ("endpoint-5OJB2KTY-", None, None),
+            (endpoint, None, "ns1/svc1 p80"),
+            (ipv6, None, "ns1/svc1 p80"),
+            ("service-42NFTM6N-ns2/svc-2/tcp/p-80", None, "ns2/svc-2 p-80"),
+            ("service-42NFTM6N-ns2/svc2/udp/", None, "ns2/svc2 -"),
+            (
+                "endpoint-42NFTM6N-ns2/svc2/udp/__10.180.0.2/53",
+                None,
+                "ns2/svc2 -",
+            ),
+            ("local-42NFTM6N-ns2/svc2/tcp/p80", None, "ns2/svc2 p80"),
+            ("external-42NFTM6N-ns2/svc2/tcp/p80", None, "ns2/svc2 p80"),
+            ("KUBE-SEP-A", Some("ns/web:http"), "ns/web http"),
+            ("KUBE-SEP-A", Some("ns/web"), "ns/web -"),
+            ("DOCKER", None, "none"),
+            ("DOCKER", Some("a container"), "none"),
+            ("endpoint-", Some("ns/web"), "ns/web -"),
+            ("endpoint-5OJB2KTY-", None, "none"),
+            ("service-a-b", None, "none"),
         ] {
-            assert_eq!(
-                service(chain, comment).as_deref(),
-                expected,
-                "{chain} {comment:?}"
-            );
+            let found = service(chain, comment).map_or("none".to_owned(), |(service, port)| {
+                format!("{service} {}", port.as_deref().unwrap_or("-"))
+            });
+            assert_eq!(found, expected, "{chain} {comment:?}");
         }
     }
 

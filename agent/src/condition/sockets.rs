@@ -57,6 +57,16 @@ pub fn unfollowed(sockets: &NodeSockets) -> Vec<Problem> {
             remedy: below(root),
         });
     }
+    if sockets.left_out > 0 {
+        problems.push(Problem {
+            what: format!(
+                "{} sockets of the node's own processes were connected to a Service before it had a denial, and were too \
+                 many to be followed",
+                sockets.left_out
+            ),
+            remedy: "their packets pass; traffic of pods and newer connections are judged all the same".to_owned(),
+        });
+    }
     problems
 }
 

@@ -8,7 +8,7 @@
 use super::bpf;
 use anyhow::{Context as _, Result, bail};
 use aya_obj::generated::bpf_attach_type;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::AsFd as _;
@@ -93,6 +93,16 @@ impl Scope {
             }
         }
         Ok(None)
+    }
+}
+
+/// Adds those of `wanted` that are below this cgroup to `found`. One that cannot be read has none.
+pub fn find_below(cgroup: &Path, wanted: &BTreeSet<u64>, found: &mut BTreeSet<u64>) {
+    for entry in fs::read_dir(cgroup).into_iter().flatten().flatten() {
+        if found.len() < wanted.len() && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(wanted.get(&entry.ino()));
+            find_below(&entry.path(), wanted, found);
+        }
     }
 }
 

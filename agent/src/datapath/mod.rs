@@ -116,6 +116,13 @@ impl Datapath {
         }
     }
 
+    /// Which of these cgroups, by their ids, are hooked or below a hooked one.
+    #[must_use]
+    pub fn follows(&self, cgroups: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let sockets = self.sockets.as_ref();
+        sockets.map_or_else(BTreeSet::new, |sockets| sockets.follows(cgroups))
+    }
+
     /// Error: sockets of no cgroup at all are followed.
     pub fn require_sockets(&self) -> Result<()> {
         self.sockets.as_ref().map_or(Ok(()), Sockets::require_one)

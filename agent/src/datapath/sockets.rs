@@ -12,7 +12,7 @@ use super::pins::Pins;
 use crate::status::{CgroupHooks, NodeSockets};
 use anyhow::{Result, bail, ensure};
 use aya::Ebpf;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -89,6 +89,19 @@ impl Sockets {
         Ok(())
     }
 
+    /// Which of these cgroups are hooked or below a hooked one.
+    pub fn follows(&self, wanted: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let mut found = BTreeSet::new();
+        for (id, cgroup) in self.cgroups.iter().filter(|(_, cgroup)| cgroup.failed.is_none()) {
+            if found.len() == wanted.len() {
+                break;
+            }
+            found.extend(wanted.get(id));
+            cgroups::find_below(&cgroup.path, wanted, &mut found);
+        }
+        found
+    }
+
     /// For the status.
     pub fn status(&self) -> NodeSockets {
         let cgroups = self.cgroups.values().map(|cgroup| CgroupHooks {
@@ -101,6 +114,7 @@ impl Sockets {
             cgroups: cgroups.collect(),
             exclusive: self.exclusive.clone(),
             outside: self.outside.found().to_vec(),
+            ..NodeSockets::default()
         }
     }
 

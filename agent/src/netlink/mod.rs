@@ -5,6 +5,7 @@ mod evidence;
 mod follow;
 mod interface;
 mod presence;
+pub(crate) mod raw;
 mod roles;
 mod selection;
 #[cfg(test)]

@@ -202,6 +202,8 @@ mod tests {
                 }],
                 exclusive: Some("sock4_connect (id 8)".into()),
                 outside: vec!["sshd (812)".into()],
+                earlier: 3,
+                left_out: 4,
             },
             latency: LatencyFigures {
                 count: 1,

@@ -14,6 +14,12 @@ pub struct NodeSockets {
     pub exclusive: Option<String>,
     /// `name (pid)` of processes of this network namespace that are in the root itself: their sockets are not followed.
     pub outside: Vec<String>,
+    /// Sockets that were connected to a Service before it had a denial, and are followed since it has one.
+    #[serde(default)]
+    pub earlier: u64,
+    /// Such sockets that were too many at one time; their packets pass.
+    #[serde(default)]
+    pub left_out: u64,
 }
 
 /// A cgroup and its hooks.

@@ -190,7 +190,7 @@ impl Stage {
             self.store.list(Kind::Service),
             self.store.list(Kind::EndpointSlice),
         );
-        self.proxy.program(&service_rules(&services, &slices))?;
+        self.proxy.program(&service_rules(&services, &slices, "node-a"))?;
         self.catch_up()
     }
 

@@ -12,13 +12,13 @@ use super::{Frontend, ServiceRule};
 /// The rules that kube-proxy would program for these Services and `EndpointSlices` (JSON objects of the API): per address
 /// family every ready endpoint, else every serving and terminating one (KEP-1669). Headless and `ExternalName` Services have
 /// none. Like kube-proxy it takes `publishNotReadyAddresses` from the slices, whose endpoints are then all `ready`.
-/// What cannot be parsed is left out.
+/// What cannot be parsed is left out. `node` is the proxy's own.
 #[must_use]
-pub fn service_rules(services: &[Value], slices: &[Value]) -> Vec<ServiceRule> {
+pub fn service_rules(services: &[Value], slices: &[Value], node: &str) -> Vec<ServiceRule> {
     let slices: Vec<Slice> = parse(slices);
     parse::<Service>(services)
         .iter()
-        .flat_map(|service| rules(service, &slices))
+        .flat_map(|service| rules(service, &slices, node))
         .collect()
 }
 
@@ -29,7 +29,7 @@ fn parse<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {
         .collect()
 }
 
-fn rules(service: &Service, slices: &[Slice]) -> Vec<ServiceRule> {
+fn rules(service: &Service, slices: &[Slice], node: &str) -> Vec<ServiceRule> {
     let (metadata, spec) = (&service.metadata, &service.spec);
     let one = std::slice::from_ref(&spec.cluster_ip);
     let vips = addresses(if spec.cluster_ips.is_empty() {
@@ -41,14 +41,20 @@ fn rules(service: &Service, slices: &[Slice]) -> Vec<ServiceRule> {
         return Vec::new();
     }
     let own: Vec<&Slice> = slices.iter().filter(|slice| slice.belongs_to(metadata)).collect();
+    let to = |port: &ServicePort, node: Option<&str>| {
+        let families = [false, true].into_iter();
+        families
+            .flat_map(|ipv6| backends(&own, port, node, ipv6))
+            .collect()
+    };
+    let is_local = spec.external_traffic_policy == "Local";
     let rule = |port: &ServicePort| ServiceRule {
         name: format!("{}/{}:{}", metadata.namespace, metadata.name, port.name),
         protocol: port.protocol,
         frontends: frontends(service, &vips, port),
-        backends: [false, true]
-            .into_iter()
-            .flat_map(|ipv6| backends(&own, port, ipv6))
-            .collect(),
+        backends: to(port, None),
+        affinity: spec.session_affinity == "ClientIP",
+        local: is_local.then(|| to(port, Some(node))),
     };
     spec.ports.iter().map(rule).collect()
 }
@@ -79,7 +85,8 @@ fn frontends(service: &Service, vips: &[IpAddr], port: &ServicePort) -> Vec<Fron
         .collect()
 }
 
-fn backends(slices: &[&Slice], port: &ServicePort, ipv6: bool) -> BTreeSet<SocketAddr> {
+/// Those on a node, or all.
+fn backends(slices: &[&Slice], port: &ServicePort, node: Option<&str>, ipv6: bool) -> BTreeSet<SocketAddr> {
     let (mut ready, mut fallback) = (BTreeSet::new(), BTreeSet::new());
     for slice in slices {
         for number in target_ports(slice, port) {
@@ -87,6 +94,9 @@ fn backends(slices: &[&Slice], port: &ServicePort, ipv6: bool) -> BTreeSet<Socke
                 let Some(ip) = first_address(endpoint).filter(|ip| ip.is_ipv6() == ipv6) else {
                     continue;
                 };
+                if node.is_some() && endpoint.node_name.as_deref() != node {
+                    continue;
+                }
                 if endpoint.is_ready() {
                     ready.insert(SocketAddr::new(ip, number));
                 } else if endpoint.is_fallback() {
@@ -129,7 +139,7 @@ mod tests {
 
     fn backends_of(endpoints: &Value) -> Vec<SocketAddr> {
         let spec = json!({"clusterIP": "10.96.0.10", "ports": [{"name": "http", "port": 80}]});
-        service_rules(&[service(&spec)], &[slice(endpoints)])
+        service_rules(&[service(&spec)], &[slice(endpoints)], "node-a")
             .remove(0)
             .backends
     }
@@ -172,7 +182,23 @@ mod tests {
                 port: 30080,
             },
         ];
-        assert_eq!(service_rules(&[object], &[]).remove(0).frontends, expected);
+        assert_eq!(
+            service_rules(&[object], &[], "node-a").remove(0).frontends,
+            expected
+        );
+    }
+
+    #[test]
+    fn a_local_policy_keeps_the_endpoints_of_the_proxys_own_node_and_affinity_is_read() {
+        let spec = json!({"clusterIP": "10.96.0.10", "sessionAffinity": "ClientIP", "externalTrafficPolicy": "Local",
+                          "ports": [{"name": "http", "port": 80}]});
+        let endpoints = json!([{"addresses": ["10.244.1.2"], "nodeName": "node-a"}, {"addresses": ["10.244.2.2"], "nodeName": "node-b"}]);
+        let rule = service_rules(&[service(&spec)], &[slice(&endpoints)], "node-a").remove(0);
+        assert!(rule.affinity);
+        assert_eq!(
+            (rule.backends.len(), rule.local),
+            (2, Some(vec!["10.244.1.2:8080".parse().unwrap()]))
+        );
     }
 
     #[test]
@@ -180,6 +206,6 @@ mod tests {
         let ports = json!([{"port": 80}]);
         let headless = service(&json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": ports}));
         let name = service(&json!({"type": "ExternalName", "externalName": "example.org", "ports": ports}));
-        assert_eq!(service_rules(&[headless, name], &[]), []);
+        assert_eq!(service_rules(&[headless, name], &[], "node-a"), []);
     }
 }

@@ -1,5 +1,6 @@
 //! A stand-in for kube-proxy: nftables DNAT with conntrack, programmed only when told, so that it can be late.
 
+mod chains;
 mod conntrack;
 mod endpoints;
 mod objects;

@@ -34,6 +34,10 @@ pub(super) struct ServiceSpec {
     #[serde(default, rename = "externalIPs")]
     pub(super) external_ips: Vec<String>,
     #[serde(default)]
+    pub(super) session_affinity: String,
+    #[serde(default)]
+    pub(super) external_traffic_policy: String,
+    #[serde(default)]
     pub(super) ports: Vec<ServicePort>,
 }
 
@@ -91,8 +95,10 @@ pub(super) struct SlicePort {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Endpoint {
     pub(super) addresses: Vec<String>,
+    pub(super) node_name: Option<String>,
     #[serde(default)]
     conditions: Conditions,
 }

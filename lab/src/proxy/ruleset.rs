@@ -1,14 +1,18 @@
-//! Services as an nftables script, with the chains and the mark of kube-proxy's nftables mode.
+//! Services as an nftables script: tables, chains, maps and names are those of kube-proxy 1.36 in nftables mode.
+//!
+//! Two things differ. `numgen` counts instead of drawing, so that a story is the same each time. TCP is refused by a
+//! reset: Linux 6.18 ignores the ICMPv6 error that answers a SYN over veth.
 
-use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Frontend, Protocol, ProxyOptions, ServiceRule};
+use super::chains::{Chains, Elements};
+use super::{ProxyOptions, ServiceRule};
 
 /// kube-proxy's mark for packets to masquerade.
-const MASQUERADE: &str = "0x4000";
+pub(super) const MASQUERADE: &str = "0x4000";
 
-/// A script that replaces all rules in one transaction. Tables and chains stay, so that NAT is never unhooked.
+/// A script that replaces all rules in one transaction. Tables and base chains stay, so that NAT is never unhooked; so do
+/// chains of Services that are gone, empty and without a way to them, as kube-proxy leaves them for a while.
 pub(super) fn script(services: &[ServiceRule], options: ProxyOptions) -> String {
     [Family::V4, Family::V6]
         .map(|family| table(family, services, options))
@@ -16,188 +20,126 @@ pub(super) fn script(services: &[ServiceRule], options: ProxyOptions) -> String 
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Family {
+pub(super) enum Family {
     V4,
     V6,
 }
 
 impl Family {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         if self == Self::V4 { "ip" } else { "ip6" }
+    }
+
+    pub(super) fn address(self) -> &'static str {
+        if self == Self::V4 {
+            "ipv4_addr"
+        } else {
+            "ipv6_addr"
+        }
     }
 
     fn loopback(self) -> &'static str {
         if self == Self::V4 { "127.0.0.0/8" } else { "::1" }
     }
 
-    fn is(self, ipv6: bool) -> bool {
+    pub(super) fn is(self, ipv6: bool) -> bool {
         ipv6 == (self == Self::V6)
+    }
+
+    pub(super) fn own(self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+        let own = addresses.iter().filter(|to| self.is(to.is_ipv6()));
+        own.copied().collect()
     }
 }
 
 fn table(family: Family, services: &[ServiceRule], options: ProxyOptions) -> String {
-    let ip = family.name();
-    let mut hairpin = Vec::new();
-    let mut rules = String::new();
+    let (ip, address, loopback) = (family.name(), family.address(), family.loopback());
+    let mut chains = Chains::new(family);
     for service in services {
-        let backends: Vec<_> = service
-            .backends
-            .iter()
-            .copied()
-            .filter(|to| family.is(to.is_ipv6()))
-            .collect();
-        hairpin.extend(backends.iter().map(SocketAddr::ip));
-        for frontend in service
-            .frontends
-            .iter()
-            .filter(|frontend| family.is(frontend.is_ipv6()))
-        {
-            rules += &rule(family, service, frontend, &backends, options);
-        }
+        chains.add(service);
     }
-    hairpin.sort_unstable();
-    hairpin.dedup();
+    let Chains {
+        declared,
+        rules,
+        elements,
+        ..
+    } = chains;
+    let local = format!("fib daddr type local {ip} daddr != {loopback}");
+    let masquerade_all = if options.masquerade_all {
+        format!(
+            "add rule {ip} kube-proxy services {ip} daddr @cluster-ips meta mark set meta mark | {MASQUERADE} comment \
+             \"masquerade all clusterIP traffic\"\n"
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "add table {ip} kube-proxy
-add chain {ip} kube-proxy prerouting {{ type nat hook prerouting priority dstnat; }}
-add chain {ip} kube-proxy output {{ type nat hook output priority -100; }}
-add chain {ip} kube-proxy postrouting {{ type nat hook postrouting priority srcnat; }}
-add chain {ip} kube-proxy filter-input {{ type filter hook input priority filter; }}
-add chain {ip} kube-proxy filter-forward {{ type filter hook forward priority filter; }}
-add chain {ip} kube-proxy filter-output {{ type filter hook output priority filter; }}
+        "add table {ip} kube-proxy {{ comment \"rules for kube-proxy\" ; }}
+add chain {ip} kube-proxy filter-prerouting-pre-dnat {{ type filter hook prerouting priority -110 ; }}
+add chain {ip} kube-proxy filter-output-pre-dnat {{ type filter hook output priority -110 ; }}
+add chain {ip} kube-proxy filter-input {{ type filter hook input priority 0 ; }}
+add chain {ip} kube-proxy filter-forward {{ type filter hook forward priority 0 ; }}
+add chain {ip} kube-proxy filter-output {{ type filter hook output priority 0 ; }}
+add chain {ip} kube-proxy nat-prerouting {{ type nat hook prerouting priority -100 ; }}
+add chain {ip} kube-proxy nat-output {{ type nat hook output priority -100 ; }}
+add chain {ip} kube-proxy nat-postrouting {{ type nat hook postrouting priority 100 ; }}
 add chain {ip} kube-proxy services
-add chain {ip} kube-proxy no-endpoints
+add chain {ip} kube-proxy masquerading
+add chain {ip} kube-proxy firewall-check
+add chain {ip} kube-proxy service-endpoints-check
+add chain {ip} kube-proxy nodeport-endpoints-check
+add chain {ip} kube-proxy cluster-ips-check
+add chain {ip} kube-proxy reject-chain {{ comment \"helper for @no-endpoint-services / @no-endpoint-nodeports\" ; }}
 flush table {ip} kube-proxy
-add rule {ip} kube-proxy prerouting jump services
-add rule {ip} kube-proxy output jump services
-add rule {ip} kube-proxy filter-input ct state new jump no-endpoints
-add rule {ip} kube-proxy filter-forward ct state new jump no-endpoints
-add rule {ip} kube-proxy filter-output ct state new jump no-endpoints
-add rule {ip} kube-proxy postrouting meta mark & {MASQUERADE} != 0 meta mark set meta mark ^ {MASQUERADE} masquerade fully-random
-{}{rules}",
-        hairpin_rule(ip, &hairpin)
+add set {ip} kube-proxy cluster-ips {{ type {address} ; comment \"Active ClusterIPs\" ; }}
+add set {ip} kube-proxy hairpin-connections {{ type {address} . {address} . inet_proto . inet_service ; comment \"service hairpin connections\" ; }}
+add map {ip} kube-proxy firewall-ips {{ type {address} . inet_proto . inet_service : verdict ; comment \"destinations that are subject to LoadBalancerSourceRanges\" ; }}
+add map {ip} kube-proxy no-endpoint-services {{ type {address} . inet_proto . inet_service : verdict ; comment \"vmap to drop or reject packets to services with no endpoints\" ; }}
+add map {ip} kube-proxy no-endpoint-nodeports {{ type inet_proto . inet_service : verdict ; comment \"vmap to drop or reject packets to service nodeports with no endpoints\" ; }}
+add map {ip} kube-proxy service-ips {{ type {address} . inet_proto . inet_service : verdict ; comment \"ClusterIP, ExternalIP and LoadBalancer IP traffic\" ; }}
+add map {ip} kube-proxy service-nodeports {{ type inet_proto . inet_service : verdict ; comment \"NodePort traffic\" ; }}
+flush set {ip} kube-proxy cluster-ips
+flush set {ip} kube-proxy hairpin-connections
+flush map {ip} kube-proxy no-endpoint-services
+flush map {ip} kube-proxy no-endpoint-nodeports
+flush map {ip} kube-proxy service-ips
+flush map {ip} kube-proxy service-nodeports
+add rule {ip} kube-proxy filter-prerouting-pre-dnat ct state new jump firewall-check
+add rule {ip} kube-proxy filter-output-pre-dnat ct state new jump firewall-check
+add rule {ip} kube-proxy filter-input ct state new jump nodeport-endpoints-check
+add rule {ip} kube-proxy filter-input ct state new jump service-endpoints-check
+add rule {ip} kube-proxy filter-forward ct state new jump service-endpoints-check
+add rule {ip} kube-proxy filter-forward ct state new jump cluster-ips-check
+add rule {ip} kube-proxy filter-output ct state new jump service-endpoints-check
+add rule {ip} kube-proxy filter-output ct state new jump nodeport-endpoints-check
+add rule {ip} kube-proxy filter-output ct state new jump cluster-ips-check
+add rule {ip} kube-proxy nat-prerouting jump services
+add rule {ip} kube-proxy nat-output jump services
+add rule {ip} kube-proxy nat-postrouting jump masquerading
+add rule {ip} kube-proxy masquerading meta mark & {MASQUERADE} != 0 meta mark set meta mark ^ {MASQUERADE} masquerade fully-random
+add rule {ip} kube-proxy masquerading ct status dnat {ip} saddr . {ip} daddr . meta l4proto . th dport @hairpin-connections masquerade fully-random
+add rule {ip} kube-proxy firewall-check {ip} daddr . meta l4proto . th dport vmap @firewall-ips
+add rule {ip} kube-proxy service-endpoints-check {ip} daddr . meta l4proto . th dport vmap @no-endpoint-services
+add rule {ip} kube-proxy nodeport-endpoints-check {local} meta l4proto . th dport vmap @no-endpoint-nodeports
+add rule {ip} kube-proxy reject-chain meta l4proto tcp reject with tcp reset
+add rule {ip} kube-proxy reject-chain reject
+add rule {ip} kube-proxy cluster-ips-check {ip} daddr @cluster-ips goto reject-chain comment \"Reject traffic to invalid ports of ClusterIPs\"
+{masquerade_all}add rule {ip} kube-proxy services {ip} daddr . meta l4proto . th dport vmap @service-ips
+add rule {ip} kube-proxy services {local} meta l4proto . th dport vmap @service-nodeports
+{declared}{rules}{}",
+        filled(ip, &elements)
     )
 }
 
-/// A pod that reaches itself through its own Service must not see its own address as the source.
-fn hairpin_rule(ip: &str, backends: &[IpAddr]) -> String {
-    if backends.is_empty() {
-        return String::new();
-    }
-    let pairs = backends
-        .iter()
-        .map(|backend| format!("{backend} . {backend}"))
-        .collect::<Vec<_>>()
-        .join(", ");
-    let matched = format!("ct status dnat {ip} saddr . {ip} daddr {{ {pairs} }}");
-    format!("add rule {ip} kube-proxy postrouting {matched} masquerade fully-random\n")
-}
-
-fn rule(
-    family: Family,
-    service: &ServiceRule,
-    frontend: &Frontend,
-    backends: &[SocketAddr],
-    options: ProxyOptions,
-) -> String {
-    let (ip, loopback) = (family.name(), family.loopback());
-    let (destination, port, external) = match frontend {
-        Frontend::ClusterIp(vip) => (format!("{ip} daddr {}", vip.ip()), vip.port(), false),
-        Frontend::External(vip) => (format!("{ip} daddr {}", vip.ip()), vip.port(), true),
-        Frontend::NodePort { port, .. } => (
-            format!("fib daddr type local {ip} daddr != {loopback}"),
-            *port,
-            true,
-        ),
+fn filled(ip: &str, elements: &Elements) -> String {
+    let add = |(set, elements): (&&str, &std::collections::BTreeSet<String>)| {
+        let elements = elements.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        format!("add element {ip} kube-proxy {set} {{ {elements} }}\n")
     };
-    let protocol = service.protocol.to_string().to_lowercase();
-    let matched = format!("{destination} meta l4proto {protocol} th dport {port}");
-    if backends.is_empty() {
-        // Linux 6.18 ignores the ICMPv6 error that answers a SYN over veth; a reset reaches TCP in both families.
-        let with = if service.protocol == Protocol::Tcp {
-            "with tcp reset"
-        } else {
-            ""
-        };
-        return format!("add rule {ip} kube-proxy no-endpoints {matched} reject {with}\n");
-    }
-    let mut rule = format!("add rule {ip} kube-proxy services {matched} ");
-    if external || options.masquerade_all {
-        let _ = write!(rule, "meta mark set meta mark | {MASQUERADE} ");
-    }
-    let choices = backends
-        .iter()
-        .enumerate()
-        .map(|(index, to)| format!("{index} : {} . {}", to.ip(), to.port()));
-    let choices = choices.collect::<Vec<_>>().join(", ");
-    let _ = writeln!(
-        rule,
-        "dnat to numgen inc mod {} map {{ {choices} }} comment \"{}\"",
-        backends.len(),
-        comment(&service.name)
-    );
-    rule
+    elements.iter().map(add).collect()
 }
 
-/// kube-proxy's iptables mode names each endpoint's Service so. nft takes at most 128 octets, without quotes.
-fn comment(name: &str) -> String {
-    let plain = |c: &char| c.is_ascii_alphanumeric() || "-./:".contains(*c);
-    name.chars().filter(plain).take(128).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn service(frontend: Frontend, backends: &[&str]) -> ServiceRule {
-        ServiceRule {
-            name: "shop/a:http".to_owned(),
-            protocol: Protocol::Tcp,
-            frontends: vec![frontend],
-            backends: backends.iter().map(|to| to.parse().unwrap()).collect(),
-        }
-    }
-
-    #[test]
-    fn a_cluster_ip_goes_to_the_backends_of_its_own_family() {
-        let vip = Frontend::ClusterIp("[fd00:10:96::a]:80".parse().unwrap());
-        let script = script(
-            &[service(vip, &["10.244.1.2:8080", "[fd00::2]:8080"])],
-            ProxyOptions::default(),
-        );
-        let expected = "add rule ip6 kube-proxy services ip6 daddr fd00:10:96::a meta l4proto tcp th dport 80 \
-                        dnat to numgen inc mod 1 map { 0 : fd00::2 . 8080 } comment \"shop/a:http\"\n";
-        assert!(script.contains(expected), "{script}");
-        assert!(!script.contains("10.244.1.2 . 8080"), "{script}");
-    }
-
-    #[test]
-    fn a_service_without_backends_is_rejected() {
-        let vip = Frontend::ClusterIp("10.96.0.10:80".parse().unwrap());
-        let script = script(&[service(vip, &[])], ProxyOptions::default());
-        assert!(
-            script.contains(
-                "no-endpoints ip daddr 10.96.0.10 meta l4proto tcp th dport 80 reject with tcp reset\n"
-            ),
-            "{script}"
-        );
-    }
-
-    #[test]
-    fn a_node_port_is_masqueraded_and_a_cluster_ip_only_on_request() {
-        let marked = |frontend, masquerade_all| {
-            let services = [service(frontend, &["10.244.1.2:8080"])];
-            script(&services, ProxyOptions { masquerade_all })
-                .contains("meta mark set meta mark | 0x4000 dnat")
-        };
-        let vip = Frontend::ClusterIp("10.96.0.10:80".parse().unwrap());
-        let port = Frontend::NodePort {
-            family: "10.96.0.10".parse().unwrap(),
-            port: 30080,
-        };
-        assert_eq!(
-            [marked(port, false), marked(vip, false), marked(vip, true)],
-            [true, false, true]
-        );
-    }
+/// An address as chains are named with it.
+pub(super) fn in_names(ip: IpAddr) -> String {
+    ip.to_string().replace(':', ".")
 }

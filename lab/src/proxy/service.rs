@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A Service port: where clients send to, and where that goes. Both may mix address families; each frontend uses the backends
 /// of its own family, and rejects connections if there are none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceRule {
     /// `namespace/name:port`, for people.
     pub name: String,
@@ -17,6 +17,10 @@ pub struct ServiceRule {
     pub frontends: Vec<Frontend>,
     /// Pod addresses and target ports.
     pub backends: Vec<SocketAddr>,
+    /// `sessionAffinity: ClientIP`.
+    pub affinity: bool,
+    /// `externalTrafficPolicy: Local`: those of the backends that are on this node. None: `Cluster`.
+    pub local: Option<Vec<SocketAddr>>,
 }
 
 /// An address by which clients reach a Service port.
@@ -24,9 +28,9 @@ pub struct ServiceRule {
 pub enum Frontend {
     /// Cluster IP and port.
     ClusterIp(SocketAddr),
-    /// External or load-balancer IP and port; always masqueraded, as with `externalTrafficPolicy: Cluster`.
+    /// External or load-balancer IP and port; masqueraded unless the traffic policy is `Local`.
     External(SocketAddr),
-    /// A port on every address of the node, 127.0.0.0/8 and `::1` excepted; always masqueraded.
+    /// A port on every address of the node, 127.0.0.0/8 and `::1` excepted; masqueraded likewise.
     NodePort {
         /// Any address of the family that the port is open for, usually the cluster IP.
         family: IpAddr,

@@ -179,6 +179,7 @@ impl Cluster {
         service_rules(
             &self.store.list(Kind::Service),
             &self.store.list(Kind::EndpointSlice),
+            "node-a",
         )
     }
 

@@ -35,7 +35,9 @@ pub fn deny(world: &mut World) {
         world.store.list(Kind::EndpointSlice),
     );
     let proxy = Proxy::new(&world.netns, ProxyOptions::default());
-    proxy.program(&service_rules(&services, &slices)).unwrap();
+    proxy
+        .program(&service_rules(&services, &slices, "node-a"))
+        .unwrap();
     world.server.faults(|faults| faults.hang = false);
     world.until("denying", |status| {
         !status.services.is_empty() && status.lease_ms > 0 && status.breaker.is_empty()

@@ -171,6 +171,7 @@ pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
             },
         ],
         backends: vec![SocketAddr::new(x, PORT)],
+        ..ServiceRule::default()
     };
     let protocols = [Protocol::Tcp, Protocol::Udp];
     [Denied, Other]

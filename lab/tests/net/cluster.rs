@@ -116,6 +116,7 @@ impl Cluster {
                 },
             ],
             backends: backends.to_vec(),
+            ..ServiceRule::default()
         };
         let proxy = Proxy::new(self.lab.netns(node).unwrap(), options);
         proxy.program(&ALL_PROTOCOLS.map(rule)).unwrap();

@@ -1,0 +1,348 @@
+//! The chains, sets and map elements of each Service port.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::net::SocketAddr;
+
+use super::ruleset::{Family, MASQUERADE, in_names};
+use super::{Frontend, ServiceRule};
+
+/// Elements by set or map.
+pub(super) type Elements = BTreeMap<&'static str, BTreeSet<String>>;
+
+/// What one table has for all Services.
+pub(super) struct Chains {
+    family: Family,
+    /// Chains and sets, which rules and elements refer to.
+    pub(super) declared: String,
+    pub(super) rules: String,
+    pub(super) elements: Elements,
+}
+
+/// Where packets of a Service port go.
+struct Policy<'a> {
+    /// For clients in the cluster, and for all where no policy says otherwise.
+    chain: String,
+    to: &'a [SocketAddr],
+}
+
+impl Chains {
+    pub(super) fn new(family: Family) -> Self {
+        Self {
+            family,
+            declared: String::new(),
+            rules: String::new(),
+            elements: Elements::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, service: &ServiceRule) {
+        let frontends = service.frontends.iter();
+        let frontends: Vec<&Frontend> = frontends.filter(|at| self.family.is(at.is_ipv6())).collect();
+        let all = self.family.own(&service.backends);
+        let local = service.local.as_ref().map(|local| self.family.own(local));
+        let name = chain_name(service);
+        let protocol = protocol(service);
+        for to in &all {
+            let hairpin = format!("{0} . {0} . {protocol} . {1}", to.ip(), to.port());
+            self.insert("hairpin-connections", hairpin);
+        }
+        let cluster = Policy {
+            chain: format!("service-{name}"),
+            to: &all,
+        };
+        let external = Policy {
+            chain: local
+                .as_ref()
+                .map_or_else(|| cluster.chain.clone(), |_| format!("local-{name}")),
+            to: local.as_deref().unwrap_or(&all),
+        };
+        if frontends.is_empty() {
+            return;
+        }
+        self.policy(service, &name, &cluster);
+        if local.is_some() {
+            self.policy(service, &name, &external);
+        }
+        let outside = format!("external-{name}");
+        if frontends.iter().any(|at| !matches!(at, Frontend::ClusterIp(_))) && !external.to.is_empty() {
+            self.external(&outside, &cluster.chain, &external.chain, local.is_some());
+        }
+        for frontend in frontends {
+            if let Frontend::ClusterIp(vip) = frontend {
+                self.insert("cluster-ips", vip.ip().to_string());
+            }
+            let (key, of_address) = match frontend {
+                Frontend::ClusterIp(vip) | Frontend::External(vip) => {
+                    (format!("{} . {protocol} . {}", vip.ip(), vip.port()), true)
+                }
+                Frontend::NodePort { port, .. } => (format!("{protocol} . {port}"), false),
+            };
+            let (chain, policy) = match frontend {
+                Frontend::ClusterIp(_) => (&cluster.chain, &cluster),
+                _ => (&outside, &external),
+            };
+            let refused = if all.is_empty() {
+                "goto reject-chain"
+            } else {
+                "drop"
+            };
+            let (set, element) = match (policy.to.is_empty(), of_address) {
+                (false, true) => ("service-ips", format!("{key} : goto {chain}")),
+                (false, false) => ("service-nodeports", format!("{key} : goto {chain}")),
+                (true, true) => ("no-endpoint-services", refusal(&key, service, refused)),
+                (true, false) => ("no-endpoint-nodeports", refusal(&key, service, refused)),
+            };
+            self.insert(set, element);
+        }
+    }
+
+    /// The chain that chooses an endpoint.
+    fn policy(&mut self, service: &ServiceRule, name: &str, policy: &Policy<'_>) {
+        let Policy { chain, to } = policy;
+        if to.is_empty() {
+            return;
+        }
+        self.declare(chain);
+        if service.affinity {
+            return self.affinity(service, name, policy);
+        }
+        let (ip, protocol) = (self.family.name(), protocol(service));
+        let choice = |(index, to): (usize, &SocketAddr)| format!("{index} : {} . {}", to.ip(), to.port());
+        let choices = to.iter().enumerate().map(choice).collect::<Vec<_>>().join(" , ");
+        let count = to.len();
+        self.rule(
+            chain,
+            &format!(
+                "meta l4proto {protocol} dnat {ip} addr . port to numgen inc mod {count} map {{ {choices} }}"
+            ),
+        );
+    }
+
+    /// A client keeps its endpoint: each has a chain, and a set of the clients that it has served.
+    fn affinity(&mut self, service: &ServiceRule, name: &str, Policy { chain, to }: &Policy<'_>) {
+        let (ip, address, protocol) = (self.family.name(), self.family.address(), protocol(service));
+        let named = |to: &SocketAddr| format!("{name}__{}/{}", in_names(to.ip()), to.port());
+        for to in *to {
+            let (endpoint, affinity) = (
+                format!("endpoint-{}", named(to)),
+                format!("affinity-{}", named(to)),
+            );
+            let timeout = "flags dynamic,timeout ; timeout 10800s ;";
+            let _ = writeln!(
+                self.declared,
+                "add set {ip} kube-proxy {affinity} {{ type {address} ; {timeout} }}"
+            );
+            let known = self
+                .declared
+                .contains(&format!("add chain {ip} kube-proxy {endpoint}\n"));
+            if !known {
+                self.declare(&endpoint);
+                self.rule(&endpoint, &format!("update @{affinity} {{ {ip} saddr }}"));
+                self.rule(&endpoint, &format!("meta l4proto {protocol} dnat to {to}"));
+            }
+            self.rule(chain, &format!("{ip} saddr @{affinity} goto {endpoint}"));
+        }
+        let choice = |(index, to)| format!("{index} : goto endpoint-{}", named(to));
+        let choices = to.iter().enumerate().map(choice).collect::<Vec<_>>().join(" , ");
+        self.rule(
+            chain,
+            &format!("numgen inc mod {} vmap {{ {choices} }}", to.len()),
+        );
+    }
+
+    /// For clients outside: masqueraded, unless only endpoints of this node serve them.
+    fn external(&mut self, chain: &str, cluster: &str, policy: &str, is_local: bool) {
+        self.declare(chain);
+        let mark = format!("meta mark set meta mark | {MASQUERADE}");
+        if is_local {
+            self.rule(
+                chain,
+                &format!("fib saddr type local {mark} comment \"masquerade local traffic\""),
+            );
+            self.rule(
+                chain,
+                &format!("fib saddr type local goto {cluster} comment \"short-circuit local traffic\""),
+            );
+        } else {
+            self.rule(chain, &mark);
+        }
+        self.rule(chain, &format!("goto {policy}"));
+    }
+
+    fn declare(&mut self, chain: &str) {
+        let _ = writeln!(
+            self.declared,
+            "add chain {} kube-proxy {chain}",
+            self.family.name()
+        );
+    }
+
+    fn rule(&mut self, chain: &str, rule: &str) {
+        let _ = writeln!(
+            self.rules,
+            "add rule {} kube-proxy {chain} {rule}",
+            self.family.name()
+        );
+    }
+
+    fn insert(&mut self, set: &'static str, element: String) {
+        self.elements.entry(set).or_default().insert(element);
+    }
+}
+
+fn refusal(key: &str, service: &ServiceRule, verdict: &str) -> String {
+    format!("{key} comment \"{}\" : {verdict}", plain(&service.name))
+}
+
+fn protocol(service: &ServiceRule) -> String {
+    service.protocol.to_string().to_lowercase()
+}
+
+/// `HASH-NAMESPACE/NAME/PROTOCOL/PORT`
+fn chain_name(service: &ServiceRule) -> String {
+    let (named, port) = service.name.split_once(':').unwrap_or((&service.name, ""));
+    let path = plain(&format!("{named}/{}/{port}", protocol(service)));
+    format!("{}-{path}", hash(&path))
+}
+
+/// Eight letters or digits, as kube-proxy's; the numbers differ.
+fn hash(text: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let number = hasher.finish();
+    let letter = |place| {
+        let index = usize::try_from(number >> (5 * place) & 31).unwrap_or_default();
+        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[index])
+    };
+    (0..8).map(letter).collect()
+}
+
+/// What a name or comment may have.
+fn plain(text: &str) -> String {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || "-./:".contains(*c);
+    text.chars().filter(plain).take(128).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ruleset::script;
+    use super::super::{Protocol, ProxyOptions};
+    use super::*;
+
+    fn service(frontend: Frontend, backends: &[&str]) -> ServiceRule {
+        ServiceRule {
+            name: "shop/a:http".to_owned(),
+            protocol: Protocol::Tcp,
+            frontends: vec![frontend],
+            backends: backends.iter().map(|to| to.parse().unwrap()).collect(),
+            ..ServiceRule::default()
+        }
+    }
+
+    fn cluster_ip(text: &str) -> Frontend {
+        Frontend::ClusterIp(text.parse().unwrap())
+    }
+
+    fn node_port() -> Frontend {
+        Frontend::NodePort {
+            family: "10.96.0.10".parse().unwrap(),
+            port: 30080,
+        }
+    }
+
+    /// The script, with the hashes left out.
+    fn written(service: &ServiceRule) -> String {
+        let hash = chain_name(service).split('-').next().unwrap().to_owned();
+        script(std::slice::from_ref(service), ProxyOptions::default()).replace(&hash, "H")
+    }
+
+    #[track_caller]
+    fn has(script: &str, lines: &[&str]) {
+        for line in lines {
+            assert!(script.contains(line), "{line}\n{script}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_ip_goes_to_the_backends_of_its_own_family() {
+        let vip = cluster_ip("[fd00:10:96::a]:80");
+        let script = written(&service(vip, &["10.244.1.2:8080", "[fd00::2]:8080"]));
+        has(
+            &script,
+            &[
+                "add element ip6 kube-proxy service-ips { fd00:10:96::a . tcp . 80 : goto service-H-shop/a/tcp/http }\n",
+                "add rule ip6 kube-proxy service-H-shop/a/tcp/http meta l4proto tcp dnat ip6 addr . port to numgen inc mod 1 \
+                 map { 0 : fd00::2 . 8080 }\n",
+            ],
+        );
+        assert!(!script.contains("10.244.1.2 . 8080"), "{script}");
+    }
+
+    #[test]
+    fn a_service_without_backends_is_rejected() {
+        let script = written(&service(cluster_ip("10.96.0.10:80"), &[]));
+        has(
+            &script,
+            &["no-endpoint-services { 10.96.0.10 . tcp . 80 comment \"shop/a:http\" : goto reject-chain }\n"],
+        );
+    }
+
+    #[test]
+    fn a_node_port_is_masqueraded_and_a_cluster_ip_is_not() {
+        let script = written(&service(node_port(), &["10.244.1.2:8080"]));
+        has(
+            &script,
+            &[
+                "service-nodeports { tcp . 30080 : goto external-H-shop/a/tcp/http }\n",
+                "external-H-shop/a/tcp/http meta mark set meta mark | 0x4000\n",
+                "external-H-shop/a/tcp/http goto service-H-shop/a/tcp/http\n",
+            ],
+        );
+        let script = written(&service(cluster_ip("10.96.0.10:80"), &["10.244.1.2:8080"]));
+        assert!(!script.contains("external-H"), "{script}");
+    }
+
+    #[test]
+    fn session_affinity_has_a_chain_and_a_set_for_each_endpoint() {
+        let sticky = ServiceRule {
+            affinity: true,
+            ..service(cluster_ip("10.96.0.10:80"), &["10.244.1.2:8080"])
+        };
+        let endpoint = "H-shop/a/tcp/http__10.244.1.2/8080";
+        has(
+            &written(&sticky),
+            &[
+                &format!(
+                    "service-H-shop/a/tcp/http ip saddr @affinity-{endpoint} goto endpoint-{endpoint}\n"
+                ),
+                &format!(
+                    "service-H-shop/a/tcp/http numgen inc mod 1 vmap {{ 0 : goto endpoint-{endpoint} }}\n"
+                ),
+                &format!("endpoint-{endpoint} update @affinity-{endpoint} {{ ip saddr }}\n"),
+                &format!("endpoint-{endpoint} meta l4proto tcp dnat to 10.244.1.2:8080\n"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_local_policy_drops_what_has_no_endpoint_here_and_masquerades_only_the_node() {
+        let mut local = ServiceRule {
+            local: Some(vec![]),
+            ..service(node_port(), &["10.244.1.2:8080"])
+        };
+        has(
+            &written(&local),
+            &["no-endpoint-nodeports { tcp . 30080 comment \"shop/a:http\" : drop }\n"],
+        );
+        local.local = Some(local.backends.clone());
+        has(
+            &written(&local),
+            &[
+                "external-H-shop/a/tcp/http fib saddr type local goto service-H-shop/a/tcp/http",
+                "external-H-shop/a/tcp/http goto local-H-shop/a/tcp/http\n",
+            ],
+        );
+    }
+}
