@@ -33,7 +33,10 @@ pub fn judge(skb: &Skb) -> Fate {
     }
     direct::lift(skb, packet);
     match packet {
-        Some(packet) => direct::judge(skb, packet, &view),
+        Some(packet) => {
+            direct::sight(skb, packet);
+            direct::judge(skb, packet, &view)
+        }
         None => Fate::Pass,
     }
 }
