@@ -31,6 +31,7 @@ mod frame;
 mod from;
 mod link;
 mod maps;
+mod note;
 mod reject;
 mod route;
 mod skb;
@@ -38,6 +39,7 @@ mod sockets;
 mod steer;
 mod telemetry;
 mod to;
+mod turned;
 mod xdp;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
@@ -66,7 +68,7 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_packet(ctx.skb.skb);
-    steer::note(ctx.skb.skb, parsed);
+    note::note(ctx.skb.skb, parsed);
     carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
 }
 
@@ -76,7 +78,7 @@ pub fn epguard_selftest(ctx: TcContext) -> i32 {
     let parsed = parse_packet(ctx.skb.skb);
     match judge_from(ctx.skb.skb, parsed) {
         Fate::Pass => {
-            steer::note(ctx.skb.skb, parsed);
+            note::note(ctx.skb.skb, parsed);
             carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
         }
         denied => carry_out(&ctx, denied, Way::Out),

@@ -6,12 +6,13 @@
 
 use crate::frame::Frame;
 use crate::link::Link;
+use crate::note::forget_last;
 use crate::route::{Hop, route, source_interface};
 use crate::skb::Skb;
+use crate::turned::steered_by;
 use crate::{clock, flows, maps};
-use aya_ebpf::EbpfContext as _;
-use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT};
-use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
+use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
+use aya_ebpf::helpers::generated::bpf_redirect_neigh;
 use core::ptr::null_mut;
 use epguard_common::{
     Backend, Backends, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Return, Role, Slot, Steered,
@@ -61,59 +62,10 @@ fn is_free(flow: &Flow, backend: &Backend) -> bool {
         || steered.is_over(flow.protocol, clock::now_ns())
 }
 
-/// Notes what a packet that no egress hook has judged says of flows: of redirected ones, which it may end, and of
-/// connections to endpoints in LIVE that were not redirected there. Global, as all that follow: each has the stack for
-/// itself, and the verifier judges it once.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub extern "C" fn note(context: *mut __sk_buff, parsed: u32) -> u32 {
-    let skb = Skb::new(context, parsed);
-    let (Some(packet), Some(view)) = (skb.packet(), maps::view()) else {
-        return 0;
-    };
-    let carried = skb.carried(&view);
-    if view.flows == 0 || carried == JUDGED || view.is_answer(carried) {
-        return 0;
-    }
-    give_way(packet);
-    forget_last(packet, Slot::from_carried(carried));
-    note_direct(&skb, packet);
-    1
-}
-
-/// Forgets the closed flow of a port from which another one opens.
-#[inline(always)]
-fn forget_last(packet: &Packet, slot: Slot) {
-    if !opens(packet) || !slot.is_some() {
-        return;
-    }
-    let flow = Flow::to(packet, slot);
-    if let Some(steered) = flows::steered(&flow) {
-        // SAFETY: the entry stays readable for the run of the program.
-        let steered = unsafe { &*steered };
-        if steered.flags & Steered::CLIENT_CLOSED != 0 {
-            flows::forget(&flow, &flow.at(&steered.backend));
-        }
-    }
-}
-
-/// A client that entered elsewhere than where the node routes it may be forged, and is not noted; one that the node routes
-/// nowhere is itself, for masqueraded clients.
-#[inline(always)]
-fn note_direct(skb: &Skb, packet: &Packet) {
-    if !flows::leads_to_live(packet) {
-        return;
-    }
-    let flow = Flow::to(packet, Slot::NONE);
-    flows::note_direct(&flow, opens(packet), closes(skb, packet), || {
-        let there = source_interface(skb.as_ptr().cast());
-        there == 0 || there == skb.came_in_at()
-    });
-}
-
 /// Whether a packet's flow may be steered; 0 if not. One that opens may be if no connection looks like it to the live
 /// endpoint, and if its source shows its sender: a process of this node, or a client that the node has a route to. Of
-/// masqueraded clients several may share one address and port, which only conntrack tells apart.
+/// masqueraded clients several may share one address and port, which only conntrack tells apart. Global, as all that
+/// follow: each has the stack for itself, and the verifier judges it once.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
@@ -213,17 +165,9 @@ pub extern "C" fn fail(context: *mut __sk_buff) -> i32 {
     or_drop(&Skb::judged(context), None)
 }
 
-/// Sends an answer of a live endpoint back. Global, see `reject::turn_round`.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
-    let skb = Skb::judged(context);
-    or_drop(&skb, backward(&skb))
-}
-
 /// What cannot be sent where it should go is dropped and counted.
 #[inline(always)]
-fn or_drop(skb: &Skb, sent: Option<i32>) -> i32 {
+pub fn or_drop(skb: &Skb, sent: Option<i32>) -> i32 {
     sent.unwrap_or_else(|| {
         maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
         TC_ACT_SHOT
@@ -316,86 +260,13 @@ fn progress(skb: &Skb) -> Option<()> {
     }
 }
 
-/// Whether the packet is an answer of a live endpoint to a flow that was steered to it, and can be turned back.
 #[inline(always)]
-pub fn is_answer(skb: &Skb, packet: &Packet) -> bool {
-    packet.transport.has_ports()
-        && packet.network_at == 0
-        && !skb.is_tagged()
-        && steered_by(&Flow::from(packet)).is_some()
-}
-
-/// The flow whose answers come so. What RETURNS says may be of an earlier flow of the same client and port: FLOWS knows to
-/// which endpoint it goes now.
-#[inline(always)]
-fn steered_by(behind: &Flow) -> Option<(*const Return, *mut Steered)> {
-    let back = flows::returned(behind)?;
-    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
-    let steered = flows::steered(&behind.before(unsafe { &*back }))?;
-    // SAFETY: likewise.
-    let backend = unsafe { &(*steered).backend };
-    (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((back, steered))
-}
-
-#[inline(always)]
-fn backward(skb: &Skb) -> Option<i32> {
-    let packet = skb.packet()?;
-    let (back, steered) = steered_by(&Flow::from(packet))?;
-    // SAFETY: the entries stay for the run of the program, of this flow or of one that has just got their place: then it is
-    // looked at a little later. Every bit pattern is a Return.
-    let back = unsafe {
-        (*steered).used_ns = clock::now_ns();
-        if closes(skb, packet) {
-            (*steered).flags |= Steered::ENDPOINT_CLOSED;
-        }
-        if let Some(proof) = proof(skb, packet) {
-            (*steered).proof = proof;
-            (*steered).flags |= Steered::ANSWERED;
-        }
-        *back
-    };
-    let mut link = Link::of(skb)?;
-    link.readdress(packet, false, (back.target, back.target_port))?;
-    link.set_ethernet(back.ethernet)?;
-    let view = maps::view()?;
-    skb.make_answer(&view);
-    // SAFETY: takes numbers only.
-    Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
-}
-
-/// What the client acknowledges if it gets this SYN-ACK; `None` for other packets. And for a SYN-ACK that enters elsewhere
-/// than where the node routes the endpoint: it may be forged. A bridge's ports are not told apart.
-#[inline(always)]
-fn proof(skb: &Skb, packet: &Packet) -> Option<u32> {
-    const SYN_ACK: u8 = 0x12;
-    let [flags] = skb.read::<1>(packet.transport_at + 13)?;
-    if packet.protocol != TCP || flags & SYN_ACK != SYN_ACK {
-        return None;
-    }
-    let there = source_interface(skb.as_ptr().cast());
-    let entered = there == skb.ifindex() || maps::role(there) == Role::BRIDGE;
-    let number = skb.read::<4>(packet.transport_at + 4).map(u32::from_be_bytes)?;
-    entered.then_some(number.wrapping_add(1))
-}
-
-/// A packet that conntrack itself sends to the live endpoint, from the same port: that flow is the one that everybody
-/// knows of, so a steered one that looks the same to the endpoint has to go.
-#[inline(always)]
-fn give_way(packet: &Packet) {
-    let behind = Flow::to(packet, Slot::NONE);
-    if let Some((back, _)) = steered_by(&behind) {
-        // SAFETY: as in `steered_by`.
-        flows::forget(&behind.before(unsafe { &*back }), &behind);
-    }
-}
-
-#[inline(always)]
-fn opens(packet: &Packet) -> bool {
+pub fn opens(packet: &Packet) -> bool {
     matches!(packet.transport, Transport::Opening)
 }
 
 #[inline(always)]
-fn closes(skb: &Skb, packet: &Packet) -> bool {
+pub fn closes(skb: &Skb, packet: &Packet) -> bool {
     const FIN_OR_RST: u8 = 0x05;
     packet.protocol == TCP
         && skb

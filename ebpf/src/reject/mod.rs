@@ -13,7 +13,7 @@ pub use early::turn_round_early;
 use crate::frame::Frame;
 use crate::skb::Skb;
 use crate::telemetry::Evidence;
-use crate::{maps, steer};
+use crate::{maps, steer, turned};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect;
 use aya_ebpf::programs::TcContext;
@@ -92,7 +92,7 @@ pub fn carry_out(ctx: &TcContext, fate: Fate, way: Way) -> i32 {
         (Fate::Answer, Way::In) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
         (Fate::Answer, Way::Out) => turn_round(ctx.skb.skb, 0),
         (Fate::Steer, _) => redirect(ctx.skb.skb),
-        (Fate::Return, _) => steer::back(ctx.skb.skb),
+        (Fate::Return, _) => turned::back(ctx.skb.skb),
         // SAFETY: takes numbers only. Where there is no such interface the packet is dropped.
         (Fate::Capture, _) => unsafe { bpf_redirect(maps::capture(), 0) as i32 },
     }
