@@ -277,6 +277,8 @@ mod tests {
         assert!(!Steered::default().is_proven_by(0), "nobody answered yet");
         assert!(!Steered::is_closed(Steered::CLIENT_CLOSED | Steered::PROVEN));
         assert!(!Steered::is_closed(Steered::ENDPOINT_CLOSED));
-        assert!(Steered::is_closed(Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED));
+        assert!(Steered::is_closed(
+            Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED
+        ));
     }
 }

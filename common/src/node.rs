@@ -149,7 +149,11 @@ mod tests {
         assert_eq!(Terminated::sighting(0, 0, 7), Some(Sighting::First));
         assert_eq!(Terminated::sighting(7, 0, 6 + apart), None);
         assert_eq!(Terminated::sighting(7, 0, 7 + apart), Some(Sighting::Confirming));
-        assert_eq!(Terminated::sighting(7, 0, 6), None, "CPUs' clocks differ a little");
+        assert_eq!(
+            Terminated::sighting(7, 0, 6),
+            None,
+            "CPUs' clocks differ a little"
+        );
         assert_eq!(Terminated::sighting(7, 8, 9 + apart), None);
     }
 

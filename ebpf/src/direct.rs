@@ -1,9 +1,9 @@
 //! Aimed at a pod's IP itself: is there anybody? And who speaks is there.
 
 use crate::frame::Frame;
-use crate::xdp::Raw;
 use crate::route::{Hop, route, source_interface};
 use crate::skb::Skb;
+use crate::xdp::Raw;
 use crate::{clock, maps, reject, telemetry};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;

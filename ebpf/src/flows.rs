@@ -76,8 +76,8 @@ pub fn establish(flow: &Flow, behind: &Flow, steered: &mut Steered) -> Option<()
     let share = CLIENTS.get_ptr_mut(&flow.client);
     // SAFETY: as above.
     let taken = share.map_or(0, |share| unsafe { *share });
-    let room = taken < capacity::FLOWS_PER_CLIENT
-        && (share.is_some() || CLIENTS.insert(&flow.client, 0, 0).is_ok());
+    let room =
+        taken < capacity::FLOWS_PER_CLIENT && (share.is_some() || CLIENTS.insert(&flow.client, 0, 0).is_ok());
     if !room || RETURNS.insert(behind, back, 0).is_err() {
         beyond(steered);
         return Some(());

@@ -5,9 +5,9 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap,
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Mac,
-    Mode, Outcome, Owner, Packet, Proof, Reason, Role, Sender, Slot, SocketIntent, Suspect,
-    Target, Terminated, Uid, UidState, View, Vip, capacity,
+    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Mac, Mode,
+    Outcome, Owner, Packet, Proof, Reason, Role, Sender, Slot, SocketIntent, Suspect, Target, Terminated,
+    Uid, UidState, View, Vip, capacity,
 };
 
 #[btf_map]

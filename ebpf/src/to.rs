@@ -68,9 +68,13 @@ pub fn judge(skb: &Skb) -> Fate {
     }
     let fate = reject::fate(skb, packet, verdict, &tables, config);
     match fate {
-        Fate::Steer => { skb.carry(&view, tables.slot.get().number); },
+        Fate::Steer => {
+            skb.carry(&view, tables.slot.get().number);
+        }
         // The hooks that it passes from here on must not judge it by its socket once more.
-        Fate::Capture if skb.has_socket() => { skb.relabel(&view, skb.carried(&view), JUDGED); },
+        Fate::Capture if skb.has_socket() => {
+            skb.relabel(&view, skb.carried(&view), JUDGED);
+        }
         _ => {}
     }
     telemetry::report(skb, packet, verdict, fate, &tables, debug);

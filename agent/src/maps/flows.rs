@@ -96,7 +96,10 @@ impl Flows {
         for flow in proven {
             *counts.entry(flow.client).or_default() += 1;
         }
-        for (client, count) in counts.iter().filter(|(_, count)| **count >= capacity::FLOWS_PER_CLIENT) {
+        for (client, count) in counts
+            .iter()
+            .filter(|(_, count)| **count >= capacity::FLOWS_PER_CLIENT)
+        {
             tracing::warn!(client = %client.ip(), count, "a client has used up its share of redirected connections: a flood may reset its next ones");
         }
         let known: Vec<Addr> = self.clients.keys().flatten().collect();
@@ -142,7 +145,8 @@ impl Table {
             }
             absent(self.steered.remove(&flow)).with_context(|| format!("cannot write {}", self.name))?;
             let behind = flow.at(&steered.backend);
-            absent(self.returns.remove(&behind)).with_context(|| format!("cannot write the returns of {}", self.name))?;
+            absent(self.returns.remove(&behind))
+                .with_context(|| format!("cannot write the returns of {}", self.name))?;
         }
         Ok(on)
     }

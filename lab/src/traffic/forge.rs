@@ -25,7 +25,11 @@ pub struct Forged {
 impl Client {
     /// Sends forged packets, one after the other. Needs root.
     pub fn forge(&self, packets: impl IntoIterator<Item = Forged> + Send) -> Result<()> {
-        let sent = self.netns.run(|| send(packets)).map_err(io::Error::other).flatten();
+        let sent = self
+            .netns
+            .run(|| send(packets))
+            .map_err(io::Error::other)
+            .flatten();
         sent.with_context(|| format!("cannot forge packets in {}", self.netns.name()))
     }
 }

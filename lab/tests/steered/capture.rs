@@ -1,7 +1,7 @@
 //! Denied packets at an interface of the operator's choice.
 
-use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ fn one_syn_of_a_process_on_the_node_is_captured_once_at_a_hooked_interface() {
     let deadline = Instant::now() + Duration::from_secs(60);
     let is_hooked = || {
         let status = stage.agent.status_document().unwrap();
-        let interfaces = status["interfaces"].as_array().unwrap().clone();
+        let interfaces = status["status"]["interfaces"].as_array().unwrap().clone();
         interfaces
             .iter()
             .any(|it| it["name"] == "cap0" && it["attached"] == true)

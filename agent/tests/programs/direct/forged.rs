@@ -39,10 +39,22 @@ fn a_packet_that_a_pod_or_the_node_can_forge_lifts_and_shows_no_holder() {
     let table = [
         ("from another pod's interface", Role::POD, FROM, from(X, &[]), X),
         ("tagged", Role::POD, FROM, from(HELD, &[0x8100]), HELD),
-        ("tagged twice", Role::POD, FROM, from(HELD, &[0x88a8, 0x8100]), HELD),
+        (
+            "tagged twice",
+            Role::POD,
+            FROM,
+            from(HELD, &[0x88a8, 0x8100]),
+            HELD,
+        ),
         ("from an uplink", Role::UPLINK, FROM, from(HELD, &[]), HELD),
         ("from a bridge", Role::BRIDGE, FROM, from(HELD, &[]), HELD),
-        ("from an unknown interface", Role::default(), FROM, from(HELD, &[]), HELD),
+        (
+            "from an unknown interface",
+            Role::default(),
+            FROM,
+            from(HELD, &[]),
+            HELD,
+        ),
         ("ARP, as the node proxies it", Role::POD, FROM, arp(HELD), HELD),
         ("a RST that the node made", Role::POD, TO, from(HELD, &[]), HELD),
     ];
