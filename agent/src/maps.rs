@@ -11,6 +11,7 @@ mod found;
 mod full;
 mod lock;
 mod modes;
+mod roles;
 mod terminated;
 
 pub use actions::set_action;
@@ -35,9 +36,10 @@ use lock::ConfigLock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use terminated::Sightings;
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 22] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
@@ -45,6 +47,11 @@ pub const NAMES: [&str; 17] = [
     "BACKENDS",
     "FLOWS",
     "RETURNS",
+    "OPENING",
+    "OPENING_RETURNS",
+    "CLIENTS",
+    "LIVE",
+    "DIRECT",
     "TERMINATED",
     "INTERFACES",
     "MACS",
@@ -95,6 +102,7 @@ pub struct Writer {
     flows_go_on: bool,
     /// Of entries that were taken out before anybody asked.
     lifts: Vec<Lift>,
+    sightings: Sightings,
     found: Found,
 }
 
@@ -131,6 +139,7 @@ impl Writer {
             flows: Flows::of(ebpf)?,
             flows_go_on: true,
             lifts: Vec::new(),
+            sightings: Sightings::default(),
             found,
         };
         writer.resume_following()?;
@@ -162,6 +171,8 @@ impl Writer {
         }
         let mut installed = desired.clone();
         self.left_out = 0;
+        let live = flows::live(&desired.backends);
+        self.flows.add_live(&live);
         for op in plan::tables(&self.installed, desired) {
             self.write_or_leave_out(&op, &mut installed)
                 .with_context(|| format!("cannot write {op:?}"))?;
@@ -176,6 +187,7 @@ impl Writer {
             self.flows_go_on = true;
             self.flows.look_again();
         }
+        self.flows.retain_live(&live)?;
         self.installed = installed;
         if self.nobody_is_followed() {
             // First, and apart: no program may see suspects together with an earlier time.
@@ -204,6 +216,12 @@ impl Writer {
         Ok(in_use)
     }
 
+    /// How many redirected connections are in FLOWS, as of the last look.
+    #[must_use]
+    pub const fn redirected(&self) -> usize {
+        self.flows.proven()
+    }
+
     fn flow_count(&self) -> u32 {
         u32::from(self.flows_go_on) + count(self.installed.backends.len())
     }
@@ -217,25 +235,6 @@ impl Writer {
             .chain(plan::owners(owners, &stale))
             .filter(|op| self.write(op).is_err())
             .count()
-    }
-
-    /// Says what an interface is to the node; `None` for one that is gone. What leads to an unknown one passes.
-    pub fn set_role(&mut self, ifindex: u32, role: Option<Role>) {
-        let written = match role {
-            Some(role) => self.interfaces.insert(ifindex, role, 0),
-            None => absent(self.interfaces.remove(&ifindex)),
-        };
-        if let Err(error) = written {
-            tracing::warn!(ifindex, %error, "cannot write INTERFACES; what leads there is not denied as terminated");
-        }
-    }
-
-    /// Forgets interfaces that went while no agent looked: numbers may come again.
-    pub fn retain_roles(&mut self, is_there: impl Fn(u32) -> bool) {
-        let known: Vec<u32> = self.interfaces.keys().flatten().collect();
-        for ifindex in known.into_iter().filter(|ifindex| !is_there(*ifindex)) {
-            self.set_role(ifindex, None);
-        }
     }
 
     /// Vouches for everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.

@@ -114,7 +114,7 @@ impl Trust {
         let demotes = self.on_wrong_deny == OnWrongDeny::Observe && !packets.held;
         let evidence = match evidence {
             Evidence::HeldUnpublished(uid) => format!("{} held the IP unpublished", pod(state, *uid)),
-            Evidence::Spoke => "a packet from the IP was seen".to_owned(),
+            Evidence::Sighted => "packets from the IP entered where the node routes it".to_owned(),
             Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
         };
         tracing::error!(

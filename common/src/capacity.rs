@@ -16,9 +16,17 @@ pub const COUNTERS: usize = 128;
 pub const EVENTS: usize = 1 << 18;
 /// Denied endpoints whose flows are steered. Allocated on demand, up to 4,096 * ~650 bytes = 2.7 MB.
 pub const BACKENDS: usize = 4_096;
-/// Flows that were steered, and again by their answers; the coldest are forgotten, and reset. 2 * 16,384 * ~150 bytes =
-/// 5 MB.
+/// Redirected TCP connections whose handshake is proven, and again by their answers. Beyond it they stay in OPENING.
+/// Allocated on demand, up to 2 * 16,384 * ~150 bytes = 5 MB.
 pub const FLOWS: usize = 16_384;
+/// Of these, at most this many of one client address, so that no client takes the others' room.
+pub const FLOWS_PER_CLIENT: u32 = 2_048;
+/// Redirected flows that open or have closed, and UDP; the coldest are forgotten. 2 * 16,384 * ~150 bytes = 5 MB.
+pub const OPENING: usize = 16_384;
+/// Live endpoints that flows are redirected to. Allocated on demand.
+pub const LIVE: usize = 16_384;
+/// Connections of clients to these that were not redirected. 16,384 * ~110 bytes = 1.8 MB.
+pub const DIRECT: usize = 16_384;
 /// IPs of this node that nobody holds; a node's range is rarely larger than a /22.
 pub const TERMINATED: usize = 4_096;
 /// Senders to affected Services, remembered where foreign programs may wipe numbers off packets. 0.5 MB.

@@ -2,19 +2,20 @@
 
 use crate::{Addr, Backend, Packet, Slot};
 
-/// Key of FLOWS and of RETURNS: a flow as it is seen behind conntrack on one side.
+/// Key of FLOWS and RETURNS, of OPENING and OPENING_RETURNS, and of DIRECT: a flow as it is seen behind conntrack on one
+/// side.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Flow {
     /// Who opened it, after masquerading.
     pub client: Addr,
-    /// FLOWS: the denied endpoint. RETURNS: the live one.
+    /// FLOWS, OPENING: the denied endpoint. The others: the live one.
     pub endpoint: Addr,
     /// Host order.
     pub client_port: u16,
     /// Host order.
     pub endpoint_port: u16,
-    /// FLOWS: the Service that is meant. RETURNS: none.
+    /// FLOWS, OPENING: the Service that is meant. The others: none.
     pub slot: Slot,
     /// IP protocol number.
     pub protocol: u8,
@@ -82,34 +83,102 @@ impl Flow {
     }
 }
 
-/// Value of FLOWS: where a flow was steered.
+/// Value of FLOWS and OPENING: where a flow was steered.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Steered {
     /// The live endpoint.
     pub backend: Backend,
-    /// Not 0: one side has said goodbye (FIN or RST).
-    pub closing: u32,
+    /// [`Steered::CLIENT_CLOSED`] and the others.
+    pub flags: u32,
     /// The last packet in either direction, `CLOCK_BOOTTIME`.
     pub used_ns: u64,
+    /// TCP, with [`Steered::ANSWERED`]: the acknowledgement number by which the client shows that it got the SYN-ACK.
+    pub proof: u32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 impl Steered {
-    /// Whether nobody needs the flow any more: as long as conntrack remembers one by default, but a day for TCP.
+    /// The client sent a FIN.
+    pub const CLIENT_CLOSED: u32 = 1;
+    /// The endpoint sent a FIN or a RST.
+    pub const ENDPOINT_CLOSED: u32 = 2;
+    /// The endpoint's SYN-ACK came from where the node routes the endpoint.
+    pub const ANSWERED: u32 = 4;
+    /// The client has acknowledged that SYN-ACK, so its address is not forged.
+    pub const PROVEN: u32 = 8;
+    /// The flow found no room in FLOWS, and was counted.
+    pub const BEYOND_SHARE: u32 = 16;
+
+    const CLOSED: u32 = Self::CLIENT_CLOSED | Self::ENDPOINT_CLOSED;
+
+    /// Whether both sides have closed the flow. One side alone may be a forged packet.
+    #[inline(always)]
     #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn is_closed(flags: u32) -> bool {
+        flags & Self::CLOSED == Self::CLOSED
+    }
+
+    /// Whether a TCP packet of the client with this acknowledgement number proves the handshake. Only who received the
+    /// SYN-ACK knows the number.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn is_proven_by(&self, acknowledged: u32) -> bool {
+        self.flags & Self::ANSWERED != 0 && acknowledged == self.proof
+    }
+
+    /// Whether nobody needs the flow any more: as long as conntrack remembers one by default, but a day for TCP.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_over(&self, protocol: u8, now_ns: u64) -> bool {
-        const SECOND: u64 = 1_000_000_000;
-        const TCP: u8 = 6;
-        let patience = match (protocol, self.closing) {
-            (TCP, 0) => 86_400 * SECOND,
-            (TCP, _) => 120 * SECOND,
-            _ => 180 * SECOND,
+        let open = self.flags & Self::PROVEN != 0 && self.flags & Self::CLOSED == 0;
+        now_ns.saturating_sub(self.used_ns) > patience(protocol, open)
+    }
+}
+
+/// Value of DIRECT: a connection that a client has to an endpoint in LIVE, and that was not redirected there.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Direct {
+    /// The client's last packet, `CLOCK_BOOTTIME`.
+    pub used_ns: u64,
+    /// Not 0: the client sent a FIN or a RST.
+    pub closing: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+impl Direct {
+    /// Whether the client's port is free again.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn is_over(&self, protocol: u8, now_ns: u64) -> bool {
+        const LAST_ACKNOWLEDGEMENTS_NS: u64 = 10_000_000_000;
+        let patience = match self.closing {
+            0 => patience(protocol, true),
+            _ => LAST_ACKNOWLEDGEMENTS_NS,
         };
         now_ns.saturating_sub(self.used_ns) > patience
     }
 }
 
-/// Value of RETURNS: how an answer finds its way back.
+/// For how long after its last packet a flow may go on, nanoseconds.
+const fn patience(protocol: u8, open: bool) -> u64 {
+    const SECOND: u64 = 1_000_000_000;
+    const TCP: u8 = 6;
+    match (protocol, open) {
+        (TCP, true) => 86_400 * SECOND,
+        (TCP, false) => 120 * SECOND,
+        _ => 180 * SECOND,
+    }
+}
+
+/// Value of RETURNS and OPENING_RETURNS: how an answer finds its way back.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Return {
@@ -141,7 +210,8 @@ mod tests {
     #[test]
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Flow>(), 2 * 16 + 3 * 2 + 1 + 1);
-        assert_eq!(size_of::<Steered>(), 36 + 4 + 8);
+        assert_eq!(size_of::<Steered>(), 36 + 4 + 8 + 4 + 4);
+        assert_eq!(size_of::<Direct>(), 8 + 4 + 4);
         assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 2 + 12);
     }
 
@@ -177,15 +247,38 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_flow_is_forgotten_sooner() {
-        let flow = |closing| Steered {
-            closing,
+    fn a_flow_that_is_closed_or_was_never_proven_is_forgotten_sooner() {
+        let flow = |flags| Steered {
+            flags,
             ..Steered::default()
         };
         let minutes = |minutes: u64| minutes * 60_000_000_000;
-        assert!(!flow(0).is_over(6, minutes(60)));
-        assert!(flow(1).is_over(6, minutes(3)));
+        assert!(!flow(Steered::PROVEN).is_over(6, minutes(60)));
+        assert!(flow(Steered::PROVEN | Steered::CLIENT_CLOSED).is_over(6, minutes(3)));
+        assert!(flow(Steered::ANSWERED).is_over(6, minutes(3)));
         assert!(flow(0).is_over(17, minutes(4)));
         assert!(!flow(0).is_over(17, minutes(2)));
+        let direct = |closing| Direct {
+            closing,
+            ..Direct::default()
+        };
+        assert!(!direct(0).is_over(6, minutes(60)));
+        assert!(direct(1).is_over(6, minutes(1)));
+    }
+
+    #[test]
+    fn only_the_number_of_the_syn_ack_proves_a_handshake_and_only_both_sides_close_a_flow() {
+        let answered = Steered {
+            flags: Steered::ANSWERED,
+            proof: 7,
+            ..Steered::default()
+        };
+        assert!(answered.is_proven_by(7) && !answered.is_proven_by(8));
+        assert!(!Steered::default().is_proven_by(0), "nobody answered yet");
+        assert!(!Steered::is_closed(Steered::CLIENT_CLOSED | Steered::PROVEN));
+        assert!(!Steered::is_closed(Steered::ENDPOINT_CLOSED));
+        assert!(Steered::is_closed(
+            Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED
+        ));
     }
 }

@@ -22,6 +22,7 @@ pod!(
     crate::Backends,
     crate::Flow,
     crate::Steered,
+    crate::Direct,
     crate::Return,
     crate::Target,
     crate::Denial,

@@ -107,11 +107,15 @@ pub enum Outcome {
     NotCarried = 19,
     /// Passed: the packet was aimed at the denied Service, and a foreign program has wiped that off it.
     IntentLost = 20,
+    /// A redirected connection beyond its client's share of FLOWS: it goes on, but a flood may reset it.
+    BeyondShare = 21,
+    /// Counted as redirected, but its flow may not be: rejected.
+    RedirectRefused = 22,
 }
 
 impl Outcome {
     /// Every outcome, in the order of their numbers.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Dropped,
         Self::Observed,
         Self::Off,
@@ -133,18 +137,22 @@ impl Outcome {
         Self::Captured,
         Self::NotCarried,
         Self::IntentLost,
+        Self::BeyondShare,
+        Self::RedirectRefused,
     ];
 
     /// What becomes of a packet only where denials are enforced: it does not go where it would have gone.
     pub const STOPPED: [Self; 4] = [Self::Dropped, Self::Rejected, Self::Redirected, Self::Captured];
 
     /// What is counted of a packet beside what became of it.
-    pub const NEWS: [Self; 5] = [
+    pub const NEWS: [Self; 7] = [
         Self::EventLost,
         Self::EventSuppressed,
         Self::AnswerSuppressed,
         Self::AnswerFailed,
         Self::RedirectFailed,
+        Self::BeyondShare,
+        Self::RedirectRefused,
     ];
 
     /// From what an event holds; `None` for a number that no epguard wrote.
@@ -178,6 +186,8 @@ impl Outcome {
             Self::Captured => "captured",
             Self::NotCarried => "not-carried",
             Self::IntentLost => "intent-lost",
+            Self::BeyondShare => "beyond-share",
+            Self::RedirectRefused => "redirect-refused",
         }
     }
 }

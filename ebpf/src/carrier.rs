@@ -113,8 +113,9 @@ impl Skb {
         Slot::from_carried(self.carried(view))
     }
 
+    /// Whether a socket of this node sent the packet.
     #[inline(always)]
-    fn has_socket(&self) -> bool {
+    pub fn has_socket(&self) -> bool {
         // SAFETY: a field of the program's own context, compared with null only.
         !unsafe { (*self.sk_buff()).__bindgen_anon_2.sk }.is_null()
     }

@@ -1,15 +1,16 @@
 //! Aimed at a pod's IP itself: is there anybody? And who speaks is there.
 
 use crate::frame::Frame;
+use crate::route::{Hop, route, source_interface};
+use crate::skb::Skb;
 use crate::xdp::Raw;
 use crate::{clock, maps, reject, telemetry};
-use aya_ebpf::bindings::bpf_fib_lookup as Route;
-use aya_ebpf::helpers::generated::bpf_fib_lookup;
+use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
-use core::mem::MaybeUninit;
+use core::ptr::addr_of_mut;
 use epguard_common::{
-    Action, Addr, Backends, Config, DirectModel, Fate, Mode, Packet, Rate, Reason, Role, Slot, Terminated,
-    Uid, View, Way, judge_direct,
+    Action, Addr, Backends, Config, DirectModel, Fate, Mode, Packet, Rate, Reason, Role, Sighting, Slot,
+    Terminated, Uid, View, Way, is_vlan_tag, judge_direct,
 };
 
 /// Judges where nobody but the program at the same interface's TC hook will see what passes: what is not stopped
@@ -69,6 +70,35 @@ pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
         (*terminated).lifted_ns = now_ns;
     }
     telemetry::lifted(frame, &address, terminated, now_ns);
+}
+
+/// Notes a packet that shows a holder of an IP in TERMINATED, see [`Terminated::holder_ns`]: it is untagged, and enters at
+/// the pod interface that the node routes its source to. Any other packet from the IP may be forged.
+#[inline(always)]
+pub fn sight(skb: &Skb, packet: &Packet) {
+    let Some(terminated) = maps::terminated(&packet.src) else {
+        return;
+    };
+    let now_ns = clock::now_ns();
+    // SAFETY: fields of an entry that stays there for the run of the program.
+    let (holder_ns, confirmed_ns) = unsafe { ((*terminated).holder_ns, (*terminated).confirmed_ns) };
+    let Some(sighting) = Terminated::sighting(holder_ns, confirmed_ns, now_ns) else {
+        return;
+    };
+    let untagged = !skb.is_tagged() && !is_vlan_tag(skb.ether_type());
+    if !untagged
+        || maps::role(skb.ifindex()) != Role::POD
+        || source_interface(skb.as_ptr().cast()) != skb.ifindex()
+    {
+        return;
+    }
+    // SAFETY: as above, aligned; CPUs that race write nearly the same.
+    unsafe {
+        match sighting {
+            Sighting::First => addr_of_mut!((*terminated).holder_ns).write(now_ns),
+            Sighting::Confirming => addr_of_mut!((*terminated).confirmed_ns).write(now_ns),
+        }
+    }
 }
 
 /// The decision's questions, answered from the maps and the node's routes.
@@ -158,52 +188,3 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
         Action::from_raw(action.unwrap_or_default())
     }
 }
-
-/// Where a route leads.
-pub enum Hop {
-    Blackhole,
-    Through(u32),
-}
-
-/// Where the node would forward the packet to; `None` where it would not, or says so to the sender.
-///
-/// With no flags the kernel asks the routing rules (`ip rule`) which table counts, as for a packet that enters through
-/// the frame's interface (in a VRF, that one's table); `BPF_FIB_LOOKUP_DIRECT` would skip the rules,
-/// `BPF_FIB_LOOKUP_OUTPUT` ask as for a packet that leaves there. The packet's mark is taken for 0: rules by mark would
-/// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
-#[inline(always)]
-pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
-    // SAFETY: an all-zero bpf_fib_lookup is a valid one.
-    let mut route: Route = unsafe { MaybeUninit::zeroed().assume_init() };
-    route.l4_protocol = packet.protocol;
-    route.sport = packet.src_port.to_be();
-    route.dport = packet.dst_port.to_be();
-    route.ifindex = frame.ifindex();
-    let (src, dst) = (packet.src.words(), packet.dst.words());
-    if packet.dst.is_v4() {
-        route.family = AF_INET;
-        route.__bindgen_anon_3.ipv4_src = src[3];
-        route.__bindgen_anon_4.ipv4_dst = dst[3];
-    } else {
-        route.family = AF_INET6;
-        route.__bindgen_anon_3.ipv6_src = src;
-        route.__bindgen_anon_4.ipv6_dst = dst;
-    }
-    // SAFETY: the program's own context, and as many octets as are said.
-    let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut route, ROUTE_SIZE, 0) };
-    match answer {
-        BLACKHOLE => Some(Hop::Blackhole),
-        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(Hop::Through(route.ifindex)),
-        _ => None,
-    }
-}
-
-#[allow(clippy::cast_possible_wrap, reason = "64 octets")]
-const ROUTE_SIZE: i32 = size_of::<Route>() as i32;
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
-/// `BPF_FIB_LKUP_RET_*` of linux/bpf.h.
-const SUCCESS: i64 = 0;
-const BLACKHOLE: i64 = 1;
-const NO_NEIGHBOUR: i64 = 7;
-const FRAGMENTATION_NEEDED: i64 = 8;

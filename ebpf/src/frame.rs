@@ -18,6 +18,8 @@ pub trait Frame: Bytes + EbpfContext {
     fn is_answered(&self, packet: &Packet) -> bool;
     /// Whether it can be answered or sent elsewhere: that takes a carrier for `number`, where our hooks see it again.
     fn can_turn(&self, number: u16) -> bool;
+    /// Whether a hook that it passes on its way to the capture interface can tell that it was judged.
+    fn can_capture(&self) -> bool;
     /// Whether the link layer brought it to more than one host.
     fn is_to_many(&self) -> bool;
     /// Whether it is addressed to this host itself, and carries no VLAN tag.

@@ -4,7 +4,7 @@
 use crate::carrier::{Force, force};
 use crate::frame::Frame as _;
 use crate::skb::Skb;
-use crate::{aimed, direct, maps, steer};
+use crate::{aimed, direct, maps, turned};
 use epguard_common::{Fate, Outcome, Packet, Reason, Slot, View, Vip};
 
 /// Judges what is aimed at an IP itself, and writes down the intent of everything else.
@@ -20,7 +20,7 @@ pub fn judge(skb: &Skb) -> Fate {
     }
     let packet = skb.packet();
     if view.flows != 0
-        && packet.is_some_and(|packet| steer::is_answer(skb, packet))
+        && packet.is_some_and(|packet| turned::is_answer(skb, packet))
         && force(&view) == Force::On
     {
         return Fate::Return;
@@ -33,7 +33,10 @@ pub fn judge(skb: &Skb) -> Fate {
     }
     direct::lift(skb, packet);
     match packet {
-        Some(packet) => direct::judge(skb, packet, &view),
+        Some(packet) => {
+            direct::sight(skb, packet);
+            direct::judge(skb, packet, &view)
+        }
         None => Fate::Pass,
     }
 }

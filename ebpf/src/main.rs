@@ -26,16 +26,20 @@ mod aimed;
 mod carrier;
 mod clock;
 mod direct;
+mod flows;
 mod frame;
 mod from;
 mod link;
 mod maps;
+mod note;
 mod reject;
+mod route;
 mod skb;
 mod sockets;
 mod steer;
 mod telemetry;
 mod to;
+mod turned;
 mod xdp;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
@@ -64,6 +68,7 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_packet(ctx.skb.skb);
+    note::note(ctx.skb.skb, parsed);
     carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
 }
 
@@ -72,7 +77,10 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
     let parsed = parse_packet(ctx.skb.skb);
     match judge_from(ctx.skb.skb, parsed) {
-        Fate::Pass => carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In),
+        Fate::Pass => {
+            note::note(ctx.skb.skb, parsed);
+            carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
+        }
         denied => carry_out(&ctx, denied, Way::Out),
     }
 }

@@ -5,9 +5,9 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap,
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Flow, Mac,
-    Mode, Outcome, Owner, Packet, Proof, Reason, Return, Role, Sender, Slot, SocketIntent, Steered, Suspect,
-    Target, Terminated, Uid, UidState, View, Vip, capacity,
+    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Mac, Mode,
+    Outcome, Owner, Packet, Proof, Reason, Role, Sender, Slot, SocketIntent, Suspect, Target, Terminated,
+    Uid, UidState, View, Vip, capacity,
 };
 
 #[btf_map]
@@ -23,13 +23,7 @@ static DENIED: HashMap<Target, Denial, { capacity::DENIED }> = HashMap::new();
 #[btf_map]
 static BACKENDS: HashMap<Target, Backends, { capacity::BACKENDS }, { BPF_F_NO_PREALLOC as usize }> =
     HashMap::new();
-/// Written here; the agent takes out what is over.
-#[btf_map]
-static FLOWS: LruHashMap<Flow, Steered, { capacity::FLOWS }> = LruHashMap::new();
-/// As FLOWS.
-#[btf_map]
-static RETURNS: LruHashMap<Flow, Return, { capacity::FLOWS }> = LruHashMap::new();
-/// `lifted_ns` and `rate` are written here.
+/// `lifted_ns`, `holder_ns`, `confirmed_ns` and `rate` are written here.
 #[btf_map]
 static TERMINATED: HashMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
 #[btf_map]
@@ -106,6 +100,10 @@ pub fn mode_of(config: *const Config, mode: Mode, reason: Reason) -> Mode {
 /// How denials for a reason are carried out.
 #[inline(always)]
 pub fn action_of(config: *const Config, reason: Reason) -> Action {
+    // SAFETY: a local variable. Read as volatile: where LLVM knows which numbers a reason has, it makes an index of it,
+    // without the bounds that the verifier asks for.
+    let number = unsafe { addr_of!(reason).cast::<u32>().read_volatile() };
+    let reason = Reason::from_raw(number).unwrap_or(Reason::Nothing);
     // SAFETY: as in `config`.
     Action::from_raw(unsafe {
         match reason {
@@ -216,36 +214,6 @@ pub fn backends(target: &Target) -> Option<*const Backends> {
 pub fn owner(addr: &Addr) -> Option<Uid> {
     // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
     OWNERS.get_ptr(addr).map(|owner| unsafe { (*owner).uid })
-}
-
-/// Where a flow was steered.
-#[inline(always)]
-pub fn steered(flow: &Flow) -> Option<*mut Steered> {
-    FLOWS.get_ptr_mut(flow)
-}
-
-/// How answers of a steered flow go back.
-#[inline(always)]
-pub fn returned(flow: &Flow) -> Option<*const Return> {
-    RETURNS.get_ptr(flow)
-}
-
-/// Writes down where a flow goes; a full LRU map forgets the coldest one, which is then judged like any other.
-#[inline(always)]
-pub fn remember_flow(flow: &Flow, steered: &Steered) -> bool {
-    FLOWS.insert(flow, steered, 0).is_ok()
-}
-
-/// Writes down how answers come back.
-#[inline(always)]
-pub fn remember_return(flow: &Flow, back: &Return) -> bool {
-    RETURNS.insert(flow, back, 0).is_ok()
-}
-
-/// Forgets where a flow goes. How its answers came back stays in RETURNS, and is believed no more.
-#[inline(always)]
-pub fn forget_flow(flow: &Flow) {
-    let _ = FLOWS.remove(flow);
 }
 
 /// What is known of a socket.

@@ -6,7 +6,7 @@ use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, Packet, is_vlan_tag, parse};
+use epguard_common::{Bytes, JUDGED, Packet, is_vlan_tag, parse};
 
 /// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in TC programs.
 const FROM_NETWORK_HEADER: u32 = 1;
@@ -39,6 +39,12 @@ impl Frame for Skb {
     #[inline(always)]
     fn can_turn(&self, number: u16) -> bool {
         maps::view().is_some_and(|view| view.can_carry(number))
+    }
+
+    /// A packet of a socket of the node's own would be judged by its cookie once more.
+    #[inline(always)]
+    fn can_capture(&self) -> bool {
+        !self.has_socket() || self.can_turn(JUDGED)
     }
 
     #[inline(always)]
@@ -145,6 +151,13 @@ impl Skb {
             let failed = bpf_skb_load_bytes_relative(self.as_ptr(), offset, to, size, FROM_NETWORK_HEADER);
             (failed == 0).then(|| value.assume_init())
         }
+    }
+
+    /// The interface at which a forwarded packet entered the node's stack; 0 for one of the node's own.
+    #[inline(always)]
+    pub fn came_in_at(&self) -> u32 {
+        // SAFETY: a field of the program's own context.
+        unsafe { (*self.context).ingress_ifindex }
     }
 
     /// The socket that sent the packet, if it is one of this node's own; 0 for forwarded packets.

@@ -4,13 +4,15 @@
 //! answer gets the denied one as its source and comes in once more, where it would have come in from there: so conntrack
 //! knows it, and a strict `rp_filter` lets it through.
 
-use crate::direct::{self, Hop};
 use crate::frame::Frame;
 use crate::link::Link;
+use crate::note::forget_last;
+use crate::route::{Hop, route, source_interface};
 use crate::skb::Skb;
-use crate::{clock, maps};
-use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT};
-use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
+use crate::turned::steered_by;
+use crate::{clock, flows, maps};
+use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
+use aya_ebpf::helpers::generated::bpf_redirect_neigh;
 use core::ptr::null_mut;
 use epguard_common::{
     Backend, Backends, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Return, Role, Slot, Steered,
@@ -24,15 +26,12 @@ const UDP: u8 = 17;
 #[inline(always)]
 pub fn known(packet: &Packet, slot: Slot) -> Option<Backend> {
     let flow = Flow::to(packet, slot);
-    let steered = maps::steered(&flow)?;
+    let steered = flows::steered(&flow)?;
     // SAFETY: the entry stays readable for the run of the program.
-    let (backend, closing) = unsafe { ((*steered).backend, (*steered).closing) };
-    if opens(packet) && closing != 0 {
-        // Another flow from the same port: nothing of the last one may lead it away.
-        maps::forget_flow(&flow);
-        return None;
-    }
-    (maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+    let (backend, flags) = unsafe { ((*steered).backend, (*steered).flags) };
+    // Another flow from the same port: nothing of the last one may lead it away.
+    let anew = opens(packet) && flags & Steered::CLIENT_CLOSED != 0;
+    (!anew && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
 }
 
 /// Where a flow that opens is steered to. UDP does not say whether it opens: nobody answered it before.
@@ -42,6 +41,65 @@ pub fn chosen(packet: &Packet, backends: Option<*const Backends>) -> Option<Back
     // SAFETY: the entry stays readable for the run of the program; every bit pattern is Backends.
     let backend = unsafe { (*backends?).choose(packet) }?;
     (opens && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+}
+
+/// Whether no other connection of the client looks like this one to the live endpoint. Another redirected one counts once
+/// its handshake is proven: anybody can forge a SYN.
+#[inline(never)]
+fn is_free(flow: &Flow, backend: &Backend) -> bool {
+    let behind = flow.at(backend);
+    if !flows::is_live(backend.addr, backend.port, flow.protocol) || flows::is_direct(&behind) {
+        return false;
+    }
+    let Some((back, steered)) = steered_by(&behind) else {
+        return true;
+    };
+    // SAFETY: as in `steered_by`.
+    let (back, steered) = unsafe { (&*back, &*steered) };
+    behind.before(back) == *flow
+        || steered.flags & Steered::PROVEN == 0
+        || Steered::is_closed(steered.flags)
+        || steered.is_over(flow.protocol, clock::now_ns())
+}
+
+/// Whether a packet's flow may be steered; 0 if not. One that opens may be if no connection looks like it to the live
+/// endpoint, and if its source shows its sender: a process of this node, or a client that the node has a route to. Of
+/// masqueraded clients several may share one address and port, which only conntrack tells apart. Global, as all that
+/// follow: each has the stack for itself, and the verifier judges it once.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::judged(context);
+    let Some((packet, slot)) = aimed(&skb) else {
+        return 0;
+    };
+    if known(packet, slot).is_some() {
+        return 1;
+    }
+    forget_last(packet, slot);
+    let Some(backend) = chosen(packet, maps::backends(&target(packet, slot))) else {
+        return 0;
+    };
+    let shows_its_sender = skb.has_socket() || source_interface(context) != 0;
+    u32::from(shows_its_sender && is_free(&Flow::to(packet, slot), &backend))
+}
+
+/// The packet, and the Service whose number it carries.
+#[inline(always)]
+fn aimed<'a>(skb: &'a Skb) -> Option<(&'a Packet, Slot)> {
+    let view = maps::view()?;
+    Some((skb.packet()?, skb.carried_slot(&view)))
+}
+
+#[inline(always)]
+fn target(packet: &Packet, slot: Slot) -> Target {
+    Target {
+        addr: packet.dst,
+        slot,
+        port: packet.dst_port,
+        protocol: packet.protocol,
+        reserved: [0; 3],
+    }
 }
 
 /// Whether a packet can get another destination: not a fragment, whose others have no port, not SCTP, whose checksum
@@ -68,15 +126,31 @@ pub fn way<F: Frame>(frame: &F, packet: &Packet, backend: &Backend) -> Option<u3
         dst_port,
         ..*packet
     };
-    let Hop::Through(ifindex) = direct::route(frame, &to(backend.addr, backend.port))? else {
+    let Hop::Through(ifindex) = route(frame, &to(backend.addr, backend.port))? else {
         return None;
     };
-    let own = || direct::route(frame, &to(packet.src, packet.src_port)).is_none();
+    let own = || route(frame, &to(packet.src, packet.src_port)).is_none();
     let expected = maps::role(ifindex) != Role::TUNNEL || !own();
     expected.then_some(ifindex)
 }
 
-/// Sends a packet that carries its intent to the live endpoint. Global, see `reject::turn_round`.
+/// Writes down where the flow of an admitted packet goes; 0 if that fails.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn enter(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::judged(context);
+    u32::from(remember(&skb).is_some())
+}
+
+/// Brings the flow of a packet to the map that its state belongs to; 0 if it is in none.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn advance(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::judged(context);
+    u32::from(progress(&skb).is_some())
+}
+
+/// Sends a packet whose flow was entered to the live endpoint.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn forth(context: *mut __sk_buff) -> i32 {
@@ -84,17 +158,16 @@ pub extern "C" fn forth(context: *mut __sk_buff) -> i32 {
     or_drop(&skb, forward(&skb))
 }
 
-/// Sends an answer of a live endpoint back. Global, see `reject::turn_round`.
+/// Drops a packet whose flow could not be entered.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
-    let skb = Skb::judged(context);
-    or_drop(&skb, backward(&skb))
+pub extern "C" fn fail(context: *mut __sk_buff) -> i32 {
+    or_drop(&Skb::judged(context), None)
 }
 
 /// What cannot be sent where it should go is dropped and counted.
 #[inline(always)]
-fn or_drop(skb: &Skb, sent: Option<i32>) -> i32 {
+pub fn or_drop(skb: &Skb, sent: Option<i32>) -> i32 {
     sent.unwrap_or_else(|| {
         maps::count(Reason::Nothing, Outcome::RedirectFailed, skb.length());
         TC_ACT_SHOT
@@ -107,20 +180,9 @@ fn forward(skb: &Skb) -> Option<i32> {
     let slot = skb.carried_slot(&view);
     skb.relabel(&view, slot.number, JUDGED);
     let packet = skb.packet()?;
-    let target = Target {
-        addr: packet.dst,
-        slot,
-        port: packet.dst_port,
-        protocol: packet.protocol,
-        reserved: [0; 3],
-    };
-    let backend = match known(packet, slot) {
-        Some(backend) => backend,
-        None => chosen(packet, maps::backends(&target))?,
-    };
+    let backend = known(packet, slot)?;
     let ifindex = way(skb, packet, &backend)?;
     let mut link = Link::of(skb)?;
-    remember(skb, &link, packet, slot, &backend)?;
     link.readdress(packet, true, (backend.addr, backend.port))?;
     // SAFETY: takes numbers only.
     Some(unsafe { bpf_redirect_neigh(ifindex, null_mut(), 0, 0) } as i32)
@@ -128,9 +190,14 @@ fn forward(skb: &Skb) -> Option<i32> {
 
 /// Writes down where the flow goes and how answers come back; interfaces and neighbours may have changed since.
 #[inline(always)]
-fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, slot: Slot, backend: &Backend) -> Option<()> {
+fn remember(skb: &Skb) -> Option<()> {
+    let (packet, slot) = aimed(skb)?;
+    let backend = match known(packet, slot) {
+        Some(backend) => backend,
+        None => chosen(packet, maps::backends(&target(packet, slot)))?,
+    };
+    let [d0, d1, d2, s0, s1, s2] = Link::of(skb)?.ethernet()?;
     let flow = Flow::to(packet, slot);
-    let [d0, d1, d2, s0, s1, s2] = link.ethernet()?;
     let back = Return {
         target: packet.dst,
         ifindex: skb.ifindex(),
@@ -138,89 +205,86 @@ fn remember(skb: &Skb, link: &Link<'_>, packet: &Packet, slot: Slot, backend: &B
         slot: flow.slot,
         ethernet: [s0, s1, s2, d0, d1, d2],
     };
-    let behind = flow.at(backend);
+    let behind = flow.at(&backend);
     // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
-    let returns = maps::returned(&behind).is_some_and(|known| unsafe { *known == back });
-    (returns || maps::remember_return(&behind, &back)).then_some(())?;
-    let goes_on = maps::steered(&flow).filter(|_| !opens(packet));
+    let returns = flows::returned(&behind).is_some_and(|known| unsafe { *known == back });
+    let writable = || is_free(&flow, &backend) && flows::remember_return(&flow, &behind, &back);
+    (returns || writable()).then_some(())?;
     // SAFETY: as in `backward`; CPUs that race write nearly the same.
-    if let Some(steered) = goes_on.map(|steered| unsafe { &mut *steered })
-        && steered.backend == *backend
+    if let Some(steered) = flows::steered(&flow).map(|steered| unsafe { &mut *steered })
+        && steered.backend == backend
     {
         steered.used_ns = clock::now_ns();
-        steered.closing |= u32::from(closes(skb, packet));
         return Some(());
     }
     let steered = Steered {
-        backend: *backend,
-        closing: closes(skb, packet).into(),
+        backend,
         used_ns: clock::now_ns(),
+        ..Steered::default()
     };
-    maps::remember_flow(&flow, &steered).then_some(())
+    flows::open(&flow, &steered).then_some(())
 }
 
-/// Whether the packet is an answer of a live endpoint to a flow that was steered to it, and can be turned back.
+/// Moves a flow to where its state belongs: to FLOWS once the client has proven its handshake, out of it once both sides
+/// have closed.
 #[inline(always)]
-pub fn is_answer(skb: &Skb, packet: &Packet) -> bool {
-    packet.transport.has_ports()
-        && packet.network_at == 0
-        && !skb.is_tagged()
-        && steered_by(&Flow::from(packet)).is_some()
-}
-
-/// The flow whose answers come so. What RETURNS says may be of an earlier flow of the same client and port: FLOWS knows to
-/// which endpoint it goes now.
-#[inline(always)]
-fn steered_by(behind: &Flow) -> Option<(*const Return, *mut Steered)> {
-    let back = maps::returned(behind)?;
-    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
-    let steered = maps::steered(&behind.before(unsafe { &*back }))?;
-    // SAFETY: likewise.
-    let backend = unsafe { &(*steered).backend };
-    (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((back, steered))
-}
-
-#[inline(always)]
-fn backward(skb: &Skb) -> Option<i32> {
-    let packet = skb.packet()?;
-    let (back, steered) = steered_by(&Flow::from(packet))?;
-    // SAFETY: the entries stay for the run of the program, of this flow or of one that has just got their place: then it is
-    // looked at a little later. Every bit pattern is a Return.
-    let back = unsafe {
-        (*steered).used_ns = clock::now_ns();
-        (*steered).closing |= u32::from(closes(skb, packet));
-        *back
-    };
-    let mut link = Link::of(skb)?;
-    link.readdress(packet, false, (back.target, back.target_port))?;
-    link.set_ethernet(back.ethernet)?;
-    let view = maps::view()?;
-    skb.make_answer(&view);
-    // SAFETY: takes numbers only.
-    Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
-}
-
-/// A packet that conntrack itself sends to the live endpoint, from the same port: that flow is the one that everybody
-/// knows of, so a steered one that looks the same to the endpoint has to go.
-#[inline(always)]
-pub fn give_way(packet: &Packet) {
-    let behind = Flow::to(packet, Slot::NONE);
-    if let Some((back, _)) = steered_by(&behind) {
-        // SAFETY: as in `steered_by`.
-        maps::forget_flow(&behind.before(unsafe { &*back }));
+fn progress(skb: &Skb) -> Option<()> {
+    let (packet, slot) = aimed(skb)?;
+    if packet.protocol != TCP {
+        return None;
+    }
+    let flow = Flow::to(packet, slot);
+    // SAFETY: as in `remember`.
+    let steered = unsafe { &mut *flows::steered(&flow)? };
+    let behind = flow.at(&steered.backend);
+    steered.flags |= closed_by_client(skb, packet);
+    if steered.flags & Steered::PROVEN == 0 && !opens(packet) {
+        let number = skb.read::<4>(packet.transport_at + 8).map(u32::from_be_bytes)?;
+        if steered.is_proven_by(number) {
+            steered.flags |= Steered::PROVEN;
+        }
+    }
+    if steered.flags & Steered::PROVEN == 0 {
+        return Some(());
+    }
+    let (closed, established) = (
+        Steered::is_closed(steered.flags),
+        flows::established(&flow).is_some(),
+    );
+    if closed && established {
+        flows::close(&flow, &behind, steered)
+    } else if !closed && !established {
+        flows::establish(&flow, &behind, steered)
+    } else {
+        Some(())
     }
 }
 
 #[inline(always)]
-fn opens(packet: &Packet) -> bool {
+pub fn opens(packet: &Packet) -> bool {
     matches!(packet.transport, Transport::Opening)
 }
 
 #[inline(always)]
-fn closes(skb: &Skb, packet: &Packet) -> bool {
+pub fn closes(skb: &Skb, packet: &Packet) -> bool {
     const FIN_OR_RST: u8 = 0x05;
     packet.protocol == TCP
         && skb
             .read::<1>(packet.transport_at + 13)
             .is_some_and(|[flags]| flags & FIN_OR_RST != 0)
+}
+
+/// How a packet of the client closes its flow. A RST of the client is the end of it: conntrack lets no forged one through
+/// that is outside of the connection's window.
+#[inline(always)]
+fn closed_by_client(skb: &Skb, packet: &Packet) -> u32 {
+    const RST: u8 = 0x04;
+    let flags = skb.read::<1>(packet.transport_at + 13);
+    if !closes(skb, packet) {
+        0
+    } else if flags.is_some_and(|[flags]| flags & RST != 0) {
+        Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED
+    } else {
+        Steered::CLIENT_CLOSED
+    }
 }

@@ -52,6 +52,7 @@ pub fn judge(skb: &Skb) -> Fate {
         mode,
         lease_deadline_ns: view.lease_deadline_ns,
         since_ns: view.since_ns,
+        judged,
         suspect: Cell::new(None),
         denial: Cell::new(None),
         slot: Cell::new(Slot::NONE),
@@ -66,8 +67,15 @@ pub fn judge(skb: &Skb) -> Fate {
         verdict = why_no_intent(packet, &view, verdict);
     }
     let fate = reject::fate(skb, packet, verdict, &tables, config);
-    if fate == Fate::Steer {
-        skb.carry(&view, tables.slot.get().number);
+    match fate {
+        Fate::Steer => {
+            skb.carry(&view, tables.slot.get().number);
+        }
+        // The hooks that it passes from here on must not judge it by its socket once more.
+        Fate::Capture if skb.has_socket() => {
+            skb.relabel(&view, skb.carried(&view), JUDGED);
+        }
+        _ => {}
     }
     telemetry::report(skb, packet, verdict, fate, &tables, debug);
     fate
@@ -109,7 +117,6 @@ fn why_no_intent(packet: &Packet, view: &View, verdict: Verdict) -> Verdict {
 /// Whether the packet belongs to a flow that was steered before, as long as somebody vouches for the endpoint.
 #[inline(always)]
 fn is_steered(packet: &Packet, tables: &Tables<'_>) -> bool {
-    steer::give_way(packet);
     let slot = tables.intent(packet).slot;
     slot.is_some()
         && tables.skb.can_turn(slot.number)
@@ -143,6 +150,8 @@ struct Tables<'a> {
     mode: Mode,
     lease_deadline_ns: u64,
     since_ns: u64,
+    /// Whether an egress hook has judged the packet before: what its socket is aimed at was used there.
+    judged: bool,
     /// The suspect that the packet is aimed at.
     suspect: Cell<Option<*mut Suspect>>,
     /// The denial that was found.
@@ -162,7 +171,7 @@ impl Model for Tables<'_> {
 
     #[inline(always)]
     fn intent(&self, packet: &Packet) -> Intent {
-        let intent = if self.carried.slot.is_some() || packet.protocol == UDP {
+        let intent = if self.judged || self.carried.slot.is_some() || packet.protocol == UDP {
             self.carried
         } else {
             let cookie = self.skb.socket_cookie();

@@ -40,6 +40,11 @@ impl Frame for Raw {
     }
 
     #[inline(always)]
+    fn can_capture(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
     fn ether_type(&self) -> u16 {
         self.load::<[u8; 2]>(ETHERNET - 2).map_or(0, u16::from_be_bytes)
     }

@@ -13,6 +13,10 @@ impl Agent {
             self.report.lifted(&self.state, &lift);
             self.hear(lift.ip, lift.at);
         }
+        for (ip, at) in self.writer.take_sightings() {
+            let sighted = Presence::Sighted(ip, at);
+            self.state.apply(now(), Fact::Presence(sighted));
+        }
         Ok(())
     }
 

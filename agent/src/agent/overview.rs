@@ -114,6 +114,7 @@ impl Agent {
             ("SERVICES", tables.services.len(), capacity::SERVICES),
             ("DENIED", tables.denied.len(), capacity::DENIED),
             ("BACKENDS", tables.backends.len(), capacity::BACKENDS),
+            ("FLOWS", self.writer.redirected(), capacity::FLOWS),
             ("TERMINATED", tables.terminated.len(), capacity::TERMINATED),
             (
                 "INTERFACES",

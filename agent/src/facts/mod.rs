@@ -72,6 +72,9 @@ pub enum Presence {
     Looked(Duration),
     /// A packet from the IP was seen, by the datapath, then (`CLOCK_BOOTTIME`).
     Spoke(Addr, Duration),
+    /// Packets from the IP, at least [`epguard_common::Terminated::APART_NS`] apart, entered at the pod interface that the
+    /// node routes the IP to; when the first one came (`CLOCK_BOOTTIME`).
+    Sighted(Addr, Duration),
 }
 
 /// What happened to an object of a watch.

@@ -1,18 +1,28 @@
-//! FLOWS and RETURNS: the programs put flows in, and here they are taken out when nobody needs them any more.
+//! The maps of redirected flows: the programs put flows in, and here they are taken out when nobody needs them any more.
 
 use super::{absent, take};
 use crate::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
-use epguard_common::{Flow, Return, Slot, Steered};
-use std::collections::BTreeSet;
+use epguard_common::{Addr, Backends, Flow, Return, Slot, Steered, Target, Vip, capacity};
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Flows {
-    steered: HashMap<MapData, Flow, Steered>,
-    returns: HashMap<MapData, Flow, Return>,
+    /// Proven, and opening or closed.
+    tables: [Table; 2],
+    clients: HashMap<MapData, Addr, u32>,
+    live: HashMap<MapData, Vip, u32>,
     swept_ns: u64,
     in_use: BTreeSet<Slot>,
+    proven: usize,
+}
+
+/// Flows as both sides know them.
+struct Table {
+    name: &'static str,
+    steered: HashMap<MapData, Flow, Steered>,
+    returns: HashMap<MapData, Flow, Return>,
 }
 
 /// Between two looks at all flows: one of them costs some microseconds for each flow.
@@ -21,16 +31,48 @@ const PERIOD_NS: u64 = 10_000_000_000;
 impl Flows {
     pub fn of(ebpf: &mut Ebpf) -> Result<Self> {
         Ok(Self {
-            steered: take(ebpf, "FLOWS")?.try_into()?,
-            returns: take(ebpf, "RETURNS")?.try_into()?,
+            tables: [
+                Table::of(ebpf, "FLOWS", "RETURNS")?,
+                Table::of(ebpf, "OPENING", "OPENING_RETURNS")?,
+            ],
+            clients: take(ebpf, "CLIENTS")?.try_into()?,
+            live: take(ebpf, "LIVE")?.try_into()?,
             swept_ns: 0,
             in_use: BTreeSet::new(),
+            proven: 0,
         })
     }
 
     /// Lets the next [`Flows::sweep`] look, however lately one did.
     pub fn look_again(&mut self) {
         self.swept_ns = 0;
+    }
+
+    /// How many proven flows the last [`Flows::sweep`] found.
+    pub const fn proven(&self) -> usize {
+        self.proven
+    }
+
+    /// Adds endpoints that flows are redirected to; to be called before BACKENDS names them. From then on the programs
+    /// note which connections clients have there. One that has no room gets no flow.
+    pub fn add_live(&mut self, endpoints: &BTreeSet<Vip>) {
+        for endpoint in endpoints {
+            if self.live.get(endpoint, 0).is_err()
+                && let Err(error) = self.live.insert(endpoint, 1, 0)
+            {
+                tracing::warn!(%error, "LIVE is full: flows to some endpoints are rejected instead of redirected");
+                return;
+            }
+        }
+    }
+
+    /// Takes out all other endpoints.
+    pub fn retain_live(&mut self, endpoints: &BTreeSet<Vip>) -> Result<()> {
+        let known: Vec<Vip> = self.live.keys().flatten().collect();
+        for endpoint in known.iter().filter(|known| !endpoints.contains(known)) {
+            absent(self.live.remove(endpoint)).context("cannot write LIVE")?;
+        }
+        Ok(())
     }
 
     /// Takes out what is over; the Services whose flows go on.
@@ -40,28 +82,86 @@ impl Flows {
             return Ok(&self.in_use);
         }
         self.swept_ns = now_ns;
-        self.in_use.clear();
-        let mut over = Vec::new();
-        for entry in &self.steered {
-            let (flow, steered) = entry.context("cannot read FLOWS")?;
+        let [proven, opening] = &mut self.tables;
+        let (proven, opening) = (proven.sweep(now_ns)?, opening.sweep(now_ns)?);
+        self.in_use = proven.iter().chain(&opening).map(|flow| flow.slot).collect();
+        self.proven = proven.len();
+        self.count_again(&proven)?;
+        Ok(&self.in_use)
+    }
+
+    /// Writes how many proven flows each client has: CPUs that race miscount a little.
+    fn count_again(&mut self, proven: &BTreeSet<Flow>) -> Result<()> {
+        let mut counts: BTreeMap<Addr, u32> = BTreeMap::new();
+        for flow in proven {
+            *counts.entry(flow.client).or_default() += 1;
+        }
+        for (client, count) in counts
+            .iter()
+            .filter(|(_, count)| **count >= capacity::FLOWS_PER_CLIENT)
+        {
+            tracing::warn!(client = %client.ip(), count, "a client has used up its share of redirected connections: a flood may reset its next ones");
+        }
+        let known: Vec<Addr> = self.clients.keys().flatten().collect();
+        for client in known.iter().filter(|client| !counts.contains_key(client)) {
+            absent(self.clients.remove(client)).context("cannot write CLIENTS")?;
+        }
+        for (client, count) in counts {
+            if self.clients.get(&client, 0).ok() != Some(count) {
+                // A full map has no room for a client whose flows the kernel counts anew.
+                let _ = self.clients.insert(client, count, 0);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    fn of(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
+        Ok(Self {
+            name,
+            steered: take(ebpf, name)?.try_into()?,
+            returns: take(ebpf, returns)?.try_into()?,
+        })
+    }
+
+    /// Takes out what is over; the flows that go on.
+    fn sweep(&mut self, now_ns: u64) -> Result<BTreeSet<Flow>> {
+        let (mut on, mut over) = (BTreeSet::new(), Vec::new());
+        // A key that goes while it is the last one read begins the list anew.
+        for entry in self.steered.iter().take(2 * capacity::OPENING) {
+            let (flow, steered) = entry.with_context(|| format!("cannot read {}", self.name))?;
             if steered.is_over(flow.protocol, now_ns) {
                 over.push((flow, steered));
             } else {
-                self.in_use.insert(flow.slot);
+                let _ = on.insert(flow);
             }
         }
         for (flow, steered) in over {
             // It may have gone on meanwhile.
-            if self
-                .steered
-                .get(&flow, 0)
-                .is_ok_and(|now| now.used_ns != steered.used_ns)
-            {
+            let now = self.steered.get(&flow, 0);
+            if now.is_ok_and(|now| now.used_ns != steered.used_ns) {
                 continue;
             }
-            absent(self.steered.remove(&flow)).context("cannot write FLOWS")?;
-            absent(self.returns.remove(&flow.at(&steered.backend))).context("cannot write RETURNS")?;
+            absent(self.steered.remove(&flow)).with_context(|| format!("cannot write {}", self.name))?;
+            let behind = flow.at(&steered.backend);
+            absent(self.returns.remove(&behind))
+                .with_context(|| format!("cannot write the returns of {}", self.name))?;
         }
-        Ok(&self.in_use)
+        Ok(on)
     }
+}
+
+/// The endpoints that flows to denied ones are redirected to.
+pub(super) fn live(backends: &BTreeMap<Target, Backends>) -> BTreeSet<Vip> {
+    let named = backends.iter().flat_map(|(target, backends)| {
+        let live = backends.live.iter().take(backends.count as usize);
+        live.map(|backend| Vip {
+            addr: backend.addr,
+            port: backend.port,
+            protocol: target.protocol,
+            reserved: 0,
+        })
+    });
+    named.collect()
 }

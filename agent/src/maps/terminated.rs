@@ -6,6 +6,7 @@ use crate::state::{Tables, Vacant};
 use anyhow::{Context as _, Result};
 use aya::maps::MapError;
 use epguard_common::{Addr, Mode, Terminated, Uid};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A packet from an IP that nobody was thought to hold.
@@ -19,6 +20,13 @@ pub struct Lift {
     pub at: Duration,
 }
 
+/// IPs in TERMINATED whose holder the programs have sighted.
+#[derive(Debug, Default)]
+pub(super) struct Sightings {
+    known: BTreeSet<Addr>,
+    new: Vec<(Addr, Duration)>,
+}
+
 impl Writer {
     /// What the programs have lifted since the last call. The ring tells sooner, but may be full; the map forgets
     /// nothing that is not taken out of it.
@@ -26,16 +34,30 @@ impl Writer {
     /// Errors: TERMINATED cannot be read.
     pub fn take_lifts(&mut self) -> Result<Vec<Lift>> {
         let mut lifts = std::mem::take(&mut self.lifts);
-        let unlifted = self.installed.terminated.iter_mut();
-        for (ip, vacant) in unlifted.filter(|(_, vacant)| vacant.lifted.is_none()) {
+        for (ip, vacant) in &mut self.installed.terminated {
+            if vacant.lifted.is_some() && self.sightings.known.contains(ip) {
+                continue;
+            }
             let entry = match self.terminated.get(ip, 0) {
                 Err(MapError::KeyNotFound) => continue,
                 entry => entry.context("cannot read TERMINATED")?,
             };
-            vacant.lifted = lifted(&entry);
-            lifts.extend(lift(*ip, &entry).filter(|lift| !lifts.contains(lift)));
+            if entry.confirmed_ns != 0 && self.sightings.known.insert(*ip) {
+                let first = Duration::from_nanos(entry.holder_ns);
+                self.sightings.new.push((*ip, first));
+            }
+            if vacant.lifted.is_none() {
+                vacant.lifted = lifted(&entry);
+                lifts.extend(lift(*ip, &entry).filter(|lift| !lifts.contains(lift)));
+            }
         }
         Ok(lifts)
+    }
+
+    /// IPs whose holder the programs have sighted, each once, as [`Writer::take_lifts`] found them; when it was first
+    /// sighted.
+    pub fn take_sightings(&mut self) -> Vec<(Addr, Duration)> {
+        std::mem::take(&mut self.sightings.new)
     }
 
     /// Whether installing this takes out or writes over what the programs may have lifted: first [`Writer::take_lifts`].
@@ -53,6 +75,7 @@ impl Writer {
         if !known && let Ok(entry) = self.terminated.get(&ip, 0) {
             self.lifts.extend(lift(ip, &entry));
         }
+        self.sightings.known.remove(&ip);
         absent(self.terminated.remove(&ip))
     }
 

@@ -62,8 +62,8 @@ pub struct Packets {
 pub enum Evidence {
     /// The pod published the IP, and may have held it unpublished when a packet was denied.
     HeldUnpublished(Uid),
-    /// A packet from the IP, though the node has shown no new holder since.
-    Spoke,
+    /// Packets from the IP entered where the node routes it, though the node has shown no new holder since.
+    Sighted,
     /// The pod that was meant is alive.
     MeantIsAlive,
 }
@@ -83,8 +83,8 @@ pub struct Finding {
 #[derive(Debug, Clone, Default)]
 pub struct Audit {
     open: BTreeMap<Case, Packets>,
-    /// IPs that spoke, until netlink has had its say.
-    spoke: BTreeMap<Addr, Spoke>,
+    /// IPs whose holder was sighted, until netlink has shown what changed.
+    sighted: BTreeMap<Addr, Sighted>,
     /// Since when the node's routes and neighbours show a holder.
     holders: BTreeMap<Addr, Duration>,
     /// When they last began to lead somewhere.
@@ -95,9 +95,9 @@ pub struct Audit {
     wrong: BTreeMap<Reason, u64>,
 }
 
-/// A packet from an IP.
+/// Packets from an IP that a pod cannot forge.
 #[derive(Debug, Clone, Copy)]
-struct Spoke {
+struct Sighted {
     heard: Duration,
     at: Duration,
 }
@@ -159,14 +159,14 @@ impl Audit {
         });
     }
 
-    /// A packet from the IP was seen then; netlink may be heard of it as late as this is.
-    pub fn spoke(&mut self, heard: Duration, at: Duration, ip: Addr) {
+    /// Packets that a pod cannot forge showed a holder of the IP then; netlink may be heard of it as late as this is.
+    pub fn sighted(&mut self, heard: Duration, at: Duration, ip: Addr) {
         if self
             .open
             .keys()
             .any(|case| case.ip == ip && case.reason == Reason::Terminated)
         {
-            self.spoke.entry(ip).or_insert(Spoke { heard, at });
+            self.sighted.entry(ip).or_insert(Sighted { heard, at });
         }
     }
 
@@ -203,28 +203,28 @@ impl Audit {
         }
     }
 
-    /// Judges who spoke, and forgets what is no longer open.
+    /// Judges who was sighted, and forgets what is no longer open.
     pub fn tick(&mut self, now: Duration) {
-        let due: Vec<(Addr, Spoke)> = match self.looked {
+        let due: Vec<(Addr, Sighted)> = match self.looked {
             Some((_, until)) => {
-                let is_due = |_: &Addr, spoke: &mut Spoke| until >= spoke.heard + PATIENCE;
-                self.spoke.extract_if(.., is_due).collect()
+                let is_due = |_: &Addr, sighted: &mut Sighted| until >= sighted.heard + PATIENCE;
+                self.sighted.extract_if(.., is_due).collect()
             }
             None => Vec::new(),
         };
         let since = self.looked.map(|(since, _)| since);
-        for (ip, Spoke { at, .. }) in due {
+        for (ip, Sighted { at, .. }) in due {
             if since.is_none_or(|since| at < since) {
                 continue;
             }
-            self.convict(Evidence::Spoke, |case, packets| {
+            self.convict(Evidence::Sighted, |case, packets| {
                 let before = case.reason == Reason::Terminated && case.ip == ip && packets.last <= at;
                 before && packets.holder_since.is_none()
             });
         }
         let recent = |at: Duration| now.saturating_sub(at) < OPEN;
         self.open.retain(|_, packets| recent(packets.last));
-        self.spoke.retain(|_, spoke| recent(spoke.heard));
+        self.sighted.retain(|_, sighted| recent(sighted.heard));
         self.came.retain(|_, at| recent(*at));
     }
 

@@ -87,7 +87,9 @@ impl State {
             Presence::Came(ips) => self.audit.came(now, ips),
             Presence::Looked(at) => self.audit.looked(*at),
             Presence::Unknown => self.audit.blind(),
-            Presence::Spoke(ip, at) => self.audit.spoke(now, *at, *ip),
+            // One packet ends a denial. It does not prove the denial wrong: any pod can forge it.
+            Presence::Spoke(..) => {}
+            Presence::Sighted(ip, at) => self.audit.sighted(now, *at, *ip),
         }
     }
 

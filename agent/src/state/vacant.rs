@@ -48,7 +48,7 @@ impl Vacancies {
         match presence {
             Presence::Held(ips) => self.held = Some(ips.into_iter().collect()),
             Presence::Unknown => self.held = None,
-            Presence::Came(_) | Presence::Looked(_) => {}
+            Presence::Came(_) | Presence::Looked(_) | Presence::Sighted(..) => {}
             Presence::Spoke(ip, at) => {
                 let last = self.spoke.entry(ip).or_default();
                 *last = at.max(*last);

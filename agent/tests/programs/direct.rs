@@ -2,6 +2,7 @@
 //! is all zero; a blackhole route leads away from the node.
 
 mod answered_early;
+mod forged;
 
 use crate::frames::{SYN, TCP, UDP, of_type, packet, tagged, tcp, udp};
 use crate::rig::{DROP, PASS, Rig};

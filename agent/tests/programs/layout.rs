@@ -7,7 +7,7 @@ use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
-    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Flow, Mac, Mode,
+    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Direct, Flow, Mac, Mode,
     Outcome, Owner, Rate, Reason, ReasonActions, ReasonModes, Return, Role, Sender, Slot, SocketIntent,
     Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
 };
@@ -27,8 +27,13 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "SERVICES" => shape::<Vip, Slot>("hash", capacity::SERVICES),
             "DENIED" => shape::<Target, Denial>("hash", capacity::DENIED),
             "BACKENDS" => shape::<Target, Backends>("hash", capacity::BACKENDS),
-            "FLOWS" => shape::<Flow, Steered>("lru_hash", capacity::FLOWS),
-            "RETURNS" => shape::<Flow, Return>("lru_hash", capacity::FLOWS),
+            "FLOWS" => shape::<Flow, Steered>("hash", capacity::FLOWS),
+            "RETURNS" => shape::<Flow, Return>("hash", capacity::FLOWS),
+            "OPENING" => shape::<Flow, Steered>("lru_hash", capacity::OPENING),
+            "OPENING_RETURNS" => shape::<Flow, Return>("lru_hash", capacity::OPENING),
+            "CLIENTS" => shape::<Addr, u32>("hash", capacity::FLOWS),
+            "LIVE" => shape::<Vip, u32>("hash", capacity::LIVE),
+            "DIRECT" => shape::<Flow, Direct>("lru_hash", capacity::DIRECT),
             "TERMINATED" => shape::<Addr, Terminated>("hash", capacity::TERMINATED),
             "INTERFACES" => shape::<u32, Role>("hash", capacity::INTERFACES),
             "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
@@ -227,12 +232,15 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         dead_uid: owner.uid,
         proven_ns: 1,
         lifted_ns: 2,
+        holder_ns: 3,
+        confirmed_ns: 4,
         rate: RATE,
         mode: 1,
         action: 2,
     };
     put(&mut datapath, "TERMINATED", &X, terminated);
-    let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "rate": rate_json(),
+    let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "holder_ns": 3, "confirmed_ns": 4,
+        "rate": rate_json(),
         "mode": 1, "action": 2});
     assert_eq!(dumped("TERMINATED"), [json!({"key": x(), "value": value})]);
     set(&mut datapath, "ANSWERS", ANSWERS);

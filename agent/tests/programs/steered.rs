@@ -28,7 +28,7 @@ fn flow(protocol: u8) -> Flow {
 }
 
 /// One flow of each protocol was steered to an endpoint that lives.
-fn rig(closing: u32) -> Rig {
+fn rig(flags: u32) -> Rig {
     let mut rig = Rig::new();
     let owner = Owner {
         uid: LIVE.uid,
@@ -38,8 +38,8 @@ fn rig(closing: u32) -> Rig {
     for protocol in [TCP, UDP] {
         let steered = Steered {
             backend: LIVE,
-            closing,
-            used_ns: 0,
+            flags,
+            ..Steered::default()
         };
         rig.put("FLOWS", &flow(protocol), steered);
     }
@@ -76,7 +76,7 @@ fn a_steered_flow_stays_steered_while_its_endpoint_holds_its_ip() {
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn a_flow_that_opens_anew_from_the_same_port_is_not_led_after_the_one_that_closed() {
-    let mut rig = rig(1);
+    let mut rig = rig(Steered::CLIENT_CLOSED);
     let (syn, ack) = (
         packet(REUSED, TCP, &tcp(PORT, SYN)),
         packet(REUSED, TCP, &tcp(PORT, ACK)),
@@ -121,8 +121,7 @@ fn answers_are_led_back_only_while_their_flow_is_steered_there() {
             port,
             ..LIVE
         },
-        closing: 0,
-        used_ns: 0,
+        ..Steered::default()
     };
     rig.put("FLOWS", &back.before(&target), steered_to(back.endpoint_port));
     let answer = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));

@@ -13,6 +13,13 @@ pub fn take<E: Evidence>(config: *const Config, evidence: &E) -> bool {
     suspect && maps::answers().is_some_and(|bucket| take_from(bucket, now_ns, limits.per_node))
 }
 
+/// Takes an answer out of the node's bucket.
+#[inline(always)]
+pub fn take_of_node(config: *const Config) -> bool {
+    let limits = maps::limits(config);
+    maps::answers().is_some_and(|bucket| take_from(bucket, clock::now_ns(), limits.per_node))
+}
+
 /// Whether there is one in both.
 #[inline(always)]
 pub fn has_room<E: Evidence>(config: *const Config, evidence: &E) -> bool {

@@ -13,7 +13,7 @@ pub use early::turn_round_early;
 use crate::frame::Frame;
 use crate::skb::Skb;
 use crate::telemetry::Evidence;
-use crate::{maps, steer};
+use crate::{maps, steer, turned};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect;
 use aya_ebpf::programs::TcContext;
@@ -39,7 +39,11 @@ pub fn fate<F: Frame, E: Evidence>(
     };
     let action = evidence.action().or(maps::action_of(config, reason));
     if action == Action::Capture {
-        return Fate::Capture;
+        if frame.can_capture() {
+            return Fate::Capture;
+        }
+        maps::count(reason, Outcome::RedirectFailed, 0);
+        return Fate::Drop;
     }
     if F::IS_LAST
         && action == Action::Redirect
@@ -87,11 +91,41 @@ pub fn carry_out(ctx: &TcContext, fate: Fate, way: Way) -> i32 {
         (Fate::Drop, _) => TC_ACT_SHOT,
         (Fate::Answer, Way::In) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
         (Fate::Answer, Way::Out) => turn_round(ctx.skb.skb, 0),
-        (Fate::Steer, _) => steer::forth(ctx.skb.skb),
-        (Fate::Return, _) => steer::back(ctx.skb.skb),
+        (Fate::Steer, _) => redirect(ctx.skb.skb),
+        (Fate::Return, _) => turned::back(ctx.skb.skb),
         // SAFETY: takes numbers only. Where there is no such interface the packet is dropped.
         (Fate::Capture, _) => unsafe { bpf_redirect(maps::capture(), 0) as i32 },
     }
+}
+
+/// Sends the packet to a live endpoint. A flow that may not go there is rejected.
+#[inline(always)]
+fn redirect(context: *mut __sk_buff) -> i32 {
+    if steer::admit(context) == 0 {
+        return if is_refusable(context) != 0 {
+            turn_round(context, BPF_F_INGRESS.into())
+        } else {
+            TC_ACT_SHOT
+        };
+    }
+    if steer::enter(context) == 0 {
+        return steer::fail(context);
+    }
+    steer::advance(context);
+    steer::forth(context)
+}
+
+/// Counts a packet that may not be redirected, and says whether it can be answered instead; 0 if not.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn is_refusable(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::judged(context);
+    maps::count(Reason::Nothing, Outcome::RedirectRefused, skb.length());
+    let (Some(packet), Some((config, ..))) = (skb.packet(), maps::config()) else {
+        return 0;
+    };
+    let answered = !skb.is_to_many() && is_answerable(&skb, packet) && limit::take_of_node(config);
+    u32::from(answered)
 }
 
 /// A global function: it has a stack of its own, and the verifier judges it once, whoever calls it. Linux 5.6.

@@ -5,6 +5,10 @@ mod bulk;
 #[cfg(test)]
 mod capture;
 #[cfg(test)]
+mod flood;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod place;
+#[cfg(test)]
+mod ports;

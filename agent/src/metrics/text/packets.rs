@@ -15,7 +15,7 @@ const DENIALS: [(Outcome, &str, Mode); 5] = [
 ];
 
 /// What is counted beside, with name and help.
-const NEWS: [(Outcome, &str, &str); 5] = [
+const NEWS: [(Outcome, &str, &str); 7] = [
     (
         Outcome::EventLost,
         "events_lost",
@@ -40,6 +40,16 @@ const NEWS: [(Outcome, &str, &str); 5] = [
         Outcome::RedirectFailed,
         "redirects_failed",
         "Packets of steered flows that were dropped, since they could not be sent to the endpoint",
+    ),
+    (
+        Outcome::BeyondShare,
+        "redirects_beyond_share",
+        "Redirected connections beyond their client's share of FLOWS, which a flood may reset",
+    ),
+    (
+        Outcome::RedirectRefused,
+        "redirects_refused",
+        "Packets of flows that were rejected, since redirecting them could have reset another connection",
     ),
 ];
 

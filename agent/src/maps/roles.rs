@@ -1,0 +1,25 @@
+//! INTERFACES: what each interface is to the node.
+
+use super::{Writer, absent};
+use epguard_common::Role;
+
+impl Writer {
+    /// Says what an interface is to the node; `None` for one that is gone. What leads to an unknown one passes.
+    pub fn set_role(&mut self, ifindex: u32, role: Option<Role>) {
+        let written = match role {
+            Some(role) => self.interfaces.insert(ifindex, role, 0),
+            None => absent(self.interfaces.remove(&ifindex)),
+        };
+        if let Err(error) = written {
+            tracing::warn!(ifindex, %error, "cannot write INTERFACES; what leads there is not denied as terminated");
+        }
+    }
+
+    /// Forgets interfaces that went while no agent looked: numbers may come again.
+    pub fn retain_roles(&mut self, is_there: impl Fn(u32) -> bool) {
+        let known: Vec<u32> = self.interfaces.keys().flatten().collect();
+        for ifindex in known.into_iter().filter(|ifindex| !is_there(*ifindex)) {
+            self.set_role(ifindex, None);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The maps of redirected flows. The programs write all of them but LIVE; the agent takes out what is over.
+//!
+//! A SYN, which anybody can send from any address, only reaches OPENING: there the coldest flow is forgotten. A proven
+//! handshake brings the flow to FLOWS, of which each client address has a share, and from which nothing is evicted.
+
+use crate::{clock, maps};
+use aya_ebpf::bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST};
+use aya_ebpf::btf_maps::{HashMap, LruHashMap};
+use aya_ebpf::macros::btf_map;
+use core::ptr::addr_of_mut;
+use epguard_common::{Addr, Direct, Flow, Outcome, Packet, Reason, Return, Steered, Vip, capacity};
+
+const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
+
+#[btf_map]
+static FLOWS: HashMap<Flow, Steered, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
+#[btf_map]
+static RETURNS: HashMap<Flow, Return, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
+#[btf_map]
+static OPENING: LruHashMap<Flow, Steered, { capacity::OPENING }> = LruHashMap::new();
+#[btf_map]
+static OPENING_RETURNS: LruHashMap<Flow, Return, { capacity::OPENING }> = LruHashMap::new();
+/// How many flows of FLOWS each client address has. The agent puts right what CPUs that race miscount.
+#[btf_map]
+static CLIENTS: HashMap<Addr, u32, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
+/// Written by the agent.
+#[btf_map]
+static LIVE: HashMap<Vip, u32, { capacity::LIVE }, ON_DEMAND> = HashMap::new();
+#[btf_map]
+static DIRECT: LruHashMap<Flow, Direct, { capacity::DIRECT }> = LruHashMap::new();
+
+/// Where a flow was steered.
+#[inline(always)]
+pub fn steered(flow: &Flow) -> Option<*mut Steered> {
+    established(flow).or_else(|| OPENING.get_ptr_mut(flow))
+}
+
+/// The same if its handshake is proven.
+#[inline(never)]
+pub fn established(flow: &Flow) -> Option<*mut Steered> {
+    FLOWS.get_ptr_mut(flow)
+}
+
+/// How answers of a steered flow go back.
+#[inline(always)]
+pub fn returned(behind: &Flow) -> Option<*const Return> {
+    RETURNS
+        .get_ptr(behind)
+        .or_else(|| OPENING_RETURNS.get_ptr(behind))
+}
+
+/// Writes down how answers of a flow come back.
+#[inline(always)]
+pub fn remember_return(flow: &Flow, behind: &Flow, back: &Return) -> bool {
+    if established(flow).is_some() {
+        return RETURNS.insert(behind, back, 0).is_ok();
+    }
+    // Of an older flow that is over.
+    let _ = RETURNS.remove(behind);
+    OPENING_RETURNS.insert(behind, back, 0).is_ok()
+}
+
+/// Writes down where a flow that opens goes.
+#[inline(always)]
+pub fn open(flow: &Flow, steered: &Steered) -> bool {
+    leave(flow);
+    OPENING.insert(flow, steered, 0).is_ok()
+}
+
+/// Moves a flow whose handshake is proven to FLOWS, if its client's share has room. Otherwise it stays where it is, and is
+/// counted once. `None` if its answers have no way back.
+#[inline(always)]
+pub fn establish(flow: &Flow, behind: &Flow, steered: &mut Steered) -> Option<()> {
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
+    let back = unsafe { &*returned(behind)? };
+    let share = CLIENTS.get_ptr_mut(&flow.client);
+    // SAFETY: as above.
+    let taken = share.map_or(0, |share| unsafe { *share });
+    let room =
+        taken < capacity::FLOWS_PER_CLIENT && (share.is_some() || CLIENTS.insert(&flow.client, 0, 0).is_ok());
+    if !room || RETURNS.insert(behind, back, 0).is_err() {
+        beyond(steered);
+        return Some(());
+    }
+    if FLOWS.insert(flow, &*steered, u64::from(BPF_NOEXIST)).is_err() {
+        if established(flow).is_none() {
+            let _ = RETURNS.remove(behind);
+            beyond(steered);
+        }
+        return Some(());
+    }
+    if let Some(share) = CLIENTS.get_ptr_mut(&flow.client) {
+        // SAFETY: as above.
+        unsafe { *share = (*share).wrapping_add(1) };
+    }
+    let _ = OPENING.remove(flow);
+    let _ = OPENING_RETURNS.remove(behind);
+    Some(())
+}
+
+#[inline(always)]
+fn beyond(steered: &mut Steered) {
+    if steered.flags & Steered::BEYOND_SHARE == 0 {
+        steered.flags |= Steered::BEYOND_SHARE;
+        maps::count(Reason::Nothing, Outcome::BeyondShare, 0);
+    }
+}
+
+/// Moves a flow that both sides have closed to OPENING: only its last acknowledgements are still to come. `None` if that
+/// fails, and it stays.
+#[inline(always)]
+pub fn close(flow: &Flow, behind: &Flow, steered: &Steered) -> Option<()> {
+    // SAFETY: as in `establish`.
+    let back = unsafe { &*RETURNS.get_ptr(behind)? };
+    OPENING.insert(flow, steered, 0).ok()?;
+    OPENING_RETURNS.insert(behind, back, 0).ok()?;
+    let _ = RETURNS.remove(behind);
+    leave(flow);
+    Some(())
+}
+
+/// Forgets where a flow goes. How its answers came back stays in OPENING_RETURNS, and is believed no more.
+#[inline(always)]
+pub fn forget(flow: &Flow, behind: &Flow) {
+    let _ = OPENING.remove(flow);
+    let _ = RETURNS.remove(behind);
+    leave(flow);
+}
+
+#[inline(always)]
+fn leave(flow: &Flow) {
+    if FLOWS.remove(flow).is_ok()
+        && let Some(share) = CLIENTS.get_ptr_mut(&flow.client)
+    {
+        // SAFETY: as in `establish`.
+        unsafe { *share = (*share).saturating_sub(1) };
+    }
+}
+
+/// Whether flows are redirected to where the packet goes.
+#[inline(always)]
+pub fn leads_to_live(packet: &Packet) -> bool {
+    is_live(packet.dst, packet.dst_port, packet.protocol)
+}
+
+/// Whether flows are redirected to this endpoint.
+#[inline(always)]
+pub fn is_live(addr: Addr, port: u16, protocol: u8) -> bool {
+    let reserved = 0;
+    let endpoint = Vip {
+        addr,
+        port,
+        protocol,
+        reserved,
+    };
+    LIVE.get_ptr(&endpoint).is_some()
+}
+
+/// Notes a packet of a connection that a client has to an endpoint in LIVE. A SYN begins none: it may be refused. A new one
+/// is only noted if its client `is_real`.
+#[inline(always)]
+pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce() -> bool) {
+    let now_ns = clock::now_ns();
+    if let Some(direct) = DIRECT.get_ptr_mut(flow) {
+        // SAFETY: as in `establish`, aligned; CPUs that race write nearly the same.
+        unsafe {
+            addr_of_mut!((*direct).used_ns).write(now_ns);
+            if opens || closing {
+                addr_of_mut!((*direct).closing).write(closing.into());
+            }
+        }
+    } else if !opens && is_real() {
+        let direct = Direct {
+            used_ns: now_ns,
+            closing: closing.into(),
+            reserved: 0,
+        };
+        // A full LRU map forgets the coldest one.
+        let _ = DIRECT.insert(flow, &direct, 0);
+    }
+}
+
+/// Whether a client has a connection of its own that looks the same to the live endpoint.
+#[inline(always)]
+pub fn is_direct(behind: &Flow) -> bool {
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Direct.
+    DIRECT
+        .get_ptr(behind)
+        .is_some_and(|direct| unsafe { !(*direct).is_over(behind.protocol, clock::now_ns()) })
+}

@@ -1,0 +1,71 @@
+//! What packets that nobody steers say of flows.
+
+use crate::route::source_interface;
+use crate::skb::Skb;
+use crate::steer::{closes, opens};
+use crate::turned::steered_by;
+use crate::{flows, maps};
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::bindings::__sk_buff;
+use epguard_common::{Flow, JUDGED, Packet, Slot, Steered};
+
+/// Notes what a packet that no egress hook has judged says of flows: of redirected ones, which it may end, and of
+/// connections to endpoints in LIVE that were not redirected there. Global: it has the
+/// stack for itself, and the verifier judges it once.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn note(context: *mut __sk_buff, parsed: u32) -> u32 {
+    let skb = Skb::new(context, parsed);
+    let (Some(packet), Some(view)) = (skb.packet(), maps::view()) else {
+        return 0;
+    };
+    let carried = skb.carried(&view);
+    if view.flows == 0 || carried == JUDGED || view.is_answer(carried) {
+        return 0;
+    }
+    give_way(packet);
+    forget_last(packet, Slot::from_carried(carried));
+    note_direct(&skb, packet);
+    1
+}
+
+/// Forgets the closed flow of a port from which another one opens.
+#[inline(always)]
+pub fn forget_last(packet: &Packet, slot: Slot) {
+    if !opens(packet) || !slot.is_some() {
+        return;
+    }
+    let flow = Flow::to(packet, slot);
+    if let Some(steered) = flows::steered(&flow) {
+        // SAFETY: the entry stays readable for the run of the program.
+        let steered = unsafe { &*steered };
+        if steered.flags & Steered::CLIENT_CLOSED != 0 {
+            flows::forget(&flow, &flow.at(&steered.backend));
+        }
+    }
+}
+
+/// A client that entered elsewhere than where the node routes it may be forged, and is not noted; one that the node routes
+/// nowhere is itself, for masqueraded clients.
+#[inline(always)]
+fn note_direct(skb: &Skb, packet: &Packet) {
+    if !flows::leads_to_live(packet) {
+        return;
+    }
+    let flow = Flow::to(packet, Slot::NONE);
+    flows::note_direct(&flow, opens(packet), closes(skb, packet), || {
+        let there = source_interface(skb.as_ptr().cast());
+        there == 0 || there == skb.came_in_at()
+    });
+}
+
+/// A packet that conntrack itself sends to the live endpoint, from the same port: that flow is the one that everybody
+/// knows of, so a steered one that looks the same to the endpoint has to go.
+#[inline(always)]
+fn give_way(packet: &Packet) {
+    let behind = Flow::to(packet, Slot::NONE);
+    if let Some((back, _)) = steered_by(&behind) {
+        // SAFETY: as in `steered_by`.
+        flows::forget(&behind.before(unsafe { &*back }), &behind);
+    }
+}

@@ -1,0 +1,79 @@
+//! Where the node's own routes lead.
+
+use crate::frame::Frame;
+use crate::skb::Skb;
+use aya_ebpf::bindings::{__sk_buff, bpf_fib_lookup as Route};
+use aya_ebpf::helpers::generated::bpf_fib_lookup;
+use core::mem::MaybeUninit;
+use epguard_common::Packet;
+
+/// The interface to which the node routes the source of the packet in the scratch map; 0 if it is one of the node's own
+/// addresses, or nothing leads there. Global: one copy of the lookup, with a stack of its own. Linux 5.6.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::judged(context);
+    let Some(packet) = skb.packet() else {
+        return 0;
+    };
+    let back = Packet {
+        src: packet.dst,
+        dst: packet.src,
+        src_port: packet.dst_port,
+        dst_port: packet.src_port,
+        ..*packet
+    };
+    match route(&skb, &back) {
+        Some(Hop::Through(ifindex)) => ifindex,
+        Some(Hop::Blackhole) | None => 0,
+    }
+}
+
+/// Where a route leads.
+pub enum Hop {
+    Blackhole,
+    Through(u32),
+}
+
+/// Where the node would forward the packet to; `None` where it would not, or says so to the sender.
+///
+/// With no flags the kernel asks the routing rules (`ip rule`) which table counts, as for a packet that enters through
+/// the frame's interface (in a VRF, that one's table); `BPF_FIB_LOOKUP_DIRECT` would skip the rules,
+/// `BPF_FIB_LOOKUP_OUTPUT` ask as for a packet that leaves there. The packet's mark is taken for 0: rules by mark would
+/// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
+#[inline(always)]
+pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
+    // SAFETY: an all-zero bpf_fib_lookup is a valid one.
+    let mut route: Route = unsafe { MaybeUninit::zeroed().assume_init() };
+    route.l4_protocol = packet.protocol;
+    route.sport = packet.src_port.to_be();
+    route.dport = packet.dst_port.to_be();
+    route.ifindex = frame.ifindex();
+    let (src, dst) = (packet.src.words(), packet.dst.words());
+    if packet.dst.is_v4() {
+        route.family = AF_INET;
+        route.__bindgen_anon_3.ipv4_src = src[3];
+        route.__bindgen_anon_4.ipv4_dst = dst[3];
+    } else {
+        route.family = AF_INET6;
+        route.__bindgen_anon_3.ipv6_src = src;
+        route.__bindgen_anon_4.ipv6_dst = dst;
+    }
+    // SAFETY: the program's own context, and as many octets as are said.
+    let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut route, ROUTE_SIZE, 0) };
+    match answer {
+        BLACKHOLE => Some(Hop::Blackhole),
+        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(Hop::Through(route.ifindex)),
+        _ => None,
+    }
+}
+
+#[allow(clippy::cast_possible_wrap, reason = "64 octets")]
+const ROUTE_SIZE: i32 = size_of::<Route>() as i32;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+/// `BPF_FIB_LKUP_RET_*` of linux/bpf.h.
+const SUCCESS: i64 = 0;
+const BLACKHOLE: i64 = 1;
+const NO_NEIGHBOUR: i64 = 7;
+const FRAGMENTATION_NEEDED: i64 = 8;

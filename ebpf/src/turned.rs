@@ -1,0 +1,84 @@
+//! Answers of live endpoints to redirected flows: back to where the flow's packets left.
+
+use crate::frame::Frame as _;
+use crate::link::Link;
+use crate::route::source_interface;
+use crate::skb::Skb;
+use crate::steer::{closes, or_drop};
+use crate::{clock, flows, maps};
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS};
+use aya_ebpf::helpers::generated::bpf_redirect;
+use epguard_common::{Bytes as _, Flow, Packet, Return, Role, Steered};
+
+const TCP: u8 = 6;
+
+/// Sends an answer of a live endpoint back. Global, see `reject::turn_round`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
+    let skb = Skb::judged(context);
+    or_drop(&skb, backward(&skb))
+}
+
+/// Whether the packet is an answer of a live endpoint to a flow that was steered to it, and can be turned back.
+#[inline(always)]
+pub fn is_answer(skb: &Skb, packet: &Packet) -> bool {
+    packet.transport.has_ports()
+        && packet.network_at == 0
+        && !skb.is_tagged()
+        && steered_by(&Flow::from(packet)).is_some()
+}
+
+/// The flow whose answers come so. What RETURNS says may be of an earlier flow of the same client and port: FLOWS knows to
+/// which endpoint it goes now.
+#[inline(always)]
+pub fn steered_by(behind: &Flow) -> Option<(*const Return, *mut Steered)> {
+    let back = flows::returned(behind)?;
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
+    let steered = flows::steered(&behind.before(unsafe { &*back }))?;
+    // SAFETY: likewise.
+    let backend = unsafe { &(*steered).backend };
+    (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((back, steered))
+}
+
+#[inline(always)]
+fn backward(skb: &Skb) -> Option<i32> {
+    let packet = skb.packet()?;
+    let (back, steered) = steered_by(&Flow::from(packet))?;
+    // SAFETY: the entries stay for the run of the program, of this flow or of one that has just got their place: then it is
+    // looked at a little later. Every bit pattern is a Return.
+    let back = unsafe {
+        (*steered).used_ns = clock::now_ns();
+        if closes(skb, packet) {
+            (*steered).flags |= Steered::ENDPOINT_CLOSED;
+        }
+        if let Some(proof) = proof(skb, packet) {
+            (*steered).proof = proof;
+            (*steered).flags |= Steered::ANSWERED;
+        }
+        *back
+    };
+    let mut link = Link::of(skb)?;
+    link.readdress(packet, false, (back.target, back.target_port))?;
+    link.set_ethernet(back.ethernet)?;
+    let view = maps::view()?;
+    skb.make_answer(&view);
+    // SAFETY: takes numbers only.
+    Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
+}
+
+/// What the client acknowledges if it gets this SYN-ACK; `None` for other packets. And for a SYN-ACK that enters elsewhere
+/// than where the node routes the endpoint: it may be forged. A bridge's ports are not told apart.
+#[inline(always)]
+fn proof(skb: &Skb, packet: &Packet) -> Option<u32> {
+    const SYN_ACK: u8 = 0x12;
+    let [flags] = skb.read::<1>(packet.transport_at + 13)?;
+    if packet.protocol != TCP || flags & SYN_ACK != SYN_ACK {
+        return None;
+    }
+    let there = source_interface(skb.as_ptr().cast());
+    let entered = there == skb.ifindex() || maps::role(there) == Role::BRIDGE;
+    let number = skb.read::<4>(packet.transport_at + 4).map(u32::from_be_bytes)?;
+    entered.then_some(number.wrapping_add(1))
+}

@@ -1,0 +1,116 @@
+//! A pod forges packets from an IP that nobody holds. It can end the denial of that IP, and do nothing else.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use epguard_common::{Outcome, Reason};
+use epguard_lab::scenario::format::{PodEvent, Runs};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+use epguard_lab::traffic::{Client, Forged};
+
+const STORY: &str = "
+id: forged
+title: t
+must: m
+agent: {mode: enforce}
+pods:
+  A: {is: old/a, ip: X}
+  D: {is: old/d, ip: Y}
+  evil: {is: evil/pod}
+steps:
+  - pods: [evil starts]
+";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_pod_that_forges_packets_of_an_orphan_ip_takes_no_protection_off_any_other() {
+    let scenario = epguard_lab::scenario::parse(STORY, "forged").unwrap();
+    let mut stage = Stage::new(&scenario, Variant::all(&Runs::default()).remove(0), None).unwrap();
+    for pod in ["evil", "A", "D"] {
+        stage.cluster.pod_event(pod, PodEvent::Starts).unwrap();
+    }
+    for pod in ["A", "D"] {
+        stage.cluster.pod_event(pod, PodEvent::Fails).unwrap();
+    }
+    stage.catch_up().unwrap();
+    let [x, y] = ["A", "D"].map(|pod| stage.cluster.names.pod(pod).unwrap().ip);
+    let is_denied = |stage: &Stage, ip: IpAddr| {
+        let before = stage.counters().unwrap();
+        send(stage, ip);
+        let after = stage.counters().unwrap().since(&before);
+        after.of(Reason::Terminated, Outcome::Dropped) > 0
+    };
+    until("X and Y denied", || is_denied(&stage, x) && is_denied(&stage, y));
+
+    // Three sightings, if they were any.
+    for _ in 0..3 {
+        forge(&stage, x);
+        sleep(Duration::from_millis(120));
+    }
+    let lifted = |stage: &Stage| {
+        let dump = stage.agent.dump().unwrap();
+        let entries = dump["terminated"].as_array().unwrap().clone();
+        entries
+            .iter()
+            .any(|entry| entry["ip"] == x.to_string() && entry["lifted"] == true)
+    };
+    until("X lifted", || lifted(&stage));
+    assert!(!is_denied(&stage, x), "whoever seems to speak is not denied");
+    // A conviction waits until netlink has told what changed. Looks come every 10 s.
+    let looked = Instant::now() + Duration::from_secs(25);
+    while Instant::now() < looked {
+        assert_unharmed(&stage);
+        sleep(Duration::from_millis(200));
+    }
+    assert!(is_denied(&stage, y), "Y is nobody's still");
+
+    // Nor does the next agent take the forged packets for a holder.
+    stage.agent.kill();
+    stage.agent.start_again().unwrap();
+    stage.catch_up().unwrap();
+    assert_unharmed(&stage);
+    until("Y denied again", || is_denied(&stage, y));
+}
+
+#[track_caller]
+fn assert_unharmed(stage: &Stage) {
+    let status = stage.agent.status_document().unwrap().to_string();
+    let log = stage.agent.log();
+    assert!(!log.contains("wrong deny"), "{log}");
+    assert!(!status.contains("only observed, because"), "{status}");
+}
+
+fn send(stage: &Stage, ip: IpAddr) {
+    let client = &stage.cluster.topology.pod("client").unwrap().netns;
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let socket = client.run(|| UdpSocket::bind(any)).unwrap().unwrap();
+    socket.send_to(b"datagram", (ip, 9)).unwrap();
+}
+
+/// From the pod `evil`, with the orphan IP as its source.
+fn forge(stage: &Stage, ip: IpAddr) {
+    let evil = &stage.cluster.topology.pod("evil/pod").unwrap().netns;
+    let victim = stage.cluster.names.pod("client").unwrap().ip;
+    let (IpAddr::V4(from), IpAddr::V4(to)) = (ip, victim) else {
+        panic!("the first variant is IPv4");
+    };
+    let forged = Forged {
+        from: SocketAddrV4::new(from, 9),
+        to: SocketAddrV4::new(to, 9),
+        flags: 2,
+        acknowledges: 0,
+    };
+    Client::new(evil).forge([forged]).unwrap();
+}
+
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not {what}");
+        sleep(Duration::from_millis(10));
+    }
+}
