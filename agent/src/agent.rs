@@ -7,6 +7,7 @@ mod lifts;
 mod neighbours;
 mod overview;
 mod reports;
+mod unproven;
 mod watches;
 
 use crate::announce::Announcer;

@@ -94,6 +94,8 @@ impl Agent {
             breaker: trust::held(&self.state, now),
             wrong_denies: trust::wrong_denies(&self.state),
             demoted: self.writer.demoted(),
+            unproven: self.unproven(),
+            possible_holders: self.possible_holders(now),
             figures: self.counted(),
             ..Status::default()
         }

@@ -221,6 +221,8 @@ mod tests {
             breaker: vec![],
             wrong_denies: [("reused".into(), 1)].into(),
             demoted: vec!["reused".into()],
+            unproven: vec![],
+            possible_holders: vec![],
             figures: Figures::default(),
             drops: None,
             history: None,
