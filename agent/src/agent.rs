@@ -16,6 +16,7 @@ use crate::cli::AgentArgs;
 use crate::clock::{Clocks, boot as now};
 use crate::datapath::Datapath;
 use crate::earlier::Earlier;
+use crate::events::Budget;
 use crate::facts::{Fact, Presence};
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
@@ -42,6 +43,7 @@ pub struct Agent {
     writer: Writer,
     attachments: Attachments,
     report: Report,
+    budget: Budget,
     lease: Lease,
     api: Watches,
     pace: Pace,
@@ -85,6 +87,7 @@ impl Agent {
                 args.clsact_delay,
             ),
             report: Report::default(),
+            budget: Budget::default(),
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
             pace,
@@ -286,12 +289,6 @@ impl Agent {
             }
         }
         Ok(())
-    }
-
-    fn denies(&self) -> bool {
-        let tables = self.state.tables();
-        let mut vacant = tables.terminated.values();
-        !tables.denied.is_empty() || self.state.is_steering() || vacant.any(|vacant| vacant.lifted.is_none())
     }
 }
 

@@ -26,6 +26,7 @@ impl Agent {
                 drops: Some(self.report.drops(now())),
                 ..Status::default()
             },
+            Request::Alive => Status::default(),
             Request::Status => self.status(),
         };
         let _ = question.answer.send(answer);
@@ -130,6 +131,7 @@ impl Agent {
             ips: named(census.ips),
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
+            events_skipped: self.budget.skipped(),
             ..self.timings.figures()
         }
     }

@@ -10,10 +10,11 @@ use epguard_common::{Event, Outcome};
 use std::time::Duration;
 
 impl Agent {
-    /// Reports denied packets.
-    pub fn on_events(&mut self, events: &[Event]) -> Result<()> {
+    /// Reports denied packets, as many as the node is allowed.
+    pub fn on_events(&mut self, mut events: Vec<Event>) -> Result<()> {
+        self.budget.admit(now(), &mut events);
         let mut spoke = false;
-        for event in events {
+        for event in &events {
             if event.outcome == Outcome::Lifted as u32 {
                 spoke = true;
                 self.hear(event.src, Duration::from_nanos(event.at_ns));

@@ -222,6 +222,13 @@ fn sizes(to: &mut Families<'_>, status: &Status) -> fmt::Result {
         None,
         [(vec![], status.carrier.services_without_room)],
     )?;
+    to.counters(
+        (
+            "events_skipped",
+            "Reports of denials that the agent did not take in, beyond the rate of a node",
+        ),
+        [(vec![], figures.events_skipped)],
+    )?;
     let hooked = |attached: bool| {
         let interfaces = status.interfaces.iter();
         interfaces

@@ -26,6 +26,8 @@ pub enum Request {
     Status,
     /// `figures`: the status without the names of pods and Services, which are many.
     Figures,
+    /// `alive`: an empty status, which shows only that the main loop answers.
+    Alive,
     /// `release-breaker [NAMESPACE/NAME]`: carry out what is held, for all Services if none is named.
     ReleaseBreaker(String),
     /// `drops`: only what was denied, or would have been.
@@ -35,6 +37,7 @@ pub enum Request {
 }
 
 const FIGURES: &str = "figures";
+const ALIVE: &str = "alive";
 const DROPS: &str = "drops";
 const RELEASE: &str = "release-breaker";
 const HISTORY: &str = "history";
@@ -46,6 +49,7 @@ impl Request {
         match self {
             Self::Status => String::new(),
             Self::Figures => format!("{FIGURES}\n"),
+            Self::Alive => format!("{ALIVE}\n"),
             Self::Drops => format!("{DROPS}\n"),
             Self::ReleaseBreaker(service) => format!("{RELEASE} {service}\n"),
             Self::History(ip) => format!("{HISTORY} {ip}\n"),
@@ -59,6 +63,7 @@ impl Request {
             Some((RELEASE, service)) => Self::ReleaseBreaker(service.to_owned()),
             Some((HISTORY, ip)) => ip.parse().map_or(Self::Status, Self::History),
             None if line.trim_end() == FIGURES => Self::Figures,
+            None if line.trim_end() == ALIVE => Self::Alive,
             None if line.trim_end() == DROPS => Self::Drops,
             None if line.trim_end() == RELEASE => Self::ReleaseBreaker(String::new()),
             _ => Self::Status,
