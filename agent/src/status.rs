@@ -89,6 +89,9 @@ pub struct Status {
     /// What was denied, if that was asked for; then nothing else is filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Vec<Dropped>>,
+    /// The last lines of the agent's log, if that was asked for; then nothing else is filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Vec<String>>,
     /// The history of one IP, if that was asked for; then nothing else is filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<Chronicle>>,

@@ -4,8 +4,8 @@ use super::Agent;
 use crate::clock::boot as now;
 use crate::facts::named;
 use crate::status::{Conflict, Figures, Fill, NodeSockets, Question, Request, Status, Watch};
-use crate::trust;
 use crate::watch::WatchId;
+use crate::{telemetry, trust};
 use anyhow::Result;
 use epguard_common::{Mode, capacity};
 use std::collections::BTreeMap;
@@ -24,6 +24,10 @@ impl Agent {
             Request::Figures => self.figures(),
             Request::Drops => Status {
                 drops: Some(self.report.drops(now())),
+                ..Status::default()
+            },
+            Request::Log => Status {
+                log: Some(telemetry::recent()),
                 ..Status::default()
             },
             Request::Alive => Status::default(),

@@ -225,6 +225,7 @@ mod tests {
             possible_holders: vec![],
             figures: Figures::default(),
             drops: None,
+            log: None,
             history: None,
         }
     }
