@@ -24,6 +24,7 @@ use crate::history::History;
 use crate::lease::Lease;
 use crate::maps::Writer;
 use crate::metrics::Timings;
+use crate::names::Names;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::State;
@@ -43,6 +44,7 @@ pub struct Agent {
     writer: Writer,
     attachments: Attachments,
     report: Report,
+    names: Names,
     budget: Budget,
     lease: Lease,
     api: Watches,
@@ -66,7 +68,7 @@ impl Agent {
     /// An agent that knows nothing yet, so denies nothing.
     #[must_use]
     pub fn new(
-        state: State,
+        (state, names): (State, Names),
         writer: Writer,
         datapath: Datapath,
         (api, pace): (Watches, Pace),
@@ -87,6 +89,7 @@ impl Agent {
                 args.clsact_delay,
             ),
             report: Report::default(),
+            names,
             budget: Budget::default(),
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
@@ -215,6 +218,7 @@ impl Agent {
         self.trust.tick(now(), state, writer, &self.api, announcer)?;
         self.announcer.tick(now());
         self.write()?;
+        self.keep_names();
         self.attachments.tick();
         self.distrust_old_surveys()?;
         self.show_roles();
@@ -266,7 +270,11 @@ impl Agent {
         let by_namespace = &self.state.tables().refused;
         let refused = by_namespace.values().sum::<usize>() + self.writer.left_out();
         if refused > self.refused {
-            tracing::error!(refused, ?by_namespace, "a map, or a namespace's share of it, is full: these denials are not carried out");
+            tracing::error!(
+                refused,
+                ?by_namespace,
+                "a map, or a namespace's share of it, is full: these denials are not carried out"
+            );
         }
         self.refused = refused;
         self.report.conflicts(&self.state, changed.iter());

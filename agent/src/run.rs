@@ -10,6 +10,7 @@ use crate::events::Events;
 use crate::fleet::{Fleet, Modes};
 use crate::maps::{Writer, only_agent};
 use crate::metrics::Pages;
+use crate::names::Names;
 use crate::state::{Settings, Slots, State};
 use crate::watch::Pace;
 use crate::{lease, metrics, neighbours, netlink, status, telemetry, watch};
@@ -72,10 +73,11 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let serve = status::serve(&args.run.run_dir, ask);
     tokio::pin!(metrics, health, serve);
 
-    let state = state(&args, &writer);
+    let names = Names::load(&args.run.run_dir);
+    let state = state(&args, &writer, &names);
     let announcer = Announcer::start(client, args.node_name.clone(), args.api.events);
     let mut agent = Agent::new(
-        state,
+        (state, names),
         writer,
         datapath,
         (watches, pace),
@@ -121,7 +123,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 }
 
 /// What an earlier process proved, for the time until everything is listed.
-fn state(args: &AgentArgs, writer: &Writer) -> State {
+fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
     let settings = Settings {
         scope: args.pod_scope,
         node: args.node_name.clone(),
@@ -130,6 +132,7 @@ fn state(args: &AgentArgs, writer: &Writer) -> State {
     };
     let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
     state.inherit(writer.found().clone());
+    state.know_names(names.known().clone());
     state
 }
 

@@ -39,6 +39,17 @@ impl Agent {
         if spoke { self.write() } else { Ok(()) }
     }
 
+    /// Keeps the names that denials refer to for the agent's next process, which may find the pods gone.
+    pub(super) fn keep_names(&mut self) {
+        if self.state.is_synced() {
+            // Denials that were restored changed no map, so nothing else has looked their names up.
+            self.report.remember(&self.state);
+            let (state, report) = (&self.state, &self.report);
+            let named = |(uid, _)| Some((uid, report.pod_name(state, uid)?.clone()));
+            self.names.keep(report.pods().filter_map(named));
+        }
+    }
+
     /// For whoever looks at the objects. Where no Service was meant there is no object to tell it of.
     fn denial(&self, event: &Event) -> Option<Denial> {
         let service = self.state.service_name(event.slot)?.clone();

@@ -18,6 +18,7 @@ mod ipam;
 mod judge;
 mod kind;
 mod listings;
+mod names;
 mod pods;
 mod quota;
 mod ranges;
@@ -90,6 +91,8 @@ pub struct State {
     touched: BTreeSet<Addr>,
     reuse: Reuse,
     revivals: Revivals,
+    /// Names of pods that an earlier process knew.
+    known_names: BTreeMap<Uid, Name>,
 }
 
 impl State {
@@ -120,6 +123,7 @@ impl State {
             touched: BTreeSet::new(),
             reuse: Reuse::default(),
             revivals: Revivals::default(),
+            known_names: BTreeMap::new(),
         }
     }
 
@@ -234,25 +238,6 @@ impl State {
         self.denials
             .iter()
             .map(|((service, socket), proven)| (service, socket, proven))
-    }
-
-    /// Namespace and name of a pod that is still known.
-    #[must_use]
-    pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
-        let name = self.world.pods.get(uid).map(|record| &record.pod.name);
-        name.filter(|(_, name)| !name.is_empty())
-    }
-
-    /// The Service behind a slot.
-    #[must_use]
-    pub fn service_name(&self, slot: Slot) -> Option<&Name> {
-        self.slots.service(slot)
-    }
-
-    /// A Service's own UID.
-    #[must_use]
-    pub fn service_uid(&self, name: &Name) -> Option<Uid> {
-        self.world.service(name).map(|service| service.uid)
     }
 
     /// Affected Services by slot number.
