@@ -129,7 +129,7 @@ impl From<&state::Ranges> for Ranges {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Watch {
-    /// Whether it is connected.
+    /// Whether it is connected and, while anything is denied, proven fresh within `--max-view-age`.
     pub up: bool,
     /// The newest resourceVersion seen.
     pub rv: u64,

@@ -154,7 +154,11 @@ impl Agent {
 
     fn with_age(&self, id: WatchId, watch: Watch, now: Duration) -> Watch {
         let (age, by) = self.lease.view.of(id, now).unzip();
+        let silent = self.denies() && self.lease.view.is_stale(id, now);
+        let not_proven = || "connected, but not proven fresh in time".to_owned();
         Watch {
+            up: watch.up && !silent,
+            error: watch.error.or_else(|| silent.then(not_proven)),
             age_ms: age.map(|age| milliseconds(age).unsigned_abs()),
             proven_by: by,
             ..watch

@@ -130,7 +130,10 @@ fn watches(to: &mut Families<'_>, watches: &BTreeMap<String, Watch>) -> fmt::Res
         samples.map(move |(name, watch)| (vec![("watch", name.as_str())], of(watch)))
     };
     to.gauges(
-        ("watch_up", "1 while the watch is connected"),
+        (
+            "watch_up",
+            "1 while the watch is connected and, if anything is denied, proven fresh",
+        ),
         None,
         each(|watch| u64::from(watch.up)),
     )?;
