@@ -108,12 +108,6 @@ impl Agent {
         }
     }
 
-    /// Whether it matters who is on the node.
-    #[must_use]
-    pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
-        self.ask_for_presence.subscribe()
-    }
-
     /// Takes in what the watches say, and writes once for all of it.
     pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
         let was_synced = self.state.is_synced();
