@@ -7,6 +7,7 @@ mod lifts;
 mod neighbours;
 mod overview;
 mod reports;
+mod unproven;
 mod watches;
 
 use crate::announce::Announcer;
@@ -15,6 +16,7 @@ use crate::cli::AgentArgs;
 use crate::clock::{Clocks, boot as now};
 use crate::datapath::Datapath;
 use crate::earlier::Earlier;
+use crate::events::Budget;
 use crate::facts::{Fact, Presence};
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
@@ -22,6 +24,7 @@ use crate::history::History;
 use crate::lease::Lease;
 use crate::maps::Writer;
 use crate::metrics::Timings;
+use crate::names::Names;
 use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::State;
@@ -41,6 +44,8 @@ pub struct Agent {
     writer: Writer,
     attachments: Attachments,
     report: Report,
+    names: Names,
+    budget: Budget,
     lease: Lease,
     api: Watches,
     pace: Pace,
@@ -63,7 +68,7 @@ impl Agent {
     /// An agent that knows nothing yet, so denies nothing.
     #[must_use]
     pub fn new(
-        state: State,
+        (state, names): (State, Names),
         writer: Writer,
         datapath: Datapath,
         (api, pace): (Watches, Pace),
@@ -84,6 +89,8 @@ impl Agent {
                 args.clsact_delay,
             ),
             report: Report::default(),
+            names,
+            budget: Budget::default(),
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
             pace,
@@ -99,12 +106,6 @@ impl Agent {
             settled: false,
             history: History::default(),
         }
-    }
-
-    /// Whether it matters who is on the node.
-    #[must_use]
-    pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
-        self.ask_for_presence.subscribe()
     }
 
     /// Takes in what the watches say, and writes once for all of it.
@@ -211,6 +212,7 @@ impl Agent {
         self.trust.tick(now(), state, writer, &self.api, announcer)?;
         self.announcer.tick(now());
         self.write()?;
+        self.keep_names();
         self.attachments.tick();
         self.distrust_old_surveys()?;
         self.show_roles();
@@ -262,7 +264,11 @@ impl Agent {
         let by_namespace = &self.state.tables().refused;
         let refused = by_namespace.values().sum::<usize>() + self.writer.left_out();
         if refused > self.refused {
-            tracing::error!(refused, ?by_namespace, "a map, or a namespace's share of it, is full: these denials are not carried out");
+            tracing::error!(
+                refused,
+                ?by_namespace,
+                "a map, or a namespace's share of it, is full: these denials are not carried out"
+            );
         }
         self.refused = refused;
         self.report.conflicts(&self.state, changed.iter());
@@ -285,12 +291,6 @@ impl Agent {
             }
         }
         Ok(())
-    }
-
-    fn denies(&self) -> bool {
-        let tables = self.state.tables();
-        let mut vacant = tables.terminated.values();
-        !tables.denied.is_empty() || self.state.is_steering() || vacant.any(|vacant| vacant.lifted.is_none())
     }
 }
 

@@ -1,16 +1,36 @@
 //! What the programs report: denied, or would-be denied, packets.
 
+mod budget;
+
+pub use budget::Budget;
+
 use anyhow::{Context as _, Result};
 use aya::maps::{MapData, RingBuf};
 use epguard_common::{Event, Outcome, Reason};
+use std::time::Duration;
 use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, sleep_until};
 
-/// Events taken at a time: the loop has other news to look at, however fast the programs report.
-pub const MOST: usize = 512;
+/// Events taken at a time, about as many as the ring has room for.
+const MOST: usize = 2048;
+
+/// Events of a flood; fewer are read as they come.
+const MANY: usize = 64;
+
+/// Rest between two readings of a flood, which the ring buffers meanwhile.
+const REST: Duration = Duration::from_millis(20);
+
+/// A source of the programs' reports.
+pub(crate) trait Reports {
+    /// Waits for reports. Must be safe to cancel.
+    async fn next(&mut self) -> Result<Vec<Event>>;
+}
 
 /// The ring buffer, read without polling.
 pub struct Events {
     ring: AsyncFd<RingBuf<MapData>>,
+    /// Not read before.
+    rests_until: Instant,
 }
 
 impl Events {
@@ -22,11 +42,17 @@ impl Events {
         let ring = RingBuf::try_from(ring).context("EVENTS is no ring buffer")?;
         // SAFETY: the ring owns its file descriptor, never closes or replaces it while it lives, and lives in the AsyncFd.
         let ring = unsafe { AsyncFd::register(ring) }.context("cannot wait for EVENTS")?;
-        Ok(Self { ring })
+        Ok(Self {
+            ring,
+            rests_until: Instant::now(),
+        })
     }
+}
 
-    /// Waits for events and takes those that are there, at most [`MOST`]. Safe to cancel: what was taken is returned.
-    pub async fn next(&mut self) -> Result<Vec<Event>> {
+impl Reports for Events {
+    /// Takes at most [`MOST`]. What was taken is returned even if the caller had waited for something else.
+    async fn next(&mut self) -> Result<Vec<Event>> {
+        sleep_until(self.rests_until).await;
         loop {
             let mut guard = self.ring.readable_mut().await.context("cannot wait for EVENTS")?;
             let ring = guard.get_inner_mut();
@@ -39,6 +65,9 @@ impl Events {
                 events.extend(parse(&item));
             }
             if !events.is_empty() {
+                if events.len() >= MANY {
+                    self.rests_until = Instant::now() + REST;
+                }
                 return Ok(events);
             }
         }

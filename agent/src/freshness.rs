@@ -134,6 +134,11 @@ impl Freshness {
         Some((now.saturating_sub(as_of), by))
     }
 
+    /// True if a watch was proven fresh, and that is too long ago. Says nothing of a watch that no lease stands on.
+    pub(crate) fn is_stale(&self, id: WatchId, now: Duration) -> bool {
+        self.of(id, now).is_some_and(|(age, _)| age > self.max_age)
+    }
+
     /// When the view will be too old; none if it is.
     #[must_use]
     pub fn deadline(&self, now: Duration) -> Option<Duration> {

@@ -25,6 +25,7 @@ pub mod lint;
 pub mod manual;
 pub mod maps;
 pub mod metrics;
+mod names;
 pub mod neighbours;
 pub mod netlink;
 pub mod output;

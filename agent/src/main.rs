@@ -49,7 +49,7 @@ async fn execute(command: Command) -> Result<ExitCode> {
         }
         Command::Drops(args) => drops::run(&args),
         Command::Top(args) => top::run(args).await,
-        Command::Sysdump(args) => sysdump::run(&args),
+        Command::Sysdump(args) => sysdump::run(&args).await,
         Command::Completion(args) => {
             manual::complete(&args);
             Ok(())

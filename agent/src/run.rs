@@ -1,5 +1,7 @@
 //! `epguard agent`: every part wired to one loop that owns the state and the maps.
 
+mod inbox;
+
 use crate::agent::Agent;
 use crate::announce::Announcer;
 use crate::cli::AgentArgs;
@@ -7,19 +9,19 @@ use crate::datapath::{self, Datapath};
 use crate::events::Events;
 use crate::fleet::{Fleet, Modes};
 use crate::maps::{Writer, only_agent};
+use crate::metrics::Pages;
+use crate::names::Names;
 use crate::state::{Settings, Slots, State};
 use crate::watch::Pace;
 use crate::{lease, metrics, neighbours, netlink, status, telemetry, watch};
 use anyhow::{Context as _, Result};
 use epguard_common::Mode;
+use inbox::{BACKLOG, Inbox, Turn};
 use std::fs::{self, File};
 use std::path::Path;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
-
-/// Facts waiting for the loop; the watches wait when it is full.
-const BACKLOG: usize = 4096;
 
 /// Runs until a signal, or until something fails that protects nobody any more.
 pub async fn run(args: AgentArgs) -> Result<()> {
@@ -30,7 +32,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         .rate(watch::ids(args.pod_scope).len(), args.max_view_age)?;
     let pace = Pace::new(rate, args.api.burst);
     let client = pace.client(watch::client(args.kubeconfig.as_deref()).await?);
-    let listener = metrics::bind(args.metrics.listen).await?;
+    let metrics_listener = metrics::bind(args.metrics.listen, "--metrics-listen").await?;
+    let health_listener = metrics::bind(args.metrics.health, "--health-listen").await?;
     let _only_one_here = only_agent(&args.pins.pin_dir)?;
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
     let writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
@@ -47,23 +50,80 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     if args.mode == Mode::Enforce {
         datapath.require_sockets()?;
     }
-    let mut events = Events::new(&mut datapath.ebpf)?;
+    let reports = Events::new(&mut datapath.ebpf)?;
     if args.debug_datapath {
         tokio::spawn(crate::events::log(&mut datapath.ebpf)?);
     }
 
-    let (tell, mut messages) = mpsc::channel(BACKLOG);
+    let (tell, messages) = mpsc::channel(BACKLOG);
     let config_map = args.fleet_config.as_ref();
     let watches = watch::start(&client, args.pod_scope, &args.node_name, config_map, &tell);
-    let (announce, mut interfaces) = mpsc::channel(BACKLOG);
+    let (announce, interfaces) = mpsc::channel(BACKLOG);
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
-    let (report, mut surveys) = mpsc::channel(1);
+    let (report, surveys) = mpsc::channel(1);
     neighbours::follow(datapath.own_programs()?, report).context("cannot start a thread")?;
-    let (ask, mut questions) = mpsc::channel(1);
-    let metrics = metrics::serve(listener, args.pins.pin_dir.clone(), ask.clone());
+    let (ask, questions) = mpsc::channel(1);
+    let (probe, probes) = mpsc::channel(1);
+    let metrics = metrics::serve(
+        metrics_listener,
+        Pages::Metrics(args.pins.pin_dir.clone()),
+        ask.clone(),
+    );
+    let health = metrics::serve(health_listener, Pages::Health, probe);
     let serve = status::serve(&args.run.run_dir, ask);
-    tokio::pin!(metrics, serve);
+    tokio::pin!(metrics, health, serve);
 
+    let names = Names::load(&args.run.run_dir);
+    let state = state(&args, &writer, &names);
+    let announcer = Announcer::start(client, args.node_name.clone(), args.api.events);
+    let mut agent = Agent::new(
+        (state, names),
+        writer,
+        datapath,
+        (watches, pace),
+        announcer,
+        fleet,
+        &args,
+    );
+    let mut presence = tokio::spawn(netlink::presence(announce, agent.asks_for_presence()));
+    let mut tick = interval(lease::period(args.lease, args.max_view_age));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    tracing::info!(node = args.node_name, mode = mode.as_str(), "started");
+    let mut inbox = Inbox {
+        tick,
+        probes,
+        interfaces,
+        surveys,
+        messages,
+        questions,
+        reports,
+    };
+    loop {
+        let turn = tokio::select! {
+            biased;
+            _ = terminate.recv() => break,
+            _ = tokio::signal::ctrl_c() => break,
+            followed = &mut follow => return followed.context("cannot follow the node's interfaces any more"),
+            followed = &mut presence => return followed.context("cannot follow the node's routes any more"),
+            served = &mut metrics => return served.context("cannot serve metrics"),
+            served = &mut health => return served.context("cannot serve health"),
+            served = &mut serve => return served.context("cannot serve the status"),
+            turn = inbox.next() => turn?,
+        };
+        act(&mut agent, turn)?;
+    }
+    if args.detach_on_exit {
+        let removed = agent.detach()?.len();
+        tracing::info!(removed, "stopped and detached; nothing is denied any more");
+    } else {
+        tracing::info!("stopped; denials stand until the lease ends, or the next agent takes over");
+    }
+    Ok(())
+}
+
+/// What an earlier process proved, for the time until everything is listed.
+fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
     let settings = Settings {
         scope: args.pod_scope,
         node: args.node_name.clone(),
@@ -72,44 +132,20 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     };
     let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
     state.inherit(writer.found().clone());
-    let announcer = Announcer::start(client, args.node_name.clone(), args.api.events);
-    let mut agent = Agent::new(state, writer, datapath, (watches, pace), announcer, fleet, &args);
-    let mut presence = tokio::spawn(netlink::presence(announce, agent.asks_for_presence()));
-    let mut tick = interval(lease::period(args.lease, args.max_view_age));
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-    tracing::info!(node = args.node_name, mode = mode.as_str(), "started");
-    loop {
-        tokio::select! {
-            biased;
-            // Few, and each may be an interface without hooks.
-            Some(event) = interfaces.recv() => agent.on_interface(event)?,
-            Some(survey) = surveys.recv() => agent.on_survey(&survey)?,
-            Some(message) = messages.recv() => {
-                let mut batch = vec![message];
-                while let Ok(message) = messages.try_recv() {
-                    batch.push(message);
-                }
-                agent.on_messages(batch)?;
-            }
-            events = events.next() => agent.on_events(&events?)?,
-            Some(question) = questions.recv() => agent.on_question(question)?,
-            _ = tick.tick() => agent.on_tick()?,
-            followed = &mut follow => followed.context("cannot follow the node's interfaces any more")?,
-            followed = &mut presence => followed.context("cannot follow the node's routes any more")?,
-            served = &mut metrics => served.context("cannot serve metrics")?,
-            served = &mut serve => served.context("cannot serve the status")?,
-            _ = terminate.recv() => break,
-            _ = tokio::signal::ctrl_c() => break,
-        }
-        agent.remember();
+    state.know_names(names.known().clone());
+    state
+}
+
+fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
+    match turn {
+        Turn::Tick => agent.on_tick()?,
+        Turn::Interface(event) => agent.on_interface(event)?,
+        Turn::Survey(survey) => agent.on_survey(&survey)?,
+        Turn::Messages(batch) => agent.on_messages(batch)?,
+        Turn::Question(question) => agent.on_question(question)?,
+        Turn::Events(events) => agent.on_events(events)?,
     }
-    if args.detach_on_exit {
-        let removed = agent.detach()?.len();
-        tracing::info!(removed, "stopped and detached; nothing is denied any more");
-    } else {
-        tracing::info!("stopped; denials stand until the lease ends, or the next agent takes over");
-    }
+    agent.remember();
     Ok(())
 }
 

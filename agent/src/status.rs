@@ -5,12 +5,14 @@ mod latency;
 mod socket;
 mod sockets;
 mod trust;
+mod unproven;
 
 pub use figures::{ApiFigures, Distribution, Figures, Fill};
 pub use latency::{Latency, LatencyFigures};
 pub use socket::{Question, ask, read, serve};
 pub use sockets::{CgroupHooks, NodeSockets};
 pub use trust::{Held, Request};
+pub use unproven::{PossibleHolder, UnprovenDeaths};
 
 use crate::carrier::Decision;
 use crate::drops::Dropped;
@@ -76,11 +78,20 @@ pub struct Status {
     pub wrong_denies: BTreeMap<String, u64>,
     /// Reasons that are only observed because of that.
     pub demoted: Vec<String>,
+    /// Nodes on which pods finish and none is proven dead.
+    #[serde(default)]
+    pub unproven: Vec<UnprovenDeaths>,
+    /// Pods that may hold an IP that they do not show for more than a minute, if that keeps something from being denied.
+    #[serde(default)]
+    pub possible_holders: Vec<PossibleHolder>,
     /// Counts and measurements.
     pub figures: Figures,
     /// What was denied, if that was asked for; then nothing else is filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Vec<Dropped>>,
+    /// The last lines of the agent's log, if that was asked for; then nothing else is filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Vec<String>>,
     /// The history of one IP, if that was asked for; then nothing else is filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<Chronicle>>,
@@ -118,7 +129,7 @@ impl From<&state::Ranges> for Ranges {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Watch {
-    /// Whether it is connected.
+    /// Whether it is connected and, while anything is denied, proven fresh within `--max-view-age`.
     pub up: bool,
     /// The newest resourceVersion seen.
     pub rv: u64,

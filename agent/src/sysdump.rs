@@ -1,6 +1,8 @@
 //! `epguard sysdump`: one archive with what a bug report needs. Nothing in it is a credential: of files that may hold one,
 //! none is read.
 
+mod node;
+
 use crate::audit;
 use crate::cli::{PinArgs, RunArgs};
 use crate::dump::Dump;
@@ -8,7 +10,11 @@ use crate::status::{self, Request};
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,7 +51,10 @@ const FILES: [&str; 9] = [
     "/proc/sys/net/core/bpf_jit_enable",
 ];
 
-/// The same in more detail, where they are installed.
+/// The most IPs whose history is asked for.
+const HISTORIES: usize = 200;
+
+/// What [`node`] shows in other tools' words, where these are installed.
 const COMMANDS: [(&str, &[&str]); 6] = [
     ("ip-link.txt", &["ip", "-details", "-statistics", "link"]),
     ("ip-route.txt", &["ip", "route", "show", "table", "all"]),
@@ -56,7 +65,7 @@ const COMMANDS: [(&str, &[&str]); 6] = [
 ];
 
 /// Writes the archive. What cannot be had is named in its `missing.txt`. Errors: the archive cannot be written.
-pub fn run(args: &SysdumpArgs) -> Result<()> {
+pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let status = status::ask(&args.run.run_dir, &Request::Status);
     let node = status.as_ref().map_or("node", |status| &status.node).to_owned();
     let path = args.file.clone().unwrap_or_else(|| {
@@ -73,7 +82,15 @@ pub fn run(args: &SysdumpArgs) -> Result<()> {
     archive.add("status.json", status.and_then(|status| json(&status)))?;
     let drops = status::ask(&args.run.run_dir, &Request::Drops);
     archive.add("drops.json", drops.and_then(|status| json(&status.drops)))?;
+    let dump = dump.and_then(|dump| serde_json::to_value(dump).context("cannot write JSON"));
+    let ips = dump.as_ref().map(suspects).unwrap_or_default();
     archive.add("maps.json", dump.and_then(|dump| json(&dump)))?;
+    let log = status::ask(&args.run.run_dir, &Request::Log);
+    archive.add(
+        "log.txt",
+        log.map(|status| status.log.unwrap_or_default().join("\n").into_bytes()),
+    )?;
+    archive.add("why.json", histories(&args.run.run_dir, &ips))?;
     let audit = audit::look(&args.pins.pin_dir, &args.run.run_dir);
     archive.add("audit.json", audit.and_then(|report| json(&report)))?;
     archive.add("version.txt", Ok(env!("CARGO_PKG_VERSION").into()))?;
@@ -84,8 +101,13 @@ pub fn run(args: &SysdumpArgs) -> Result<()> {
             fs::read(path).with_context(|| format!("cannot read {path}")),
         )?;
     }
+    for (name, content) in node::parts().await {
+        archive.add(&name, content)?;
+    }
     for (name, command) in COMMANDS {
-        archive.add(name, output(command))?;
+        if let Some(content) = output(command) {
+            archive.add(name, content)?;
+        }
     }
     let (parts, missing) = archive.finish()?;
     eprintln!("wrote {shown}: {parts} parts, {missing} missing");
@@ -138,20 +160,41 @@ impl Archive {
     }
 }
 
+/// The IPs that packets are, or were, denied to.
+fn suspects(dump: &Value) -> BTreeSet<IpAddr> {
+    let rows = ["suspects", "terminated"]
+        .into_iter()
+        .filter_map(|table| dump[table].as_array());
+    let ips = rows.flatten().filter_map(|row| row["ip"].as_str()?.parse().ok());
+    ips.collect()
+}
+
+/// What the agent knows of each, as `epguard why -o json` shows it of one.
+fn histories(run_dir: &Path, ips: &BTreeSet<IpAddr>) -> Result<Vec<u8>> {
+    let mut histories = Vec::new();
+    for ip in ips.iter().take(HISTORIES) {
+        histories.extend(status::ask(run_dir, &Request::History(*ip))?.history);
+    }
+    json(&histories)
+}
+
 fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec_pretty(value).context("cannot write JSON")
 }
 
-fn output(command: &[&str]) -> Result<Vec<u8>> {
-    let [program, arguments @ ..] = command else {
-        return Ok(Vec::new());
-    };
+/// What the command writes; none if it is not installed.
+fn output(command: &[&str]) -> Option<Result<Vec<u8>>> {
+    let (program, arguments) = command.split_first()?;
     let line = command.join(" ");
-    let output = Command::new(program).args(arguments).output();
-    let output = output.with_context(|| format!("cannot run `{line}`"))?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`{line}` failed: {}", error.trim());
-    Ok(output.stdout)
+    let output = match Command::new(program).args(arguments).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        output => output.with_context(|| format!("cannot run `{line}`")),
+    };
+    Some(output.and_then(|output| {
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`{line}` failed: {}", error.trim());
+        Ok(output.stdout)
+    }))
 }
 
 #[cfg(test)]
@@ -164,8 +207,9 @@ mod tests {
         let path = std::env::temp_dir().join(format!("epguard-sysdump-{}.tar", std::process::id()));
         let mut archive = Archive::new(File::create(&path).unwrap());
         archive.add("a.txt", Ok(b"here".to_vec())).unwrap();
-        archive.add("b.txt", output(&["false"])).unwrap();
-        archive.add("c.txt", output(&["echo", "out"])).unwrap();
+        archive.add("b.txt", output(&["false"]).unwrap()).unwrap();
+        archive.add("c.txt", output(&["echo", "out"]).unwrap()).unwrap();
+        assert!(output(&["epguard-no-such-tool"]).is_none());
         assert_eq!(archive.finish().unwrap(), (2, 1));
         let mut parts = Vec::new();
         let mut tar = tar::Archive::new(File::open(&path).unwrap());

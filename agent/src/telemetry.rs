@@ -1,5 +1,9 @@
 //! Logging: where it goes and how it looks.
 
+mod recent;
+
+pub use recent::recent;
+
 use anyhow::{Context as _, anyhow};
 use std::io::IsTerminal as _;
 use tracing::level_filters::LevelFilter;
@@ -23,7 +27,7 @@ pub enum LogFormat {
 pub fn init(format: LogFormat, datapath: bool) -> anyhow::Result<()> {
     let directives = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = filter(&directives, datapath)?;
-    let logging = subscriber(format, filter, std::io::stderr, std::io::stderr().is_terminal());
+    let logging = subscriber(format, filter, recent::stderr, std::io::stderr().is_terminal());
     logging.try_init().context("logging is set up already")
 }
 

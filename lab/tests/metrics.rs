@@ -9,7 +9,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-const LISTEN: &str = "127.0.0.1:9467";
+const USER_AGENT: &str = concat!("epguard/", env!("CARGO_PKG_VERSION"), " (linux/");
+const METRICS: &str = "127.0.0.1:9467";
+const HEALTH: &str = "127.0.0.1:9468";
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
@@ -18,10 +20,17 @@ async fn a_denied_packet_the_view_and_the_maps_are_told_to_whoever_scrapes() {
     world.server.faults(|faults| faults.hang = true);
     let kubeconfig = world.server.kubeconfig();
     let short = ["--max-view-age", "3", "--lease", "3"];
-    world.start(&kubeconfig, &[&short[..], &["--metrics-listen", LISTEN]].concat());
+    world.start(
+        &kubeconfig,
+        &[
+            &short[..],
+            &["--metrics-listen", METRICS, "--health-listen", HEALTH],
+        ]
+        .concat(),
+    );
     world.until("started", |_| true);
-    assert_eq!(get(&world, "/healthz"), (200, "ok\n".into()));
-    let (code, checks) = get(&world, "/readyz");
+    assert_eq!(get(&world, HEALTH, "/healthz"), (200, "ok\n".into()));
+    let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!(code, 503, "{checks}");
     assert!(
         checks.contains("[-]sync failed: not listed yet: endpointslices, "),
@@ -29,33 +38,43 @@ async fn a_denied_packet_the_view_and_the_maps_are_told_to_whoever_scrapes() {
     );
 
     deny(&mut world);
-    let (code, checks) = get(&world, "/readyz");
+    let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!(
         (code, checks.as_str()),
         (200, "[+]sync ok\n[+]hooks ok\n[+]lease ok\n")
     );
     connect_to_the_service(&world);
-    let (code, text) = get(&world, "/metrics");
+    let (code, text) = get(&world, METRICS, "/metrics");
     assert_eq!(code, 200, "{text}");
     let (seen, expected) = (masked(&text), include_str!("metrics/expected.txt"));
     assert_eq!(seen, expected, "{seen}");
 
     world.server.faults(|faults| faults.outage = true);
     world.until("past the lease", |status| status.lease_ms < 0);
-    let (code, checks) = get(&world, "/readyz");
+    let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!(code, 503);
     assert!(
         checks.contains("[-]lease failed: the view is too old (3 s)"),
         "{checks}"
     );
-    assert_eq!(get(&world, "/other").0, 404);
+    for (listen, path) in [(METRICS, "/healthz"), (HEALTH, "/metrics"), (HEALTH, "/other")] {
+        assert_eq!(get(&world, listen, path).0, 404, "{path}");
+    }
+    let agents = world
+        .server
+        .audit()
+        .requests()
+        .into_iter()
+        .map(|request| request.user_agent);
+    let unnamed: Vec<String> = agents.filter(|agent| !agent.starts_with(USER_AGENT)).collect();
+    assert!(unnamed.is_empty(), "{unnamed:?}");
 }
 
-fn get(world: &World, path: &str) -> (u16, String) {
+fn get(world: &World, listen: &str, path: &str) -> (u16, String) {
     let answer = world.netns.run(|| -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(LISTEN)?;
+        let mut stream = TcpStream::connect(listen)?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {LISTEN}\r\n\r\n")?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {listen}\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)

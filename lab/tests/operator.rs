@@ -5,6 +5,7 @@ mod agent;
 
 use agent::World;
 use agent::stale::{connect_to_the_service, deny};
+use epguard_lab::api::ObjectRef;
 use serde_json::Value;
 use std::process::Output;
 
@@ -45,10 +46,44 @@ async fn the_status_says_what_is_wrong_first_and_by_its_exit_code() {
         .args(["tf", file])
         .output()
         .unwrap();
-    for part in ["status", "drops", "maps", "audit"] {
-        let part = format!("epguard-sysdump/{part}.json\n");
+    let json = ["status", "drops", "maps", "audit", "why"].map(|part| format!("{part}.json"));
+    let node = [
+        "log",
+        "netlink-links",
+        "netlink-addresses",
+        "netlink-routes",
+        "netlink-routing-rules",
+        "netlink-neighbours",
+        "bpf-programs",
+        "bpf-maps",
+        "bpf-neighbours",
+        "netfilter-rules",
+    ];
+    for part in json.into_iter().chain(node.map(|part| format!("{part}.txt"))) {
+        let part = format!("epguard-sysdump/{part}\n");
         assert!(self::text(&list).contains(&part), "{part} in {list:?}");
     }
+    let content = |part: &str| {
+        let mut tar = std::process::Command::new("tar");
+        let output = tar
+            .args(["xOf", file, &format!("epguard-sysdump/{part}")])
+            .output();
+        self::text(&output.unwrap())
+    };
+    for (part, words) in [
+        ("log.txt", "synced"),
+        ("why.json", "10.244.1.10"),
+        ("netlink-routes.txt", "10.244.1.0"),
+        ("bpf-maps.txt", "name DENIED"),
+        ("missing.txt", ""),
+    ] {
+        assert!(
+            content(part).contains(words),
+            "{words} in {part}: {}",
+            content(part)
+        );
+    }
+    assert_eq!(content("missing.txt"), "");
 
     world.server.faults(|faults| faults.outage = true);
     world.until("past the lease", |status| status.lease_ms < 0);
@@ -104,6 +139,33 @@ async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
     assert!(row["reported"].as_u64().unwrap() >= 1, "{row}");
     assert_eq!(rows(&["-n", "shop", "--reason", "dead-backend"]).len(), 1);
     assert!(rows(&["-n", "other"]).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
+    let mut world = World::new("names");
+    let kubeconfig = world.server.kubeconfig();
+    world.start(&kubeconfig, &[]);
+    world.until("synced", |status| status.synced);
+    deny(&mut world);
+    let names = world.dir.join("names.json");
+    world.until("names are kept", |_| {
+        std::fs::read_to_string(&names).is_ok_and(|names| names.contains(r#"["shop","a"]"#))
+    });
+    world.stop();
+    world.store.delete(&ObjectRef::pod("shop", "a"), Some(0)).unwrap();
+    world.start(&kubeconfig, &[]);
+    // The names come with the first tick after the lists.
+    world.until("denying again, with the name", |status| {
+        let named = status.pods.values().any(|pod| pod == "shop/a");
+        status.lease_ms > 0 && status.breaker.is_empty() && status.denies() && named
+    });
+    connect_to_the_service(&world);
+    let drops = text(&epguard(&world, &["drops"]));
+    assert!(drops.contains("shop/a"), "{drops}");
+    let why = text(&epguard(&world, &["why", "10.244.1.10"]));
+    assert!(why.contains("shop/a is meant"), "{why}");
 }
 
 fn epguard(world: &World, arguments: &[&str]) -> Output {

@@ -5,8 +5,15 @@ use crate::facts::{Fact, Presence};
 use anyhow::Result;
 use epguard_common::Addr;
 use std::time::Duration;
+use tokio::sync;
 
 impl Agent {
+    /// Whether it matters who is on the node.
+    #[must_use]
+    pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
+        self.ask_for_presence.subscribe()
+    }
+
     /// Hears of everybody who spoke, whether or not the ring had room to say so.
     pub(super) fn hear_lifts(&mut self) -> Result<()> {
         for lift in self.writer.take_lifts()? {

@@ -4,8 +4,8 @@ use super::Agent;
 use crate::clock::boot as now;
 use crate::facts::named;
 use crate::status::{Conflict, Figures, Fill, NodeSockets, Question, Request, Status, Watch};
-use crate::trust;
 use crate::watch::WatchId;
+use crate::{telemetry, trust};
 use anyhow::Result;
 use epguard_common::{Mode, capacity};
 use std::collections::BTreeMap;
@@ -26,6 +26,11 @@ impl Agent {
                 drops: Some(self.report.drops(now())),
                 ..Status::default()
             },
+            Request::Log => Status {
+                log: Some(telemetry::recent()),
+                ..Status::default()
+            },
+            Request::Alive => Status::default(),
             Request::Status => self.status(),
         };
         let _ = question.answer.send(answer);
@@ -94,6 +99,8 @@ impl Agent {
             breaker: trust::held(&self.state, now),
             wrong_denies: trust::wrong_denies(&self.state),
             demoted: self.writer.demoted(),
+            unproven: self.unproven(),
+            possible_holders: self.possible_holders(now),
             figures: self.counted(),
             ..Status::default()
         }
@@ -129,6 +136,7 @@ impl Agent {
             ips: named(census.ips),
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
+            events_skipped: self.budget.skipped(),
             ..self.timings.figures()
         }
     }
@@ -147,7 +155,11 @@ impl Agent {
 
     fn with_age(&self, id: WatchId, watch: Watch, now: Duration) -> Watch {
         let (age, by) = self.lease.view.of(id, now).unzip();
+        let silent = self.denies() && self.lease.view.is_stale(id, now);
+        let not_proven = || "connected, but not proven fresh in time".to_owned();
         Watch {
+            up: watch.up && !silent,
+            error: watch.error.or_else(|| silent.then(not_proven)),
             age_ms: age.map(|age| milliseconds(age).unsigned_abs()),
             proven_by: by,
             ..watch

@@ -10,10 +10,11 @@ use epguard_common::{Event, Outcome};
 use std::time::Duration;
 
 impl Agent {
-    /// Reports denied packets.
-    pub fn on_events(&mut self, events: &[Event]) -> Result<()> {
+    /// Reports denied packets, as many as the node is allowed.
+    pub fn on_events(&mut self, mut events: Vec<Event>) -> Result<()> {
+        self.budget.admit(now(), &mut events);
         let mut spoke = false;
-        for event in events {
+        for event in &events {
             if event.outcome == Outcome::Lifted as u32 {
                 spoke = true;
                 self.hear(event.src, Duration::from_nanos(event.at_ns));
@@ -36,6 +37,17 @@ impl Agent {
             }
         }
         if spoke { self.write() } else { Ok(()) }
+    }
+
+    /// Keeps the names that denials refer to for the agent's next process, which may find the pods gone.
+    pub(super) fn keep_names(&mut self) {
+        if self.state.is_synced() {
+            // Denials that were restored changed no map, so nothing else has looked their names up.
+            self.report.remember(&self.state);
+            let (state, report) = (&self.state, &self.report);
+            let named = |(uid, _)| Some((uid, report.pod_name(state, uid)?.clone()));
+            self.names.keep(report.pods().filter_map(named));
+        }
     }
 
     /// For whoever looks at the objects. Where no Service was meant there is no object to tell it of.

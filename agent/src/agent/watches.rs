@@ -48,6 +48,13 @@ impl Agent {
         }
     }
 
+    /// Whether anything is denied, so that the lease matters.
+    pub(super) fn denies(&self) -> bool {
+        let tables = self.state.tables();
+        let mut vacant = tables.terminated.values();
+        !tables.denied.is_empty() || self.state.is_steering() || vacant.any(|vacant| vacant.lifted.is_none())
+    }
+
     pub(super) fn watch(&mut self, id: WatchId) -> &mut Watch {
         self.watches.entry(id).or_default()
     }

@@ -13,7 +13,7 @@ mod ipvs;
 mod judge;
 mod known;
 mod legacy;
-mod netfilter;
+pub(crate) mod netfilter;
 mod registers;
 mod report;
 mod rules;

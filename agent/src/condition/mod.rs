@@ -8,6 +8,7 @@ mod carrier;
 mod problems;
 mod sockets;
 mod text;
+mod unproven;
 
 pub use problems::{Problem, problems};
 pub use text::text;

@@ -2,6 +2,7 @@
 
 use super::carrier::uncarried;
 use super::sockets::unfollowed;
+use super::unproven::unproven;
 use crate::status::{Attachment, Status};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -116,6 +117,7 @@ pub fn problems(status: &Status) -> Vec<Problem> {
             "the log names each (`skipped`)",
         );
     }
+    found.extend(unproven(status));
     found.extend(unfollowed(&status.node_sockets));
     found
 }

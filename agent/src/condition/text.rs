@@ -49,6 +49,7 @@ fn facts(status: &Status) -> String {
         ("VIEW", view(status)),
         ("CARRIER", carrier(&status.carrier)),
         ("WRONG DENIES", wrong.to_string()),
+        ("REPORTS SKIPPED", status.figures.events_skipped.to_string()),
         (
             "EVENT TO MAP",
             format!(

@@ -21,7 +21,7 @@ pub use fleet::{Fleet, Wish};
 pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
-pub use pod::{Pod, Sandbox, Standing};
+pub use pod::{Doubt, Pod, Sandbox, Standing};
 pub use service::{Protocol, Service, ServicePort, Steering};
 pub use slice::{Endpoint, PodName, PortName, Slice, SlicePort};
 

@@ -1,5 +1,9 @@
 //! Pods: who they are, which IPs they publish, and what their status proves.
 
+mod death;
+
+pub use death::Doubt;
+
 use super::{Ignored, ManagedFields, Meta, Name, Object, addr, null_is_default, parse};
 use epguard_common::{Addr, Mode, Uid};
 use serde::Deserialize;
@@ -36,8 +40,13 @@ pub struct Pod {
     pub deleting: bool,
     /// What the status proves.
     pub standing: Standing,
+    /// Why it is not proven dead, though its containers have ended.
+    pub doubt: Option<Doubt>,
     /// Whether `ips` can be trusted to be the ones of the sandbox that runs.
     pub sandbox: Sandbox,
+    /// When the sandbox that is up came up, by the kubelet's clock, in seconds since 1970; only while no container was
+    /// started in it.
+    pub sandbox_since: Option<i64>,
     /// Most that may be done about it, as its annotation `epguard.io/mode` asks.
     pub bound: Mode,
 }
@@ -83,13 +92,18 @@ impl Object for Pod {
             .metadata
             .annotations
             .contains_key("kubernetes.io/config.mirror");
+        let (standing, doubt) = raw.standing(mirror);
+        let sandbox = raw.status.sandbox();
+        let unsettled = sandbox == Sandbox::Unsettled;
         Ok(Self {
             uid,
             name,
             ips: raw.status.ips(),
             host_ips: raw.status.host_ips(),
-            standing: raw.standing(mirror),
-            sandbox: raw.status.sandbox(),
+            standing,
+            doubt,
+            sandbox,
+            sandbox_since: unsettled.then(|| raw.status.sandbox_since()).flatten(),
             host_network: raw.spec.host_network,
             mirror,
             deleting: raw.metadata.deletion_timestamp.is_some(),
@@ -154,6 +168,7 @@ struct Ip {
 struct Condition {
     r#type: String,
     status: String,
+    reason: String,
     last_transition_time: Option<String>,
 }
 
@@ -175,34 +190,6 @@ struct ContainerState {
 #[serde(rename_all = "camelCase", default)]
 struct Run {
     started_at: Option<String>,
-}
-
-impl RawPod {
-    /// `KDEAD` of a Kubernetes 1.29+ kubelet: it writes the terminal phase only after `StopPodSandbox`
-    /// (`status_manager.go:mergePodStatus`), but others write phases too (PodGC, out-of-service taint, any
-    /// client with pods/status) while containers run, and a mirror's phase passes no such gate.
-    fn standing(&self, mirror: bool) -> Standing {
-        if !matches!(self.status.phase.as_str(), "Succeeded" | "Failed") {
-            return Standing::Live;
-        }
-        let dead = !mirror
-            && phase_is_the_kubelets(&self.metadata.managed_fields)
-            && self
-                .status
-                .condition("PodReadyToStartContainers")
-                .is_some_and(|c| c.status == "False")
-            && self.status.containers_are_over(self.spec.containers.len());
-        if dead { Standing::Dead } else { Standing::Terminal }
-    }
-}
-
-/// Field ownership moves to whoever changes a value, so a second owner means somebody else wrote the same phase.
-fn phase_is_the_kubelets(fields: &[ManagedFields]) -> bool {
-    let mut owners = fields
-        .iter()
-        .filter(|f| f.fields.status.phase.is_some())
-        .peekable();
-    owners.peek().is_some() && owners.all(|f| f.manager == "kubelet" && f.subresource == "status")
 }
 
 impl Status {
@@ -240,6 +227,15 @@ impl Status {
             (Some(_), None) => Sandbox::Published,
             _ => Sandbox::Unsettled,
         }
+    }
+
+    fn sandbox_since(&self) -> Option<i64> {
+        let up = self.condition("PodReadyToStartContainers");
+        let since = up
+            .filter(|up| up.status == "True")?
+            .last_transition_time
+            .as_deref()?;
+        Some(since.parse::<jiff::Timestamp>().ok()?.as_second())
     }
 
     fn ips(&self) -> Vec<Addr> {

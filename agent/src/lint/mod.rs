@@ -28,14 +28,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Exits with 0 if nothing was found, with 1 if anything was, with 2 if it could not look.
+/// Exits with 0 if there is no error (with `--strict` no finding), with 1 if there is, with 2 if it could not look.
 const FOUND: u8 = 1;
 const FAILED: u8 = 2;
 
 /// Options of `epguard lint`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit code: 0 nothing found, 1 findings, 2 it could not look.
+Exit code: 0 no error found, 1 errors (with --strict also warnings), 2 it could not look.
 
 Examples:
   epguard lint                          all namespaces, with kubectl's credentials
@@ -51,6 +51,9 @@ pub struct LintArgs {
     /// Form of the output
     #[arg(short, long, default_value = "table")]
     pub output: Output,
+    /// Exit with 1 for warnings, too
+    #[arg(long)]
+    pub strict: bool,
     /// Look again after this time, and report only what is there both times: lists are not of one moment; 0: look once
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u64).range(0..=60).map(Duration::from_secs))]
     pub confirm_after: Duration,
@@ -58,7 +61,7 @@ pub struct LintArgs {
 
 /// Looks, prints, and says by the exit code what came of it.
 pub async fn run(args: LintArgs) -> ExitCode {
-    let output = args.output;
+    let (output, strict) = (args.output, args.strict);
     let report = match look(args).await {
         Ok(report) => report,
         Err(error) => return failed(&error),
@@ -67,10 +70,10 @@ pub async fn run(args: LintArgs) -> ExitCode {
         Ok(text) => println!("{text}"),
         Err(error) => return failed(&error),
     }
-    if report.findings.is_empty() {
-        ExitCode::SUCCESS
-    } else {
+    if report.fails(strict) {
         FOUND.into()
+    } else {
+        ExitCode::SUCCESS
     }
 }
 

@@ -1,4 +1,4 @@
-//! `/metrics` in `OpenMetrics` text, `/healthz` and `/readyz`, over HTTP.
+//! `/metrics` in `OpenMetrics` text over HTTP and, at an address of their own, `/healthz` and `/readyz`.
 //!
 //! ```text
 //! request -> server -> Status (asked of the main loop, as `epguard dump` does) + COUNTERS (read from the kernel) -> text
@@ -16,6 +16,6 @@ mod timings;
 
 pub use args::MetricsArgs;
 pub use health::{Check, readiness};
-pub use server::{bind, serve};
+pub use server::{Pages, bind, serve};
 pub use text::render;
 pub use timings::Timings;

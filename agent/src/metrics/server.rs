@@ -10,24 +10,29 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 /// A loop that takes longer to answer is stuck: it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Longest time until a client has sent its request.
+const HEADER: Duration = Duration::from_secs(5);
+
 /// Longest life of a connection.
 const CONNECTION: Duration = Duration::from_secs(15);
 
-/// Connections at a time; more wait.
-const AT_ONCE: usize = 16;
+/// Connections of one address at a time; a further one ends the oldest, so that silent ones keep no other out.
+const AT_ONCE: usize = 64;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const OPEN_METRICS: HeaderValue =
@@ -35,72 +40,98 @@ const OPEN_METRICS: HeaderValue =
 
 type Answer = Response<Full<Bytes>>;
 
-/// Binds the address, so that one in use is known before anything is attached. Errors name the remedy.
-pub async fn bind(listen: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(listen)
-        .await
-        .with_context(|| format!("cannot serve metrics on {listen}: choose another --metrics-listen"))
+/// What an address serves.
+#[derive(Debug)]
+pub enum Pages {
+    /// `/metrics`, with the kernel's counters from this pin directory.
+    Metrics(PathBuf),
+    /// `/healthz` and `/readyz`.
+    Health,
 }
 
-/// Serves for ever.
-pub async fn serve(listener: TcpListener, pin_dir: PathBuf, ask: mpsc::Sender<Question>) -> Result<()> {
-    let asked = Arc::new(Asked { pin_dir, ask });
-    let room = Arc::new(Semaphore::new(AT_ONCE));
+/// Binds the address, so that one in use is known before anything is attached. Errors name the remedy.
+pub async fn bind(listen: SocketAddr, option: &str) -> Result<TcpListener> {
+    TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}: choose another {option}"))
+}
+
+/// Serves for ever. Each listener has connections of its own: a flood to one is none of the other's.
+pub async fn serve(listener: TcpListener, pages: Pages, ask: mpsc::Sender<Question>) -> Result<()> {
+    let served = Arc::new(Served { pages, ask });
+    let mut open = VecDeque::new();
     loop {
-        let room = Arc::clone(&room).acquire_owned().await?;
         match listener.accept().await {
             Ok((stream, _)) => {
-                let asked = Arc::clone(&asked);
-                tokio::spawn(async move {
-                    let _ = timeout(CONNECTION, connection(stream, asked)).await;
-                    drop(room);
+                let served = Arc::clone(&served);
+                open.retain(|connection: &AbortHandle| !connection.is_finished());
+                if open.len() >= AT_ONCE
+                    && let Some(oldest) = open.pop_front()
+                {
+                    oldest.abort();
+                }
+                let connection = tokio::spawn(async move {
+                    let _ = timeout(CONNECTION, connection(stream, served)).await;
                 });
+                open.push_back(connection.abort_handle());
             }
             // Out of file descriptors, or the client is gone again: the next one may do better.
             Err(error) => {
-                tracing::warn!("cannot accept a reader of metrics: {error}");
+                tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
 }
 
-struct Asked {
-    pin_dir: PathBuf,
+struct Served {
+    pages: Pages,
     ask: mpsc::Sender<Question>,
 }
 
-async fn connection(stream: TcpStream, asked: Arc<Asked>) -> hyper::Result<()> {
+async fn connection(stream: TcpStream, served: Arc<Served>) -> hyper::Result<()> {
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let asked = Arc::clone(&asked);
-        async move { Ok::<_, Infallible>(answer(&request, &asked).await) }
+        let served = Arc::clone(&served);
+        async move { Ok::<_, Infallible>(answer(&request, &served).await) }
     });
     http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
         .await
 }
 
-async fn answer(request: &hyper::Request<Incoming>, asked: &Asked) -> Answer {
+async fn answer(request: &hyper::Request<Incoming>, served: &Served) -> Answer {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return text_answer(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".into());
     }
-    let status = match request.uri().path() {
-        "/metrics" | "/healthz" | "/readyz" => asked.status().await,
-        _ => {
-            let known = "there is /metrics, /healthz and /readyz\n";
-            return text_answer(StatusCode::NOT_FOUND, known.into());
-        }
-    };
-    match (request.uri().path(), status) {
-        (_, None) => {
-            let stuck = format!("the agent's loop did not answer in {PATIENCE:?}\n");
-            text_answer(StatusCode::SERVICE_UNAVAILABLE, stuck)
-        }
-        ("/healthz", Some(_)) => text_answer(StatusCode::OK, "ok\n".into()),
-        ("/readyz", Some(status)) => readyz(&status),
-        (_, Some(status)) => metrics(&status, &asked.pin_dir),
+    match (&served.pages, request.uri().path()) {
+        (Pages::Metrics(pin_dir), "/metrics") => match served.ask(Request::Figures).await {
+            Some(status) => metrics(&status, pin_dir),
+            None => stuck(),
+        },
+        (Pages::Health, "/healthz") => match served.ask(Request::Alive).await {
+            Some(_) => text_answer(StatusCode::OK, "ok\n".into()),
+            None => stuck(),
+        },
+        (Pages::Health, "/readyz") => match served.ask(Request::Figures).await {
+            Some(status) => readyz(&status),
+            None => stuck(),
+        },
+        (pages, _) => text_answer(
+            StatusCode::NOT_FOUND,
+            match pages {
+                Pages::Metrics(_) => "there is /metrics\n".into(),
+                Pages::Health => "there is /healthz and /readyz\n".into(),
+            },
+        ),
     }
+}
+
+fn stuck() -> Answer {
+    let stuck = format!("the agent's loop did not answer in {PATIENCE:?}\n");
+    text_answer(StatusCode::SERVICE_UNAVAILABLE, stuck)
 }
 
 fn readyz(status: &Status) -> Answer {
@@ -134,11 +165,10 @@ fn typed(code: StatusCode, kind: HeaderValue, text: String) -> Answer {
     answer
 }
 
-impl Asked {
+impl Served {
     /// None if the main loop does not answer in time.
-    async fn status(&self) -> Option<Status> {
+    async fn ask(&self, request: Request) -> Option<Status> {
         let (answer, status) = oneshot::channel();
-        let request = Request::Figures;
         let asked = async {
             self.ask.send(Question { request, answer }).await.ok()?;
             status.await.ok()

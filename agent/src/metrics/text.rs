@@ -130,7 +130,10 @@ fn watches(to: &mut Families<'_>, watches: &BTreeMap<String, Watch>) -> fmt::Res
         samples.map(move |(name, watch)| (vec![("watch", name.as_str())], of(watch)))
     };
     to.gauges(
-        ("watch_up", "1 while the watch is connected"),
+        (
+            "watch_up",
+            "1 while the watch is connected and, if anything is denied, proven fresh",
+        ),
         None,
         each(|watch| u64::from(watch.up)),
     )?;
@@ -221,6 +224,13 @@ fn sizes(to: &mut Families<'_>, status: &Status) -> fmt::Result {
         ),
         None,
         [(vec![], status.carrier.services_without_room)],
+    )?;
+    to.counters(
+        (
+            "events_skipped",
+            "Reports of denials that the agent did not take in, beyond the rate of a node",
+        ),
+        [(vec![], figures.events_skipped)],
     )?;
     let hooked = |attached: bool| {
         let interfaces = status.interfaces.iter();

@@ -19,6 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use tokio::sync::mpsc;
 
+/// Devices whose addresses are VIPs of Services: of kube-proxy's IPVS mode, which leaves it out when it looks for addresses
+/// that answer NodePorts (`GetAllLocalAddressesExcept` in kubernetes/pkg/proxy/ipvs), and of the DNS cache on nodes.
+const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
+
 type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
 
 /// Tells all interfaces and addresses of the calling thread's network namespace, [`Event::Settled`], then every change.
@@ -66,8 +70,12 @@ async fn compare(
 ) -> anyhow::Result<()> {
     let mut news = News::default();
     loop {
-        let mut events = told.interfaces(interfaces(handle).await?, &news.deleted);
-        events.extend(told.addresses(addresses(handle).await?));
+        // Addresses first: an interface is then known before its addresses count.
+        let addresses = addresses(handle).await?;
+        let interfaces = interfaces(handle).await?;
+        let own = own_addresses(&interfaces, addresses);
+        let mut events = told.interfaces(interfaces, &news.deleted);
+        events.extend(told.addresses(own));
         if std::mem::take(&mut told.lost) | news.overrun {
             events.push(Event::Recovered);
         }
@@ -169,12 +177,23 @@ async fn interfaces(handle: &Handle) -> anyhow::Result<BTreeMap<u32, Interface>>
     Ok(interface::stacked(interfaces))
 }
 
-async fn addresses(handle: &Handle) -> anyhow::Result<BTreeSet<Addr>> {
+/// The addresses that are the node's own, by the number of their interface.
+fn own_addresses(interfaces: &BTreeMap<u32, Interface>, addresses: Vec<(u32, Addr)>) -> BTreeSet<Addr> {
+    let of_services = |ifindex: &u32| {
+        let interface = interfaces.get(ifindex);
+        interface.is_some_and(|interface| SERVICE_DEVICES.contains(&interface.name.as_str()))
+    };
+    let own = addresses.into_iter().filter(|(ifindex, _)| !of_services(ifindex));
+    own.map(|(_, address)| address).collect()
+}
+
+/// With the number of the interface that each is on.
+async fn addresses(handle: &Handle) -> anyhow::Result<Vec<(u32, Addr)>> {
     let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
     let messages = dump(handle, request).await;
     let messages = messages.context("cannot list network addresses (rtnetlink)")?;
     let addresses = messages.iter().filter_map(|message| match message {
-        RouteNetlinkMessage::NewAddress(address) => local(address),
+        RouteNetlinkMessage::NewAddress(address) => Some((address.header.index, local(address)?)),
         _ => None,
     });
     Ok(addresses.collect())

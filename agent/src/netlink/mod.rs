@@ -8,6 +8,7 @@ mod presence;
 pub(crate) mod raw;
 mod roles;
 mod selection;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ pub use interface::Interface;
 pub use presence::presence;
 pub use roles::Roles;
 pub use selection::{Role, Selection};
+pub use tables::tables;
 
 use epguard_common::Addr;
 

@@ -1,6 +1,7 @@
 //! Against the kernel: each test has a network namespace that ends with its thread.
 
 use super::*;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -177,5 +178,24 @@ fn an_overrun_of_announcements_loses_no_interface() {
             let event = next(&mut rx).await;
             assert!(matches!(event, Event::Appeared(_)), "{event:?}");
         }
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes a network namespace"]
+fn vips_of_services_on_kube_ipvs0_and_nodelocaldns_are_no_addresses_of_the_node() {
+    in_namespace(async |mut rx| {
+        settled(&mut rx).await;
+        ip("link add kube-ipvs0 type bridge\nlink add nodelocaldns type bridge\nlink add eth9 type bridge");
+        for name in ["kube-ipvs0", "nodelocaldns", "eth9"] {
+            appeared(&mut rx, name).await;
+        }
+        let mut vips = String::new();
+        for last in 1..=200 {
+            let _ = writeln!(vips, "address add 10.96.0.{last}/32 dev kube-ipvs0");
+        }
+        vips.push_str("address add 10.96.1.10/32 dev nodelocaldns\naddress add 198.51.100.7/24 dev eth9\n");
+        ip(&vips);
+        addresses(&mut rx, &["198.51.100.7"]).await;
     });
 }

@@ -18,6 +18,7 @@ mod ipam;
 mod judge;
 mod kind;
 mod listings;
+mod names;
 mod pods;
 mod quota;
 mod ranges;
@@ -33,6 +34,7 @@ mod synced;
 mod tables;
 mod target_names;
 mod trust;
+mod unproven;
 mod vacant;
 mod view;
 mod world;
@@ -54,6 +56,7 @@ pub use slots::{GRACE, Slots};
 pub use socket::{Listing, Port, RECENTLY, Socket, Target};
 use synced::Synced;
 pub use tables::{Denials, Draining, Tables};
+pub use unproven::{PossibleHolder, Unproven};
 use vacant::Vacancies;
 pub use vacant::Vacant;
 pub use world::{Scope, Settings, World};
@@ -88,6 +91,8 @@ pub struct State {
     touched: BTreeSet<Addr>,
     reuse: Reuse,
     revivals: Revivals,
+    /// Names of pods that an earlier process knew.
+    known_names: BTreeMap<Uid, Name>,
 }
 
 impl State {
@@ -118,6 +123,7 @@ impl State {
             touched: BTreeSet::new(),
             reuse: Reuse::default(),
             revivals: Revivals::default(),
+            known_names: BTreeMap::new(),
         }
     }
 
@@ -232,25 +238,6 @@ impl State {
         self.denials
             .iter()
             .map(|((service, socket), proven)| (service, socket, proven))
-    }
-
-    /// Namespace and name of a pod that is still known.
-    #[must_use]
-    pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
-        let name = self.world.pods.get(uid).map(|record| &record.pod.name);
-        name.filter(|(_, name)| !name.is_empty())
-    }
-
-    /// The Service behind a slot.
-    #[must_use]
-    pub fn service_name(&self, slot: Slot) -> Option<&Name> {
-        self.slots.service(slot)
-    }
-
-    /// A Service's own UID.
-    #[must_use]
-    pub fn service_uid(&self, name: &Name) -> Option<Uid> {
-        self.world.service(name).map(|service| service.uid)
     }
 
     /// Affected Services by slot number.

@@ -1,6 +1,6 @@
 //! All pods as they live and die, and who claims which IP.
 
-use super::record::{Claim, Life, Record};
+use super::record::{Claim, Life, Record, settled_in};
 use crate::facts::{Change, Pod, PodSource, Standing};
 use epguard_common::{Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -112,6 +112,7 @@ impl Pods {
             claims: BTreeMap::new(),
             unconfirmed: false,
             died: Duration::ZERO,
+            settled_in: None,
             candidate_since: None,
             source: PodSource::All,
         });
@@ -178,6 +179,7 @@ impl Pods {
             return (uid, before);
         }
         let order = self.order;
+        let settled_in = settled_in(before.as_ref(), &pod, from_list);
         let fresh = before.is_none().then(|| Record {
             pod: pod.clone(),
             life: Life::Live,
@@ -185,6 +187,7 @@ impl Pods {
             claims: BTreeMap::new(),
             unconfirmed: false,
             died: Duration::ZERO,
+            settled_in: None,
             candidate_since: None,
             source,
         });
@@ -217,6 +220,7 @@ impl Pods {
                 }
             }
             record.pod = pod;
+            record.settled_in = settled_in;
             record.candidate_since = record
                 .is_candidate()
                 .then(|| record.candidate_since.unwrap_or(now));

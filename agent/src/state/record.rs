@@ -32,6 +32,8 @@ pub struct Record {
     pub unconfirmed: bool,
     /// When a watch showed its death; 0 if a list did, or an earlier process: it may have died any time before.
     pub died: Duration,
+    /// The sandbox whose IPs it shows though no container was started in it, see [`settled_in`].
+    pub settled_in: Option<i64>,
     /// Since when it may hold an IP that it doesn't show.
     pub candidate_since: Option<Duration>,
     pub(super) source: PodSource,
@@ -64,7 +66,24 @@ impl Record {
     /// Bound and live, but the IP that it holds may not be the one that it shows, if it shows one.
     #[must_use]
     pub fn is_candidate(&self) -> bool {
-        let unpublished = self.pod.ips.is_empty() || self.pod.sandbox == Sandbox::Unsettled;
+        let settled = self.pod.sandbox == Sandbox::Published || self.settled_in.is_some();
+        let unpublished = self.pod.ips.is_empty() || !settled;
         self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished
     }
+}
+
+/// The sandbox, by the moment it came up, that the shown IPs belong to, of a pod in which no container was started yet (it
+/// pulls an image, or cannot).
+///
+/// A kubelet reports a new sandbox with the IPs of the one before (`kubelet.go:OnPodSandboxReady`, 1.36). A pod that showed
+/// this sandbox without any IP, and never another IP, had none before: what it shows next is this sandbox's.
+pub(super) fn settled_in(before: Option<&Record>, pod: &Pod, from_list: bool) -> Option<i64> {
+    let (before, since) = (before?, pod.sandbox_since?);
+    let same = before.settled_in == Some(since) && before.pod.ips == pod.ips;
+    let first = !from_list
+        && before.present
+        && before.claims.is_empty()
+        && before.pod.sandbox_since == Some(since)
+        && !pod.ips.is_empty();
+    (same || first).then_some(since)
 }

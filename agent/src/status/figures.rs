@@ -18,6 +18,9 @@ pub struct Figures {
     /// Requests to the API server.
     #[serde(default)]
     pub api: ApiFigures,
+    /// Reports of denied packets that the agent did not take in: beyond the rate of a node.
+    #[serde(default)]
+    pub events_skipped: u64,
     /// From the receipt of an API event to the map write.
     pub propagation: Distribution,
     /// From the change that an `EndpointSlice` was written for, by the API server's clock, to the map write.

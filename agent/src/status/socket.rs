@@ -119,9 +119,7 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        Attachment, CgroupHooks, Conflict, Figures, LatencyFigures, NodeSockets, Ranges, Watch,
-    };
+    use super::super::{Attachment, CgroupHooks, Conflict, LatencyFigures, NodeSockets, Ranges, Watch};
     use super::*;
     use crate::carrier::{Carrier, Decision};
     use crate::freshness::Proof;
@@ -221,9 +219,7 @@ mod tests {
             breaker: vec![],
             wrong_denies: [("reused".into(), 1)].into(),
             demoted: vec!["reused".into()],
-            figures: Figures::default(),
-            drops: None,
-            history: None,
+            ..Status::default()
         }
     }
 

@@ -26,15 +26,21 @@ pub enum Request {
     Status,
     /// `figures`: the status without the names of pods and Services, which are many.
     Figures,
+    /// `alive`: an empty status, which shows only that the main loop answers.
+    Alive,
     /// `release-breaker [NAMESPACE/NAME]`: carry out what is held, for all Services if none is named.
     ReleaseBreaker(String),
     /// `drops`: only what was denied, or would have been.
     Drops,
+    /// `log`: only the last lines of the agent's log.
+    Log,
     /// `history IP`: only what is remembered about the IP.
     History(IpAddr),
 }
 
 const FIGURES: &str = "figures";
+const LOG: &str = "log";
+const ALIVE: &str = "alive";
 const DROPS: &str = "drops";
 const RELEASE: &str = "release-breaker";
 const HISTORY: &str = "history";
@@ -46,6 +52,8 @@ impl Request {
         match self {
             Self::Status => String::new(),
             Self::Figures => format!("{FIGURES}\n"),
+            Self::Log => format!("{LOG}\n"),
+            Self::Alive => format!("{ALIVE}\n"),
             Self::Drops => format!("{DROPS}\n"),
             Self::ReleaseBreaker(service) => format!("{RELEASE} {service}\n"),
             Self::History(ip) => format!("{HISTORY} {ip}\n"),
@@ -59,6 +67,8 @@ impl Request {
             Some((RELEASE, service)) => Self::ReleaseBreaker(service.to_owned()),
             Some((HISTORY, ip)) => ip.parse().map_or(Self::Status, Self::History),
             None if line.trim_end() == FIGURES => Self::Figures,
+            None if line.trim_end() == LOG => Self::Log,
+            None if line.trim_end() == ALIVE => Self::Alive,
             None if line.trim_end() == DROPS => Self::Drops,
             None if line.trim_end() == RELEASE => Self::ReleaseBreaker(String::new()),
             _ => Self::Status,
@@ -79,7 +89,7 @@ mod tests {
         let request = Request::History(IpAddr::from([10, 0, 0, 1]));
         assert_eq!(Request::parse(&request.line()), request);
         assert_eq!(Request::parse("history nonsense"), Request::Status);
-        for request in [Request::Figures, Request::Drops] {
+        for request in [Request::Figures, Request::Alive, Request::Log, Request::Drops] {
             assert_eq!(Request::parse(&request.line()), request);
         }
         assert_eq!(Request::parse(""), Request::Status);

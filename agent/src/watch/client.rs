@@ -1,12 +1,16 @@
 //! The connection to the API server.
 
 use anyhow::{Context, anyhow};
+use hyper::header::{HeaderValue, USER_AGENT};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use std::{
-    env::split_paths,
+    env::{
+        consts::{ARCH, OS},
+        split_paths,
+    },
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -28,10 +32,22 @@ pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
             anyhow!("no cluster: {error}; run as a pod with a service account, or pass --kubeconfig FILE")
         })?,
     };
+    config.headers.push((USER_AGENT, user_agent()?));
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // The watches wait and retry by themselves; retries below them would multiply the load and hide the refusal.
     config.default_retry = false;
     Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", one_line(&error)))
+}
+
+/// As Kubernetes' own programs write it: `epguard/0.1.0 (linux/amd64)`.
+fn user_agent() -> anyhow::Result<HeaderValue> {
+    let arch = match ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let agent = format!("epguard/{} ({OS}/{arch})", env!("CARGO_PKG_VERSION"));
+    HeaderValue::try_from(agent).context("the version makes no User-Agent")
 }
 
 /// A file, or several as `$KUBECONFIG` lists them: the first one that says something counts, and those that are not there

@@ -18,7 +18,7 @@ pub struct Args {
     /// Where to write the kubeconfig; standard output without it.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// YAML or JSON files whose objects exist from the start, status included.
+    /// YAML or JSON files whose objects, lists too, exist from the start, status included.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub load: Vec<PathBuf>,
     /// File with a `ClusterRole`, `Role`s or both: clients may do what they say and nothing else; everything without it.
@@ -72,14 +72,14 @@ fn roles(file: &Path) -> Result<Vec<Value>> {
     Ok(documents)
 }
 
-/// Applies every document of a YAML or JSON file.
+/// Applies every object of a YAML or JSON file.
 fn load(store: &Store, file: &Path) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let documents = yaml::documents(&text).with_context(|| format!("{} is not YAML", file.display()))?;
-    for (index, document) in documents.into_iter().enumerate() {
+    let objects = yaml::objects(&text).with_context(|| format!("{} is not YAML", file.display()))?;
+    for (index, object) in objects.into_iter().enumerate() {
         store
-            .apply(document)
-            .with_context(|| format!("{}, document {}", file.display(), index + 1))?;
+            .apply(object)
+            .with_context(|| format!("{}, object {}", file.display(), index + 1))?;
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ mod tests {
     use crate::api::{Kind, ObjectRef};
 
     #[test]
-    fn every_document_of_a_file_is_loaded_and_a_bad_one_is_named() {
+    fn every_object_of_a_file_is_loaded_and_a_bad_one_is_named() {
         let file = std::env::temp_dir().join(format!("epguard-lab-api-load-{}.yaml", std::process::id()));
         let node = "kind: Node\nmetadata: {name: n}\n";
         let pod = "kind: Pod\nmetadata: {name: p, namespace: ns}\nstatus: {phase: Failed}\n";
@@ -103,6 +103,6 @@ mod tests {
             store.get(&ObjectRef::pod("ns", "p")).unwrap()["status"]["phase"],
             "Failed"
         );
-        assert!(error.to_string().ends_with("document 3"), "{error:#}");
+        assert!(error.to_string().ends_with("object 3"), "{error:#}");
     }
 }

@@ -67,6 +67,10 @@ impl Cluster {
                 pod.phase = Phase::Failed;
                 pod.phase_by_podgc = true;
             }),
+            PodEvent::Rebooted => self.edit(alias, |pod, now, _| {
+                exit(pod, now, 255);
+                pod.sandbox = pod.sandbox.as_ref().map(|_| (false, now.into()));
+            }),
             PodEvent::Deleting => self.delete_pod(alias, None),
             PodEvent::Gone | PodEvent::ForceDeleted => self.delete_pod(alias, Some(0)),
             PodEvent::Stops => self.each(alias, &[PodEvent::Deleting, PodEvent::Succeeds, PodEvent::Gone]),
@@ -102,7 +106,8 @@ impl Cluster {
             phase_by_podgc: false,
             ip: None,
             ready: (false, now.clone()),
-            sandbox: (declared.kubelet == Kubelet::Current).then_some((false, now)),
+            one_binary: declared.kubelet == Kubelet::K3s,
+            sandbox: (declared.kubelet != Kubelet::Old).then_some((false, now)),
             container: Container::Waiting,
         };
         self.objects.insert(alias.into(), object);

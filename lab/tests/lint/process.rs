@@ -56,11 +56,20 @@ impl Cluster {
             namespace: namespace.map(str::to_owned),
             output: Output::Table,
             confirm_after,
+            strict: false,
         }
     }
 
     async fn look(&self, namespace: Option<&str>) -> Report {
         lint::look(self.args(namespace, Duration::ZERO)).await.unwrap()
+    }
+
+    async fn exit_strictly(&self) -> ExitCode {
+        let args = LintArgs {
+            strict: true,
+            ..self.args(None, Duration::from_millis(1))
+        };
+        lint::run(args).await
     }
 
     async fn exit(&self, namespace: Option<&str>) -> ExitCode {
@@ -118,6 +127,23 @@ async fn the_exit_code_tells_nothing_found_from_findings_from_failure() {
     assert_eq!(cluster.exit(Some("other")).await, ExitCode::SUCCESS);
     cluster.server.faults(|faults| faults.outage = true);
     assert_eq!(cluster.exit(None).await, ExitCode::from(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_alone_exit_with_0_unless_strict() {
+    let cluster = Cluster::new("warning");
+    cluster.endpoint("gone", "10.1.1.2", "Succeeded");
+    let mut slice_now = cluster.store.list(Kind::EndpointSlice).remove(0);
+    slice_now["endpoints"][0]["conditions"] = json!({"ready": false});
+    cluster.store.apply(slice_now).unwrap();
+    let report = cluster.look(None).await;
+    assert!(
+        report.text().ends_with("0 errors, 1 warnings"),
+        "{}",
+        report.text()
+    );
+    assert_eq!(cluster.exit(None).await, ExitCode::SUCCESS);
+    assert_eq!(cluster.exit_strictly().await, ExitCode::from(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,8 +26,9 @@ pub(crate) struct Args {
     demo: bool,
 }
 
-/// The name that the manifests use.
-const NAME: &str = concat!("epguard:", env!("CARGO_PKG_VERSION"));
+/// The name that the manifests use, in full: containerd keeps an imported image under the name in the archive, and the
+/// kubelet asks for the full one.
+const NAME: &str = concat!("docker.io/library/epguard:", env!("CARGO_PKG_VERSION"));
 
 /// Octets, unpacked; what a node pulls is compressed to less than half.
 const MAX_SIZE: u64 = 20_000_000;

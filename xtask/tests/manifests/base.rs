@@ -84,6 +84,16 @@ fn the_agent_runs_on_every_node_in_its_network_and_writes_to_no_file_system_of_i
     assert_eq!(security.read_only_root_filesystem, Some(true));
 }
 
+/// `ctr images import` keeps the archive's name, and the kubelet asks for the full name of what the manifest says.
+#[test]
+fn the_image_is_named_in_full_and_as_the_archive_names_it() {
+    let image = pod().containers[0].image.clone().unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(image, format!("docker.io/library/epguard:{version}"));
+    let source = include_str!("../../src/image/mod.rs");
+    assert!(source.contains(r#"concat!("docker.io/library/epguard:", env!("CARGO_PKG_VERSION"))"#));
+}
+
 #[test]
 fn the_agent_mounts_the_hosts_bpffs_where_its_pins_are() {
     let pod = pod();

@@ -108,7 +108,7 @@ fn named_capabilities_take_the_place_of_privilege() {
 
 #[test]
 #[ignore = "needs kubectl: cargo xtask setup installs it"]
-fn monitoring_serves_metrics_where_the_probes_and_prometheus_ask() {
+fn monitoring_serves_metrics_where_prometheus_asks_and_health_stays_on_loopback() {
     let objects = render("monitoring");
     let extra = ["ConfigMap", "PrometheusRule", "Service", "ServiceMonitor"];
     let mut all = [&BASE[..], &extra[..]].concat();
@@ -124,7 +124,10 @@ fn monitoring_serves_metrics_where_the_probes_and_prometheus_ask() {
     );
     for probe in [agent.startup_probe, agent.liveness_probe, agent.readiness_probe] {
         let get = probe.unwrap().http_get.unwrap();
-        assert_eq!((get.host, json!(get.port)), (None, json!(9467)));
+        assert_eq!(
+            (get.host.as_deref(), json!(get.port)),
+            (Some("127.0.0.1"), json!(9468))
+        );
     }
     let service = objects.iter().find(|object| object["kind"] == "Service").unwrap();
     assert_eq!(service["spec"]["ports"][0]["targetPort"], 9467);

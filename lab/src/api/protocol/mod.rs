@@ -78,6 +78,12 @@ impl Api {
             verb,
             path: path.into(),
             query: query.into(),
+            user_agent: parts
+                .headers
+                .get(USER_AGENT)
+                .and_then(|agent| agent.to_str().ok())
+                .unwrap_or_default()
+                .to_owned(),
             at: Instant::now(),
         });
 

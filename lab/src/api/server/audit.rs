@@ -12,6 +12,8 @@ pub struct Request {
     pub path: String,
     /// Query of the URL, as sent.
     pub query: String,
+    /// The client's `User-Agent`; empty without one.
+    pub user_agent: String,
     /// When it arrived.
     pub at: Instant,
 }

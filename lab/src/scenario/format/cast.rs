@@ -44,6 +44,9 @@ pub enum Kubelet {
     /// Of 1.26: it never says `PodReadyToStartContainers`.
     #[serde(rename = "1.26")]
     Old,
+    /// Of k3s 1.36: it and the controllers are one program, and write under one manager's name.
+    #[serde(rename = "k3s")]
+    K3s,
 }
 
 /// A Namespace.

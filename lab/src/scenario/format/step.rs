@@ -238,6 +238,9 @@ pub enum PodEvent {
     FailsEarly,
     /// `PodGC` writes phase Failed without knowing what its node does; nothing happens there.
     FailedByPodgc,
+    /// Its node has restarted: the kubelet reports that container and sandbox have ended. Then it starts the pod again, with
+    /// the same address, and no report of that comes through.
+    Rebooted,
     /// It gets a deletionTimestamp, and runs on.
     Deleting,
     /// The object goes, with its last state; nothing happens on the node.

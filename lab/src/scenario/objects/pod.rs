@@ -32,6 +32,8 @@ pub struct PodObject {
     pub phase: Phase,
     /// `PodGC` and not the kubelet has written the phase.
     pub phase_by_podgc: bool,
+    /// The kubelet and `PodGC` are one program, k3s.
+    pub one_binary: bool,
     /// `status.podIP`.
     pub ip: Option<IpAddr>,
     /// Condition `Ready`, and since when.
@@ -110,6 +112,11 @@ impl PodObject {
             time,
             &["containers", "restartPolicy"],
         )];
+        if self.one_binary {
+            kubelet.push("phase");
+            fields.push(managed::status("k3s", time, &kubelet));
+            return fields.into();
+        }
         if self.phase_by_podgc {
             fields.push(managed::status(
                 "kube-controller-manager",
@@ -155,6 +162,17 @@ impl PodObject {
                 .iter()
                 .map(|sandbox| condition("PodReadyToStartContainers", sandbox)),
         );
+        let reason = match self.phase {
+            _ if self.phase_by_podgc => None,
+            Phase::Succeeded => Some("PodCompleted"),
+            Phase::Failed => Some("PodFailed"),
+            Phase::Pending | Phase::Running => None,
+        };
+        if let Some(reason) = reason {
+            for condition in &mut conditions[1..3] {
+                condition["reason"] = reason.into();
+            }
+        }
         if self.phase_by_podgc {
             let mut disrupted = condition("DisruptionTarget", &since_created);
             disrupted["reason"] = "DeletionByPodGC".into();

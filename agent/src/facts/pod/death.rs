@@ -1,0 +1,85 @@
+//! What a pod's status proves about the end of its containers.
+
+use super::{ManagedFields, RawPod, Standing};
+
+/// Managers of programs in which the kubelet and the controllers are one process: k3s, and `kubelite` of `MicroK8s`. The API
+/// server merges what both write into one entry of managedFields.
+const SHARED: [&str; 2] = ["k3s", "kubelite"];
+
+/// What a finished pod lacks to be proven dead, though its containers have ended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    /// A manager has written the phase that is not known to be a kubelet.
+    Writer(String),
+    /// The condition `PodReadyToStartContainers`, which kubelets before 1.29 do not report.
+    SandboxCondition,
+}
+
+impl RawPod {
+    /// `KDEAD` of a Kubernetes 1.29+ kubelet: it writes the terminal phase only after `StopPodSandbox`
+    /// (`status_manager.go:mergePodStatus`), but others write phases too (PodGC, out-of-service taint, any
+    /// client with pods/status) while containers run, and a mirror's phase passes no such gate.
+    pub(super) fn standing(&self, mirror: bool) -> (Standing, Option<Doubt>) {
+        if !matches!(self.status.phase.as_str(), "Succeeded" | "Failed") {
+            return (Standing::Live, None);
+        }
+        if mirror || !self.status.containers_are_over(self.spec.containers.len()) {
+            return (Standing::Terminal, None);
+        }
+        let sandbox = self.status.condition("PodReadyToStartContainers");
+        let Some(sandbox) = sandbox else {
+            return (Standing::Terminal, Some(Doubt::SandboxCondition));
+        };
+        if sandbox.status != "False" {
+            return (Standing::Terminal, None);
+        }
+        match writer(&self.metadata.managed_fields) {
+            Writer::Only("kubelet") => (Standing::Dead, None),
+            Writer::Only(shared) if SHARED.contains(&shared) => {
+                let standing = if self.is_ended_by_the_kubelet() {
+                    Standing::Dead
+                } else {
+                    Standing::Terminal
+                };
+                (standing, None)
+            }
+            Writer::Only(other) => (Standing::Terminal, Some(Doubt::Writer(other.to_owned()))),
+            Writer::Several => (Standing::Terminal, None),
+        }
+    }
+
+    /// True if `PodGC` cannot have written the phase, though it writes under the same manager's name.
+    ///
+    /// * The kubelet gives `ContainersReady` a reason of its own for a pod that it has ended for good
+    ///   (`GenerateContainersReadyCondition` in pkg/kubelet/status/generate.go); `PodGC` leaves that condition alone.
+    /// * `PodGC` writes a phase in two cases (`gc_controller.go`): for pods that are terminating, and for
+    ///   pods of nodes that are gone, which it marks with the condition `DisruptionTarget`.
+    fn is_ended_by_the_kubelet(&self) -> bool {
+        let reason = if self.status.phase == "Succeeded" {
+            "PodCompleted"
+        } else {
+            "PodFailed"
+        };
+        let containers = self.status.condition("ContainersReady");
+        let disrupted = self.status.condition("DisruptionTarget");
+        self.metadata.deletion_timestamp.is_none()
+            && containers.is_some_and(|c| c.status == "False" && c.reason == reason)
+            && disrupted.is_none_or(|c| c.reason != "DeletionByPodGC")
+    }
+}
+
+/// Who has written the phase, through the status subresource.
+enum Writer<'a> {
+    Only(&'a str),
+    /// Or none, or by another way.
+    Several,
+}
+
+/// Field ownership moves to the manager that changes a value, so a second owner has written the same phase.
+fn writer(fields: &[ManagedFields]) -> Writer<'_> {
+    let mut owners = fields.iter().filter(|f| f.fields.status.phase.is_some());
+    match (owners.next(), owners.next()) {
+        (Some(only), None) if only.subresource == "status" => Writer::Only(&only.manager),
+        _ => Writer::Several,
+    }
+}

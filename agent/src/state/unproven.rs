@@ -1,0 +1,107 @@
+//! What keeps denials from being proven, for as long as it lasts: for the status, nothing is decided here.
+
+use super::{Life, Record, State};
+use crate::facts::{Doubt, Name, Standing};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A pod that may hold an IP that it does not show for longer than this is worth a word.
+const LASTING: Duration = Duration::from_mins(1);
+
+/// How many of them are looked at.
+const MOST: usize = 20;
+
+/// Nodes on which pods finish and none is proven dead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unproven {
+    /// What these pods lack.
+    pub doubt: Doubt,
+    /// The nodes, ascending.
+    pub nodes: Vec<String>,
+    /// How many such pods there are.
+    pub pods: usize,
+}
+
+/// A pod that may hold an IP that it does not show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PossibleHolder {
+    /// Its name.
+    pub pod: Name,
+    /// Its node.
+    pub node: String,
+    /// For how long.
+    pub since: Duration,
+    /// Whether it keeps `terminated` from being denied on this node.
+    pub blocks_terminated: bool,
+    /// Services that select it and list a dead pod, which is therefore not denied.
+    pub blocks_services: Vec<Name>,
+}
+
+impl State {
+    /// Why finished pods are not proven dead, where none is.
+    #[must_use]
+    pub fn unproven(&self) -> Vec<Unproven> {
+        let proven: BTreeSet<&str> = self
+            .world
+            .pods
+            .iter()
+            .filter(|record| record.life == Life::Dead)
+            .filter_map(|record| record.pod.node.as_deref())
+            .collect();
+        let mut found: BTreeMap<&Doubt, (BTreeSet<&str>, usize)> = BTreeMap::new();
+        for record in self.world.pods.iter().filter(|record| record.present) {
+            if let (Standing::Terminal, Some(doubt), Some(node)) =
+                (record.pod.standing, &record.pod.doubt, record.pod.node.as_deref())
+                && !proven.contains(node)
+            {
+                let (nodes, pods) = found.entry(doubt).or_default();
+                nodes.insert(node);
+                *pods += 1;
+            }
+        }
+        found
+            .into_iter()
+            .map(|(doubt, (nodes, pods))| Unproven {
+                doubt: doubt.clone(),
+                nodes: nodes.into_iter().map(str::to_owned).collect(),
+                pods,
+            })
+            .collect()
+    }
+
+    /// Pods that may hold an IP that they do not show for more than a minute, and keep something from being denied; the
+    /// oldest first.
+    #[must_use]
+    pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
+        let since = |record: &Record| now.saturating_sub(record.candidate_since.unwrap_or(now));
+        let candidates = self.world.pods.candidates();
+        let mut lasting: Vec<&Record> = candidates.filter(|record| since(record) > LASTING).collect();
+        lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
+        let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
+            pod: record.pod.name.clone(),
+            node: record.pod.node.clone().unwrap_or_default(),
+            since: since(record),
+            blocks_terminated: record.pod.node.as_deref() == Some(self.node()) && !self.vacancies.is_empty(),
+            blocks_services: self.blocked_by(record),
+        });
+        holders
+            .filter(|holder| holder.blocks_terminated || !holder.blocks_services.is_empty())
+            .collect()
+    }
+
+    fn blocked_by(&self, record: &Record) -> Vec<Name> {
+        let world = &self.world;
+        let lists_the_dead = |name: &Name| {
+            let mut targets = world.listings.of(name).flat_map(|(_, targets)| targets.keys());
+            targets.any(|target| {
+                let pod = target.and_then(|uid| world.pods.get(uid));
+                pod.is_some_and(|pod| pod.life == Life::Dead)
+            })
+        };
+        world
+            .services_in(&record.pod.name.0)
+            .filter(|(name, service)| service.selects(&record.pod) && lists_the_dead(name))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+}

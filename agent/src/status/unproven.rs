@@ -1,0 +1,32 @@
+//! What keeps denials from being proven, for the status.
+
+use serde::{Deserialize, Serialize};
+
+/// Nodes on which pods finish and none is proven dead.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnprovenDeaths {
+    /// The manager that writes these pods' phase, if that is what is in doubt; none: the kubelet does not report
+    /// `PodReadyToStartContainers`.
+    pub manager: Option<String>,
+    /// The nodes.
+    pub nodes: Vec<String>,
+    /// How many such pods there are.
+    pub pods: usize,
+}
+
+/// A pod that may hold an IP that it does not show, and keeps something from being denied.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PossibleHolder {
+    /// `namespace/name`.
+    pub pod: String,
+    /// Its node.
+    pub node: String,
+    /// For how many milliseconds.
+    pub since_ms: u64,
+    /// Whether it keeps `terminated` from being denied on this node.
+    pub blocks_terminated: bool,
+    /// `namespace/name` of Services whose dead endpoints are not denied because of it.
+    pub blocks_services: Vec<String>,
+}
