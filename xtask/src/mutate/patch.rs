@@ -63,11 +63,11 @@ fn parse(file: &Path, text: &str) -> Result<Mutation> {
             .with_context(|| format!("no line `{key} ...` at the top"))
     };
     let command: Vec<String> = header("# test:")?.split_whitespace().map(Into::into).collect();
-    let [cargo, test, rest @ ..] = command.as_slice() else {
+    let [program, verb, rest @ ..] = command.as_slice() else {
         bail!("`# test:` names no command");
     };
     let exact = rest.iter().any(|word| word == "--exact") && rest.iter().any(|word| word == "--");
-    if (cargo.as_str(), test.as_str()) != ("cargo", "test")
+    if (program.as_str(), verb.as_str()) != ("cargo", "test")
         || !exact
         || rest.iter().any(|word| word.contains('/'))
     {

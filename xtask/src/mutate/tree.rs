@@ -79,10 +79,11 @@ impl Tree {
         if watchdog.has_bitten() {
             return Ok(Outcome::Hung);
         }
-        let text = [output.stdout, output.stderr].map(|stream| String::from_utf8_lossy(&stream).into_owned());
-        let outcome = outcome::read(mutation.test_name(), &text.join("\n"));
+        let streams =
+            [output.stdout, output.stderr].map(|stream| String::from_utf8_lossy(&stream).into_owned());
+        let outcome = outcome::read(mutation.test_name(), &streams.join("\n"));
         if matches!(outcome, Outcome::DoesNotBuild | Outcome::NoResult) {
-            eprintln!("{}", text.join("\n"));
+            eprintln!("{}", streams.join("\n"));
         }
         Ok(outcome)
     }
