@@ -19,6 +19,8 @@ pub mod events;
 pub mod facts;
 pub mod fleet;
 pub mod freshness;
+#[cfg(test)]
+mod fuzz;
 pub mod history;
 pub mod lease;
 pub mod lint;

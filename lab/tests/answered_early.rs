@@ -17,7 +17,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// Frames a round.
 const FRAMES: u16 = 100;
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_mins(1);
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const CLIENT: [u8; 4] = [192, 168, 9, 9];
 const DEAD: [u8; 4] = [10, 244, 1, 10];

@@ -126,10 +126,10 @@ fn denying(name: &str, forbidden: &[&str]) -> World {
     world
 }
 
-/// The view is confirmed each second.
+/// The view is confirmed every three seconds.
 fn start(world: &mut World, options: &[&str]) {
     let kubeconfig = world.server.kubeconfig();
-    let short = ["--max-view-age", "3", "--lease", "3"];
+    let short = ["--max-view-age", "10", "--lease", "10"];
     world.start(&kubeconfig, &[&short[..], options].concat());
 }
 

@@ -22,7 +22,7 @@ async fn the_status_says_what_is_wrong_first_and_by_its_exit_code() {
     );
 
     let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &["--max-view-age", "3", "--lease", "3"]);
+    world.start(&kubeconfig, &["--max-view-age", "10", "--lease", "10"]);
     world.until("synced", |status| status.synced);
     deny(&mut world);
     let well = epguard(&world, &["status"]);

@@ -1,6 +1,7 @@
 //! `demo`, `scenario`, `replay` and `api`: verbs of `epguard-lab`, run with a fresh build of everything.
 
 use std::env;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
@@ -41,7 +42,16 @@ pub(crate) fn run(verb: &str, args: &Args) -> Result<ExitCode> {
 
 /// `epguard-lab VERB`, which `build::host` has built.
 pub(crate) fn lab(verb: &str) -> Command {
-    let mut lab = command(build::binaries().join("epguard-lab"));
+    of(&build::binaries(), verb)
+}
+
+/// The same, optimised.
+pub(crate) fn release(verb: &str) -> Command {
+    of(&build::binaries().with_file_name("release"), verb)
+}
+
+fn of(folder: &Path, verb: &str) -> Command {
+    let mut lab = command(folder.join("epguard-lab"));
     lab.arg(verb);
     lab
 }

@@ -277,10 +277,8 @@ mod tests {
         let mut command = crate::process::command("/bin/sh");
         command.args(["-c", "echo '2 passed, 0 failed'; sleep 1000 | sleep 1000"]);
         let (limit, mut output) = (Some(Duration::from_secs(2)), Vec::new());
-        let begun = Instant::now();
         let sum = count(&mut command, Counted::ByOutput, limit, &mut output).unwrap();
         assert_eq!(sum, Count { passed: 2, failed: 1 });
-        assert!(begun.elapsed() < Duration::from_mins(1));
         let output = String::from_utf8(output).unwrap();
         assert!(
             output.ends_with("did not end within 2s and was killed\n"),

@@ -9,6 +9,7 @@ mod lab;
 mod ladder;
 mod linker;
 mod lint;
+mod mutate;
 mod packages;
 mod paths;
 mod process;
@@ -42,6 +43,8 @@ enum Verb {
     Replay(lab::Args),
     /// Measure what a packet costs in the kernel, and what a flood costs the node's other traffic
     Bench,
+    /// Take out each mend and see its test fail
+    Mutate(mutate::Args),
     /// Make the container image: the agent alone, statically linked
     Image(image::Args),
     /// Run packets and stories on another kernel, in a virtual machine
@@ -70,6 +73,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Scenario(args) => lab::run("scenario", &args),
         Verb::Replay(args) => lab::run("replay", &args),
         Verb::Bench => bench::run(),
+        Verb::Mutate(args) => mutate::run(&args),
         Verb::Image(args) => image::run(&args),
         Verb::Kernel(args) => kernel::run(&args),
         Verb::Api(args) => lab::run("api", &args),

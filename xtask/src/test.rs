@@ -67,7 +67,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // What differs from tcx is how programs are attached, so one variant of each story will do.
     let clsact = scenarios(&["--hooks", "clsact", "--sample"]);
     ladder.run("scenario, clsact", Counted::ByOutput, clsact);
-    // Alone, since it says how long the agent takes from an event to the maps.
     ladder.run("replay, whole agent", Counted::ByOutput, replay("20", &SOME));
     on_the_kernel(&mut ladder);
     Ok(ladder.finish())

@@ -109,6 +109,10 @@ fn tuple(tuple: &[u8]) -> Option<(SocketAddr, SocketAddr, Protocol)> {
 }
 
 #[cfg(test)]
+#[path = "conntrack_fuzz.rs"]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::super::testing::nested;
     use super::*;

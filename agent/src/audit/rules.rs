@@ -170,6 +170,10 @@ fn noted(mut userdata: &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
+#[path = "rules_fuzz.rs"]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::super::testing::{expression, nested, number};
     use super::*;

@@ -93,6 +93,10 @@ fn entries<K: Pod + Ord, V: Pod>(ebpf: &Ebpf, name: &str) -> Result<BTreeMap<K, 
 }
 
 #[cfg(test)]
+#[path = "found_fuzz.rs"]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -3,6 +3,8 @@
 mod dump;
 mod evidence;
 mod follow;
+#[cfg(test)]
+mod fuzz;
 mod interface;
 mod presence;
 pub(crate) mod raw;

@@ -68,7 +68,7 @@ impl Request {
     pub(super) fn broken(self, error: impl Into<anyhow::Error>) -> Failure {
         let causes = causes(&error.into());
         let cause = format!("no usable answer from the API server ({causes}); retrying");
-        self.failure(End::Failed, &cause)
+        self.failure(End::Unanswered, &cause)
     }
 
     /// Nothing came for too long.

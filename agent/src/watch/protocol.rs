@@ -9,12 +9,15 @@ const SETTLED: Duration = Duration::from_secs(1);
 pub(super) const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Ceiling of every wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Ceiling of the waits while the server does not answer at all: such attempts cost it nothing. The watches of an agent draw
+/// theirs apart from each other, and the first answer ends all of them: 0.6 s after the server's return in the median.
+const LONGEST_WAIT_UNANSWERED: Duration = Duration::from_secs(10);
 
 /// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's history at once. One
 /// agent's watches wait for the same part of it.
 pub(super) const RELIST: Duration = Duration::from_secs(5);
 /// The same after an outage, whose waits have spread the agents' attempts already.
-pub(super) const RELIST_AFTER_OUTAGE: Duration = Duration::from_secs(2);
+pub(super) const RELIST_AFTER_OUTAGE: Duration = Duration::from_millis(2500);
 
 /// One request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub(super) enum End {
     Unsupported,
     /// Neither event nor bookmark for so long that the connection must be dead.
     Silent,
+    /// No connection, or a broken one.
+    Unanswered,
     /// Anything else.
     Failed,
 }
@@ -147,10 +152,13 @@ impl Protocol {
                 self.version = None;
                 wait = wait.max(RELIST);
             }
-            End::Closed | End::Silent | End::Failed => {}
+            End::Closed | End::Silent | End::Unanswered | End::Failed => {}
         }
         self.failures = self.failures.saturating_add(1);
-        wait.min(LONGEST_WAIT)
+        wait.min(match end {
+            End::Unanswered => LONGEST_WAIT_UNANSWERED,
+            _ => LONGEST_WAIT,
+        })
     }
 }
 

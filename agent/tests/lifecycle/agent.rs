@@ -57,7 +57,7 @@ fn a_running_agent_hooks_what_is_renamed_or_made_again_and_lets_go_of_what_is_go
     );
     let made = Instant::now();
     while !agent.is_attached("pod7", ifindex("pod7")) {
-        assert!(made.elapsed() < Duration::from_secs(5), "not hooked again");
+        assert!(made.elapsed() < Duration::from_mins(1), "not hooked again");
     }
     println!("hooked {:?} after `ip link add` ended", made.elapsed());
     let gone = Instant::now() + Duration::from_secs(5);
@@ -82,7 +82,7 @@ fn a_running_agent_attaches_again_what_somebody_detached() {
         listed.unwrap().1.len()
     };
     assert_eq!(programs(), 0);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while programs() == 0 {
         assert!(Instant::now() < deadline, "not attached again");
         std::thread::yield_now();
@@ -146,7 +146,7 @@ impl Agent {
 
     /// Waits until the status shows the interface so.
     pub fn wait_for(&self, name: &str, so: impl Fn(&Attachment) -> bool) -> Attachment {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let status = status::read(&self.run_dir).unwrap_or_default();
             let found = status.interfaces.into_iter().find(|at| at.name == name && so(at));

@@ -40,7 +40,7 @@ fn replace_under_traffic(hooks: Hooks) {
 
     let sender = UdpSocket::bind((OWN, 0)).unwrap();
     sender.connect((PEER, 9)).unwrap();
-    node.peer.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    node.peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let (over, received) = (AtomicBool::new(false), AtomicU64::new(0));
     let start = Instant::now();
     let sent = std::thread::scope(|scope| {

@@ -191,7 +191,7 @@ async fn a_full_ring_is_read_to_its_end_a_part_at_a_time() {
     let mut events = rig.reader();
     let mut parts = Vec::new();
     while parts.iter().sum::<usize>() < room {
-        let next = tokio::time::timeout(Duration::from_secs(5), events.next()).await;
+        let next = tokio::time::timeout(Duration::from_mins(1), events.next()).await;
         parts.push(next.expect("more are there").unwrap().len());
     }
     assert!(
@@ -201,7 +201,7 @@ async fn a_full_ring_is_read_to_its_end_a_part_at_a_time() {
     let next = tokio::time::timeout(Duration::from_millis(50), events.next()).await;
     assert!(next.is_err(), "nothing is left");
     rig.run(BOTH, &syn(REUSED));
-    let next = tokio::time::timeout(Duration::from_secs(5), events.next()).await;
+    let next = tokio::time::timeout(Duration::from_mins(1), events.next()).await;
     assert_eq!(next.expect("a new one wakes the reader").unwrap().len(), 1);
 }
 

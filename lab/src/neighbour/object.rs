@@ -15,7 +15,7 @@ use aya::{Ebpf, EbpfLoader};
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
 
 /// For what takes the kernel a millisecond.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program for pods' own network namespaces.
 pub(super) const RECORDER: &str = "recorder";

@@ -43,7 +43,7 @@ impl Batch {
 /// Waits until these links carry packets. A new link drops them until the kernel's link watch has activated its queue, a bridge
 /// port also until it forwards, and neighbours are not solicited before there is a link-local address.
 pub(super) fn wait_until_ready(netns: &NetNs, links: &[&str]) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let output = ip(netns, &["-json", "-details", "address", "show"], "")?;
         let states: Vec<Value> =

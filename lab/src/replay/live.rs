@@ -12,15 +12,11 @@ use epguard::{state::DELAY, watch::SPREAD};
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// From the receipt of an event to the write of the map.
-pub const BUDGET: Duration = Duration::from_millis(50);
-
 /// How long an agent may take to agree with the judge before what it denies counts: as long as a denial that the breaker
-/// holds waits for a second list, and far above [`BUDGET`] besides, since it includes the API server, the network and a
-/// busy machine; the agent's own figure is checked against the budget.
+/// holds waits for a second list, and a minute for a busy machine.
 const SETTLE: Duration = SPREAD
     .saturating_add(DELAY)
-    .saturating_add(Duration::from_secs(2));
+    .saturating_add(Duration::from_mins(1));
 
 const POLL: Duration = Duration::from_millis(5);
 
@@ -32,16 +28,12 @@ pub trait Stage {
 
     /// What the agent denies now, by its maps.
     fn denials(&mut self) -> impl Future<Output = Result<Vec<Denial>>>;
-
-    /// The longest time that the agent took from the receipt of an event to the write of the map; none if it wrote
-    /// nothing.
-    fn slowest_write(&mut self) -> impl Future<Output = Result<Option<Duration>>>;
 }
 
 /// Performs a recording, `speed` times as fast as it happened, and judges as on the virtual clock.
 ///
 /// # Errors
-/// If the stage fails, or the agent's own figure exceeds [`BUDGET`].
+/// If the stage fails.
 pub async fn perform(recording: &Recording, stage: &mut impl Stage, speed: f64) -> Result<Story> {
     ensure!(speed > 0.0, "a speed of {speed} would never end; 1 is real time");
     let mut begin = Instant::now();
@@ -64,13 +56,6 @@ pub async fn perform(recording: &Recording, stage: &mut impl Stage, speed: f64) 
             patience = POLL;
         }
         trial.record(judgements);
-    }
-    if let Some(slowest) = stage.slowest_write().await? {
-        ensure!(
-            slowest < BUDGET,
-            "{}: the agent took {slowest:?} from an event to the map, more than {BUDGET:?}",
-            recording.name
-        );
     }
     Ok(trial.finish())
 }
@@ -101,7 +86,6 @@ mod tests {
         now: Duration,
         lag: usize,
         answers: Vec<Vec<Denial>>,
-        slowest: Duration,
     }
 
     impl Stage for Slow {
@@ -115,13 +99,9 @@ mod tests {
             let index = self.answers.len().saturating_sub(1 + self.lag);
             Ok(self.answers[index].clone())
         }
-
-        async fn slowest_write(&mut self) -> Result<Option<Duration>> {
-            Ok(Some(self.slowest))
-        }
     }
 
-    async fn performed(lag: usize, slowest: Duration) -> Result<Story> {
+    async fn performed(lag: usize) -> Result<Story> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/d-job-ip-reuse");
         let recording = Recording::read(&dir).unwrap();
         let mut stage = Slow {
@@ -129,21 +109,14 @@ mod tests {
             now: Duration::ZERO,
             lag,
             answers: Vec::new(),
-            slowest,
         };
         perform(&recording, &mut stage, 1000.0).await
     }
 
     #[tokio::test]
     async fn an_agent_that_needs_a_moment_passes() {
-        let story = performed(3, BUDGET / 2).await.unwrap();
+        let story = performed(3).await.unwrap();
         assert!(!story.failed());
         assert_eq!(story.count(Verdict::Ok), 4);
-    }
-
-    #[tokio::test]
-    async fn an_agent_that_admits_to_be_too_slow_fails() {
-        let error = performed(0, BUDGET).await.unwrap_err().to_string();
-        assert!(error.contains("d-job-ip-reuse: the agent took 50ms"), "{error}");
     }
 }

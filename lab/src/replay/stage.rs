@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep};
 /// figures.
 ///
 /// # Errors
-/// Without root, if the agent or the API server fails, or if the agent took too long from an event to the map.
+/// Without root, or if the agent or the API server fails.
 pub async fn perform(recording: &Recording, speed: f64) -> Result<(Story, Status)> {
     let mut theatre = Theatre::new(recording)?;
     let story = live::perform(recording, &mut theatre, speed).await?;
@@ -227,11 +227,6 @@ impl Stage for Theatre {
             .filter(|(_, entry)| entry.held == 0)
             .map(|(target, entry)| self.denial(&status.services, target, entry));
         Ok(named.filter_map(Result::ok).collect())
-    }
-
-    async fn slowest_write(&mut self) -> Result<Option<Duration>> {
-        let latency = self.status()?.latency;
-        Ok((latency.count > 0).then(|| Duration::from_micros(latency.max_us)))
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::agent::Agent;
 
 /// For as long as the agent may take to see a new neighbour.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits until the agent uses one of these carriers of intents, if its status names a carrier at all.
 pub fn await_carrier(agent: &Agent, wanted: &[&str]) -> Result<()> {

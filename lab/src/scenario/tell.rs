@@ -18,7 +18,7 @@ use super::verdicts::Series;
 use super::{bpftool, matching};
 
 /// Log lines come through a ring buffer, a little after the verdict, and what rests on the node's own routes follows those.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Lines of the agent's log that a failure shows.
 const LOG_LINES: usize = 12;
 

@@ -15,7 +15,7 @@ use super::variant::Variant;
 use crate::traffic::{self, Answer, Client, Flow, Outcome, UdpPeer};
 
 /// Nobody waits longer for a reply that must come.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a client waits where it may see nothing; a reply takes a millisecond.
 const SILENCE: Duration = Duration::from_millis(300);
 /// Source ports of calls that leave the choice to us. Each is used once: the kernel may choose one again, and conntrack

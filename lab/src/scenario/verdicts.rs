@@ -20,7 +20,7 @@ use crate::neighbour::Kind;
 use crate::net::Cni;
 
 /// For what is counted when its client is done, or a moment later on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// No packet of a finished call takes longer to its next hop, unless the machine is busy.
 const QUIET: Duration = Duration::from_millis(2);

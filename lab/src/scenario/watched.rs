@@ -10,7 +10,7 @@ use super::format::{Call, ForbiddenIn};
 use crate::neighbour::{Neighbour, Verdicts};
 
 /// For a packet that is counted when its client has its answer, or a moment later on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The neighbour, with what it must not be led to.
 #[derive(Debug)]

@@ -105,7 +105,7 @@ impl Client {
 /// Tries again while the source port seems taken: a socket that was closed lives on in a child process of ours
 /// between its fork and its exec.
 fn unless_closing<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         match attempt() {
             Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline => {

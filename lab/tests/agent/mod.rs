@@ -111,7 +111,7 @@ impl World {
 
     /// What the agent says when it ends by itself.
     pub fn outcome(&mut self) -> String {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while self.agent.as_mut().unwrap().try_wait().unwrap().is_none() {
             assert!(Instant::now() < deadline, "the agent goes on: {}", self.log());
             std::thread::sleep(Duration::from_millis(5));
@@ -129,7 +129,7 @@ impl World {
 
     /// The status, once it is as described; while the agent lives.
     pub fn until(&mut self, description: &str, wanted: impl Fn(&Status) -> bool) -> Status {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let seen = status::read(&self.dir);
             if let Ok(status) = &seen

@@ -115,7 +115,7 @@ pub(crate) fn in_mode(
 
 /// The figures once every datagram is accounted for, or nothing happened for long enough.
 fn settled(world: &World, before: &Figures, aimed: [u64; 3], mode: Mode) -> Figures {
-    let deadline = Instant::now() + Duration::from_secs(8);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let now = world.figures();
         let figures = Figures {

@@ -34,8 +34,8 @@ fn stream(world: &World, host: &str, port: u16, to: SocketAddr, length: usize) -
     };
     let octets: Vec<u8> = (0..length).map(|at| ((at * 31) >> 3).to_le_bytes()[0]).collect();
     let mut answer = Vec::new();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_mins(1))).unwrap();
     let exchanged = stream
         .write_all(&octets)
         .and_then(|()| stream.shutdown(Shutdown::Write))

@@ -54,7 +54,7 @@ fn dies(stage: &mut Stage, pod: &str) -> u64 {
         stage.cluster.pod_event(pod, event).unwrap();
     }
     stage.catch_up().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while dropped(stage) == before {
         let log = || stage.agent.log();
         assert!(

@@ -10,7 +10,7 @@ const TIMES: usize = 20;
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_veth_that_is_deleted_and_made_again_under_its_name_is_hooked_within_100_ms() {
+fn a_veth_that_is_deleted_and_made_again_under_its_name_is_hooked_again() {
     let stage = stage(Cni::Ptp);
     let node = node(&stage);
     let make = || ip(&node, &["link add again type veth peer name peer".into()]);
@@ -29,7 +29,7 @@ fn a_veth_that_is_deleted_and_made_again_under_its_name_is_hooked_within_100_ms(
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn an_interface_that_is_made_again_under_its_number_in_one_go_is_hooked_within_100_ms() {
+fn an_interface_that_is_made_again_under_its_number_in_one_go_is_hooked_again() {
     let stage = stage(Cni::Ptp);
     let node = node(&stage);
     let make = "link add same index 7001 type veth peer name peer index 7002".to_owned();

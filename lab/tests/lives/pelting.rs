@@ -96,7 +96,7 @@ impl Catching {
 
     /// Waits until `enough` says so of the numbers that arrived, for some seconds at most; the numbers.
     pub(crate) fn wait(&self, enough: impl Fn(&[u64]) -> bool) -> Vec<u64> {
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let numbers = self.numbers.lock().unwrap().clone();
             if enough(&numbers) || Instant::now() > deadline {

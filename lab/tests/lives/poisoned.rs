@@ -46,7 +46,7 @@ const LIVING: [(&str, &[&str]); 3] = [
 /// against them).
 const CASES: [(bool, bool); 3] = [(true, false), (true, true), (false, false)];
 const PAUSE: Duration = Duration::from_millis(2);
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]

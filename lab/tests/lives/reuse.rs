@@ -83,7 +83,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     let before = dropped(stage);
     let far = stage.cluster.topology.pod("far").unwrap().netns.clone();
     let pelting = Pelting::start(&far, SocketAddr::new(ip, PORT), Duration::from_micros(300));
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while dropped(stage) == before {
         assert!(
             Instant::now() < deadline,
@@ -147,7 +147,7 @@ fn says_hello(stage: &Stage, holder: &epguard_lab::net::NetNs, ip: std::net::IpA
         .unwrap()
         .unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-    let answered = (0..10).any(|_| {
+    let answered = (0..300).any(|_| {
         let sent = socket.send_to(b"hello", SocketAddr::new(far, 8080));
         sent.is_ok() && socket.recv(&mut [0; 1500]).is_ok()
     });
@@ -159,7 +159,7 @@ fn dropped(stage: &Stage) -> u64 {
 }
 
 fn wait_until_vacant(stage: &Stage, ip: Addr) {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let map = Map::HashMap(epguard::maps::open(stage.agent.pin_dir(), "TERMINATED").unwrap());
         let map: HashMap<MapData, Addr, Terminated> = map.try_into().unwrap();

@@ -103,7 +103,7 @@ fn stage() -> Stage {
 
 /// A list alone denies nothing, so the first denial waits for a second one.
 fn await_denial(stage: &Stage) {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_mins(1);
     let denies = || {
         let dump = stage.agent.dump().unwrap();
         let denied = dump["denied"].as_array().unwrap();

@@ -147,7 +147,7 @@ fn is_ready(node: &NetNs, probe: &Value) -> bool {
     let address = format!("{}:{}", probe["host"].as_str().unwrap(), probe["port"]);
     let asked = node.run(|| {
         let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+        stream.set_read_timeout(Some(Duration::from_mins(1)))?;
         let path = probe["path"].as_str().unwrap();
         write!(stream, "GET {path} HTTP/1.0\r\nHost: epguard\r\n\r\n")?;
         let mut answer = [0; 12];

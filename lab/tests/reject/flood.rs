@@ -85,7 +85,7 @@ fn settled(world: &World) -> Seen {
         resets: entered(world, "shop/client"),
         arrived: entered(world, "bank/x"),
     };
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let seen = count();
         let complete = seen.rejected + seen.dropped >= SYNS.into() && seen.resets >= seen.rejected;

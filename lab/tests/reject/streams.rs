@@ -17,8 +17,8 @@ fn connected(world: &mut World, client: &str) -> TcpStream {
         .run(|| TcpStream::connect(to))
         .unwrap()
         .unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_mins(1))).unwrap();
     stream
 }
 

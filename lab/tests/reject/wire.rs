@@ -34,7 +34,7 @@ impl Capture {
     }
 
     fn until(&self, done: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while !done(self) {
             assert!(Instant::now() < deadline, "tcpdump wrote too little");
             std::thread::yield_now();

@@ -40,8 +40,8 @@ fn first_answers(stage: &Stage, service: &str) -> Duration {
     let to = vip(stage, service);
     let call = |number: usize| {
         let begun = Instant::now();
-        let mut stream = TcpStream::connect_timeout(&to, Duration::from_secs(5)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut stream = TcpStream::connect_timeout(&to, Duration::from_mins(1)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         stream.write_all(&number.to_be_bytes()).unwrap();
         let mut answer = [0; 8];
         stream.read_exact(&mut answer).unwrap();

@@ -40,7 +40,7 @@ fn a_flow_stays_where_it_is_until_its_endpoint_dies_and_is_reset_then() {
 }
 
 fn call(flow: &mut TcpStream) -> std::io::Result<()> {
-    flow.set_read_timeout(Some(Duration::from_secs(10)))?;
+    flow.set_read_timeout(Some(Duration::from_mins(1)))?;
     flow.write_all(b"hello")?;
     let mut answer = [0; 5];
     flow.read_exact(&mut answer)?;

@@ -64,7 +64,7 @@ fn staged(story: &str) -> Stage {
     cluster.pod_event("A", PodEvent::Fails).unwrap();
     cluster.pod_event("B", PodEvent::Starts).unwrap();
     stage.catch_up().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !denies(&stage) {
         assert!(Instant::now() < deadline, "nothing is denied");
         sleep(Duration::from_millis(10));
@@ -90,10 +90,10 @@ pub(crate) fn connect(stage: &Stage, service: &str) -> std::io::Result<TcpStream
     let to = vip(stage, service);
     let stream = client
         .netns
-        .run(|| TcpStream::connect_timeout(&to, Duration::from_secs(5)))
+        .run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1)))
         .unwrap()?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_read_timeout(Some(Duration::from_mins(1)))?;
+    stream.set_write_timeout(Some(Duration::from_mins(1)))?;
     Ok(stream)
 }
 

@@ -67,6 +67,8 @@ impl Toolchain {
             cargo.args(["-Z", "build-std=core"]);
         }
         cargo.env("CARGO_ENCODED_RUSTFLAGS", rustflags(linker));
+        // In an incremental build functions are inlined less, and the verifier refuses the object.
+        cargo.env("CARGO_INCREMENTAL", "0");
         cargo
     }
 

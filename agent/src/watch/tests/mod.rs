@@ -1,6 +1,7 @@
 //! The protocol against a server that the tests play. Time is paused: waits end at once and in order.
 
 mod fresh;
+mod fuzz;
 mod mock;
 mod relist;
 

@@ -1,0 +1,165 @@
+//! Objects of the API, from their JSON to the state that they lead to.
+
+use super::harness::{corpus, run};
+use crate::facts::{
+    self, Change, Fact, Ignored, Namespace, Node, Object, Pod, PodSource, Presence, Service, Slice,
+};
+use crate::fleet::Fleet;
+use crate::state::{Ipam, Ranges, Scope, Settings, State};
+use epguard_common::{Mode, Reason, ReasonModes};
+use std::time::Duration;
+
+const WORDS: &[&str] = &[
+    "null",
+    "true",
+    "{}",
+    "[]",
+    "\"\"",
+    "metadata",
+    "namespace",
+    "annotations",
+    "epguard.io/mode",
+    "epguard.io/action",
+    "enforce",
+    "observe",
+    "off",
+    "redirect",
+    "k8s.v1.cni.cncf.io/network-status",
+    "cni.projectcalico.org/podIP",
+    "ips",
+    "podIPs",
+    "status",
+    "phase",
+    "Running",
+    "Failed",
+    "Succeeded",
+    "conditions",
+    "PodReadyToStartContainers",
+    "managedFields",
+    "f:phase",
+    "kubelet",
+    "containerStatuses",
+    "terminated",
+    "deletionTimestamp",
+    "targetRef",
+    "endpoints",
+    "addresses",
+    "clusterIPs",
+    "None",
+    "sessionAffinity",
+    "podCIDRs",
+    "10.244.1.10",
+    "fd00::1",
+    "::ffff:10.244.1.10",
+    "0.0.0.0/0",
+    "banana",
+    "\\u0000",
+    "\u{fffd}",
+    "mode",
+    "canary-mode",
+    "reused",
+];
+
+/// A state that has listed everything, and then was shown the corpus.
+fn state() -> State {
+    let mut state = State::new(Settings {
+        scope: Scope::Cluster,
+        node: "node-a".into(),
+        ipam: Ipam::Auto,
+        ranges: Ranges::default(),
+    });
+    let now = Duration::from_secs(1);
+    for fact in [
+        Fact::Presence(Presence::Held(vec![])),
+        Fact::Namespace(Change::Reset(vec![])),
+        Fact::Node(Change::Reset(read("node"))),
+        Fact::Service(Change::Reset(read("service"))),
+        Fact::Slice(Change::Reset(read("slice"))),
+        Fact::Pod(PodSource::All, Change::Reset(read("pod"))),
+    ] {
+        state.apply(now, fact);
+    }
+    assert!(state.is_synced());
+    state
+}
+
+fn read<O: Object>(target: &str) -> Vec<O> {
+    corpus(target)
+        .iter()
+        .map(|json| O::parse(json).unwrap())
+        .collect()
+}
+
+/// Each way in which a watch can show the object.
+fn shown<O: Object + Clone>(target: &'static str, fact: fn(Change<O>) -> Fact) {
+    let known = state();
+    run(target, corpus(target), WORDS, move |json| {
+        let mut ignored = Ignored::new();
+        let Ok(object) = O::read(json, &mut ignored) else {
+            return;
+        };
+        let mut state = known.clone();
+        for (second, change) in [
+            Change::Applied(object.clone()),
+            Change::Deleted(object.clone()),
+            Change::Reset(vec![object.clone(), object]),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let now = Duration::from_secs(2 + second as u64);
+            state.apply(now, fact(change));
+            state.tick(now);
+        }
+    });
+}
+
+#[test]
+fn pods_and_their_annotations() {
+    shown::<Pod>("pod", |change| Fact::Pod(PodSource::All, change));
+}
+
+#[test]
+fn endpoint_slices() {
+    shown::<Slice>("slice", Fact::Slice);
+}
+
+#[test]
+fn services_and_their_annotations() {
+    shown::<Service>("service", Fact::Service);
+}
+
+#[test]
+fn nodes() {
+    shown::<Node>("node", Fact::Node);
+}
+
+#[test]
+fn namespaces_and_their_annotations() {
+    shown::<Namespace>("namespace", Fact::Namespace);
+}
+
+#[test]
+fn the_config_map_of_the_modes() {
+    let flags = (Mode::Observe, ReasonModes::default());
+    run("configmap", corpus("configmap"), WORDS, move |json| {
+        let Ok(map) = facts::Fleet::parse(json) else {
+            return;
+        };
+        let mut fleet = Fleet::new(Some(("epguard".into(), "epguard".into())), flags, None);
+        let has_errors = !map.errors.is_empty();
+        fleet.hear(Change::Applied(map));
+        let changed = fleet.take_change(true);
+        assert_eq!(has_errors, fleet.problem().is_some());
+        if let Some(mut modes) = changed.filter(|_| has_errors) {
+            assert!(modes.mode <= flags.0, "a map with an error raised the mode");
+            for reason in Reason::ALL {
+                let mut before = flags.1;
+                assert!(
+                    modes.reasons.of(reason) <= before.of(reason),
+                    "{reason:?} was raised"
+                );
+            }
+        }
+    });
+}

@@ -1,0 +1,121 @@
+//! `cargo xtask bench`: when the lease is back in the maps after an API server that was away for 60 s.
+//!
+//! One agent with the defaults and one denial. While it is away, the server's port refuses connections and its open ones
+//! break. It comes back with its history, and as a new process without it: then every watch gets 410 and lists again.
+//! `ROUNDS=1` is quicker.
+#![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
+
+#[path = "../tests/agent/mod.rs"]
+mod agent;
+
+use agent::{World, dead_pod, service, slice};
+use aya::maps::{Array, Map};
+use comfy_table::{Table, presets::NOTHING};
+use epguard::clock::boot;
+use epguard::maps;
+use epguard_common::View;
+use serde_json::json;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const AWAY: Duration = Duration::from_mins(1);
+
+fn main() {
+    let rounds = std::env::var("ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let _context = runtime.enter();
+    let mut table = Table::new();
+    table
+        .load_preset(NOTHING)
+        .set_header(["after 60 s away", "lease back, median", "all"]);
+    for (what, forgets) in [("history kept", false), ("history gone", true)] {
+        let mut took: Vec<Duration> = (0..rounds.unwrap_or(5)).map(|_| round(forgets)).collect();
+        took.sort_unstable();
+        let all: Vec<String> = took.iter().map(|took| seconds(*took)).collect();
+        table.add_row([what.to_owned(), seconds(took[took.len() / 2]), all.join(", ")]);
+    }
+    println!("{table}");
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.2} s", duration.as_secs_f64())
+}
+
+/// From the moment when the server accepts connections to the moment when the map holds a lease.
+fn round(forgets: bool) -> Duration {
+    let mut world = World::new("outage");
+    world
+        .store
+        .apply(
+            json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
+        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}}),
+        )
+        .unwrap();
+    world.store.apply(service("web", "10.96.0.1")).unwrap();
+    let kubeconfig = world.server.kubeconfig();
+    world.start(&kubeconfig, &[]);
+    world.until("synced", |status| status.synced);
+    let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
+    let listed = slice(
+        "web-1",
+        "web",
+        "10.244.1.10",
+        &dead["metadata"]["uid"],
+        &json!([{"port": 8080}]),
+    );
+    world.store.apply(listed).unwrap();
+    world.until("denying", |status| {
+        !status.services.is_empty() && status.lease_ms > 0
+    });
+    let port = world.server.address().port();
+    nft(
+        &world,
+        &format!(
+            "add table inet away; add chain inet away in {{ type filter hook input priority 0; }}; \
+         add rule inet away in tcp dport {port} reject with tcp reset"
+        ),
+    );
+    world.server.faults(|faults| faults.outage = true);
+    sleep(AWAY);
+    assert!(!has_lease(&world), "the lease outlived the view");
+    if forgets {
+        world.store.forget_history();
+    }
+    world.server.faults(|faults| faults.outage = false);
+    nft(&world, "delete table inet away");
+    let back = Instant::now();
+    while !has_lease(&world) {
+        assert!(
+            back.elapsed() < Duration::from_mins(2),
+            "no lease: {}",
+            world.log()
+        );
+        sleep(Duration::from_millis(1));
+    }
+    back.elapsed()
+}
+
+fn nft(world: &World, command: &str) {
+    assert!(
+        world
+            .netns
+            .command("nft")
+            .arg(command)
+            .status()
+            .unwrap()
+            .success(),
+        "{command}"
+    );
+}
+
+/// As the programs read it.
+fn has_lease(world: &World) -> bool {
+    let map = Map::Array(maps::open(&world.dir.join("bpf/epguard"), "VIEW").unwrap());
+    let view: Array<_, View> = map.try_into().unwrap();
+    u128::from(view.get(&0, 0).unwrap().lease_deadline_ns) > boot().as_nanos()
+}

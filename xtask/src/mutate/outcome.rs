@@ -1,0 +1,87 @@
+//! What came of a mutation, read from what `cargo test` printed.
+
+use std::fmt;
+
+/// How a test took a mutation. Only [`Outcome::Caught`] is good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The named test failed.
+    Caught,
+    /// The named test passed.
+    Survived,
+    /// The named test fails without the mutation, too.
+    FailsWithout,
+    /// The patch does not fit HEAD.
+    DoesNotApply,
+    /// The mutated sources do not build: that says nothing about the test.
+    DoesNotBuild,
+    /// There is no such test.
+    NoSuchTest,
+    /// The test did not end in time and was killed.
+    Hung,
+    /// The test's process ended without a result.
+    NoResult,
+    /// Something around the test failed.
+    Error(String),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Caught => "caught",
+            Self::Survived => "SURVIVED",
+            Self::FailsWithout => "FAILS WITHOUT IT, TOO",
+            Self::DoesNotApply => "DOES NOT APPLY",
+            Self::DoesNotBuild => "DOES NOT BUILD",
+            Self::NoSuchTest => "NO SUCH TEST",
+            Self::Hung => "DID NOT END",
+            Self::NoResult => "ENDED WITHOUT A RESULT",
+            Self::Error(error) => return write!(f, "ERROR: {error}"),
+        })
+    }
+}
+
+/// Reads the outcome for the test `name` from the output of `cargo test`, both streams.
+///
+/// The result is taken from libtest's summary: the line of the test itself may be torn by what child processes print.
+pub(crate) fn read(name: &str, output: &str) -> Outcome {
+    let listed = output
+        .rsplit_once("\nfailures:\n")
+        .is_some_and(|(_, list)| list.lines().any(|line| line.trim() == name));
+    let summary = |words: &str| output.lines().any(|line| line.starts_with(words));
+    if summary("test result: FAILED.") && listed {
+        Outcome::Caught
+    } else if summary("test result: ok. 1 passed") {
+        Outcome::Survived
+    } else if output.contains("error: could not compile") {
+        Outcome::DoesNotBuild
+    } else if summary("test result: ok. 0 passed") || output.contains("error: no test target named") {
+        Outcome::NoSuchTest
+    } else {
+        Outcome::NoResult
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_failure_of_the_named_test_counts() {
+        let failed = "running 1 test\ntest a::b ... garbage\nFAILED\n\nfailures:\n\n---- a::b stdout ----\nboom\n\n\
+                      failures:\n    a::b\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n";
+        assert_eq!(read("a::b", failed), Outcome::Caught);
+        assert_eq!(read("b", failed), Outcome::NoResult, "another test failed");
+    }
+
+    #[test]
+    fn a_test_that_passes_is_missing_or_does_not_build_is_told_apart() {
+        let passed = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed\n";
+        assert_eq!(read("a", passed), Outcome::Survived);
+        let none = "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 9 filtered out\n";
+        assert_eq!(read("a", none), Outcome::NoSuchTest);
+        let broken = "error[E0425]: cannot find value\nerror: could not compile `epguard` (lib)\n";
+        assert_eq!(read("a", broken), Outcome::DoesNotBuild);
+        assert_eq!(read("a", "signal: 6, SIGABRT\n"), Outcome::NoResult);
+    }
+}
