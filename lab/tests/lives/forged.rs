@@ -92,7 +92,7 @@ fn send(stage: &Stage, ip: IpAddr) {
 
 /// From the pod `evil`, with the orphan IP as its source.
 fn forge(stage: &Stage, ip: IpAddr) {
-    let evil = &stage.cluster.topology.pod("evil/pod").unwrap().netns;
+    let evil = &stage.cluster.topology.pod("evil").unwrap().netns;
     let victim = stage.cluster.names.pod("client").unwrap().ip;
     let (IpAddr::V4(from), IpAddr::V4(to)) = (ip, victim) else {
         panic!("the first variant is IPv4");
