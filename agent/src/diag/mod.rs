@@ -196,8 +196,8 @@ mod tests {
             rlim_cur: 65_536,
             rlim_max: 65_536,
         };
-        // SAFETY: the kernel reads one rlimit.
         assert_eq!(
+            // SAFETY: the kernel reads one rlimit.
             unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const files) },
             0
         );

@@ -212,7 +212,7 @@ fn hash(text: &str) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     let number = hasher.finish();
-    let letter = |place| {
+    let letter = |place: u32| {
         let index = usize::try_from(number >> (5 * place) & 31).unwrap_or_default();
         char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[index])
     };
