@@ -200,8 +200,8 @@ mod tests {
         // SAFETY: the kernel writes one rlimit.
         assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut files) }, 0);
         files.rlim_cur = files.rlim_max;
-        // SAFETY: the kernel reads one rlimit.
         assert_eq!(
+            // SAFETY: the kernel reads one rlimit.
             unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const files) },
             0
         );
