@@ -1,10 +1,10 @@
 //! What is asked beside a stream: consistent lists of everything, in pages, and what [`confirm`](super::confirm) needs.
 
+use super::Clock;
 use super::collection::Collection;
 use super::failure::{Failure, Request};
 use super::protocol::Step;
 use super::wire::{Line, Page, describe, version_of};
-use crate::clock::boot;
 use crate::facts::{Ignored, Object};
 use futures::{AsyncBufReadExt, StreamExt};
 use kube::api::{ListParams, WatchParams};
@@ -57,14 +57,15 @@ pub(super) struct Probe {
     pub(super) through: u64,
 }
 
-/// Lists everything. `patience` is for each page.
+/// Lists everything. `patience` is for each page; `clock` says when it was asked for.
 pub(super) async fn everything<O: Object>(
     client: Client,
     collection: Collection,
     patience: Duration,
+    clock: Clock,
 ) -> Result<Listed<O>, Failure> {
     let request = request(&collection, Step::List);
-    let sent = boot();
+    let sent = clock();
     let (mut objects, mut skipped, mut count) = (Vec::new(), Vec::new(), 0);
     let mut params = ListParams {
         field_selector: collection.selector,
@@ -103,9 +104,10 @@ pub(super) async fn glimpse(
     collection: Collection,
     seen: u64,
     objects: Option<usize>,
+    clock: Clock,
 ) -> Result<Glimpse, Failure> {
     let request = request(&collection, Step::List);
-    let sent = boot();
+    let sent = clock();
     let few = objects.and_then(|objects| u32::try_from(objects).ok());
     let limit = few.filter(|few| *few <= FEW).map_or(1, |few| few + 1);
     let params = ListParams {

@@ -29,6 +29,7 @@ pub use once::{Refusal, list_once};
 pub use orders::Watches;
 pub use pace::Pace;
 
+use crate::clock::boot;
 use crate::facts::{Fact, Fleet, Name, Namespace, Node, Pod, PodSource, Service, Slice};
 use crate::freshness::Proof;
 use crate::state::Scope;
@@ -47,6 +48,9 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 /// Within which time all agents of a cluster ask for a list that the same event makes them want.
 pub const SPREAD: Duration = Duration::from_secs(2);
+
+/// Reads `CLOCK_BOOTTIME`, by which proofs are dated.
+pub type Clock = fn() -> Duration;
 
 /// What a watch tells the main loop.
 #[derive(Debug)]
@@ -183,6 +187,19 @@ pub fn start(
     fleet: Option<&Name>,
     tx: &mpsc::Sender<Message>,
 ) -> Watches {
+    start_by(boot, client, scope, node, fleet, tx)
+}
+
+/// The same by another clock, such as a model's.
+#[must_use]
+pub fn start_by(
+    clock: Clock,
+    client: &kube::Client,
+    scope: Scope,
+    node: &str,
+    fleet: Option<&Name>,
+    tx: &mpsc::Sender<Message>,
+) -> Watches {
     let mut tasks = JoinSet::new();
     let mut orders = BTreeMap::new();
     let server = Server::default();
@@ -191,7 +208,7 @@ pub fn start(
         let own = Arc::new(Orders::default());
         orders.insert(id, Arc::clone(&own));
         let outbox = Outbox::new(id, tx.clone());
-        let session = Session::new(client.clone(), outbox, own, Recovery::new(&server));
+        let session = Session::new(client.clone(), outbox, own, Recovery::new(&server)).with_clock(clock);
         match id {
             WatchId::Pods => {
                 tasks.spawn(session.run(Collection::all::<Pod>(), |pod| Fact::Pod(PodSource::All, pod)))

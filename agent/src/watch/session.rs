@@ -1,5 +1,6 @@
 //! One watch: asks what the protocol says, and hands on what is listed. [`stream`](super::stream) reads the changes.
 
+use super::Clock;
 use super::collection::Collection;
 use super::failure::{Failure, Request, rewound};
 use super::list::{self, Listed};
@@ -7,6 +8,7 @@ use super::orders::Orders;
 use super::outbox::Outbox;
 use super::protocol::{End, Protocol, Step};
 use super::recovery::Recovery;
+use crate::clock::boot;
 use crate::facts::{Change, Fact, Object};
 use crate::freshness::Proof;
 use kube::Client;
@@ -23,6 +25,7 @@ pub(super) struct Session {
     pub(super) orders: Arc<Orders>,
     pub(super) protocol: Protocol,
     recovery: Recovery,
+    pub(super) clock: Clock,
 }
 
 /// What a session asks for and what it makes of the answer.
@@ -39,7 +42,13 @@ impl Session {
             orders,
             protocol: Protocol::default(),
             recovery,
+            clock: boot,
         }
+    }
+
+    /// The same by another clock.
+    pub(super) fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
 
     /// Runs until the receiver is gone.
@@ -96,7 +105,8 @@ impl Session {
 
     /// Lists everything and hands it on. Returns the list's resourceVersion.
     pub(super) async fn list<O: Object>(&mut self, query: &Query<O>) -> Result<u64, Failure> {
-        let listed = list::everything(self.client.clone(), query.collection.clone(), SILENCE).await?;
+        let listed =
+            list::everything(self.client.clone(), query.collection.clone(), SILENCE, self.clock).await?;
         let version = listed.version;
         self.reset(listed, query).await;
         Ok(version)

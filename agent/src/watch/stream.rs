@@ -6,7 +6,6 @@ use super::list::{Glimpse, Listed, Probe, glimpse, probe};
 use super::protocol::End;
 use super::session::{Query, SILENCE, Session};
 use super::wire::{Entry, Line, describe};
-use crate::clock::boot;
 use crate::facts::{Change, Fact, Ignored, Name, Object};
 use crate::freshness::Proof;
 use futures::StreamExt;
@@ -48,7 +47,7 @@ impl Session {
             .watch(&params, version)
             .map_err(|error| request.broken(error))?;
         let silent = |_| request.silent(SILENCE.as_secs());
-        let sent = boot();
+        let sent = (self.clock)();
         let stream = timeout(SILENCE, self.client.request_stream(http))
             .await
             .map_err(silent)?
@@ -117,7 +116,8 @@ impl Session {
                 () = orders.confirm.notified(), if following => {
                     let (client, collection) = (self.client.clone(), query.collection.clone());
                     let shown = self.shown();
-                    glimpses.push(glimpse(client, collection, shown.version, shown.objects));
+                    let glimpse = glimpse(client, collection, shown.version, shown.objects, self.clock);
+                    glimpses.push(glimpse);
                 }
                 Some(answer) = glimpses.next() => self.answered(request, answer, open).await?,
                 Some(probe) = probes.next() => self.probed(request, probe, open).await,

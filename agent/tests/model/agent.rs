@@ -1,0 +1,259 @@
+//! The agent as its main loop drives it: real watches, state, lease and plan, over maps that outlive it.
+//!
+//! Nothing but this file knows the agent's types.
+
+use crate::cluster::Ip;
+use crate::objects::NODE_NAMES;
+use epguard::clock::Clocks;
+use epguard::facts::{Fact, PodSource, Presence};
+use epguard::freshness::Freshness;
+use epguard::lease::Lease;
+use epguard::plan::{self, Op};
+use epguard::state::{Ipam, Kind, Ranges, Scope, Settings, State, Tables};
+use epguard::watch::{Message, SPREAD, WatchId, Watches, ids, start_by};
+use epguard_common::{Addr, Mode, Reason, Suspect, UidState};
+use std::cell::Cell;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+const LEASE: Duration = Duration::from_secs(15);
+pub const MAX_VIEW_AGE: Duration = Duration::from_secs(30);
+
+thread_local! {
+    static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Starts the model's clock.
+pub fn begin() {
+    BEGAN.set(Some(Instant::now()));
+}
+
+/// The model's `CLOCK_BOOTTIME`.
+pub fn boot() -> Duration {
+    let began = BEGAN.get();
+    Duration::from_secs(1_000) + began.map_or(Duration::ZERO, |began| began.elapsed())
+}
+
+/// The kernel's side: what agents leave behind.
+#[derive(Default)]
+pub struct Kernel {
+    pub installed: Tables,
+    pub deadline: Duration,
+}
+
+/// A denial that the kernel carries out, in words that the checks share with nobody.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Denied {
+    /// None for `terminated`.
+    pub vip: Option<Ip>,
+    pub ip: Ip,
+    pub reason: &'static str,
+    /// The UID, if the proof is a death.
+    pub dead: Option<[u8; 16]>,
+}
+
+pub struct Agent {
+    state: State,
+    lease: Lease,
+    watches: Watches,
+    messages: mpsc::Receiver<Message>,
+    /// What netlink told last, if anything; none if it cannot say.
+    told: Option<Option<Vec<Ip>>>,
+}
+
+impl Agent {
+    pub fn start(client: &kube::Client, kernel: &Kernel) -> Self {
+        let (tx, messages) = mpsc::channel(4096);
+        let settings = Settings {
+            scope: Scope::Cluster,
+            node: NODE_NAMES[0].into(),
+            ipam: Ipam::Auto,
+            ranges: Ranges::default(),
+        };
+        let mut state = State::new(settings);
+        state.inherit(kernel.installed.clone());
+        state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
+        let view = Freshness::new(&ids(Scope::Cluster), MAX_VIEW_AGE, || 0.8 + 0.4 * fastrand::f64());
+        Self {
+            state,
+            lease: Lease::new(view, LEASE, clocks()),
+            watches: start_by(boot, client, Scope::Cluster, NODE_NAMES[0], None, &tx),
+            messages,
+            told: None,
+        }
+    }
+
+    pub async fn next(&mut self) -> Vec<Message> {
+        let mut batch = Vec::new();
+        self.messages.recv_many(&mut batch, 4096).await;
+        batch
+    }
+
+    pub fn is_synced(&self) -> bool {
+        self.state.is_synced()
+    }
+
+    /// As `Agent::on_messages`.
+    pub fn on_messages(&mut self, kernel: &mut Kernel, messages: Vec<Message>) {
+        let mut changed = false;
+        for message in messages {
+            match message {
+                Message::Fact { fact, .. } => {
+                    changed = true;
+                    self.state.apply(boot(), *fact);
+                    if self.state.take_revived().is_some() {
+                        self.lease.view.void(boot());
+                        for id in ids(Scope::Cluster) {
+                            self.watches.relist(id, SPREAD);
+                        }
+                    }
+                }
+                Message::Proven { watch, as_of, by } => self.lease.view.proven(watch, as_of, by),
+                Message::Behind(watch) => self.lease.view.void_watch(watch, boot()),
+                Message::Rewound { watch, .. } => self.start_over(watch),
+                Message::Up(watch) => self.lease.view.connected(watch, true),
+                Message::Down { watch, .. } => self.lease.view.connected(watch, false),
+                Message::Skipped { what, .. } => panic!("the agent cannot read {what}"),
+                Message::Progress { .. } | Message::Unconfirmed { .. } => {}
+            }
+        }
+        if changed {
+            self.write(kernel);
+        }
+        self.vouch(kernel);
+    }
+
+    /// As `Agent::on_tick`; `routes` is what netlink would show.
+    pub fn on_tick(&mut self, kernel: &mut Kernel, routes: Option<Vec<Ip>>) {
+        let now = boot();
+        if self.told.as_ref() != Some(&routes) {
+            let presence = match &routes {
+                Some(ips) => Presence::Held(ips.iter().map(|ip| Addr::v4(ip.0)).collect()),
+                None => Presence::Unknown,
+            };
+            self.state.apply(now, Fact::Presence(presence));
+            self.told = Some(routes);
+        }
+        self.state.tick(now);
+        for kind in self.state.take_wanted_lists(now) {
+            self.watches.relist(watch_of(kind), SPREAD);
+        }
+        self.write(kernel);
+        self.vouch(kernel);
+    }
+
+    fn start_over(&mut self, noticed_by: WatchId) {
+        self.lease.view.void(boot());
+        if self.state.is_synced() {
+            self.state.start_over(boot());
+            for id in ids(Scope::Cluster).into_iter().filter(|id| *id != noticed_by) {
+                self.watches.relist(id, SPREAD);
+            }
+        }
+    }
+
+    fn write(&mut self, kernel: &mut Kernel) {
+        if !self.state.is_synced() {
+            return;
+        }
+        for op in plan::tables(&kernel.installed, self.state.tables()) {
+            carry_out(&mut kernel.installed, op);
+        }
+        self.state.take_owners();
+    }
+
+    fn vouch(&mut self, kernel: &mut Kernel) {
+        if let Some(deadline) = self.lease.renew(clocks(), self.state.is_synced()) {
+            kernel.deadline = deadline;
+        }
+        let tables = self.state.tables();
+        let denies =
+            !tables.denied.is_empty() || tables.terminated.values().any(|vacant| vacant.lifted.is_none());
+        if denies || self.state.is_steering() {
+            for id in self.lease.view.due(boot()) {
+                self.watches.confirm(id);
+            }
+        }
+    }
+}
+
+impl Kernel {
+    /// Every denial that is carried out now, in mode enforce.
+    pub fn in_force(&self) -> Vec<Denied> {
+        if self.deadline <= boot() {
+            return Vec::new();
+        }
+        let installed = &self.installed;
+        let mut denied = Vec::new();
+        for (vip, slot) in &installed.services {
+            let of = installed.denied.iter().filter(|(target, _)| target.slot == *slot);
+            for (target, denial) in of {
+                let suspect = installed.suspects.get(&target.addr);
+                let judged = suspect.is_some_and(|suspect| suspect.flags & Suspect::DENIED != 0);
+                if judged && denial.held == 0 && denial.mode == Mode::Enforce {
+                    denied.push(Denied {
+                        vip: Some(ip(vip.addr)),
+                        ip: ip(target.addr),
+                        reason: denial.reason.as_str(),
+                        dead: (denial.uid_state == UidState::Dead).then_some(denial.dead_uid.octets),
+                    });
+                }
+            }
+        }
+        for (addr, vacant) in &installed.terminated {
+            if vacant.lifted.is_none() && vacant.mode == Mode::Enforce {
+                denied.push(Denied {
+                    vip: None,
+                    ip: ip(*addr),
+                    reason: Reason::Terminated.as_str(),
+                    dead: Some(vacant.dead.octets),
+                });
+            }
+        }
+        denied
+    }
+}
+
+/// A UID as the maps show it.
+pub fn octets(uid: &str) -> [u8; 16] {
+    epguard_common::Uid::parse(uid).map_or([0; 16], |uid| uid.octets)
+}
+
+fn carry_out(installed: &mut Tables, op: Op) {
+    match op {
+        Op::PutDenial(key, value) => drop(installed.denied.insert(key, value)),
+        Op::PutService(key, value) => drop(installed.services.insert(key, value)),
+        Op::PutSuspect(key, value) => drop(installed.suspects.insert(key, value)),
+        Op::PutTerminated(key, value) => drop(installed.terminated.insert(key, value)),
+        Op::PutBackends(key, value) => drop(installed.backends.insert(key, *value)),
+        Op::PutOwner(..) | Op::RemoveOwner(_) => {}
+        removal => removal.forget(installed),
+    }
+}
+
+fn ip(addr: Addr) -> Ip {
+    let [.., a, b, c, d] = addr.octets;
+    Ip([a, b, c, d])
+}
+
+/// The model's clocks never jump.
+fn clocks() -> Clocks {
+    let boot = boot();
+    Clocks {
+        boot,
+        monotonic: boot,
+        real: boot,
+    }
+}
+
+fn watch_of(kind: Kind) -> WatchId {
+    match kind {
+        Kind::Pods(PodSource::All) => WatchId::Pods,
+        Kind::Pods(PodSource::OwnNode) => WatchId::OwnPods,
+        Kind::Pods(PodSource::Terminal) => WatchId::TerminalPods,
+        Kind::EndpointSlices => WatchId::EndpointSlices,
+        Kind::Services => WatchId::Services,
+        Kind::Nodes => WatchId::Nodes,
+    }
+}

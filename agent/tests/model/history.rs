@@ -1,0 +1,165 @@
+//! What may happen: the strategies, and a history as a value that shrinks.
+
+use crate::cluster::{Ipam, Kubelet};
+use proptest::prelude::*;
+
+/// One thing that happens. Numbers choose among what exists.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// A pod object is created and bound: app, node, number of its name.
+    Create(usize, usize, usize),
+    /// The same, and the kubelet starts and shows it: app, node, number, choice of an IP.
+    Run(usize, usize, usize, usize),
+    /// The containers end, the sandbox goes, and the kubelet shows it.
+    End(usize),
+    /// The next thing that the pod's kubelet does; the second number chooses an IP.
+    Step(usize, usize),
+    /// The pod's containers end, and its sandbox goes; the API shows nothing yet.
+    Finish(usize),
+    /// A deletionTimestamp.
+    Delete(usize),
+    /// Removed from the API at once; the containers run on.
+    Force(usize),
+    /// PodGC writes Failed for a pod of a node that is cut off.
+    PodGc(usize),
+    /// An old kubelet writes Failed while the containers run.
+    FailEarly(usize),
+    /// The sandbox is lost; the next step of the kubelet makes another one.
+    LoseSandbox(usize),
+    Relabel(usize, usize),
+    /// A node loses or regains its API server.
+    Cut(usize, bool),
+    /// The Service's writer updates its slice.
+    Sync(usize),
+    /// Somebody lists a pod's IP in a slice of the Service, without a targetRef or with a foreign UID.
+    Custom(usize, usize, bool),
+    DropCustom(usize),
+    /// `epguard.io/mode` of a namespace.
+    Annotate(usize, usize),
+    /// Events of a kind come late, by so many milliseconds.
+    Lag(usize, u16),
+    /// Open streams of a kind show nothing.
+    Stall(usize),
+    /// All streams go on without delay.
+    Flow,
+    /// A stream ends.
+    Break(usize),
+    /// A stream ends, and the history behind it is gone.
+    Compact(usize),
+    Outage(bool),
+    Backup,
+    /// Back to the backup; the revision is raised, or goes back.
+    Restore(bool),
+    /// The agent is killed, and comes back after so many milliseconds.
+    Restart(u16),
+    /// The node cannot say which IPs its routes lead to, or can again.
+    Netlink(bool),
+}
+
+/// What is fixed for a history.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub ipam: Ipam,
+    pub kubelets: [Kubelet; 2],
+    /// Writers of slices follow each change of a pod.
+    pub follow: bool,
+}
+
+/// Everything that happens, with the milliseconds before it.
+#[derive(Clone, Debug)]
+pub struct History {
+    pub setup: Setup,
+    pub ops: Vec<(u16, Op)>,
+}
+
+/// Operations in a history at most.
+const LENGTH: usize = 45;
+
+pub fn histories() -> impl Strategy<Value = History> {
+    let ops = prop::collection::vec((waits(), ops()), 5..LENGTH);
+    (setups(), ops).prop_map(|(setup, ops)| History { setup, ops })
+}
+
+fn setups() -> impl Strategy<Value = Setup> {
+    let ipam = prop_oneof![
+        3 => Just(Ipam::Node),
+        2 => Just(Ipam::Cluster),
+        1 => Just(Ipam::ClusterDespiteRanges),
+    ];
+    let kubelet = || {
+        prop_oneof![
+            6 => Just(Kubelet::Current),
+            1 => Just(Kubelet::Old),
+            1 => Just(Kubelet::OneBinary),
+        ]
+    };
+    (ipam, kubelet(), kubelet(), prop::bool::weighted(0.7)).prop_map(|(ipam, a, b, follow)| Setup {
+        ipam,
+        kubelets: [a, b],
+        follow,
+    })
+}
+
+/// Milliseconds before an operation.
+fn waits() -> impl Strategy<Value = u16> {
+    prop_oneof![3 => Just(0u16), 3 => 1u16..300, 3 => 300u16..3_000, 1 => 3_000u16..15_000]
+}
+
+fn ops() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        36 => pods(),
+        7 => writers(),
+        5 => api(),
+        2 => agent(),
+    ]
+}
+
+fn pods() -> impl Strategy<Value = Op> {
+    let pod = || 0usize..4;
+    prop_oneof![
+        6 => (0usize..3, prop::bool::weighted(0.3), 0usize..2).prop_map(|(app, node, number)| Op::Create(app, node.into(), number)),
+        8 => (0usize..3, prop::bool::weighted(0.2), 0usize..2, 0usize..2)
+            .prop_map(|(app, node, number, ip)| Op::Run(app, node.into(), number, ip)),
+        8 => pod().prop_map(Op::End),
+        14 => (pod(), 0usize..2).prop_map(|(pod, ip)| Op::Step(pod, ip)),
+        5 => pod().prop_map(Op::Finish),
+        3 => pod().prop_map(Op::Delete),
+        1 => pod().prop_map(Op::Force),
+        1 => pod().prop_map(Op::PodGc),
+        1 => pod().prop_map(Op::FailEarly),
+        1 => pod().prop_map(Op::LoseSandbox),
+        1 => (pod(), 0usize..3).prop_map(|(pod, app)| Op::Relabel(pod, app)),
+        1 => (0usize..2, any::<bool>()).prop_map(|(node, cut)| Op::Cut(node, cut)),
+    ]
+}
+
+fn writers() -> impl Strategy<Value = Op> {
+    let service = || 0usize..4;
+    prop_oneof![
+        8 => service().prop_map(Op::Sync),
+        1 => (service(), 0usize..4, any::<bool>()).prop_map(|(service, pod, foreign)| Op::Custom(service, pod, foreign)),
+        1 => service().prop_map(Op::DropCustom),
+        1 => (0usize..2, 0usize..3).prop_map(|(namespace, mode)| Op::Annotate(namespace, mode)),
+    ]
+}
+
+fn api() -> impl Strategy<Value = Op> {
+    let kind = || prop_oneof![3 => Just(0usize), 2 => Just(1), 1 => 2usize..5];
+    prop_oneof![
+        2 => (kind(), 1u16..2_000).prop_map(|(kind, lag)| Op::Lag(kind, lag)),
+        2 => kind().prop_map(Op::Stall),
+        3 => Just(Op::Flow),
+        2 => kind().prop_map(Op::Break),
+        2 => kind().prop_map(Op::Compact),
+        1 => any::<bool>().prop_map(Op::Outage),
+        3 => Just(Op::Backup),
+        3 => prop::bool::weighted(0.3).prop_map(Op::Restore),
+    ]
+}
+
+fn agent() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => (0u16..20_000).prop_map(Op::Restart),
+        1 => any::<bool>().prop_map(Op::Netlink),
+    ]
+}

@@ -1,0 +1,231 @@
+//! What kubelets, PodGC and people do to pods: on the node first, in the API later.
+
+use crate::cluster::Kubelet;
+use crate::objects::{Container, PODS, PodObject};
+use crate::world::{World, key};
+
+type Id = (&'static str, String);
+
+impl World {
+    /// The next thing that the kubelet of a pod does.
+    pub fn step(&mut self, index: usize, pick: usize) {
+        let pod = self.cluster.pods[index].clone();
+        let cut = self.cluster.cut[pod.node];
+        let shown = self.object(index);
+        match (pod.sandbox, shown) {
+            // The kubelet sees that it was force-deleted.
+            (Some(_), None) if !cut => self.stop(index),
+            (Some(_), Some((id, object))) if !cut => {
+                if object.deleting || object.is_terminal() {
+                    self.stop(index);
+                } else if object.ip != pod.sandbox || !matches!(object.container, Container::Running(_)) {
+                    self.publish(index, id, object);
+                }
+            }
+            (None, Some((id, object))) if !cut => {
+                if object.is_terminal() && object.deleting && self.is_proven_over(&object) {
+                    self.remove(id, object);
+                } else if pod.over {
+                    self.publish_end(index, id, object);
+                } else if object.deleting {
+                    self.stop(index);
+                } else if pod.wanted && !object.is_terminal() {
+                    self.start(index, pick, id, object);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The containers end by themselves, and the sandbox goes.
+    pub fn finish(&mut self, index: usize) {
+        if self.cluster.pods[index].sandbox.is_some() {
+            self.stop(index);
+        }
+    }
+
+    pub fn delete(&mut self, index: usize) {
+        let Some((id, mut object)) = self.object(index) else {
+            return;
+        };
+        self.story_step(index, "deleting");
+        object.deleting = true;
+        if object.is_terminal() && self.is_proven_over(&object) {
+            self.remove(id, object);
+        } else {
+            self.show(id, object);
+        }
+    }
+
+    /// Gone from the API, whatever runs.
+    pub fn force(&mut self, index: usize) {
+        let Some((id, mut object)) = self.object(index) else {
+            return;
+        };
+        self.story_step(index, "force-deleted");
+        object.deleting = true;
+        self.show(id.clone(), object.clone());
+        self.drop_object(&id, &object);
+    }
+
+    /// PodGC gives up a pod whose node is cut off.
+    pub fn collect(&mut self, index: usize) {
+        let cut = self.cluster.cut[self.cluster.pods[index].node];
+        let Some((id, mut object)) = self.object(index).filter(|_| cut) else {
+            return;
+        };
+        if object.is_terminal() {
+            return;
+        }
+        self.story_step(index, "failed-by-podgc");
+        object.phase = "Failed";
+        object.phase_by = if object.kubelet == "k3s" {
+            "k3s"
+        } else {
+            "kube-controller-manager"
+        };
+        self.show(id, object);
+    }
+
+    pub fn fail_early(&mut self, index: usize) {
+        let pod = &self.cluster.pods[index];
+        let old = self.cluster.kubelets[pod.node] == Kubelet::Old && !self.cluster.cut[pod.node];
+        let Some((id, mut object)) = self.object(index).filter(|_| old) else {
+            return;
+        };
+        if object.phase == "Running" {
+            self.story_step(index, "fails-early");
+            object.phase = "Failed";
+            self.show(id, object);
+        }
+    }
+
+    /// The runtime lost the sandbox: its IP is free, and the kubelet says that there is none.
+    pub fn lose_sandbox(&mut self, index: usize) {
+        let pod = self.cluster.pods[index].clone();
+        let now = self.second();
+        let Some((id, mut object)) = self.object(index) else {
+            return;
+        };
+        let Container::Running(start) = object.container else {
+            return;
+        };
+        // Both times are whole seconds: a sandbox that lives shorter looks as if it had never been another one.
+        let settled = start < now && object.sandbox.is_some() && !self.cluster.cut[pod.node];
+        if pod.sandbox.is_none() || object.is_terminal() || object.deleting || !settled {
+            return;
+        }
+        self.story_step(index, "new-sandbox");
+        self.cluster.sandbox_down(index, now);
+        object.sandbox = Some((false, now));
+        object.container = Container::Ended(start, now);
+        object.ready = false;
+        self.show(id, object);
+    }
+
+    pub fn relabel(&mut self, index: usize, app: &'static str) {
+        let Some((id, mut object)) = self.object(index) else {
+            return;
+        };
+        object.app = app;
+        self.story_note(index, &format!("gets the label app={app}"));
+        self.show(id, object);
+    }
+
+    fn start(&mut self, index: usize, pick: usize, id: Id, mut object: PodObject) {
+        let now = self.second();
+        if !self.cluster.sandbox_up(index, pick, now) {
+            return;
+        }
+        let ip = self.cluster.pods[index].sandbox;
+        self.story.holds(&self.cluster.pods[index].uid, ip);
+        self.story_step(index, "sandbox-up");
+        if let Some(sandbox) = &mut object.sandbox {
+            *sandbox = (true, now);
+            self.show(id, object);
+        }
+    }
+
+    fn publish(&mut self, index: usize, id: Id, mut object: PodObject) {
+        let now = self.second();
+        let pod = &self.cluster.pods[index];
+        object.ip = pod.sandbox;
+        object.phase = "Running";
+        object.phase_by = object.kubelet;
+        object.ready = true;
+        object.sandbox = object.sandbox.map(|_| (true, pod.since));
+        object.container = Container::Running(now);
+        self.story_step(index, "published");
+        self.show(id, object);
+    }
+
+    /// Containers end, then the sandbox goes; nothing is shown yet.
+    fn stop(&mut self, index: usize) {
+        let now = self.second();
+        self.story_step(index, "sandbox-down");
+        self.cluster.sandbox_down(index, now);
+        let pod = &mut self.cluster.pods[index];
+        (pod.wanted, pod.over) = (false, true);
+    }
+
+    fn publish_end(&mut self, index: usize, id: Id, mut object: PodObject) {
+        let now = self.second();
+        let start = match object.container {
+            Container::Running(start) | Container::Ended(start, _) => start,
+            Container::Waiting => now,
+        };
+        if self.is_proven_over(&object) && object.is_terminal() {
+            return;
+        }
+        if object.ready {
+            // The normal exit takes two patches.
+            object.container = Container::Ended(start, now);
+            object.ready = false;
+            self.show(id.clone(), object.clone());
+        }
+        object.container = Container::Ended(start, now);
+        if !object.is_terminal() {
+            object.phase = "Succeeded";
+            object.phase_by = object.kubelet;
+        }
+        object.sandbox = object.sandbox.map(|_| (false, now));
+        self.story_step(index, "succeeds");
+        self.show_phase(id, object);
+    }
+
+    fn remove(&mut self, id: Id, mut object: PodObject) {
+        if let Some(index) = self.cluster.pods.iter().position(|pod| pod.uid == object.uid) {
+            self.story_step(index, "gone");
+        }
+        object.deleting = true;
+        self.drop_object(&id, &object);
+    }
+
+    fn drop_object(&mut self, id: &Id, object: &PodObject) {
+        let json = object.json((id.0, &id.1));
+        self.api.store().remove(PODS, &key(id.0, &id.1), json);
+        self.objects.pods.remove(id);
+        self.follow(id.0, object.app);
+    }
+
+    /// The containers have ended, as the object says.
+    fn is_proven_over(&self, object: &PodObject) -> bool {
+        matches!(object.container, Container::Ended(..))
+    }
+
+    fn object(&self, index: usize) -> Option<(Id, PodObject)> {
+        let (id, object) = self.objects.pod_of(&self.cluster.pods[index].uid)?;
+        Some((id.clone(), object.clone()))
+    }
+
+    fn story_step(&mut self, index: usize, word: &str) {
+        let uid = self.cluster.pods[index].uid.clone();
+        self.story.pod_step(&uid, word);
+    }
+
+    fn story_note(&mut self, index: usize, text: &str) {
+        let uid = &self.cluster.pods[index].uid;
+        let text = format!("{uid} {text}");
+        self.story.note(&text);
+    }
+}

@@ -1,0 +1,114 @@
+//! An independent, simple model of a cluster drives the agent's whole decision path on a virtual clock.
+//!
+//! ```text
+//! history -> world (cluster: who holds which IP; objects: what the API stores) -> server -> the agent's watches,
+//! state, plan, lease -> maps -> checks, by the ground truth
+//! ```
+//!
+//! The model shares no type and no rule with the agent; only `agent.rs` knows the agent's types. `CASES` and `SEED` choose
+//! how many histories are played, and which.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test panics")]
+
+mod agent;
+mod checks;
+mod cluster;
+mod history;
+mod kubelet;
+mod objects;
+mod run;
+mod server;
+mod store;
+mod story;
+mod world;
+mod writers;
+
+use history::History;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+static PLAYED: AtomicU64 = AtomicU64::new(0);
+/// In how many histories something was seen.
+static SEEN: Mutex<BTreeMap<&str, u64>> = Mutex::new(BTreeMap::new());
+
+#[test]
+fn no_history_ends_in_a_wrong_denial() {
+    let cases = number("CASES", 2_000);
+    let seed = number("SEED", 1);
+    let threads = std::thread::available_parallelism()
+        .map_or(1, |threads| threads.get() as u64)
+        .min(cases);
+    let began = Instant::now();
+    let found = std::thread::scope(|scope| {
+        let searches: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || search(seed * 1_000 + thread, cases / threads, cases)))
+            .collect();
+        searches
+            .into_iter()
+            .find_map(|search| search.join().expect("no search panics"))
+    });
+    eprintln!(
+        "{} histories in {:.0} s",
+        PLAYED.load(Relaxed),
+        began.elapsed().as_secs_f64()
+    );
+    eprintln!("histories with: {:?}", SEEN.lock().unwrap());
+    if let Some((why, history, yaml)) = found {
+        let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/model.yaml");
+        std::fs::write(file, &yaml).expect("the target directory can be written");
+        let mut ops = String::new();
+        for (after, op) in &history.ops {
+            let _ = writeln!(ops, "  +{after} ms {op:?}");
+        }
+        panic!(
+            "{why}\n{:?}\n{ops}{yaml}\nplay it: cargo xtask scenario {file}\nseed {seed}",
+            history.setup
+        );
+    }
+}
+
+/// Plays histories until one fails, and makes that one small.
+fn search(seed: u64, cases: u64, all: u64) -> Option<(String, History, String)> {
+    let config = Config {
+        cases: u32::try_from(cases).unwrap_or(u32::MAX),
+        max_shrink_iters: 4_000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut octets = [0; 32];
+    octets[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &octets);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let result = runner.run(&history::histories(), |history| {
+        let played = PLAYED.fetch_add(1, Relaxed) + 1;
+        if played.is_multiple_of((all / 20).max(1)) {
+            eprintln!("{played} of {all} histories");
+        }
+        let seen = run::play(&history, seed).map_err(|failure| TestCaseError::fail(failure.why))?;
+        let mut counts = SEEN.lock().unwrap();
+        for what in seen {
+            *counts.entry(what).or_default() += 1;
+        }
+        Ok(())
+    });
+    let Err(TestError::Fail(reason, history)) = result else {
+        assert!(result.is_ok(), "{result:?}");
+        return None;
+    };
+    eprintln!(
+        "found: {reason}, after at most {} histories and its shrinking",
+        PLAYED.load(Relaxed)
+    );
+    let yaml = run::play(&history, seed).err().map(|failure| failure.yaml);
+    Some((reason.to_string(), history, yaml.unwrap_or_default()))
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}

@@ -1,0 +1,194 @@
+//! One history, from the first list to the quiet at its end.
+
+use crate::agent::{self, Agent, Kernel};
+use crate::checks::{self, Suspicions};
+use crate::cluster::Ip;
+use crate::history::{History, Op};
+use crate::objects::{ALL_SERVICES, Service};
+use crate::server::until;
+use crate::world::World;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Within which time of quiet everything provable is denied: the longest back-off after an outage, a list, a second one.
+const QUIET: Duration = Duration::from_secs(45);
+const TICK: Duration = Duration::from_secs(1);
+
+struct Run {
+    world: World,
+    kernel: Kernel,
+    agent: Option<Agent>,
+    client: kube::Client,
+    suspicions: Suspicions,
+    /// Since when the agent is away, or knows too little.
+    blind: checks::Blind,
+    /// When it comes back.
+    back: Option<Instant>,
+    tick: Instant,
+    netlink: bool,
+    /// Every (Service, IP, UID) that a slice listed: proxies and connections may remember any of them.
+    aimed: Vec<(Service, Ip, String)>,
+    seen: Seen,
+}
+
+/// What a history showed, so that a model that shows nothing is noticed.
+pub type Seen = BTreeSet<&'static str>;
+
+/// What went wrong, and the story up to there.
+#[derive(Debug)]
+pub struct Failure {
+    pub why: String,
+    pub yaml: String,
+}
+
+/// Plays a history on a clock of its own.
+pub fn play(history: &History, seed: u64) -> Result<Seen, Failure> {
+    fastrand::seed(seed);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        agent::begin();
+        let mut run = Run::new(history);
+        match run.play(history).await {
+            Ok(()) => Ok(run.seen),
+            Err(why) => Err(Failure {
+                yaml: run.world.story.yaml(&why, ""),
+                why,
+            }),
+        }
+    })
+}
+
+impl Run {
+    fn new(history: &History) -> Self {
+        let world = World::new(history.setup);
+        let client = world.api.client();
+        let kernel = Kernel::default();
+        let agent = Agent::start(&client, &kernel);
+        Self {
+            world,
+            kernel,
+            agent: Some(agent),
+            client,
+            suspicions: Suspicions::default(),
+            blind: Some(Instant::now()),
+            back: None,
+            tick: Instant::now() + TICK,
+            netlink: true,
+            aimed: Vec::new(),
+            seen: Seen::new(),
+        }
+    }
+
+    async fn play(&mut self, history: &History) -> Result<(), String> {
+        self.wait(Duration::from_millis(100)).await?;
+        for (after, op) in &history.ops {
+            self.wait(Duration::from_millis((*after).into())).await?;
+            match op {
+                Op::Restart(away) => {
+                    self.agent = None;
+                    self.blind = self.blind.or_else(|| Some(Instant::now()));
+                    self.back = Some(Instant::now() + Duration::from_millis((*away).into()));
+                    self.world.story.step("agent: killed");
+                }
+                Op::Netlink(tells) => self.netlink = *tells,
+                op => self.world.take(op),
+            }
+            self.note_aims();
+            self.check()?;
+        }
+        self.world.flow();
+        self.world.outage(false);
+        self.netlink = true;
+        self.wait(QUIET).await?;
+        if checks::provable(&self.world, &self.aimed).next().is_some() {
+            self.seen.insert("provable at the end");
+        }
+        match checks::missing(&self.world, &self.kernel, &self.aimed) {
+            Some(missing) => Err(missing),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets time pass.
+    async fn wait(&mut self, duration: Duration) -> Result<(), String> {
+        let end = Instant::now() + duration;
+        loop {
+            let next = self.back.map_or(self.tick, |back| back.min(self.tick)).min(end);
+            let messages = match &mut self.agent {
+                Some(agent) => tokio::select! {
+                    biased;
+                    messages = agent.next() => Some(messages),
+                    () = until(next) => None,
+                },
+                None => {
+                    until(next).await;
+                    None
+                }
+            };
+            if let (Some(messages), Some(agent)) = (messages, &mut self.agent) {
+                agent.on_messages(&mut self.kernel, messages);
+                self.look();
+                self.check()?;
+                continue;
+            }
+            let now = Instant::now();
+            if self.back.take_if(|back| *back <= now).is_some() {
+                self.agent = Some(Agent::start(&self.client, &self.kernel));
+                self.world.story.step("agent: started");
+            }
+            if now >= self.tick {
+                self.tick = now + TICK;
+                let routes = self.netlink.then(|| self.world.cluster.routes(0));
+                if let Some(agent) = &mut self.agent {
+                    agent.on_tick(&mut self.kernel, routes);
+                }
+                self.look();
+                self.check()?;
+            }
+            if now >= end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the agent has listed everything.
+    fn look(&mut self) {
+        let sees = self.agent.as_ref().is_some_and(Agent::is_synced);
+        self.blind = if sees {
+            None
+        } else {
+            self.blind.or_else(|| Some(Instant::now()))
+        };
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        self.seen
+            .extend(self.kernel.in_force().iter().map(|denied| denied.reason));
+        self.suspicions.check(&self.world, &self.kernel, self.blind)
+    }
+
+    fn note_aims(&mut self) {
+        for service in ALL_SERVICES {
+            let slices = self.world.objects.slices.iter();
+            let own = slices.filter(|((namespace, _), slice)| {
+                *namespace == service.namespace && slice.service == service.name
+            });
+            for endpoint in own.flat_map(|(_, slice)| &slice.endpoints) {
+                let uid = endpoint
+                    .target
+                    .as_ref()
+                    .map(|(_, uid)| uid.clone())
+                    .unwrap_or_default();
+                let aim = (service, endpoint.ip, uid);
+                if !self.aimed.contains(&aim) {
+                    self.aimed.push(aim);
+                }
+            }
+        }
+    }
+}

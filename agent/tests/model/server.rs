@@ -1,0 +1,247 @@
+//! The API server's answers over the store: lists, streams of changes, bookmarks, 410.
+
+use crate::store::{Event, Store};
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::channel::{Channel, Sender};
+use kube::client::Body;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+type Answer = Response<Channel<Bytes>>;
+
+/// The store, shared by the world and its clients.
+#[derive(Clone)]
+pub struct Api(Arc<Mutex<Store>>);
+
+/// How often a stream gets a bookmark.
+const BOOKMARKS: Duration = Duration::from_secs(60);
+
+impl Api {
+    pub fn new() -> Self {
+        Self(Arc::new(Mutex::new(Store::new())))
+    }
+
+    pub fn store(&self) -> MutexGuard<'_, Store> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A client whose requests this server answers.
+    pub fn client(&self) -> kube::Client {
+        let api = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let answer = api.answer(request.uri());
+            async move { answer.ok_or("connection refused") }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    fn answer(&self, uri: &Uri) -> Option<Answer> {
+        let kind = Store::kind_at(uri.path())?;
+        if !self.store().up {
+            return None;
+        }
+        let number = |name: &str| param(uri, name).and_then(|value| value.parse::<u64>().ok());
+        if param(uri, "watch").is_none() {
+            return Some(self.list(kind, number("limit").unwrap_or(500)));
+        }
+        let timeout = Duration::from_secs(number("timeoutSeconds").unwrap_or(300));
+        let initial = param(uri, "sendInitialEvents").is_some();
+        let after = number("resourceVersion").unwrap_or(0);
+        let compacted = self.store().compacted;
+        if !initial && after < compacted {
+            return Some(text(410, &status(410, "Expired")));
+        }
+        let (sender, body) = Channel::<Bytes, Infallible>::new(64);
+        let stream = Stream {
+            api: self.clone(),
+            kind,
+            sender,
+            end: Instant::now() + timeout,
+            probe: timeout < Duration::from_secs(10),
+        };
+        tokio::spawn(async move {
+            // The client hung up, which is no error.
+            let _ = stream.run(initial, after).await;
+        });
+        Some(Response::new(body))
+    }
+
+    fn list(&self, kind: usize, limit: u64) -> Answer {
+        let mut store = self.store();
+        let version = store.revision;
+        let kind = &mut store.kinds[kind];
+        let limit = usize::try_from(limit).unwrap_or(500);
+        let shown: Vec<_> = kind.objects.values().take(limit).cloned().collect();
+        if limit >= 500 {
+            let last = kind.last();
+            kind.deliver(last);
+        } else if let Some(newest) = shown.iter().map(|object| object.number).max() {
+            kind.show_elsewhere(newest);
+        }
+        let next = if kind.objects.len() > limit { "more" } else { "" };
+        let items: Vec<&str> = shown.iter().map(|object| object.json.as_str()).collect();
+        let items = items.join(",");
+        text(
+            200,
+            &format!(
+                r#"{{"metadata":{{"resourceVersion":"{version}","continue":"{next}"}},"items":[{items}]}}"#
+            ),
+        )
+    }
+}
+
+/// One open watch.
+struct Stream {
+    api: Api,
+    kind: usize,
+    sender: Sender<Bytes>,
+    end: Instant,
+    /// Short, asked for beside the agent's stream: without delay.
+    probe: bool,
+}
+
+impl Stream {
+    async fn run(mut self, initial: bool, after: u64) -> Option<()> {
+        let mut changes = self.api.store().changes();
+        let epoch = self.api.store().kinds[self.kind].epoch;
+        let mut sent = if initial { self.begin().await? } else { 0 };
+        let mut version = after;
+        if initial {
+            version = 0;
+        }
+        let mut bookmark = self.next_bookmark();
+        loop {
+            changes.mark_unchanged();
+            let (events, next) = self.due(sent, version, epoch)?;
+            for event in events {
+                (sent, version) = (event.number, event.version);
+                let change = event.change.unwrap_or("MODIFIED");
+                self.send(format!("{{\"type\":\"{change}\",\"object\":{}}}\n", event.json))
+                    .await?;
+                let mut store = self.api.store();
+                if self.probe {
+                    store.kinds[self.kind].show_elsewhere(event.number);
+                } else {
+                    store.kinds[self.kind].deliver(event.number);
+                }
+            }
+            let now = Instant::now();
+            if now >= self.end {
+                return Some(());
+            }
+            if now >= bookmark {
+                bookmark = self.next_bookmark();
+                self.bookmark(sent, version).await?;
+            }
+            let wake = next.unwrap_or(self.end).min(bookmark).min(self.end);
+            // An error would mean that the store is gone; the time is what is waited for otherwise.
+            let _ = timeout_at(wake, changes.changed()).await;
+        }
+    }
+
+    /// Everything there is, and a bookmark that says so. Returns the last change of it.
+    async fn begin(&mut self) -> Option<u64> {
+        let (objects, version, last) = {
+            let store = self.api.store();
+            let kind = &store.kinds[self.kind];
+            let objects: Vec<String> = kind.objects.values().map(|object| object.json.clone()).collect();
+            (objects, store.revision, kind.last())
+        };
+        let mut lines = String::new();
+        for object in objects {
+            lines += &format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n");
+        }
+        lines += &format!(
+            "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\",\"annotations\":{{\"k8s.io/initial-events-end\":\"true\"}}}}}}}}\n"
+        );
+        self.send(lines).await?;
+        self.api.store().kinds[self.kind].deliver(last);
+        Some(last)
+    }
+
+    /// The changes to show now, and when the next one is due. None: the stream is over.
+    fn due(&self, sent: u64, version: u64, epoch: u64) -> Option<(Vec<Event>, Option<Instant>)> {
+        let store = self.api.store();
+        let kind = &store.kinds[self.kind];
+        if kind.epoch != epoch || !store.up {
+            return None;
+        }
+        if kind.stalled && !self.probe {
+            return Some((Vec::new(), None));
+        }
+        let lag = if self.probe { Duration::ZERO } else { kind.lag };
+        let new = |event: &&Event| event.number > sent && event.version > version && event.change.is_some();
+        let (due, late): (Vec<&Event>, Vec<&Event>) = kind
+            .log
+            .iter()
+            .filter(new)
+            .partition(|event| event.at + lag <= Instant::now());
+        let next = late.first().map(|event| event.at + lag);
+        Some((due.into_iter().cloned().collect(), next))
+    }
+
+    async fn bookmark(&mut self, sent: u64, after: u64) -> Option<()> {
+        let (version, complete) = {
+            let store = self.api.store();
+            let kind = &store.kinds[self.kind];
+            let late = |event: &Event| event.number > sent && event.version > after && event.change.is_some();
+            (store.revision, !kind.log.iter().any(late))
+        };
+        if complete && version >= after && !(self.api.store().kinds[self.kind].stalled && !self.probe) {
+            self.send(format!(
+                "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\"}}}}}}\n"
+            ))
+            .await?;
+        }
+        Some(())
+    }
+
+    fn next_bookmark(&self) -> Instant {
+        let before_end = self.end.checked_sub(Duration::from_secs(2)).unwrap_or(self.end);
+        let soon = Instant::now() + BOOKMARKS;
+        if before_end > Instant::now() {
+            soon.min(before_end)
+        } else {
+            self.end
+        }
+    }
+
+    async fn send(&mut self, lines: String) -> Option<()> {
+        self.sender.send_data(Bytes::from(lines)).await.ok()
+    }
+}
+
+/// Waits until a moment, and lets whatever is due then go first.
+pub async fn until(at: Instant) {
+    sleep_until(at).await;
+    for _ in 0..4 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn text(code: u16, body: &str) -> Answer {
+    let (mut sender, channel) = Channel::<Bytes, Infallible>::new(1);
+    // One frame fits into an empty channel.
+    let _ = sender.try_send(hyper::body::Frame::data(Bytes::from(body.to_owned())));
+    let mut answer = Response::new(channel);
+    *answer.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
+    answer
+}
+
+fn status(code: u16, reason: &str) -> String {
+    format!(
+        r#"{{"kind":"Status","status":"Failure","code":{code},"reason":"{reason}","message":"{reason}"}}"#
+    )
+}
+
+/// A parameter of the query; none if it is absent or empty, which the API takes alike.
+fn param<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
+    let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .filter(|(key, value)| *key == name && !value.is_empty())
+        .map(|(_, value)| value)
+        .next()
+}
