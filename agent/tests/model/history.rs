@@ -10,6 +10,8 @@ pub enum Op {
     Create(usize, usize, usize),
     /// The same, and the kubelet starts and shows it: app, node, number, choice of an IP.
     Run(usize, usize, usize, usize),
+    /// The same up to the sandbox: its IP is not shown.
+    Bring(usize, usize, usize, usize),
     /// The containers end, the sandbox goes, and the kubelet shows it.
     End(usize),
     /// The next thing that the pod's kubelet does; the second number chooses an IP.
@@ -63,6 +65,8 @@ pub struct Setup {
     pub kubelets: [Kubelet; 2],
     /// Writers of slices follow each change of a pod.
     pub follow: bool,
+    /// Seconds for which everything stays as it is at the end, faults included.
+    pub linger: u8,
 }
 
 /// Everything that happens, with the milliseconds before it.
@@ -72,8 +76,19 @@ pub struct History {
     pub ops: Vec<(u16, Op)>,
 }
 
+impl History {
+    /// Whether nothing but pods and writers of slices does anything.
+    pub fn is_faultless(&self) -> bool {
+        let is_fault = |op: &Op| {
+            let fault = matches!(op, Op::Stall(_) | Op::Break(_) | Op::Compact(_) | Op::Outage(_));
+            fault || matches!(op, Op::Lag(..) | Op::Restore(_) | Op::Restart(_) | Op::Netlink(_))
+        };
+        !self.ops.iter().any(|(_, op)| is_fault(op))
+    }
+}
+
 /// Operations in a history at most.
-const LENGTH: usize = 45;
+const LENGTH: usize = 28;
 
 pub fn histories() -> impl Strategy<Value = History> {
     let ops = prop::collection::vec((waits(), ops()), 5..LENGTH);
@@ -93,10 +108,13 @@ fn setups() -> impl Strategy<Value = Setup> {
             1 => Just(Kubelet::OneBinary),
         ]
     };
-    (ipam, kubelet(), kubelet(), prop::bool::weighted(0.7)).prop_map(|(ipam, a, b, follow)| Setup {
+    let follow = prop::bool::weighted(0.7);
+    let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
+    (ipam, kubelet(), kubelet(), follow, linger).prop_map(|(ipam, a, b, follow, linger)| Setup {
         ipam,
         kubelets: [a, b],
         follow,
+        linger,
     })
 }
 
@@ -120,6 +138,8 @@ fn pods() -> impl Strategy<Value = Op> {
         6 => (0usize..3, prop::bool::weighted(0.3), 0usize..2).prop_map(|(app, node, number)| Op::Create(app, node.into(), number)),
         8 => (0usize..3, prop::bool::weighted(0.2), 0usize..2, 0usize..2)
             .prop_map(|(app, node, number, ip)| Op::Run(app, node.into(), number, ip)),
+        4 => (0usize..3, prop::bool::weighted(0.2), 0usize..2, 0usize..2)
+            .prop_map(|(app, node, number, ip)| Op::Bring(app, node.into(), number, ip)),
         8 => pod().prop_map(Op::End),
         14 => (pod(), 0usize..2).prop_map(|(pod, ip)| Op::Step(pod, ip)),
         5 => pod().prop_map(Op::Finish),
@@ -147,7 +167,7 @@ fn api() -> impl Strategy<Value = Op> {
     let kind = || prop_oneof![3 => Just(0usize), 2 => Just(1), 1 => 2usize..5];
     prop_oneof![
         2 => (kind(), 1u16..2_000).prop_map(|(kind, lag)| Op::Lag(kind, lag)),
-        2 => kind().prop_map(Op::Stall),
+        4 => kind().prop_map(Op::Stall),
         3 => Just(Op::Flow),
         2 => kind().prop_map(Op::Break),
         2 => kind().prop_map(Op::Compact),

@@ -1,7 +1,7 @@
 //! One history, from the first list to the quiet at its end.
 
 use crate::agent::{self, Agent, Kernel};
-use crate::checks::{self, Suspicions};
+use crate::checks::{self, Suspicions, Wrong};
 use crate::cluster::Ip;
 use crate::history::{History, Op};
 use crate::objects::{ALL_SERVICES, Service};
@@ -11,8 +11,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Within which time of quiet everything provable is denied: the longest back-off after an outage, a list, a second one.
-const QUIET: Duration = Duration::from_secs(45);
+/// Within which time of quiet everything provable is denied: a second list, which is asked for after half a second and
+/// within two.
+const QUIET: Duration = Duration::from_secs(5);
+/// The same after faults: the longest back-off, a list, a second one.
+const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(45);
 const TICK: Duration = Duration::from_secs(1);
 
 struct Run {
@@ -55,8 +58,8 @@ pub fn play(history: &History, seed: u64) -> Result<Seen, Failure> {
         let mut run = Run::new(history);
         match run.play(history).await {
             Ok(()) => Ok(run.seen),
-            Err(why) => Err(Failure {
-                yaml: run.world.story.yaml(&why, ""),
+            Err(Wrong { why, check }) => Err(Failure {
+                yaml: run.world.story.yaml(&why, &check),
                 why,
             }),
         }
@@ -84,7 +87,7 @@ impl Run {
         }
     }
 
-    async fn play(&mut self, history: &History) -> Result<(), String> {
+    async fn play(&mut self, history: &History) -> Result<(), Wrong> {
         self.wait(Duration::from_millis(100)).await?;
         for (after, op) in &history.ops {
             self.wait(Duration::from_millis((*after).into())).await?;
@@ -101,21 +104,31 @@ impl Run {
             self.note_aims();
             self.check()?;
         }
+        self.wait(Duration::from_secs(history.setup.linger.into()))
+            .await?;
         self.world.flow();
         self.world.outage(false);
         self.netlink = true;
-        self.wait(QUIET).await?;
+        let quiet = if history.is_faultless() {
+            QUIET
+        } else {
+            QUIET_AFTER_FAULTS
+        };
+        self.wait(quiet).await?;
         if checks::provable(&self.world, &self.aimed).next().is_some() {
             self.seen.insert("provable at the end");
         }
         match checks::missing(&self.world, &self.kernel, &self.aimed) {
-            Some(missing) => Err(missing),
+            Some(why) => Err(Wrong {
+                why,
+                check: String::new(),
+            }),
             None => Ok(()),
         }
     }
 
     /// Lets time pass.
-    async fn wait(&mut self, duration: Duration) -> Result<(), String> {
+    async fn wait(&mut self, duration: Duration) -> Result<(), Wrong> {
         let end = Instant::now() + duration;
         loop {
             let next = self.back.map_or(self.tick, |back| back.min(self.tick)).min(end);
@@ -166,7 +179,7 @@ impl Run {
         };
     }
 
-    fn check(&mut self) -> Result<(), String> {
+    fn check(&mut self) -> Result<(), Wrong> {
         self.seen
             .extend(self.kernel.in_force().iter().map(|denied| denied.reason));
         self.suspicions.check(&self.world, &self.kernel, self.blind)

@@ -79,6 +79,11 @@ impl World {
                     self.step(pod, ip);
                 }
             }
+            Op::Bring(app, node, number, ip) => {
+                if let Some(pod) = self.create(app, node, number) {
+                    self.step(pod, ip);
+                }
+            }
             Op::End(pod) => self.with_pod(pod, |world, pod| {
                 world.finish(pod);
                 world.step(pod, 0);
@@ -311,6 +316,10 @@ impl World {
         object.sandbox = object.sandbox.map(|_| (false, now));
         object.container = Container::Waiting;
         (object.ip, object.ready, object.phase) = (None, false, "Pending");
+        let of = key(id.0, &id.1);
+        self.story.step(&format!(
+            "patch: {{of: Pod {of}, merge: {{status: {{phase: Running}}}}}}"
+        ));
         self.show(id, object);
     }
 }

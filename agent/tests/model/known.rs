@@ -1,0 +1,62 @@
+//! Histories that ended in a wrong denial once, as the model made them small.
+
+use crate::cluster::{Ipam, Kubelet};
+use crate::history::{History, Op, Setup};
+
+const SETUP: Setup = Setup {
+    ipam: Ipam::Node,
+    kubelets: [Kubelet::Current; 2],
+    follow: true,
+    linger: 0,
+};
+const PODS: usize = 0;
+const WEB: usize = 0;
+const API: usize = 1;
+const PG: usize = 2;
+
+/// A Service without a selector: the writer keeps the targetRef of a pod whose successor has its name and IP.
+pub fn successor_under_a_kept_target() -> History {
+    History {
+        setup: SETUP,
+        ops: vec![
+            (0, Op::Run(PG, 0, 0, 0)),
+            (0, Op::Delete(0)),
+            (0, Op::End(0)),
+            (0, Op::Step(0, 0)),
+            (1_000, Op::Bring(PG, 0, 0, 0)),
+            (1_000, Op::Step(0, 0)),
+        ],
+    }
+}
+
+/// etcd is restored with a higher revision, and a pod that was dead runs again under its UID.
+pub fn dead_pod_that_runs_again() -> History {
+    History {
+        setup: Setup {
+            follow: false,
+            ..SETUP
+        },
+        ops: vec![
+            (0, Op::Run(API, 0, 0, 0)),
+            (0, Op::Backup),
+            (1_000, Op::End(0)),
+            (1_000, Op::Restore(false)),
+            (0, Op::Step(0, 0)),
+            (1_000, Op::Step(0, 0)),
+            (0, Op::Sync(2)),
+        ],
+    }
+}
+
+/// The stream of pods is held back while a pod of the Service gets the IP of a dead one; confirmations show what it lacks.
+pub fn stream_that_lags_behind_a_list() -> History {
+    History {
+        setup: Setup { linger: 25, ..SETUP },
+        ops: vec![
+            (0, Op::Run(WEB, 0, 0, 0)),
+            (1_000, Op::End(0)),
+            (3_000, Op::Stall(PODS)),
+            (0, Op::Bring(WEB, 0, 1, 0)),
+        ],
+    }
+}
