@@ -5,7 +5,7 @@ use crate::cluster::{Ip, Kubelet, Pod};
 use crate::objects::{ALL_SERVICES, Container, NAMESPACES, PODS, PodObject, SERVICES, SLICES, Service};
 use crate::story::alias;
 use crate::world::{World, key};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -151,6 +151,25 @@ pub fn missing(world: &World, kernel: &Kernel, listed: &[(Service, Ip, String)])
     };
     let missing = provable(world, listed).find(|(service, ip)| !is_denied(service, *ip));
     missing.map(|(service, ip)| format!("{}'s flows to {ip} are not denied", service.name))
+}
+
+/// What is denied for good of the endpoints whose slices list only pods that the API has: (VIP, IP, reason).
+pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str)> {
+    let known = |uid: &str| world.objects.pod_of(uid).is_some();
+    let is_plain = |denied: &&Denied| {
+        let service = ALL_SERVICES
+            .iter()
+            .find(|service| Some(service.vip) == denied.vip);
+        let mut listed = service
+            .into_iter()
+            .flat_map(|service| world.objects.listed(service, denied.ip));
+        listed.all(|endpoint| endpoint.target.as_ref().is_some_and(|(_, uid)| known(uid)))
+    };
+    let in_force = kernel.in_force();
+    let dead = in_force.iter().filter(|denied| denied.dead.is_some());
+    dead.filter(is_plain)
+        .filter_map(|denied| Some((denied.vip?, denied.ip, denied.reason)))
+        .collect()
 }
 
 /// The endpoints of which the ground truth and the API prove that nobody rightful is there.

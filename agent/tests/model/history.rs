@@ -67,6 +67,8 @@ pub struct Setup {
     pub follow: bool,
     /// Seconds for which everything stays as it is at the end, faults included.
     pub linger: u8,
+    /// Whether an agent that starts at the end must come to the same maps.
+    pub converge: bool,
 }
 
 /// Everything that happens, with the milliseconds before it.
@@ -110,11 +112,14 @@ fn setups() -> impl Strategy<Value = Setup> {
     };
     let follow = prop::bool::weighted(0.7);
     let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
-    (ipam, kubelet(), kubelet(), follow, linger).prop_map(|(ipam, a, b, follow, linger)| Setup {
+    let converge = prop::bool::weighted(0.05);
+    let all = (ipam, kubelet(), kubelet(), follow, linger, converge);
+    all.prop_map(|(ipam, a, b, follow, linger, converge)| Setup {
         ipam,
         kubelets: [a, b],
         follow,
         linger,
+        converge,
     })
 }
 
@@ -172,8 +177,8 @@ fn api() -> impl Strategy<Value = Op> {
         2 => kind().prop_map(Op::Break),
         2 => kind().prop_map(Op::Compact),
         1 => any::<bool>().prop_map(Op::Outage),
-        3 => Just(Op::Backup),
-        3 => prop::bool::weighted(0.3).prop_map(Op::Restore),
+        6 => Just(Op::Backup),
+        6 => prop::bool::weighted(0.3).prop_map(Op::Restore),
     ]
 }
 

@@ -16,6 +16,8 @@ use tokio::time::Instant;
 const QUIET: Duration = Duration::from_secs(5);
 /// The same after faults: the longest back-off, a list, a second one.
 const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(45);
+/// An agent remembers for ten minutes what slices listed, and a look later it is gone.
+const FORGOTTEN: Duration = Duration::from_secs(11 * 60);
 const TICK: Duration = Duration::from_secs(1);
 
 struct Run {
@@ -123,8 +125,30 @@ impl Run {
                 why,
                 check: String::new(),
             }),
+            None if history.setup.converge => self.converge().await,
             None => Ok(()),
         }
+    }
+
+    /// An agent that only knows the end must come to the same maps as the one that saw all of it.
+    async fn converge(&mut self) -> Result<(), Wrong> {
+        self.wait(FORGOTTEN).await?;
+        let before = checks::lasting(&self.world, &self.kernel);
+        (self.kernel, self.agent) = (Kernel::default(), None);
+        self.agent = Some(Agent::start(&self.client, &self.kernel));
+        self.look();
+        self.wait(QUIET_AFTER_FAULTS).await?;
+        let after = checks::lasting(&self.world, &self.kernel);
+        if !after.is_empty() {
+            self.seen.insert("converged");
+        }
+        if before == after {
+            return Ok(());
+        }
+        Err(Wrong {
+            why: format!("{before:?} is denied at the end, and {after:?} by an agent that starts then"),
+            check: String::new(),
+        })
     }
 
     /// Lets time pass.
