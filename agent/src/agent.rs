@@ -262,7 +262,11 @@ impl Agent {
         let by_namespace = &self.state.tables().refused;
         let refused = by_namespace.values().sum::<usize>() + self.writer.left_out();
         if refused > self.refused {
-            tracing::error!(refused, ?by_namespace, "a map, or a namespace's share of it, is full: these denials are not carried out");
+            tracing::error!(
+                refused,
+                ?by_namespace,
+                "a map, or a namespace's share of it, is full: these denials are not carried out"
+            );
         }
         self.refused = refused;
         self.report.conflicts(&self.state, changed.iter());

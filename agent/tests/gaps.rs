@@ -147,7 +147,11 @@ fn a_namespace_that_shows_dead_pods_alive_again_and_again_costs_the_others_one_s
         assert_eq!(world.reasons().len(), 2);
         world.pod(&a);
         assert_eq!(world.state.take_revived(), None);
-        assert_eq!(world.carried_out(), [Y], "the revived pod is spared, the others are protected");
+        assert_eq!(
+            world.carried_out(),
+            [Y],
+            "the revived pod is spared, the others are protected"
+        );
     }
 }
 

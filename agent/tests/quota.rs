@@ -79,7 +79,10 @@ fn a_namespace_that_floods_denied_leaves_room_for_the_others() {
     assert!(meant, "the other namespace's denial found no room");
     assert!(flooded.abs_diff(capacity::DENIED / 2) <= 1, "{flooded}");
     let refused = usize::from(PORTS) * usize::from(PODS) - flooded;
-    assert_eq!(world.state.tables().refused, [("flood".to_owned(), refused)].into());
+    assert_eq!(
+        world.state.tables().refused,
+        [("flood".to_owned(), refused)].into()
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The model shares no type and no rule with the agent; only `agent.rs` knows the agent's types. `CASES` and `SEED` choose
-//! how many histories are played, and which.
+//! how many histories are played, and which. A wrong one is made small, and written as a scenario.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test panics")]
 
 mod agent;
@@ -16,6 +16,7 @@ mod history;
 mod known;
 mod kubelet;
 mod objects;
+mod restore;
 mod run;
 mod server;
 mod store;

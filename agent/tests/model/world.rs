@@ -20,7 +20,7 @@ pub struct World {
     pub api: Api,
     pub story: Story,
     /// The typed side of the API's backup.
-    backup: Option<Objects>,
+    pub backup: Option<Objects>,
     /// When the model began; its seconds count from there.
     began: Instant,
     uids: usize,
@@ -267,60 +267,6 @@ impl World {
                 .filter(concerned)
                 .for_each(|service| self.write_slice(service));
         }
-    }
-
-    /// The API goes back to its backup. Pods that it does not know are stopped; kubelets write at once what runs.
-    fn restore(&mut self, back: bool) {
-        let Some(objects) = self.backup.clone() else {
-            return;
-        };
-        if !self.api.store().restore(back) {
-            return;
-        }
-        self.story.note(&format!(
-            "etcd is restored; the revision {}",
-            if back { "goes back" } else { "is raised" }
-        ));
-        self.objects = objects;
-        let now = self.second();
-        for index in 0..self.cluster.pods.len() {
-            let pod = self.cluster.pods[index].clone();
-            let known = self
-                .objects
-                .pod_of(&pod.uid)
-                .map(|(id, object)| (id.clone(), object.clone()));
-            match known {
-                None => {
-                    self.cluster.sandbox_down(index, now);
-                    self.cluster.pods[index].over = true;
-                }
-                Some((id, object)) if !object.is_terminal() && pod.namespace != "infra" => {
-                    self.revive(index, id, object);
-                }
-                Some(_) => {}
-            }
-        }
-        for (namespace, app) in APPS {
-            self.follow(namespace, app);
-        }
-    }
-
-    /// The kubelet starts a pod again that the restored API wants, or says that it has another sandbox than shown.
-    fn revive(&mut self, index: usize, id: (&'static str, String), mut object: PodObject) {
-        let now = self.second();
-        let pod = &mut self.cluster.pods[index];
-        (pod.wanted, pod.over) = (!object.deleting, false);
-        if pod.sandbox.is_some() && pod.sandbox == object.ip {
-            return;
-        }
-        object.sandbox = object.sandbox.map(|_| (false, now));
-        object.container = Container::Waiting;
-        (object.ip, object.ready, object.phase) = (None, false, "Pending");
-        let of = key(id.0, &id.1);
-        self.story.step(&format!(
-            "patch: {{of: Pod {of}, merge: {{status: {{phase: Running}}}}}}"
-        ));
-        self.show(id, object);
     }
 }
 
