@@ -58,8 +58,8 @@ pub struct Agent {
     lease: Lease,
     watches: Watches,
     messages: mpsc::Receiver<Message>,
-    /// What netlink told last, if anything; none if it cannot say.
-    told: Option<Option<Vec<Ip>>>,
+    /// What netlink told last.
+    told: Option<Presence>,
 }
 
 impl Agent {
@@ -127,13 +127,12 @@ impl Agent {
     /// As `Agent::on_tick`; `routes` is what netlink would show.
     pub fn on_tick(&mut self, kernel: &mut Kernel, routes: Option<Vec<Ip>>) {
         let now = boot();
-        if self.told.as_ref() != Some(&routes) {
-            let presence = match &routes {
-                Some(ips) => Presence::Held(ips.iter().map(|ip| Addr::v4(ip.0)).collect()),
-                None => Presence::Unknown,
-            };
+        let presence = routes.map_or(Presence::Unknown, |ips| {
+            Presence::Held(ips.iter().map(|ip| Addr::v4(ip.0)).collect())
+        });
+        if self.told.as_ref() != Some(&presence) {
+            self.told = Some(presence.clone());
             self.state.apply(now, Fact::Presence(presence));
-            self.told = Some(routes);
         }
         self.state.tick(now);
         for kind in self.state.take_wanted_lists(now) {

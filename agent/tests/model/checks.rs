@@ -182,7 +182,7 @@ pub fn provable<'a>(
 }
 
 fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, String)]) -> bool {
-    if world.objects.modes.len() > 0 {
+    if !world.objects.modes.is_empty() {
         return false;
     }
     let mut endpoints = world.objects.listed(service, ip).peekable();

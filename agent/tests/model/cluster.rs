@@ -10,8 +10,7 @@ pub struct Ip(pub [u8; 4]);
 
 impl fmt::Display for Ip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d] = self.0;
-        write!(f, "{a}.{b}.{c}.{d}")
+        std::net::Ipv4Addr::from(self.0).fmt(f)
     }
 }
 

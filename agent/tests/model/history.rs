@@ -79,6 +79,11 @@ pub struct History {
 }
 
 impl History {
+    /// Whether the API server's revision may go back.
+    pub fn goes_back(&self) -> bool {
+        self.ops.iter().any(|(_, op)| matches!(op, Op::Restore(true)))
+    }
+
     /// Whether nothing but pods and writers of slices does anything.
     pub fn is_faultless(&self) -> bool {
         let is_fault = |op: &Op| {

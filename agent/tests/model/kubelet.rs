@@ -23,8 +23,8 @@ impl World {
                 }
             }
             (None, Some((id, object))) if !cut => {
-                if object.is_terminal() && object.deleting && self.is_proven_over(&object) {
-                    self.remove(id, object);
+                if object.is_terminal() && object.deleting && is_proven_over(&object) {
+                    self.remove(&id, object);
                 } else if pod.over {
                     self.publish_end(index, id, object);
                 } else if object.deleting {
@@ -50,8 +50,8 @@ impl World {
         };
         self.story_step(index, "deleting");
         object.deleting = true;
-        if object.is_terminal() && self.is_proven_over(&object) {
-            self.remove(id, object);
+        if object.is_terminal() && is_proven_over(&object) {
+            self.remove(&id, object);
         } else {
             self.show(id, object);
         }
@@ -174,7 +174,7 @@ impl World {
             Container::Running(start) | Container::Ended(start, _) => start,
             Container::Waiting => now,
         };
-        if self.is_proven_over(&object) && object.is_terminal() {
+        if is_proven_over(&object) && object.is_terminal() {
             return;
         }
         if object.ready {
@@ -193,12 +193,12 @@ impl World {
         self.show_phase(id, object);
     }
 
-    fn remove(&mut self, id: Id, mut object: PodObject) {
+    fn remove(&mut self, id: &Id, mut object: PodObject) {
         if let Some(index) = self.cluster.pods.iter().position(|pod| pod.uid == object.uid) {
             self.story_step(index, "gone");
         }
         object.deleting = true;
-        self.drop_object(&id, &object);
+        self.drop_object(id, &object);
     }
 
     fn drop_object(&mut self, id: &Id, object: &PodObject) {
@@ -206,11 +206,6 @@ impl World {
         self.api.store().remove(PODS, &key(id.0, &id.1), json);
         self.objects.pods.remove(id);
         self.follow(id.0, object.app);
-    }
-
-    /// The containers have ended, as the object says.
-    fn is_proven_over(&self, object: &PodObject) -> bool {
-        matches!(object.container, Container::Ended(..))
     }
 
     fn object(&self, index: usize) -> Option<(Id, PodObject)> {
@@ -228,4 +223,9 @@ impl World {
         let text = format!("{uid} {text}");
         self.story.note(&text);
     }
+}
+
+/// The containers have ended, as the object says.
+fn is_proven_over(object: &PodObject) -> bool {
+    matches!(object.container, Container::Ended(..))
 }

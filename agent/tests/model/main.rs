@@ -119,7 +119,7 @@ fn search(seed: u64, cases: u64, all: u64) -> Option<(String, History, String)> 
                 eprintln!("{played} of {all} histories");
             }
         }
-        let seen = run::play(&history, seed).map_err(|failure| {
+        let shown = run::play(&history, seed).map_err(|failure| {
             if !shrinking.replace(true) {
                 FOUND.store(true, Relaxed);
                 eprintln!("found after {} histories: {}", PLAYED.load(Relaxed), failure.why);
@@ -127,7 +127,7 @@ fn search(seed: u64, cases: u64, all: u64) -> Option<(String, History, String)> 
             TestCaseError::fail(failure.why)
         })?;
         let mut counts = SEEN.lock().unwrap();
-        for what in seen {
+        for what in shown {
             *counts.entry(what).or_default() += 1;
         }
         Ok(())

@@ -16,8 +16,11 @@ use tokio::time::Instant;
 const QUIET: Duration = Duration::from_secs(5);
 /// The same after faults: the longest back-off, a list, a second one.
 const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(45);
+/// The same after a revision that went back: a watch that waits for a revision of the future is silent, and an agent that
+/// denies nothing notices that after 90 s only.
+const QUIET_AFTER_GOING_BACK: Duration = Duration::from_secs(120);
 /// An agent remembers for ten minutes what slices listed, and a look later it is gone.
-const FORGOTTEN: Duration = Duration::from_secs(11 * 60);
+const FORGOTTEN: Duration = Duration::from_mins(11);
 const TICK: Duration = Duration::from_secs(1);
 
 struct Run {
@@ -111,10 +114,10 @@ impl Run {
         self.world.flow();
         self.world.outage(false);
         self.netlink = true;
-        let quiet = if history.is_faultless() {
-            QUIET
-        } else {
-            QUIET_AFTER_FAULTS
+        let quiet = match (history.is_faultless(), history.goes_back()) {
+            (true, _) => QUIET,
+            (false, false) => QUIET_AFTER_FAULTS,
+            (false, true) => QUIET_AFTER_GOING_BACK,
         };
         self.wait(quiet).await?;
         if checks::provable(&self.world, &self.aimed).next().is_some() {
@@ -156,16 +159,15 @@ impl Run {
         let end = Instant::now() + duration;
         loop {
             let next = self.back.map_or(self.tick, |back| back.min(self.tick)).min(end);
-            let messages = match &mut self.agent {
-                Some(agent) => tokio::select! {
+            let messages = if let Some(agent) = &mut self.agent {
+                tokio::select! {
                     biased;
                     messages = agent.next() => Some(messages),
                     () = until(next) => None,
-                },
-                None => {
-                    until(next).await;
-                    None
                 }
+            } else {
+                until(next).await;
+                None
             };
             if let (Some(messages), Some(agent)) = (messages, &mut self.agent) {
                 agent.on_messages(&mut self.kernel, messages);

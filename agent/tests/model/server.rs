@@ -6,6 +6,7 @@ use http::{Request, Response, Uri};
 use http_body_util::channel::{Channel, Sender};
 use kube::client::Body;
 use std::convert::Infallible;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -17,7 +18,7 @@ type Answer = Response<Channel<Bytes>>;
 pub struct Api(Arc<Mutex<Store>>);
 
 /// How often a stream gets a bookmark.
-const BOOKMARKS: Duration = Duration::from_secs(60);
+const BOOKMARKS: Duration = Duration::from_mins(1);
 
 impl Api {
     pub fn new() -> Self {
@@ -152,10 +153,11 @@ impl Stream {
         };
         let mut lines = String::new();
         for object in objects {
-            lines += &format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n");
+            let _ = writeln!(lines, "{{\"type\":\"ADDED\",\"object\":{object}}}");
         }
-        lines += &format!(
-            "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\",\"annotations\":{{\"k8s.io/initial-events-end\":\"true\"}}}}}}}}\n"
+        let _ = writeln!(
+            lines,
+            "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\",\"annotations\":{{\"k8s.io/initial-events-end\":\"true\"}}}}}}}}"
         );
         self.send(lines).await?;
         self.api.store().kinds[self.kind].deliver(last);
@@ -190,7 +192,8 @@ impl Stream {
             let late = |event: &Event| event.number > sent && event.version > after && event.change.is_some();
             (store.revision, !kind.log.iter().any(late))
         };
-        if complete && version >= after && !(self.api.store().kinds[self.kind].stalled && !self.probe) {
+        let shows = self.probe || !self.api.store().kinds[self.kind].stalled;
+        if complete && version >= after && shows {
             self.send(format!(
                 "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\"}}}}}}\n"
             ))

@@ -100,7 +100,7 @@ impl World {
             Op::Sync(service) => self.write_slice(&ALL_SERVICES[service]),
             Op::Custom(service, pod, foreign) => {
                 self.with_pod(pod, |world, pod| {
-                    world.list_by_hand(&ALL_SERVICES[service], pod, foreign)
+                    world.list_by_hand(&ALL_SERVICES[service], pod, foreign);
                 });
             }
             Op::DropCustom(service) => self.unlist_by_hand(&ALL_SERVICES[service]),
