@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_secs(5);
 const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(45);
 /// The same after a revision that went back: a watch that waits for a revision of the future is silent, and an agent that
 /// denies nothing notices that after 90 s only.
-const QUIET_AFTER_GOING_BACK: Duration = Duration::from_secs(120);
+const QUIET_AFTER_GOING_BACK: Duration = Duration::from_mins(2);
 /// An agent remembers for ten minutes what slices listed, and a look later it is gone.
 const FORGOTTEN: Duration = Duration::from_mins(11);
 const TICK: Duration = Duration::from_secs(1);
