@@ -60,7 +60,7 @@ fn deny(world: &mut World) {
     assert!(ip.wait().unwrap().success());
     let lists = [Kind::Service, Kind::EndpointSlice].map(|kind| world.store.list(kind));
     let proxy = Proxy::new(&world.netns, ProxyOptions::default());
-    proxy.program(&service_rules(&lists[0], &lists[1])).unwrap();
+    proxy.program(&service_rules(&lists[0], &lists[1], "n")).unwrap();
 }
 
 /// Sends to all Services in turn, without a pause, until told to stop.

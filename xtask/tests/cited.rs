@@ -49,7 +49,8 @@ fn cited_in(page: &str) -> Vec<String> {
             None => column = Some(cells.iter().position(|cell| *cell == "test")),
             Some(Some(test)) => {
                 let cell = cells.get(test).copied().unwrap_or_default();
-                names.extend(cell.split('`').skip(1).step_by(2).map(str::to_owned));
+                let named = cell.split('`').skip(1).step_by(2);
+                names.extend(named.filter_map(|path| Some(path.rsplit("::").next()?.to_owned())));
             }
             Some(None) => {}
         }

@@ -46,7 +46,7 @@ pub(crate) fn enforce(world: &mut World, action: Action, limits: AnswerLimits) {
 pub(crate) fn forget_endpoints(world: &World) {
     let without = |service| ServiceRule {
         backends: Vec::new(),
-        ..ServiceRule::default()..service
+        ..service
     };
     let services = rules(world.ipv6, world.address(Direct).ip());
     let services: Vec<_> = services.into_iter().map(without).collect();
