@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
 
 /// Events taken at a time, about as many as the ring has room for.
-const MOST: usize = 2048;
+pub const MOST: usize = 2048;
 
 /// Events of a flood; fewer are read as they come.
 const MANY: usize = 64;
@@ -47,11 +47,10 @@ impl Events {
             rests_until: Instant::now(),
         })
     }
-}
 
-impl Reports for Events {
-    /// Takes at most [`MOST`]. What was taken is returned even if the caller had waited for something else.
-    async fn next(&mut self) -> Result<Vec<Event>> {
+    /// Waits for reports and takes at most [`MOST`]. What was taken is returned even if the caller had waited for something
+    /// else.
+    pub async fn next(&mut self) -> Result<Vec<Event>> {
         sleep_until(self.rests_until).await;
         loop {
             let mut guard = self.ring.readable_mut().await.context("cannot wait for EVENTS")?;
@@ -71,6 +70,12 @@ impl Reports for Events {
                 return Ok(events);
             }
         }
+    }
+}
+
+impl Reports for Events {
+    async fn next(&mut self) -> Result<Vec<Event>> {
+        Self::next(self).await
     }
 }
 

@@ -7,8 +7,8 @@ use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
-    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Direct, Flow, Mac, Mode,
-    Outcome, Owner, Rate, Reason, ReasonActions, ReasonModes, Return, Role, Sender, Slot, SocketIntent,
+    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Direct, Flow, Mac,
+    Mode, Outcome, Owner, Rate, Reason, ReasonActions, ReasonModes, Return, Role, Sender, Slot, SocketIntent,
     Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
 };
 use serde_json::{Value, json};

@@ -195,7 +195,7 @@ async fn a_full_ring_is_read_to_its_end_a_part_at_a_time() {
         parts.push(next.expect("more are there").unwrap().len());
     }
     assert!(
-        parts.len() > 2 && parts.iter().all(|part| *part <= MOST),
+        parts.len() > 1 && parts.iter().all(|part| *part <= MOST),
         "{parts:?}"
     );
     let next = tokio::time::timeout(Duration::from_millis(50), events.next()).await;
