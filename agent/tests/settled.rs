@@ -1,4 +1,4 @@
-//! Pods whose containers do not start, such as in ImagePullBackOff: for how long they may hold an IP that they do not show.
+//! Pods whose containers do not start, such as in `ImagePullBackOff`: for how long they may hold an IP that they do not show.
 
 mod world;
 

@@ -2,7 +2,7 @@
 
 use crate::{Addr, Backend, Packet, Slot};
 
-/// Key of FLOWS and RETURNS, of OPENING and OPENING_RETURNS, and of DIRECT: a flow as it is seen behind conntrack on one
+/// Key of FLOWS and RETURNS, of OPENING and `OPENING_RETURNS`, and of DIRECT: a flow as it is seen behind conntrack on one
 /// side.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -178,7 +178,7 @@ const fn patience(protocol: u8, open: bool) -> u64 {
     }
 }
 
-/// Value of RETURNS and OPENING_RETURNS: how an answer finds its way back.
+/// Value of RETURNS and `OPENING_RETURNS`: how an answer finds its way back.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Return {

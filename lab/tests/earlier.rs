@@ -47,7 +47,7 @@ fn a_connection_that_stood_before_the_denial_is_denied_and_one_to_a_live_endpoin
     begin(&mut stage, 0);
     let node = node(&stage).clone();
     let call = |to: SocketAddr| {
-        let stream = node.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(60)));
+        let stream = node.run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1)));
         stream.unwrap().unwrap()
     };
     let mut standing = call(vip(&stage, "old/a0"));
@@ -159,7 +159,7 @@ fn open(node: &NetNs, to: SocketAddr) -> Socket {
 }
 
 fn ask(stream: &mut TcpStream) -> std::io::Result<String> {
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.set_read_timeout(Some(Duration::from_mins(1)))?;
     stream.write_all(b"7\n")?;
     let mut name = [0; 64];
     let length = stream.read(&mut name)?;
@@ -182,7 +182,7 @@ fn denied(stage: &Stage) -> u64 {
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !is_so() {
         assert!(Instant::now() < deadline, "never: {what}");
         sleep(Duration::from_millis(5));

@@ -47,7 +47,7 @@ async fn the_status_says_what_is_wrong_first_and_by_its_exit_code() {
         .output()
         .unwrap();
     let json = ["status", "drops", "maps", "audit", "why"].map(|part| format!("{part}.json"));
-    let node = [
+    let texts = [
         "log",
         "netlink-links",
         "netlink-addresses",
@@ -59,7 +59,7 @@ async fn the_status_says_what_is_wrong_first_and_by_its_exit_code() {
         "bpf-neighbours",
         "netfilter-rules",
     ];
-    for part in json.into_iter().chain(node.map(|part| format!("{part}.txt"))) {
+    for part in json.into_iter().chain(texts.map(|part| format!("{part}.txt"))) {
         let part = format!("epguard-sysdump/{part}\n");
         assert!(self::text(&list).contains(&part), "{part} in {list:?}");
     }
@@ -158,8 +158,8 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
     world.start(&kubeconfig, &[]);
     // The names come with the first tick after the lists.
     world.until("denying again, with the name", |status| {
-        let named = status.pods.values().any(|pod| pod == "shop/a");
-        status.lease_ms > 0 && status.breaker.is_empty() && status.denies() && named
+        let is_known = status.pods.values().any(|pod| pod == "shop/a");
+        status.lease_ms > 0 && status.breaker.is_empty() && status.denies() && is_known
     });
     connect_to_the_service(&world);
     let drops = text(&epguard(&world, &["drops"]));

@@ -49,8 +49,8 @@ fn cited_in(page: &str) -> Vec<String> {
             None => column = Some(cells.iter().position(|cell| *cell == "test")),
             Some(Some(test)) => {
                 let cell = cells.get(test).copied().unwrap_or_default();
-                let named = cell.split('`').skip(1).step_by(2);
-                names.extend(named.filter_map(|path| Some(path.rsplit("::").next()?.to_owned())));
+                let paths = cell.split('`').skip(1).step_by(2);
+                names.extend(paths.filter_map(|path| Some(path.rsplit("::").next()?.to_owned())));
             }
             Some(None) => {}
         }

@@ -32,7 +32,7 @@ pub struct Record {
     pub unconfirmed: bool,
     /// When a watch showed its death; 0 if a list did, or an earlier process: it may have died any time before.
     pub died: Duration,
-    /// The sandbox whose IPs it shows though no container was started in it, see [`settled_in`].
+    /// The sandbox whose IPs it shows though no container was started in it.
     pub settled_in: Option<i64>,
     /// Since when it may hold an IP that it doesn't show.
     pub candidate_since: Option<Duration>,

@@ -1,11 +1,11 @@
-//! The maps as `bpftool` sees them: types, sizes, memory, and names for every field, so that people need no tool of ours.
+//! The maps as `bpftool` sees them: types, sizes, memory, and names for every field.
 
-use crate::kernel;
-use crate::shown::bpftool;
-use aya::Pod;
-use aya::maps::{Array, HashMap, PerCpuHashMap, PerCpuValues};
-use epguard::datapath::Datapath;
-use epguard::maps;
+use crate::{kernel, shown::bpftool};
+use aya::{
+    Pod,
+    maps::{Array, HashMap, PerCpuHashMap, PerCpuValues},
+};
+use epguard::{datapath::Datapath, maps};
 use epguard_common::{
     Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Direct, Flow, Mac,
     Mode, Outcome, Owner, Rate, Reason, ReasonActions, ReasonModes, Return, Role, Sender, Slot, SocketIntent,
@@ -57,15 +57,12 @@ pub fn dumped(map: &str) -> Vec<Value> {
     let Value::Array(entries) = bpftool("dump", map) else {
         panic!("{map} is no list");
     };
-    entries
-        .into_iter()
-        .map(|mut entry| entry["formatted"].take())
-        .collect()
+    let formatted = |mut entry: Value| entry["formatted"].take();
+    entries.into_iter().map(formatted).collect()
 }
 
 pub fn put<K: Pod, V: Pod>(datapath: &mut Datapath, map: &str, key: &K, value: V) {
-    let map = datapath.ebpf.map_mut(map).unwrap();
-    let mut map: HashMap<_, K, V> = map.try_into().unwrap();
+    let mut map: HashMap<_, K, V> = datapath.ebpf.map_mut(map).unwrap().try_into().unwrap();
     map.insert(key, value, 0).unwrap();
 }
 
@@ -153,7 +150,6 @@ const RATE: Rate = Rate {
 };
 
 const ANSWERS: Bucket = Bucket { spent_until_ns: 7 };
-
 fn rate_json() -> Value {
     json!({"window_ns": 5, "events": 6, "reserved": 0, "answers": {"spent_until_ns": 7}})
 }
@@ -283,17 +279,18 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
 fn bpftool_names_every_reason_and_outcome_of_the_counters() {
     let mut datapath = kernel::load();
     let cpus = aya::util::nr_cpus().unwrap();
-    let map = datapath.ebpf.map_mut("COUNTERS").unwrap();
-    let mut counters: PerCpuHashMap<_, Counter, Count> = map.try_into().unwrap();
-    let reasons = Reason::ALL.into_iter();
-    let pairs = reasons.flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
+    let mut counters: PerCpuHashMap<_, Counter, Count> =
+        datapath.ebpf.map_mut("COUNTERS").unwrap().try_into().unwrap();
+    let pairs = Reason::ALL
+        .into_iter()
+        .flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
     let mut expected = Vec::new();
     for ((reason, outcome), packets) in pairs.zip(1..) {
         let count = Count { packets, bytes: 60 };
         let counts = PerCpuValues::try_from(vec![count; cpus]).unwrap();
         counters.insert(Counter { reason, outcome }, counts, 0).unwrap();
-        let value = json!({"packets": packets, "bytes": 60});
-        let values: Vec<Value> = (0..cpus).map(|cpu| json!({"cpu": cpu, "value": value})).collect();
+        let value = |cpu| json!({"cpu": cpu, "value": {"packets": packets, "bytes": 60}});
+        let values: Vec<Value> = (0..cpus).map(value).collect();
         let key = json!({"reason": format!("{reason:?}"), "outcome": format!("{outcome:?}")});
         expected.push(json!({"key": key, "values": values}));
     }

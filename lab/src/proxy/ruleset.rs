@@ -1,7 +1,7 @@
 //! Services as an nftables script: tables, chains, maps and names are those of kube-proxy 1.36 in nftables mode.
 //!
 //! Two things differ. `numgen` counts instead of drawing, so that a story is the same each time. TCP is refused by a
-//! reset: Linux 6.18 ignores the ICMPv6 error that answers a SYN over veth.
+//! reset: Linux 6.18 ignores the `ICMPv6` error that answers a SYN over veth.
 
 use std::net::{IpAddr, SocketAddr};
 

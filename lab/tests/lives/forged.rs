@@ -22,7 +22,7 @@ pods:
 steps:
   - pods: [evil starts]
 ";
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]

@@ -59,7 +59,7 @@ fn one_syn_of_a_process_on_the_node_is_captured_once_at_a_hooked_interface() {
     ip("link add cap0 type veth peer name cap1");
     ip("link set cap1 up");
     ip("link set cap0 up");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     let is_hooked = || {
         let status = stage.agent.status_document().unwrap();
         let interfaces = status["status"]["interfaces"].as_array().unwrap().clone();

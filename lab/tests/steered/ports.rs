@@ -33,8 +33,8 @@ fn from_port(stage: &Stage, to: SocketAddr) -> std::io::Result<TcpStream> {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
             socket.set_reuse_address(true)?;
             socket.bind(&SocketAddr::new(client, CLIENT_PORT).into())?;
-            socket.connect_timeout(&to.into(), Duration::from_secs(60))?;
-            socket.set_read_timeout(Some(Duration::from_secs(60)))?;
+            socket.connect_timeout(&to.into(), Duration::from_mins(1))?;
+            socket.set_read_timeout(Some(Duration::from_mins(1)))?;
             Ok(TcpStream::from(socket))
         })
         .unwrap()

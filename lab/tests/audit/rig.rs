@@ -1,0 +1,146 @@
+//! A node whose rules and flows fall behind the API, and `epguard audit` on it.
+
+use epguard_lab::net::NetNs;
+use epguard_lab::scenario::format::{Condition, Family, PodEvent, Runs};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+use serde_json::json;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const STORY: &str = "
+id: audit
+title: t
+must: m
+agent: {mode: enforce}
+pods:
+  web: {is: old/web-1, ip: X, labels: {app: web}}
+  gone: {is: old/gone-1, labels: {app: gone}}
+  late: {is: old/late-1, labels: {app: late}}
+  api: {is: ok/api-1, labels: {app: api}}
+  shop: {is: new/shop-1, ip: X, labels: {app: shop}}
+services:
+  old/web: {selector: {app: web}}
+  old/gone: {selector: {app: gone}}
+  old/late: {selector: {app: late}}
+  ok/api: {selector: {app: api}}
+steps:
+  - proxy: sync
+";
+
+pub(crate) const SERVICES: [(&str, &str); 4] = [
+    ("old/web", "web"),
+    ("old/gone", "gone"),
+    ("old/late", "late"),
+    ("ok/api", "api"),
+];
+
+pub(crate) fn v4() -> Variant {
+    Variant::all(&Runs::default()).remove(0)
+}
+
+pub(crate) fn v6() -> Variant {
+    Variant {
+        family: Family::Ipv6,
+        ..v4()
+    }
+}
+
+pub(crate) fn stage(variant: Variant) -> Stage {
+    let scenario = epguard_lab::scenario::parse(STORY, "audit").unwrap();
+    let mut stage = Stage::new(&scenario, variant, None).unwrap();
+    for (service, pod) in SERVICES {
+        stage.cluster.pod_event(pod, PodEvent::Starts).unwrap();
+        let ready = [(pod.to_owned(), Condition::Ready)].into();
+        stage.cluster.set_slice(service, &ready).unwrap();
+    }
+    stage.cluster.sync_proxy().unwrap();
+    stage.catch_up().unwrap();
+    stage
+}
+
+/// Pods end, and neither slices nor rules follow.
+pub(crate) fn fall_behind(stage: &mut Stage) {
+    for (pod, event) in [
+        ("web", PodEvent::Fails),
+        ("gone", PodEvent::Fails),
+        ("late", PodEvent::FailedByPodgc),
+        ("shop", PodEvent::Starts),
+    ] {
+        stage.cluster.pod_event(pod, event).unwrap();
+    }
+    stage.catch_up().unwrap();
+    // That nobody on the node has gone's IP is a look of its own.
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while stage.agent.dump().unwrap()["terminated"] == json!([]) {
+        assert!(Instant::now() < deadline, "nothing is terminated");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+pub(crate) fn node(stage: &Stage) -> &NetNs {
+    &stage.cluster.topology.node("node-a").unwrap().netns
+}
+
+pub(crate) fn vip(stage: &Stage, service: &str) -> SocketAddr {
+    SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80)
+}
+
+pub(crate) fn endpoint(stage: &Stage, pod: &str) -> SocketAddr {
+    SocketAddr::new(stage.cluster.names.pod(pod).unwrap().ip, 8080)
+}
+
+pub(crate) fn connect(stage: &Stage, to: SocketAddr) -> TcpStream {
+    let client = &stage.cluster.topology.pod("client").unwrap().netns;
+    let stream = client.run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1)));
+    stream.unwrap().unwrap()
+}
+
+pub(crate) fn command(stage: &Stage, arguments: &[&str]) -> Command {
+    let mut command = node(stage).command(epguard_lab::scenario::process::epguard().unwrap());
+    command.arg("audit").args(arguments);
+    command.arg("--run-dir").arg(stage.workdir.path());
+    command.arg("--pin-dir").arg(stage.agent.pin_dir());
+    command
+}
+
+/// The exit code, and what it prints, without what differs from run to run: times, ports of clients, the number of all flows,
+/// and so the width of columns.
+pub(crate) fn audit(stage: &Stage) -> (i32, String) {
+    let output = command(stage, &[]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    println!("{text}");
+    let client = stage.cluster.topology.pod("client").unwrap().ips[0];
+    let word = |word: &str| match word.rsplit_once(':') {
+        Some((ip, _)) if ip.trim_matches(['[', ']']) == client.to_string() => "CLIENT".to_owned(),
+        Some((time, _)) if time.contains('T') && word.ends_with('Z') => "TIME".to_owned(),
+        None if ["ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK"].contains(&word) => {
+            "TCPSTATE".to_owned()
+        }
+        None => match word
+            .strip_prefix("service-")
+            .and_then(|rest| rest.split_once('-'))
+        {
+            Some((_, path)) => format!("service-HASH-{path}"),
+            None => word.to_owned(),
+        },
+        _ => word.to_owned(),
+    };
+    let line = |line: &str| {
+        let words: Vec<String> = line.split_whitespace().map(word).collect();
+        // Whether the end of a flow was seen before its pod was gone.
+        ["2", "3"].iter().fold(words.join(" "), |line, count| {
+            line.replace(&format!(" TIME {count} "), " TIME COUNT ")
+        })
+    };
+    let lines: Vec<String> = text.lines().map(line).collect();
+    let masked = lines.join("\n");
+    let (before, after) = masked.split_once("compared ").unwrap();
+    let (_, after) = after.split_once(' ').unwrap();
+    (
+        output.status.code().unwrap(),
+        format!("{before}compared N {after}"),
+    )
+}
