@@ -34,6 +34,7 @@ pub mod output;
 pub mod plan;
 pub mod report;
 pub mod run;
+mod shares;
 pub mod state;
 pub mod status;
 pub mod sysdump;

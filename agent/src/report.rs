@@ -84,6 +84,12 @@ impl Report {
         self.tally.all(now)
     }
 
+    /// Rows of [`Report::drops`] that had to make room for others.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.tally.evicted()
+    }
+
     /// Logs that a packet from the IP of a dead pod was seen.
     pub fn lifted(&self, state: &State, lift: &Lift) {
         tracing::warn!(

@@ -73,23 +73,23 @@ pub fn open(flow: &Flow, steered: &Steered) -> bool {
 pub fn establish(flow: &Flow, behind: &Flow, steered: &mut Steered) -> Option<()> {
     // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
     let back = unsafe { &*returned(behind)? };
-    let share = CLIENTS.get_ptr_mut(&flow.client);
+    let share = CLIENTS.get_ptr_mut(flow.client);
     // SAFETY: as above.
     let taken = share.map_or(0, |share| unsafe { *share });
     let room =
-        taken < capacity::FLOWS_PER_CLIENT && (share.is_some() || CLIENTS.insert(&flow.client, 0, 0).is_ok());
+        taken < capacity::FLOWS_PER_CLIENT && (share.is_some() || CLIENTS.insert(flow.client, 0, 0).is_ok());
     if !room || RETURNS.insert(behind, back, 0).is_err() {
         beyond(steered);
         return Some(());
     }
-    if FLOWS.insert(flow, &*steered, u64::from(BPF_NOEXIST)).is_err() {
+    if FLOWS.insert(flow, *steered, u64::from(BPF_NOEXIST)).is_err() {
         if established(flow).is_none() {
             let _ = RETURNS.remove(behind);
             beyond(steered);
         }
         return Some(());
     }
-    if let Some(share) = CLIENTS.get_ptr_mut(&flow.client) {
+    if let Some(share) = CLIENTS.get_ptr_mut(flow.client) {
         // SAFETY: as above.
         unsafe { *share = (*share).wrapping_add(1) };
     }
@@ -119,7 +119,7 @@ pub fn close(flow: &Flow, behind: &Flow, steered: &Steered) -> Option<()> {
     Some(())
 }
 
-/// Forgets where a flow goes. How its answers came back stays in OPENING_RETURNS, and is believed no more.
+/// Forgets where a flow goes. How its answers came back stays in `OPENING_RETURNS`, and is believed no more.
 #[inline(always)]
 pub fn forget(flow: &Flow, behind: &Flow) {
     let _ = OPENING.remove(flow);
@@ -130,7 +130,7 @@ pub fn forget(flow: &Flow, behind: &Flow) {
 #[inline(always)]
 fn leave(flow: &Flow) {
     if FLOWS.remove(flow).is_ok()
-        && let Some(share) = CLIENTS.get_ptr_mut(&flow.client)
+        && let Some(share) = CLIENTS.get_ptr_mut(flow.client)
     {
         // SAFETY: as in `establish`.
         unsafe { *share = (*share).saturating_sub(1) };
@@ -153,7 +153,7 @@ pub fn is_live(addr: Addr, port: u16, protocol: u8) -> bool {
         protocol,
         reserved,
     };
-    LIVE.get_ptr(&endpoint).is_some()
+    LIVE.get_ptr(endpoint).is_some()
 }
 
 /// Notes a packet of a connection that a client has to an endpoint in LIVE. A SYN begins none: it may be refused. A new one
@@ -176,7 +176,7 @@ pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce
             reserved: 0,
         };
         // A full LRU map forgets the coldest one.
-        let _ = DIRECT.insert(flow, &direct, 0);
+        let _ = DIRECT.insert(flow, direct, 0);
     }
 }
 

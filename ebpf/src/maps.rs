@@ -157,6 +157,12 @@ pub fn role(ifindex: u32) -> Role {
         .map_or_else(Role::default, |role| unsafe { *role })
 }
 
+/// Whether programs of ours judge packets at an interface.
+#[inline(always)]
+pub fn is_hooked(ifindex: u32) -> bool {
+    INTERFACES.get_ptr(ifindex).is_some()
+}
+
 /// The link-layer address of an interface, where XDP may judge.
 #[inline(always)]
 pub fn mac(ifindex: u32) -> Option<Mac> {

@@ -41,10 +41,10 @@ impl Frame for Skb {
         maps::view().is_some_and(|view| view.can_carry(number))
     }
 
-    /// A packet of a socket of the node's own would be judged by its cookie once more.
+    /// At a hooked interface a packet of a socket of the node's own would be judged by its cookie once more.
     #[inline(always)]
     fn can_capture(&self) -> bool {
-        !self.has_socket() || self.can_turn(JUDGED)
+        !self.has_socket() || self.can_turn(JUDGED) || !maps::is_hooked(maps::capture())
     }
 
     #[inline(always)]

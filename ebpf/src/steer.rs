@@ -86,7 +86,7 @@ pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
 
 /// The packet, and the Service whose number it carries.
 #[inline(always)]
-fn aimed<'a>(skb: &'a Skb) -> Option<(&'a Packet, Slot)> {
+fn aimed(skb: &Skb) -> Option<(&Packet, Slot)> {
     let view = maps::view()?;
     Some((skb.packet()?, skb.carried_slot(&view)))
 }

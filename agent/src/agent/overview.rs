@@ -137,6 +137,11 @@ impl Agent {
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
             events_skipped: self.budget.skipped(),
+            evicted: [
+                ("drops".to_owned(), self.report.evicted()),
+                ("review".to_owned(), self.state.evicted_denials()),
+            ]
+            .into(),
             ..self.timings.figures()
         }
     }

@@ -1,12 +1,16 @@
 //! Denied packets by what they have in common. Pure: callers bring the clock.
 
+use crate::shares::Shares;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Kinds that are remembered; beyond it the one that was seen longest ago is forgotten.
+/// Kinds that are kept; beyond it the IP with the most of them loses the one that was seen longest ago.
 pub const MAX_KINDS: usize = 1024;
+
+/// Kinds of one IP; beyond it the oldest of that IP is removed. A scan of its ports takes no room from others.
+pub const MAX_OF_IP: usize = 128;
 
 /// What packets that are counted together have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,7 +50,11 @@ pub struct Dropped {
 
 /// All of them, since the agent's start.
 #[derive(Debug, Default)]
-pub struct Tally(BTreeMap<Kind, Seen>);
+pub struct Tally {
+    kinds: BTreeMap<Kind, Seen>,
+    shares: Shares<IpAddr>,
+    evicted: u64,
+}
 
 #[derive(Debug)]
 struct Seen {
@@ -59,13 +67,11 @@ struct Seen {
 impl Tally {
     /// A packet.
     pub fn count(&mut self, now: Duration, kind: Kind, client: IpAddr) {
-        if self.0.len() >= MAX_KINDS && !self.0.contains_key(&kind) {
-            let oldest = self.0.iter().min_by_key(|(_, seen)| seen.last);
-            if let Some(oldest) = oldest.map(|(kind, _)| kind.clone()) {
-                self.0.remove(&oldest);
-            }
+        if !self.kinds.contains_key(&kind) {
+            self.make_room(kind.endpoint.ip());
+            self.shares.take(kind.endpoint.ip());
         }
-        let seen = self.0.entry(kind).or_insert(Seen {
+        let seen = self.kinds.entry(kind).or_insert(Seen {
             reported: 0,
             client,
             first: now,
@@ -75,13 +81,33 @@ impl Tally {
         (seen.client, seen.last) = (client, now);
     }
 
+    /// Kinds that had to make room for others.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    fn make_room(&mut self, ip: IpAddr) {
+        let Some(evictable) = self.shares.evictable(ip, MAX_OF_IP, MAX_KINDS) else {
+            return;
+        };
+        let found = (self.kinds.iter()).filter(|(kind, _)| evictable(&kind.endpoint.ip()));
+        let oldest = found
+            .min_by_key(|(_, seen)| seen.last)
+            .map(|(kind, _)| kind.clone());
+        drop(evictable);
+        if let Some(oldest) = oldest {
+            self.kinds.remove(&oldest);
+            self.shares.give_back(&oldest.endpoint.ip());
+            self.evicted += 1;
+        }
+    }
+
     /// What was counted, the latest first.
     #[must_use]
     pub fn all(&self, now: Duration) -> Vec<Dropped> {
         let ago = |at: Duration| u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
-        let mut all: Vec<Dropped> = self
-            .0
-            .iter()
+        let mut all: Vec<Dropped> = (self.kinds.iter())
             .map(|(kind, seen)| Dropped {
                 kind: kind.clone(),
                 reported: seen.reported,
@@ -135,14 +161,48 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_the_oldest_kind_is_forgotten() {
+    fn beyond_the_bound_the_oldest_kind_of_the_largest_ips_is_removed() {
         let mut tally = Tally::default();
         for number in 0..=MAX_KINDS {
             let now = Duration::from_secs(number as u64);
-            tally.count(now, kind(&format!("shop/{number}")), client(1));
+            let [_, _, high, low] = (number as u32).to_be_bytes();
+            let endpoint = SocketAddr::from(([10, 244, high, low], 8080));
+            let service = format!("shop/{number}");
+            tally.count(
+                now,
+                Kind {
+                    endpoint,
+                    ..kind(&service)
+                },
+                client(1),
+            );
         }
         let all = tally.all(Duration::from_secs(5000));
-        assert_eq!(all.len(), MAX_KINDS);
+        assert_eq!((all.len(), tally.evicted()), (MAX_KINDS, 1));
         assert!(all.iter().all(|dropped| dropped.kind.service != "shop/0"));
+    }
+
+    #[test]
+    fn a_scan_of_one_ip_takes_no_room_from_others() {
+        let mut tally = Tally::default();
+        let other = Kind {
+            endpoint: ([10, 244, 1, 11], 8080).into(),
+            ..kind("shop/api")
+        };
+        tally.count(Duration::ZERO, other, client(1));
+        for port in 1..5000 {
+            let now = Duration::from_secs(port.into());
+            tally.count(
+                now,
+                Kind {
+                    endpoint: ([10, 244, 1, 10], port).into(),
+                    ..kind("shop/web")
+                },
+                client(1),
+            );
+        }
+        let all = tally.all(Duration::from_secs(5000));
+        assert_eq!(all.len(), MAX_OF_IP + 1);
+        assert!(all.iter().any(|dropped| dropped.kind.service == "shop/api"));
     }
 }

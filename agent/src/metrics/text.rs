@@ -206,6 +206,17 @@ fn sizes(to: &mut Families<'_>, status: &Status) -> fmt::Result {
         None,
         [(vec![], status.refused)],
     )?;
+
+    to.counters(
+        (
+            "records_evicted",
+            "Records of denials that had to make room for others",
+        ),
+        figures
+            .evicted
+            .iter()
+            .map(|(table, records)| (vec![("table", table.as_str())], *records)),
+    )?;
     to.gauges(
         (
             "intent_carrier",

@@ -5,6 +5,7 @@
 use super::backends::Backends;
 use super::{Life, World};
 use crate::facts::Name;
+use crate::shares::Shares;
 use epguard_common::{Addr, Reason, Uid};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +13,11 @@ use std::time::Duration;
 /// How long a denial is open to contrary evidence after its last packet.
 pub const OPEN: Duration = Duration::from_mins(10);
 
-/// Denials remembered; the one whose last packet is the oldest goes first.
+/// Denials remembered; beyond it the IP with the most of them loses the one whose last packet is the oldest.
 pub const MAX_OPEN: usize = 1024;
+
+/// Denials of one IP; beyond it its own oldest goes. A scan of its ports takes no room from others.
+pub const MAX_OF_IP: usize = 128;
 
 /// From the receipt of an event to the write of the map: a packet denied so soon after could not have passed, and no
 /// sandbox is up so soon after its pod was bound.
@@ -83,6 +87,8 @@ pub struct Finding {
 #[derive(Debug, Clone, Default)]
 pub struct Audit {
     open: BTreeMap<Case, Packets>,
+    shares: Shares<Addr>,
+    evicted: u64,
     /// IPs whose holder was sighted, until netlink has shown what changed.
     sighted: BTreeMap<Addr, Sighted>,
     /// Since when the node's routes and neighbours show a holder.
@@ -105,11 +111,9 @@ struct Sighted {
 impl Audit {
     /// A packet was denied, or would have been.
     pub fn denied(&mut self, world: &World, at: Duration, case: Case, owner: Uid, held: bool) {
-        if !self.open.contains_key(&case) && self.open.len() >= MAX_OPEN {
-            let oldest = self.open.iter().min_by_key(|(_, packets)| packets.last);
-            if let Some(oldest) = oldest.map(|(case, _)| case.clone()) {
-                self.open.remove(&oldest);
-            }
+        if !self.open.contains_key(&case) {
+            self.make_room(case.ip);
+            self.shares.take(case.ip);
         }
         let (meant, ip) = (case.meant, case.ip);
         let packets = self.open.entry(case).or_insert(Packets {
@@ -128,6 +132,28 @@ impl Audit {
         let holder_since = self.holders.get(&ip).max(self.came.get(&ip)).copied();
         packets.holder_since = holder_since.filter(|since| *since > packets.last);
         self.seen_alive(world, |uid| uid == meant);
+    }
+
+    fn make_room(&mut self, ip: Addr) {
+        let Some(evictable) = self.shares.evictable(ip, MAX_OF_IP, MAX_OPEN) else {
+            return;
+        };
+        let found = self.open.iter().filter(|(case, _)| evictable(&case.ip));
+        let oldest = found
+            .min_by_key(|(_, packets)| packets.last)
+            .map(|(case, _)| case.clone());
+        drop(evictable);
+        if let Some(oldest) = oldest {
+            self.open.remove(&oldest);
+            self.shares.give_back(&oldest.ip);
+            self.evicted += 1;
+        }
+    }
+
+    /// Denials that had to make room for others.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.evicted
     }
 
     /// Pods changed: those that were meant may be alive.
@@ -223,7 +249,14 @@ impl Audit {
             });
         }
         let recent = |at: Duration| now.saturating_sub(at) < OPEN;
-        self.open.retain(|_, packets| recent(packets.last));
+        let shares = &mut self.shares;
+        self.open.retain(|case, packets| {
+            let stays = recent(packets.last);
+            if !stays {
+                shares.give_back(&case.ip);
+            }
+            stays
+        });
         self.sighted.retain(|_, sighted| recent(sighted.heard));
         self.came.retain(|_, at| recent(*at));
     }

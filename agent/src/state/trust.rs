@@ -81,6 +81,12 @@ impl State {
         self.audit.wrong()
     }
 
+    /// Past denials that had to make room for others before they could be checked against all later evidence.
+    #[must_use]
+    pub fn evicted_denials(&self) -> u64 {
+        self.audit.evicted()
+    }
+
     pub(super) fn hear_of(&mut self, now: Duration, presence: &Presence) {
         match presence {
             Presence::Held(ips) => self.audit.held(now, ips),

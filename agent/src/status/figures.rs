@@ -21,6 +21,10 @@ pub struct Figures {
     /// Reports of denied packets that the agent did not take in: beyond the rate of a node.
     #[serde(default)]
     pub events_skipped: u64,
+    /// Records that had to make room for others, by table: `drops` (what `epguard drops` shows) and `review` (denials that
+    /// are compared with later evidence).
+    #[serde(default)]
+    pub evicted: BTreeMap<String, u64>,
     /// From the receipt of an API event to the map write.
     pub propagation: Distribution,
     /// From the change that an `EndpointSlice` was written for, by the API server's clock, to the map write.

@@ -205,3 +205,23 @@ fn as_many_denials_are_remembered_as_fit_and_the_oldest_go_first() {
     world.pod(&a);
     assert_eq!(findings(&mut world), [], "pushed out");
 }
+
+#[test]
+fn a_scan_of_one_ip_pushes_out_no_denial_of_another() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    denied(&mut world, RetiredBackend, a.uid);
+    for port in 0..5000 {
+        world.now += Duration::from_millis(1);
+        world.state.denied(&Event {
+            at_ns: u64::try_from(world.now.as_nanos()).unwrap(),
+            dst: Y,
+            dst_port: port,
+            reason: Terminated as u32,
+            ..Event::default()
+        });
+    }
+    world.pod(&a);
+    assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);
+    assert_eq!(world.state.evicted_denials(), 5000 - 128);
+}

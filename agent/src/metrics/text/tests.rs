@@ -44,6 +44,7 @@ fn status() -> Status {
                 },
             )]
             .into(),
+            evicted: [("drops".into(), 6)].into(),
             api: ApiFigures {
                 requests: 42,
                 throttled_us: 1_250_000,
