@@ -24,6 +24,9 @@ pub enum Team {
     B,
 }
 
+/// The caller outside of the cluster, whose calls the proxy masquerades.
+pub const OUTSIDE: &str = "outside → NodePort of report";
+
 /// Somebody who makes calls.
 #[derive(Clone, Debug)]
 pub struct Caller {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use epguard_common::Mode;
 use serde_json::{Value, json};
 
-use super::callers::{Caller, Team};
+use super::callers::{Caller, OUTSIDE, Team};
 use super::recording::{self, CLUSTER_IP, NODE_PORT, Recording};
 use crate::api::{Kind, ObjectRef, Store};
 use crate::net::{Topology, TopologyOptions};
@@ -143,11 +143,7 @@ impl Stage {
         Ok(vec![
             caller("domain-a/client → Service report", "domain-a/client", service)?,
             caller("process on node-a → Service report", "node-a", service)?,
-            caller(
-                "outside → NodePort of report",
-                "external",
-                (node.ipv4, NODE_PORT).into(),
-            )?,
+            caller(OUTSIDE, "external", (node.ipv4, NODE_PORT).into())?,
         ])
     }
 

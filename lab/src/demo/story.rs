@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use epguard_common::{Mode, Outcome, Reason};
 
-use super::callers::{CALLS, Caller, Seen, Team, burst};
+use super::callers::{CALLS, Caller, OUTSIDE, Seen, Team, burst};
 use super::listing::listing;
 use super::maps;
 use super::reports::{self, Report};
@@ -190,7 +190,9 @@ impl Story {
     /// An act in enforce mode, where everybody calls: A's clients see this, and B hears of its own ones only.
     fn stopped(&mut self, title: &'static str, outcome: Outcome, seen: &Seen, words: &str) -> Result<()> {
         let (requests, before) = (self.stage.requests_at_b(), self.counters()?);
-        let callers = self.everybody()?;
+        let mut callers = self.everybody()?;
+        // A masqueraded flow is never redirected: clients of different tenants would share its address.
+        callers.retain(|caller| outcome != Outcome::Redirected || caller.who != OUTSIDE);
         let act = self.calls(title, &callers);
         let reports = self.reports(&act);
         self.all(&act, Team::A, seen, words);

@@ -41,7 +41,8 @@ The same packets are answered with a TCP RST, in B's place. ⊘ is a call that w
 pub const REDIRECTED: &str = "
 Team A has run its Job again. The EndpointSlice lists the new pod, but this node's
 kube-proxy is behind and still sends every call to the old IP. The owner of the Service
-asks epguard to lead them to an endpoint that lives:";
+asks epguard to lead them to an endpoint that lives. (Calls through NodePorts, which are
+masqueraded, would be refused.)";
 
 /// Before the last calls.
 pub const OBSERVED_AGAIN: &str = "

@@ -84,7 +84,7 @@ impl Lab {
                 .to_bytes();
             Ok((code, serde_json::from_slice(&bytes).unwrap_or_default()))
         };
-        tokio::time::timeout(Duration::from_mins(1), exchange)
+        tokio::time::timeout(Duration::from_secs(20), exchange)
             .await
             .map_err(|_| "no answer".to_string())?
     }
