@@ -53,7 +53,14 @@ fn an_epguard_that_enforces_nothing_fails_the_demo() {
     fs::remove_dir_all(&folder).unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
-    for broken in ["reached nobody", "were refused", "were answered by A"] {
-        assert!(error.contains(&format!("all 36 calls to A {broken}")), "{error}");
+    for (calls, broken) in [
+        (36, "reached nobody"),
+        (36, "were refused"),
+        (24, "were answered by A"),
+    ] {
+        assert!(
+            error.contains(&format!("all {calls} calls to A {broken}")),
+            "{error}"
+        );
     }
 }
