@@ -206,16 +206,15 @@ fn sizes(to: &mut Families<'_>, status: &Status) -> fmt::Result {
         None,
         [(vec![], status.refused)],
     )?;
-
     to.counters(
         (
             "records_evicted",
             "Records of denials that had to make room for others",
         ),
-        figures
-            .evicted
-            .iter()
-            .map(|(table, records)| (vec![("table", table.as_str())], *records)),
+        ["drops", "review"].map(|table| {
+            let records = figures.evicted.get(table).copied().unwrap_or_default();
+            (vec![("table", table)], records)
+        }),
     )?;
     to.gauges(
         (
