@@ -52,7 +52,11 @@ impl<'a> Series<'a> {
             enforce_retired: scenario.agent.enforce_retired,
             action: match action {
                 // Nothing is written on packets beside it, and answers of epguard's need a mark.
-                By::Reject if neighbour.is_some_and(|neighbour| neighbour.kind() == Kind::Greedy) => By::Drop,
+                By::Reject | By::Capture
+                    if neighbour.is_some_and(|neighbour| neighbour.kind() == Kind::Greedy) =>
+                {
+                    By::Drop
+                }
                 action => action,
             },
             pin_dir: stage.agent.pin_dir(),
