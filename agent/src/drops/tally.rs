@@ -165,7 +165,7 @@ mod tests {
         let mut tally = Tally::default();
         for number in 0..=MAX_KINDS {
             let now = Duration::from_secs(number as u64);
-            let [_, _, high, low] = (number as u32).to_be_bytes();
+            let [high, low] = u16::try_from(number).unwrap().to_be_bytes();
             let endpoint = SocketAddr::from(([10, 244, high, low], 8080));
             let service = format!("shop/{number}");
             tally.count(
