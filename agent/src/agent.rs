@@ -15,6 +15,7 @@ use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
 use crate::clock::{Clocks, boot as now};
 use crate::datapath::Datapath;
+use crate::drops::Ledger;
 use crate::earlier::Earlier;
 use crate::events::Budget;
 use crate::facts::{Fact, Presence};
@@ -46,6 +47,8 @@ pub struct Agent {
     report: Report,
     names: Names,
     budget: Budget,
+    ledger: Ledger,
+    looks: reports::Looks,
     lease: Lease,
     api: Watches,
     pace: Pace,
@@ -91,6 +94,8 @@ impl Agent {
             report: Report::default(),
             names,
             budget: Budget::default(),
+            ledger: Ledger::default(),
+            looks: reports::Looks::default(),
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
             pace,
@@ -210,6 +215,7 @@ impl Agent {
         self.state.steering(now(), in_use);
         let (state, writer, announcer) = (&mut self.state, &mut self.writer, &mut self.announcer);
         self.trust.tick(now(), state, writer, &self.api, announcer)?;
+        self.tell_of_denied()?;
         self.announcer.tick(now());
         self.write()?;
         self.keep_names();

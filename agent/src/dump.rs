@@ -5,13 +5,15 @@ mod table;
 
 use crate::cli::Output;
 use crate::facts::Protocol;
-use crate::maps;
+use crate::maps::{self, KeyedMap};
 use crate::status::{self, Ranges, Status};
 use action::Chosen;
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
-use epguard_common::{Addr, Denial, Mode, Owner, Slot, Suspect, Target, Terminated, Uid, Vip};
+use epguard_common::{
+    Addr, Affected, Denial, Keyed, Mode, Owner, RawDenial, Slot, Suspect, Target, Terminated, Uid, Vip,
+};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -129,9 +131,9 @@ impl Dump {
                 ),
             }
         });
-        let denials = entries::<Target, Denial>(pin_dir, "DENIED")?;
+        let denials = denials(pin_dir)?;
         let held = only_held(&denials);
-        let suspects = sorted(entries::<Addr, Suspect>(pin_dir, "SUSPECTS")?, |(ip, suspect)| {
+        let suspects = sorted(keyed::<Addr, Suspect>(pin_dir, "SUSPECTS")?, |(ip, suspect)| {
             let denied = if held.contains(&ip) { "held" } else { "denied" };
             SuspectRow {
                 ip: ip.ip(),
@@ -142,14 +144,12 @@ impl Dump {
                 dead_pod: pod(suspect.dead_uid),
             }
         });
-        let services = sorted(entries::<Vip, Slot>(pin_dir, "SERVICES")?, |(vip, slot)| {
-            ServiceRow {
-                vip: vip.addr.ip(),
-                port: vip.port,
-                protocol: protocol(vip.protocol),
-                slot: slot.number,
-                service: service(slot),
-            }
+        let affected = sorted(services(pin_dir)?, |(vip, slot)| ServiceRow {
+            vip: vip.addr.ip(),
+            port: vip.port,
+            protocol: protocol(vip.protocol),
+            slot: slot.number,
+            service: service(slot),
         });
         let denied = sorted(denials, |(target, denial)| DeniedRow {
             service: service(target.slot).unwrap_or_else(|| format!("slot {}", target.slot.number)),
@@ -165,7 +165,7 @@ impl Dump {
             hit: pod(denial.owner_uid).unwrap_or_default(),
         });
         let terminated = sorted(
-            entries::<Addr, Terminated>(pin_dir, "TERMINATED")?,
+            keyed::<Addr, Terminated>(pin_dir, "TERMINATED")?,
             |(ip, terminated)| TerminatedRow {
                 ip: ip.ip(),
                 dead_pod: pod(terminated.dead_uid),
@@ -179,7 +179,7 @@ impl Dump {
             ranges: names.ranges.clone(),
             owners,
             suspects,
-            services,
+            services: affected,
             denied,
             terminated,
             counters: counters(pin_dir)?,
@@ -198,8 +198,32 @@ fn counters(pin_dir: &Path) -> Result<Vec<CounterRow>> {
     Ok(rows.collect())
 }
 
-/// All entries of a pinned hash map.
-pub fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
+/// All denials of the pinned maps; what no epguard wrote is none.
+pub fn denials(pin_dir: &Path) -> Result<Vec<(Target, Denial)>> {
+    let raw = keyed::<Target, RawDenial>(pin_dir, "DENIED")?.into_iter();
+    Ok(raw
+        .filter_map(|(target, raw)| Some((target, raw.checked()?)))
+        .collect())
+}
+
+/// All addresses of affected Services in the pinned maps.
+pub fn services(pin_dir: &Path) -> Result<Vec<(Vip, Slot)>> {
+    let affected = keyed::<Vip, Affected>(pin_dir, "SERVICES")?.into_iter();
+    Ok(affected.map(|(vip, affected)| (vip, affected.slot)).collect())
+}
+
+/// All entries of a pinned hash map whose values carry their keys.
+pub fn keyed<K, V>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>>
+where
+    K: Pod + Ord,
+    Keyed<K, V>: Pod,
+{
+    let map = KeyedMap::<K, V>::pinned(pin_dir, name)?;
+    map.entries().with_context(|| format!("cannot read {name}"))
+}
+
+/// All entries of another pinned hash map.
+fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
     let map: HashMap<MapData, K, V> = Map::HashMap(maps::open(pin_dir, name)?)
         .try_into()
         .with_context(|| format!("{name} has another layout"))?;

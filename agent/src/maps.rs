@@ -4,11 +4,13 @@ mod actions;
 mod carrier;
 mod config;
 mod counters;
+mod denial_counts;
 mod earlier;
 mod flows;
 mod followed;
 mod found;
 mod full;
+mod keyed;
 mod lock;
 mod modes;
 mod roles;
@@ -17,6 +19,8 @@ mod terminated;
 pub use actions::set_action;
 pub use config::configuration;
 pub use counters::{Counters, counters};
+pub use denial_counts::{Denied, Reading};
+pub use keyed::KeyedMap;
 pub use lock::only_agent;
 pub use modes::{DEFAULT, set_mode, show_mode};
 pub use terminated::Lift;
@@ -26,20 +30,21 @@ use crate::state::Tables;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError};
+use denial_counts::DenialCounts;
 use epguard_common::{
-    ABI_VERSION, Addr, Backends, Config, Denial, Owner, Role, Slot, SocketIntent, Suspect, Target,
+    ABI_VERSION, Addr, Affected, Backends, Owner, RawConfig, RawDenial, Role, Slot, SocketIntent, Suspect, Target,
     Terminated, View, Vip,
 };
 use flows::Flows;
 use found::Found;
+use full::absent;
 use lock::ConfigLock;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use terminated::Sightings;
 
 /// Every map of the datapath, as pinned.
-pub const NAMES: [&str; 22] = [
+pub const NAMES: [&str; 23] = [
     "OWNERS",
     "SUSPECTS",
     "SERVICES",
@@ -60,6 +65,7 @@ pub const NAMES: [&str; 22] = [
     "VIEW",
     "AIMED",
     "COUNTERS",
+    "DENIAL_COUNTS",
     "EVENTS",
     "ANSWERS",
 ];
@@ -84,20 +90,21 @@ pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
 /// Writes what the state says, and vouches for it.
 pub struct Writer {
     owners: HashMap<MapData, Addr, Owner>,
-    suspects: HashMap<MapData, Addr, Suspect>,
-    services: HashMap<MapData, Vip, Slot>,
-    denied: HashMap<MapData, Target, Denial>,
-    backends: HashMap<MapData, Target, Backends>,
-    terminated: HashMap<MapData, Addr, Terminated>,
-    interfaces: HashMap<MapData, u32, Role>,
-    sockets: HashMap<MapData, u64, SocketIntent>,
-    config: Array<MapData, Config>,
+    suspects: KeyedMap<Addr, Suspect>,
+    services: KeyedMap<Vip, Affected>,
+    denied: KeyedMap<Target, RawDenial>,
+    backends: KeyedMap<Target, Backends>,
+    terminated: KeyedMap<Addr, Terminated>,
+    interfaces: KeyedMap<u32, Role>,
+    sockets: KeyedMap<u64, SocketIntent>,
+    config: Array<MapData, RawConfig>,
     config_lock: Option<ConfigLock>,
     view: Array<MapData, View>,
     vouched: View,
     installed: Tables,
     /// Entries that the kernel had no room for when the tables were written last.
     left_out: usize,
+    counts: DenialCounts,
     flows: Flows,
     flows_go_on: bool,
     /// Of entries that were taken out before anybody asked.
@@ -110,7 +117,6 @@ impl Writer {
     /// Takes over the maps of a loaded object with all that an earlier process left in them: its denials stand, and its
     /// lease runs, until [`Writer::install`].
     pub fn new(ebpf: &mut Ebpf, netns_cookie: u64) -> Result<Self> {
-        counters::prepare(ebpf)?;
         let found = Found::read(ebpf)?;
         let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
         let pinned = view.get(&0, 0).context("cannot read VIEW")?;
@@ -123,19 +129,20 @@ impl Writer {
         };
         let mut writer = Self {
             owners: take(ebpf, "OWNERS")?.try_into()?,
-            suspects: take(ebpf, "SUSPECTS")?.try_into()?,
-            services: take(ebpf, "SERVICES")?.try_into()?,
-            denied: take(ebpf, "DENIED")?.try_into()?,
-            backends: take(ebpf, "BACKENDS")?.try_into()?,
-            terminated: take(ebpf, "TERMINATED")?.try_into()?,
-            interfaces: take(ebpf, "INTERFACES")?.try_into()?,
-            sockets: take(ebpf, "SOCKETS")?.try_into()?,
+            suspects: KeyedMap::take(ebpf, "SUSPECTS")?,
+            services: KeyedMap::take(ebpf, "SERVICES")?,
+            denied: KeyedMap::take(ebpf, "DENIED")?,
+            backends: KeyedMap::take(ebpf, "BACKENDS")?,
+            terminated: KeyedMap::take(ebpf, "TERMINATED")?,
+            interfaces: KeyedMap::take(ebpf, "INTERFACES")?,
+            sockets: KeyedMap::take(ebpf, "SOCKETS")?,
             config: take(ebpf, "CONFIG")?.try_into()?,
             config_lock: None,
             view,
             vouched,
             installed: found.tables.clone(),
             left_out: 0,
+            counts: DenialCounts::of(ebpf)?,
             flows: Flows::of(ebpf)?,
             flows_go_on: true,
             lifts: Vec::new(),
@@ -169,6 +176,7 @@ impl Writer {
         if self.installed == *desired {
             return Ok(false);
         }
+        self.settle_counts(desired)?;
         let mut installed = desired.clone();
         self.left_out = 0;
         let live = flows::live(&desired.backends);
@@ -249,18 +257,30 @@ impl Writer {
 
     fn write(&mut self, op: &Op) -> Result<(), MapError> {
         match op {
-            Op::RemoveDenial(target) => absent(self.denied.remove(target)),
+            Op::RemoveDenial(target) => {
+                absent(self.denied.remove(target))?;
+                self.end_denial(target)
+            }
             Op::RemoveSuspect(ip) => absent(self.suspects.remove(ip)),
             Op::RemoveService(vip) => absent(self.services.remove(vip)),
             Op::RemoveOwner(ip) => absent(self.owners.remove(ip)),
-            Op::PutDenial(target, denial) => self.denied.insert(target, denial, 0),
-            Op::PutService(vip, slot) => self.services.insert(vip, slot, 0),
-            Op::PutSuspect(ip, suspect) => self.suspects.insert(ip, suspect, 0),
+            Op::PutDenial(target, denial) => {
+                self.counts.begin(target)?;
+                self.denied.insert(*target, *denial, 0)
+            }
+            Op::PutService(vip, slot) => self.services.insert(*vip, *slot, 0),
+            Op::PutSuspect(ip, suspect) => self.suspects.insert(*ip, *suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
             Op::RemoveBackends(target) => absent(self.backends.remove(target)),
-            Op::PutBackends(target, backends) => self.backends.insert(target, **backends, 0),
-            Op::RemoveTerminated(ip) => self.remove_terminated(*ip),
-            Op::PutTerminated(ip, vacant) => self.put_terminated(*ip, *vacant),
+            Op::PutBackends(target, backends) => self.backends.insert(*target, **backends, 0),
+            Op::RemoveTerminated(ip) => {
+                self.remove_terminated(*ip)?;
+                self.end_terminated(&Target::of_ip(*ip))
+            }
+            Op::PutTerminated(ip, vacant) => {
+                self.counts.begin(&Target::of_ip(*ip))?;
+                self.put_terminated(*ip, *vacant)
+            }
         }
     }
 }
@@ -270,15 +290,6 @@ const BPF_NOEXIST: u64 = 1;
 
 fn count(entries: usize) -> u32 {
     u32::try_from(entries).unwrap_or(u32::MAX)
-}
-
-/// What somebody else removed already is removed.
-fn absent(result: Result<(), MapError>) -> Result<(), MapError> {
-    match result {
-        Err(MapError::KeyNotFound) => Ok(()),
-        Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map> {

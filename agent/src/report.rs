@@ -1,81 +1,82 @@
-//! One log line per denied flow, with the names of the Service, the pod that was meant and the pod that was hit.
+//! What is said of denied packets: counts by what they have in common, and a log line with counts per kind in ten seconds,
+//! with the names of the Service, the pod that was meant and the pod that was hit.
 
-use crate::drops::{Dropped, Kind, Tally};
-use crate::events::words;
+use crate::drops::{Dropped, Due, Kind, Tally, clients};
 use crate::facts::{Name, Protocol, named};
-use crate::maps::Lift;
+use crate::maps::{Denied, Lift};
 use crate::state::State;
-use epguard_common::{Addr, Event, Outcome, Uid};
-use std::collections::{BTreeMap, HashMap};
+use epguard_common::{Addr, Count, Event, Outcome, Reason, Target, Uid};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
-
-/// Packets of one flow within this time are one line.
-const QUIET: Duration = Duration::from_secs(10);
-
-/// Flows remembered; beyond it all are forgotten, and reported again.
-const MAX_FLOWS: usize = 65_536;
 
 /// Names outlive the objects they belong to: a packet may come after its pod is gone.
 #[derive(Debug, Default)]
 pub struct Report {
     pods: BTreeMap<Uid, Name>,
-    flows: HashMap<Flow, Duration>,
     conflicts: BTreeMap<Addr, Vec<Uid>>,
     tally: Tally,
 }
 
-type Flow = (Addr, u16, Addr, u16, u8, u32);
-
 impl Report {
-    /// Logs a denied packet, unless its flow was logged just now.
-    pub fn denied(&mut self, now: Duration, state: &State, event: &Event) {
-        let flow = (
-            event.src,
-            event.src_port,
-            event.dst,
-            event.dst_port,
-            event.protocol,
-            event.outcome,
-        );
-        let (reason, outcome) = words(event);
-        let service = named_or_unknown(state.service_name(event.slot));
-        let (meant, hit) = (self.pod(state, event.dead_uid), self.pod(state, event.owner_uid));
-        let endpoint = SocketAddr::new(event.dst.ip(), event.dst_port);
-        let protocol = protocol(event.protocol);
-        let kind = Kind {
-            service: service.clone(),
-            endpoint,
-            protocol: protocol.to_owned(),
-            reason: reason.to_owned(),
-            outcome: outcome.to_owned(),
-            meant: meant.clone(),
-            hit: hit.clone(),
-        };
-        self.tally.count(now, kind, event.src.ip());
-        if self.flows.len() >= MAX_FLOWS {
-            self.flows.clear();
-        }
-        let known = self
-            .flows
-            .get(&flow)
-            .is_some_and(|last| now.saturating_sub(*last) < QUIET);
-        if known {
+    /// Takes in packets of a denial as the kernel counted them, the last one at `last`, `CLOCK_BOOTTIME`.
+    pub fn count(&mut self, state: &State, denied: &Denied, outcome: Outcome, count: Count, last: Duration) {
+        let kind = self.kind(state, denied, outcome);
+        self.tally.count(last, kind, count);
+    }
+
+    /// Takes in who sent a packet that the kernel reported. It is counted elsewhere.
+    pub fn client(&mut self, now: Duration, state: &State, event: &Event) {
+        let numbers = Reason::from_raw(event.reason).zip(Outcome::from_raw(event.outcome));
+        let Some((reason, outcome)) = numbers else {
             return;
-        }
-        self.flows.insert(flow, now);
-        tracing::warn!(
+        };
+        let denied = Denied {
+            target: target(event),
             reason,
-            outcome,
-            service,
-            meant,
-            hit,
-            client = %SocketAddr::new(event.src.ip(), event.src_port),
-            %endpoint,
-            protocol,
-            "{}",
-            message(outcome)
-        );
+            dead: event.dead_uid,
+            owner: event.owner_uid,
+        };
+        let kind = self.kind(state, &denied, outcome);
+        self.tally.client(now, kind, event.src.ip());
+    }
+
+    fn kind(&self, state: &State, denied: &Denied, outcome: Outcome) -> Kind {
+        let target = &denied.target;
+        Kind {
+            service: named_or_unknown(state.service_name(target.slot)),
+            endpoint: SocketAddr::new(target.addr.ip(), target.port),
+            protocol: protocol(target.protocol).to_owned(),
+            reason: denied.reason.as_str().to_owned(),
+            outcome: outcome.as_str().to_owned(),
+            meant: self.pod(state, denied.dead),
+            hit: self.pod(state, denied.owner),
+        }
+    }
+
+    /// Logs what was counted since the last line about the same kind.
+    pub fn log(&mut self, now: Duration) {
+        for Due {
+            kind,
+            count,
+            clients: seen,
+        } in self.tally.due(now)
+        {
+            tracing::warn!(
+                reason = kind.reason,
+                outcome = kind.outcome,
+                service = kind.service,
+                meant = kind.meant,
+                hit = kind.hit,
+                client = clients(&seen),
+                endpoint = %kind.endpoint,
+                protocol = kind.protocol,
+                packets = count.packets,
+                opened = count.openings,
+                "{}",
+                message(&kind.outcome)
+            );
+        }
     }
 
     /// Denied packets by what they have in common.
@@ -174,6 +175,21 @@ fn message(outcome: &str) -> &'static str {
 
 fn named_or_unknown(name: Option<&Name>) -> String {
     name.map_or_else(|| "unknown".to_owned(), named)
+}
+
+/// The key of the denial that a packet was reported for.
+#[must_use]
+pub fn target(event: &Event) -> Target {
+    if !event.slot.is_some() {
+        return Target::of_ip(event.dst);
+    }
+    Target {
+        addr: event.dst,
+        slot: event.slot,
+        port: event.dst_port,
+        protocol: event.protocol,
+        reserved: [0; 3],
+    }
 }
 
 fn protocol(number: u8) -> &'static str {

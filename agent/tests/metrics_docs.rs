@@ -25,11 +25,12 @@ fn served() -> BTreeSet<String> {
             pods: [("live".into(), 1)].into(),
             ips: [("owned".into(), 1)].into(),
             maps: [("DENIED".into(), Fill::default())].into(),
+            evicted: [("drops".into(), 1)].into(),
             ..Figures::default()
         },
         ..Status::default()
     };
-    let passed = Count { packets: 1, bytes: 1 };
+    let passed = Count::one(1, true);
     let counters = Counters::from([((Reason::Nothing, Outcome::NoIntent), passed)]);
     let text = render(&status, counters).unwrap();
     let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));

@@ -1,10 +1,10 @@
-//! Map keys, map values and events: `repr(C)`, fixed width, no implicit padding, all-zero is safe.
+//! Map keys and map values: `repr(C)`, fixed width, no implicit padding, all-zero is safe.
 //!
 //! Addresses and UIDs are octets in network order; ports and everything else are host order, so that
 //! `bpftool map dump` shows ports as people know them. A change here is a new [`ABI_VERSION`], because a
 //! pinned map of another shape would be misread.
 
-use crate::{Action, Addr, Mode, Rate, Reason, Uid};
+use crate::{Addr, Packet, Rate, Uid};
 
 /// Part of the pin path: `<pin-dir>/v2/OWNERS`.
 pub const ABI_VERSION: u32 = 2;
@@ -68,7 +68,23 @@ pub struct Vip {
     pub reserved: u8,
 }
 
-/// Value of SERVICES, and the intent that a packet carries: the number of an affected Service, 0: none.
+/// Value of SERVICES, behind its key.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Affected {
+    /// The Service.
+    pub slot: Slot,
+    /// Always 0.
+    pub reserved: u16,
+}
+
+impl From<Slot> for Affected {
+    fn from(slot: Slot) -> Self {
+        Self { slot, reserved: 0 }
+    }
+}
+
+/// The intent that a packet carries: the number of an affected Service, 0: none.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Slot {
@@ -118,43 +134,34 @@ pub struct Target {
     pub reserved: [u8; 3],
 }
 
-/// What is proven of the pod that was meant.
-#[repr(u32)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum UidState {
-    /// Nothing. No denial has this.
-    #[default]
-    Live = 0,
-    /// Kubernetes intends no new flow for it, but it may still run: only packets that open a flow.
-    Retired = 1,
-    /// It will never send or receive again: all packets.
-    Dead = 2,
-}
+impl Target {
+    /// What a packet that was aimed at a Service leaves for.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn of(packet: &Packet, slot: Slot) -> Self {
+        Self {
+            addr: packet.dst,
+            slot,
+            port: packet.dst_port,
+            protocol: packet.protocol,
+            reserved: [0; 3],
+        }
+    }
 
-/// Value of DENIED.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Denial {
-    /// The pod that the Service meant.
-    pub dead_uid: Uid,
-    /// The pod that would be hit; none if nobody claims the IP.
-    pub owner_uid: Uid,
-    /// `status.nodeInfo.bootID` of the node that the dead pod ran on.
-    pub boot_id: Uid,
-    /// Which proof holds.
-    pub reason: Reason,
-    /// How far it goes.
-    pub uid_state: UidState,
-    /// Most that is done about it, as annotations ask: the mode in force is the lowest of all.
-    pub mode: Mode,
-    /// Not 0: held by the breaker until a second list agrees; reported, never carried out.
-    pub held: u32,
-    /// How packets are stopped, if not as CONFIG says.
-    pub action: Action,
-    /// Always 0.
-    pub reserved: u32,
-    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that noted it earlier meant another.
-    pub slot_since_ns: u64,
+    /// The key in `DENIAL_COUNTS` of what is denied as `terminated`: an IP, whatever the Service and the port.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn of_ip(addr: Addr) -> Self {
+        Self {
+            addr,
+            slot: Slot::NONE,
+            port: 0,
+            protocol: 0,
+            reserved: [0; 3],
+        }
+    }
 }
 
 /// SOCKETS, by socket cookie: what a socket of the node itself is aimed at. The rules are its methods.
@@ -183,85 +190,31 @@ pub struct SocketIntent {
     pub reserved: [u16; 2],
 }
 
-/// Key of COUNTERS.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Counter {
-    /// `Nothing` where a packet passed without a denial at hand.
-    pub reason: Reason,
-    /// What became of it.
-    pub outcome: crate::Outcome,
-}
-
-/// Value of COUNTERS, per CPU.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Count {
-    /// As the stack counts them: a GSO packet is one.
-    pub packets: u64,
-    /// With link-layer headers.
-    pub bytes: u64,
-}
-
-/// One denied, or would-be denied, packet. Numbers instead of enums: it crosses the boundary unchecked.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Event {
-    /// `CLOCK_BOOTTIME`.
-    pub at_ns: u64,
-    /// The pod that the Service meant.
-    pub dead_uid: Uid,
-    /// The pod that would be, or was, hit.
-    pub owner_uid: Uid,
-    /// As the packet shows it at the hook: after masquerading.
-    pub src: Addr,
-    /// After DNAT: the endpoint.
-    pub dst: Addr,
-    /// [`Reason`].
-    pub reason: u32,
-    /// [`crate::Outcome`].
-    pub outcome: u32,
-    /// Where the packet was leaving.
-    pub ifindex: u32,
-    /// Bytes, with link-layer header.
-    pub length: u32,
-    /// Host order.
-    pub src_port: u16,
-    /// Host order.
-    pub dst_port: u16,
-    /// The Service.
-    pub slot: Slot,
-    /// IP protocol number.
-    pub protocol: u8,
-    /// Always 0.
-    pub reserved: u8,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Mode, View};
+    use crate::{Count, DenialCount, Event, Mode, RawConfig, View};
 
     #[test]
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
-        assert_eq!(size_of::<Config>(), 4 * (1 + 4 + 4 + 4 + 2 + 1 + 1));
+        assert_eq!(size_of::<RawConfig>(), 4 * (1 + 4 + 4 + 4 + 2 + 1 + 1));
         assert_eq!(size_of::<View>(), 3 * 8 + 6 * 4 + 4 * 2);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
         assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
-        assert_eq!(size_of::<Denial>(), 3 * 16 + 6 * 4 + 8);
+        assert_eq!(size_of::<Affected>(), 2 + 2);
         assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
-        assert_eq!(size_of::<Counter>(), 4 + 4);
-        assert_eq!(size_of::<Count>(), 16);
+        assert_eq!(size_of::<Count>(), 3 * 8);
+        assert_eq!(size_of::<DenialCount>(), 5 * 3 * 8 + 8);
         assert_eq!(size_of::<Event>(), 8 + 4 * 16 + 4 * 4 + 2 + 2 + 2 + 1 + 1);
     }
 
     #[test]
     fn an_all_zero_config_is_off() {
-        assert_eq!(Config::default().mode, Mode::Off);
+        assert_eq!(RawConfig::default().checked().mode, Mode::Off);
         assert_eq!(Mode::from_raw(0), Mode::Off);
         assert_eq!(Mode::from_raw(77), Mode::Off);
     }

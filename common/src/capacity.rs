@@ -2,16 +2,19 @@
 
 /// IPs that OWNERS shows.
 pub const OWNERS: usize = 262_144;
-/// Suspects at one time; beyond it new ones are refused (fail open). 16,384 * ~100 bytes = 1.6 MB.
+/// Suspects at one time; beyond it new ones are refused (fail open). 16,384 * ~120 bytes = 2 MB.
 pub const SUSPECTS: usize = 16_384;
 /// VIP, port, protocol of affected Services. 3 MB.
 pub const SERVICES: usize = 32_768;
-/// Denied endpoints. 65,536 * ~150 bytes = 10 MB.
+/// Denied endpoints. 65,536 * ~180 bytes = 12 MB.
 pub const DENIED: usize = 65_536;
 /// Sockets of the node itself. 1 MB.
 pub const SOCKETS: usize = 8_192;
 /// (reason, outcome) pairs.
-pub const COUNTERS: usize = 128;
+pub const COUNTERS: usize = crate::count::COUNTERS;
+/// Denials whose packets are counted one by one; the packets of others are only counted by reason and outcome. Allocated
+/// on demand: an entry takes about 100 bytes and 128 for each processor.
+pub const DENIAL_COUNTS: usize = 16_384;
 /// Bytes of the ring buffer.
 pub const EVENTS: usize = 1 << 18;
 /// Denied endpoints whose flows are steered. Allocated on demand, up to 4,096 * ~650 bytes = 2.7 MB.

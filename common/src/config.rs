@@ -1,6 +1,6 @@
 //! CONFIG and VIEW: what the operator wants, and what the agent vouches for. All-zero is off.
 
-use crate::{AnswerLimits, Reason, ReasonActions};
+use crate::{Action, AnswerLimits, Reason};
 
 /// What the datapath does with a denial.
 #[repr(u32)]
@@ -59,23 +59,58 @@ impl Mode {
 
 /// CONFIG, one element: what the operator wants. Written by `epguard agent` at start and when the
 /// fleet's `ConfigMap` changes, by `epguard mode` and by `epguard action`.
+///
+/// The map holds it as [`RawConfig`].
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Config {
+pub struct Config<M = Mode, A = Action> {
     /// Upper bound for every reason.
-    pub mode: Mode,
+    pub mode: M,
     /// Bound per reason.
-    pub reasons: ReasonModes,
+    pub reasons: PerReason<M>,
     /// The same as the operator asked for: a reason that was wrong is observed until `epguard mode` sets it again.
-    pub configured: ReasonModes,
+    pub configured: PerReason<M>,
     /// How denials are carried out, unless they say so themselves.
-    pub actions: ReasonActions,
+    pub actions: PerReason<A>,
     /// How many packets are answered.
     pub limits: AnswerLimits,
     /// `ifindex` of the interface that captured packets go to; 0: none.
     pub capture: u32,
     /// Not 0: the programs log through aya-log.
     pub debug: u32,
+}
+
+/// CONFIG as the map holds it: numbers instead of enums, as a person may have written anything with bpftool.
+pub type RawConfig = Config<u32, u32>;
+
+impl RawConfig {
+    /// The settings. Unknown modes are off, unknown actions unset.
+    #[must_use]
+    pub fn checked(self) -> Config {
+        Config {
+            mode: Mode::from_raw(self.mode),
+            reasons: self.reasons.map(Mode::from_raw),
+            configured: self.configured.map(Mode::from_raw),
+            actions: self.actions.map(Action::from_raw),
+            limits: self.limits,
+            capture: self.capture,
+            debug: self.debug,
+        }
+    }
+}
+
+impl From<Config> for RawConfig {
+    fn from(config: Config) -> Self {
+        Self {
+            mode: config.mode as u32,
+            reasons: config.reasons.map(|mode| mode as u32),
+            configured: config.configured.map(|mode| mode as u32),
+            actions: config.actions.map(|action| action as u32),
+            limits: config.limits,
+            capture: config.capture,
+            debug: config.debug,
+        }
+    }
 }
 
 /// The mode of each reason; what is in force is the lower of this and [`Config::mode`].
@@ -93,6 +128,17 @@ pub struct PerReason<T> {
 }
 
 impl<T> PerReason<T> {
+    /// The same of something else.
+    #[must_use]
+    pub fn map<U>(self, with: impl Fn(T) -> U) -> PerReason<U> {
+        PerReason {
+            dead_backend: with(self.dead_backend),
+            reused: with(self.reused),
+            retired_backend: with(self.retired_backend),
+            terminated: with(self.terminated),
+        }
+    }
+
     /// That of a reason.
     #[must_use]
     pub fn of(&mut self, reason: Reason) -> Option<&mut T> {
@@ -148,6 +194,25 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_are_read_as_they_were_written_and_unknown_numbers_are_off() {
+        let config = Config {
+            mode: Mode::Enforce,
+            actions: PerReason {
+                reused: Action::Capture,
+                ..PerReason::default()
+            },
+            capture: 4,
+            ..Config::default()
+        };
+        assert_eq!(RawConfig::from(config).checked(), config);
+        let garbage = RawConfig {
+            mode: 77,
+            ..config.into()
+        };
+        assert_eq!(garbage.checked().mode, Mode::Off);
+    }
 
     #[test]
     fn whatever_there_is_to_look_for_keeps_the_programs_awake() {

@@ -85,14 +85,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
             Outcome::NotDenied
         });
     }
-    let (addr, port, protocol) = (packet.dst, packet.dst_port, packet.protocol);
-    let target = Target {
-        addr,
-        slot,
-        port,
-        protocol,
-        reserved: [0; 3],
-    };
+    let target = Target::of(packet, slot);
     let means_this_service = |proof: &Proof| noted_ns >= proof.slot_since_ns;
     let Some(proof) = model.denial(&target).filter(means_this_service) else {
         return otherwise(Outcome::NotDenied);

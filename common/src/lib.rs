@@ -10,9 +10,13 @@ pub mod capacity;
 mod carrier;
 mod claim;
 mod config;
+mod count;
+mod denial;
 mod direct;
+mod event;
 mod flow;
 mod judge;
+mod keyed;
 mod node;
 mod packet;
 mod reject;
@@ -23,17 +27,19 @@ mod uid;
 mod user;
 mod verdict;
 
-pub use abi::{
-    ABI_VERSION, Count, Counter, Denial, Event, Owner, Slot, SocketIntent, Suspect, Target, UidState, Vip,
-};
+pub use abi::{ABI_VERSION, Affected, Owner, Slot, SocketIntent, Suspect, Target, Vip};
 pub use action::{Action, AnswerLimits, Fate, ReasonActions};
 pub use addr::Addr;
 pub use carrier::{Aimed, CARRIER_ALL, CARRIER_HIGH, JUDGED, Sender};
 pub use claim::claimed;
-pub use config::{Config, Mode, PerReason, ReasonModes, View};
+pub use config::{Config, Mode, PerReason, RawConfig, ReasonModes, View};
+pub use count::{Count, DenialCount, counter};
+pub use denial::{Denial, RawDenial, UidState};
 pub use direct::{DirectModel, Way, judge_direct};
+pub use event::Event;
 pub use flow::{Direct, Flow, Return, Steered};
 pub use judge::{Intent, Model, Proof, judge};
+pub use keyed::Keyed;
 pub use node::{Mac, Rate, Role, Sighting, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse};
 pub use reject::{Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable, options_length, reset};

@@ -124,10 +124,6 @@ pub struct Mac {
 #[cfg(feature = "user")]
 mod user {
     // SAFETY: `repr(C)`, Copy, 'static, integers only and without implicit padding (see the tests of this file).
-    unsafe impl aya::Pod for super::Terminated {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for super::Role {}
-    // SAFETY: as above.
     unsafe impl aya::Pod for super::Mac {}
 }
 

@@ -55,14 +55,21 @@ impl Backends {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub fn choose(&self, packet: &Packet) -> Option<Backend> {
-        if self.count == 0 {
+        Some(self.live[Self::choice(self.count, self.sticky, packet)?])
+    }
+
+    /// The same by number, for callers that must not hold a reference: other processors may write the entry.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub fn choice(count: u32, sticky: u32, packet: &Packet) -> Option<usize> {
+        if count == 0 {
             return None;
         }
         let ports = u32::from(packet.src_port) << 16 | u32::from(packet.dst_port);
-        let seed = if self.sticky == 0 { ports } else { 0 };
+        let seed = if sticky == 0 { ports } else { 0 };
         let hash = packet.src.words().into_iter().fold(seed, scramble);
-        let chosen = (scramble(hash, 0) % self.count) as usize % MAX_BACKENDS;
-        Some(self.live[chosen])
+        Some((scramble(hash, 0) % count) as usize % MAX_BACKENDS)
     }
 
     /// Whether the endpoint is one of them.

@@ -2,30 +2,31 @@
 
 macro_rules! pod {
     ($($layout:ty),*) => {$(
-        // SAFETY: `repr(C)`, Copy, 'static and without implicit padding (see the tests of their files). Enums
-        // inside are written by epguard only; whoever reads them from a foreign map validates them first.
+        // SAFETY: `repr(C)`, Copy, 'static, integers only and without implicit padding (see the tests of their files).
         unsafe impl aya::Pod for $layout {}
     )*};
 }
 
 pod!(
     crate::Addr,
-    crate::Config,
+    crate::RawConfig,
     crate::View,
     crate::Owner,
-    crate::Suspect,
     crate::Vip,
-    crate::Slot,
-    crate::SocketIntent,
     crate::Sender,
     crate::Aimed,
-    crate::Backends,
     crate::Flow,
-    crate::Steered,
     crate::Direct,
-    crate::Return,
     crate::Target,
-    crate::Denial,
-    crate::Counter,
-    crate::Count
+    crate::Count,
+    crate::DenialCount,
+    crate::Keyed<crate::Addr, crate::Suspect>,
+    crate::Keyed<crate::Addr, crate::Terminated>,
+    crate::Keyed<crate::Vip, crate::Affected>,
+    crate::Keyed<crate::Target, crate::RawDenial>,
+    crate::Keyed<crate::Target, crate::Backends>,
+    crate::Keyed<u64, crate::SocketIntent>,
+    crate::Keyed<crate::Flow, crate::Steered>,
+    crate::Keyed<crate::Flow, crate::Return>,
+    crate::Keyed<u32, crate::Role>
 );

@@ -20,7 +20,9 @@ pub fn remember_sender(packet: &Packet, slot: Slot) {
 #[inline(always)]
 pub fn aimed_at(packet: &Packet) -> Option<Slot> {
     // SAFETY: every bit pattern is an Aimed.
-    let aimed = AIMED.get_ptr(sender(packet)).map(|aimed| unsafe { *aimed })?;
+    let aimed = AIMED
+        .get_ptr(sender(packet))
+        .map(|aimed| unsafe { aimed.read_volatile() })?;
     (clock::now_ns().saturating_sub(aimed.at_ns) <= Aimed::WINDOW_NS).then_some(aimed.slot)
 }
 

@@ -7,9 +7,8 @@ use crate::xdp::Raw;
 use crate::{clock, maps, reject, telemetry};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
-use core::ptr::addr_of_mut;
 use epguard_common::{
-    Action, Addr, Backends, Config, DirectModel, Fate, Mode, Packet, Rate, Reason, Role, Sighting, Slot,
+    Action, Addr, Backend, DirectModel, Fate, Mode, Packet, Rate, RawConfig, Reason, Role, Sighting, Slot,
     Terminated, Uid, View, Way, is_vlan_tag, judge_direct,
 };
 
@@ -61,15 +60,13 @@ pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
     let Some(terminated) = maps::terminated(&address) else {
         return;
     };
-    let now_ns = clock::now_ns();
-    // SAFETY: the entry stays writable for the run of the program; CPUs that race write nearly the same.
-    unsafe {
-        if (*terminated).lifted_ns != 0 {
-            return;
-        }
-        (*terminated).lifted_ns = now_ns;
+    if terminated.lifted {
+        return;
     }
-    telemetry::lifted(frame, &address, terminated, now_ns);
+    let now_ns = clock::now_ns();
+    // SAFETY: a field of an entry that stays writable for the run of the program; CPUs that race write nearly the same.
+    unsafe { (&raw mut (*terminated.entry).lifted_ns).write_volatile(now_ns) };
+    telemetry::lifted(frame, &address, terminated.entry, now_ns);
 }
 
 /// Notes a packet that shows a holder of an IP in TERMINATED, see [`Terminated::holder_ns`]: it is untagged, and enters at
@@ -80,8 +77,14 @@ pub fn sight(skb: &Skb, packet: &Packet) {
         return;
     };
     let now_ns = clock::now_ns();
+    let entry = terminated.entry;
     // SAFETY: fields of an entry that stays there for the run of the program.
-    let (holder_ns, confirmed_ns) = unsafe { ((*terminated).holder_ns, (*terminated).confirmed_ns) };
+    let (holder_ns, confirmed_ns) = unsafe {
+        (
+            (&raw const (*entry).holder_ns).read_volatile(),
+            (&raw const (*entry).confirmed_ns).read_volatile(),
+        )
+    };
     let Some(sighting) = Terminated::sighting(holder_ns, confirmed_ns, now_ns) else {
         return;
     };
@@ -95,8 +98,8 @@ pub fn sight(skb: &Skb, packet: &Packet) {
     // SAFETY: as above, aligned; CPUs that race write nearly the same.
     unsafe {
         match sighting {
-            Sighting::First => addr_of_mut!((*terminated).holder_ns).write(now_ns),
-            Sighting::Confirming => addr_of_mut!((*terminated).confirmed_ns).write(now_ns),
+            Sighting::First => (&raw mut (*entry).holder_ns).write_volatile(now_ns),
+            Sighting::Confirming => (&raw mut (*entry).confirmed_ns).write_volatile(now_ns),
         }
     }
 }
@@ -104,10 +107,10 @@ pub fn sight(skb: &Skb, packet: &Packet) {
 /// The decision's questions, answered from the maps and the node's routes.
 struct Tables<'a, F> {
     frame: &'a F,
-    config: *const Config,
+    config: *const RawConfig,
     mode: Mode,
     lease_deadline_ns: u64,
-    terminated: Cell<Option<*mut Terminated>>,
+    terminated: Cell<Option<maps::Vacant>>,
 }
 
 impl<F: Frame> DirectModel for Tables<'_, F> {
@@ -115,8 +118,7 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
     fn lifted(&self, addr: &Addr) -> Option<bool> {
         let terminated = maps::terminated(addr)?;
         self.terminated.set(Some(terminated));
-        // SAFETY: the entry stays readable for the run of the program.
-        Some(unsafe { (*terminated).lifted_ns != 0 })
+        Some(terminated.lifted)
     }
 
     #[inline(always)]
@@ -131,8 +133,7 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
 
     #[inline(always)]
     fn bound(&self) -> Mode {
-        // SAFETY: as in `lifted`.
-        let mode = self.terminated.get().map(|entry| unsafe { (*entry).mode });
+        let mode = self.terminated.get().map(|found| found.mode);
         Mode::from_raw(mode.unwrap_or_default())
     }
 
@@ -161,14 +162,15 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
         // SAFETY: a field of an entry that stays there for the run of the program.
         self.terminated
             .get()
-            .map(|entry| unsafe { &raw mut (*entry).rate })
+            .map(|found| unsafe { &raw mut (*found.entry).rate })
     }
 
     #[inline(always)]
-    fn uids(&self) -> (Uid, Uid) {
-        // SAFETY: as in `rate`; UIDs are plain octets.
-        let dead = self.terminated.get().map(|entry| unsafe { (*entry).dead_uid });
-        (dead.unwrap_or_default(), Uid::NONE)
+    fn tell_uids(&self, _: &Packet, dead: *mut Uid, _: *mut Uid) {
+        if let Some(found) = self.terminated.get() {
+            // SAFETY: as in `rate`; UIDs are plain octets, and the caller has room for one.
+            unsafe { dead.write((&raw const (*found.entry).dead_uid).read()) };
+        }
     }
 
     #[inline(always)]
@@ -177,14 +179,13 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn backends(&self, _: &Packet) -> Option<*const Backends> {
+    fn backend(&self, _: &Packet) -> Option<Backend> {
         None
     }
 
     #[inline(always)]
     fn action(&self) -> Action {
-        // SAFETY: as in `rate`.
-        let action = self.terminated.get().map(|entry| unsafe { (*entry).action });
+        let action = self.terminated.get().map(|found| found.action);
         Action::from_raw(action.unwrap_or_default())
     }
 }

@@ -3,23 +3,24 @@
 //! A SYN, which anybody can send from any address, only reaches OPENING: there the coldest flow is forgotten. A proven
 //! handshake brings the flow to FLOWS, of which each client address has a share, and from which nothing is evicted.
 
+use crate::maps::{KeyedMap, copy_of_key};
+use crate::redirected::{Entry, Redirected};
 use crate::{clock, maps};
 use aya_ebpf::bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST};
 use aya_ebpf::btf_maps::{HashMap, LruHashMap};
 use aya_ebpf::macros::btf_map;
-use core::ptr::addr_of_mut;
-use epguard_common::{Addr, Direct, Flow, Outcome, Packet, Reason, Return, Steered, Vip, capacity};
+use epguard_common::{Addr, Direct, Flow, Keyed, Outcome, Packet, Reason, Return, Steered, Vip, capacity};
 
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
 
 #[btf_map]
-static FLOWS: HashMap<Flow, Steered, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
+static FLOWS: KeyedMap<Flow, Steered, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 #[btf_map]
-static RETURNS: HashMap<Flow, Return, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
+static RETURNS: KeyedMap<Flow, Return, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 #[btf_map]
-static OPENING: LruHashMap<Flow, Steered, { capacity::OPENING }> = LruHashMap::new();
+static OPENING: LruHashMap<Flow, Keyed<Flow, Steered>, { capacity::OPENING }> = LruHashMap::new();
 #[btf_map]
-static OPENING_RETURNS: LruHashMap<Flow, Return, { capacity::OPENING }> = LruHashMap::new();
+static OPENING_RETURNS: LruHashMap<Flow, Keyed<Flow, Return>, { capacity::OPENING }> = LruHashMap::new();
 /// How many flows of FLOWS each client address has. The agent puts right what CPUs that race miscount.
 #[btf_map]
 static CLIENTS: HashMap<Addr, u32, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
@@ -31,77 +32,79 @@ static DIRECT: LruHashMap<Flow, Direct, { capacity::DIRECT }> = LruHashMap::new(
 
 /// Where a flow was steered.
 #[inline(always)]
-pub fn steered(flow: &Flow) -> Option<*mut Steered> {
-    established(flow).or_else(|| OPENING.get_ptr_mut(flow))
+pub fn steered(flow: &Flow) -> Option<Entry> {
+    established(flow).or_else(|| OPENING.get_ptr_mut(flow).map(Entry))
 }
 
 /// The same if its handshake is proven.
-#[inline(never)]
-pub fn established(flow: &Flow) -> Option<*mut Steered> {
-    FLOWS.get_ptr_mut(flow)
+#[inline(always)]
+pub fn established(flow: &Flow) -> Option<Entry> {
+    FLOWS.get_ptr_mut(flow).map(Entry)
 }
 
-/// How answers of a steered flow go back.
+/// How answers of a redirected flow go back, by the key.
 #[inline(always)]
-pub fn returned(behind: &Flow) -> Option<*const Return> {
-    RETURNS
-        .get_ptr(behind)
-        .or_else(|| OPENING_RETURNS.get_ptr(behind))
+pub fn read_return(back: &mut Keyed<Flow, Return>) -> Option<()> {
+    let entry = RETURNS
+        .get_ptr(back.key)
+        .or_else(|| OPENING_RETURNS.get_ptr(back.key))?;
+    copy_of_key(entry, back)
 }
 
 /// Writes down how answers of a flow come back.
 #[inline(always)]
-pub fn remember_return(flow: &Flow, behind: &Flow, back: &Return) -> bool {
-    if established(flow).is_some() {
-        return RETURNS.insert(behind, back, 0).is_ok();
+pub fn remember_return(flow: &Redirected) -> bool {
+    if established(&flow.there.key).is_some() {
+        return RETURNS.insert(&flow.back.key, &flow.back, 0).is_ok();
     }
     // Of an older flow that is over.
-    let _ = RETURNS.remove(behind);
-    OPENING_RETURNS.insert(behind, back, 0).is_ok()
+    let _ = RETURNS.remove(&flow.back.key);
+    OPENING_RETURNS.insert(&flow.back.key, &flow.back, 0).is_ok()
 }
 
 /// Writes down where a flow that opens goes.
 #[inline(always)]
-pub fn open(flow: &Flow, steered: &Steered) -> bool {
-    leave(flow);
-    OPENING.insert(flow, steered, 0).is_ok()
+pub fn open(flow: &Redirected) -> bool {
+    leave(&flow.there.key);
+    OPENING.insert(&flow.there.key, &flow.there, 0).is_ok()
 }
 
 /// Moves a flow whose handshake is proven to FLOWS, if its client's share has room. Otherwise it stays where it is, and is
 /// counted once. `None` if its answers have no way back.
 #[inline(always)]
-pub fn establish(flow: &Flow, behind: &Flow, steered: &mut Steered) -> Option<()> {
-    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
-    let back = unsafe { &*returned(behind)? };
-    let share = CLIENTS.get_ptr_mut(flow.client);
-    // SAFETY: as above.
-    let taken = share.map_or(0, |share| unsafe { *share });
+pub fn establish(entry: Entry, flow: &mut Redirected) -> Option<()> {
+    read_return(&mut flow.back)?;
+    let client = &flow.there.key.client;
+    let share = CLIENTS.get_ptr_mut(client);
+    // SAFETY: the entry stays readable for the run of the program.
+    let taken = share.map_or(0, |share| unsafe { share.read_volatile() });
     let room =
-        taken < capacity::FLOWS_PER_CLIENT && (share.is_some() || CLIENTS.insert(flow.client, 0, 0).is_ok());
-    if !room || RETURNS.insert(behind, back, 0).is_err() {
-        beyond(steered);
+        taken < capacity::FLOWS_PER_CLIENT && (share.is_some() || CLIENTS.insert(client, 0, 0).is_ok());
+    if !room || RETURNS.insert(&flow.back.key, &flow.back, 0).is_err() {
+        beyond(entry, &flow.there.value);
         return Some(());
     }
-    if FLOWS.insert(flow, *steered, u64::from(BPF_NOEXIST)).is_err() {
-        if established(flow).is_none() {
-            let _ = RETURNS.remove(behind);
-            beyond(steered);
+    let new = u64::from(BPF_NOEXIST);
+    if FLOWS.insert(&flow.there.key, &flow.there, new).is_err() {
+        if established(&flow.there.key).is_none() {
+            let _ = RETURNS.remove(&flow.back.key);
+            beyond(entry, &flow.there.value);
         }
         return Some(());
     }
-    if let Some(share) = CLIENTS.get_ptr_mut(flow.client) {
+    if let Some(share) = CLIENTS.get_ptr_mut(client) {
         // SAFETY: as above.
-        unsafe { *share = (*share).wrapping_add(1) };
+        unsafe { share.write_volatile(share.read_volatile().wrapping_add(1)) };
     }
-    let _ = OPENING.remove(flow);
-    let _ = OPENING_RETURNS.remove(behind);
+    let _ = OPENING.remove(&flow.there.key);
+    let _ = OPENING_RETURNS.remove(&flow.back.key);
     Some(())
 }
 
 #[inline(always)]
-fn beyond(steered: &mut Steered) {
+fn beyond(entry: Entry, steered: &Steered) {
     if steered.flags & Steered::BEYOND_SHARE == 0 {
-        steered.flags |= Steered::BEYOND_SHARE;
+        entry.add_flags(Steered::BEYOND_SHARE);
         maps::count(Reason::Nothing, Outcome::BeyondShare, 0);
     }
 }
@@ -109,22 +112,21 @@ fn beyond(steered: &mut Steered) {
 /// Moves a flow that both sides have closed to OPENING: only its last acknowledgements are still to come. `None` if that
 /// fails, and it stays.
 #[inline(always)]
-pub fn close(flow: &Flow, behind: &Flow, steered: &Steered) -> Option<()> {
-    // SAFETY: as in `establish`.
-    let back = unsafe { &*RETURNS.get_ptr(behind)? };
-    OPENING.insert(flow, steered, 0).ok()?;
-    OPENING_RETURNS.insert(behind, back, 0).ok()?;
-    let _ = RETURNS.remove(behind);
-    leave(flow);
+pub fn close(flow: &mut Redirected) -> Option<()> {
+    read_return(&mut flow.back)?;
+    OPENING.insert(&flow.there.key, &flow.there, 0).ok()?;
+    OPENING_RETURNS.insert(&flow.back.key, &flow.back, 0).ok()?;
+    let _ = RETURNS.remove(&flow.back.key);
+    leave(&flow.there.key);
     Some(())
 }
 
 /// Forgets where a flow goes. How its answers came back stays in `OPENING_RETURNS`, and is believed no more.
 #[inline(always)]
-pub fn forget(flow: &Flow, behind: &Flow) {
-    let _ = OPENING.remove(flow);
-    let _ = RETURNS.remove(behind);
-    leave(flow);
+pub fn forget(flow: &Redirected) {
+    let _ = OPENING.remove(&flow.there.key);
+    let _ = RETURNS.remove(&flow.back.key);
+    leave(&flow.there.key);
 }
 
 #[inline(always)]
@@ -133,7 +135,7 @@ fn leave(flow: &Flow) {
         && let Some(share) = CLIENTS.get_ptr_mut(flow.client)
     {
         // SAFETY: as in `establish`.
-        unsafe { *share = (*share).saturating_sub(1) };
+        unsafe { share.write_volatile(share.read_volatile().saturating_sub(1)) };
     }
 }
 
@@ -162,11 +164,11 @@ pub fn is_live(addr: Addr, port: u16, protocol: u8) -> bool {
 pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce() -> bool) {
     let now_ns = clock::now_ns();
     if let Some(direct) = DIRECT.get_ptr_mut(flow) {
-        // SAFETY: as in `establish`, aligned; CPUs that race write nearly the same.
+        // SAFETY: as in `Entry::touch`; processors that race write nearly the same.
         unsafe {
-            addr_of_mut!((*direct).used_ns).write(now_ns);
+            (&raw mut (*direct).used_ns).write_volatile(now_ns);
             if opens || closing {
-                addr_of_mut!((*direct).closing).write(closing.into());
+                (&raw mut (*direct).closing).write_volatile(closing.into());
             }
         }
     } else if !opens && is_real() {
@@ -183,8 +185,8 @@ pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce
 /// Whether a client has a connection of its own that looks the same to the live endpoint.
 #[inline(always)]
 pub fn is_direct(behind: &Flow) -> bool {
-    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Direct.
-    DIRECT
-        .get_ptr(behind)
-        .is_some_and(|direct| unsafe { !(*direct).is_over(behind.protocol, clock::now_ns()) })
+    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Direct. Of another connection that
+    // has just got the place, it keeps one flow from being redirected.
+    let direct = DIRECT.get_ptr(behind).map(|direct| unsafe { direct.read() });
+    direct.is_some_and(|direct| !direct.is_over(behind.protocol, clock::now_ns()))
 }

@@ -32,6 +32,7 @@ mod from;
 mod link;
 mod maps;
 mod note;
+mod redirected;
 mod reject;
 mod route;
 mod skb;

@@ -1,44 +1,43 @@
 //! The maps, and typed ways to ask them. Layouts: `epguard_common::abi`. Written by the agent, except where said.
 
+mod counts;
+mod denied;
+mod settings;
+
+pub use counts::{count, count_denied, count_packet};
+pub use denied::{Denied, backend, denial};
+pub use settings::{action_of, active, capture, config, limits, mode_of, view};
+
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
-use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
+use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
+use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Event, Mac, Mode,
-    Outcome, Owner, Packet, Proof, Reason, Role, Sender, Slot, SocketIntent, Suspect, Target, Terminated,
-    Uid, UidState, View, Vip, capacity,
+    Addr, Affected, Aimed, Bucket, Event, Keyed, Mac, Owner, Packet, Role, Sender, Slot, SocketIntent, Suspect,
+    Terminated, Uid, Vip, capacity,
 };
 
+/// Entries whose value says which key it belongs to, see [`Keyed`].
+pub type KeyedMap<K, V, const N: usize, const F: usize = 0> = HashMap<K, Keyed<K, V>, N, F>;
+
 #[btf_map]
-static CONFIG: Array<Config, 1> = Array::new();
+static SUSPECTS: KeyedMap<Addr, Suspect, { capacity::SUSPECTS }> = HashMap::new();
 #[btf_map]
-static VIEW: Array<View, 1> = Array::new();
-#[btf_map]
-static SUSPECTS: HashMap<Addr, Suspect, { capacity::SUSPECTS }> = HashMap::new();
-#[btf_map]
-static SERVICES: HashMap<Vip, Slot, { capacity::SERVICES }> = HashMap::new();
-#[btf_map]
-static DENIED: HashMap<Target, Denial, { capacity::DENIED }> = HashMap::new();
-#[btf_map]
-static BACKENDS: HashMap<Target, Backends, { capacity::BACKENDS }, { BPF_F_NO_PREALLOC as usize }> =
-    HashMap::new();
+static SERVICES: KeyedMap<Vip, Affected, { capacity::SERVICES }> = HashMap::new();
 /// `lifted_ns`, `holder_ns`, `confirmed_ns` and `rate` are written here.
 #[btf_map]
-static TERMINATED: HashMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
+static TERMINATED: KeyedMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
 #[btf_map]
 static MACS: HashMap<u32, Mac, { capacity::MACS }> = HashMap::new();
 #[btf_map]
-static INTERFACES: HashMap<u32, Role, { capacity::INTERFACES }> = HashMap::new();
+static INTERFACES: KeyedMap<u32, Role, { capacity::INTERFACES }> = HashMap::new();
 /// Written by the cgroup hooks.
 #[btf_map]
-static SOCKETS: LruHashMap<u64, SocketIntent, { capacity::SOCKETS }> = LruHashMap::new();
+static SOCKETS: LruHashMap<u64, Keyed<u64, SocketIntent>, { capacity::SOCKETS }> = LruHashMap::new();
 /// Written by the ingress hook, while foreign programs may wipe numbers off packets.
 #[btf_map]
 pub static AIMED: LruHashMap<Sender, Aimed, { capacity::AIMED }> = LruHashMap::new();
-/// Keys are put in by the agent, values counted here.
-#[btf_map]
-static COUNTERS: PerCpuHashMap<Counter, Count, { capacity::COUNTERS }> = PerCpuHashMap::new();
 /// Written here.
 #[btf_map]
 static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
@@ -58,103 +57,92 @@ pub fn scratch() -> Option<*mut Packet> {
     SCRATCH.get_ptr_mut(0)
 }
 
-/// What the agent vouches for; `None` only if the map is missing.
-#[inline(always)]
-pub fn view() -> Option<View> {
-    // SAFETY: one element that is only ever overwritten in place; every bit pattern is a View.
-    VIEW.get_ptr(0).map(|view| unsafe { *view })
-}
-
-/// The same while there is anything to look for.
-#[inline(always)]
-pub fn active() -> Option<View> {
-    view().filter(|view| !view.is_idle())
-}
-
-/// The operator's mode, and whether the programs shall log. Enums are read as numbers: a person may have written
-/// anything with bpftool.
-#[inline(always)]
-pub fn config() -> Option<(*const Config, Mode, bool)> {
-    let config = CONFIG.get_ptr(0)?;
-    // SAFETY: an element of an array map is never freed; the field is read as the u32 it is.
-    let (mode, debug) = unsafe { (addr_of!((*config).mode).cast::<u32>().read(), (*config).debug) };
-    Some((config, Mode::from_raw(mode), debug != 0))
-}
-
-/// The lower of the operator's mode and the reason's own.
-#[inline(always)]
-pub fn mode_of(config: *const Config, mode: Mode, reason: Reason) -> Mode {
-    // SAFETY: as in `config`.
-    let own = Mode::from_raw(unsafe {
-        match reason {
-            Reason::Nothing => return Mode::Off,
-            Reason::DeadBackend => addr_of!((*config).reasons.dead_backend).cast::<u32>().read(),
-            Reason::Reused => addr_of!((*config).reasons.reused).cast::<u32>().read(),
-            Reason::RetiredBackend => addr_of!((*config).reasons.retired_backend).cast::<u32>().read(),
-            Reason::Terminated => addr_of!((*config).reasons.terminated).cast::<u32>().read(),
-        }
-    });
-    own.lower(mode)
-}
-
-/// How denials for a reason are carried out.
-#[inline(always)]
-pub fn action_of(config: *const Config, reason: Reason) -> Action {
-    // SAFETY: a local variable. Read as volatile: where LLVM knows which numbers a reason has, it makes an index of it,
-    // without the bounds that the verifier asks for.
-    let number = unsafe { addr_of!(reason).cast::<u32>().read_volatile() };
-    let reason = Reason::from_raw(number).unwrap_or(Reason::Nothing);
-    // SAFETY: as in `config`.
-    Action::from_raw(unsafe {
-        match reason {
-            Reason::Nothing => return Action::Unset,
-            Reason::DeadBackend => addr_of!((*config).actions.dead_backend).cast::<u32>().read(),
-            Reason::Reused => addr_of!((*config).actions.reused).cast::<u32>().read(),
-            Reason::RetiredBackend => addr_of!((*config).actions.retired_backend).cast::<u32>().read(),
-            Reason::Terminated => addr_of!((*config).actions.terminated).cast::<u32>().read(),
-        }
-    })
-}
-
-/// How many packets are answered.
-#[inline(always)]
-pub fn limits(config: *const Config) -> AnswerLimits {
-    // SAFETY: as in `config`; every bit pattern is an AnswerLimits.
-    unsafe { (*config).limits }
-}
-
-/// The interface that captured packets go to; 0: none.
-#[inline(always)]
-pub fn capture() -> u32 {
-    // SAFETY: as in `config`.
-    CONFIG.get_ptr(0).map_or(0, |config| unsafe { (*config).capture })
-}
-
 /// The answers of this node; `None` only if the map is missing.
 #[inline(always)]
 pub fn answers() -> Option<*mut Bucket> {
     ANSWERS.get_ptr_mut(0)
 }
 
-/// The suspect at this address.
+/// What `read` takes out of the value, if the entry is still the key's then: see [`Keyed`]. Keys are whole words.
 #[inline(always)]
-pub fn suspect(addr: &Addr) -> Option<*mut Suspect> {
-    SUSPECTS.get_ptr_mut(addr)
+pub fn of_key<K, V, T>(entry: *const Keyed<K, V>, key: &K, read: impl FnOnce(*const V) -> T) -> Option<T> {
+    // SAFETY: a field of the entry, not read here.
+    let value = read(unsafe { &raw const (*entry).value });
+    // The key is read after the value.
+    compiler_fence(Ordering::SeqCst);
+    let (found, wanted) = (entry.cast::<u32>(), core::ptr::from_ref(key).cast::<u32>());
+    let mut difference = 0;
+    for word in 0..size_of::<K>() / 4 {
+        // SAFETY: words of two keys, of which the first stays readable for the run of the program. One branch for all of it
+        // spares the verifier paths.
+        difference |= unsafe { found.add(word).read_volatile() ^ wanted.add(word).read() };
+    }
+    (difference == 0).then_some(value)
+}
+
+/// Copies the value to behind the key that was looked up; `None` as in [`of_key`]. Every bit pattern must be a value.
+#[inline(always)]
+pub fn copy_of_key<K, V>(entry: *const Keyed<K, V>, into: &mut Keyed<K, V>) -> Option<()> {
+    // SAFETY: as in `of_key`; the two do not overlap.
+    of_key(entry, &into.key, |value| unsafe {
+        core::ptr::copy_nonoverlapping(value, &raw mut into.value, 1);
+    })
+}
+
+/// The suspect at this address, and its flags.
+#[inline(always)]
+pub fn suspect(addr: &Addr) -> Option<(*mut Suspect, u32)> {
+    let entry = SUSPECTS.get_ptr_mut(addr)?;
+    // SAFETY: as in `of_key`.
+    let flags = of_key(entry, addr, |suspect| unsafe {
+        addr_of!((*suspect).flags).read_volatile()
+    })?;
+    // SAFETY: a field of the entry, not read here.
+    Some((unsafe { &raw mut (*entry).value }, flags))
+}
+
+/// What TERMINATED held about an address when it was looked up.
+#[derive(Clone, Copy)]
+pub struct Vacant {
+    /// The value.
+    pub entry: *mut Terminated,
+    /// Whether a packet from the address was seen.
+    pub lifted: bool,
+    /// [`Terminated::mode`].
+    pub mode: u32,
+    /// [`Terminated::action`].
+    pub action: u32,
 }
 
 /// The dead pod that had the address last, if nobody holds it now.
 #[inline(always)]
-pub fn terminated(addr: &Addr) -> Option<*mut Terminated> {
-    TERMINATED.get_ptr_mut(addr)
+pub fn terminated(addr: &Addr) -> Option<Vacant> {
+    let entry = TERMINATED.get_ptr_mut(addr)?;
+    // SAFETY: as in `of_key`.
+    let (lifted_ns, mode, action) = of_key(entry, addr, |terminated| unsafe {
+        (
+            addr_of!((*terminated).lifted_ns).read_volatile(),
+            addr_of!((*terminated).mode).read_volatile(),
+            addr_of!((*terminated).action).read_volatile(),
+        )
+    })?;
+    Some(Vacant {
+        // SAFETY: a field of the entry, not read here.
+        entry: unsafe { &raw mut (*entry).value },
+        lifted: lifted_ns != 0,
+        mode,
+        action,
+    })
 }
 
 /// What an interface is to the node; the default if nobody has said yet.
 #[inline(always)]
 pub fn role(ifindex: u32) -> Role {
-    // SAFETY: every bit pattern is a Role.
+    // SAFETY: as in `of_key`.
     INTERFACES
         .get_ptr(ifindex)
-        .map_or_else(Role::default, |role| unsafe { *role })
+        .and_then(|entry| of_key(entry, &ifindex, |role| unsafe { role.read_volatile() }))
+        .unwrap_or_default()
 }
 
 /// Whether programs of ours judge packets at an interface.
@@ -173,65 +161,54 @@ pub fn mac(ifindex: u32) -> Option<Mac> {
 /// The slot of an affected Service at this address and port; none if there is none.
 #[inline(always)]
 pub fn service(vip: &Vip) -> Slot {
-    // SAFETY: every bit pattern is a Slot; a slot recycled under our eyes names another Service only after its grace
-    // period, see the agent's `slots`.
-    SERVICES.get_ptr(vip).map_or(Slot::NONE, |slot| unsafe { *slot })
-}
-
-/// The denial of an endpoint. A number that is no proof is no denial.
-#[inline(always)]
-pub fn denial(target: &Target) -> Option<(*const Denial, Proof)> {
-    let denial = DENIED.get_ptr(target)?;
-    // SAFETY: the entry stays readable for the run of the program (RCU); enums are read as the u32 they are.
-    let (reason, state, mode, held, slot_since_ns) = unsafe {
-        (
-            addr_of!((*denial).reason).cast::<u32>().read(),
-            addr_of!((*denial).uid_state).cast::<u32>().read(),
-            addr_of!((*denial).mode).cast::<u32>().read(),
-            (*denial).held != 0,
-            (*denial).slot_since_ns,
-        )
-    };
-    let uid_state = match state {
-        1 => UidState::Retired,
-        2 => UidState::Dead,
-        _ => UidState::Live,
-    };
-    Some((
-        denial,
-        Proof {
-            reason: Reason::from_raw(reason)?,
-            uid_state,
-            mode: Mode::from_raw(mode),
-            held,
-            slot_since_ns,
-        },
-    ))
-}
-
-/// Where flows that open towards a denied endpoint go.
-#[inline(always)]
-pub fn backends(target: &Target) -> Option<*const Backends> {
-    BACKENDS.get_ptr(target)
+    // SAFETY: as in `of_key`.
+    SERVICES
+        .get_ptr(vip)
+        .and_then(|entry| {
+            of_key(entry, vip, |affected| unsafe {
+                addr_of!((*affected).slot).read_volatile()
+            })
+        })
+        .unwrap_or(Slot::NONE)
 }
 
 /// The pod that publishes the address.
 #[inline(always)]
 pub fn owner(addr: &Addr) -> Option<Uid> {
     // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
-    OWNERS.get_ptr(addr).map(|owner| unsafe { (*owner).uid })
+    OWNERS
+        .get_ptr(addr)
+        .map(|owner| unsafe { addr_of!((*owner).uid).read() })
 }
 
-/// What is known of a socket.
+/// What is known of a socket, and where to write.
 #[inline(always)]
-pub fn socket(cookie: u64) -> Option<*mut SocketIntent> {
-    SOCKETS.get_ptr_mut(cookie)
+pub fn socket(cookie: u64) -> Option<(*mut SocketIntent, SocketIntent)> {
+    let entry = SOCKETS.get_ptr_mut(cookie)?;
+    // SAFETY: as in `of_key`.
+    let now = of_key(entry, &cookie, |socket| unsafe {
+        SocketIntent {
+            made_ns: addr_of!((*socket).made_ns).read_volatile(),
+            sent_ns: addr_of!((*socket).sent_ns).read_volatile(),
+            handed: addr_of!((*socket).handed).read_volatile(),
+            left: addr_of!((*socket).left).read_volatile(),
+            thread: addr_of!((*socket).thread).read_volatile(),
+            sent: addr_of!((*socket).sent).read_volatile(),
+            connected: addr_of!((*socket).connected).read_volatile(),
+            shared: addr_of!((*socket).shared).read_volatile(),
+            fresh: addr_of!((*socket).fresh).read_volatile(),
+            reserved: [0; 2],
+        }
+    })?;
+    // SAFETY: a field of the entry, not read here.
+    Some((unsafe { &raw mut (*entry).value }, now))
 }
 
 /// Writes down a socket. A full LRU map forgets the coldest one, which then has no intent and passes.
 #[inline(always)]
 pub fn remember_socket(cookie: u64, intent: &SocketIntent) -> bool {
-    SOCKETS.insert(cookie, intent, 0).is_ok()
+    let entry = Keyed::new(cookie, *intent);
+    SOCKETS.insert(cookie, &entry, 0).is_ok()
 }
 
 /// Forgets a socket.
@@ -240,20 +217,13 @@ pub fn forget_socket(cookie: u64) -> bool {
     SOCKETS.remove(cookie).is_ok()
 }
 
-/// Counts one packet, or one piece of news. Not inlined, for each copy would take its part of the stack.
-#[inline(never)]
-pub fn count(reason: Reason, outcome: Outcome, bytes: u32) {
-    if let Some(count) = COUNTERS.get_ptr_mut(Counter { reason, outcome }) {
-        // SAFETY: this CPU's own value, and a program of ours is not interrupted by another one on it.
-        unsafe {
-            (*count).packets += 1;
-            (*count).bytes += u64::from(bytes);
-        }
-    }
-}
-
-/// Hands an event to the agent; false if the ring is full.
+/// Hands an event to the agent, which `write` writes right into the ring: the stack is short. False if the ring is full.
 #[inline(always)]
-pub fn publish(event: &Event) -> bool {
-    EVENTS.output(event, 0).is_ok()
+pub fn publish(write: impl FnOnce(*mut Event)) -> bool {
+    let Some(mut event) = EVENTS.reserve(0) else {
+        return false;
+    };
+    write(event.as_mut_ptr());
+    event.submit(0);
+    true
 }

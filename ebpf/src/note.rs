@@ -1,9 +1,9 @@
 //! What packets that nobody steers say of flows.
 
+use crate::redirected::{of_client, of_endpoint};
 use crate::route::source_interface;
 use crate::skb::Skb;
 use crate::steer::{closes, opens};
-use crate::turned::steered_by;
 use crate::{flows, maps};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::__sk_buff;
@@ -23,7 +23,7 @@ pub extern "C" fn note(context: *mut __sk_buff, parsed: u32) -> u32 {
     if view.flows == 0 || carried == JUDGED || view.is_answer(carried) {
         return 0;
     }
-    give_way(packet);
+    give_way(&skb, packet);
     forget_last(packet, Slot::from_carried(carried));
     note_direct(&skb, packet);
     1
@@ -35,37 +35,37 @@ pub fn forget_last(packet: &Packet, slot: Slot) {
     if !opens(packet) || !slot.is_some() {
         return;
     }
-    let flow = Flow::to(packet, slot);
-    if let Some(steered) = flows::steered(&flow) {
-        // SAFETY: the entry stays readable for the run of the program.
-        let steered = unsafe { &*steered };
-        if steered.flags & Steered::CLIENT_CLOSED != 0 {
-            flows::forget(&flow, &flow.at(&steered.backend));
-        }
+    if let Some((_, flow)) = of_client(packet, slot)
+        && flow.there.value.flags & Steered::CLIENT_CLOSED != 0
+    {
+        flows::forget(flow);
     }
 }
 
-/// A client that entered elsewhere than where the node routes it may be forged, and is not noted; one that the node routes
-/// nowhere is itself, for masqueraded clients.
 #[inline(always)]
 fn note_direct(skb: &Skb, packet: &Packet) {
     if !flows::leads_to_live(packet) {
         return;
     }
     let flow = Flow::to(packet, Slot::NONE);
-    flows::note_direct(&flow, opens(packet), closes(skb, packet), || {
-        let there = source_interface(skb.as_ptr().cast());
-        there == 0 || there == skb.came_in_at()
-    });
+    flows::note_direct(&flow, opens(packet), closes(skb, packet), || shows_its_client(skb));
 }
 
 /// A packet that conntrack itself sends to the live endpoint, from the same port: that flow is the one that everybody
-/// knows of, so a steered one that looks the same to the endpoint has to go.
+/// knows of, so a steered one that looks the same to the endpoint has to go. A forged packet ends nothing.
 #[inline(always)]
-fn give_way(packet: &Packet) {
-    let behind = Flow::to(packet, Slot::NONE);
-    if let Some((back, _)) = steered_by(&behind) {
-        // SAFETY: as in `steered_by`.
-        flows::forget(&behind.before(unsafe { &*back }), &behind);
+fn give_way(skb: &Skb, packet: &Packet) {
+    if let Some((_, flow)) = of_endpoint(Flow::to(packet, Slot::NONE))
+        && shows_its_client(skb)
+    {
+        flows::forget(flow);
     }
+}
+
+/// Whether the packet entered where the node routes its source: any other may be forged. A source that the node routes
+/// nowhere is the node's own, for masqueraded clients.
+#[inline(always)]
+fn shows_its_client(skb: &Skb) -> bool {
+    let there = source_interface(skb.as_ptr().cast());
+    there == 0 || there == skb.came_in_at()
 }

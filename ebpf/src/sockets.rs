@@ -61,8 +61,7 @@ pub fn connect(to: Vip, ctx: &SockAddrContext) {
     let slot = maps::service(&to);
     let known = maps::socket(cookie);
     if slot.is_some() {
-        // SAFETY: the entry stays readable for the run of the program.
-        let unused = known.is_some_and(|socket| unsafe { (*socket).is_unused(since_ns) });
+        let unused = known.is_some_and(|(_, socket)| socket.is_unused(since_ns));
         let fresh = to.protocol != UDP || unused || local_port(ctx) == 0;
         maps::remember_socket(cookie, &SocketIntent::connected(slot, fresh, clock::now_ns()));
     } else if known.is_some() {
@@ -82,12 +81,11 @@ pub fn send(to: Vip, ctx: &SockAddrContext) {
         return still_aimed_at(socket, slot);
     }
     let moment = clock::moment(since_ns);
-    // SAFETY: the entry stays writable for the run of the program; of threads that race for it only one counts, and
-    // the others give the socket up.
-    match socket.map(|socket| unsafe { &mut *socket }) {
+    match socket {
         // One that was connected until now may have sent without our hearing of it.
-        Some(socket) if !socket.connected.is_some() && socket.is_followed(since_ns) => {
+        Some((entry, mut socket)) if !socket.connected.is_some() && socket.is_followed(since_ns) => {
             socket.send(slot, moment);
+            store_sent(entry, &socket);
         }
         None if !slot.is_some() => {}
         _ => {
@@ -101,12 +99,27 @@ pub fn send(to: Vip, ctx: &SockAddrContext) {
 /// What a connected socket sends to its peer is not heard of. Once it also sends elsewhere, a datagram of either kind
 /// could be taken for one of the other: it loses its intent.
 #[inline(always)]
-fn still_aimed_at(socket: Option<*mut SocketIntent>, slot: Slot) {
-    // SAFETY: the entry stays writable for the run of the program; the field is only ever cleared.
-    if let Some(socket) = socket.map(|socket| unsafe { &mut *socket })
+fn still_aimed_at(socket: Option<(*mut SocketIntent, SocketIntent)>, slot: Slot) {
+    if let Some((entry, socket)) = socket
         && socket.connected != slot
     {
-        socket.connected = Slot::NONE;
+        // SAFETY: a field of an entry that stays writable for the run of the program; it is only ever cleared.
+        unsafe { (&raw mut (*entry).connected).write_volatile(Slot::NONE) };
+    }
+}
+
+/// Writes what `send` changes, and nothing that other calls change: of threads that race for it only one counts, and the
+/// others give the socket up.
+#[inline(always)]
+fn store_sent(entry: *mut SocketIntent, socket: &SocketIntent) {
+    // SAFETY: fields of an entry that stays writable for the run of the program.
+    unsafe {
+        (&raw mut (*entry).thread).write_volatile(socket.thread);
+        (&raw mut (*entry).shared).write_volatile(socket.shared);
+        (&raw mut (*entry).left).write_volatile(socket.left);
+        (&raw mut (*entry).handed).write_volatile(socket.handed);
+        (&raw mut (*entry).sent).write_volatile(socket.sent);
+        (&raw mut (*entry).sent_ns).write_volatile(socket.sent_ns);
     }
 }
 

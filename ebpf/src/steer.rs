@@ -7,16 +7,15 @@
 use crate::frame::Frame;
 use crate::link::Link;
 use crate::note::forget_last;
+use crate::redirected::{of_client, of_endpoint, opening};
 use crate::route::{Hop, route, source_interface};
 use crate::skb::Skb;
-use crate::turned::steered_by;
 use crate::{clock, flows, maps};
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::bpf_redirect_neigh;
 use core::ptr::null_mut;
 use epguard_common::{
-    Backend, Backends, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Return, Role, Slot, Steered,
-    Target, Transport,
+    Backend, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Return, Role, Slot, Steered, Transport,
 };
 
 const TCP: u8 = 6;
@@ -25,10 +24,8 @@ const UDP: u8 = 17;
 /// Where the packet's flow was steered, while the endpoint is there.
 #[inline(always)]
 pub fn known(packet: &Packet, slot: Slot) -> Option<Backend> {
-    let flow = Flow::to(packet, slot);
-    let steered = flows::steered(&flow)?;
-    // SAFETY: the entry stays readable for the run of the program.
-    let (backend, flags) = unsafe { ((*steered).backend, (*steered).flags) };
+    let (_, flow) = of_client(packet, slot)?;
+    let Steered { backend, flags, .. } = flow.there.value;
     // Another flow from the same port: nothing of the last one may lead it away.
     let anew = opens(packet) && flags & Steered::CLIENT_CLOSED != 0;
     (!anew && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
@@ -36,27 +33,25 @@ pub fn known(packet: &Packet, slot: Slot) -> Option<Backend> {
 
 /// Where a flow that opens is steered to. UDP does not say whether it opens: nobody answered it before.
 #[inline(always)]
-pub fn chosen(packet: &Packet, backends: Option<*const Backends>) -> Option<Backend> {
+pub fn chosen(packet: &Packet, backend: Option<Backend>) -> Option<Backend> {
     let opens = opens(packet) || packet.protocol == UDP;
-    // SAFETY: the entry stays readable for the run of the program; every bit pattern is Backends.
-    let backend = unsafe { (*backends?).choose(packet) }?;
+    let backend = backend?;
     (opens && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
 }
 
 /// Whether no other connection of the client looks like this one to the live endpoint. Another redirected one counts once
 /// its handshake is proven: anybody can forge a SYN.
-#[inline(never)]
+#[inline(always)]
 fn is_free(flow: &Flow, backend: &Backend) -> bool {
     let behind = flow.at(backend);
     if !flows::is_live(backend.addr, backend.port, flow.protocol) || flows::is_direct(&behind) {
         return false;
     }
-    let Some((back, steered)) = steered_by(&behind) else {
+    let Some((_, other)) = of_endpoint(behind) else {
         return true;
     };
-    // SAFETY: as in `steered_by`.
-    let (back, steered) = unsafe { (&*back, &*steered) };
-    behind.before(back) == *flow
+    let steered = &other.there.value;
+    other.there.key == *flow
         || steered.flags & Steered::PROVEN == 0
         || Steered::is_closed(steered.flags)
         || steered.is_over(flow.protocol, clock::now_ns())
@@ -77,7 +72,7 @@ pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
         return 1;
     }
     forget_last(packet, slot);
-    let Some(backend) = chosen(packet, maps::backends(&target(packet, slot))) else {
+    let Some(backend) = chosen(packet, maps::backend(packet, slot)) else {
         return 0;
     };
     let shows_its_sender = skb.has_socket() || source_interface(context) != 0;
@@ -89,17 +84,6 @@ pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
 fn aimed(skb: &Skb) -> Option<(&Packet, Slot)> {
     let view = maps::view()?;
     Some((skb.packet()?, skb.carried_slot(&view)))
-}
-
-#[inline(always)]
-fn target(packet: &Packet, slot: Slot) -> Target {
-    Target {
-        addr: packet.dst,
-        slot,
-        port: packet.dst_port,
-        protocol: packet.protocol,
-        reserved: [0; 3],
-    }
 }
 
 /// Whether a packet can get another destination: not a fragment, whose others have no port, not SCTP, whose checksum
@@ -194,35 +178,35 @@ fn remember(skb: &Skb) -> Option<()> {
     let (packet, slot) = aimed(skb)?;
     let backend = match known(packet, slot) {
         Some(backend) => backend,
-        None => chosen(packet, maps::backends(&target(packet, slot)))?,
+        None => chosen(packet, maps::backend(packet, slot))?,
     };
     let [d0, d1, d2, s0, s1, s2] = Link::of(skb)?.ethernet()?;
-    let flow = Flow::to(packet, slot);
     let back = Return {
         target: packet.dst,
         ifindex: skb.ifindex(),
         target_port: packet.dst_port,
-        slot: flow.slot,
+        slot,
         ethernet: [s0, s1, s2, d0, d1, d2],
     };
-    let behind = flow.at(&backend);
-    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
-    let returns = flows::returned(&behind).is_some_and(|known| unsafe { *known == back });
-    let writable = || is_free(&flow, &backend) && flows::remember_return(&flow, &behind, &back);
+    let flow = opening(packet, slot)?;
+    flow.back.key = flow.there.key.at(&backend);
+    let returns = flows::read_return(&mut flow.back).is_some() && flow.back.value == back;
+    flow.back.value = back;
+    let writable = || is_free(&flow.there.key, &backend) && flows::remember_return(flow);
     (returns || writable()).then_some(())?;
-    // SAFETY: as in `backward`; CPUs that race write nearly the same.
-    if let Some(steered) = flows::steered(&flow).map(|steered| unsafe { &mut *steered })
-        && steered.backend == backend
+    if let Some(entry) = flows::steered(&flow.there.key)
+        && entry.read(&mut flow.there).is_some()
+        && flow.there.value.backend == backend
     {
-        steered.used_ns = clock::now_ns();
+        entry.touch();
         return Some(());
     }
-    let steered = Steered {
+    flow.there.value = Steered {
         backend,
         used_ns: clock::now_ns(),
         ..Steered::default()
     };
-    flows::open(&flow, &steered).then_some(())
+    flows::open(flow).then_some(())
 }
 
 /// Moves a flow to where its state belongs: to FLOWS once the client has proven its handshake, out of it once both sides
@@ -233,28 +217,28 @@ fn progress(skb: &Skb) -> Option<()> {
     if packet.protocol != TCP {
         return None;
     }
-    let flow = Flow::to(packet, slot);
-    // SAFETY: as in `remember`.
-    let steered = unsafe { &mut *flows::steered(&flow)? };
-    let behind = flow.at(&steered.backend);
-    steered.flags |= closed_by_client(skb, packet);
+    let (entry, flow) = of_client(packet, slot)?;
+    let steered = &mut flow.there.value;
+    let mut news = closed_by_client(skb, packet);
     if steered.flags & Steered::PROVEN == 0 && !opens(packet) {
         let number = skb.read::<4>(packet.transport_at + 8).map(u32::from_be_bytes)?;
         if steered.is_proven_by(number) {
-            steered.flags |= Steered::PROVEN;
+            news |= Steered::PROVEN;
         }
     }
+    entry.add_flags(news);
+    steered.flags |= news;
     if steered.flags & Steered::PROVEN == 0 {
         return Some(());
     }
     let (closed, established) = (
         Steered::is_closed(steered.flags),
-        flows::established(&flow).is_some(),
+        flows::established(&flow.there.key).is_some(),
     );
     if closed && established {
-        flows::close(&flow, &behind, steered)
+        flows::close(flow)
     } else if !closed && !established {
-        flows::establish(&flow, &behind, steered)
+        flows::establish(entry, flow)
     } else {
         Some(())
     }

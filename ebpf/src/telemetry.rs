@@ -4,19 +4,20 @@ use crate::frame::Frame;
 use crate::{clock, maps};
 use aya_log_ebpf::info;
 use epguard_common::{
-    Action, Addr, Backends, Event, Fate, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict,
+    Action, Addr, Backend, Event, Fate, Outcome, Packet, Rate, Reason, Slot, Terminated, Transport, Uid,
+    Verdict,
 };
 
 /// What was found on the way to a verdict.
 pub trait Evidence {
     /// The limit of events, of the suspect that the packet is aimed at.
     fn rate(&self) -> Option<*mut Rate>;
-    /// The pod that is meant, and the one that would be hit.
-    fn uids(&self) -> (Uid, Uid);
+    /// Writes the pod that is meant, and the one that would be hit.
+    fn tell_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid);
     /// The Service that is meant.
     fn slot(&self) -> Slot;
-    /// Where the denial steers to.
-    fn backends(&self, packet: &Packet) -> Option<*const Backends>;
+    /// Where the denial steers the packet's flow to.
+    fn backend(&self, packet: &Packet) -> Option<Backend>;
     /// How the denial itself wants to be carried out.
     fn action(&self) -> Action;
 }
@@ -34,7 +35,8 @@ pub fn report<F: Frame, E: Evidence>(
     let Some((reason, outcome)) = verdict.counted_as(fate) else {
         return;
     };
-    maps::count(reason, outcome, frame.length());
+    let opens = matches!(packet.transport, Transport::Opening);
+    maps::count_packet(reason, outcome, frame.length(), opens);
     if debug {
         log(frame, packet, reason, outcome);
     }
@@ -42,61 +44,82 @@ pub fn report<F: Frame, E: Evidence>(
         return;
     }
     let now_ns = clock::now_ns();
-    // SAFETY: the entry stays writable for the run of the program.
-    match evidence.rate().map(|rate| unsafe { (*rate).admit(now_ns) }) {
+    maps::count_denied(packet, evidence.slot(), outcome, frame.length(), now_ns);
+    match evidence.rate().map(|rate| admit(rate, now_ns)) {
         Some(true) => {}
         _ => return maps::count(reason, Outcome::EventSuppressed, 0),
     }
-    if !maps::publish(&event(frame, packet, reason, outcome, evidence, now_ns)) {
+    let told = maps::publish(|event| {
+        // SAFETY: memory of the ring, which is this program's until it submits it.
+        unsafe {
+            write(event, frame, reason, outcome, now_ns);
+            (*event).src = packet.src;
+            (*event).dst = packet.dst;
+            (*event).src_port = packet.src_port;
+            (*event).dst_port = packet.dst_port;
+            (*event).protocol = packet.protocol;
+            let (dead, owner) = (&raw mut (*event).dead_uid, &raw mut (*event).owner_uid);
+            evidence.tell_uids(packet, dead, owner);
+            (*event).slot = evidence.slot();
+        }
+    });
+    if !told {
         maps::count(reason, Outcome::EventLost, 0);
+    }
+}
+
+/// Whether there is room for an event. CPUs may race for it.
+#[inline(always)]
+fn admit(rate: *mut Rate, now_ns: u64) -> bool {
+    // SAFETY: fields of an entry that stays writable for the run of the program; every bit pattern is a number.
+    unsafe {
+        let (window_ns, events) = (&raw mut (*rate).window_ns, &raw mut (*rate).events);
+        let mut now = Rate {
+            window_ns: window_ns.read_volatile(),
+            events: events.read_volatile(),
+            ..Rate::default()
+        };
+        let admitted = now.admit(now_ns);
+        window_ns.write_volatile(now.window_ns);
+        events.write_volatile(now.events);
+        admitted
     }
 }
 
 /// Tells the agent, once, that somebody holds the address. If the ring is full, the entry tells it a little later.
 #[inline(always)]
-pub fn lifted<F: Frame>(frame: &F, address: &Addr, terminated: *mut Terminated, at_ns: u64) {
-    let event = Event {
-        at_ns,
-        // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
-        dead_uid: unsafe { (*terminated).dead_uid },
-        src: *address,
-        dst: *address,
-        reason: Reason::Terminated as u32,
-        outcome: Outcome::Lifted as u32,
-        ifindex: frame.ifindex(),
-        length: frame.length(),
-        ..Event::default()
-    };
-    if !maps::publish(&event) {
+pub fn lifted<F: Frame>(frame: &F, address: &Addr, terminated: *const Terminated, at_ns: u64) {
+    let told = maps::publish(|event| {
+        // SAFETY: as in `report`; the entry stays readable for the run of the program, and UIDs are plain octets.
+        unsafe {
+            write(event, frame, Reason::Terminated, Outcome::Lifted, at_ns);
+            (*event).dead_uid = (&raw const (*terminated).dead_uid).read();
+            (*event).src = *address;
+            (*event).dst = *address;
+            (*event).src_port = 0;
+            (*event).dst_port = 0;
+            (*event).protocol = 0;
+        }
+    });
+    if !told {
         maps::count(Reason::Terminated, Outcome::EventLost, 0);
     }
 }
 
+/// Writes what every event has. Field by field: a whole event would be made on the stack first.
 #[inline(always)]
-fn event<F: Frame, E: Evidence>(
-    frame: &F,
-    packet: &Packet,
-    reason: Reason,
-    outcome: Outcome,
-    evidence: &E,
-    now_ns: u64,
-) -> Event {
-    let (dead_uid, owner_uid) = evidence.uids();
-    Event {
-        at_ns: now_ns,
-        dead_uid,
-        owner_uid,
-        src: packet.src,
-        dst: packet.dst,
-        reason: reason as u32,
-        outcome: outcome as u32,
-        ifindex: frame.ifindex(),
-        length: frame.length(),
-        src_port: packet.src_port,
-        dst_port: packet.dst_port,
-        slot: evidence.slot(),
-        protocol: packet.protocol,
-        reserved: 0,
+unsafe fn write<F: Frame>(event: *mut Event, frame: &F, reason: Reason, outcome: Outcome, at_ns: u64) {
+    // SAFETY: the caller's memory, which has room for an event.
+    unsafe {
+        (*event).at_ns = at_ns;
+        (*event).dead_uid = Uid::NONE;
+        (*event).owner_uid = Uid::NONE;
+        (*event).reason = reason as u32;
+        (*event).outcome = outcome as u32;
+        (*event).ifindex = frame.ifindex();
+        (*event).length = frame.length();
+        (*event).slot = Slot::NONE;
+        (*event).reserved = 0;
     }
 }
 

@@ -5,9 +5,8 @@ use crate::skb::Skb;
 use crate::telemetry::{self, Evidence};
 use crate::{aimed, clock, direct, maps, reject, steer};
 use core::cell::Cell;
-use core::ptr::addr_of;
 use epguard_common::{
-    Action, Addr, Backends, Config, Denial, Fate, Intent, JUDGED, Mode, Model, Outcome, Packet, Proof, Rate,
+    Action, Addr, Backend, Fate, Intent, JUDGED, Mode, Model, Outcome, Packet, Proof, Rate, RawConfig,
     Reason, Slot, Suspect, Target, Uid, Verdict, View,
 };
 
@@ -99,17 +98,10 @@ fn why_no_intent(packet: &Packet, view: &View, verdict: Verdict) -> Verdict {
     if !packet.transport.has_ports() || view.wipers == 0 && !lapsed {
         return verdict;
     }
-    let target = |slot| Target {
-        addr: packet.dst,
-        slot,
-        port: packet.dst_port,
-        protocol: packet.protocol,
-        reserved: [0; 3],
-    };
-    let denial = aimed::aimed_at(packet).and_then(|slot| maps::denial(&target(slot)));
+    let denial = aimed::aimed_at(packet).and_then(|slot| maps::denial(&Target::of(packet, slot)));
     match denial {
-        Some((_, proof)) if lapsed => Verdict::Pass(proof.reason, Outcome::LeaseExpired),
-        Some((_, proof)) => Verdict::Pass(proof.reason, Outcome::IntentLost),
+        Some(denied) if lapsed => Verdict::Pass(denied.proof().reason, Outcome::LeaseExpired),
+        Some(denied) => Verdict::Pass(denied.proof().reason, Outcome::IntentLost),
         None => verdict,
     }
 }
@@ -136,17 +128,31 @@ fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Intent {
     if cookie == 0 {
         return Intent::NONE;
     }
-    // SAFETY: the entry stays writable for the run of the program; see `leave` for CPUs that race.
-    maps::socket(cookie).map_or(Intent::NONE, |socket| unsafe {
-        (*socket).leave(clock::moment(since_ns))
+    leave(cookie, since_ns)
+}
+
+/// Not inlined: a socket would take its part of the stack.
+#[inline(never)]
+fn leave(cookie: u64, since_ns: u64) -> Intent {
+    maps::socket(cookie).map_or(Intent::NONE, |(entry, mut socket)| {
+        let intent = socket.leave(clock::moment(since_ns));
+        // SAFETY: a field of an entry that stays writable for the run of the program; see `leave` for CPUs that race.
+        unsafe { (&raw mut (*entry).left).write_volatile(socket.left) };
+        intent
     })
+}
+
+/// Likewise.
+#[inline(never)]
+fn peer(cookie: u64, since_ns: u64) -> Intent {
+    maps::socket(cookie).map_or(Intent::NONE, |(_, socket)| socket.peer(since_ns))
 }
 
 /// The decision's questions, answered from the maps. What was found on the way is kept for the report.
 struct Tables<'a> {
     skb: &'a Skb,
     carried: Intent,
-    config: *const Config,
+    config: *const RawConfig,
     mode: Mode,
     lease_deadline_ns: u64,
     since_ns: u64,
@@ -155,7 +161,7 @@ struct Tables<'a> {
     /// The suspect that the packet is aimed at.
     suspect: Cell<Option<*mut Suspect>>,
     /// The denial that was found.
-    denial: Cell<Option<*const Denial>>,
+    denial: Cell<Option<maps::Denied>>,
     /// The Service that is meant.
     slot: Cell<Slot>,
 }
@@ -163,10 +169,9 @@ struct Tables<'a> {
 impl Model for Tables<'_> {
     #[inline(always)]
     fn suspect(&self, addr: &Addr) -> Option<u32> {
-        let suspect = maps::suspect(addr)?;
+        let (suspect, flags) = maps::suspect(addr)?;
         self.suspect.set(Some(suspect));
-        // SAFETY: the entry stays readable for the run of the program.
-        Some(unsafe { (*suspect).flags })
+        Some(flags)
     }
 
     #[inline(always)]
@@ -175,8 +180,7 @@ impl Model for Tables<'_> {
             self.carried
         } else {
             let cookie = self.skb.socket_cookie();
-            // SAFETY: as in `datagram_intent`.
-            maps::socket(cookie).map_or(Intent::NONE, |socket| unsafe { (*socket).peer(self.since_ns) })
+            peer(cookie, self.since_ns)
         };
         self.slot.set(intent.slot);
         intent
@@ -184,9 +188,9 @@ impl Model for Tables<'_> {
 
     #[inline(always)]
     fn denial(&self, target: &Target) -> Option<Proof> {
-        let (denial, proof) = maps::denial(target)?;
-        self.denial.set(Some(denial));
-        Some(proof)
+        let denied = maps::denial(target)?;
+        self.denial.set(Some(denied));
+        Some(denied.proof())
     }
 
     #[inline(always)]
@@ -210,13 +214,10 @@ impl Evidence for Tables<'_> {
     }
 
     #[inline(always)]
-    fn uids(&self) -> (Uid, Uid) {
-        // SAFETY: as in `rate`; UIDs are plain octets.
-        let uids = self
-            .denial
-            .get()
-            .map(|denial| unsafe { ((*denial).dead_uid, (*denial).owner_uid) });
-        uids.unwrap_or_default()
+    fn tell_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid) {
+        if let Some(denied) = self.denial.get() {
+            denied.tell_uids(&Target::of(packet, self.slot.get()), dead, owner);
+        }
     }
 
     #[inline(always)]
@@ -225,23 +226,12 @@ impl Evidence for Tables<'_> {
     }
 
     #[inline(always)]
-    fn backends(&self, packet: &Packet) -> Option<*const Backends> {
-        maps::backends(&Target {
-            addr: packet.dst,
-            slot: self.slot.get(),
-            port: packet.dst_port,
-            protocol: packet.protocol,
-            reserved: [0; 3],
-        })
+    fn backend(&self, packet: &Packet) -> Option<Backend> {
+        maps::backend(packet, self.slot.get())
     }
 
     #[inline(always)]
     fn action(&self) -> Action {
-        // SAFETY: as in `rate`; read as the number that it is.
-        let action = self
-            .denial
-            .get()
-            .map(|denial| unsafe { addr_of!((*denial).action).cast::<u32>().read() });
-        Action::from_raw(action.unwrap_or_default())
+        self.denial.get().map_or(Action::Unset, |denied| denied.action())
     }
 }

@@ -5,11 +5,12 @@ use crate::link::Link;
 use crate::route::source_interface;
 use crate::skb::Skb;
 use crate::steer::{closes, or_drop};
-use crate::{clock, flows, maps};
+use crate::maps;
+use crate::redirected::of_endpoint;
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS};
 use aya_ebpf::helpers::generated::bpf_redirect;
-use epguard_common::{Bytes as _, Flow, Packet, Return, Role, Steered};
+use epguard_common::{Bytes as _, Flow, Packet, Role, Steered};
 
 const TCP: u8 = 6;
 
@@ -27,38 +28,21 @@ pub fn is_answer(skb: &Skb, packet: &Packet) -> bool {
     packet.transport.has_ports()
         && packet.network_at == 0
         && !skb.is_tagged()
-        && steered_by(&Flow::from(packet)).is_some()
-}
-
-/// The flow whose answers come so. What RETURNS says may be of an earlier flow of the same client and port: FLOWS knows to
-/// which endpoint it goes now.
-#[inline(always)]
-pub fn steered_by(behind: &Flow) -> Option<(*const Return, *mut Steered)> {
-    let back = flows::returned(behind)?;
-    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Return.
-    let steered = flows::steered(&behind.before(unsafe { &*back }))?;
-    // SAFETY: likewise.
-    let backend = unsafe { &(*steered).backend };
-    (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((back, steered))
+        && of_endpoint(Flow::from(packet)).is_some()
 }
 
 #[inline(always)]
 fn backward(skb: &Skb) -> Option<i32> {
     let packet = skb.packet()?;
-    let (back, steered) = steered_by(&Flow::from(packet))?;
-    // SAFETY: the entries stay for the run of the program, of this flow or of one that has just got their place: then it is
-    // looked at a little later. Every bit pattern is a Return.
-    let back = unsafe {
-        (*steered).used_ns = clock::now_ns();
-        if closes(skb, packet) {
-            (*steered).flags |= Steered::ENDPOINT_CLOSED;
-        }
-        if let Some(proof) = proof(skb, packet) {
-            (*steered).proof = proof;
-            (*steered).flags |= Steered::ANSWERED;
-        }
-        *back
-    };
+    let (entry, flow) = of_endpoint(Flow::from(packet))?;
+    let back = &flow.back.value;
+    entry.touch();
+    if closes(skb, packet) {
+        entry.add_flags(Steered::ENDPOINT_CLOSED);
+    }
+    if let Some(proof) = proof(skb, packet) {
+        entry.answered(proof);
+    }
     let mut link = Link::of(skb)?;
     link.readdress(packet, false, (back.target, back.target_port))?;
     link.set_ethernet(back.ethernet)?;

@@ -5,10 +5,16 @@ mod agent;
 
 use agent::World;
 use agent::stale::deny;
+use epguard::drops::Dropped;
 use epguard::status::{self, Request};
+use epguard::{maps, metrics};
+use epguard_common::{Count, Outcome, Reason};
 use epguard_lab::api::{Kind, yaml};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
 use serde_json::{Value, json};
-use std::net::{SocketAddr, TcpStream};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
 const ROLE: &str = include_str!("../../deploy/base/rbac.yaml");
@@ -22,11 +28,11 @@ async fn a_thousand_denied_packets_are_one_event_on_the_service_and_one_on_the_p
     until(&world, "told", |world| events(world).len() == 2);
     // A minute after the first word the count is that of all of them.
     until(&world, "counted", |world| {
-        let reported = reported(world);
+        let reported: u64 = drops(world).iter().map(|row| row.packets).sum();
         let counted = |event: &Value| event["series"]["count"] == reported;
         events(world).iter().all(counted)
     });
-    let reported = reported(&world);
+    let reported: u64 = drops(&world).iter().map(|row| row.packets).sum();
     assert!(reported >= 100, "{reported}");
     let note = "Service shop/web still sends to endpoint 10.244.1.10 for pod shop/a, which has ended; pod team-b/b has that \
                 IP now (reused). On node n the packets are dropped. Why: epguard why 10.244.1.10 --service shop/web";
@@ -105,6 +111,104 @@ async fn nobody_is_told_what_the_operator_does_not_want_told() {
     }
 }
 
+/// Processes on the node, by their addresses.
+const CLIENTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 244, 1, 1), Ipv4Addr::new(10, 244, 1, 2)];
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_in_events_and_in_the_log() {
+    const EACH: u64 = 2_500;
+    const ALL: u64 = 2 * EACH;
+    let mut world = denying("flood", &[]);
+    let mut ip = world.netns.command("ip");
+    let added = ip.args(["address", "add", "10.244.1.2/24", "dev", "va"]).status();
+    assert!(added.unwrap().success());
+    reuse(&mut world);
+    let opened = world.netns.run(|| {
+        for _ in 0..EACH {
+            CLIENTS.into_iter().for_each(open);
+        }
+    });
+    opened.unwrap();
+
+    until(&world, "counted", |world| kernel(world).packets >= ALL);
+    let counted = kernel(&world);
+    assert_eq!((counted.packets, counted.openings), (ALL, ALL));
+    let rows = drops(&world);
+    let sum = |of: fn(&Dropped) -> u64| rows.iter().map(of).sum::<u64>();
+    assert_eq!((sum(|row| row.packets), sum(|row| row.openings)), (ALL, ALL));
+    assert_eq!(sum(|row| row.bytes), counted.bytes);
+    let clients: BTreeSet<IpAddr> = rows.iter().flat_map(|row| row.clients.clone()).collect();
+    assert_eq!(clients, CLIENTS.map(IpAddr::from).into());
+    let shown = metrics::render(&status::read(&world.dir).unwrap(), counters(&world)).unwrap();
+    assert_eq!(metric(&shown, "epguard_denied_packets_total"), ALL);
+    assert_eq!(metric(&shown, "epguard_denied_openings_total"), ALL);
+    until(&world, "told", |world| series(world) == ALL);
+    until(&world, "logged", |world| logged(world).iter().sum::<u64>() == ALL);
+    // Two proofs (dead-backend until the pod of team-b is known, then reused), each at most once in ten seconds.
+    assert!(logged(&world).len() <= 20, "{:?}", logged(&world));
+}
+
+/// One SYN: the socket is closed before the kernel repeats it.
+fn open(client: Ipv4Addr) {
+    let family = AddressFamily::Inet;
+    let opened = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).unwrap();
+    bind(
+        opened.as_raw_fd(),
+        &SockaddrIn::from(SocketAddrV4::new(client, 0)),
+    )
+    .unwrap();
+    let service = SockaddrIn::new(10, 96, 0, 1, 80);
+    assert_eq!(
+        connect(opened.as_raw_fd(), &service),
+        Err(nix::errno::Errno::EINPROGRESS)
+    );
+}
+
+fn counters(world: &World) -> maps::Counters {
+    maps::counters(&world.dir.join("bpf/epguard")).unwrap()
+}
+
+/// Packets that were dropped, for whatever reason.
+fn kernel(world: &World) -> Count {
+    let counters = counters(world);
+    let of = |reason| counters[&(reason, Outcome::Dropped)];
+    Reason::ALL
+        .map(of)
+        .into_iter()
+        .fold(Count::default(), Count::plus)
+}
+
+fn drops(world: &World) -> Vec<Dropped> {
+    status::ask(&world.dir, &Request::Drops).unwrap().drops.unwrap()
+}
+
+/// The sum over all labels.
+fn metric(text: &str, name: &str) -> u64 {
+    let samples = text.lines().filter(|line| line.starts_with(name));
+    samples
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+        .sum()
+}
+
+/// What the Events on the Service count.
+fn series(world: &World) -> u64 {
+    let all = events(world).into_iter();
+    let service = all.filter(|event| event["regarding"]["kind"] == "Service");
+    service
+        .map(|event| event["series"]["count"].as_u64().unwrap_or(1))
+        .sum()
+}
+
+/// What each log line about denied packets counts.
+fn logged(world: &World) -> Vec<u64> {
+    let log = world.log();
+    let counts = log.lines().filter_map(|line| line.split_once(" packets="));
+    counts
+        .map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap())
+        .collect()
+}
+
 /// An agent under its role, without these verbs on Events, on a node with a denial.
 fn denying(name: &str, forbidden: &[&str]) -> World {
     let mut world = World::new(name);
@@ -154,13 +258,6 @@ fn call(world: &World, times: usize) {
         (0..times).flat_map(connect).count()
     });
     assert_eq!(answered.unwrap(), 0);
-}
-
-/// Packets that the programs have told the agent of.
-fn reported(world: &World) -> u64 {
-    let status = status::ask(&world.dir, &Request::Drops).unwrap();
-    let drops = status.drops.unwrap();
-    drops.iter().map(|dropped| dropped.reported).sum()
 }
 
 /// In the order of their Namespaces.

@@ -143,7 +143,7 @@ async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
         ],
         ["shop/web", "shop/a", "nobody", "dead-backend", "dropped"]
     );
-    assert!(row["reported"].as_u64().unwrap() >= 1, "{row}");
+    assert!(row["packets"].as_u64().unwrap() >= 1, "{row}");
     assert_eq!(rows(&["-n", "shop", "--reason", "dead-backend"]).len(), 1);
     assert!(rows(&["-n", "other"]).is_empty());
 }

@@ -22,10 +22,13 @@ impl Agent {
                 self.status()
             }
             Request::Figures => self.figures(),
-            Request::Drops => Status {
-                drops: Some(self.report.drops(now())),
-                ..Status::default()
-            },
+            Request::Drops => {
+                self.count_all_denied()?;
+                Status {
+                    drops: Some(self.report.drops(now())),
+                    ..Status::default()
+                }
+            }
             Request::Log => Status {
                 log: Some(telemetry::recent()),
                 ..Status::default()
@@ -142,6 +145,7 @@ impl Agent {
                 ("review".to_owned(), self.state.evicted_denials()),
             ]
             .into(),
+            uncounted: self.writer.uncounted(),
             ..self.timings.figures()
         }
     }

@@ -1,13 +1,25 @@
-//! Denied packets, as the programs report them: who hears of them.
+//! Denied packets: the kernel counts them and reports some, and people hear of them.
 
 use super::{Agent, now};
 use crate::announce::{Denial, Subject};
-use crate::events::words;
 use crate::facts::Protocol;
+use crate::maps::Denied;
+use crate::report::target;
 use crate::state::Socket;
 use anyhow::Result;
-use epguard_common::{Event, Outcome};
+use epguard_common::{Event, Outcome, Target};
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+/// Between two looks at the counts of all denials. Those that the kernel reports packets of are looked at each tick.
+const ALL: Duration = Duration::from_secs(10);
+
+/// Which denials to look at.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    active: BTreeSet<Target>,
+    all: Duration,
+}
 
 impl Agent {
     /// Reports denied packets, as many as the node is allowed.
@@ -20,12 +32,8 @@ impl Agent {
                 self.hear(event.src, Duration::from_nanos(event.at_ns));
                 continue;
             }
-            self.report.denied(now(), &self.state, event);
-            if self.announcer.tells_of_denials()
-                && let Some(denial) = self.denial(event)
-            {
-                self.announcer.denied(now(), &denial);
-            }
+            self.report.client(now(), &self.state, event);
+            self.looks.active.insert(target(event));
             self.state.denied(event);
             if let Some(protocol) = Protocol::from_number(event.protocol) {
                 let socket = Socket {
@@ -50,23 +58,56 @@ impl Agent {
         }
     }
 
+    /// Counts and logs what was denied since the last tick.
+    pub(super) fn tell_of_denied(&mut self) -> Result<()> {
+        if now().saturating_sub(self.looks.all) >= ALL {
+            self.count_all_denied()?;
+        } else {
+            let active = std::mem::take(&mut self.looks.active);
+            self.count_denied(|target| active.contains(target))?;
+        }
+        self.report.log(now());
+        Ok(())
+    }
+
+    /// The same of all denials, for one who asks.
+    pub(super) fn count_all_denied(&mut self) -> Result<()> {
+        (self.looks.all, self.looks.active) = (now(), BTreeSet::new());
+        self.count_denied(|_| true)
+    }
+
+    fn count_denied(&mut self, wanted: impl Fn(&Target) -> bool) -> Result<()> {
+        for reading in self.writer.take_readings(wanted)? {
+            let last = Duration::from_nanos(reading.count.last_ns);
+            for (outcome, count) in self.ledger.news(&reading) {
+                self.report
+                    .count(&self.state, &reading.denied, outcome, count, last);
+                if self.announcer.tells_of_denials()
+                    && let Some(denial) = self.denial(&reading.denied, outcome)
+                {
+                    self.announcer.denied(last, &denial, count.packets);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// For whoever looks at the objects. Where no Service was meant there is no object to tell it of.
-    fn denial(&self, event: &Event) -> Option<Denial> {
-        let service = self.state.service_name(event.slot)?.clone();
-        let hit = self.report.pod_name(&self.state, event.owner_uid);
-        let (reason, outcome) = words(event);
+    fn denial(&self, denied: &Denied, outcome: Outcome) -> Option<Denial> {
+        let service = self.state.service_name(denied.target.slot)?.clone();
+        let hit = self.report.pod_name(&self.state, denied.owner);
         Some(Denial {
             service: Subject::service(&self.state, service),
-            ip: event.dst.ip(),
-            meant: (event.dead_uid, self.report.pod(&self.state, event.dead_uid)),
-            owner: event.owner_uid,
+            ip: denied.target.addr.ip(),
+            meant: (denied.dead, self.report.pod(&self.state, denied.dead)),
+            owner: denied.owner,
             hit: hit.map(|name| Subject {
                 kind: "Pod",
                 name: name.clone(),
-                uid: Some(event.owner_uid),
+                uid: Some(denied.owner),
             }),
-            reason,
-            outcome,
+            reason: denied.reason.as_str(),
+            outcome: outcome.as_str(),
         })
     }
 }

@@ -85,13 +85,14 @@ impl Announcer {
         self.what == Announce::All && !self.queue.is_closed()
     }
 
-    /// A packet was denied, or would have been, and was reported.
-    pub fn denied(&mut self, now: Duration, denial: &Denial) {
+    /// So many packets were denied, or would have been, the last one at `last`.
+    pub fn denied(&mut self, last: Duration, denial: &Denial, packets: u64) {
         if !self.tells_of_denials() {
             return;
         }
         for topic in denial.topics() {
-            self.series.hear(now, topic, || denial.note(&self.node));
+            self.series
+                .hear_often(last, topic, packets, || denial.note(&self.node));
         }
     }
 

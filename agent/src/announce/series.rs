@@ -73,14 +73,19 @@ impl Series {
 
     /// It happened. Beyond [`MAX`] topics a new one is counted as forgotten.
     pub fn hear(&mut self, now: Duration, topic: Topic, note: impl FnOnce() -> String) {
+        self.hear_often(now, topic, 1, note);
+    }
+
+    /// It happened so many times.
+    pub fn hear_often(&mut self, now: Duration, topic: Topic, times: u64, note: impl FnOnce() -> String) {
         if let Some(course) = self.topics.get_mut(&topic) {
-            course.count += 1;
-            course.last = now;
+            course.count += times;
+            course.last = course.last.max(now);
         } else if self.topics.len() < MAX {
             let course = Course {
                 number: self.next,
                 note: note(),
-                count: 1,
+                count: times,
                 first: now,
                 last: now,
                 written: None,
@@ -88,7 +93,7 @@ impl Series {
             self.next = self.next.wrapping_add(1);
             self.topics.insert(topic, course);
         } else {
-            self.forgotten += 1;
+            self.forgotten += times;
         }
     }
 

@@ -1,11 +1,11 @@
 //! What the agent holds against endpoints: its pinned maps, with names from its status.
 
 use super::finding::State;
-use crate::dump::entries;
+use crate::dump::{denials, keyed, services};
 use crate::facts::Protocol;
 use crate::status::Status;
 use anyhow::Result;
-use epguard_common::{Addr, Denial, Reason, Slot, Target, Terminated, Uid, UidState, Vip};
+use epguard_common::{Addr, Denial, Reason, Slot, Terminated, Uid, UidState};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -70,17 +70,17 @@ impl Known {
     /// Reads the pinned maps. Errors: no datapath is pinned there.
     pub fn read(pin_dir: &Path, status: &Status) -> Result<Self> {
         let mut known = Self::default();
-        for (vip, slot) in entries::<Vip, Slot>(pin_dir, "SERVICES")? {
+        for (vip, slot) in services(pin_dir)? {
             let at = at(vip.addr, vip.port, vip.protocol);
             known.services.extend(at.map(|at| (at, slot)));
         }
-        for (target, denial) in entries::<Target, Denial>(pin_dir, "DENIED")? {
+        for (target, denial) in denials(pin_dir)? {
             if let Some(at) = at(target.addr, target.port, target.protocol) {
                 let denied = denied(target.slot, &denial, status);
                 known.denied.entry(at).or_default().push(denied);
             }
         }
-        for (addr, terminated) in entries::<Addr, Terminated>(pin_dir, "TERMINATED")? {
+        for (addr, terminated) in keyed::<Addr, Terminated>(pin_dir, "TERMINATED")? {
             if terminated.lifted_ns == 0 {
                 let proof = proof(Reason::Terminated, State::Stale, terminated.dead_uid, status);
                 known.terminated.insert(addr.ip(), proof);

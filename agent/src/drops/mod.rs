@@ -1,14 +1,16 @@
 //! `epguard drops`: denied flows by Service, pod meant and pod hit; or as they come.
 //!
 //! ```text
-//! events -> Tally (in the agent) -> status socket -> filter -> table, or lines
+//! DENIAL_COUNTS -> Ledger -> Tally (in the agent; clients from events) -> status socket -> filter -> table, or lines
 //! ```
 
+mod ledger;
 mod tally;
 mod text;
 
-pub use tally::{Dropped, Kind, MAX_KINDS, Tally};
-pub(crate) use text::{ago, nothing};
+pub use ledger::Ledger;
+pub use tally::{Dropped, Due, Kind, MAX_KINDS, MAX_OF_IP, Tally};
+pub(crate) use text::{ago, clients, nothing};
 
 use crate::cli::{Output, RunArgs, reason, service};
 use crate::status::{self, Request};
@@ -95,8 +97,8 @@ pub fn run(args: &DropsArgs) -> Result<()> {
         for mut dropped in now.iter().rev().cloned() {
             let before = counted.get(&dropped.kind).copied().unwrap_or_default();
             // Fewer than before: the agent has started anew.
-            dropped.reported = dropped.reported.checked_sub(before).unwrap_or(dropped.reported);
-            if dropped.reported > 0 {
+            dropped.packets = dropped.packets.checked_sub(before).unwrap_or(dropped.packets);
+            if dropped.packets > 0 {
                 println!("{}", line(args.output, &dropped)?);
             }
         }
@@ -106,7 +108,7 @@ pub fn run(args: &DropsArgs) -> Result<()> {
 
 fn counts(all: &[Dropped]) -> BTreeMap<Kind, u64> {
     all.iter()
-        .map(|dropped| (dropped.kind.clone(), dropped.reported))
+        .map(|dropped| (dropped.kind.clone(), dropped.packets))
         .collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::Dropped;
 use comfy_table::{Table, presets::NOTHING};
+use std::net::IpAddr;
 
 /// What stands for rows where there are none; `narrowed`: others may have been left out.
 pub(crate) fn nothing(narrowed: bool) -> String {
@@ -23,7 +24,8 @@ pub fn table(all: &[Dropped], narrowed: bool) -> String {
         "OUTCOME",
         "MEANT",
         "HIT",
-        "LAST CLIENT",
+        "CLIENTS SEEN",
+        "OPENED",
         "PACKETS",
     ]);
     table.add_rows(all.iter().map(|dropped| {
@@ -36,8 +38,9 @@ pub fn table(all: &[Dropped], narrowed: bool) -> String {
             kind.outcome.clone(),
             kind.meant.clone(),
             kind.hit.clone(),
-            dropped.client.to_string(),
-            dropped.reported.to_string(),
+            clients(&dropped.clients),
+            dropped.openings.to_string(),
+            dropped.packets.to_string(),
         ]
     }));
     table.trim_fmt()
@@ -55,9 +58,18 @@ pub fn line(dropped: &Dropped) -> String {
         kind.protocol,
         kind.meant,
         kind.hit,
-        dropped.reported,
-        dropped.client
+        dropped.packets,
+        clients(&dropped.clients)
     )
+}
+
+/// Those seen; a dash for none.
+pub(crate) fn clients(clients: &[IpAddr]) -> String {
+    if clients.is_empty() {
+        return "-".to_owned();
+    }
+    let clients: Vec<String> = clients.iter().map(ToString::to_string).collect();
+    clients.join(",")
 }
 
 /// In the largest unit that says anything, as kubectl shows ages.
@@ -86,8 +98,10 @@ mod tests {
                 meant: "shop/a".into(),
                 hit: "other/b".into(),
             },
-            reported: 7,
-            client: [10, 244, 2, 5].into(),
+            packets: 7,
+            bytes: 420,
+            openings: 3,
+            clients: vec![[10, 244, 2, 5].into(), [10, 244, 2, 6].into()],
             first_ms_ago: 400_000,
             last_ms_ago: 125_000,
         }
@@ -99,11 +113,11 @@ mod tests {
         let fields: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(
             fields.join(" "),
-            "2m shop/web 10.244.1.10:8080 TCP reused dropped shop/a other/b 10.244.2.5 7"
+            "2m shop/web 10.244.1.10:8080 TCP reused dropped shop/a other/b 10.244.2.5,10.244.2.6 3 7"
         );
         assert_eq!(
             line(&dropped()),
-            "dropped reused shop/web -> 10.244.1.10:8080 TCP: shop/a was meant, other/b is there (7 packets from 10.244.2.5)"
+            "dropped reused shop/web -> 10.244.1.10:8080 TCP: shop/a was meant, other/b is there (7 packets from 10.244.2.5,10.244.2.6)"
         );
     }
 

@@ -4,7 +4,7 @@ use super::lock::{ConfigLock, Held};
 use super::{Writer, open};
 use anyhow::{Context as _, Result};
 use aya::maps::{Array, Map, MapData};
-use epguard_common::Config;
+use epguard_common::{Config, RawConfig};
 use std::path::Path;
 
 /// What the running datapath goes by. Errors: none is pinned there.
@@ -18,7 +18,9 @@ pub(super) fn reconfigure(pin_dir: &Path, change: impl FnOnce(Config) -> Result<
     let lock = ConfigLock::at(pin_dir)?;
     let _held = lock.hold()?;
     let changed = change(read(&array)?)?;
-    array.set(0, changed, 0).context("cannot write CONFIG")
+    array
+        .set(0, RawConfig::from(changed), 0)
+        .context("cannot write CONFIG")
 }
 
 impl Writer {
@@ -43,14 +45,17 @@ impl Writer {
             None
         });
         let changed = change(read(&self.config)?)?;
-        self.config.set(0, changed, 0).context("cannot write CONFIG")
+        self.config
+            .set(0, RawConfig::from(changed), 0)
+            .context("cannot write CONFIG")
     }
 }
 
-fn read(array: &Array<MapData, Config>) -> Result<Config> {
-    array.get(&0, 0).context("cannot read CONFIG")
+fn read(array: &Array<MapData, RawConfig>) -> Result<Config> {
+    let raw = array.get(&0, 0).context("cannot read CONFIG")?;
+    Ok(raw.checked())
 }
 
-fn array(pin_dir: &Path) -> Result<Array<MapData, Config>> {
+fn array(pin_dir: &Path) -> Result<Array<MapData, RawConfig>> {
     Ok(Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?)
 }

@@ -40,7 +40,7 @@ impl Writer {
     /// socket that they have written since stays as it is. Errors: SOCKETS cannot be written.
     pub fn aim_socket(&mut self, socket: &Connected, slot: Slot) -> Result<()> {
         let is_tcp = socket.peer.protocol == TCP;
-        match self.sockets.get(&socket.cookie, 0) {
+        match self.sockets.get(&socket.cookie) {
             Ok(known) if known.peer(self.vouched.since_ns).slot == slot => return Ok(()),
             Ok(known) if !is_tcp && (known.connected.is_some() || known.handed != 0) => return Ok(()),
             Err(MapError::KeyNotFound) => return Ok(()),
@@ -54,7 +54,7 @@ impl Writer {
     /// Takes a noted socket out again, unless the hooks have written it since. Errors: SOCKETS cannot be written.
     pub fn drop_socket(&mut self, cookie: u64) -> Result<()> {
         let written = |known: SocketIntent| known.connected.is_some() || known.handed != 0;
-        if self.sockets.get(&cookie, 0).is_ok_and(written) {
+        if self.sockets.get(&cookie).is_ok_and(written) {
             return Ok(());
         }
         absent(self.sockets.remove(&cookie)).context("cannot write SOCKETS")

@@ -1,6 +1,6 @@
 //! The maps of redirected flows: the programs put flows in, and here they are taken out when nobody needs them any more.
 
-use super::{absent, take};
+use super::{KeyedMap, absent, take};
 use crate::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
@@ -21,8 +21,8 @@ pub(super) struct Flows {
 /// Flows as both sides know them.
 struct Table {
     name: &'static str,
-    steered: HashMap<MapData, Flow, Steered>,
-    returns: HashMap<MapData, Flow, Return>,
+    steered: KeyedMap<Flow, Steered>,
+    returns: KeyedMap<Flow, Return>,
 }
 
 /// Between two looks at all flows: one of them costs some microseconds for each flow.
@@ -120,8 +120,8 @@ impl Table {
     fn of(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
         Ok(Self {
             name,
-            steered: take(ebpf, name)?.try_into()?,
-            returns: take(ebpf, returns)?.try_into()?,
+            steered: KeyedMap::take(ebpf, name)?,
+            returns: KeyedMap::take(ebpf, returns)?,
         })
     }
 
@@ -139,7 +139,7 @@ impl Table {
         }
         for (flow, steered) in over {
             // It may have gone on meanwhile.
-            let now = self.steered.get(&flow, 0);
+            let now = self.steered.get(&flow);
             if now.is_ok_and(|now| now.used_ns != steered.used_ns) {
                 continue;
             }

@@ -5,7 +5,7 @@ use crate::facts::{Change, Fact, PodSource, Presence};
 use crate::fuzz::harness::run;
 use crate::plan;
 use crate::state::{Ipam, Ranges, Scope, Settings, State};
-use epguard_common::{Backend, MAX_BACKENDS};
+use epguard_common::{Backend, Backends, MAX_BACKENDS, Slot, Uid};
 use std::time::Duration;
 
 /// Octets, in the order in which the maps' fields ask for them; zeros behind the end.
@@ -37,6 +37,12 @@ impl Octets<'_> {
         u32::from_ne_bytes(self.take())
     }
 
+    fn uid(&mut self) -> Uid {
+        Uid {
+            octets: self.take(),
+        }
+    }
+
     fn slot(&mut self) -> Slot {
         let number = self.u16();
         Slot {
@@ -61,9 +67,21 @@ fn tables(octets: &[u8]) -> Tables {
         match octets.take::<1>()[0] % 5 {
             0 => {
                 let target = octets.target();
+                let raw = RawDenial {
+                    dead_uid: octets.uid(),
+                    owner_uid: octets.uid(),
+                    boot_id: octets.uid(),
+                    reason: octets.u32(),
+                    uid_state: octets.u32(),
+                    mode: octets.u32(),
+                    held: octets.u32(),
+                    action: octets.u32(),
+                    reserved: octets.u32(),
+                    slot_since_ns: u64::from_ne_bytes(octets.take()),
+                };
                 tables
                     .denied
-                    .extend(denial(&octets.take()).map(|denial| (target, denial)));
+                    .extend(raw.checked().map(|denial| (target, denial)));
             }
             1 => {
                 let flags = octets.u32();
@@ -92,9 +110,7 @@ fn tables(octets: &[u8]) -> Tables {
             }
             _ => {
                 let entry = Terminated {
-                    dead_uid: Uid {
-                        octets: octets.take(),
-                    },
+                    dead_uid: octets.uid(),
                     lifted_ns: u64::from_ne_bytes(octets.take()),
                     ..Terminated::default()
                 };

@@ -1,9 +1,10 @@
-//! Writes that the kernel has no room for.
+//! Writes that the kernel refuses: it has no room for an entry, or has none to remove.
 
 use super::Writer;
 use crate::plan::Op;
 use crate::state::Tables;
 use aya::maps::MapError;
+use std::io::ErrorKind;
 
 impl Writer {
     /// Entries that the kernel had no room for when the tables were written last: those packets pass, or are rejected
@@ -28,9 +29,18 @@ impl Writer {
 }
 
 /// The map has its most entries, or the kernel no memory for another one.
-fn is_full(error: &MapError) -> bool {
+pub(super) fn is_full(error: &MapError) -> bool {
     let MapError::SyscallError(error) = error else {
         return false;
     };
     matches!(error.io_error.raw_os_error(), Some(libc::E2BIG | libc::ENOMEM))
+}
+
+/// What somebody else removed already is removed.
+pub(super) fn absent(result: Result<(), MapError>) -> Result<(), MapError> {
+    match result {
+        Err(MapError::KeyNotFound) => Ok(()),
+        Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }

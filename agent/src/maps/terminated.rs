@@ -38,7 +38,7 @@ impl Writer {
             if vacant.lifted.is_some() && self.sightings.known.contains(ip) {
                 continue;
             }
-            let entry = match self.terminated.get(ip, 0) {
+            let entry = match self.terminated.get(ip) {
                 Err(MapError::KeyNotFound) => continue,
                 entry => entry.context("cannot read TERMINATED")?,
             };
@@ -72,7 +72,7 @@ impl Writer {
             .terminated
             .get(&ip)
             .is_some_and(|vacant| vacant.lifted.is_some());
-        if !known && let Ok(entry) = self.terminated.get(&ip, 0) {
+        if !known && let Ok(entry) = self.terminated.get(&ip) {
             self.lifts.extend(lift(ip, &entry));
         }
         self.sightings.known.remove(&ip);

@@ -218,6 +218,14 @@ fn sizes(to: &mut Families<'_>, status: &Status) -> fmt::Result {
     )?;
     to.gauges(
         (
+            "uncounted_denials",
+            "Denials without a count of their own; their packets are counted by reason only",
+        ),
+        None,
+        [(vec![], figures.uncounted)],
+    )?;
+    to.gauges(
+        (
             "intent_carrier",
             "1 for what carries a packet's intent between the hooks, 0 for the others",
         ),

@@ -25,6 +25,9 @@ pub struct Figures {
     /// are compared with later evidence).
     #[serde(default)]
     pub evicted: BTreeMap<String, u64>,
+    /// Denials without room in `DENIAL_COUNTS`: their packets are missing in `epguard drops`, Events and the log.
+    #[serde(default)]
+    pub uncounted: usize,
     /// From the receipt of an API event to the map write.
     pub propagation: Distribution,
     /// From the change that an `EndpointSlice` was written for, by the API server's clock, to the map write.

@@ -20,7 +20,7 @@ pub(super) struct Model {
     pub(super) drops: Vec<Dropped>,
     /// Packets by verdict.
     pub(super) verdicts: Meter<(Reason, Outcome)>,
-    /// Reported packets by flow.
+    /// Packets by flow.
     pub(super) flows: Meter<Kind>,
     /// Packets a second that were stopped, or in observe would have been.
     pub(super) history: History,
@@ -92,7 +92,7 @@ impl Model {
 
     fn hear(&mut self, at: Duration, agent: Agent) {
         let counts = agent.drops.iter();
-        let counts = counts.map(|dropped| (dropped.kind.clone(), dropped.reported));
+        let counts = counts.map(|dropped| (dropped.kind.clone(), dropped.packets));
         self.flows.read(at, counts.collect());
         let enforced = self.enforces();
         (self.status, self.drops) = (agent.status, agent.drops);
@@ -175,7 +175,7 @@ mod tests {
         let mut model = model();
         model.refresh(sample(3, Err(refused()), Ok(counters(20))));
         let mut anew = agent(0);
-        anew.drops[0].reported = 4;
+        anew.drops[0].packets = 4;
         model.refresh(sample(4, Ok(anew), Ok(counters(20))));
         assert_eq!(model.trouble, None);
         assert_eq!(model.flows.rate(&model.drops[0].kind).unwrap().tenths, 20);

@@ -103,7 +103,7 @@ fn row(model: &Model, flows: &[&Dropped], words: fn(&[&Dropped]) -> Vec<String>)
     let last = flows.iter().map(|flow| flow.last_ms_ago).min();
     let mut row = Row {
         rate: rates.sum(),
-        packets: flows.iter().map(|flow| flow.reported).sum(),
+        packets: flows.iter().map(|flow| flow.packets).sum(),
         last_ms_ago: last.unwrap_or_default(),
         cells: words(flows),
     };

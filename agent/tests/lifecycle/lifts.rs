@@ -5,7 +5,7 @@ use crate::node::Node;
 use aya::maps::{HashMap, Map, MapData};
 use epguard::maps::{self, Lift};
 use epguard::state::{Tables, Vacant};
-use epguard_common::{Addr, Mode, Terminated, Uid};
+use epguard_common::{Addr, Keyed, Mode, Terminated, Uid};
 use std::time::Duration;
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);
@@ -93,15 +93,15 @@ fn vacant(mode: Mode, lifted: Option<Duration>) -> Tables {
 fn speaks(node: &Node) {
     let mut terminated = terminated(node);
     let mut entry = terminated.get(&X, 0).unwrap();
-    entry.lifted_ns = 77;
+    entry.value.lifted_ns = 77;
     terminated.insert(X, entry, 0).unwrap();
 }
 
 fn lifted_ns(node: &Node) -> u64 {
-    terminated(node).get(&X, 0).unwrap().lifted_ns
+    terminated(node).get(&X, 0).unwrap().value.lifted_ns
 }
 
-fn terminated(node: &Node) -> HashMap<MapData, Addr, Terminated> {
+fn terminated(node: &Node) -> HashMap<MapData, Addr, Keyed<Addr, Terminated>> {
     let map = maps::open(&node.pins(), "TERMINATED").unwrap();
     Map::HashMap(map).try_into().unwrap()
 }

@@ -1,14 +1,14 @@
 //! What an earlier process wrote stands until the next one knows better.
 
 use crate::node::{Node, ifindex, run};
-use aya::maps::{Array, HashMap, Map, MapData, PerCpuHashMap, PerCpuValues};
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues};
 use epguard::clock::boot_ns;
 use epguard::datapath::{Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::state::Tables;
 use epguard_common::{
-    Action, Addr, Backends, Count, Counter, Denial, Mode, Outcome, Owner, Reason, Slot, Suspect, Target, Uid,
-    UidState, View, Vip, capacity,
+    Action, Addr, Backends, Count, Denial, Keyed, Mode, Outcome, Owner, RawDenial, Reason, Slot, Suspect,
+    Target, Uid, UidState, View, Vip, capacity, counter,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,9 +85,18 @@ fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     let map = Map::HashMap(maps::open(&node.pins(), "DENIED").unwrap());
-    let mut raw: HashMap<_, Target, [u8; size_of::<Denial>()]> = map.try_into().unwrap();
+    let mut raw: HashMap<_, Target, Keyed<Target, RawDenial>> = map.try_into().unwrap();
     let scribbled = Target { port: 1, ..target() };
-    raw.insert(scribbled, [0x77; size_of::<Denial>()], 0).unwrap();
+    let garbage = RawDenial {
+        reason: 0x77,
+        uid_state: 0x77,
+        ..RawDenial::default()
+    };
+    let entry = Keyed {
+        key: scribbled,
+        value: garbage,
+    };
+    raw.insert(scribbled, entry, 0).unwrap();
     write(&node, |writer| assert_eq!(writer.found(), &denying()));
     let left: Vec<Target> = raw.keys().collect::<Result<_, _>>().unwrap();
     assert_eq!(left, [target()]);
@@ -132,9 +141,9 @@ fn what_a_full_map_has_no_room_for_is_counted_and_written_once_there_is() {
     write(&node, |writer| {
         assert!(writer.install(&redirecting(1)).unwrap());
         let map = Map::HashMap(maps::open(&node.pins(), "BACKENDS").unwrap());
-        let mut map: HashMap<_, Target, Backends> = map.try_into().unwrap();
+        let mut map: HashMap<_, Target, Keyed<Target, Backends>> = map.try_into().unwrap();
         for port in 1..capacity::BACKENDS {
-            map.insert(foreign(port), Backends::default(), 0).unwrap();
+            map.insert(foreign(port), Keyed::default(), 0).unwrap();
         }
         assert!(writer.install(&redirecting(2)).unwrap());
         assert_eq!(writer.left_out(), 0, "it takes the place of another one");
@@ -243,24 +252,19 @@ fn denying() -> Tables {
     }
 }
 
-const COUNTER: Counter = Counter {
-    reason: Reason::Reused,
-    outcome: Outcome::Draining,
-};
-
-fn counters(node: &Node) -> PerCpuHashMap<aya::maps::MapData, Counter, Count> {
+fn counters(node: &Node) -> PerCpuArray<aya::maps::MapData, Count> {
     let map = maps::open(&node.pins(), "COUNTERS").unwrap();
-    Map::PerCpuHashMap(map).try_into().unwrap()
+    Map::PerCpuArray(map).try_into().unwrap()
 }
 
 fn count(node: &Node, packets: u64) {
     let mut values = vec![Count::default(); aya::util::nr_cpus().unwrap()];
     values[0].packets = packets;
     let values = PerCpuValues::try_from(values).unwrap();
-    counters(node).insert(COUNTER, values, 0).unwrap();
+    let index = counter(Reason::Reused, Outcome::Draining);
+    counters(node).set(index, values, 0).unwrap();
 }
 
 fn counted(node: &Node) -> u64 {
-    let values = counters(node).get(&COUNTER, 0).unwrap();
-    values.iter().map(|count| count.packets).sum()
+    maps::counters(&node.pins()).unwrap()[&(Reason::Reused, Outcome::Draining)].packets
 }

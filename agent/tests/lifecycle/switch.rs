@@ -1,7 +1,6 @@
 //! What the operator switches while the datapath runs.
 
 use crate::node::{Node, run};
-use aya::maps::{Array, Map};
 use epguard::datapath::{Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard_common::{Action, AnswerLimits, Config, Mode, Reason, ReasonActions};
@@ -16,8 +15,7 @@ const LIMITS: AnswerLimits = AnswerLimits {
 };
 
 fn config(node: &Node) -> Config {
-    let map = Map::Array(maps::open(&node.pins(), "CONFIG").unwrap());
-    Array::try_from(map).unwrap().get(&0, 0).unwrap()
+    maps::configuration(&node.pins()).unwrap()
 }
 
 fn epguard(node: &Node, args: &[&str]) {

@@ -1,11 +1,10 @@
 //! A takeover under traffic: every packet arrives, and every packet meets exactly one program.
 
 use crate::node::{Node, OWN, PEER, ifindex};
-use aya::maps::{Map, PerCpuHashMap};
 use epguard::datapath::{Datapath, Hooks, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::state::Tables;
-use epguard_common::{Addr, Count, Counter, Mode, Outcome, Reason, Suspect};
+use epguard_common::{Addr, Mode, Outcome, Reason, Suspect};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -80,15 +79,5 @@ fn replace_under_traffic(hooks: Hooks) {
 }
 
 fn draining(node: &Node) -> u64 {
-    let map = Map::PerCpuHashMap(maps::open(&node.pins(), "COUNTERS").unwrap());
-    let map: PerCpuHashMap<_, Counter, Count> = map.try_into().unwrap();
-    let counter = Counter {
-        reason: Reason::Nothing,
-        outcome: Outcome::Draining,
-    };
-    map.get(&counter, 0)
-        .unwrap()
-        .iter()
-        .map(|count| count.packets)
-        .sum()
+    maps::counters(&node.pins()).unwrap()[&(Reason::Nothing, Outcome::Draining)].packets
 }

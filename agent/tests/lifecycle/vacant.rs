@@ -1,12 +1,11 @@
 //! An IP of the node's that nobody holds any more, and packets to it.
 
 use crate::node::{Node, OWN, ip};
-use aya::maps::{Map, PerCpuHashMap};
 use epguard::clock::boot_ns;
 use epguard::datapath::{Datapath, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::state::{Tables, Vacant};
-use epguard_common::{Addr, Count, Counter, Mode, Outcome, Reason, Uid};
+use epguard_common::{Addr, Mode, Outcome, Reason, Uid};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -55,12 +54,5 @@ pub fn denied_while(node: &Node, datagrams: u64, send: impl Fn()) -> u64 {
 }
 
 fn denied(node: &Node) -> u64 {
-    let map = Map::PerCpuHashMap(maps::open(&node.pins(), "COUNTERS").unwrap());
-    let map: PerCpuHashMap<_, Counter, Count> = map.try_into().unwrap();
-    let counter = Counter {
-        reason: Reason::Terminated,
-        outcome: Outcome::Dropped,
-    };
-    let counts = map.get(&counter, 0).unwrap();
-    counts.iter().map(|count| count.packets).sum()
+    maps::counters(&node.pins()).unwrap()[&(Reason::Terminated, Outcome::Dropped)].packets
 }

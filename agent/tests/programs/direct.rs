@@ -51,7 +51,7 @@ fn rig() -> Rig {
     }
     let mut rig = Rig::new();
     for addr in [X, X6, LOCAL] {
-        rig.put("TERMINATED", &addr, nobody());
+        rig.put_keyed("TERMINATED", &addr, nobody());
     }
     let mac = Mac {
         sends: 1,
@@ -190,7 +190,7 @@ fn whoever_speaks_from_the_ip_lifts_it_whatever_the_frame_is_addressed_to() {
     let frame = to(OWN, tagged(&[], &syn(X)));
     for tags in [&[][..], &[0x8100]] {
         for xdp in [false, true] {
-            rig.put("TERMINATED", &X, nobody());
+            rig.put_keyed("TERMINATED", &X, nobody());
             assert_eq!(rig.run_xdp(&frame), XDP_DROP);
             rig.events();
             if xdp {

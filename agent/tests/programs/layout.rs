@@ -1,15 +1,16 @@
 //! The maps as `bpftool` sees them: types, sizes, memory, and names for every field.
 
-use crate::{kernel, shown::bpftool};
-use aya::{
-    Pod,
-    maps::{Array, HashMap, PerCpuHashMap, PerCpuValues},
-};
-use epguard::{datapath::Datapath, maps};
+use crate::kernel;
+use crate::shown::bpftool;
+use aya::Pod;
+use aya::maps::{Array, HashMap, PerCpuArray, PerCpuValues};
+use epguard::datapath::Datapath;
+use epguard::maps;
 use epguard_common::{
-    Action, Addr, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Counter, Denial, Direct, Flow, Mac,
-    Mode, Outcome, Owner, Rate, Reason, ReasonActions, ReasonModes, Return, Role, Sender, Slot, SocketIntent,
-    Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip, capacity,
+    Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount, Direct,
+    Flow, Keyed, Mac, Mode, Outcome, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions, ReasonModes,
+    Return, Role, Sender, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip,
+    capacity, counter,
 };
 use serde_json::{Value, json};
 
@@ -23,25 +24,26 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
     for map in maps::NAMES {
         let expected = match map {
             "OWNERS" => shape::<Addr, Owner>("hash", capacity::OWNERS),
-            "SUSPECTS" => shape::<Addr, Suspect>("hash", capacity::SUSPECTS),
-            "SERVICES" => shape::<Vip, Slot>("hash", capacity::SERVICES),
-            "DENIED" => shape::<Target, Denial>("hash", capacity::DENIED),
-            "BACKENDS" => shape::<Target, Backends>("hash", capacity::BACKENDS),
-            "FLOWS" => shape::<Flow, Steered>("hash", capacity::FLOWS),
-            "RETURNS" => shape::<Flow, Return>("hash", capacity::FLOWS),
-            "OPENING" => shape::<Flow, Steered>("lru_hash", capacity::OPENING),
-            "OPENING_RETURNS" => shape::<Flow, Return>("lru_hash", capacity::OPENING),
+            "SUSPECTS" => shape::<Addr, Keyed<Addr, Suspect>>("hash", capacity::SUSPECTS),
+            "SERVICES" => shape::<Vip, Keyed<Vip, Affected>>("hash", capacity::SERVICES),
+            "DENIED" => shape::<Target, Keyed<Target, RawDenial>>("hash", capacity::DENIED),
+            "BACKENDS" => shape::<Target, Keyed<Target, Backends>>("hash", capacity::BACKENDS),
+            "FLOWS" => shape::<Flow, Keyed<Flow, Steered>>("hash", capacity::FLOWS),
+            "RETURNS" => shape::<Flow, Keyed<Flow, Return>>("hash", capacity::FLOWS),
+            "OPENING" => shape::<Flow, Keyed<Flow, Steered>>("lru_hash", capacity::OPENING),
+            "OPENING_RETURNS" => shape::<Flow, Keyed<Flow, Return>>("lru_hash", capacity::OPENING),
             "CLIENTS" => shape::<Addr, u32>("hash", capacity::FLOWS),
             "LIVE" => shape::<Vip, u32>("hash", capacity::LIVE),
             "DIRECT" => shape::<Flow, Direct>("lru_hash", capacity::DIRECT),
-            "TERMINATED" => shape::<Addr, Terminated>("hash", capacity::TERMINATED),
-            "INTERFACES" => shape::<u32, Role>("hash", capacity::INTERFACES),
+            "TERMINATED" => shape::<Addr, Keyed<Addr, Terminated>>("hash", capacity::TERMINATED),
+            "INTERFACES" => shape::<u32, Keyed<u32, Role>>("hash", capacity::INTERFACES),
             "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
-            "SOCKETS" => shape::<u64, SocketIntent>("lru_hash", capacity::SOCKETS),
+            "SOCKETS" => shape::<u64, Keyed<u64, SocketIntent>>("lru_hash", capacity::SOCKETS),
             "AIMED" => shape::<Sender, Aimed>("lru_hash", capacity::AIMED),
-            "CONFIG" => shape::<u32, Config>("array", 1),
+            "CONFIG" => shape::<u32, RawConfig>("array", 1),
             "VIEW" => shape::<u32, View>("array", 1),
-            "COUNTERS" => shape::<Counter, Count>("percpu_hash", capacity::COUNTERS),
+            "COUNTERS" => shape::<u32, Count>("percpu_array", capacity::COUNTERS),
+            "DENIAL_COUNTS" => shape::<Target, DenialCount>("percpu_hash", capacity::DENIAL_COUNTS),
             "EVENTS" => shape::<(), ()>("ringbuf", capacity::EVENTS),
             "ANSWERS" => shape::<u32, Bucket>("array", 1),
             other => panic!("a map without a stated layout: {other}"),
@@ -64,6 +66,18 @@ pub fn dumped(map: &str) -> Vec<Value> {
 pub fn put<K: Pod, V: Pod>(datapath: &mut Datapath, map: &str, key: &K, value: V) {
     let mut map: HashMap<_, K, V> = datapath.ebpf.map_mut(map).unwrap().try_into().unwrap();
     map.insert(key, value, 0).unwrap();
+}
+
+/// As the agent does: behind its key.
+fn put_keyed<K: Pod, V>(datapath: &mut Datapath, map: &str, key: &K, value: V)
+where
+    Keyed<K, V>: Pod,
+{
+    put(datapath, map, key, Keyed { key: *key, value });
+}
+
+fn keyed(key: &Value, value: &Value) -> Value {
+    json!({"key": key.clone(), "value": {"key": key, "value": value}})
 }
 
 fn set<V: Pod>(datapath: &mut Datapath, map: &str, value: V) {
@@ -113,13 +127,13 @@ fn bpftool_names_every_field_of_the_settings() {
         capture: 4,
         debug: 1,
     };
-    set(&mut datapath, "CONFIG", config);
-    let value = json!({"mode": "Enforce", "capture": 4, "debug": 1, "limits": {"per_suspect": 2, "per_node": 3},
+    set(&mut datapath, "CONFIG", RawConfig::from(config));
+    let value = json!({"mode": 2, "capture": 4, "debug": 1, "limits": {"per_suspect": 2, "per_node": 3},
         "actions": {
-        "dead_backend": "Unset", "reused": "Reject", "retired_backend": "Unset", "terminated": "Drop"}, "reasons": {
-        "dead_backend": "Enforce", "reused": "Observe", "retired_backend": "Off", "terminated": "Observe"},
+        "dead_backend": 0, "reused": 2, "retired_backend": 0, "terminated": 1}, "reasons": {
+        "dead_backend": 2, "reused": 1, "retired_backend": 0, "terminated": 1},
         "configured": {
-        "dead_backend": "Enforce", "reused": "Enforce", "retired_backend": "Off", "terminated": "Observe"}});
+        "dead_backend": 2, "reused": 2, "retired_backend": 0, "terminated": 1}});
     assert_eq!(dumped("CONFIG"), [json!({"key": 0, "value": value})]);
 
     let view = View {
@@ -165,9 +179,9 @@ fn bpftool_names_every_field_of_the_tables() {
         reserved: 0,
         rate: RATE,
     };
-    put(&mut datapath, "SUSPECTS", &X, suspect);
+    put_keyed(&mut datapath, "SUSPECTS", &X, suspect);
     let value = json!({"dead_uid": dead_json, "flags": 1, "reserved": 0, "rate": rate_json()});
-    assert_eq!(dumped("SUSPECTS"), [json!({"key": x(), "value": value})]);
+    assert_eq!(dumped("SUSPECTS"), [keyed(&x(), &value)]);
 
     let vip = Vip {
         addr: X,
@@ -175,10 +189,10 @@ fn bpftool_names_every_field_of_the_tables() {
         protocol: 6,
         reserved: 0,
     };
-    put(&mut datapath, "SERVICES", &vip, SLOT);
+    put_keyed(&mut datapath, "SERVICES", &vip, Affected::from(SLOT));
     let key = json!({"addr": x(), "port": 8080, "protocol": 6, "reserved": 0});
-    let value = json!({"number": 0x8001});
-    assert_eq!(dumped("SERVICES"), [json!({"key": key, "value": value})]);
+    let value = json!({"slot": {"number": 0x8001}, "reserved": 0});
+    assert_eq!(dumped("SERVICES"), [keyed(&key, &value)]);
 
     let target = Target {
         addr: X,
@@ -199,13 +213,13 @@ fn bpftool_names_every_field_of_the_tables() {
         reserved: 0,
         slot_since_ns: 7,
     };
-    put(&mut datapath, "DENIED", &target, denial);
+    put_keyed(&mut datapath, "DENIED", &target, RawDenial::from(denial));
     let key =
         json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": "Reused", "uid_state": "Dead", "mode": "Observe", "held": 1, "action": "Reject",
+        "reason": 2, "uid_state": 2, "mode": 1, "held": 1, "action": 2,
         "reserved": 0, "slot_since_ns": 7});
-    assert_eq!(dumped("DENIED"), [json!({"key": key, "value": value})]);
+    assert_eq!(dumped("DENIED"), [keyed(&key, &value)]);
 }
 
 #[test]
@@ -234,18 +248,18 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         mode: 1,
         action: 2,
     };
-    put(&mut datapath, "TERMINATED", &X, terminated);
+    put_keyed(&mut datapath, "TERMINATED", &X, terminated);
     let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "holder_ns": 3, "confirmed_ns": 4,
         "rate": rate_json(),
         "mode": 1, "action": 2});
-    assert_eq!(dumped("TERMINATED"), [json!({"key": x(), "value": value})]);
+    assert_eq!(dumped("TERMINATED"), [keyed(&x(), &value)]);
     set(&mut datapath, "ANSWERS", ANSWERS);
     assert_eq!(
         dumped("ANSWERS"),
         [json!({"key": 0, "value": {"spent_until_ns": 7}})]
     );
-    put(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
-    assert_eq!(dumped("INTERFACES"), [json!({"key": 7, "value": {"number": 2}})]);
+    put_keyed(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
+    assert_eq!(dumped("INTERFACES"), [keyed(&json!(7), &json!({"number": 2}))]);
 
     let mac = Mac {
         octets: [2, 0, 0, 0, 0, 7],
@@ -268,33 +282,30 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         fresh: 7,
         reserved: [0; 2],
     };
-    put(&mut datapath, "SOCKETS", &77_u64, intent);
+    put_keyed(&mut datapath, "SOCKETS", &77_u64, intent);
     let value = json!({"made_ns": 1, "sent_ns": 2, "handed": 3, "left": 4, "thread": 5,
         "sent": {"number": 0x8001}, "connected": {"number": 0}, "shared": 6, "fresh": 7, "reserved": [0, 0]});
-    assert_eq!(dumped("SOCKETS"), [json!({"key": 77, "value": value})]);
+    assert_eq!(dumped("SOCKETS"), [keyed(&json!(77), &value)]);
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn bpftool_names_every_reason_and_outcome_of_the_counters() {
+fn the_index_of_a_counter_is_32_times_its_reason_plus_its_outcome() {
     let mut datapath = kernel::load();
     let cpus = aya::util::nr_cpus().unwrap();
-    let mut counters: PerCpuHashMap<_, Counter, Count> =
-        datapath.ebpf.map_mut("COUNTERS").unwrap().try_into().unwrap();
-    let pairs = Reason::ALL
-        .into_iter()
-        .flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
-    let mut expected = Vec::new();
-    for ((reason, outcome), packets) in pairs.zip(1..) {
-        let count = Count { packets, bytes: 60 };
-        let counts = PerCpuValues::try_from(vec![count; cpus]).unwrap();
-        counters.insert(Counter { reason, outcome }, counts, 0).unwrap();
-        let value = |cpu| json!({"cpu": cpu, "value": {"packets": packets, "bytes": 60}});
-        let values: Vec<Value> = (0..cpus).map(value).collect();
-        let key = json!({"reason": format!("{reason:?}"), "outcome": format!("{outcome:?}")});
-        expected.push(json!({"key": key, "values": values}));
-    }
-    let mut dumped = dumped("COUNTERS");
-    dumped.sort_by_key(|entry| entry["values"][0]["value"]["packets"].as_u64());
-    assert_eq!(dumped, expected);
+    let map = datapath.ebpf.map_mut("COUNTERS").unwrap();
+    let mut counters: PerCpuArray<_, Count> = map.try_into().unwrap();
+    let count = Count {
+        packets: 3,
+        bytes: 180,
+        openings: 2,
+    };
+    let counts = PerCpuValues::try_from(vec![count; cpus]).unwrap();
+    let index = counter(Reason::Reused, Outcome::Observed);
+    counters.set(index, counts, 0).unwrap();
+    let value = json!({"packets": 3, "bytes": 180, "openings": 2});
+    let values: Vec<Value> = (0..cpus).map(|cpu| json!({"cpu": cpu, "value": value})).collect();
+    let dumped = dumped("COUNTERS");
+    assert_eq!(dumped[2 * 32 + 1], json!({"key": 65, "values": values}));
+    assert_eq!(dumped.len(), capacity::COUNTERS);
 }

@@ -6,6 +6,7 @@ mod aimed;
 mod answers;
 mod damaged;
 mod direct;
+mod elements;
 mod frames;
 mod hooks;
 mod kernel;

@@ -6,7 +6,9 @@ use crate::world::{DENIED, ENFORCE, FRESH, PORT, REUSED, denial, target};
 use epguard::clock::boot_ns;
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::Verdict::{self, Clear, Deny, Pass};
-use epguard_common::{Config, Denial, Outcome, Reason, ReasonModes, UidState, View};
+use epguard_common::{
+    Config, Keyed, Outcome, RawConfig, RawDenial, Reason, ReasonModes, Target, UidState, View,
+};
 
 const WOULD_BE_DENIED: Verdict = Verdict::Deny {
     reason: Reason::Reused,
@@ -60,7 +62,7 @@ fn each_reason_obeys_its_own_mode() {
     };
     let mut rig = Rig::new();
     for reason in Reason::ALL {
-        rig.put("DENIED", &target(REUSED, TCP), denial(reason, UidState::Dead));
+        rig.deny(&target(REUSED, TCP), denial(reason, UidState::Dead));
         for on in Reason::ALL {
             rig.configure(Config {
                 reasons: only(on),
@@ -117,7 +119,7 @@ fn maps_that_nobody_has_written_deny_nothing() {
 
 /// CONFIG as numbers: mode and those of the reasons; everything else is `rest`.
 fn settings(mode: u32, [dead, reused, retired, terminated]: [u32; 4], rest: u32) -> [u32; 17] {
-    let mut words = [rest; size_of::<Config>() / 4];
+    let mut words = [rest; size_of::<RawConfig>() / 4];
     words[..5].copy_from_slice(&[mode, dead, reused, retired, terminated]);
     words[16] = 0;
     words
@@ -136,7 +138,7 @@ fn numbers_that_are_no_mode_are_off() {
         rig.set("CONFIG", settings(on, [off, on, off, off], garbage));
         rig.expect(&format!("the other fields {garbage}"), &syn(), DENIED);
     }
-    rig.set("CONFIG", [0xff_u8; size_of::<Config>()]);
+    rig.set("CONFIG", [0xff_u8; size_of::<RawConfig>()]);
     rig.expect("CONFIG all ones", &syn(), Clear);
 }
 
@@ -144,20 +146,21 @@ fn numbers_that_are_no_mode_are_off() {
 #[ignore = "needs root: loads eBPF programs"]
 fn numbers_that_are_no_proof_deny_nothing() {
     let mut rig = Rig::new();
-    let words = |reason: u32, uid_state: u32| {
-        let mut denial = [0_u32; size_of::<Denial>() / 4];
-        denial[12..17].copy_from_slice(&[reason, uid_state, Mode::Enforce as u32, 0, 0]);
-        denial
+    let words = |reason: u32, uid_state: u32| RawDenial {
+        reason,
+        uid_state,
+        mode: Mode::Enforce as u32,
+        ..RawDenial::default()
     };
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);
     for garbage in [5, 77, 0x102, 0x0200_0000, u32::MAX] {
-        rig.put("DENIED", &target(REUSED, TCP), words(garbage, dead));
+        rig.deny(&target(REUSED, TCP), words(garbage, dead));
         rig.expect(
             &format!("reason {garbage}"),
             &syn(),
             Pass(Reason::Nothing, Outcome::NotDenied),
         );
-        rig.put("DENIED", &target(REUSED, TCP), words(reused, garbage));
+        rig.deny(&target(REUSED, TCP), words(reused, garbage));
         rig.expect(
             &format!("uid_state {garbage}"),
             &syn(),
@@ -166,21 +169,25 @@ fn numbers_that_are_no_proof_deny_nothing() {
     }
     for held in [1, 77, u32::MAX] {
         let mut denial = words(reused, dead);
-        denial[15] = held;
-        rig.put("DENIED", &target(REUSED, TCP), denial);
+        denial.held = held;
+        rig.deny(&target(REUSED, TCP), denial);
         let observed = Deny {
             reason: Reason::Reused,
             enforce: false,
         };
         rig.expect(&format!("held {held}"), &syn(), observed);
     }
-    rig.put("DENIED", &target(REUSED, TCP), [0xff_u8; size_of::<Denial>()]);
+    rig.put(
+        "DENIED",
+        &target(REUSED, TCP),
+        [0xff_u8; size_of::<Keyed<Target, RawDenial>>()],
+    );
     rig.expect(
         "DENIED all ones",
         &syn(),
         Pass(Reason::Nothing, Outcome::NotDenied),
     );
-    rig.put("DENIED", &target(REUSED, TCP), words(reused, dead));
+    rig.deny(&target(REUSED, TCP), words(reused, dead));
     rig.expect("a proof", &syn(), DENIED);
 }
 

@@ -8,11 +8,14 @@
 use crate::kernel;
 use crate::world;
 use aya::Pod;
-use aya::maps::{Array, HashMap, MapData, PerCpuHashMap, PerCpuValues, RingBuf};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues, RingBuf};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
 use epguard::datapath::Datapath;
 use epguard::events::Events;
-use epguard_common::{Config, Count, Counter, Event, Outcome, Reason, Verdict, View};
+use epguard_common::{
+    Affected, Config, Count, Event, Keyed, Outcome, RawConfig, RawDenial, Reason, Slot, Target, Verdict,
+    View, Vip, capacity, counter,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -139,9 +142,28 @@ impl Rig {
         map.insert(key, value, 0).unwrap();
     }
 
-    pub fn get<K: Pod, V: Pod>(&mut self, map: &str, key: &K) -> Option<V> {
-        let map: HashMap<&mut MapData, K, V> = self.map(map).try_into().unwrap();
-        map.get(key, 0).ok()
+    pub fn get_keyed<K: Pod + PartialEq, V>(&mut self, map: &str, key: &K) -> Option<V>
+    where
+        Keyed<K, V>: Pod,
+    {
+        let map: HashMap<&mut MapData, K, Keyed<K, V>> = self.map(map).try_into().unwrap();
+        map.get(key, 0).ok()?.of(key)
+    }
+
+    /// Puts a value in as the agent does: behind its key.
+    pub fn put_keyed<K: Pod, V>(&mut self, map: &str, key: &K, value: V)
+    where
+        Keyed<K, V>: Pod,
+    {
+        self.put(map, key, Keyed { key: *key, value });
+    }
+
+    pub fn deny(&mut self, target: &Target, denial: impl Into<RawDenial>) {
+        self.put_keyed::<_, RawDenial>("DENIED", target, denial.into());
+    }
+
+    pub fn affect(&mut self, vip: &Vip, slot: Slot) {
+        self.put_keyed::<_, Affected>("SERVICES", vip, slot.into());
     }
 
     pub fn remove<K: Pod, V: Pod>(&mut self, map: &str, key: &K) {
@@ -156,7 +178,7 @@ impl Rig {
     }
 
     pub fn configure(&mut self, config: Config) {
-        self.set("CONFIG", config);
+        self.set("CONFIG", RawConfig::from(config));
     }
 
     pub fn vouch(&mut self, view: View) {
@@ -165,23 +187,23 @@ impl Rig {
 
     /// (packets, bytes) of every counter that isn't 0.
     pub fn counters(&mut self) -> BTreeMap<(Reason, Outcome), (u64, u64)> {
-        let map: PerCpuHashMap<_, Counter, Count> = self.map("COUNTERS").try_into().unwrap();
-        let sums = map.iter().map(|entry| {
-            let (Counter { reason, outcome }, counts) = entry.unwrap();
-            let packets = counts.iter().map(|count| count.packets).sum();
-            let bytes = counts.iter().map(|count| count.bytes).sum();
-            ((reason, outcome), (packets, bytes))
+        let map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();
+        let pairs = Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o)));
+        let sums = pairs.map(|(reason, outcome)| {
+            let counts = map.get(&counter(reason, outcome), 0).unwrap();
+            let sum = counts.iter().copied().fold(Count::default(), Count::plus);
+            ((reason, outcome), (sum.packets, sum.bytes))
         });
         sums.filter(|(_, sum)| *sum != (0, 0)).collect()
     }
 
-    /// Puts every counter's key in, as the agent does, at 0.
+    /// Sets all counters to 0.
     pub fn forget_counters(&mut self) {
         let cpus = aya::util::nr_cpus().unwrap();
-        let mut map: PerCpuHashMap<_, Counter, Count> = self.map("COUNTERS").try_into().unwrap();
-        for (reason, outcome) in Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o))) {
+        let mut map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();
+        for index in 0..u32::try_from(capacity::COUNTERS).unwrap() {
             let zero = PerCpuValues::try_from(vec![Count::default(); cpus]).unwrap();
-            map.insert(Counter { reason, outcome }, zero, 0).unwrap();
+            map.set(index, zero, 0).unwrap();
         }
     }
 

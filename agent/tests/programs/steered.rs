@@ -4,7 +4,7 @@ use crate::frames::{ACK, SRC_V4, SYN, TCP, UDP, frame, packet, tcp, udp, v4_with
 use crate::rig::{BOTH, PASS, Rig};
 use crate::world::{DEAD_UID, ENFORCE, FRESH, OWNER_UID, PORT, REUSED, SHOP};
 use epguard_common::{
-    Addr, Backend, Config, Flow, Mode, Outcome, Owner, Reason, Return, Slot, Steered, View,
+    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Return, Slot, Steered, View,
 };
 
 const LIVE: Backend = Backend {
@@ -41,7 +41,7 @@ fn rig(flags: u32) -> Rig {
             flags,
             ..Steered::default()
         };
-        rig.put("FLOWS", &flow(protocol), steered);
+        rig.put_keyed("FLOWS", &flow(protocol), steered);
     }
     rig.vouch(View { flows: 2, ..FRESH });
     rig
@@ -114,7 +114,7 @@ fn answers_are_led_back_only_while_their_flow_is_steered_there() {
         slot: SHOP,
         ethernet: [0; 6],
     };
-    rig.put("RETURNS", &back, target);
+    rig.put_keyed("RETURNS", &back, target);
     let steered_to = |port| Steered {
         backend: Backend {
             addr: back.endpoint,
@@ -123,7 +123,7 @@ fn answers_are_led_back_only_while_their_flow_is_steered_there() {
         },
         ..Steered::default()
     };
-    rig.put("FLOWS", &back.before(&target), steered_to(back.endpoint_port));
+    rig.put_keyed("FLOWS", &back.before(&target), steered_to(back.endpoint_port));
     let answer = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
     let goes_on = |rig: &mut Rig, config: Config, view: View| {
         rig.configure(config);
@@ -144,9 +144,26 @@ fn answers_are_led_back_only_while_their_flow_is_steered_there() {
     assert!(!goes_on(&mut rig, ENFORCE, flows), "led back");
     assert!(goes_on(&mut rig, off, flows), "switched off");
     assert!(goes_on(&mut rig, ENFORCE, expired), "past the lease");
-    rig.put("FLOWS", &back.before(&target), steered_to(1));
+    rig.put_keyed("FLOWS", &back.before(&target), steered_to(1));
     assert!(
         goes_on(&mut rig, ENFORCE, flows),
         "the flow goes elsewhere by now"
     );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_entry_of_another_flow_leads_no_packet_away() {
+    let mut rig = rig(0);
+    let ack = packet(REUSED, TCP, &tcp(PORT, ACK));
+    assert!(is_steered(&mut rig, &ack), "its own");
+    let (key, value) = (
+        flow(UDP),
+        Steered {
+            backend: LIVE,
+            ..Steered::default()
+        },
+    );
+    rig.put("FLOWS", &flow(TCP), Keyed { key, value });
+    assert!(!is_steered(&mut rig, &ack), "another's");
 }

@@ -131,7 +131,7 @@ fn beyond_a_suspects_rate_events_are_suppressed_and_verdicts_stand() {
     rig.expect("another suspect's rate is its own", &syn(REUSED_V6), DENIED);
     assert_eq!(rig.events().len(), 1);
     let a_second_ago = boot_ns() - 1_100_000_000;
-    rig.put(
+    rig.put_keyed(
         "SUSPECTS",
         &REUSED,
         Suspect {
@@ -169,13 +169,9 @@ fn fill_ring(rig: &mut Rig) -> (u64, usize) {
     let suspects = 30;
     for host in 1..=suspects {
         let addr = Addr::v4([10, 244, 9, host]);
-        rig.put("SUSPECTS", &addr, suspect(Suspect::DENIED));
-        rig.put("SERVICES", &vip(addr, PORT, TCP), SHOP);
-        rig.put(
-            "DENIED",
-            &target(addr, TCP),
-            denial(Reason::Reused, UidState::Dead),
-        );
+        rig.put_keyed("SUSPECTS", &addr, suspect(Suspect::DENIED));
+        rig.affect(&vip(addr, PORT, TCP), SHOP);
+        rig.deny(&target(addr, TCP), denial(Reason::Reused, UidState::Dead));
         let ran = rig.repeat(BOTH, &syn(addr), [0; 192], Rate::EVENTS_PER_SECOND);
         assert_eq!(ran.action, DROP);
     }

@@ -127,18 +127,18 @@ pub fn fill(rig: &mut Rig) {
     put_suspects(rig);
     for protocol in [6, 17, 132] {
         for addr in [REUSED, REUSED_V6, RETIRED, DRAINING, INNOCENT, LIVE] {
-            rig.put("SERVICES", &vip(addr, PORT, protocol), SHOP);
-            rig.put("SERVICES", &vip(addr, OTHER_PORT, protocol), SHOP);
+            rig.affect(&vip(addr, PORT, protocol), SHOP);
+            rig.affect(&vip(addr, OTHER_PORT, protocol), SHOP);
         }
-        rig.put("SERVICES", &vip(MOVED, PORT, protocol), BANK);
+        rig.affect(&vip(MOVED, PORT, protocol), BANK);
         let reused = denial(Reason::Reused, UidState::Dead);
         for addr in [REUSED, REUSED_V6, MOVED, INNOCENT] {
-            rig.put("DENIED", &target(addr, protocol), reused);
+            rig.deny(&target(addr, protocol), reused);
         }
         let retired = denial(Reason::RetiredBackend, UidState::Retired);
-        rig.put("DENIED", &target(RETIRED, protocol), retired);
+        rig.deny(&target(RETIRED, protocol), retired);
         let live = denial(Reason::Reused, UidState::Live);
-        rig.put("DENIED", &target(LIVE, protocol), live);
+        rig.deny(&target(LIVE, protocol), live);
     }
     rig.configure(ENFORCE);
     rig.vouch(FRESH);
@@ -157,7 +157,7 @@ pub fn vip(addr: Addr, port: u16, protocol: u8) -> Vip {
 pub fn put_suspects(rig: &mut Rig) {
     let denied = [REUSED, REUSED_V6, RETIRED, MOVED, LIVE];
     for addr in denied {
-        rig.put("SUSPECTS", &addr, suspect(Suspect::DENIED));
+        rig.put_keyed("SUSPECTS", &addr, suspect(Suspect::DENIED));
     }
-    rig.put("SUSPECTS", &DRAINING, suspect(Suspect::DRAINING));
+    rig.put_keyed("SUSPECTS", &DRAINING, suspect(Suspect::DRAINING));
 }

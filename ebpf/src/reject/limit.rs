@@ -2,11 +2,11 @@
 
 use crate::telemetry::Evidence;
 use crate::{clock, maps};
-use epguard_common::{AnswerLimits, Bucket, Config};
+use epguard_common::{AnswerLimits, Bucket, RawConfig};
 
 /// Takes an answer out of both buckets.
 #[inline(always)]
-pub fn take<E: Evidence>(config: *const Config, evidence: &E) -> bool {
+pub fn take<E: Evidence>(config: *const RawConfig, evidence: &E) -> bool {
     let limits = maps::limits(config);
     let now_ns = clock::now_ns();
     let suspect = bucket(evidence).is_some_and(|bucket| take_from(bucket, now_ns, limits.per_suspect));
@@ -15,21 +15,21 @@ pub fn take<E: Evidence>(config: *const Config, evidence: &E) -> bool {
 
 /// Takes an answer out of the node's bucket.
 #[inline(always)]
-pub fn take_of_node(config: *const Config) -> bool {
+pub fn take_of_node(config: *const RawConfig) -> bool {
     let limits = maps::limits(config);
     maps::answers().is_some_and(|bucket| take_from(bucket, clock::now_ns(), limits.per_node))
 }
 
 /// Whether there is one in both.
 #[inline(always)]
-pub fn has_room<E: Evidence>(config: *const Config, evidence: &E) -> bool {
+pub fn has_room<E: Evidence>(config: *const RawConfig, evidence: &E) -> bool {
     let AnswerLimits {
         per_suspect,
         per_node,
     } = maps::limits(config);
     let now_ns = clock::now_ns();
     // SAFETY: an entry that stays there for the run of the program; every bit pattern is a Bucket.
-    let has = |bucket: *mut Bucket, rate| unsafe { (*bucket).after(now_ns, rate) }.is_some();
+    let has = |bucket: *mut Bucket, rate| unsafe { bucket.read_volatile() }.after(now_ns, rate).is_some();
     let suspect = bucket(evidence).is_some_and(|bucket| has(bucket, per_suspect));
     suspect && maps::answers().is_some_and(|bucket| has(bucket, per_node))
 }
@@ -45,9 +45,9 @@ fn bucket<E: Evidence>(evidence: &E) -> Option<*mut Bucket> {
 fn take_from(bucket: *mut Bucket, now_ns: u64, per_second: u32) -> bool {
     // SAFETY: an entry that stays there, and writable, for the run of the program; every bit pattern is a Bucket.
     unsafe {
-        let after = (*bucket).after(now_ns, per_second);
+        let after = bucket.read_volatile().after(now_ns, per_second);
         if let Some(after) = after {
-            *bucket = after;
+            bucket.write_volatile(after);
         }
         after.is_some()
     }

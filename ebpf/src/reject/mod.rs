@@ -17,7 +17,9 @@ use crate::{maps, steer, turned};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect;
 use aya_ebpf::programs::TcContext;
-use epguard_common::{Action, Config, Fate, JUDGED, Outcome, Packet, Reason, Verdict, answer, is_answerable};
+use epguard_common::{
+    Action, Fate, JUDGED, Outcome, Packet, RawConfig, Reason, Verdict, answer, is_answerable,
+};
 use rewrite::Turned;
 
 /// Chooses what is done with a packet that was judged. Where nobody can be answered ([`Frame::is_answered`]), nothing is
@@ -28,7 +30,7 @@ pub fn fate<F: Frame, E: Evidence>(
     packet: &Packet,
     verdict: Verdict,
     evidence: &E,
-    config: *const Config,
+    config: *const RawConfig,
 ) -> Fate {
     let Verdict::Deny {
         reason,
@@ -49,7 +51,7 @@ pub fn fate<F: Frame, E: Evidence>(
         && action == Action::Redirect
         && frame.can_turn(evidence.slot().number)
         && steer::is_steerable(frame, packet)
-        && steer::chosen(packet, evidence.backends(packet))
+        && steer::chosen(packet, evidence.backend(packet))
             .is_some_and(|backend| steer::way(frame, packet, &backend).is_some())
     {
         return Fate::Steer;

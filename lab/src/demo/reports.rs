@@ -1,99 +1,70 @@
-//! What the agent says about denied flows: one line each in its log.
+//! What the agent says about denied packets: `epguard drops`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use epguard::drops::{Dropped, Kind};
+
 use crate::scenario::agent::Agent;
 
-/// How long a line may take from the kernel to the log.
+/// How long the last packet may take from the kernel to the answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A line about a flow.
+/// Denied packets that have the same pods, Service and outcome.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// `would deny` or `denied`.
-    pub message: String,
-    /// Which proof holds.
-    pub reason: String,
-    /// What was done with the packet.
-    pub outcome: String,
-    /// The Service that was called.
-    pub service: String,
-    /// The pod that the Service meant.
-    pub meant: String,
-    /// The pod that has its address now.
-    pub hit: String,
-    client: String,
-    endpoint: String,
+    /// What they have in common.
+    pub kind: Kind,
+    /// Connections opened since the last look.
+    pub opened: u64,
 }
 
-/// In the log's own words, on three lines.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            message,
-            reason,
-            outcome,
-            service,
-            meant,
-            hit,
-            client,
-            endpoint,
-        } = self;
+        let Self { kind, opened } = self;
         writeln!(
             f,
-            "{message:<10} reason={reason} outcome={outcome} service={service}"
+            "{} {} service={} opened={opened}",
+            kind.outcome, kind.reason, kind.service
         )?;
-        writeln!(f, "{:<10} meant={meant} hit={hit}", "")?;
-        write!(f, "{:<10} client={client} endpoint={endpoint}", "")
+        write!(
+            f,
+            "meant={} hit={} endpoint={}",
+            kind.meant, kind.hit, kind.endpoint
+        )
     }
 }
 
-/// Waits until the agent has logged this many flows after the first `skip`, and returns all after those.
-pub fn after(agent: &Agent, skip: usize, wanted: usize) -> Vec<Report> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let reports: Vec<Report> = agent.log().lines().filter_map(parse).skip(skip).collect();
-        if reports.len() >= wanted || Instant::now() > deadline {
-            return reports;
+/// Connections that the agent has counted until now.
+#[derive(Debug, Default)]
+pub struct Counted(BTreeMap<Kind, u64>);
+
+impl Counted {
+    /// Waits until the agent has counted this many more connections, and returns all that it has.
+    pub fn next(&mut self, agent: &Agent, wanted: u64) -> Vec<Report> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let rows = agent.drops().unwrap_or_default();
+            let reports = self.since(&rows);
+            let opened: u64 = reports.iter().map(|report| report.opened).sum();
+            if opened >= wanted || Instant::now() > deadline {
+                self.0 = rows.into_iter().map(|row| (row.kind, row.openings)).collect();
+                return reports;
+            }
+            thread::sleep(Duration::from_millis(10));
         }
-        thread::sleep(Duration::from_millis(10));
     }
-}
 
-/// Other lines have no reason.
-fn parse(line: &str) -> Option<Report> {
-    let (head, _) = line.split_once(" reason=")?;
-    let field = |name: &str| {
-        let (_, value) = line.split_once(&format!(" {name}="))?;
-        Some(value.split(' ').next()?.trim_matches('"').to_owned())
-    };
-    Some(Report {
-        message: head.rsplit(": ").next()?.to_owned(),
-        reason: field("reason")?,
-        outcome: field("outcome")?,
-        service: field("service")?,
-        meant: field("meant")?,
-        hit: field("hit")?,
-        client: field("client")?,
-        endpoint: field("endpoint")?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_lines_about_flows_are_reports() {
-        let line = r#"2026-11-21T05:00:00Z  WARN epguard::report: denied reason="reused" outcome="dropped" service="a/s" meant="a/p" hit="b/q" client=10.0.0.1:1 endpoint=10.0.0.2:2 protocol="TCP""#;
-        let report = parse(line).unwrap();
-        assert_eq!((&*report.meant, &*report.hit), ("a/p", "b/q"));
-        assert_eq!(
-            report.to_string(),
-            "denied     reason=reused outcome=dropped service=a/s\n           meant=a/p hit=b/q\n           client=10.0.0.1:1 endpoint=10.0.0.2:2"
-        );
-        assert!(parse("2026-11-21T05:00:00Z  INFO epguard::run: started node=\"node-a\"").is_none());
+    fn since(&self, rows: &[Dropped]) -> Vec<Report> {
+        let news = rows.iter().map(|row| {
+            let before = self.0.get(&row.kind).copied().unwrap_or_default();
+            Report {
+                kind: row.kind.clone(),
+                opened: row.openings.saturating_sub(before),
+            }
+        });
+        news.filter(|report| report.opened > 0).collect()
     }
 }

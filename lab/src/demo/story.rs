@@ -6,7 +6,7 @@ use epguard_common::{Mode, Outcome, Reason};
 use super::callers::{CALLS, Caller, OUTSIDE, Seen, Team, burst};
 use super::listing::listing;
 use super::maps;
-use super::reports::{self, Report};
+use super::reports::{Counted, Report};
 use super::screen::Screen;
 use super::stage::Stage;
 use super::tally::{Act, milliseconds, table};
@@ -25,7 +25,7 @@ pub fn tell() -> Result<()> {
         stage: Stage::new()?,
         screen,
         acts: Vec::new(),
-        reported: 0,
+        counted: Counted::default(),
     };
     story.before()?;
     story.reused()?;
@@ -40,8 +40,8 @@ struct Story {
     stage: Stage,
     screen: Screen,
     acts: Vec<Act>,
-    /// Flows that the agent has logged in earlier acts.
-    reported: usize,
+    /// What the agent has counted in earlier acts.
+    counted: Counted,
 }
 
 impl Story {
@@ -233,13 +233,13 @@ impl Story {
         Act::new(title, callers, answers)
     }
 
-    /// What the agent logged of this act, with an example.
+    /// What the agent counted of this act.
     fn reports(&mut self, act: &Act) -> Vec<Report> {
-        let reports = reports::after(&self.stage.agent, self.reported, act.calls(Team::A));
-        self.reported += reports.len();
+        let calls = act.calls(Team::A) as u64;
+        let reports = self.counted.next(&self.stage.agent, calls);
         if let Some(report) = reports.first() {
             self.screen
-                .detail("  epguard's log has a line for each flow to A:");
+                .detail("  epguard counts the connections to A, and `epguard drops` shows them:");
             self.screen.say(&format!("    {report}").replace('\n', "\n    "));
             self.screen.pause();
         }
@@ -247,26 +247,27 @@ impl Story {
     }
 
     fn named(&mut self, act: &Act, reports: &[Report], outcome: Outcome) {
-        let calls = act.calls(Team::A);
-        let message = match outcome {
-            Outcome::Observed => "would deny",
-            _ => "denied",
-        };
+        let calls = act.calls(Team::A) as u64;
         let right = |report: &&Report| {
-            report.message == message
-                && report.outcome == outcome.as_str()
-                && report.reason == "reused"
-                && report.service == "domain-a/report"
-                && report.meant == "domain-a/report-h8tsd"
-                && report.hit == "domain-b/shop"
+            let kind = &report.kind;
+            kind.outcome == outcome.as_str()
+                && kind.reason == "reused"
+                && kind.service == "domain-a/report"
+                && kind.meant == "domain-a/report-h8tsd"
+                && kind.hit == "domain-b/shop"
         };
-        let named = reports.iter().filter(right).count();
+        let opened =
+            |reports: &mut dyn Iterator<Item = &Report>| reports.map(|report| report.opened).sum::<u64>();
+        let (named, all) = (
+            opened(&mut reports.iter().filter(right)),
+            opened(&mut reports.iter()),
+        );
         let claim =
-            format!("epguard logged all {calls} flows to A, each with both pods' names, and no other");
+            format!("epguard counted all {calls} connections to A, with both pods' names, and no other");
         self.screen.claim(
-            named == calls && reports.len() == calls,
+            named == calls && all == calls,
             claim,
-            format!("{named} of {} lines are right", reports.len()),
+            format!("{named} of {all} are right"),
         );
     }
 

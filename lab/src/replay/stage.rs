@@ -220,7 +220,7 @@ impl Stage for Theatre {
         let Ok(status) = self.status() else {
             return Ok(Vec::new());
         };
-        let entries = dump::entries::<Target, Entry>(agent.pin_dir(), "DENIED")?;
+        let entries = dump::denials(agent.pin_dir())?;
         // A slot that the status doesn't name yet is named at the next look.
         let named = entries
             .iter()

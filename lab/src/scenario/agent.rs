@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use aya::maps::{Array, Map, MapData};
 use epguard::clock::boot_ns;
+use epguard::drops::{self, Dropped};
 use epguard::status::{self, Status};
 use epguard_common::{Mode, View};
 use serde_json::Value;
@@ -206,6 +207,11 @@ impl Agent {
             let cause = String::from_utf8_lossy(&output.stderr);
             format!("`epguard status -o json` wrote no JSON: {}", cause.trim())
         })
+    }
+
+    /// What `epguard drops` shows.
+    pub fn drops(&self) -> Result<Vec<Dropped>> {
+        drops::ask(&self.run_dir)
     }
 
     /// What the agent has logged so far.

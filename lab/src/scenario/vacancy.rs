@@ -6,15 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use aya::maps::{HashMap, Map, MapData};
+use epguard::maps::KeyedMap;
 use epguard_common::{Addr, Terminated};
 
 /// Waits until the datapath takes the address for one that nobody holds.
 pub fn await_vacancy(pin_dir: &Path, address: IpAddr, patience: Duration) -> Result<()> {
-    let map = Map::HashMap(epguard::maps::open(pin_dir, "TERMINATED")?);
-    let terminated: HashMap<MapData, Addr, Terminated> = map.try_into()?;
+    let terminated = KeyedMap::<Addr, Terminated>::pinned(pin_dir, "TERMINATED")?;
     let deadline = Instant::now() + patience;
-    while terminated.get(&address.into(), 0).is_err() {
+    while terminated.get(&address.into()).is_err() {
         ensure!(
             Instant::now() < deadline,
             "{address} is not in TERMINATED after {patience:?}"

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use aya::maps::{HashMap, Map, MapData, PerCpuHashMap};
+use aya::maps::{HashMap, Map, MapData};
 use epguard::cli::cgroup2_mount;
 use epguard::clock::boot_ns;
 use epguard::datapath::{Datapath, Hooks as DatapathHooks, Scope, netns_cookie};
 use epguard::maps::{self, Writer};
 use epguard::netlink::{Interface, Selection};
 use epguard::state::Tables;
-use epguard_common::{CARRIER_ALL, Count, Counter, Mode, Outcome, Reason, SocketIntent};
+use epguard_common::{CARRIER_ALL, Keyed, Mode, Outcome, SocketIntent};
 use epguard_lab::net::NetNs;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
@@ -78,25 +78,17 @@ impl Hooks {
 
     /// Packets counted with any of these outcomes, for any reason.
     pub(crate) fn packets(&self, outcomes: &[Outcome]) -> u64 {
-        let map = Map::PerCpuHashMap(maps::open(&self.pins.0, "COUNTERS").unwrap());
-        let map: PerCpuHashMap<MapData, Counter, Count> = map.try_into().unwrap();
-        Reason::ALL
-            .into_iter()
-            .flat_map(|reason| {
-                outcomes.iter().map(move |outcome| Counter {
-                    reason,
-                    outcome: *outcome,
-                })
-            })
-            .flat_map(|counter| map.get(&counter, 0).unwrap().iter().copied().collect::<Vec<_>>())
-            .map(|count| count.packets)
-            .sum()
+        let counters = maps::counters(&self.pins.0).unwrap();
+        let wanted = counters
+            .iter()
+            .filter(|((_, outcome), _)| outcomes.contains(outcome));
+        wanted.map(|(_, count)| count.packets).sum()
     }
 
     /// How many sockets of the node are written down.
     pub(crate) fn sockets(&self) -> usize {
         let map = Map::LruHashMap(maps::open(&self.pins.0, "SOCKETS").unwrap());
-        let map: HashMap<MapData, u64, SocketIntent> = map.try_into().unwrap();
+        let map: HashMap<MapData, u64, Keyed<u64, SocketIntent>> = map.try_into().unwrap();
         map.keys().count()
     }
 }

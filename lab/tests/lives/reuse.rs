@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::pelting::{Catching, Pelting};
-use aya::maps::{HashMap, Map, MapData};
+use epguard::maps::KeyedMap;
 use epguard_common::{Addr, Outcome, Reason, Terminated};
 use epguard_lab::scenario::format::{Family, PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
@@ -161,9 +161,8 @@ fn dropped(stage: &Stage) -> u64 {
 fn wait_until_vacant(stage: &Stage, ip: Addr) {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
-        let map = Map::HashMap(epguard::maps::open(stage.agent.pin_dir(), "TERMINATED").unwrap());
-        let map: HashMap<MapData, Addr, Terminated> = map.try_into().unwrap();
-        if map.get(&ip, 0).is_ok_and(|entry| entry.lifted_ns == 0) {
+        let map = KeyedMap::<Addr, Terminated>::pinned(stage.agent.pin_dir(), "TERMINATED").unwrap();
+        if map.get(&ip).is_ok_and(|entry| entry.lifted_ns == 0) {
             return;
         }
         assert!(

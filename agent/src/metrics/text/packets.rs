@@ -94,6 +94,13 @@ pub fn packets(to: &mut Families<'_>, counters: &Counters) -> fmt::Result {
         denied(|count| count.bytes),
     )?;
     to.counters(
+        (
+            "denied_openings",
+            "Of these packets those that open a connection (TCP SYN, SCTP INIT)",
+        ),
+        denied(|count| count.openings),
+    )?;
+    to.counters(
         ("passed_packets", "Packets to suspect IPs that passed"),
         passed(|count| count.packets),
     )?;

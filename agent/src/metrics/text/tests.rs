@@ -45,6 +45,7 @@ fn status() -> Status {
             )]
             .into(),
             evicted: [("drops".into(), 6)].into(),
+            uncounted: 2,
             api: ApiFigures {
                 requests: 42,
                 throttled_us: 1_250_000,
@@ -64,6 +65,7 @@ fn counters() -> Counters {
     let count = |packets| Count {
         packets,
         bytes: packets * 100,
+        openings: packets / 2,
     };
     Counters::from([
         ((Reason::Reused, Outcome::Dropped), count(7)),

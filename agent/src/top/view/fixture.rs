@@ -69,7 +69,10 @@ pub(in super::super) fn agent(packets: u64) -> Agent {
 
 /// The kernel's counters after so many packets.
 pub(in super::super) fn counters(packets: u64) -> Counters {
-    let count = |packets| Count { packets, bytes: 0 };
+    let count = |packets| Count {
+        packets,
+        ..Count::default()
+    };
     [
         ((Reason::Reused, Outcome::Dropped), count(packets)),
         ((Reason::DeadBackend, Outcome::Rejected), count(packets / 10)),
@@ -92,10 +95,12 @@ fn flow(service: &str, endpoint: &str, words: [&str; 4]) -> impl Fn(u64, u64) ->
         meant,
         hit,
     };
-    move |reported, last_ms_ago| Dropped {
+    move |packets, last_ms_ago| Dropped {
         kind: kind.clone(),
-        reported,
-        client: [10, 244, 2, 5].into(),
+        packets,
+        bytes: 60 * packets,
+        openings: packets,
+        clients: vec![[10, 244, 2, 5].into()],
         first_ms_ago: 400_000,
         last_ms_ago,
     }

@@ -4,7 +4,7 @@ use super::{ANSWERED, REJECTING, answer, rejecting};
 use crate::frames::{ACK, RST, SCTP, SYN, TCP, UDP, frame, packet, sctp, tagged, tcp, udp, v6_with};
 use crate::rig::{BOTH, DROP, PASS, Rig};
 use crate::world::{ENFORCE, PORT, REUSED, REUSED_V6, denial, target};
-use epguard_common::{Action, Config, Denial, Mode, Outcome, Reason, ReasonActions, UidState};
+use epguard_common::{Action, Config, Denial, Mode, Outcome, RawConfig, Reason, ReasonActions, UidState};
 
 fn syn() -> Vec<u8> {
     frame(&packet(REUSED, TCP, &tcp(PORT, SYN)))
@@ -71,7 +71,7 @@ fn observe_answers_nobody() {
         action: Action::Reject,
         ..denial(Reason::Reused, UidState::Dead)
     };
-    rig.put("DENIED", &target(REUSED, TCP), held);
+    rig.deny(&target(REUSED, TCP), held);
     let ran = rig.run(BOTH, &syn());
     assert_eq!((ran.action, ran.frame), (PASS, syn()), "held");
 }
@@ -100,7 +100,7 @@ fn each_reason_has_its_own_action_and_a_denial_may_say_otherwise() {
             action: own,
             ..denial(reason, UidState::Dead)
         };
-        rig.put("DENIED", &target(REUSED, TCP), denial);
+        rig.deny(&target(REUSED, TCP), denial);
         let action = rig.run(BOTH, &syn()).action;
         let expected = if answered { ANSWERED } else { DROP };
         assert_eq!(action, expected, "{reason:?}, {own:?}");
@@ -112,7 +112,7 @@ fn each_reason_has_its_own_action_and_a_denial_may_say_otherwise() {
 fn numbers_that_are_no_action_drop() {
     let mut rig = rejecting();
     for garbage in [5, 77, u32::MAX] {
-        let mut words = [1_000_u32; size_of::<Config>() / 4];
+        let mut words = [1_000_u32; size_of::<RawConfig>() / 4];
         words[..9].fill(Mode::Enforce as u32);
         words[9..13].fill(garbage);
         words[15] = 0;

@@ -77,14 +77,14 @@ fn pod_at(role: Role) -> Rig {
     ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     ip.args(["route", "add", "10.244.1.78/32", "dev", "lo"]);
     assert!(ip.status().unwrap().success());
-    rig.put("TERMINATED", &HELD, nobody());
-    rig.put("INTERFACES", &1u32, role);
+    rig.put_keyed("TERMINATED", &HELD, nobody());
+    rig.put_keyed("INTERFACES", &1u32, role);
     rig.vouch(VIEW);
     rig
 }
 
 fn entry(rig: &mut Rig, ip: Addr) -> Terminated {
-    rig.get("TERMINATED", &ip).unwrap()
+    rig.get_keyed("TERMINATED", &ip).unwrap()
 }
 
 /// A SYN from the IP to one that is no suspect.

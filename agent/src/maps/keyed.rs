@@ -1,0 +1,82 @@
+//! Hash maps whose values carry their keys.
+
+use super::{open, take};
+use anyhow::{Context as _, Result};
+use aya::maps::{HashMap, Map, MapData, MapError};
+use aya::{Ebpf, Pod};
+use epguard_common::Keyed;
+use std::path::Path;
+
+/// Such a map. See [`Keyed`] for why its values carry their keys.
+pub struct KeyedMap<K, V>(HashMap<MapData, K, Keyed<K, V>>)
+where
+    K: Pod + PartialEq,
+    Keyed<K, V>: Pod;
+
+impl<K, V> KeyedMap<K, V>
+where
+    K: Pod + PartialEq,
+    Keyed<K, V>: Pod,
+{
+    pub(super) fn take(ebpf: &mut Ebpf, name: &str) -> Result<Self> {
+        Ok(Self(take(ebpf, name)?.try_into()?))
+    }
+
+    /// A pinned map. Errors: none is pinned there, or one of another layout.
+    pub fn pinned(pin_dir: &Path, name: &str) -> Result<Self> {
+        let map = Map::HashMap(open(pin_dir, name)?).try_into();
+        Ok(Self(map.with_context(|| format!("{name} has another layout"))?))
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &K) -> Result<V, MapError> {
+        self.0.get(key, 0)?.of(key).ok_or(MapError::KeyNotFound)
+    }
+
+    pub(super) fn insert(&mut self, key: K, value: impl Into<V>, flags: u64) -> Result<(), MapError> {
+        let value = value.into();
+        self.0.insert(key, Keyed { key, value }, flags)
+    }
+
+    pub(super) fn remove(&mut self, key: &K) -> Result<(), MapError> {
+        self.0.remove(key)
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> impl Iterator<Item = Result<K, MapError>> {
+        self.0.keys()
+    }
+
+    /// All entries; a value that belongs to another key is left out. Where the kernel puts in and takes out meanwhile,
+    /// the list may begin anew.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<(K, V), MapError>> {
+        values(self.0.iter())
+    }
+
+    /// All entries, at once.
+    pub fn entries(&self) -> Result<Vec<(K, V)>, MapError> {
+        self.iter().collect()
+    }
+}
+
+/// All entries of a map of a loaded object, as [`KeyedMap::entries`].
+pub(super) fn loaded<K, V>(ebpf: &Ebpf, name: &str) -> Result<Vec<(K, V)>>
+where
+    K: Pod + PartialEq,
+    Keyed<K, V>: Pod,
+{
+    let map: &Map = ebpf
+        .map(name)
+        .with_context(|| format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`"))?;
+    let map: HashMap<&MapData, K, Keyed<K, V>> = map.try_into()?;
+    values(map.iter()).collect::<Result<_, _>>().with_context(|| format!("cannot read {name}"))
+}
+
+fn values<K: PartialEq, V>(
+    entries: impl Iterator<Item = Result<(K, Keyed<K, V>), MapError>>,
+) -> impl Iterator<Item = Result<(K, V), MapError>> {
+    entries.filter_map(|entry| match entry {
+        Ok((key, entry)) => entry.of(&key).map(|value| Ok((key, value))),
+        Err(error) => Some(Err(error)),
+    })
+}

@@ -1,0 +1,154 @@
+//! DENIED: what is proven of an endpoint of a Service, as programs and agent use it and as the map holds it.
+
+use crate::{Action, Mode, Reason, Uid};
+
+/// What is proven of the pod that was meant.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum UidState {
+    /// Nothing. No denial has this.
+    #[default]
+    Live = 0,
+    /// Kubernetes intends no new flow for it, but it may still run: only packets that open a flow.
+    Retired = 1,
+    /// It will never send or receive again: all packets.
+    Dead = 2,
+}
+
+impl UidState {
+    /// From what a map holds; `None` for a number that no epguard wrote.
+    #[inline]
+    #[must_use]
+    pub const fn from_raw(raw: u32) -> Option<Self> {
+        match raw {
+            0 => Some(Self::Live),
+            1 => Some(Self::Retired),
+            2 => Some(Self::Dead),
+            _ => None,
+        }
+    }
+}
+
+/// A denial. The map holds it as [`RawDenial`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Denial {
+    /// The pod that the Service meant.
+    pub dead_uid: Uid,
+    /// The pod that would be hit; none if nobody claims the IP.
+    pub owner_uid: Uid,
+    /// `status.nodeInfo.bootID` of the node that the dead pod ran on.
+    pub boot_id: Uid,
+    /// Which proof holds.
+    pub reason: Reason,
+    /// How far it goes.
+    pub uid_state: UidState,
+    /// Most that is done about it, as annotations ask: the mode in force is the lowest of all.
+    pub mode: Mode,
+    /// Not 0: held by the breaker until a second list agrees; reported, never carried out.
+    pub held: u32,
+    /// How packets are stopped, if not as CONFIG says.
+    pub action: Action,
+    /// Always 0.
+    pub reserved: u32,
+    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that noted it earlier meant another.
+    pub slot_since_ns: u64,
+}
+
+/// Value of DENIED, behind its key. Numbers instead of enums: a person may have written anything with bpftool.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RawDenial {
+    /// The pod that the Service meant.
+    pub dead_uid: Uid,
+    /// The pod that would be hit; none if nobody claims the IP.
+    pub owner_uid: Uid,
+    /// `status.nodeInfo.bootID` of the node that the dead pod ran on.
+    pub boot_id: Uid,
+    /// [`Reason`].
+    pub reason: u32,
+    /// [`UidState`].
+    pub uid_state: u32,
+    /// [`Mode`].
+    pub mode: u32,
+    /// Not 0: only reported.
+    pub held: u32,
+    /// [`Action`].
+    pub action: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`.
+    pub slot_since_ns: u64,
+}
+
+impl RawDenial {
+    /// The denial; `None` for numbers that no epguard wrote, and for a pod that lives.
+    #[must_use]
+    pub fn checked(&self) -> Option<Denial> {
+        let uid_state = UidState::from_raw(self.uid_state).filter(|state| *state != UidState::Live)?;
+        Some(Denial {
+            dead_uid: self.dead_uid,
+            owner_uid: self.owner_uid,
+            boot_id: self.boot_id,
+            reason: Reason::from_raw(self.reason).filter(|reason| *reason != Reason::Nothing)?,
+            uid_state,
+            mode: Mode::from_raw(self.mode),
+            held: self.held,
+            action: Action::from_raw(self.action),
+            reserved: 0,
+            slot_since_ns: self.slot_since_ns,
+        })
+    }
+}
+
+impl From<Denial> for RawDenial {
+    fn from(denial: Denial) -> Self {
+        Self {
+            dead_uid: denial.dead_uid,
+            owner_uid: denial.owner_uid,
+            boot_id: denial.boot_id,
+            reason: denial.reason as u32,
+            uid_state: denial.uid_state as u32,
+            mode: denial.mode as u32,
+            held: denial.held,
+            action: denial.action as u32,
+            reserved: 0,
+            slot_since_ns: denial.slot_since_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITTEN: Denial = Denial {
+        dead_uid: Uid { octets: [0xaa; 16] },
+        owner_uid: Uid { octets: [0xbb; 16] },
+        boot_id: Uid { octets: [0xcc; 16] },
+        reason: Reason::Reused,
+        uid_state: UidState::Dead,
+        mode: Mode::Observe,
+        held: 1,
+        action: Action::Reject,
+        reserved: 0,
+        slot_since_ns: 7,
+    };
+
+    #[test]
+    fn a_denial_is_read_as_it_was_written() {
+        assert_eq!(RawDenial::from(WRITTEN).checked(), Some(WRITTEN));
+        assert_eq!(size_of::<RawDenial>(), 3 * 16 + 6 * 4 + 8);
+    }
+
+    #[test]
+    fn numbers_that_no_epguard_wrote_are_no_denial() {
+        for (reason, uid_state) in [(77, 2), (0, 2), (2, 77), (2, 0)] {
+            let raw = RawDenial {
+                reason,
+                uid_state,
+                ..WRITTEN.into()
+            };
+            assert_eq!(raw.checked(), None, "{reason} {uid_state}");
+        }
+    }
+}

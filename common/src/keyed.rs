@@ -1,0 +1,61 @@
+//! Map values that carry their key.
+//!
+//! A hash map hands the memory of a removed element to the next one at once, also while a program still reads it
+//! (preallocated and LRU maps since ever, all others since Linux 6.1). So a lookup is no promise: a program loads what it
+//! needs and then compares the key in the value with the one that it looked up. The key stands first, and the kernel
+//! copies a new value in from its start: where any octet of another element was read, the key has changed.
+
+/// A value behind its key. No implicit padding: `V` begins where `K` ends.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Keyed<K, V> {
+    /// The key of the entry.
+    pub key: K,
+    /// What the map holds about it.
+    pub value: V,
+}
+
+impl<K: PartialEq, V> Keyed<K, V> {
+    /// The value of a key.
+    #[inline]
+    #[must_use]
+    pub const fn new(key: K, value: V) -> Self {
+        Self { key, value }
+    }
+
+    /// The value, if it is the one of this key.
+    #[must_use]
+    pub fn of(self, key: &K) -> Option<V> {
+        (self.key == *key).then_some(self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Addr, Affected, Backends, Flow, RawDenial, Return, Role, SocketIntent, Steered, Suspect, Target, Terminated, Vip,
+    };
+
+    #[test]
+    fn values_begin_where_their_keys_end() {
+        fn is_dense<K, V>() -> bool {
+            size_of::<Keyed<K, V>>() == size_of::<K>() + size_of::<V>()
+        }
+        assert!(is_dense::<Vip, Affected>());
+        assert!(is_dense::<Addr, Suspect>());
+        assert!(is_dense::<Addr, Terminated>());
+        assert!(is_dense::<Target, RawDenial>());
+        assert!(is_dense::<Target, Backends>());
+        assert!(is_dense::<u64, SocketIntent>());
+        assert!(is_dense::<u32, Role>());
+        assert!(is_dense::<Flow, Steered>());
+        assert!(is_dense::<Flow, Return>());
+    }
+
+    #[test]
+    fn a_value_of_another_key_is_none() {
+        let entry = Keyed { key: 7, value: 1 };
+        assert_eq!((entry.of(&7), entry.of(&8)), (Some(1), None));
+    }
+}

@@ -1,0 +1,73 @@
+//! COUNTERS and DENIAL_COUNTS: packets by what became of them, of all denials and of each.
+
+use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
+use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
+use aya_ebpf::macros::btf_map;
+use epguard_common::{
+    Count, DenialCount, Outcome, Packet, Reason, Slot, Target, Transport, capacity, counter,
+};
+
+/// Written here, by [`counter`].
+#[btf_map]
+static COUNTERS: PerCpuArray<Count, { capacity::COUNTERS }> = PerCpuArray::new();
+/// Keys are put in by the agent, values counted here.
+#[btf_map]
+static DENIAL_COUNTS: PerCpuHashMap<
+    Target,
+    DenialCount,
+    { capacity::DENIAL_COUNTS },
+    { BPF_F_NO_PREALLOC as usize },
+> = PerCpuHashMap::new();
+
+/// Counts one packet, or one piece of news.
+#[inline(always)]
+pub fn count(reason: Reason, outcome: Outcome, bytes: u32) {
+    count_packet(reason, outcome, bytes, false);
+}
+
+/// Counts one packet, which may open a connection. Not inlined, for each copy would take its part of the stack.
+#[inline(never)]
+pub fn count_packet(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
+    if let Some(count) = COUNTERS.get_ptr_mut(counter(reason, outcome)) {
+        add(count, Count::one(bytes, opens));
+    }
+}
+
+/// Counts one packet of a denial: of an endpoint, or without a slot of an IP. Not inlined, as `count_packet`.
+#[inline(never)]
+pub fn count_denied(packet: &Packet, slot: Slot, outcome: Outcome, bytes: u32, now_ns: u64) {
+    let target = if slot.is_some() {
+        Target::of(packet, slot)
+    } else {
+        Target::of_ip(packet.dst)
+    };
+    let Some(counts) = DENIAL_COUNTS.get_ptr_mut(target) else {
+        return;
+    };
+    // SAFETY: fields of this CPU's own value, which stays writable for the run of the program.
+    let count = unsafe {
+        (&raw mut (*counts).last_ns).write_volatile(now_ns);
+        match outcome {
+            Outcome::Observed => &raw mut (*counts).observed,
+            Outcome::Dropped => &raw mut (*counts).dropped,
+            Outcome::Rejected => &raw mut (*counts).rejected,
+            Outcome::Redirected => &raw mut (*counts).redirected,
+            Outcome::Captured => &raw mut (*counts).captured,
+            _ => return,
+        }
+    };
+    let opens = matches!(packet.transport, Transport::Opening);
+    add(count, Count::one(bytes, opens));
+}
+
+#[inline(always)]
+fn add(count: *mut Count, more: Count) {
+    // SAFETY: this CPU's own value, and a program of ours is not interrupted by another one on it.
+    unsafe {
+        let (packets, bytes) = (&raw mut (*count).packets, &raw mut (*count).bytes);
+        let openings = &raw mut (*count).openings;
+        packets.write_volatile(packets.read_volatile().wrapping_add(more.packets));
+        bytes.write_volatile(bytes.read_volatile().wrapping_add(more.bytes));
+        openings.write_volatile(openings.read_volatile().wrapping_add(more.openings));
+    }
+}

@@ -1,0 +1,114 @@
+//! DENIED and BACKENDS: what is proven of an endpoint of a Service, and where its flows may go instead.
+
+use super::{KeyedMap, of_key};
+use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
+use aya_ebpf::btf_maps::HashMap;
+use aya_ebpf::macros::btf_map;
+use core::ptr::addr_of;
+use epguard_common::{
+    Action, Backend, Backends, Keyed, Mode, Packet, Proof, RawDenial, Reason, Slot, Target, Uid, UidState,
+    capacity,
+};
+
+#[btf_map]
+static DENIED: KeyedMap<Target, RawDenial, { capacity::DENIED }> = HashMap::new();
+#[btf_map]
+static BACKENDS: KeyedMap<Target, Backends, { capacity::BACKENDS }, { BPF_F_NO_PREALLOC as usize }> =
+    HashMap::new();
+
+/// A denial as it was found. Numbers only: the kernel refuses the BTF of an `Option` that hides in an enum further inside.
+#[derive(Clone, Copy)]
+pub struct Denied {
+    entry: *const Keyed<Target, RawDenial>,
+    slot_since_ns: u64,
+    reason: u32,
+    uid_state: u32,
+    mode: u32,
+    held: u32,
+    action: u32,
+}
+
+impl Denied {
+    /// What it rests on.
+    #[inline(always)]
+    pub fn proof(&self) -> Proof {
+        Proof {
+            reason: Reason::from_raw(self.reason).unwrap_or(Reason::Nothing),
+            uid_state: UidState::from_raw(self.uid_state).unwrap_or_default(),
+            mode: Mode::from_raw(self.mode),
+            held: self.held != 0,
+            slot_since_ns: self.slot_since_ns,
+        }
+    }
+
+    /// Writes the pods that the denial means and hits; none if the entry is another one's by now.
+    #[inline(always)]
+    pub fn tell_uids(&self, target: &Target, dead: *mut Uid, owner: *mut Uid) {
+        // SAFETY: as in `of_key`; the caller has room for two.
+        let told = of_key(self.entry, target, |denial| unsafe {
+            dead.write(addr_of!((*denial).dead_uid).read());
+            owner.write(addr_of!((*denial).owner_uid).read());
+        });
+        if told.is_none() {
+            // SAFETY: as above.
+            unsafe {
+                dead.write(Uid::NONE);
+                owner.write(Uid::NONE);
+            }
+        }
+    }
+
+    /// How its packets are stopped, if not as CONFIG says.
+    #[inline(always)]
+    pub fn action(&self) -> Action {
+        Action::from_raw(self.action)
+    }
+}
+
+/// The denial of an endpoint. A number that is no proof is no denial.
+#[inline(always)]
+pub fn denial(target: &Target) -> Option<Denied> {
+    let entry = DENIED.get_ptr(target)?;
+    // SAFETY: as in `of_key`.
+    let denied = of_key(entry, target, |denial| unsafe {
+        Denied {
+            entry,
+            slot_since_ns: addr_of!((*denial).slot_since_ns).read_volatile(),
+            reason: addr_of!((*denial).reason).read_volatile(),
+            uid_state: addr_of!((*denial).uid_state).read_volatile(),
+            mode: addr_of!((*denial).mode).read_volatile(),
+            held: addr_of!((*denial).held).read_volatile(),
+            action: addr_of!((*denial).action).read_volatile(),
+        }
+    })?;
+    Reason::from_raw(denied.reason)?;
+    Some(denied)
+}
+
+/// Where a flow that opens towards a denied endpoint goes. Not inlined: the stack is short.
+#[inline(always)]
+pub fn backend(packet: &Packet, slot: Slot) -> Option<Backend> {
+    let mut chosen = Backend::default();
+    choose(packet, slot, &mut chosen).then_some(chosen)
+}
+
+#[inline(never)]
+fn choose(packet: &Packet, slot: Slot, chosen: &mut Backend) -> bool {
+    let target = &Target::of(packet, slot);
+    let Some(entry) = BACKENDS.get_ptr(target) else {
+        return false;
+    };
+    // SAFETY: as in `of_key`; `choice` is below the length of `live`.
+    let found = of_key(entry, target, |backends| unsafe {
+        let (count, sticky) = (
+            addr_of!((*backends).count).read_volatile(),
+            addr_of!((*backends).sticky).read_volatile(),
+        );
+        let Some(number) = Backends::choice(count, sticky, packet) else {
+            return false;
+        };
+        *chosen = addr_of!((*backends).live).cast::<Backend>().add(number).read();
+        true
+    });
+    found == Some(true)
+}

@@ -1,0 +1,86 @@
+//! CONFIG and VIEW: what the operator wants, and what the agent vouches for.
+
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::macros::btf_map;
+use core::ptr::addr_of;
+use epguard_common::{Action, AnswerLimits, Mode, RawConfig, Reason, View};
+
+#[btf_map]
+static CONFIG: Array<RawConfig, 1> = Array::new();
+#[btf_map]
+static VIEW: Array<View, 1> = Array::new();
+
+/// What the agent vouches for; `None` only if the map is missing.
+#[inline(always)]
+pub fn view() -> Option<View> {
+    // SAFETY: one element that is only ever overwritten in place; every bit pattern is a View.
+    VIEW.get_ptr(0).map(|view| unsafe { view.read() })
+}
+
+/// The same while there is anything to look for.
+#[inline(always)]
+pub fn active() -> Option<View> {
+    view().filter(|view| !view.is_idle())
+}
+
+/// The operator's mode, and whether the programs shall log. Enums are read as numbers: a person may have written
+/// anything with bpftool.
+#[inline(always)]
+pub fn config() -> Option<(*const RawConfig, Mode, bool)> {
+    let config = CONFIG.get_ptr(0)?;
+    // SAFETY: an element of an array map is never freed; every bit pattern is a u32.
+    let (mode, debug) = unsafe {
+        (
+            addr_of!((*config).mode).read_volatile(),
+            addr_of!((*config).debug).read_volatile(),
+        )
+    };
+    Some((config, Mode::from_raw(mode), debug != 0))
+}
+
+/// The lower of the operator's mode and the reason's own.
+#[inline(always)]
+pub fn mode_of(config: *const RawConfig, mode: Mode, reason: Reason) -> Mode {
+    // SAFETY: as in `config`.
+    let own = Mode::from_raw(unsafe {
+        match reason {
+            Reason::Nothing => return Mode::Off,
+            Reason::DeadBackend => addr_of!((*config).reasons.dead_backend).read_volatile(),
+            Reason::Reused => addr_of!((*config).reasons.reused).read_volatile(),
+            Reason::RetiredBackend => addr_of!((*config).reasons.retired_backend).read_volatile(),
+            Reason::Terminated => addr_of!((*config).reasons.terminated).read_volatile(),
+        }
+    });
+    own.lower(mode)
+}
+
+/// How denials for a reason are carried out.
+#[inline(always)]
+pub fn action_of(config: *const RawConfig, reason: Reason) -> Action {
+    // SAFETY: as in `config`.
+    Action::from_raw(unsafe {
+        match reason {
+            Reason::Nothing => return Action::Unset,
+            Reason::DeadBackend => addr_of!((*config).actions.dead_backend).read_volatile(),
+            Reason::Reused => addr_of!((*config).actions.reused).read_volatile(),
+            Reason::RetiredBackend => addr_of!((*config).actions.retired_backend).read_volatile(),
+            Reason::Terminated => addr_of!((*config).actions.terminated).read_volatile(),
+        }
+    })
+}
+
+/// How many packets are answered.
+#[inline(always)]
+pub fn limits(config: *const RawConfig) -> AnswerLimits {
+    // SAFETY: as in `config`; every bit pattern is an AnswerLimits.
+    unsafe { addr_of!((*config).limits).read() }
+}
+
+/// The interface that captured packets go to; 0: none.
+#[inline(always)]
+pub fn capture() -> u32 {
+    // SAFETY: as in `config`.
+    CONFIG
+        .get_ptr(0)
+        .map_or(0, |config| unsafe { addr_of!((*config).capture).read_volatile() })
+}

@@ -1,0 +1,102 @@
+//! A redirected flow as the programs look at it: in memory of their own processor, since the stack is short.
+
+use crate::maps::copy_of_key;
+use crate::{clock, flows};
+use aya_ebpf::btf_maps::PerCpuArray;
+use aya_ebpf::macros::btf_map;
+use epguard_common::{Flow, Keyed, Packet, Return, Slot, Steered};
+
+/// A redirected flow, and how its answers come back.
+#[repr(C)]
+pub struct Redirected {
+    /// As its client knows it.
+    pub there: Keyed<Flow, Steered>,
+    /// As the live endpoint knows it.
+    pub back: Keyed<Flow, Return>,
+}
+
+/// Written here, for an instant; nothing lives in it.
+#[btf_map]
+static REDIRECTED: PerCpuArray<Redirected, 2> = PerCpuArray::new();
+
+/// The place for the flow of a packet, and the one for another flow that the live endpoint could take for it.
+const OWN: u32 = 0;
+const OTHER: u32 = 1;
+
+/// The flow of a packet of its client, if it is redirected.
+#[inline(always)]
+pub fn of_client(packet: &Packet, slot: Slot) -> Option<(Entry, &'static mut Redirected)> {
+    let flow = place(OWN)?;
+    flow.there.key = Flow::to(packet, slot);
+    let entry = flows::steered(&flow.there.key)?;
+    entry.read(&mut flow.there)?;
+    flow.back.key = flow.there.key.at(&flow.there.value.backend);
+    Some((entry, flow))
+}
+
+/// The flow that a packet of its client opens: only its key is filled in.
+#[inline(always)]
+pub fn opening(packet: &Packet, slot: Slot) -> Option<&'static mut Redirected> {
+    let flow = place(OWN)?;
+    flow.there.key = Flow::to(packet, slot);
+    Some(flow)
+}
+
+/// The flow that looks like this to a live endpoint, if it is redirected there. What RETURNS says may be of an earlier flow of
+/// the same client and port: FLOWS knows to which endpoint it goes now.
+#[inline(always)]
+pub fn of_endpoint(behind: Flow) -> Option<(Entry, &'static mut Redirected)> {
+    let flow = place(OTHER)?;
+    flow.back.key = behind;
+    flows::read_return(&mut flow.back)?;
+    flow.there.key = flow.back.key.before(&flow.back.value);
+    let entry = flows::steered(&flow.there.key)?;
+    entry.read(&mut flow.there)?;
+    let (backend, behind) = (&flow.there.value.backend, &flow.back.key);
+    (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((entry, flow))
+}
+
+#[inline(always)]
+fn place(number: u32) -> Option<&'static mut Redirected> {
+    // SAFETY: this processor's own element, and a program of ours is not interrupted by another one on it. Every bit pattern
+    // is a Redirected. Each place is taken once in a run of one global function.
+    REDIRECTED.get_ptr_mut(number).map(|flow| unsafe { &mut *flow })
+}
+
+/// Where a redirected flow has its entry in FLOWS or OPENING.
+#[derive(Clone, Copy)]
+pub struct Entry(pub *mut Keyed<Flow, Steered>);
+
+impl Entry {
+    /// All of it; `None` if the entry is another flow's by now.
+    #[inline(always)]
+    pub fn read(self, into: &mut Keyed<Flow, Steered>) -> Option<()> {
+        copy_of_key(self.0, into)
+    }
+
+    /// The flow goes on.
+    #[inline(always)]
+    pub fn touch(self) {
+        // SAFETY: a field of an entry that stays writable for the run of the program, of this flow or of one that has just
+        // got its place: then it is looked at a little later.
+        unsafe { (&raw mut (*self.0).value.used_ns).write_volatile(clock::now_ns()) };
+    }
+
+    /// Adds flags. Of processors that race one may lose its own: the next packet brings them again.
+    #[inline(always)]
+    pub fn add_flags(self, flags: u32) {
+        // SAFETY: as in `touch`.
+        unsafe {
+            let all = &raw mut (*self.0).value.flags;
+            all.write_volatile(all.read_volatile() | flags);
+        }
+    }
+
+    /// The endpoint has answered; who got that answer acknowledges this number.
+    #[inline(always)]
+    pub fn answered(self, proof: u32) {
+        // SAFETY: as in `touch`.
+        unsafe { (&raw mut (*self.0).value.proof).write_volatile(proof) };
+        self.add_flags(Steered::ANSWERED);
+    }
+}
