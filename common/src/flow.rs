@@ -110,6 +110,8 @@ impl Steered {
     pub const PROVEN: u32 = 8;
     /// The flow found no room in FLOWS, and was counted.
     pub const BEYOND_SHARE: u32 = 16;
+    /// The client sent a RST, which counts as both sides' FIN until the client goes on.
+    pub const RESET: u32 = 32;
 
     const CLOSED: u32 = Self::CLIENT_CLOSED | Self::ENDPOINT_CLOSED;
 
@@ -140,6 +142,23 @@ impl Steered {
     }
 }
 
+/// Key of CLIENTS for the flows of all clients together.
+pub const ALL_CLIENTS: Addr = Addr { octets: [0; 16] };
+
+/// Whether FLOWS has room for another flow of a client that has `taken` of them, while all have `all`: a client may have
+/// [`FLOWS_PER_CLIENT`](crate::capacity::FLOWS_PER_CLIENT), and fewer than are free, so that others always find a place.
+#[inline(always)]
+#[must_use]
+#[allow(
+    clippy::inline_always,
+    clippy::cast_possible_truncation,
+    reason = "as parse; a capacity"
+)]
+pub const fn has_room(taken: u32, all: u32) -> bool {
+    let free = (crate::capacity::FLOWS as u32).saturating_sub(all);
+    taken < crate::capacity::FLOWS_PER_CLIENT && taken < free
+}
+
 /// Value of DIRECT: a connection that a client has to an endpoint in LIVE, and that was not redirected there.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -158,10 +177,14 @@ impl Direct {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_over(&self, protocol: u8, now_ns: u64) -> bool {
-        const LAST_ACKNOWLEDGEMENTS_NS: u64 = 10_000_000_000;
-        let patience = match self.closing {
-            0 => patience(protocol, true),
-            _ => LAST_ACKNOWLEDGEMENTS_NS,
+        const TCP: u8 = 6;
+        /// For last acknowledgements; and the time after which a client's UDP port may well ask somebody else.
+        const SHORT_NS: u64 = 10_000_000_000;
+        const UDP_NS: u64 = 30_000_000_000;
+        let patience = match (self.closing, protocol) {
+            (0, TCP) => patience(protocol, true),
+            (0, _) => UDP_NS,
+            _ => SHORT_NS,
         };
         now_ns.saturating_sub(self.used_ns) > patience
     }
@@ -264,6 +287,7 @@ mod tests {
         };
         assert!(!direct(0).is_over(6, minutes(60)));
         assert!(direct(1).is_over(6, minutes(1)));
+        assert!(direct(0).is_over(17, minutes(1)), "conntrack has forgotten it");
     }
 
     #[test]
@@ -280,5 +304,16 @@ mod tests {
         assert!(Steered::is_closed(
             Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED
         ));
+    }
+
+    #[test]
+    fn a_client_finds_room_until_it_has_its_share_or_as_many_flows_as_are_free() {
+        use crate::capacity::{FLOWS, FLOWS_PER_CLIENT};
+        let all = u32::try_from(FLOWS).unwrap_or_default();
+        assert!(has_room(0, 0) && has_room(FLOWS_PER_CLIENT - 1, FLOWS_PER_CLIENT - 1));
+        assert!(!has_room(FLOWS_PER_CLIENT, FLOWS_PER_CLIENT));
+        assert!(has_room(99, all - 100) && !has_room(100, all - 100));
+        assert!(has_room(0, all - 1) && !has_room(0, all));
+        assert!(!has_room(0, u32::MAX));
     }
 }

@@ -37,7 +37,7 @@ pub use count::{Count, DenialCount, counter};
 pub use denial::{Denial, RawDenial, UidState};
 pub use direct::{DirectModel, Way, judge_direct};
 pub use event::Event;
-pub use flow::{Direct, Flow, Return, Steered};
+pub use flow::{ALL_CLIENTS, Direct, Flow, Return, Steered, has_room};
 pub use judge::{Intent, Model, Proof, judge};
 pub use keyed::Keyed;
 pub use node::{Mac, Rate, Role, Sighting, Terminated};

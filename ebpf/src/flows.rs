@@ -9,7 +9,9 @@ use crate::{clock, maps};
 use aya_ebpf::bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST};
 use aya_ebpf::btf_maps::{HashMap, LruHashMap};
 use aya_ebpf::macros::btf_map;
-use epguard_common::{Addr, Direct, Flow, Keyed, Outcome, Packet, Reason, Return, Steered, Vip, capacity};
+use epguard_common::{
+    ALL_CLIENTS, Addr, Direct, Flow, Keyed, Outcome, Reason, Return, Steered, Vip, capacity, has_room,
+};
 
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
 
@@ -21,7 +23,8 @@ static RETURNS: KeyedMap<Flow, Return, { capacity::FLOWS }, ON_DEMAND> = HashMap
 static OPENING: LruHashMap<Flow, Keyed<Flow, Steered>, { capacity::OPENING }> = LruHashMap::new();
 #[btf_map]
 static OPENING_RETURNS: LruHashMap<Flow, Keyed<Flow, Return>, { capacity::OPENING }> = LruHashMap::new();
-/// How many flows of FLOWS each client address has. The agent puts right what CPUs that race miscount.
+/// How many flows of FLOWS each client address has, and all together. The agent puts right what processors that race
+/// miscount.
 #[btf_map]
 static CLIENTS: HashMap<Addr, u32, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 /// Written by the agent.
@@ -75,12 +78,10 @@ pub fn open(flow: &Redirected) -> bool {
 pub fn establish(entry: Entry, flow: &mut Redirected) -> Option<()> {
     read_return(&mut flow.back)?;
     let client = &flow.there.key.client;
-    let share = CLIENTS.get_ptr_mut(client);
-    // SAFETY: the entry stays readable for the run of the program.
-    let taken = share.map_or(0, |share| unsafe { share.read_volatile() });
-    let room =
-        taken < capacity::FLOWS_PER_CLIENT && (share.is_some() || CLIENTS.insert(client, 0, 0).is_ok());
-    if !room || RETURNS.insert(&flow.back.key, &flow.back, 0).is_err() {
+    let (taken, all) = (count_of(client), count_of(&ALL_CLIENTS));
+    let room = has_room(taken.unwrap_or(0), all.unwrap_or(0));
+    let counted = |count: Option<u32>, client| count.is_some() || CLIENTS.insert(client, 0, 0).is_ok();
+    if !room || !counted(taken, client) || !counted(all, &ALL_CLIENTS) || RETURNS.insert(&flow.back.key, &flow.back, 0).is_err() {
         beyond(entry, &flow.there.value);
         return Some(());
     }
@@ -92,13 +93,21 @@ pub fn establish(entry: Entry, flow: &mut Redirected) -> Option<()> {
         }
         return Some(());
     }
-    if let Some(share) = CLIENTS.get_ptr_mut(client) {
-        // SAFETY: as above.
-        unsafe { share.write_volatile(share.read_volatile().wrapping_add(1)) };
+    for client in [client, &ALL_CLIENTS] {
+        if let Some(share) = CLIENTS.get_ptr_mut(client) {
+            // SAFETY: the entry stays writable for the run of the program.
+            unsafe { share.write_volatile(share.read_volatile().wrapping_add(1)) };
+        }
     }
     let _ = OPENING.remove(&flow.there.key);
     let _ = OPENING_RETURNS.remove(&flow.back.key);
     Some(())
+}
+
+#[inline(always)]
+fn count_of(client: &Addr) -> Option<u32> {
+    // SAFETY: the entry stays readable for the run of the program.
+    CLIENTS.get_ptr(client).map(|share| unsafe { share.read_volatile() })
 }
 
 #[inline(always)]
@@ -125,24 +134,25 @@ pub fn close(flow: &mut Redirected) -> Option<()> {
 #[inline(always)]
 pub fn forget(flow: &Redirected) {
     let _ = OPENING.remove(&flow.there.key);
-    let _ = RETURNS.remove(&flow.back.key);
-    leave(&flow.there.key);
-}
-
-#[inline(always)]
-fn leave(flow: &Flow) {
-    if FLOWS.remove(flow).is_ok()
-        && let Some(share) = CLIENTS.get_ptr_mut(flow.client)
-    {
-        // SAFETY: as in `establish`.
-        unsafe { share.write_volatile(share.read_volatile().saturating_sub(1)) };
+    if leave(&flow.there.key) {
+        // Otherwise it may be a later flow's.
+        let _ = RETURNS.remove(&flow.back.key);
     }
 }
 
-/// Whether flows are redirected to where the packet goes.
+/// Takes a flow out of FLOWS; false if it was not there.
 #[inline(always)]
-pub fn leads_to_live(packet: &Packet) -> bool {
-    is_live(packet.dst, packet.dst_port, packet.protocol)
+fn leave(flow: &Flow) -> bool {
+    let was_there = FLOWS.remove(flow).is_ok();
+    if was_there {
+        for client in [&flow.client, &ALL_CLIENTS] {
+            if let Some(share) = CLIENTS.get_ptr_mut(client) {
+                // SAFETY: as in `establish`.
+                unsafe { share.write_volatile(share.read_volatile().saturating_sub(1)) };
+            }
+        }
+    }
+    was_there
 }
 
 /// Whether flows are redirected to this endpoint.
@@ -158,8 +168,8 @@ pub fn is_live(addr: Addr, port: u16, protocol: u8) -> bool {
     LIVE.get_ptr(endpoint).is_some()
 }
 
-/// Notes a packet of a connection that a client has to an endpoint in LIVE. A SYN begins none: it may be refused. A new one
-/// is only noted if its client `is_real`.
+/// Notes a packet of a connection that a client has to an endpoint in LIVE. A SYN begins none: it may be refused. Only one
+/// that `is_real` makes a note, or changes whether it is open.
 #[inline(always)]
 pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce() -> bool) {
     let now_ns = clock::now_ns();
@@ -167,7 +177,7 @@ pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce
         // SAFETY: as in `Entry::touch`; processors that race write nearly the same.
         unsafe {
             (&raw mut (*direct).used_ns).write_volatile(now_ns);
-            if opens || closing {
+            if (opens || closing) && is_real() {
                 (&raw mut (*direct).closing).write_volatile(closing.into());
             }
         }
@@ -179,6 +189,17 @@ pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce
         };
         // A full LRU map forgets the coldest one.
         let _ = DIRECT.insert(flow, direct, 0);
+    }
+}
+
+/// Notes that the endpoint has ended such a connection.
+#[inline(always)]
+pub fn end_direct(flow: &Flow, is_real: impl FnOnce() -> bool) {
+    if let Some(direct) = DIRECT.get_ptr_mut(flow)
+        && is_real()
+    {
+        // SAFETY: as in `note_direct`.
+        unsafe { (&raw mut (*direct).closing).write_volatile(1) };
     }
 }
 

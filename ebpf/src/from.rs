@@ -13,12 +13,12 @@ pub fn judge(skb: &Skb) -> Fate {
     let Some(view) = maps::active() else {
         return Fate::Pass;
     };
-    if view.is_answer(skb.carried(&view)) {
+    let packet = skb.packet();
+    if view.is_answer(skb.carried(&view)) && !packet.is_some_and(is_aimed) {
         // The egress hook needs the mark too.
         skb.carry(&view, view.answer);
         return Fate::Pass;
     }
-    let packet = skb.packet();
     if view.flows != 0
         && packet.is_some_and(|packet| turned::is_answer(skb, packet))
         && force(&view) == Force::On
@@ -41,17 +41,28 @@ pub fn judge(skb: &Skb) -> Fate {
     }
 }
 
+/// Whether the packet goes where no answer of ours goes: its sender has guessed the mark.
+#[inline(always)]
+fn is_aimed(packet: &Packet) -> bool {
+    maps::service(&vip(packet)).is_some() || maps::terminated(&packet.dst).is_some()
+}
+
+#[inline(always)]
+fn vip(packet: &Packet) -> Vip {
+    Vip {
+        addr: packet.dst,
+        port: packet.dst_port,
+        protocol: packet.protocol,
+        reserved: 0,
+    }
+}
+
 /// Writes the packet's intent. A packet that is aimed elsewhere carries none, whatever its sender wrote there.
 #[inline(always)]
 fn mark(skb: &Skb, packet: Option<&Packet>, view: &View) {
     let vip = packet
         .filter(|packet| packet.transport.has_ports())
-        .map(|packet| Vip {
-            addr: packet.dst,
-            port: packet.dst_port,
-            protocol: packet.protocol,
-            reserved: 0,
-        });
+        .map(vip);
     let slot = vip.map_or(Slot::NONE, |vip| maps::service(&vip));
     let carried = skb.carry(view, slot.number);
     let Some(packet) = packet.filter(|_| slot.is_some()) else {

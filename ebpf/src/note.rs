@@ -1,17 +1,16 @@
 //! What packets that nobody steers say of flows.
 
 use crate::redirected::{of_client, of_endpoint};
-use crate::route::source_interface;
+use crate::route::shows_its_sender;
 use crate::skb::Skb;
-use crate::steer::{closes, opens};
+use crate::steer::{closes, opens, resets};
 use crate::{flows, maps};
-use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::__sk_buff;
 use epguard_common::{Flow, JUDGED, Packet, Slot, Steered};
 
 /// Notes what a packet that no egress hook has judged says of flows: of redirected ones, which it may end, and of
-/// connections to endpoints in LIVE that were not redirected there. Global: it has the
-/// stack for itself, and the verifier judges it once.
+/// connections to endpoints in LIVE that were not redirected there. Global: it has the stack for itself, and the verifier
+/// judges it once.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn note(context: *mut __sk_buff, parsed: u32) -> u32 {
@@ -44,11 +43,14 @@ pub fn forget_last(packet: &Packet, slot: Slot) {
 
 #[inline(always)]
 fn note_direct(skb: &Skb, packet: &Packet) {
-    if !flows::leads_to_live(packet) {
-        return;
+    let is_real = || shows_its_sender(skb, packet);
+    if flows::is_live(packet.dst, packet.dst_port, packet.protocol) {
+        let flow = Flow::to(packet, Slot::NONE);
+        flows::note_direct(&flow, opens(packet), closes(skb, packet), is_real);
+    } else if resets(skb, packet) && flows::is_live(packet.src, packet.src_port, packet.protocol) {
+        // The client of a connection that its endpoint resets sends nothing more.
+        flows::end_direct(&Flow::from(packet), is_real);
     }
-    let flow = Flow::to(packet, Slot::NONE);
-    flows::note_direct(&flow, opens(packet), closes(skb, packet), || shows_its_client(skb));
 }
 
 /// A packet that conntrack itself sends to the live endpoint, from the same port: that flow is the one that everybody
@@ -56,16 +58,8 @@ fn note_direct(skb: &Skb, packet: &Packet) {
 #[inline(always)]
 fn give_way(skb: &Skb, packet: &Packet) {
     if let Some((_, flow)) = of_endpoint(Flow::to(packet, Slot::NONE))
-        && shows_its_client(skb)
+        && shows_its_sender(skb, packet)
     {
         flows::forget(flow);
     }
-}
-
-/// Whether the packet entered where the node routes its source: any other may be forged. A source that the node routes
-/// nowhere is the node's own, for masqueraded clients.
-#[inline(always)]
-fn shows_its_client(skb: &Skb) -> bool {
-    let there = source_interface(skb.as_ptr().cast());
-    there == 0 || there == skb.came_in_at()
 }

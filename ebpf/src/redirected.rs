@@ -92,6 +92,13 @@ impl Entry {
         }
     }
 
+    /// Replaces the flags; likewise.
+    #[inline(always)]
+    pub fn set_flags(self, flags: u32) {
+        // SAFETY: as in `touch`.
+        unsafe { (&raw mut (*self.0).value.flags).write_volatile(flags) };
+    }
+
     /// The endpoint has answered; who got that answer acknowledges this number.
     #[inline(always)]
     pub fn answered(self, proof: u32) {

@@ -1,11 +1,13 @@
 //! Where the node's own routes lead.
 
 use crate::frame::Frame;
+use crate::maps;
 use crate::skb::Skb;
+use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, bpf_fib_lookup as Route};
 use aya_ebpf::helpers::generated::bpf_fib_lookup;
 use core::mem::MaybeUninit;
-use epguard_common::Packet;
+use epguard_common::{Packet, Role};
 
 /// The interface to which the node routes the source of the packet in the scratch map; 0 if it is one of the node's own
 /// addresses, or nothing leads there. Global: one copy of the lookup, with a stack of its own. Linux 5.6.
@@ -27,6 +29,27 @@ pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
         Some(Hop::Through(ifindex)) => ifindex,
         Some(Hop::Blackhole) | None => 0,
     }
+}
+
+/// Whether a packet at an egress hook entered where the node routes its source, so that it shows its sender: any other may
+/// be forged. The pods behind one bridge are not told apart.
+#[inline(always)]
+pub fn shows_its_sender(skb: &Skb, packet: &Packet) -> bool {
+    let came_in_at = skb.came_in_at();
+    if came_in_at == 0 {
+        return true;
+    }
+    let from_pod = maps::role(came_in_at) == Role::POD;
+    match source_interface(skb.as_ptr().cast()) {
+        // An address of the node, for a masqueraded client. A bridge passes on whatever source a frame has.
+        0 => !from_pod || !leads_to_bridge(skb, packet),
+        there => there == came_in_at || from_pod && maps::role(there) == Role::BRIDGE,
+    }
+}
+
+#[inline(always)]
+fn leads_to_bridge(skb: &Skb, packet: &Packet) -> bool {
+    matches!(route(skb, packet), Some(Hop::Through(ifindex)) if maps::role(ifindex) == Role::BRIDGE)
 }
 
 /// Where a route leads.

@@ -8,7 +8,7 @@ use crate::frame::Frame;
 use crate::link::Link;
 use crate::note::forget_last;
 use crate::redirected::{of_client, of_endpoint, opening};
-use crate::route::{Hop, route, source_interface};
+use crate::route::{Hop, route, shows_its_sender, source_interface};
 use crate::skb::Skb;
 use crate::{clock, flows, maps};
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
@@ -39,8 +39,8 @@ pub fn chosen(packet: &Packet, backend: Option<Backend>) -> Option<Backend> {
     (opens && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
 }
 
-/// Whether no other connection of the client looks like this one to the live endpoint. Another redirected one counts once
-/// its handshake is proven: anybody can forge a SYN.
+/// Whether no other connection of the client looks like this one to the live endpoint. Another redirected one of TCP counts
+/// once its handshake is proven: anybody can forge a SYN.
 #[inline(always)]
 fn is_free(flow: &Flow, backend: &Backend) -> bool {
     let behind = flow.at(backend);
@@ -52,7 +52,7 @@ fn is_free(flow: &Flow, backend: &Backend) -> bool {
     };
     let steered = &other.there.value;
     other.there.key == *flow
-        || steered.flags & Steered::PROVEN == 0
+        || flow.protocol == TCP && steered.flags & Steered::PROVEN == 0
         || Steered::is_closed(steered.flags)
         || steered.is_over(flow.protocol, clock::now_ns())
 }
@@ -75,8 +75,8 @@ pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
     let Some(backend) = chosen(packet, maps::backend(packet, slot)) else {
         return 0;
     };
-    let shows_its_sender = skb.has_socket() || source_interface(context) != 0;
-    u32::from(shows_its_sender && is_free(&Flow::to(packet, slot), &backend))
+    let known_client = skb.came_in_at() == 0 || source_interface(context) != 0;
+    u32::from(known_client && shows_its_sender(&skb, packet) && is_free(&Flow::to(packet, slot), &backend))
 }
 
 /// The packet, and the Service whose number it carries.
@@ -219,15 +219,24 @@ fn progress(skb: &Skb) -> Option<()> {
     }
     let (entry, flow) = of_client(packet, slot)?;
     let steered = &mut flow.there.value;
-    let mut news = closed_by_client(skb, packet);
-    if steered.flags & Steered::PROVEN == 0 && !opens(packet) {
+    let mut flags = steered.flags | closed_by_client(skb, packet);
+    if flags & Steered::PROVEN == 0 && !opens(packet) {
         let number = skb.read::<4>(packet.transport_at + 8).map(u32::from_be_bytes)?;
         if steered.is_proven_by(number) {
-            news |= Steered::PROVEN;
+            flags |= Steered::PROVEN;
         }
     }
-    entry.add_flags(news);
-    steered.flags |= news;
+    if flags & Steered::RESET != 0 && !opens(packet) && !closes(skb, packet) {
+        // Who goes on sending has not reset the connection: that was forged.
+        flags &= !(Steered::RESET | Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED);
+    }
+    if flags != steered.flags {
+        if !shows_its_sender(skb, packet) {
+            return Some(());
+        }
+        entry.set_flags(flags);
+        steered.flags = flags;
+    }
     if steered.flags & Steered::PROVEN == 0 {
         return Some(());
     }
@@ -258,17 +267,23 @@ pub fn closes(skb: &Skb, packet: &Packet) -> bool {
             .is_some_and(|[flags]| flags & FIN_OR_RST != 0)
 }
 
-/// How a packet of the client closes its flow. A RST of the client is the end of it: conntrack lets no forged one through
-/// that is outside of the connection's window.
+/// How a packet of the client closes its flow. A RST of the client is the end of it, if nothing follows.
 #[inline(always)]
 fn closed_by_client(skb: &Skb, packet: &Packet) -> u32 {
-    const RST: u8 = 0x04;
-    let flags = skb.read::<1>(packet.transport_at + 13);
     if !closes(skb, packet) {
         0
-    } else if flags.is_some_and(|[flags]| flags & RST != 0) {
-        Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED
+    } else if resets(skb, packet) {
+        Steered::RESET | Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED
     } else {
         Steered::CLIENT_CLOSED
     }
+}
+
+#[inline(always)]
+pub fn resets(skb: &Skb, packet: &Packet) -> bool {
+    const RST: u8 = 0x04;
+    packet.protocol == TCP
+        && skb
+            .read::<1>(packet.transport_at + 13)
+            .is_some_and(|[flags]| flags & RST != 0)
 }

@@ -37,7 +37,7 @@ fn backward(skb: &Skb) -> Option<i32> {
     let (entry, flow) = of_endpoint(Flow::from(packet))?;
     let back = &flow.back.value;
     entry.touch();
-    if closes(skb, packet) {
+    if closes(skb, packet) && entered_from_endpoint(skb) {
         entry.add_flags(Steered::ENDPOINT_CLOSED);
     }
     if let Some(proof) = proof(skb, packet) {
@@ -52,17 +52,22 @@ fn backward(skb: &Skb) -> Option<i32> {
     Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
 }
 
-/// What the client acknowledges if it gets this SYN-ACK; `None` for other packets. And for a SYN-ACK that enters elsewhere
-/// than where the node routes the endpoint: it may be forged. A bridge's ports are not told apart.
+/// What the client acknowledges if it gets this SYN-ACK; `None` for other packets, and for one that may be forged.
 #[inline(always)]
 fn proof(skb: &Skb, packet: &Packet) -> Option<u32> {
     const SYN_ACK: u8 = 0x12;
     let [flags] = skb.read::<1>(packet.transport_at + 13)?;
-    if packet.protocol != TCP || flags & SYN_ACK != SYN_ACK {
+    if packet.protocol != TCP || flags & SYN_ACK != SYN_ACK || !entered_from_endpoint(skb) {
         return None;
     }
-    let there = source_interface(skb.as_ptr().cast());
-    let entered = there == skb.ifindex() || maps::role(there) == Role::BRIDGE;
     let number = skb.read::<4>(packet.transport_at + 4).map(u32::from_be_bytes)?;
-    entered.then_some(number.wrapping_add(1))
+    Some(number.wrapping_add(1))
+}
+
+/// Whether the packet enters where the node routes the endpoint; otherwise it may be forged. A bridge's ports are not told
+/// apart.
+#[inline(always)]
+fn entered_from_endpoint(skb: &Skb) -> bool {
+    let there = source_interface(skb.as_ptr().cast());
+    there == skb.ifindex() || maps::role(there) == Role::BRIDGE
 }

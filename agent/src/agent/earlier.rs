@@ -1,9 +1,10 @@
 //! Enters sockets that were connected before their Service had a denial.
 
 use super::Agent;
-use crate::clock::boot as now;
+use crate::clock::{boot as now, boot_ns};
 use crate::diag;
 use anyhow::Result;
+use epguard_common::Vip;
 use std::collections::BTreeSet;
 
 impl Agent {
@@ -18,9 +19,10 @@ impl Agent {
         if due.is_empty() {
             return Ok(());
         }
+        let looked_ns = boot_ns();
         match diag::connected_to(&due) {
             Ok(found) if found.is_empty() => {}
-            Ok(found) => self.enter(&due, found)?,
+            Ok(found) => self.enter(&due, found, looked_ns)?,
             Err(error) => {
                 tracing::warn!(%error, "the kernel does not list sockets (it needs inet_diag, tcp_diag and udp_diag): \
                     connections of the node's own processes that are older than a denial pass");
@@ -30,7 +32,7 @@ impl Agent {
         Ok(())
     }
 
-    fn enter(&mut self, due: &[epguard_common::Vip], found: Vec<diag::Connected>) -> Result<()> {
+    fn enter(&mut self, due: &[Vip], found: Vec<diag::Connected>, looked_ns: u64) -> Result<()> {
         let cgroups: BTreeSet<u64> = found.iter().filter_map(|socket| socket.cgroup).collect();
         let followed = self.attachments.follows(&cgroups);
         let first = self.earlier.admit(found, &followed);
@@ -40,7 +42,7 @@ impl Agent {
         let second = diag::connected_to(due).unwrap_or_default();
         let steps = self.earlier.compare(&first, &second, self.writer.services());
         for (socket, slot) in &steps.enter {
-            self.writer.aim_socket(socket, *slot)?;
+            self.writer.aim_socket(socket, *slot, looked_ns)?;
         }
         for cookie in &steps.forget {
             self.writer.drop_socket(*cookie)?;

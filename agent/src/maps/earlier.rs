@@ -36,12 +36,14 @@ impl Writer {
         }
     }
 
-    /// Says which Service a noted socket is connected to. One that the hooks have removed since stays removed; a UDP
-    /// socket that they have written since stays as it is. Errors: SOCKETS cannot be written.
-    pub fn aim_socket(&mut self, socket: &Connected, slot: Slot) -> Result<()> {
+    /// Says which Service a noted socket is connected to. One that the hooks have removed since stays removed, and one that
+    /// they have written after `looked_ns`, when the first list began, stays as it is: it may have connected elsewhere.
+    /// Errors: SOCKETS cannot be written.
+    pub fn aim_socket(&mut self, socket: &Connected, slot: Slot, looked_ns: u64) -> Result<()> {
         let is_tcp = socket.peer.protocol == TCP;
         match self.sockets.get(&socket.cookie) {
             Ok(known) if known.peer(self.vouched.since_ns).slot == slot => return Ok(()),
+            Ok(known) if known.connected.is_some() && known.made_ns >= looked_ns => return Ok(()),
             Ok(known) if !is_tcp && (known.connected.is_some() || known.handed != 0) => return Ok(()),
             Err(MapError::KeyNotFound) => return Ok(()),
             known => known.context("cannot read SOCKETS")?,

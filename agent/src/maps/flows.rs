@@ -5,7 +5,7 @@ use crate::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
-use epguard_common::{Addr, Backends, Flow, Return, Slot, Steered, Target, Vip, capacity};
+use epguard_common::{ALL_CLIENTS, Addr, Backends, Flow, Return, Slot, Steered, Target, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Flows {
@@ -90,7 +90,7 @@ impl Flows {
         Ok(&self.in_use)
     }
 
-    /// Writes how many proven flows each client has: CPUs that race miscount a little.
+    /// Writes how many proven flows each client has, and all together: processors that race miscount a little.
     fn count_again(&mut self, proven: &BTreeSet<Flow>) -> Result<()> {
         let mut counts: BTreeMap<Addr, u32> = BTreeMap::new();
         for flow in proven {
@@ -102,6 +102,8 @@ impl Flows {
         {
             tracing::warn!(client = %client.ip(), count, "a client has used up its share of redirected connections: a flood may reset its next ones");
         }
+        let all = u32::try_from(proven.len()).unwrap_or(u32::MAX);
+        let _ = counts.insert(ALL_CLIENTS, all);
         let known: Vec<Addr> = self.clients.keys().flatten().collect();
         for client in known.iter().filter(|client| !counts.contains_key(client)) {
             absent(self.clients.remove(client)).context("cannot write CLIENTS")?;
@@ -145,8 +147,11 @@ impl Table {
             }
             absent(self.steered.remove(&flow)).with_context(|| format!("cannot write {}", self.name))?;
             let behind = flow.at(&steered.backend);
-            absent(self.returns.remove(&behind))
-                .with_context(|| format!("cannot write the returns of {}", self.name))?;
+            // A later flow of the client's port may have taken the place.
+            if self.returns.get(&behind).is_ok_and(|back| behind.before(&back) == flow) {
+                absent(self.returns.remove(&behind))
+                    .with_context(|| format!("cannot write the returns of {}", self.name))?;
+            }
         }
         Ok(on)
     }

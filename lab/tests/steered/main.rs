@@ -7,6 +7,8 @@ mod capture;
 #[cfg(test)]
 mod flood;
 #[cfg(test)]
+mod forged;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod place;

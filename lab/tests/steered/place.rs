@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::format::{Condition, PodEvent};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
 
@@ -36,6 +36,11 @@ pub(crate) fn stage() -> Stage {
     staged(STORY)
 }
 
+/// The same where a bridge joins the node's pods.
+pub(crate) fn stage_on_a_bridge() -> Stage {
+    staged(&STORY.replace("agent:", "runs: {cni: [bridge]}\nagent:"))
+}
+
 /// The same of a Service that does not ask for it.
 pub(crate) fn stage_unasked() -> Stage {
     staged(
@@ -47,7 +52,7 @@ pub(crate) fn stage_unasked() -> Stage {
 
 fn staged(story: &str) -> Stage {
     let scenario = epguard_lab::scenario::parse(story, "steered").unwrap();
-    let mut stage = Stage::new(&scenario, Variant::all(&Runs::default()).remove(0), None).unwrap();
+    let mut stage = Stage::new(&scenario, Variant::all(&scenario.runs).remove(0), None).unwrap();
     let cluster = &mut stage.cluster;
     let ready = |pods: &[&str]| {
         let ready = pods.iter().map(|pod| ((*pod).to_owned(), Condition::Ready));

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::place::{PORT, echo, stage, vip};
+use crate::place::{PORT, echo, stage, stage_on_a_bridge, vip};
 use epguard_lab::scenario::stage::Stage;
 use socket2::{Domain, Socket, Type};
 
@@ -13,16 +13,25 @@ const CLIENT_PORT: u16 = 45_001;
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_connection_to_the_live_endpoint_outlives_a_redirected_one_from_the_same_port() {
-    let stage = stage();
-    let _servers = (echo(&stage, "L"), echo(&stage, "B"));
+    outlives(&stage());
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn it_does_so_too_where_a_bridge_joins_the_pods() {
+    outlives(&stage_on_a_bridge());
+}
+
+fn outlives(stage: &Stage) {
+    let _servers = (echo(stage, "L"), echo(stage, "B"));
     let live = SocketAddr::new(stage.cluster.names.pod("L").unwrap().ip, PORT);
-    let mut older = from_port(&stage, live).unwrap();
+    let mut older = from_port(stage, live).unwrap();
     call(&mut older);
-    let refused = from_port(&stage, vip(&stage, "old/web")).unwrap_err();
+    let refused = from_port(stage, vip(stage, "old/web")).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{refused}");
     call(&mut older);
     // Another port is free.
-    call(&mut crate::place::connect(&stage, "old/web").unwrap());
+    call(&mut crate::place::connect(stage, "old/web").unwrap());
 }
 
 fn from_port(stage: &Stage, to: SocketAddr) -> std::io::Result<TcpStream> {
