@@ -3,7 +3,8 @@
 //! A hash map hands the memory of a removed element to the next one at once, also while a program still reads it
 //! (preallocated and LRU maps since ever, all others since Linux 6.1). So a lookup is no promise: a program loads what it
 //! needs and then compares the key in the value with the one that it looked up. The key stands first, and the kernel
-//! copies a new value in from its start: where any octet of another element was read, the key has changed.
+//! copies a new value in from its start. Processors that reorder loads and stores (arm64) leave a window of some
+//! nanoseconds: there the key makes a mistake rare, not impossible.
 
 /// A value behind its key. No implicit padding: `V` begins where `K` ends.
 #[repr(C)]
