@@ -12,11 +12,14 @@ use crate::clock::boot;
 use crate::facts::{Change, Fact, Object};
 use crate::freshness::Proof;
 use kube::Client;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, ops::Range, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// Longer than a bookmark's minute: a connection as silent as that is dead, though TCP may not know for long.
 pub(super) const SILENCE: Duration = Duration::from_secs(90);
+
+/// Seconds after which the server ends a stream; watches draw theirs apart.
+pub(super) const LIFETIME: Range<u32> = 270..330;
 
 /// The task behind one watch.
 pub(super) struct Session {
@@ -25,6 +28,8 @@ pub(super) struct Session {
     pub(super) orders: Arc<Orders>,
     pub(super) protocol: Protocol,
     recovery: Recovery,
+    /// The last stream ended before its time: the server may be another one, or an older one.
+    cut_short: bool,
     pub(super) clock: Clock,
 }
 
@@ -42,6 +47,7 @@ impl Session {
             orders,
             protocol: Protocol::default(),
             recovery,
+            cut_short: false,
             clock: boot,
         }
     }
@@ -62,6 +68,8 @@ impl Session {
                 Ok(end) => end,
                 Err(failure) => self.failed(failure).await,
             };
+            self.cut_short =
+                end != End::Closed || begun.elapsed() < Duration::from_secs(LIFETIME.start.into());
             let ceiling = self.protocol.end(end, begun.elapsed());
             match end {
                 End::Expired => self.recovery.relist(ceiling).await,
@@ -83,7 +91,14 @@ impl Session {
                 let initial = Some(HashMap::new());
                 self.stream(request, query, "", initial).await
             }
-            Step::Watch(version) => self.stream(request, query, &version.to_string(), None).await,
+            Step::Watch(version) => {
+                if self.cut_short {
+                    // A restored server that is older than `version` says nothing until it gets there, and leaves out
+                    // what happened before. A list tells at once.
+                    self.orders.confirm.notify_one();
+                }
+                self.stream(request, query, &version.to_string(), None).await
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::confirm::{Confirmations, Shown, Verdict};
 use super::failure::{Failure, Request};
 use super::list::{Glimpse, Listed, Probe, glimpse, probe};
 use super::protocol::End;
-use super::session::{Query, SILENCE, Session};
+use super::session::{LIFETIME, Query, SILENCE, Session};
 use super::wire::{Entry, Line, describe};
 use crate::facts::{Change, Fact, Ignored, Name, Object};
 use crate::freshness::Proof;
@@ -41,7 +41,7 @@ impl Session {
         let params = WatchParams {
             field_selector: query.collection.selector.clone(),
             send_initial_events: initial.is_some(),
-            ..WatchParams::default().timeout(fastrand::u32(270..330))
+            ..WatchParams::default().timeout(fastrand::u32(LIFETIME))
         };
         let http = core::Request::new(request.path)
             .watch(&params, version)

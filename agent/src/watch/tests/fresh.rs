@@ -227,3 +227,33 @@ async fn a_list_older_than_what_was_seen_before_it_resets_everything() {
     stream.bookmark(5, true).await;
     assert_eq!(rig.told().await, "reset  @5", "told once");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_resumed_before_its_time_asks_whether_the_server_went_back() {
+    let (mut rig, stream) = Rig::streaming().await;
+    drop(stream);
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "watch 7");
+    let _waits_for_version_7 = call.stream();
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "confirm");
+    call.page(5, "", &[]).await;
+    let told = [rig.told().await, rig.told().await, rig.told().await];
+    assert!(told.iter().any(|told| told.starts_with("rewound: ")), "{told:?}");
+    assert_eq!(rig.server.call().await.kind(), "stream");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_in_its_time_is_resumed_without_a_question() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    for version in 8..13 {
+        sleep(Duration::from_mins(1)).await;
+        stream.bookmark(version, false).await;
+    }
+    drop(stream);
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "watch 12");
+    let _stream = call.stream();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(rig.server.waiting(), 0);
+}

@@ -126,6 +126,11 @@ impl Server {
     pub async fn call(&mut self) -> Call {
         self.0.recv().await.expect("a client that asks")
     }
+
+    /// How many requests wait for an answer that nobody has taken up.
+    pub fn waiting(&self) -> usize {
+        self.0.len()
+    }
 }
 
 impl Call {
