@@ -67,6 +67,8 @@ pub struct Setup {
     pub follow: bool,
     /// Seconds for which everything stays as it is at the end, faults included.
     pub linger: u8,
+    /// Whether the quiet after that lasts its full time, though all that is provable is denied before.
+    pub patient: bool,
     /// Whether an agent that starts at the end must come to the same maps.
     pub converge: bool,
 }
@@ -79,11 +81,6 @@ pub struct History {
 }
 
 impl History {
-    /// Whether the API server's revision may go back.
-    pub fn goes_back(&self) -> bool {
-        self.ops.iter().any(|(_, op)| matches!(op, Op::Restore(true)))
-    }
-
     /// Whether nothing but pods and writers of slices does anything.
     pub fn is_faultless(&self) -> bool {
         let is_fault = |op: &Op| {
@@ -117,13 +114,15 @@ fn setups() -> impl Strategy<Value = Setup> {
     };
     let follow = prop::bool::weighted(0.7);
     let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
+    let patient = prop::bool::weighted(0.25);
     let converge = prop::bool::weighted(0.05);
-    let all = (ipam, kubelet(), kubelet(), follow, linger, converge);
-    all.prop_map(|(ipam, a, b, follow, linger, converge)| Setup {
+    let all = (ipam, kubelet(), kubelet(), follow, linger, patient, converge);
+    all.prop_map(|(ipam, a, b, follow, linger, patient, converge)| Setup {
         ipam,
         kubelets: [a, b],
         follow,
         linger,
+        patient,
         converge,
     })
 }

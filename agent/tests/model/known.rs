@@ -8,6 +8,7 @@ const SETUP: Setup = Setup {
     kubelets: [Kubelet::Current; 2],
     follow: true,
     linger: 0,
+    patient: true,
     converge: true,
 };
 const PODS: usize = 0;

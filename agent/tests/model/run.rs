@@ -3,7 +3,7 @@
 use crate::agent::{self, Agent, Kernel};
 use crate::checks::{self, Suspicions, Wrong};
 use crate::cluster::Ip;
-use crate::history::{History, Op};
+use crate::history::{History, Op, Setup};
 use crate::objects::{ALL_SERVICES, Service};
 use crate::server::until;
 use crate::world::World;
@@ -16,12 +16,11 @@ use tokio::time::Instant;
 const QUIET: Duration = Duration::from_secs(5);
 /// The same after faults: the longest back-off, a list, a second one.
 const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(45);
-/// The same after a revision that went back: a watch that waits for a revision of the future is silent, and an agent that
-/// denies nothing notices that after 90 s only.
-const QUIET_AFTER_GOING_BACK: Duration = Duration::from_mins(2);
 /// An agent remembers for ten minutes what slices listed, and a look later it is gone.
 const FORGOTTEN: Duration = Duration::from_mins(11);
 const TICK: Duration = Duration::from_secs(1);
+/// The same where nothing but time happens.
+const SLOW_TICK: Duration = Duration::from_secs(5);
 
 struct Run {
     world: World,
@@ -34,6 +33,7 @@ struct Run {
     /// When it comes back.
     back: Option<Instant>,
     tick: Instant,
+    every: Duration,
     netlink: bool,
     /// Every (Service, IP, UID) that a slice listed: proxies and connections may remember any of them.
     aimed: Vec<(Service, Ip, String)>,
@@ -86,6 +86,7 @@ impl Run {
             blind: Some(Instant::now()),
             back: None,
             tick: Instant::now() + TICK,
+            every: TICK,
             netlink: true,
             aimed: Vec::new(),
             seen: Seen::new(),
@@ -114,12 +115,12 @@ impl Run {
         self.world.flow();
         self.world.outage(false);
         self.netlink = true;
-        let quiet = match (history.is_faultless(), history.goes_back()) {
-            (true, _) => QUIET,
-            (false, false) => QUIET_AFTER_FAULTS,
-            (false, true) => QUIET_AFTER_GOING_BACK,
+        let quiet = if history.is_faultless() {
+            QUIET
+        } else {
+            QUIET_AFTER_FAULTS
         };
-        self.wait(quiet).await?;
+        self.quiet(quiet, history.setup).await?;
         if checks::provable(&self.world, &self.aimed).next().is_some() {
             self.seen.insert("provable at the end");
         }
@@ -133,9 +134,27 @@ impl Run {
         }
     }
 
+    /// Lets all be quiet for as long as what is provable may take to be denied, or until it is.
+    async fn quiet(&mut self, longest: Duration, setup: Setup) -> Result<(), Wrong> {
+        let end = Instant::now() + longest;
+        while Instant::now() < end {
+            let left = end - Instant::now();
+            if setup.patient || setup.converge {
+                self.wait(left).await?;
+            } else if checks::missing(&self.world, &self.kernel, &self.aimed).is_some() || left == longest {
+                self.wait(QUIET.min(left)).await?;
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// An agent that only knows the end must come to the same maps as the one that saw all of it.
     async fn converge(&mut self) -> Result<(), Wrong> {
+        self.every = SLOW_TICK;
         self.wait(FORGOTTEN).await?;
+        self.every = TICK;
         let before = checks::lasting(&self.world, &self.kernel);
         (self.kernel, self.agent) = (Kernel::default(), None);
         self.agent = Some(Agent::start(&self.client, &self.kernel));
@@ -181,7 +200,7 @@ impl Run {
                 self.world.story.step("agent: started");
             }
             if now >= self.tick {
-                self.tick = now + TICK;
+                self.tick = now + self.every;
                 let routes = self.netlink.then(|| self.world.cluster.routes(0));
                 if let Some(agent) = &mut self.agent {
                     agent.on_tick(&mut self.kernel, routes);

@@ -54,6 +54,8 @@ pub struct Store {
     pub up: bool,
     number: u64,
     backup: Option<([BTreeMap<String, Stored>; 5], u64)>,
+    /// The revision went back once, and stays behind what was shown before.
+    went_back: bool,
     changed: watch::Sender<u64>,
 }
 
@@ -69,6 +71,7 @@ impl Store {
             up: true,
             number: 0,
             backup: None,
+            went_back: false,
             changed: watch::Sender::new(0),
         }
     }
@@ -141,17 +144,21 @@ impl Store {
     pub fn back_up(&mut self) {
         let objects = [0, 1, 2, 3, 4].map(|kind| self.kinds[kind].objects.clone());
         self.backup = Some((objects, self.revision));
-        // Whatever else is written before a restore, so that a revision that goes back stays behind for long.
-        self.revision += BUMP / 10;
+        if !self.went_back {
+            // Whatever else is written before a restore, so that a revision that goes back stays behind for long.
+            self.revision += BUMP / 10;
+        }
     }
 
-    /// Replaces everything by the backup. The revision goes on far beyond, or back. False without a backup.
+    /// Replaces everything by the backup. The revision goes on far beyond, or back, which it does once. False without a
+    /// backup.
     pub fn restore(&mut self, back: bool) -> bool {
         let Some((objects, revision)) = self.backup.clone() else {
             return false;
         };
-        if back {
+        if back && !self.went_back {
             self.revision = revision;
+            self.went_back = true;
         } else {
             self.revision += BUMP;
         }
