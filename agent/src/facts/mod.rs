@@ -100,7 +100,7 @@ pub enum PodSource {
 }
 
 /// An object of the API that can be watched.
-pub trait Object: Sized + Send + 'static {
+pub trait Object: Clone + Send + 'static {
     /// As in the API: `Pod`.
     const KIND: &'static str;
     /// The collection across namespaces: `/api/v1/pods`.

@@ -4,8 +4,8 @@ use super::Clock;
 use super::collection::Collection;
 use super::failure::{Failure, Request};
 use super::protocol::Step;
-use super::wire::{Line, Page, describe, version_of};
-use crate::facts::{Ignored, Object};
+use super::wire::{Entry, Line, Page, describe};
+use crate::facts::{Ignored, Name, Object};
 use futures::{AsyncBufReadExt, StreamExt};
 use kube::api::{ListParams, WatchParams};
 use kube::{Client, core};
@@ -26,7 +26,9 @@ pub(super) struct Listed<O> {
     pub(super) version: u64,
     /// When it was asked for, of `CLOCK_BOOTTIME`: whatever happened before is in it.
     pub(super) sent: Duration,
-    pub(super) objects: Vec<O>,
+    /// The newest resourceVersion of an object; 0 without any.
+    pub(super) newest: u64,
+    pub(super) objects: Vec<(Name, O)>,
     /// How many there are, with those that don't parse.
     pub(super) count: usize,
     /// Objects, and annotations of objects, that don't parse, and why.
@@ -66,7 +68,7 @@ pub(super) async fn everything<O: Object>(
 ) -> Result<Listed<O>, Failure> {
     let request = request(&collection, Step::List);
     let sent = clock();
-    let (mut objects, mut skipped, mut count) = (Vec::new(), Vec::new(), 0);
+    let (mut objects, mut skipped, mut count, mut newest) = (Vec::new(), Vec::new(), 0, 0);
     let mut params = ListParams {
         field_selector: collection.selector,
         ..ListParams::default().limit(PAGE)
@@ -75,10 +77,15 @@ pub(super) async fn everything<O: Object>(
         let body = ask(&client, request, &params, patience).await?;
         let page = Page::parse(&body).map_err(|error| request.broken(error))?;
         count += page.objects.len();
-        for json in page.objects.iter().map(|object| object.get().as_bytes()) {
+        for object in &page.objects {
+            let json = object.get().as_bytes();
             let mut ignored = Ignored::new();
             let named = || format!("{} {}", O::KIND, describe(json));
-            match O::read(json, &mut ignored) {
+            let read = Entry::of(object).and_then(|entry| {
+                newest = newest.max(entry.version);
+                Ok((entry.name, O::read(json, &mut ignored)?))
+            });
+            match read {
                 Ok(object) => objects.push(object),
                 Err(error) => skipped.push((named(), error)),
             }
@@ -89,6 +96,7 @@ pub(super) async fn everything<O: Object>(
             return Ok(Listed {
                 version: page.version,
                 sent,
+                newest,
                 objects,
                 count,
                 skipped,
@@ -118,7 +126,8 @@ pub(super) async fn glimpse(
     let page = Page::parse(&body).map_err(|error| request.broken(error))?;
     let mut newest = 0;
     for object in &page.objects {
-        newest = newest.max(version_of(object).map_err(|error| request.broken(error))?);
+        let entry = Entry::of(object).map_err(|error| request.broken(error))?;
+        newest = newest.max(entry.version);
     }
     Ok(Glimpse {
         sent,

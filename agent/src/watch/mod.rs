@@ -7,6 +7,8 @@
 //! Watches are raw instead of kube-runtime's: bookmarks must be seen, because they show how far a stream has told
 //! everything, and one object that doesn't parse must not end a stream.
 
+mod answers;
+mod beside;
 mod client;
 mod collection;
 mod confirm;

@@ -32,8 +32,8 @@ impl Watches {
     /// Asks for one more consistent list, told as an ordinary [`Change::Reset`](crate::facts::Change::Reset). It is sent
     /// at any moment `within` from now: what makes one agent ask makes all of them ask.
     ///
-    /// The stream stays open meanwhile, and goes on behind what the list shows. A list that fails ends the stream, so
-    /// that the watch lists until it succeeds.
+    /// The stream goes on meanwhile, and the list is told once the stream has shown everything up to it. A list that fails
+    /// is asked for again.
     pub fn relist(&self, id: WatchId, within: Duration) {
         if let Some(orders) = self.orders.get(&id).map(Arc::clone) {
             tokio::spawn(async move {

@@ -86,7 +86,7 @@ impl Session {
             path: query.collection.path,
         };
         match step {
-            Step::List => self.list(query).await.map(|_| End::Listed),
+            Step::List => self.list(query).await,
             Step::Stream => {
                 let initial = Some(HashMap::new());
                 self.stream(request, query, "", initial).await
@@ -118,13 +118,12 @@ impl Session {
         self.outbox.up().await;
     }
 
-    /// Lists everything and hands it on. Returns the list's resourceVersion.
-    pub(super) async fn list<O: Object>(&mut self, query: &Query<O>) -> Result<u64, Failure> {
-        let listed =
-            list::everything(self.client.clone(), query.collection.clone(), SILENCE, self.clock).await?;
-        let version = listed.version;
+    /// Lists everything and hands it on.
+    async fn list<O: Object>(&mut self, query: &Query<O>) -> Result<End, Failure> {
+        let (client, collection) = (self.client.clone(), query.collection.clone());
+        let listed = list::everything(client, collection, SILENCE, self.clock).await?;
         self.reset(listed, query).await;
-        Ok(version)
+        Ok(End::Listed)
     }
 
     pub(super) async fn reset<O: Object>(&mut self, listed: Listed<O>, query: &Query<O>) {
@@ -134,7 +133,8 @@ impl Session {
         if let Some(before) = self.protocol.listed(listed.version, listed.count) {
             self.outbox.rewound(rewound(before, listed.version)).await;
         }
-        let fact = (query.fact)(Change::Reset(listed.objects));
+        let objects = listed.objects.into_iter().map(|(_, object)| object);
+        let fact = (query.fact)(Change::Reset(objects.collect()));
         self.outbox.fact(listed.version, fact).await;
         self.outbox.proven(listed.sent, Proof::List).await;
     }

@@ -1,8 +1,9 @@
 //! One open stream of changes, and what is asked beside it.
 
+use super::beside::Beside;
 use super::confirm::{Confirmations, Shown, Verdict};
 use super::failure::{Failure, Request};
-use super::list::{Glimpse, Listed, Probe, glimpse, probe};
+use super::list::{Listed, glimpse, probe};
 use super::protocol::End;
 use super::session::{LIFETIME, Query, SILENCE, Session};
 use super::wire::{Entry, Line, describe};
@@ -17,14 +18,14 @@ use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 /// Where a stream stands.
-struct Open<O> {
+pub(super) struct Open<O> {
     /// When it was asked for, of `CLOCK_BOOTTIME`.
     sent: Duration,
     /// What a streamed list has shown so far; none once it is complete, or for a stream that begins with changes.
     initial: Option<HashMap<Name, Option<O>>>,
-    /// Changes up to here were in a list already.
-    covered: u64,
-    confirmations: Confirmations,
+    pub(super) confirmations: Confirmations,
+    /// A list that was asked for beside the stream.
+    pub(super) beside: Option<Beside<O>>,
     /// When the last line came.
     heard: Instant,
 }
@@ -74,10 +75,11 @@ impl Session {
         let silent = |_| request.silent(SILENCE.as_secs());
         let mut line = Vec::new();
         let (mut glimpses, mut probes) = (FuturesUnordered::new(), FuturesUnordered::new());
+        let mut lists = FuturesUnordered::new();
         let orders = Arc::clone(&self.orders);
         while !self.outbox.is_closed() {
             let following = open.initial.is_none();
-            let wake = match self.judge(open).await {
+            let wake = match self.judge(query, open).await {
                 Verdict::Wait(wake) => wake,
                 Verdict::Behind(version) => return Err(request.behind(self.protocol.highest(), version)),
                 Verdict::Late => {
@@ -108,10 +110,9 @@ impl Session {
                     }
                     line.clear();
                 }
-                () = orders.relist.notified(), if following => {
-                    glimpses.clear();
-                    probes.clear();
-                    self.relist(query, open).await?;
+                () = orders.relist.notified(), if following && open.beside.is_none() => {
+                    open.beside = Some(Beside::new(self.protocol.highest()));
+                    lists.push(self.list_after(Duration::ZERO, query));
                 }
                 () = orders.confirm.notified(), if following => {
                     let (client, collection) = (self.client.clone(), query.collection.clone());
@@ -121,47 +122,25 @@ impl Session {
                 }
                 Some(answer) = glimpses.next() => self.answered(request, answer, open).await?,
                 Some(probe) = probes.next() => self.probed(request, probe, open).await,
+                Some(listed) = lists.next() => {
+                    if let Some(again) = self.listed_beside(request, listed, open).await? {
+                        lists.push(self.list_after(again, query));
+                    }
+                }
                 () = sleep_until(wake.unwrap_or(open.heard)), if wake.is_some() => {}
             }
         }
         Ok(End::Closed)
     }
 
-    async fn answered<O>(
-        &mut self,
-        request: Request,
-        answer: Result<Glimpse, Failure>,
-        open: &mut Open<O>,
-    ) -> Result<(), Failure> {
-        match answer {
-            Ok(Glimpse { seen, version, .. }) if version < seen => {
-                let failure = request.rewound(seen, version);
-                self.protocol.rewound();
-                self.outbox.rewound(failure.error.clone()).await;
-                return Err(failure);
-            }
-            Ok(glimpse) => open.confirmations.answered(glimpse, Instant::now()),
-            Err(failure) => self.outbox.unconfirmed(failure.error).await,
-        }
-        Ok(())
-    }
-
-    async fn probed<O>(&mut self, request: Request, probe: Result<Probe, Failure>, open: &mut Open<O>) {
-        let (probe, mut error) = match probe {
-            Ok(probe) => (Some(probe), None),
-            Err(failure) => (None, Some(failure.error)),
-        };
-        let missed = open.confirmations.probed(probe, Instant::now());
-        error = error.or(missed.map(|version| request.unprogressed(version).error));
-        if let Some(error) = error {
-            self.outbox.unconfirmed(error).await;
-        }
-    }
-
     /// Tells what is proven by now, and what would prove the rest.
-    async fn judge<O>(&mut self, open: &mut Open<O>) -> Verdict {
+    async fn judge<O: Object>(&mut self, query: &Query<O>, open: &mut Open<O>) -> Verdict {
         let shown = self.shown();
         if let Some(as_of) = open.confirmations.take_proven(shown) {
+            let beside = open.beside.take_if(|beside| beside.is_shown(as_of));
+            if let Some(listed) = beside.and_then(|beside| beside.merged(shown.version)) {
+                self.reset(listed, query).await;
+            }
             self.outbox.proven(as_of, Proof::Confirmation).await;
         }
         open.confirmations.judge(shown, Instant::now())
@@ -174,17 +153,6 @@ impl Session {
         }
     }
 
-    /// Lists while nothing is read, so that the list is the newer one; what it covers is left out of the stream.
-    async fn relist<O: Object>(&mut self, query: &Query<O>, open: &mut Open<O>) -> Result<(), Failure> {
-        let listed = self.list(query).await.map_err(|failure| Failure {
-            end: End::Expired,
-            ..failure
-        })?;
-        (open.covered, open.confirmations) = (listed, Confirmations::default());
-        open.heard = Instant::now();
-        Ok(())
-    }
-
     async fn take<O: Object>(&mut self, line: Line<'_>, query: &Query<O>, open: &mut Open<O>) {
         match (line, open.initial.as_mut()) {
             (Line::Applied(entry), Some(seen)) => {
@@ -195,45 +163,53 @@ impl Session {
             }
             (Line::Bookmark { version, complete }, Some(_)) if complete => {
                 let seen = open.initial.take().unwrap_or_default();
+                let count = seen.len();
+                let objects = seen.into_iter();
                 let listed = Listed {
                     version,
                     sent: open.sent,
-                    count: seen.len(),
-                    objects: seen.into_values().flatten().collect(),
+                    newest: version,
+                    count,
+                    objects: objects
+                        .filter_map(|(name, object)| Some((name, object?)))
+                        .collect(),
                     skipped: Vec::new(),
                 };
                 self.reset(listed, query).await;
                 self.up().await;
             }
-            (Line::Applied(entry), None) if entry.version > open.covered => {
+            (Line::Applied(entry), None) => {
                 self.protocol.count(Some(entry.new.into()));
-                self.change(entry, query.fact, Change::Applied).await;
+                let change = (entry, query.fact, Change::Applied as fn(O) -> Change<O>);
+                self.change(change, |object| Some(object.clone()), open).await;
             }
-            (Line::Deleted(entry), None) if entry.version > open.covered => {
+            (Line::Deleted(entry), None) => {
                 self.protocol.count(Some(-1));
-                self.change(entry, query.fact, Change::Deleted).await;
+                let change = (entry, query.fact, Change::Deleted as fn(O) -> Change<O>);
+                self.change(change, |_| None, open).await;
             }
-            (Line::Bookmark { version, .. }, None) => self.bookmark(version, open).await,
-            (Line::Applied(_) | Line::Deleted(_) | Line::Bookmark { .. } | Line::Error(_), _) => {}
+            (Line::Bookmark { version, .. }, None) => {
+                self.protocol.advance(version);
+                self.outbox.progress(version).await;
+            }
+            (Line::Bookmark { .. } | Line::Error(_), _) => {}
         }
     }
 
+    /// Hands a change on; `remains` is what is left of the object then.
     async fn change<O: Object>(
         &mut self,
-        entry: Entry<'_>,
-        fact: fn(Change<O>) -> Fact,
-        change: fn(O) -> Change<O>,
+        (entry, fact, change): (Entry<'_>, fn(Change<O>) -> Fact, fn(O) -> Change<O>),
+        remains: fn(&O) -> Option<O>,
+        open: &mut Open<O>,
     ) {
         self.protocol.advance(entry.version);
-        if let Some(object) = self.parse(entry.json).await {
-            self.outbox.fact(entry.version, fact(change(object))).await;
+        let object = self.parse(entry.json).await;
+        if let Some(beside) = &mut open.beside {
+            beside.note(entry.name, entry.version, object.as_ref().and_then(remains));
         }
-    }
-
-    async fn bookmark<O>(&mut self, version: u64, open: &mut Open<O>) {
-        if version > open.covered {
-            self.protocol.advance(version);
-            self.outbox.progress(version).await;
+        if let Some(object) = object {
+            self.outbox.fact(entry.version, fact(change(object))).await;
         }
     }
 
@@ -259,8 +235,8 @@ impl<O> Open<O> {
         Self {
             sent,
             initial,
-            covered: 0,
             confirmations: Confirmations::default(),
+            beside: None,
             heard: Instant::now(),
         }
     }

@@ -70,6 +70,11 @@ impl<'a> Line<'a> {
 }
 
 impl<'a> Entry<'a> {
+    /// An object of a list.
+    pub(super) fn of(object: &'a RawValue) -> anyhow::Result<Self> {
+        Self::parse(object.get())
+    }
+
     fn parse(json: &'a str) -> anyhow::Result<Self> {
         let meta = serde_json::from_str::<Headed<Meta>>(json)?.metadata;
         Ok(Self {
@@ -100,11 +105,6 @@ pub(super) fn describe(json: &[u8]) -> String {
         Ok(Headed { metadata }) => format!("{}/{}", metadata.namespace, metadata.name),
         Err(_) => "without a name".to_owned(),
     }
-}
-
-/// An object's resourceVersion.
-pub(super) fn version_of(object: &RawValue) -> anyhow::Result<u64> {
-    Ok(Entry::parse(object.get())?.version)
 }
 
 /// A decimal number that grows within a resource (KEP-5504; so in every server with etcd behind it).

@@ -1,12 +1,12 @@
 //! One more consistent list while a stream goes on.
 
 use super::mock::{Rig, pod};
-use crate::freshness::Proof::List;
+use crate::freshness::Proof::{Confirmation, List};
 use crate::watch::WatchId::Pods;
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
-async fn a_list_beside_the_stream_is_a_reset_and_what_it_covers_is_not_told_again() {
+async fn what_happens_while_a_list_is_on_its_way_is_told_at_once_and_the_list_agrees_with_it() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     rig.watches.relist(Pods, Duration::ZERO);
@@ -16,30 +16,56 @@ async fn a_list_beside_the_stream_is_a_reset_and_what_it_covers_is_not_told_agai
         ("list", None)
     );
     stream.event("MODIFIED", &pod("a", 8)).await;
+    assert_eq!(rig.told().await, "applied a @8");
     stream.event("DELETED", &pod("a", 9)).await;
-    stream.bookmark(10, false).await;
+    assert_eq!(rig.told().await, "deleted a @9");
+    stream.event("ADDED", &pod("b", 10)).await;
+    assert_eq!(rig.told().await, "applied b @10");
     stream.event("ADDED", &pod("c", 11)).await;
-    call.page(10, "", &[pod("b", 10)]).await;
-    assert_eq!(rig.told().await, "reset b @10");
     assert_eq!(rig.told().await, "applied c @11");
-    assert_eq!(rig.proven().await, [List]);
+    call.page(10, "", &[pod("b", 10)]).await;
+    assert_eq!(rig.told().await, "reset b c @11");
+    assert_eq!(rig.proven().await, [List, Confirmation]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_beside_the_stream_that_fails_is_repeated_until_it_succeeds() {
+async fn a_list_that_is_newer_than_the_stream_is_told_after_what_it_covers() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    rig.watches.relist(Pods, Duration::ZERO);
+    rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
+    assert_eq!(rig.told_meanwhile().await, None);
+    stream.event("DELETED", &pod("a", 8)).await;
+    assert_eq!(rig.told().await, "deleted a @8", "no gap takes it away");
+    stream.event("ADDED", &pod("b", 9)).await;
+    assert_eq!(rig.told().await, "applied b @9");
+    stream.bookmark(10, false).await;
+    assert_eq!(rig.told().await, "progress @10");
+    assert_eq!(rig.told().await, "reset b @10");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_lacks_what_a_list_beside_it_shows_is_behind_after_a_second() {
     let (mut rig, _stream) = Rig::streaming().await;
+    rig.watches.relist(Pods, Duration::ZERO);
+    rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
+    assert_eq!(rig.told().await, "behind");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_beside_the_stream_that_fails_is_asked_for_again_and_the_stream_goes_on() {
+    let (mut rig, mut stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
     rig.server.call().await.refuse(500, "overloaded").await;
     assert_eq!(
         rig.told().await,
-        "down: cannot list pods: the API server answers 500 (overloaded); retrying"
+        "unconfirmed: cannot list pods: the API server answers 500 (overloaded)"
     );
+    stream.event("MODIFIED", &pod("a", 8)).await;
+    assert_eq!(rig.told().await, "applied a @8");
     let call = rig.server.call().await;
-    assert_eq!(call.kind(), "stream");
-    let mut stream = call.stream();
-    stream.bookmark(12, true).await;
-    assert_eq!(rig.told().await, "reset  @12");
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(call.kind(), "list");
+    call.page(8, "", &[pod("a", 8)]).await;
+    assert_eq!(rig.told().await, "reset a @8");
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,9 +73,10 @@ async fn a_list_beside_the_stream_that_went_back_in_time_is_told_as_such() {
     let (mut rig, _stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
     rig.server.call().await.page(5, "", &[]).await;
-    assert_eq!(
-        rig.told().await,
-        "rewound: the API went back in time, from resourceVersion 7 to 5: was etcd restored? Everything is listed again"
-    );
-    assert_eq!(rig.told().await, "reset  @5");
+    let cause = "cannot watch pods: the API went back in time, from resourceVersion 7 to 5: was etcd restored? \
+                 Everything is listed again";
+    assert_eq!(rig.told().await, format!("rewound: {cause}"));
+    assert_eq!(rig.told().await, format!("down: {cause}"));
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "stream");
 }
