@@ -199,6 +199,7 @@ impl Agent {
                 self.writer
                     .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
                 self.attachments.settled()?;
+                self.writer.end_v1()?;
                 self.settled = true;
                 self.insist_on_hooks()?;
             }

@@ -15,6 +15,7 @@ mod lock;
 mod modes;
 mod roles;
 mod terminated;
+mod v1;
 
 pub use actions::set_action;
 pub use config::configuration;
@@ -111,6 +112,8 @@ pub struct Writer {
     lifts: Vec<Lift>,
     sightings: Sightings,
     found: Found,
+    /// Until no program of v1 is at an interface any more.
+    lifting_v1: Option<v1::Lifting>,
 }
 
 impl Writer {
@@ -148,6 +151,7 @@ impl Writer {
             lifts: Vec::new(),
             sightings: Sightings::default(),
             found,
+            lifting_v1: None,
         };
         writer.resume_following()?;
         writer.vouch()?;

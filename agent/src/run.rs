@@ -38,6 +38,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
     let writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
     let mut writer = writer.lock_config(&args.pins.pin_dir)?;
+    writer.take_over_v1(&args.pins.pin_dir)?;
     let flags = (args.mode, args.reasons.modes());
     let fleet = Fleet::new(args.fleet_config.clone(), flags, writer.configured()?);
     let Modes { mode, reasons, .. } = fleet.in_force();

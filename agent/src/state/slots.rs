@@ -99,9 +99,10 @@ impl Slots {
         self.by_service.insert(service.clone(), given);
     }
 
-    /// The Service had this slot before this process.
+    /// The Service had this slot before this process. It gets another one instead of a number that is never given.
     pub fn keep(&mut self, number: u16, service: &Name, since: Duration) {
-        if number > Slot::FIRST && !self.by_service.contains_key(service) {
+        let is_given = (Slot::FIRST + 1..END).contains(&number);
+        if is_given && !self.by_service.contains_key(service) {
             let slot = Slot { number };
             self.insert(Given { slot, since }, service);
         }
@@ -175,6 +176,15 @@ mod tests {
         slots.rest(&name("a"), Duration::ZERO);
         slots.expire(GRACE);
         assert_eq!(since(&mut slots, "b"), GRACE);
+    }
+
+    #[test]
+    fn a_number_that_is_never_given_is_not_kept() {
+        for (number, kept) in [(0x8000, false), (0x8001, true), (0xfeff, true), (0xff00, false)] {
+            let mut slots = Slots::default();
+            slots.keep(number, &name("a"), Duration::ZERO);
+            assert_eq!(take(&mut slots, "a").number == number, kept, "{number:#x}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod takeover;
 mod traffic;
 mod tunnel;
 mod uplink;
+mod v1;
 mod vacant;
 mod waiting;
 mod xdp;

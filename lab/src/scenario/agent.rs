@@ -85,6 +85,11 @@ impl Agent {
         Ok(())
     }
 
+    /// Which binary [`Agent::start_again`] starts, and answers questions, from now on: that of another release.
+    pub fn replace_program(&mut self, program: &Path) {
+        program.clone_into(&mut self.program);
+    }
+
     /// SIGKILL. What it attached and pinned stays.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

@@ -10,3 +10,5 @@ mod poisoned;
 mod reuse;
 #[cfg(test)]
 mod takeover;
+#[cfg(test)]
+mod upgrade;

@@ -32,7 +32,7 @@ steps:
 ";
 
 /// Two senders in the pod `client`, one to each Service, and who takes in what gets through.
-struct Traffic {
+pub(crate) struct Traffic {
     begun: Instant,
     stale: Pelting,
     allowed: Pelting,
@@ -41,7 +41,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    fn start(stage: &Stage) -> Self {
+    pub(crate) fn start(stage: &Stage) -> Self {
         let netns = |pod: &str| stage.cluster.topology.pod(pod).unwrap().netns.clone();
         let ip = |pod: &str| stage.cluster.names.pod(pod).unwrap().ip;
         let vip = |service: &str| SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80);
@@ -57,17 +57,17 @@ impl Traffic {
     }
 
     /// How many stale packets got through.
-    fn got_through(&self) -> usize {
+    pub(crate) fn got_through(&self) -> usize {
         self.hit.wait(|_| true).len()
     }
 
     /// Ends the traffic; asserts that nothing that may pass was lost. What was sent, and how fast.
-    fn stop(self) -> (u64, f64) {
+    pub(crate) fn stop(self) -> (u64, f64) {
         let (stale, allowed) = (self.stale.stop(), self.allowed.stop());
         let seconds = self.begun.elapsed().as_secs_f64();
         let served = self.served.wait(|numbers| numbers.len() as u64 == allowed);
         let lost: Vec<u64> = (0..allowed)
-            .filter(|number| !served.contains(number))
+            .filter(|number| served.binary_search(number).is_err())
             .take(10)
             .collect();
         assert!(
@@ -82,7 +82,7 @@ impl Traffic {
     }
 }
 
-fn stage() -> Stage {
+pub(crate) fn stage() -> Stage {
     let scenario = epguard_lab::scenario::parse(STORY, "takeover").unwrap();
     let variant = Variant::all(&Runs::default()).remove(0);
     let mut stage = Stage::new(&scenario, variant, None).unwrap();
@@ -104,15 +104,16 @@ fn stage() -> Stage {
 /// A list alone denies nothing, so the first denial waits for a second one.
 fn await_denial(stage: &Stage) {
     let deadline = Instant::now() + Duration::from_mins(1);
-    let denies = || {
-        let dump = stage.agent.dump().unwrap();
-        let denied = dump["denied"].as_array().unwrap();
-        denied.iter().any(|denial| denial["held"] == false)
-    };
-    while !denies() {
+    while !denies(&stage.agent.dump().unwrap()) {
         assert!(Instant::now() < deadline, "nothing is denied");
         sleep(Duration::from_millis(10));
     }
+}
+
+/// Whether the output of `epguard dump` has a denial that is carried out.
+pub(crate) fn denies(dump: &serde_json::Value) -> bool {
+    let denied = dump["denied"].as_array().unwrap();
+    denied.iter().any(|denial| denial["held"] == false)
 }
 
 #[test]
