@@ -1,5 +1,6 @@
 //! The takeover from map layout v1: a directory with links, and maps of v1's shape.
 
+use crate::agent::Agent;
 use crate::node::{Node, ifindex, link, run};
 use aya::Pod;
 use aya::maps::{Array, HashMap, Map, MapData};
@@ -10,7 +11,7 @@ use epguard::state::Tables;
 use epguard_common::{Addr, Slot, Target, Uid, Vip};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);
 const DEAD: Uid = Uid { octets: [0xdd; 16] };
@@ -63,7 +64,7 @@ impl V1 {
         for (name, kind, key, value) in SHAPES {
             make(&directory.join(name), name, kind, key, value);
         }
-        let lease = boot_ns() + 4_000_000_000;
+        let lease = boot_ns() + 120_000_000_000;
         let v1 = Self {
             node,
             directory,
@@ -219,4 +220,26 @@ fn a_directory_of_layout_v1_that_was_half_removed_keeps_no_agent_from_starting()
         datapath.remove_leftovers().unwrap();
         assert!(!v1.directory.exists());
     });
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_agent_without_an_api_server_takes_over_from_layout_v1_and_leaves_nothing_of_it() {
+    let v1 = V1::killed();
+    let agent = Agent::start(&v1.node, &["--mode", "enforce"]);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while v1.directory.exists() {
+        assert!(Instant::now() < deadline, "v1 stays");
+    }
+    agent.wait_for("pod", |at| at.attached && at.position == 1);
+    agent.end(libc::SIGKILL);
+    for (hook, (before, program)) in Hook::ALL.into_iter().zip(v1.links) {
+        let (after, other) = link(&v1.node.pin(hook));
+        assert_eq!(before, after);
+        assert_ne!(program, other);
+    }
+    let mut datapath = v1.node.load(Hooks::Tcx);
+    let writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    assert_taken_over(writer.found());
+    assert_eq!(writer.lease_deadline_ns(), v1.lease);
 }

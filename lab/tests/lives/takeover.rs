@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::pelting::{Catching, Pelting};
+use epguard_lab::net::NetNs;
 use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
@@ -31,7 +32,7 @@ steps:
   - proxy: sync
 ";
 
-/// Two senders in the pod `client`, one to each Service, and who takes in what gets through.
+/// Two senders, one to each Service, and who takes in what gets through.
 pub(crate) struct Traffic {
     begun: Instant,
     stale: Pelting,
@@ -41,7 +42,13 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
+    /// From the pod `client`.
     pub(crate) fn start(stage: &Stage) -> Self {
+        Self::start_in(stage, &stage.cluster.topology.pod("client").unwrap().netns)
+    }
+
+    /// From this network namespace.
+    pub(crate) fn start_in(stage: &Stage, client: &NetNs) -> Self {
         let netns = |pod: &str| stage.cluster.topology.pod(pod).unwrap().netns.clone();
         let ip = |pod: &str| stage.cluster.names.pod(pod).unwrap().ip;
         let vip = |service: &str| SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80);
@@ -49,8 +56,8 @@ impl Traffic {
         let served = Catching::start(&netns("C"), SocketAddr::new(ip("C"), 9000));
         Self {
             begun: Instant::now(),
-            stale: Pelting::start(&netns("client"), vip("old/web"), PAUSE),
-            allowed: Pelting::start(&netns("client"), vip("ok/api"), PAUSE),
+            stale: Pelting::start(client, vip("old/web"), PAUSE),
+            allowed: Pelting::start(client, vip("ok/api"), PAUSE),
             hit,
             served,
         }
@@ -82,10 +89,11 @@ impl Traffic {
     }
 }
 
-pub(crate) fn stage() -> Stage {
+/// With `--hooks` of the agent if given.
+pub(crate) fn stage(hooks: Option<&str>) -> Stage {
     let scenario = epguard_lab::scenario::parse(STORY, "takeover").unwrap();
     let variant = Variant::all(&Runs::default()).remove(0);
-    let mut stage = Stage::new(&scenario, variant, None).unwrap();
+    let mut stage = Stage::new(&scenario, variant, hooks).unwrap();
     let cluster = &mut stage.cluster;
     let ready = |pod: &str| [(pod.to_owned(), Condition::Ready)].into();
     for pod in ["A", "C"] {
@@ -119,7 +127,7 @@ pub(crate) fn denies(dump: &serde_json::Value) -> bool {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn ten_takeovers_under_traffic_lose_nothing_and_let_nothing_stale_through() {
-    let mut stage = stage();
+    let mut stage = stage(None);
     let traffic = Traffic::start(&stage);
     for takeover in 0..TAKEOVERS {
         stage.agent.kill();
@@ -143,7 +151,7 @@ fn ten_takeovers_under_traffic_lose_nothing_and_let_nothing_stale_through() {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_killed_agents_denials_hold_until_its_lease_ends_and_then_everything_passes() {
-    let mut stage = stage();
+    let mut stage = stage(None);
     let traffic = Traffic::start(&stage);
     stage.agent.kill();
     let killed = Instant::now();
