@@ -10,7 +10,8 @@
 //! Without that variable they test nothing.
 
 use crate::takeover::{Traffic, denies, stage};
-use aya::programs::{SchedClassifier, TcAttachType};
+use aya::programs::SchedClassifier;
+use aya::programs::TcAttachType::{Egress, Ingress};
 use epguard_lab::scenario::process::{epguard, output};
 use epguard_lab::scenario::stage::Stage;
 use std::collections::BTreeSet;
@@ -84,32 +85,17 @@ fn assert_alone(stage: &Stage, layout: &str) {
     assert_eq!(pinned, expected.into(), "{}", stage.agent.log());
     let node = &stage.cluster.topology.node("node-a").unwrap().netns;
     for link in stage.cluster.links() {
-        for (direction, attach_type) in [
-            ("ingress", TcAttachType::Ingress),
-            ("egress", TcAttachType::Egress),
-        ] {
-            let (_, tcx) = node
-                .run(|| SchedClassifier::query_tcx(link, attach_type))
-                .unwrap()
-                .unwrap();
-            let filters = output(
-                node.command("tc")
-                    .args(["filter", "show", "dev", link, direction]),
-            )
-            .unwrap();
-            let ours = tcx
+        for (hook, direction) in [(Ingress, "ingress"), (Egress, "egress")] {
+            let query = || SchedClassifier::query_tcx(link, hook);
+            let (_, tcx) = node.run(query).unwrap().unwrap();
+            let is_ours = |name: &str| name.starts_with("epguard_");
+            let links = tcx
                 .iter()
-                .filter(|program| {
-                    program
-                        .name_as_str()
-                        .is_some_and(|name| name.starts_with("epguard_"))
-                })
-                .count();
-            assert_eq!(
-                ours + filters.matches("epguard_").count(),
-                1,
-                "{link} {direction} {filters}"
-            );
+                .filter(|program| program.name_as_str().is_some_and(is_ours));
+            let arguments = ["filter", "show", "dev", link, direction];
+            let filters = output(node.command("tc").args(arguments)).unwrap();
+            let ours = links.count() + filters.matches("direct-action").count();
+            assert_eq!(ours, 1, "{layout} {link} {direction}: {filters}");
         }
     }
 }
