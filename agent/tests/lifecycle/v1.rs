@@ -155,6 +155,7 @@ fn denials_numbers_modes_and_the_lease_of_layout_v1_stand_before_a_hook_is_attac
         assert_eq!(writer.permitted(), 0xffff);
         assert_eq!(writer.demoted(), ["reused"]);
     });
+    crate::maps::write(&v1.node, |writer| assert_taken_over(writer.found()));
     let modes = show_mode(&v1.node.pins(), None).unwrap();
     let expected =
         "enforce\n  dead-backend enforce\n  reused observe\n  retired-backend observe\n  terminated enforce";
