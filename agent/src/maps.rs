@@ -112,8 +112,6 @@ pub struct Writer {
     lifts: Vec<Lift>,
     sightings: Sightings,
     found: Found,
-    /// Until no program of v1 is at an interface any more.
-    lifting_v1: Option<v1::Lifting>,
 }
 
 impl Writer {
@@ -151,7 +149,6 @@ impl Writer {
             lifts: Vec::new(),
             sightings: Sightings::default(),
             found,
-            lifting_v1: None,
         };
         writer.resume_following()?;
         writer.vouch()?;

@@ -1,6 +1,6 @@
 //! TERMINATED, which the programs write into as well: an IP that speaks is lifted there, whoever hears of it when.
 
-use super::{BPF_NOEXIST, Writer, absent};
+use super::{BPF_NOEXIST, Writer, absent, v1::Lifting};
 use crate::clock::boot_ns;
 use crate::state::{Tables, Vacant};
 use anyhow::{Context as _, Result};
@@ -25,6 +25,8 @@ pub struct Lift {
 pub(super) struct Sightings {
     known: BTreeSet<Addr>,
     new: Vec<(Addr, Duration)>,
+    /// Where programs of v1 lift, until none is at an interface any more.
+    pub v1: Option<Lifting>,
 }
 
 impl Writer {

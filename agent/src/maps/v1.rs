@@ -50,7 +50,7 @@ impl Writer {
             // Otherwise an agent of this layout has taken over before, and ended before it could remove v1.
             Ok(left) if left.lease_deadline_ns > self.lease_deadline_ns() => self.adopt_v1(left),
             Ok(left) => {
-                self.lifting_v1 = Some(left.lifting);
+                self.sightings.v1 = Some(left.lifting);
                 Ok(())
             }
             Err(error) => {
@@ -69,7 +69,7 @@ impl Writer {
         self.renew_lease(left.lease_deadline_ns)?;
         tracing::info!(denials = left.tables.denied.len(), "took over from map layout v1");
         self.found.tables = left.tables;
-        self.lifting_v1 = Some(left.lifting);
+        self.sightings.v1 = Some(left.lifting);
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Writer {
     ///
     /// Errors: TERMINATED cannot be read or written.
     pub fn end_v1(&mut self) -> Result<()> {
-        let Some(v1) = self.lifting_v1.take() else {
+        let Some(v1) = self.sightings.v1.take() else {
             return Ok(());
         };
         for (ip, raw) in entries(&v1)? {
