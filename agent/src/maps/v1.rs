@@ -81,7 +81,7 @@ impl Writer {
             return Ok(());
         };
         for (ip, raw) in entries(&v1)? {
-            let (lifted, Ok(entry)) = (lifted_ns(&raw), self.terminated.get(&ip, 0)) else {
+            let (lifted, Ok(entry)) = (lifted_ns(&raw), self.terminated.get(&ip)) else {
                 continue;
             };
             if lifted != 0 && entry.lifted_ns == 0 {
