@@ -6,7 +6,7 @@ use epguard::facts::{Change, Fact, Pod, PodSource};
 use epguard::state::Scope;
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::{Mode, UidState};
-use world::{World, X, Y, dead, namespace, node, pod, slice, terminal, web};
+use world::{World, X, Y, dead, namespace, node, pending, pod, slice, terminal, web};
 
 fn list(world: &mut World, pods: Vec<Pod>) {
     world.tell(Fact::Pod(PodSource::All, Change::Reset(pods)));
@@ -152,6 +152,25 @@ fn a_namespace_that_shows_dead_pods_alive_again_and_again_costs_the_others_one_s
             [Y],
             "the revived pod is spared, the others are protected"
         );
+    }
+}
+
+#[test]
+fn a_pod_that_comes_back_during_the_pause_may_hold_the_ip_of_another_dead_one() {
+    for again in [pod("shop", "b", "web", &[X]), pending("shop", "b", "web")] {
+        let (mut world, a) = World::cluster().with_a();
+        let (b, c) = (pod("shop", "b", "web", &[Y]), pod("shop", "c", "web", &[Y]));
+        world.pod(&dead(&c));
+        world.pod(&c);
+        assert_eq!(world.state.take_revived(), Some(c.name.clone()));
+        list_everything(&mut world, vec![a.clone(), b.clone()]);
+        world.slice(&[(X, Some(a.uid))]);
+        world.pod(&dead(&a));
+        world.pod(&dead(&b));
+        assert_eq!(world.reasons(), [DeadBackend]);
+        world.pod(&again);
+        assert_eq!(world.state.take_revived(), None, "within the pause");
+        assert_eq!(world.reasons(), [], "{again:?}");
     }
 }
 

@@ -248,7 +248,7 @@ impl Pods {
     }
 
     /// Changes a record and keeps the indexes right.
-    fn change(&mut self, uid: Uid, edit: impl FnOnce(&mut Record)) {
+    pub(super) fn change(&mut self, uid: Uid, edit: impl FnOnce(&mut Record)) {
         let Some(record) = self.records.get_mut(&uid) else {
             return;
         };

@@ -8,9 +8,9 @@
 
 use super::dirty::Dirty;
 use super::synced::Synced;
-use super::{Breaker, State, Tables, inherit};
+use super::{Breaker, Life, Pods, State, Tables, inherit};
 use crate::facts::{Change, Fact, Name, Standing};
-use epguard_common::Mode;
+use epguard_common::{Mode, Uid};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -64,6 +64,7 @@ impl State {
                 continue;
             }
             if last.contains_key(&pod.name.0) {
+                self.world.pods.take_back(pod.uid);
                 pod.bound = Mode::Off;
             } else {
                 cause = Some(pod.name.clone());
@@ -87,5 +88,15 @@ impl State {
         }
         inherit::inherit(tables, &mut self.world, &mut self.slots, &mut self.vacancies, now);
         self.breaker.inherit(inherit::carried_out(tables));
+    }
+}
+
+impl Pods {
+    /// Takes a death back: the pod may hold its IP again, or any other one.
+    fn take_back(&mut self, uid: Uid) {
+        self.change(uid, |record| {
+            record.life = Life::Live;
+            record.unconfirmed = false;
+        });
     }
 }
