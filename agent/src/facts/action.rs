@@ -1,5 +1,6 @@
 //! The annotation `epguard.io/action`: how denials of a Service are carried out.
 
+use super::brief::brief;
 use super::{Ignored, Meta};
 use epguard_common::Action;
 
@@ -16,7 +17,8 @@ impl Meta {
         let chosen = choices.into_iter().find(|action| action.as_str() == text);
         chosen.unwrap_or_else(|| {
             ignored.push(format!(
-                "annotation {ANNOTATION}: {text:?} is none of drop, reject, redirect; not heeded"
+                "annotation {ANNOTATION}: {} is none of drop, reject, redirect; not heeded",
+                brief(text)
             ));
             Action::Unset
         })

@@ -5,6 +5,7 @@
 //! object around it, because an object left out could be the one that shows an IP alive.
 
 mod action;
+mod brief;
 mod fleet;
 mod listed;
 mod mode;
@@ -17,6 +18,7 @@ mod service;
 mod slice;
 mod static_ip;
 
+pub(crate) use brief::cut;
 pub use fleet::{Fleet, Wish};
 pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use namespace::Namespace;

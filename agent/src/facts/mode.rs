@@ -1,5 +1,6 @@
 //! The annotation `epguard.io/mode`: who wants to be left alone, and how far.
 
+use super::brief::brief;
 use super::{Ignored, Meta};
 use epguard_common::Mode;
 
@@ -16,7 +17,8 @@ impl Meta {
         };
         Mode::parse(text).unwrap_or_else(|| {
             ignored.push(format!(
-                "annotation {ANNOTATION}: {text:?} is none of off, observe, enforce; taken for observe"
+                "annotation {ANNOTATION}: {} is none of off, observe, enforce; taken for observe",
+                brief(text)
             ));
             Mode::Observe
         })
@@ -51,6 +53,16 @@ mod tests {
             ];
             assert_eq!(bounds, [expected; 3], "{annotations}");
         }
+    }
+
+    #[test]
+    fn a_large_value_that_is_no_mode_is_a_short_line() {
+        let mut ignored = Ignored::new();
+        let annotations =
+            json!({"epguard.io/mode": "a".repeat(250_000), "epguard.io/action": "a".repeat(250_000)});
+        Service::read(&object(&annotations), &mut ignored).unwrap();
+        assert_eq!(ignored.len(), 2);
+        assert!(ignored.iter().all(|line| line.len() < 200));
     }
 
     #[test]

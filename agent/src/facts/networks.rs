@@ -1,5 +1,6 @@
 //! Multus: the addresses of a pod's further networks, which `status.podIPs` does not show.
 
+use super::brief::{brief, cut};
 use super::{Ignored, Meta, addr, null_is_default};
 use epguard_common::Addr;
 use serde::Deserialize;
@@ -12,6 +13,9 @@ const STATUS: [&str; 2] = [
 /// What the pod asks for: the further networks, and a default network of its own.
 const REQUEST: [&str; 2] = ["k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network"];
 
+/// How much of a parser's message is shown: it repeats the value.
+const MESSAGE: usize = 160;
+
 impl Meta {
     /// Every address of every network of the pod. Multus writes them while the sandbox is made, before the kubelet shows
     /// any podIP.
@@ -20,14 +24,24 @@ impl Meta {
         for (key, text) in self.annotated(&STATUS) {
             match serde_json::from_str::<Vec<Attachment>>(text) {
                 Ok(attachments) => {
+                    let mut odd: Vec<&str> = Vec::new();
                     for ip in attachments.iter().flat_map(|attachment| &attachment.ips) {
                         match addr(host(ip)) {
                             Some(ip) => ips.push(ip),
-                            None => ignored.push(format!("annotation {key}: {ip:?} is no IP of a host")),
+                            None => odd.push(ip),
                         }
                     }
+                    ignored.extend(odd.first().map(|first| {
+                        let (count, first) = (odd.len(), brief(first));
+                        format!(
+                            "annotation {key}: {count} of its addresses are no IP of a host, such as {first}"
+                        )
+                    }));
                 }
-                Err(error) => ignored.push(format!("annotation {key} is not as Multus writes it: {error}")),
+                Err(error) => ignored.push(format!(
+                    "annotation {key} is not as Multus writes it: {}",
+                    cut(&error.to_string(), MESSAGE)
+                )),
             }
         }
         ips.sort_unstable();
@@ -144,7 +158,27 @@ mod tests {
         }
         let (ips, ignored) = ips(r#"[{"ips": ["banana", "192.168.7.20", "0.0.0.0"]}]"#);
         assert_eq!(ips, ["192.168.7.20"]);
-        assert_eq!(ignored.len(), 2, "{ignored:?}");
+        assert_eq!(
+            ignored,
+            [
+                "annotation k8s.v1.cni.cncf.io/network-status: 2 of its addresses are no IP of a host, such as \"banana\""
+            ]
+        );
+    }
+
+    #[test]
+    fn a_large_annotation_that_cannot_be_read_is_one_short_line() {
+        let many = format!(r#"[{{"ips": [{}""]}}]"#, r#""","#.repeat(80_000));
+        let long = format!(r#"[{{"ips": ["{}"]}}]"#, "a".repeat(250_000));
+        let no_list = format!(r#"[{{"ips": "{}"}}]"#, "a".repeat(250_000));
+        for text in [many, long, no_list] {
+            let (_, ignored) = ips(&text);
+            assert!(
+                matches!(ignored.as_slice(), [line] if line.len() < 300),
+                "{} lines",
+                ignored.len()
+            );
+        }
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Where a watch puts its messages.
 
 use super::{Message, WatchId};
-use crate::facts::Fact;
+use crate::facts::{Fact, cut};
 use crate::freshness::Proof;
 use std::{
     fmt,
     time::{Duration, Instant},
 };
 use tokio::sync::mpsc;
+
+/// Octets of a line about an object that was skipped; names have at most 253 each.
+const LINE: usize = 1024;
 
 /// One watch's end of the channel. A receiver that is gone is no error: the session sees it by itself.
 pub(super) struct Outbox {
@@ -81,7 +84,7 @@ impl Outbox {
     pub(super) async fn skipped(&self, what: impl fmt::Display, error: &anyhow::Error) {
         let watch = self.watch;
         let what = format!("{what}: {error:#}").replace('\n', " ");
-        tracing::warn!(%watch, "skipped {what}");
+        let what = cut(&what, LINE).to_owned();
         self.send(Message::Skipped { watch, what }).await;
     }
 
