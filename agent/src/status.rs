@@ -84,6 +84,12 @@ pub struct Status {
     /// Pods that may hold an IP that they do not show for more than a minute, if that keeps something from being denied.
     #[serde(default)]
     pub possible_holders: Vec<PossibleHolder>,
+    /// How many `EndpointSlices` and Services are too large to take in, by namespace.
+    #[serde(default)]
+    pub left_out: BTreeMap<String, usize>,
+    /// Services with denials that another Service, named second, claims a VIP of.
+    #[serde(default)]
+    pub rivals: Vec<(String, String)>,
     /// Counts and measurements.
     pub figures: Figures,
     /// What was denied, if that was asked for; then nothing else is filled in.

@@ -10,6 +10,8 @@ use world::{World, X, dead, namespace, pod, uid, web};
 /// More than DENIED holds.
 const PORTS: u16 = 20_000;
 const PODS: u8 = 4;
+/// A slice with more is not taken in.
+const PORTS_OF_A_SLICE: usize = 2_000;
 
 /// `flood/web`: dead pods with so many ports that DENIED is too small. It sorts before `shop`.
 fn flood(world: &mut World) {
@@ -34,19 +36,22 @@ fn flood(world: &mut World) {
         target_name: None,
         ready: true,
     });
+    let endpoints: Vec<Endpoint> = endpoints.collect();
     let ports = (1..=PORTS).map(|port| SlicePort {
         name: PortName::new(&port.to_string()),
         port,
         protocol: Protocol::Tcp,
     });
-    let slice = Slice {
-        name: ("flood".into(), "web".into()),
-        service: Some(("flood".into(), "web".into())),
-        endpoints: endpoints.collect(),
-        ports: ports.collect(),
-        triggered: None,
-    };
-    world.tell(Fact::Slice(Change::Applied(slice)));
+    for (number, ports) in ports.collect::<Vec<_>>().chunks(PORTS_OF_A_SLICE).enumerate() {
+        let slice = Slice {
+            name: ("flood".into(), format!("web-{number}")),
+            service: Some(("flood".into(), "web".into())),
+            endpoints: endpoints.clone(),
+            ports: ports.to_vec(),
+            triggered: None,
+        };
+        world.tell(Fact::Slice(Change::Applied(slice)));
+    }
     // The first half that dies is denied at once, and sorts last.
     for pod in pods.iter().rev() {
         world.pod(&dead(pod));

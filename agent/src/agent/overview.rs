@@ -104,6 +104,8 @@ impl Agent {
             demoted: self.writer.demoted(),
             unproven: self.unproven(),
             possible_holders: self.possible_holders(now),
+            left_out: self.state.left_out(),
+            rivals: self.state.rivals(),
             figures: self.counted(),
             ..Status::default()
         }

@@ -5,6 +5,7 @@
 //! ```
 
 mod carrier;
+mod crowded;
 mod problems;
 mod sockets;
 mod text;

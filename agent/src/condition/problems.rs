@@ -1,6 +1,7 @@
 //! What is wrong, the worst first, each with its remedy. Pure.
 
 use super::carrier::uncarried;
+use super::crowded::crowded;
 use super::sockets::unfollowed;
 use super::unproven::unproven;
 use crate::status::{Attachment, Status};
@@ -117,6 +118,7 @@ pub fn problems(status: &Status) -> Vec<Problem> {
             "the log names each (`skipped`)",
         );
     }
+    found.extend(crowded(status));
     found.extend(unproven(status));
     found.extend(unfollowed(&status.node_sockets));
     found
@@ -144,7 +146,7 @@ fn down(status: &Status) -> Vec<String> {
 }
 
 /// ` (namespace a: 3, b: 1)`: the namespaces with most denials that did not fit; empty if there are none.
-fn largest(by_namespace: &BTreeMap<String, usize>) -> String {
+pub(super) fn largest(by_namespace: &BTreeMap<String, usize>) -> String {
     const NAMED: usize = 3;
     let mut largest: Vec<(&String, &usize)> = by_namespace.iter().collect();
     largest.sort_by_key(|(_, denials)| Reverse(**denials));

@@ -30,7 +30,7 @@ pub struct Proven {
 /// Everything that is proven about a Service at an IP.
 #[must_use]
 pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Proven)> {
-    if !service.has_vip() || !world.is_judged(ip) {
+    if !service.has_vip() || !world.is_judged(ip) || world.listings.leaves_out(name) {
         return Vec::new();
     }
     let live: Vec<&Record> = world

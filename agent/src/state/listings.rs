@@ -1,6 +1,8 @@
 //! Which endpoints each Service lists, and listed not long ago: conntrack, proxies and clients remember longer
 //! than slices do.
 
+use super::left_out::{self, LeftOut};
+use super::quota::Quota;
 use super::target_names::TargetNames;
 use super::{Listing, Socket, Target};
 use crate::facts::{Change, Endpoint, Name, Slice, SlicePort};
@@ -15,13 +17,30 @@ pub const MEMORY: Duration = Duration::from_mins(10);
 pub const MAX_REMEMBERED: usize = 4096;
 
 /// All listings of all Services.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Listings {
-    slices: HashMap<Name, Slice>,
-    services: HashMap<Name, BTreeMap<Socket, BTreeMap<Target, Listing>>>,
-    pods: HashMap<Uid, BTreeSet<(Name, Addr)>>,
+    pub(super) slices: HashMap<Name, Slice>,
+    pub(super) services: HashMap<Name, BTreeMap<Socket, BTreeMap<Target, Listing>>>,
+    pub(super) pods: HashMap<Uid, BTreeSet<(Name, Addr)>>,
     pub(super) names: TargetNames,
-    ips: HashMap<Addr, BTreeSet<Name>>,
+    pub(super) ips: HashMap<Addr, BTreeSet<Name>>,
+    /// Of targets behind sockets.
+    pub(super) room: Quota<String>,
+    pub(super) left_out: LeftOut,
+}
+
+impl Default for Listings {
+    fn default() -> Self {
+        Self {
+            slices: HashMap::new(),
+            services: HashMap::new(),
+            pods: HashMap::new(),
+            names: TargetNames::default(),
+            ips: HashMap::new(),
+            room: Quota::of(left_out::OF_ALL),
+            left_out: LeftOut::default(),
+        }
+    }
 }
 
 /// What a change of listings touched.
@@ -83,7 +102,7 @@ impl Listings {
         let mut touched = Touched::default();
         match change {
             Change::Applied(slice) => self.replace(now, slice, &mut touched),
-            Change::Deleted(slice) => self.unlist(now, &slice.name, &mut touched),
+            Change::Deleted(slice) => self.delete(now, &slice.name, &mut touched),
             Change::Reset(slices) => {
                 let listed: BTreeSet<Name> = slices.iter().map(|slice| slice.name.clone()).collect();
                 let gone: Vec<Name> = self
@@ -96,7 +115,7 @@ impl Listings {
                     self.replace(now, slice, &mut touched);
                 }
                 for name in gone {
-                    self.unlist(now, &name, &mut touched);
+                    self.delete(now, &name, &mut touched);
                 }
             }
         }
@@ -117,47 +136,79 @@ impl Listings {
     /// The Service listed the pod there once, as an earlier process saw.
     pub fn remember(&mut self, now: Duration, service: &Name, socket: Socket, uid: Uid) {
         let sockets = self.services.entry(service.clone()).or_default();
-        let listing = sockets.entry(socket).or_default().entry(Some(uid)).or_default();
+        let targets = sockets.entry(socket).or_default();
+        let listing = targets.entry(Some(uid)).or_insert_with(|| {
+            self.room.take(service.0.clone(), 1);
+            Listing::default()
+        });
         listing.last = now;
         self.ips.entry(socket.ip).or_default().insert(service.clone());
         let pairs = self.pods.entry(uid).or_default();
         pairs.insert((service.clone(), socket.ip));
     }
 
-    /// Forgets what nobody has listed or aimed at for [`MEMORY`].
-    pub fn expire(&mut self, now: Duration) -> Touched {
-        let mut stale: Vec<(Name, Socket, Target)> = Vec::new();
-        for (service, sockets) in &self.services {
-            for (socket, targets) in sockets {
-                for (target, listing) in targets {
-                    if !listing.is_current() && now.saturating_sub(listing.used()) > MEMORY {
-                        stale.push((service.clone(), *socket, *target));
-                    }
-                }
-            }
-        }
-        let mut touched = Touched::default();
-        self.drop_all(stale, &mut touched);
-        touched
-    }
-
     fn replace(&mut self, now: Duration, slice: Slice, touched: &mut Touched) {
-        if self.slices.get(&slice.name) == Some(&slice) {
+        if self.slices.get(&slice.name) == Some(&slice) && !self.left_out.has(&slice.name) {
             return;
         }
-        let name = slice.name.clone();
+        let before = self.slices.remove(&slice.name);
+        let before = before.filter(|before| !self.was_left_out(before, touched));
         self.list(&slice, touched);
-        self.unlist(now, &name, touched);
-        self.slices.insert(name, slice);
+        if let Some(before) = before {
+            self.unlist(now, &before, touched);
+        }
+        self.slices.insert(slice.name.clone(), slice);
+    }
+
+    fn delete(&mut self, now: Duration, slice: &Name, touched: &mut Touched) {
+        if let Some(slice) = self.slices.remove(slice)
+            && !self.was_left_out(&slice, touched)
+        {
+            self.unlist(now, &slice, touched);
+        }
+    }
+
+    /// Puts an end to a slice that was not taken in; false if it was.
+    fn was_left_out(&mut self, slice: &Slice, touched: &mut Touched) -> bool {
+        let left_out = self.left_out.remove(slice);
+        if left_out {
+            self.touch_all(slice, touched);
+        }
+        left_out
+    }
+
+    fn touch_all(&self, slice: &Slice, touched: &mut Touched) {
+        let Some(service) = &slice.service else { return };
+        let shown = slice.endpoints.iter().map(|endpoint| endpoint.ip);
+        let ips = self.ips(service).into_iter().chain(shown);
+        touched.pairs.extend(ips.map(|ip| (service.clone(), ip)));
+    }
+
+    fn has_room(&self, slice: &Slice, service: &Name) -> bool {
+        let known = self.services.get(service);
+        let is_new = |(socket, endpoint, _): &(Socket, &Endpoint, &SlicePort)| {
+            let targets = known.and_then(|sockets| sockets.get(socket));
+            !targets.is_some_and(|targets| targets.contains_key(&endpoint.target))
+        };
+        let all = slice.endpoints.len() * slice.ports.len();
+        all <= left_out::OF_ONE && self.room.admits(&service.0, named(slice).filter(is_new).count())
     }
 
     fn list(&mut self, slice: &Slice, touched: &mut Touched) {
         let Some(service) = &slice.service else { return };
+        if !self.has_room(slice, service) {
+            self.left_out.add(slice, service);
+            self.touch_all(slice, touched);
+            return;
+        }
         let sockets = self.services.entry(service.clone()).or_default();
         for (socket, endpoint, port) in named(slice) {
             let target = endpoint.target;
             let targets = sockets.entry(socket).or_default();
-            let listing = targets.entry(target).or_default();
+            let listing = targets.entry(target).or_insert_with(|| {
+                self.room.take(service.0.clone(), 1);
+                Listing::default()
+            });
             listing.port.name(port.name);
             listing.slices += 1;
             listing.ready += usize::from(endpoint.ready);
@@ -173,15 +224,12 @@ impl Listings {
         }
     }
 
-    fn unlist(&mut self, now: Duration, slice: &Name, touched: &mut Touched) {
-        let Some(slice) = self.slices.remove(slice) else {
-            return;
-        };
+    fn unlist(&mut self, now: Duration, slice: &Slice, touched: &mut Touched) {
         let Some(service) = &slice.service else { return };
         let Some(sockets) = self.services.get_mut(service) else {
             return;
         };
-        for (socket, endpoint, _) in named(&slice) {
+        for (socket, endpoint, _) in named(slice) {
             let target = endpoint.target;
             if let Some(listing) = sockets
                 .get_mut(&socket)
@@ -199,83 +247,10 @@ impl Listings {
         let surplus = self.surplus(service);
         self.drop_all(surplus, touched);
     }
-
-    fn surplus(&self, service: &Name) -> Vec<(Name, Socket, Target)> {
-        let Some(sockets) = self.services.get(service) else {
-            return Vec::new();
-        };
-        let mut remembered: Vec<(Duration, Socket, Target)> = sockets
-            .iter()
-            .flat_map(|(socket, targets)| {
-                targets
-                    .iter()
-                    .map(move |(target, listing)| (socket, target, listing))
-            })
-            .filter(|(_, _, listing)| !listing.is_current())
-            .map(|(socket, target, listing)| (listing.used(), *socket, *target))
-            .collect();
-        let surplus = remembered.len().saturating_sub(MAX_REMEMBERED);
-        remembered.sort_unstable();
-        remembered.truncate(surplus);
-        remembered
-            .into_iter()
-            .map(|(_, socket, target)| (service.clone(), socket, target))
-            .collect()
-    }
-
-    fn drop_all(&mut self, stale: Vec<(Name, Socket, Target)>, touched: &mut Touched) {
-        for (service, socket, target) in stale {
-            let Some(sockets) = self.services.get_mut(&service) else {
-                continue;
-            };
-            if let Some(targets) = sockets.get_mut(&socket) {
-                targets.remove(&target);
-                if targets.is_empty() {
-                    sockets.remove(&socket);
-                }
-            }
-            if sockets.is_empty() {
-                self.services.remove(&service);
-            }
-            if let Some(uid) = target {
-                self.forget_pod(uid, &service, socket.ip);
-            }
-            self.forget_ip(&service, socket.ip);
-            touched.add(&service, socket, target);
-        }
-    }
-
-    fn forget_ip(&mut self, service: &Name, ip: Addr) {
-        if self.at(service, ip).next().is_some() {
-            return;
-        }
-        if let Some(services) = self.ips.get_mut(&ip) {
-            services.remove(service);
-            if services.is_empty() {
-                self.ips.remove(&ip);
-            }
-        }
-    }
-
-    fn forget_pod(&mut self, uid: Uid, service: &Name, ip: Addr) {
-        let still_named = self
-            .at(service, ip)
-            .any(|(_, targets)| targets.contains_key(&Some(uid)));
-        if still_named {
-            return;
-        }
-        if let Some(places) = self.pods.get_mut(&uid) {
-            places.remove(&(service.clone(), ip));
-            if places.is_empty() {
-                self.pods.remove(&uid);
-                self.names.forget(uid);
-            }
-        }
-    }
 }
 
 impl Touched {
-    fn add(&mut self, service: &Name, socket: Socket, target: Target) {
+    pub(super) fn add(&mut self, service: &Name, socket: Socket, target: Target) {
         self.pairs.insert((service.clone(), socket.ip));
         self.pods.extend(target);
     }

@@ -2,21 +2,23 @@
 
 use super::{Breaker, Denials, Proven, Socket};
 use crate::facts::Name;
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 
 /// One table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it holds fewer
 /// than are free. One that is alone fills half of the table, and each other one finds room.
-#[derive(Debug)]
-pub(super) struct Quota<'a> {
+#[derive(Debug, Clone)]
+pub(super) struct Quota<K> {
     capacity: usize,
     used: usize,
-    by_namespace: HashMap<&'a str, usize>,
+    by_namespace: HashMap<K, usize>,
 }
 
 /// A denial with its proof, and whether it is held.
 pub(super) type Claim<'a> = ((&'a Name, &'a Socket), (&'a Proven, bool));
 
-impl<'a> Quota<'a> {
+impl<K: Borrow<str> + Eq + Hash> Quota<K> {
     /// An empty table.
     pub(super) fn of(capacity: usize) -> Self {
         Self {
@@ -33,9 +35,21 @@ impl<'a> Quota<'a> {
     }
 
     /// The namespace takes entries. [`Quota::admits`] was true.
-    pub(super) fn take(&mut self, namespace: &'a str, entries: usize) {
+    pub(super) fn take(&mut self, namespace: K, entries: usize) {
         self.used += entries;
         *self.by_namespace.entry(namespace).or_default() += entries;
+    }
+
+    /// The namespace gives entries back that it took.
+    pub(super) fn give_back(&mut self, namespace: &str, entries: usize) {
+        let Some(holds) = self.by_namespace.get_mut(namespace) else {
+            return;
+        };
+        self.used -= entries;
+        *holds -= entries;
+        if *holds == 0 {
+            self.by_namespace.remove(namespace);
+        }
     }
 }
 
@@ -59,7 +73,7 @@ pub(super) fn by_claim<'a>(denials: &'a Denials, breaker: &Breaker) -> Vec<Claim
 mod tests {
     use super::*;
 
-    fn fill<'a>(quota: &mut Quota<'a>, namespace: &'a str, wanted: usize) -> usize {
+    fn fill<'a>(quota: &mut Quota<&'a str>, namespace: &'a str, wanted: usize) -> usize {
         let mut taken = 0;
         while taken < wanted && quota.admits(namespace, 1) {
             quota.take(namespace, 1);
@@ -75,6 +89,8 @@ mod tests {
         assert_eq!(fill(&mut quota, "other", 5000), 250);
         assert_eq!(fill(&mut quota, "small", 10), 10);
         assert_eq!(fill(&mut quota, "large", 1), 0);
+        quota.give_back("large", 400);
+        assert_eq!(fill(&mut quota, "large", 5000), 270);
     }
 
     #[test]

@@ -129,10 +129,10 @@ impl Tables {
 
 /// How much of each table the namespaces hold.
 struct Quotas<'a> {
-    denied: Quota<'a>,
-    suspects: Quota<'a>,
-    services: Quota<'a>,
-    backends: Quota<'a>,
+    denied: Quota<&'a str>,
+    suspects: Quota<&'a str>,
+    services: Quota<&'a str>,
+    backends: Quota<&'a str>,
 }
 
 fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> Denial {

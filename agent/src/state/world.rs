@@ -1,6 +1,7 @@
 //! Everything the facts say, indexed for the questions that the proof asks.
 
 use super::bound::Namespaces;
+use super::vips::Vips;
 use super::{Ipam, Life, Listings, Pods, Ranges};
 use crate::facts::{Name, Node, Pod, Service};
 use epguard_common::{Addr, Mode, Uid, Vip};
@@ -43,7 +44,7 @@ pub struct World {
     /// All Namespaces.
     pub namespaces: Namespaces,
     services: BTreeMap<Name, Service>,
-    vips: HashMap<Vip, BTreeSet<Name>>,
+    pub(super) vips: Vips,
     pub(super) nodes: HashMap<String, Node>,
     local: Vec<Addr>,
     /// Addresses of nodes, as nodes and pods show them. Never judged, even after the node is gone.
@@ -65,7 +66,7 @@ impl World {
             listings: Listings::default(),
             namespaces: Namespaces::default(),
             services: BTreeMap::new(),
-            vips: HashMap::new(),
+            vips: Vips::new(Vec::new()),
             nodes: HashMap::new(),
             local: Vec::new(),
             infrastructure: HashSet::new(),
@@ -107,46 +108,17 @@ impl World {
     /// Puts a Service in, takes it out with `None`.
     pub fn set_service(&mut self, name: &Name, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
-            for vip in self.vips_of(&old) {
-                if let Some(owners) = self.vips.get_mut(&vip) {
-                    owners.remove(name);
-                    if owners.is_empty() {
-                        self.vips.remove(&vip);
-                    }
-                }
-            }
+            self.vips.remove(&old);
         }
         if let Some(fact) = fact {
-            for vip in self.vips_of(&fact) {
-                self.vips.entry(vip).or_default().insert(name.clone());
-            }
+            self.vips.add(&fact);
             self.services.insert(name.clone(), fact);
         }
     }
 
     /// Where clients reach a Service, without what another Service claims too: then nobody knows who is meant.
-    pub fn unambiguous_vips(&self, service: &Service) -> impl Iterator<Item = Vip> {
-        self.vips_of(service)
-            .into_iter()
-            .filter(|vip| self.vips.get(vip).is_none_or(|owners| owners.len() == 1))
-    }
-
-    fn vips_of(&self, service: &Service) -> Vec<Vip> {
-        let mut vips = Vec::new();
-        for port in &service.ports {
-            let protocol = port.protocol.number();
-            let vip = |addr: &Addr, port| Vip {
-                addr: *addr,
-                port,
-                protocol,
-                reserved: 0,
-            };
-            vips.extend(service.vips.iter().map(|addr| vip(addr, port.port)));
-            if port.node_port != 0 {
-                vips.extend(self.own_addresses().iter().map(|addr| vip(addr, port.node_port)));
-            }
-        }
-        vips
+    pub fn unambiguous_vips<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
+        self.vips.unambiguous(service)
     }
 
     /// Addresses on which this node answers NodePorts.
@@ -184,16 +156,9 @@ impl World {
     }
 
     fn reindex(&mut self) {
-        self.vips.clear();
-        let facts: Vec<(Name, Service)> = self
-            .services
-            .iter()
-            .map(|(n, s)| (n.clone(), s.clone()))
-            .collect();
-        for (name, fact) in facts {
-            for vip in self.vips_of(&fact) {
-                self.vips.entry(vip).or_default().insert(name.clone());
-            }
+        self.vips = Vips::new(self.own_addresses().into_iter().collect());
+        for service in self.services.values() {
+            self.vips.add(service);
         }
         let mut live = self.pods.iter().filter(|record| record.is_live());
         self.ranges_are_honoured &= live.all(|record| self.honours_ranges(&record.pod));
@@ -228,8 +193,7 @@ impl World {
     /// The Service that alone claims a VIP.
     #[must_use]
     pub fn service_at(&self, vip: &Vip) -> Option<&Name> {
-        let owners = self.vips.get(vip).filter(|owners| owners.len() == 1)?;
-        owners.first()
+        self.vips.owner(vip)
     }
 
     /// The node with this boot id.
@@ -257,9 +221,10 @@ impl World {
                 .and_then(|uid| self.pods.get(uid))
                 .is_some_and(|record| record.life == Life::Dead)
         };
-        self.listings.services_at(ip).any(|name| {
+        let listed_alive = self.listings.services_at(ip).any(|name| {
             let mut targets = self.listings.at(name, ip).flat_map(|(_, targets)| targets);
             targets.any(|(target, listing)| listing.is_current() && !dead(target))
-        })
+        });
+        listed_alive || self.listings.leaves_out_at(ip)
     }
 }
