@@ -60,6 +60,15 @@ impl Cidr {
         differing.leading_zeros() >= u32::from(self.bits)
     }
 
+    /// The lowest address of the range.
+    #[must_use]
+    pub fn first(&self) -> Addr {
+        let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
+        Addr {
+            octets: (u128::from_be_bytes(self.base.octets) & mask).to_be_bytes(),
+        }
+    }
+
     /// Whether it is a range of IPv4.
     #[must_use]
     pub fn is_v4(&self) -> bool {

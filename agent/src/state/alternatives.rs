@@ -69,7 +69,7 @@ fn holder<'a>(world: &'a World, socket: &Socket, targets: &BTreeMap<Target, List
     let mut current = targets.iter().filter(|(_, listing)| listing.is_current());
     let (target, _) = current.next()?;
     let record = world.pods.get((*target)?)?;
-    let mut claimants = world.pods.claimants(socket.ip).filter(|record| record.is_live());
+    let mut claimants = world.plausible_claimants(socket.ip);
     let alone = claimants
         .next()
         .is_some_and(|claimant| claimant.pod.uid == record.pod.uid);

@@ -33,25 +33,27 @@ pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(So
     if !service.has_vip() || !world.is_judged(ip) || world.listings.leaves_out(name) {
         return Vec::new();
     }
-    let live: Vec<&Record> = world
-        .pods
-        .claimants(ip)
-        .filter(|record| record.is_live())
-        .collect();
-    let owner = match live.as_slice() {
-        [] => None,
-        [owner] => Some(*owner),
-        _ => return Vec::new(),
-    };
+    let backends = Backends::new(world, name, service, ip);
+    let certain = |record: &&Record| record.pod.ips.contains(&ip) || backends.contains(&record.pod);
+    let live = world.pods.claimants(ip).filter(|record| record.is_live());
+    let mut certain = live.filter(certain);
+    let owner = certain.next();
+    if certain.next().is_some() {
+        return Vec::new();
+    }
+    drop(certain);
     let bound = world.bound_of_service(service);
     let bound = owner.map_or(bound, |owner| bound.lower(world.bound_of_pod(&owner.pod)));
+    // A claim in an annotation alone neither ends a denial nor bounds it: whoever holds the IP, this packet is not for it.
+    let attached = || world.plausible_claimants(ip).min_by_key(|record| record.pod.uid);
+    let owner = owner.or_else(attached);
     if bound == Mode::Off || lists_a_survivor(world, name, ip) {
         return Vec::new();
     }
     let case = Case {
         world,
         service,
-        backends: Backends::new(world, name, service, ip),
+        backends,
         ip,
         owner,
         bound,

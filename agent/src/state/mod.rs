@@ -21,6 +21,7 @@ mod kind;
 mod left_out;
 mod listings;
 mod names;
+mod plausible;
 mod pods;
 mod quota;
 mod ranges;

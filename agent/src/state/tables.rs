@@ -157,7 +157,7 @@ pub fn owner(world: &World, ip: Addr) -> Option<Owner> {
     if world.is_infrastructure(ip) {
         return None;
     }
-    let live = || world.pods.claimants(ip).filter(|record| record.is_live());
+    let live = || world.plausible_claimants(ip);
     let published = |record: &Record| record.pod.ips.contains(&ip);
     let last = live().max_by_key(|record| {
         (

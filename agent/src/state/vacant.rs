@@ -202,7 +202,7 @@ impl Vacancies {
             .pods
             .get(grave.dead)
             .map_or(Duration::ZERO, |record| record.died);
-        let is_claimed = || world.pods.claimants(ip).any(Record::is_live);
+        let is_claimed = || world.plausible_claimants(ip).next().is_some();
         self.spoke
             .get(&ip)
             .copied()
@@ -228,6 +228,7 @@ fn is_unclaimed(world: &World, ip: Addr) -> bool {
     let own = Some(world.settings.node.as_str());
     world.is_exclusive(ip, own)
         && world.is_judged(ip)
-        && world.pods.claimants(ip).all(|record| record.life == Life::Dead)
+        && (world.pods.claimants(ip))
+            .all(|record| record.life == Life::Dead || !world.is_plausible(record, ip))
         && !world.listed_alive_anywhere(ip)
 }

@@ -1,6 +1,7 @@
 //! Everything the facts say, indexed for the questions that the proof asks.
 
 use super::bound::Namespaces;
+use super::plausible::NodeRanges;
 use super::vips::Vips;
 use super::{Ipam, Life, Listings, Pods, Ranges};
 use crate::facts::{Name, Node, Pod, Service};
@@ -46,6 +47,7 @@ pub struct World {
     services: BTreeMap<Name, Service>,
     pub(super) vips: Vips,
     pub(super) nodes: HashMap<String, Node>,
+    pub(super) ranges_of_nodes: NodeRanges,
     local: Vec<Addr>,
     /// Addresses of nodes, as nodes and pods show them. Never judged, even after the node is gone.
     pub(super) infrastructure: HashSet<Addr>,
@@ -68,6 +70,7 @@ impl World {
             services: BTreeMap::new(),
             vips: Vips::new(Vec::new()),
             nodes: HashMap::new(),
+            ranges_of_nodes: NodeRanges::default(),
             local: Vec::new(),
             infrastructure: HashSet::new(),
             ranges_are_honoured: true,
@@ -140,6 +143,7 @@ impl World {
     /// All nodes, from a list, or one that changed.
     pub fn set_nodes(&mut self, edit: impl FnOnce(&mut HashMap<String, Node>)) {
         edit(&mut self.nodes);
+        self.ranges_of_nodes = NodeRanges::of(self.nodes.values());
         for node in self.nodes.values() {
             self.infrastructure.extend(&node.addresses);
             if node.virtual_kubelet {
