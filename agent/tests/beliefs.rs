@@ -6,6 +6,7 @@ use epguard::facts::{Change, Fact, Node, Pod, PodSource};
 use epguard::state::{Ipam, Scope, Settings};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
+use std::time::Duration;
 use world::{World, X, dead, node, pending, pod, settings};
 
 const OUTSIDE: Addr = Addr::v4([10, 99, 0, 1]);
@@ -41,6 +42,34 @@ fn a_pod_outside_its_nodes_range_is_remembered_when_it_is_gone() {
         node("node-b", 2),
     ])));
     assert_eq!(world.reasons(), [], "everything is listed anew");
+}
+
+#[test]
+fn strays_of_one_namespace_are_forgotten_an_hour_after_the_last_one_was_shown() {
+    let hours = |world: &mut World, hours: u64| {
+        for _ in 0..hours {
+            world.now += Duration::from_hours(1);
+            world.state.tick(world.now);
+        }
+    };
+    let (mut world, _) = with_a_candidate_elsewhere();
+    let stray = pod("other", "stray", "stray", &[OUTSIDE]);
+    world.pod(&stray);
+    hours(&mut world, 3);
+    assert_eq!(world.reasons(), [], "it still shows the IP");
+    world.deleted(&stray);
+    world.state.tick(world.now + Duration::from_mins(59));
+    assert_eq!(world.reasons(), []);
+    hours(&mut world, 1);
+    assert_eq!(world.reasons(), [DeadBackend]);
+
+    world.pod(&stray);
+    let second = pod("shop", "second", "stray", &[OUTSIDE]);
+    world.pod(&second);
+    world.deleted(&stray);
+    world.deleted(&second);
+    hours(&mut world, 3);
+    assert_eq!(world.reasons(), [], "two namespaces disprove the ranges for good");
 }
 
 #[test]

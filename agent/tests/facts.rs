@@ -45,7 +45,6 @@ fn a_failed_pod_as_the_kubelet_reports_it_is_dead() {
     let pod = pod(&failed());
     assert_eq!(pod.standing, Standing::Dead);
     assert_eq!(pod.ips, [Addr::v4([10, 244, 1, 10])]);
-    assert_eq!(pod.host_ips, [Addr::v4([10, 250, 0, 11])]);
     assert_eq!(pod.node.as_deref(), Some("node-a"));
 }
 

@@ -201,7 +201,6 @@ fn a_host_network_pod_is_never_judged_even_at_an_address_that_no_node_shows() {
     let mut world = World::cluster();
     let a = Pod {
         host_network: true,
-        host_ips: vec![],
         ..pod("shop", "a", "web", &[X])
     };
     world.pod(&a);

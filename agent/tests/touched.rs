@@ -2,11 +2,11 @@
 
 mod world;
 
-use epguard::facts::{Change, Fact, Pod, PodSource, Protocol, Slice};
+use epguard::facts::{Change, Fact, Node, Pod, PodSource, Protocol, Slice};
 use epguard::state::{MEMORY, Scope, Socket};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
-use world::{World, X, Y, dead, pod, slice, uid};
+use world::{World, X, Y, dead, node, pod, slice, uid};
 
 fn suspects(world: &World) -> Vec<Addr> {
     world.state.tables().suspects.keys().copied().collect()
@@ -26,14 +26,14 @@ fn a_draining_pod_that_moves_to_another_ip_is_counted_there() {
 }
 
 #[test]
-fn an_address_that_a_pod_shows_as_its_nodes_is_judged_no_more() {
+fn an_address_that_a_node_shows_is_judged_no_more() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), [DeadBackend]);
-    world.pod(&Pod {
-        host_ips: vec![X],
-        ..pod("other", "b", "b", &[Y])
-    });
+    world.tell(Fact::Node(Change::Applied(Node {
+        addresses: vec![X],
+        ..node("node-b", 2)
+    })));
     assert_eq!(world.reasons(), []);
 }
 

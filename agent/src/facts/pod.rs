@@ -30,8 +30,6 @@ pub struct Pod {
     pub network_ips: Vec<Addr>,
     /// Its IP outlives it by design.
     pub static_ip: bool,
-    /// The node's IPs as the pod shows them.
-    pub host_ips: Vec<Addr>,
     /// `spec.hostNetwork`: its IPs are the node's and are never judged.
     pub host_network: bool,
     /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): its UID says nothing about containers.
@@ -99,7 +97,6 @@ impl Object for Pod {
             uid,
             name,
             ips: raw.status.ips(),
-            host_ips: raw.status.host_ips(),
             standing,
             doubt,
             sandbox,
@@ -142,11 +139,6 @@ struct Status {
     #[serde(rename = "podIPs")]
     #[serde(deserialize_with = "null_is_default")]
     pod_ips: Vec<Ip>,
-    #[serde(rename = "hostIP")]
-    host_ip: String,
-    #[serde(rename = "hostIPs")]
-    #[serde(deserialize_with = "null_is_default")]
-    host_ips: Vec<Ip>,
     #[serde(deserialize_with = "null_is_default")]
     conditions: Vec<Condition>,
     #[serde(deserialize_with = "null_is_default")]
@@ -240,10 +232,6 @@ impl Status {
 
     fn ips(&self) -> Vec<Addr> {
         distinct(&self.pod_ips, &self.pod_ip)
-    }
-
-    fn host_ips(&self) -> Vec<Addr> {
-        distinct(&self.host_ips, &self.host_ip)
     }
 }
 

@@ -33,7 +33,7 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
             dirty.everything = matches!(change, Change::Reset(_));
             for (uid, before) in world.pods.apply(now, source, change) {
                 if let Some(pod) = world.pods.get(uid).map(|record| record.pod.clone()) {
-                    dirty.everything |= world.learn(&pod);
+                    dirty.everything |= world.learn(now, &pod);
                 }
                 dirty.published(world, uid, before.as_ref());
                 dirty.pod(world, uid, before.as_ref());
@@ -55,7 +55,7 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
             Change::Applied(node) if world.node(&node.name) == Some(&node) => {}
             change => {
                 dirty.everything = true;
-                world.set_nodes(|nodes| match change {
+                world.set_nodes(now, |nodes| match change {
                     Change::Reset(all) => {
                         *nodes = all.into_iter().map(|node| (node.name.clone(), node)).collect();
                     }

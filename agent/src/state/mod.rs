@@ -170,6 +170,7 @@ impl State {
         self.audit.tick(now);
         let mut forgotten: Dirty = self.world.listings.expire(now).into();
         forgotten.pods.extend(self.vacancies.expire(&self.world, now));
+        forgotten.everything = self.world.forget_strays(now);
         let vacancies = &self.vacancies;
         self.generations.expire(now, |ip| vacancies.mentions(ip));
         self.settle(now, forgotten, None);

@@ -7,6 +7,7 @@ use super::{Ipam, Life, Listings, Pods, Ranges};
 use crate::facts::{Name, Node, Pod, Service};
 use epguard_common::{Addr, Mode, Uid, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 /// What is fixed for the agent's life.
 #[derive(Debug, Clone)]
@@ -49,11 +50,12 @@ pub struct World {
     pub(super) nodes: HashMap<String, Node>,
     pub(super) ranges_of_nodes: NodeRanges,
     local: Vec<Addr>,
-    /// Addresses of nodes, as nodes and pods show them. Never judged, even after the node is gone.
+    /// Addresses of nodes, as Nodes show them. Never judged, even after the node is gone.
     pub(super) infrastructure: HashSet<Addr>,
-    /// Whether no pod has ever shown an IP outside its node's range. One that has disproves it for good: whoever hands
-    /// out such IPs goes on doing so when that pod is gone.
-    pub(super) ranges_are_honoured: bool,
+    /// Namespaces whose pods showed an IP outside of their node's range, and when last.
+    pub(super) strays: BTreeMap<String, Duration>,
+    /// Whether there was more than one such namespace.
+    pub(super) ranges_are_disproved: bool,
     /// Names of nodes that were ever virtual kubelets: their pods outlive the Node object, or the mark on it.
     virtual_kubelets: BTreeSet<String>,
 }
@@ -73,7 +75,8 @@ impl World {
             ranges_of_nodes: NodeRanges::default(),
             local: Vec::new(),
             infrastructure: HashSet::new(),
-            ranges_are_honoured: true,
+            strays: BTreeMap::new(),
+            ranges_are_disproved: false,
             virtual_kubelets: BTreeSet::new(),
         }
     }
@@ -83,7 +86,8 @@ impl World {
         *self = Self {
             local: std::mem::take(&mut self.local),
             infrastructure: std::mem::take(&mut self.infrastructure),
-            ranges_are_honoured: self.ranges_are_honoured,
+            strays: std::mem::take(&mut self.strays),
+            ranges_are_disproved: self.ranges_are_disproved,
             virtual_kubelets: std::mem::take(&mut self.virtual_kubelets),
             ..Self::new(self.settings.clone())
         };
@@ -141,7 +145,7 @@ impl World {
     }
 
     /// All nodes, from a list, or one that changed.
-    pub fn set_nodes(&mut self, edit: impl FnOnce(&mut HashMap<String, Node>)) {
+    pub fn set_nodes(&mut self, now: Duration, edit: impl FnOnce(&mut HashMap<String, Node>)) {
         edit(&mut self.nodes);
         self.ranges_of_nodes = NodeRanges::of(self.nodes.values());
         for node in self.nodes.values() {
@@ -150,6 +154,7 @@ impl World {
                 self.virtual_kubelets.insert(node.name.clone());
             }
         }
+        self.learn_all(now);
         self.reindex();
     }
 
@@ -164,11 +169,9 @@ impl World {
         for service in self.services.values() {
             self.vips.add(service);
         }
-        let mut live = self.pods.iter().filter(|record| record.is_live());
-        self.ranges_are_honoured &= live.all(|record| self.honours_ranges(&record.pod));
     }
 
-    /// Node addresses, hostIPs and this node's own interfaces (gateways, tunnels) are never judged.
+    /// Node addresses and this node's own interfaces (gateways, tunnels) are never judged.
     #[must_use]
     pub fn is_infrastructure(&self, ip: Addr) -> bool {
         self.infrastructure.contains(&ip) || self.local.contains(&ip)

@@ -145,7 +145,6 @@ impl Cluster {
             (PodChange::Sandbox(sandbox), _) => after.sandbox = *sandbox,
             (PodChange::App(app), _) => after.labels = BTreeMap::from([("app".into(), (*app).into())]),
             (PodChange::Bound(bound), _) => after.bound = *bound,
-            (PodChange::HostIps(ips), _) => after.host_ips.clone_from(ips),
         }
         self.show(Some(&before), after)
     }

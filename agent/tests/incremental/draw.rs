@@ -79,7 +79,6 @@ fn any_change() -> impl Strategy<Value = PodChange> {
         2 => any_sandbox().prop_map(PodChange::Sandbox),
         2 => any_app().prop_map(PodChange::App),
         1 => any_bound().prop_map(PodChange::Bound),
-        1 => rarely_a_pods(vec![NODE]).prop_map(PodChange::HostIps),
     ]
 }
 

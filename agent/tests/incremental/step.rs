@@ -70,7 +70,6 @@ pub enum PodChange {
     Sandbox(Sandbox),
     App(&'static str),
     Bound(Mode),
-    HostIps(Vec<Addr>),
 }
 
 #[derive(Debug, Clone)]

@@ -176,7 +176,6 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         node: Some("node-a".into()),
         labels: BTreeMap::from([("app".into(), app.into())]),
         ips: ips.to_vec(),
-        host_ips: vec![NODE],
         host_network: false,
         mirror: false,
         deleting: false,
