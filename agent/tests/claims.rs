@@ -48,7 +48,10 @@ fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
     }
     let b = pod("other", "b", "b", &[X]);
     world.pod(&b);
-    assert_eq!((world.reasons(), world.denials()[0].4), (vec![Reused], Some(b.uid)));
+    assert_eq!(
+        (world.reasons(), world.denials()[0].4),
+        (vec![Reused], Some(b.uid))
+    );
 }
 
 #[test]
@@ -73,8 +76,17 @@ fn a_pod_of_the_same_node_ends_no_denial_through_services_and_does_not_bound_it(
 fn an_annotation_lifts_no_protection_of_a_pod_that_spoke_from_the_ip() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.tell(epguard::facts::Fact::Presence(epguard::facts::Presence::Spoke(X, world.now)));
-    let lifted = |world: &World| world.state.tables().terminated.get(&X).map(|vacant| vacant.lifted.is_some());
+    world.tell(epguard::facts::Fact::Presence(epguard::facts::Presence::Spoke(
+        X, world.now,
+    )));
+    let lifted = |world: &World| {
+        world
+            .state
+            .tables()
+            .terminated
+            .get(&X)
+            .map(|vacant| vacant.lifted.is_some())
+    };
     assert_eq!(lifted(&world), Some(true));
     world.pod(&unbound("c"));
     assert_eq!(lifted(&world), Some(true), "it would be denied otherwise");

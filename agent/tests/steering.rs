@@ -133,6 +133,44 @@ fn an_endpoint_whose_ip_somebody_else_shows_too_gets_no_flow() {
 }
 
 #[test]
+fn no_flow_is_redirected_to_a_pod_of_another_namespace_that_a_slice_names() {
+    let mut world = steering(Steering::default());
+    let stranger = pod("other", "stranger", "web", &[Addr::v4([10, 244, 1, 12])]);
+    world.pod(&stranger);
+    list(&mut world, &[&pod("shop", "a", "web", &[X]), &far(), &stranger]);
+    assert_eq!(offered(&world).0, [FAR]);
+}
+
+#[test]
+fn thousands_of_denials_of_a_redirected_service_are_laid_out_in_one_look_at_its_endpoints() {
+    let mut world = World::cluster();
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&dead(&a));
+    for number in 0..4 {
+        let ips = (0..80).map(|last| (Addr::v4([10, 244, 10 + number, last]), Some(a.uid)));
+        let listed = slice(&format!("web-{number}"), &ips.collect::<Vec<_>>());
+        let ports = (1..=100).map(|port| SlicePort {
+            port,
+            ..listed.ports[0]
+        });
+        world.tell(Fact::Slice(Change::Applied(Slice {
+            ports: ports.collect(),
+            ..listed
+        })));
+    }
+    world.tell(Fact::Service(Change::Applied(Service {
+        steering: Steering {
+            action: Action::Redirect,
+            ..Steering::default()
+        },
+        ..web()
+    })));
+    let denied = &world.state.tables().denied;
+    assert_eq!(denied.len(), 4 * 80 * 100);
+    assert!(denied.values().all(|denial| denial.action == Action::Reject));
+}
+
+#[test]
 fn only_endpoints_of_the_same_port_are_offered_whatever_its_number() {
     let mut world = steering(Steering::default());
     let listed = |name, port, ip, pod: &Pod| Slice {

@@ -1,9 +1,9 @@
 //! Where flows that open towards a denied endpoint may go instead: live endpoints of the same Service and port.
 
 use super::{Denials, Listing, Port, Record, Socket, Target, World};
-use crate::facts::{Name, Service};
+use crate::facts::{Name, Protocol, Service, Steering};
 use epguard_common::{Action, Backend, Backends, MAX_BACKENDS};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How near an endpoint is; the nearest are taken, and no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,25 +13,65 @@ enum Distance {
     Elsewhere,
 }
 
-/// The live endpoints for flows to `denied`; none if the Service does not ask for it, or has none. Only pods that are
-/// known to live, alone at their IP, are taken; the nearest ones, and each node begins with another one.
-#[must_use]
-pub fn of(world: &World, denials: &Denials, name: &Name, denied: &Socket) -> Backends {
-    let steering = match world.service(name) {
-        Some(Service { steering, .. }) if steering.action == Action::Redirect => *steering,
-        _ => return Backends::default(),
-    };
-    let Some(port) = port(world, name, denied) else {
-        return Backends::default();
-    };
-    let mut live: Vec<(Distance, Backend)> = world
-        .listings
-        .of(name)
-        .filter(|(socket, targets)| is_alike(socket, denied) && is_ready(targets, port))
-        .filter(|(socket, _)| !denials.contains_key(&(name.clone(), **socket)))
-        .filter_map(|(socket, targets)| offer(world, socket, targets))
-        .filter(|(distance, _)| !steering.local_only || *distance == Distance::SameNode)
-        .collect();
+/// What all endpoints have in common that may stand in for each other: port, protocol, and whether the IP is of IPv4.
+type Group = (Port, Protocol, bool);
+
+/// The live endpoints of Services, found once for all denials that are laid out together.
+#[derive(Debug, Default)]
+pub struct Alternatives<'a>(BTreeMap<&'a Name, HashMap<Group, Backends>>);
+
+impl<'a> Alternatives<'a> {
+    /// The live endpoints for flows to `denied`; none if the Service does not ask for it, or has none. Only pods of its
+    /// namespace that are known to live, alone at their IP, are taken; the nearest ones, and each node begins with another
+    /// one.
+    pub fn of(&mut self, world: &World, denials: &Denials, name: &'a Name, denied: &Socket) -> Backends {
+        let Some(service) = world.service(name) else {
+            return Backends::default();
+        };
+        let Some(targets) = world.listings.targets(name, denied) else {
+            return Backends::default();
+        };
+        let Some(port) = port(targets.values()) else {
+            return Backends::default();
+        };
+        let live = self
+            .0
+            .entry(name)
+            .or_insert_with(|| live(world, denials, service));
+        let group = (port, denied.protocol, denied.ip.is_v4());
+        live.get(&group).copied().unwrap_or_default()
+    }
+}
+
+/// All live endpoints of a Service that are not denied themselves.
+fn live(world: &World, denials: &Denials, service: &Service) -> HashMap<Group, Backends> {
+    let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
+    if service.steering.action != Action::Redirect {
+        return HashMap::new();
+    }
+    let denied = denied(denials, &service.name);
+    for (socket, targets) in world.listings.of(&service.name) {
+        let current = || targets.values().filter(|listing| listing.is_current());
+        let is_ready = targets.values().any(|listing| listing.ready > 0);
+        if let Some(port) = port(current()).filter(|_| is_ready && !denied.contains(socket))
+            && let Some((distance, backend)) = offer(world, service, socket, targets)
+            && (distance == Distance::SameNode || !service.steering.local_only)
+        {
+            let group = (port, socket.protocol, socket.ip.is_v4());
+            live.entry(group).or_default().push((distance, backend));
+        }
+    }
+    let nearest = |(group, live)| (group, nearest(world, service.steering, live));
+    live.into_iter().map(nearest).collect()
+}
+
+fn denied<'a>(denials: &'a Denials, service: &Name) -> BTreeSet<&'a Socket> {
+    let (first, last) = Socket::range();
+    let range = (service.clone(), first)..=(service.clone(), last);
+    denials.range(range).map(|((_, socket), _)| socket).collect()
+}
+
+fn nearest(world: &World, steering: Steering, mut live: Vec<(Distance, Backend)>) -> Backends {
     live.sort_unstable();
     let nearest = live.first().map(|(distance, _)| *distance);
     live.retain(|(distance, _)| Some(*distance) == nearest);
@@ -42,43 +82,39 @@ pub fn of(world: &World, denials: &Denials, name: &Name, denied: &Socket) -> Bac
     Backends::new(steering.sticky, live.into_iter().map(|(_, backend)| backend))
 }
 
-/// Which port of the Service the denied socket stood for, if nothing else was ever said.
-fn port(world: &World, name: &Name, denied: &Socket) -> Option<Port> {
-    let (_, targets) = world
-        .listings
-        .at(name, denied.ip)
-        .find(|(socket, _)| *socket == denied)?;
-    let mut ports = targets.values().map(|listing| listing.port);
-    let port = ports.next()?;
-    (matches!(port, Port::Named(_)) && ports.all(|other| other == port)).then_some(port)
+/// Which port of the Service a socket stands for, if nothing else is said.
+fn port<'a>(mut listings: impl Iterator<Item = &'a Listing>) -> Option<Port> {
+    let port = listings.next()?.port;
+    (matches!(port, Port::Named(_)) && listings.all(|other| other.port == port)).then_some(port)
 }
 
-fn is_alike(socket: &Socket, denied: &Socket) -> bool {
-    socket.protocol == denied.protocol && socket.ip.is_v4() == denied.ip.is_v4() && socket.ip != denied.ip
-}
-
-fn is_ready(targets: &BTreeMap<Target, Listing>, port: Port) -> bool {
-    targets.values().any(|listing| listing.ready > 0)
-        && targets
-            .values()
-            .all(|listing| !listing.is_current() || listing.port == port)
-}
-
-/// The one pod that is listed at the socket, if it lives, stays, and alone shows the IP.
-fn holder<'a>(world: &'a World, socket: &Socket, targets: &BTreeMap<Target, Listing>) -> Option<&'a Record> {
+/// The one pod that is listed at the socket, if it is of the Service's namespace, lives, stays, and alone shows the IP. A
+/// slice can name a pod of another namespace.
+fn holder<'a>(
+    world: &'a World,
+    service: &Service,
+    socket: &Socket,
+    targets: &BTreeMap<Target, Listing>,
+) -> Option<&'a Record> {
     let mut current = targets.iter().filter(|(_, listing)| listing.is_current());
     let (target, _) = current.next()?;
     let record = world.pods.get((*target)?)?;
+    let own = record.pod.name.0 == service.name.0;
     let mut claimants = world.plausible_claimants(socket.ip);
     let alone = claimants
         .next()
         .is_some_and(|claimant| claimant.pod.uid == record.pod.uid);
-    let is_it = current.next().is_none() && alone && claimants.next().is_none();
+    let is_it = own && current.next().is_none() && alone && claimants.next().is_none();
     (is_it && !record.pod.deleting && !world.is_infrastructure(socket.ip)).then_some(record)
 }
 
-fn offer(world: &World, socket: &Socket, targets: &BTreeMap<Target, Listing>) -> Option<(Distance, Backend)> {
-    let record = holder(world, socket, targets)?;
+fn offer(
+    world: &World,
+    service: &Service,
+    socket: &Socket,
+    targets: &BTreeMap<Target, Listing>,
+) -> Option<(Distance, Backend)> {
+    let record = holder(world, service, socket, targets)?;
     let backend = Backend {
         addr: socket.ip,
         uid: record.pod.uid,

@@ -44,7 +44,8 @@ impl World {
         let live = self.pods.iter().filter(|record| record.is_live());
         let strays = live.filter(|record| !self.honours_ranges(&record.pod));
         let namespaces: Vec<String> = strays.map(|record| record.pod.name.0.clone()).collect();
-        self.strays.extend(namespaces.into_iter().map(|namespace| (namespace, now)));
+        self.strays
+            .extend(namespaces.into_iter().map(|namespace| (namespace, now)));
         self.ranges_are_disproved |= self.strays.len() > 1;
     }
 

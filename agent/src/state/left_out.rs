@@ -125,7 +125,10 @@ mod tests {
         };
         assert!(list("flood", "a", 9));
         assert!(!list("flood", "a", 4));
-        assert!(!list("flood", "a", 4), "what is listed already takes no more room");
+        assert!(
+            !list("flood", "a", 4),
+            "what is listed already takes no more room"
+        );
         assert!(list("flood", "b", 1));
         assert!(!list("shop", "web", 2));
         listings.apply(now, Change::Deleted(slice("flood", "a", 4)));

@@ -66,6 +66,12 @@ impl Listings {
             .flat_map(move |sockets| sockets.range(first..=last))
     }
 
+    /// Everybody named behind a socket of a Service.
+    #[must_use]
+    pub fn targets(&self, service: &Name, socket: &Socket) -> Option<&BTreeMap<Target, Listing>> {
+        self.services.get(service)?.get(socket)
+    }
+
     /// All sockets of a Service.
     pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Socket, &BTreeMap<Target, Listing>)> {
         self.services.get(service).into_iter().flatten()

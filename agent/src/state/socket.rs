@@ -65,7 +65,7 @@ pub struct Listing {
 }
 
 /// What is known of a port's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Port {
     /// No slice has said.
     #[default]

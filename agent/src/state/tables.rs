@@ -1,11 +1,12 @@
 //! What the maps should hold.
 
+use super::alternatives::Alternatives;
 use super::quota::{self, Quota};
 use super::slots::Given;
-use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World, alternatives};
+use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World};
 use crate::facts::Name;
 use epguard_common::{Action, Addr, Backends, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// Denials by Service and socket.
@@ -47,9 +48,11 @@ impl Tables {
             suspects: Quota::of(capacity::SUSPECTS),
             services: Quota::of(capacity::SERVICES),
             backends: Quota::of(capacity::BACKENDS),
+            vips: HashMap::new(),
         };
+        let mut alternatives = Alternatives::default();
         for (key, proof) in quota::by_claim(denials, breaker) {
-            let backends = || alternatives::of(world, denials, key.0, key.1);
+            let backends = || alternatives.of(world, denials, key.0, key.1);
             if !tables.add(now, world, key, (proof, backends), (slots, &mut quotas)) {
                 *tables.refused.entry(key.0.0.clone()).or_default() += 1;
             }
@@ -75,8 +78,10 @@ impl Tables {
         let Some(service) = world.service(name) else {
             return false;
         };
-        let mut vips: Vec<Vip> = world.unambiguous_vips(service).collect();
-        vips.retain(|vip| !self.services.contains_key(vip));
+        let vips = quotas.vips.entry(name).or_insert_with(|| {
+            let vips = world.unambiguous_vips(service);
+            vips.filter(|vip| !self.services.contains_key(vip)).collect()
+        });
         let namespace = name.0.as_str();
         let suspects = usize::from(!self.suspects.contains_key(&socket.ip));
         let fits = quotas.denied.admits(namespace, 1)
@@ -91,7 +96,7 @@ impl Tables {
         quotas.denied.take(namespace, 1);
         quotas.suspects.take(namespace, suspects);
         quotas.services.take(namespace, vips.len());
-        self.services.extend(vips.into_iter().map(|vip| (vip, slot)));
+        self.services.extend(vips.drain(..).map(|vip| (vip, slot)));
         let suspect = self.suspects.entry(socket.ip).or_default();
         suspect.flags |= Suspect::DENIED;
         if !held || suspect.dead_uid == Uid::NONE {
@@ -127,12 +132,14 @@ impl Tables {
     }
 }
 
-/// How much of each table the namespaces hold.
+/// How much of each table the namespaces hold, and what of it is yet to come.
 struct Quotas<'a> {
     denied: Quota<&'a str>,
     suspects: Quota<&'a str>,
     services: Quota<&'a str>,
     backends: Quota<&'a str>,
+    /// VIPs that are not in SERVICES yet.
+    vips: HashMap<&'a Name, Vec<Vip>>,
 }
 
 fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> Denial {
