@@ -121,7 +121,7 @@ fn a_dead_pod_that_an_event_shows_alive_means_that_the_api_went_back_in_time() {
     assert_eq!(world.state.take_revived(), Some(a.name.clone()));
     assert_eq!(world.state.take_revived(), None, "once");
     assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
-    list_everything(&mut world, vec![a.clone()]);
+    list_everything(&mut world, vec![a.clone(), other.clone()]);
     world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
     assert!(world.state.is_synced());
     assert_eq!(
@@ -129,6 +129,67 @@ fn a_dead_pod_that_an_event_shows_alive_means_that_the_api_went_back_in_time() {
         [],
         "the other death happened after the backup too"
     );
+}
+
+/// A is dead and its object is gone; a dead pod of another namespace was shown alive.
+fn after_a_revival_elsewhere() -> (World, Pod, Pod) {
+    let (mut world, a) = World::cluster().with_a();
+    let c = pod("other", "c", "c", &[Y]);
+    world.pod(&dead(&c));
+    world.pod(&dead(&a));
+    world.deleted(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&c);
+    assert_eq!(world.state.take_revived(), Some(c.name.clone()));
+    assert_eq!(world.reasons(), []);
+    (world, a, c)
+}
+
+#[test]
+fn a_death_holds_through_a_start_over_if_the_new_lists_leave_the_pod_out() {
+    let (mut world, a, c) = after_a_revival_elsewhere();
+    list_everything(&mut world, vec![c]);
+    assert_eq!(
+        world.reasons(),
+        [DeadBackend],
+        "the Service listed it not long ago"
+    );
+    assert!(world.state.tables().terminated.contains_key(&X));
+    world.slice(&[(X, Some(a.uid))]);
+    assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+#[test]
+fn a_death_is_void_if_the_pod_was_shown_at_any_time_since_the_start_over() {
+    let (mut world, a, c) = after_a_revival_elsewhere();
+    list_everything(&mut world, vec![c.clone(), a.clone()]);
+    world.slice(&[(X, Some(a.uid))]);
+    assert_eq!(world.reasons(), [], "the new lists show it");
+    let (mut world, a, c) = after_a_revival_elsewhere();
+    world.pod(&a);
+    world.tell(Fact::Pod(PodSource::All, Change::Deleted(a.clone())));
+    list_everything(&mut world, vec![c]);
+    world.slice(&[(X, Some(a.uid))]);
+    assert_eq!(world.reasons(), [], "an event has shown it");
+}
+
+#[test]
+fn where_other_nodes_pods_are_hidden_no_death_holds_through_a_start_over() {
+    let mut world = World::new(Scope::Terminal);
+    let own = |pod: &Pod| Fact::Pod(PodSource::OwnNode, Change::Applied(pod.clone()));
+    let (a, c) = (pod("shop", "a", "web", &[X]), pod("other", "c", "c", &[Y]));
+    for pod in [&a, &dead(&a), &dead(&c)] {
+        world.tell(own(pod));
+    }
+    world.tell(own(&c));
+    assert_eq!(world.state.take_revived(), Some(c.name.clone()));
+    world.list_all_but_pods();
+    for source in [PodSource::OwnNode, PodSource::Terminal] {
+        world.tell(Fact::Pod(source, Change::Reset(vec![])));
+    }
+    world.slice(&[(X, Some(a.uid))]);
+    assert!(world.state.is_synced());
+    assert_eq!(world.reasons(), []);
 }
 
 #[test]

@@ -111,8 +111,8 @@ fn a_pod_that_the_api_shows_is_what_the_api_says() {
     assert_eq!(world.reasons(), []);
 }
 
-#[test]
-fn nothing_is_restored_if_the_api_shows_one_of_the_dead_pods_alive() {
+/// A process whose maps show two dead pods of one Service; a new one that is shown the first of them alive.
+fn restarted_after_a_revival(scope: Scope) -> World {
     let (mut world, a) = World::cluster().with_a();
     let other = pod("shop", "other", "web", &[Y]);
     world.pod(&other);
@@ -124,7 +124,42 @@ fn nothing_is_restored_if_the_api_shows_one_of_the_dead_pods_alive() {
     world.slice(&[]);
     assert_eq!(world.carried_out().len(), 2);
     let tables = world.state.tables().clone();
-    let world = restarted(&tables, vec![a], vec![web()], vec![listed]);
+    let mut world = World {
+        state: State::new(Settings {
+            scope,
+            ipam: Ipam::Node,
+            ..world::settings()
+        }),
+        now: Duration::from_secs(1),
+    };
+    world.state.inherit(tables);
+    world.tell(Fact::Presence(Presence::Held(vec![])));
+    world.list_all_but_pods();
+    world.tell(Fact::Slice(Change::Reset(vec![listed])));
+    let sources: &[PodSource] = match scope {
+        Scope::Cluster => &[PodSource::All],
+        Scope::Node | Scope::Terminal => &[PodSource::Terminal, PodSource::OwnNode],
+    };
+    for source in sources {
+        let shown = a.clone();
+        let shown = (*source != PodSource::Terminal).then_some(shown);
+        world.tell(Fact::Pod(*source, Change::Reset(shown.into_iter().collect())));
+    }
+    assert!(world.state.is_synced());
+    world
+}
+
+#[test]
+fn a_pod_that_the_api_shows_alive_again_takes_only_its_own_denial_along() {
+    let world = restarted_after_a_revival(Scope::Cluster);
+    assert_eq!(world.reasons(), [DeadBackend]);
+    assert_eq!(world.denials()[0].0, Y);
+    assert_eq!(world.state.tables().terminated.keys().collect::<Vec<_>>(), [&Y]);
+}
+
+#[test]
+fn nothing_is_restored_if_a_dead_pod_is_alive_and_others_may_have_come_back_unseen() {
+    let world = restarted_after_a_revival(Scope::Terminal);
     assert_eq!(world.reasons(), []);
     assert!(world.state.tables().terminated.is_empty());
 }

@@ -158,6 +158,7 @@ impl State {
             if let Some(tables) = self.inherited.take() {
                 self.restore(&tables, now);
             }
+            dirty.pods.extend(self.restore_deaths(now));
         }
         let displaced = self.vacancies.bury(&self.world, now, &dirty.pods);
         dirty.pods.extend(displaced);

@@ -9,10 +9,10 @@ use std::time::Duration;
 /// All pods.
 #[derive(Debug, Clone, Default)]
 pub struct Pods {
-    records: HashMap<Uid, Record>,
+    pub(super) records: HashMap<Uid, Record>,
     claimants: HashMap<Addr, BTreeSet<Uid>>,
     candidates: BTreeSet<Uid>,
-    order: u64,
+    pub(super) order: u64,
 }
 
 /// The UIDs that a change touched, with what was known before.

@@ -4,11 +4,12 @@
 //! show that, because restore tools raise it (`etcdutl snapshot restore --bump-revision --mark-compacted`).
 //!
 //! A writer of `pods/status` can forge the same. One namespace makes the agent list everything anew at most once in
-//! [`PAUSE`]; until then its revived pods count as opted out.
+//! [`PAUSE`]; until then its revived pods count as opted out. Deaths of other pods hold, once the new lists leave these pods
+//! out: what a restored API server does not show, no kubelet runs.
 
 use super::dirty::Dirty;
 use super::synced::Synced;
-use super::{Breaker, Life, Pods, State, Tables, inherit};
+use super::{Breaker, Life, Pods, Record, Scope, Socket, State, Tables, inherit};
 use crate::facts::{Change, Fact, Name, Standing};
 use epguard_common::{Mode, Uid};
 use std::collections::BTreeMap;
@@ -22,6 +23,15 @@ pub const PAUSE: Duration = Duration::from_mins(10);
 pub(super) struct Revivals {
     untaken: Option<Name>,
     last: BTreeMap<String, Duration>,
+    /// Deaths that were proven before and wait for the new lists.
+    deaths: BTreeMap<Uid, Death>,
+}
+
+/// A dead pod, and where Services list it or did not long ago.
+#[derive(Debug, Clone)]
+struct Death {
+    record: Record,
+    listed: Vec<(Name, Socket)>,
 }
 
 impl State {
@@ -33,6 +43,7 @@ impl State {
         self.breaker = Breaker::default();
         self.synced = Synced::default();
         self.inherited = None;
+        self.revivals.deaths.clear();
         let dirty = Dirty {
             everything: true,
             ips: self.owners.keys().copied().collect(),
@@ -59,7 +70,7 @@ impl State {
         let last = &mut self.revivals.last;
         last.retain(|_, at| now.saturating_sub(*at) < PAUSE);
         let mut cause = None;
-        for pod in shown {
+        for pod in &mut *shown {
             if pod.standing != Standing::Live || !self.world.pods.is_dead(pod.uid) {
                 continue;
             }
@@ -73,13 +84,61 @@ impl State {
         if let Some(name) = cause {
             last.insert(name.0.clone(), now);
             self.revivals.untaken = Some(name);
+            let (deaths, order) = (self.deaths(), self.world.pods.order);
             self.start_over(now);
+            self.world.pods.order = order;
+            self.revivals.deaths = deaths;
+        }
+        if !self.revivals.deaths.is_empty() {
+            for pod in shown {
+                self.revivals.deaths.remove(&pod.uid);
+            }
         }
     }
 
-    /// Restores what an earlier process proved; nothing of it if the API shows a pod alive that was dead then.
+    /// The deaths that lists of all pods can confirm. Where other nodes' pods are hidden a restored one may run unseen.
+    fn deaths(&mut self) -> BTreeMap<Uid, Death> {
+        let mut deaths = std::mem::take(&mut self.revivals.deaths);
+        if self.world.settings.scope != Scope::Cluster {
+            return deaths;
+        }
+        let listings = &self.world.listings;
+        for record in self.world.pods.iter() {
+            let uid = record.pod.uid;
+            if self.world.pods.is_dead(uid) {
+                let listed = listings.of_pod(uid).flat_map(|(service, ip)| {
+                    let sockets = listings.at(service, *ip);
+                    let named = sockets.filter(|(_, targets)| targets.contains_key(&Some(uid)));
+                    named.map(|(socket, _)| (service.clone(), *socket))
+                });
+                let death = Death {
+                    listed: listed.collect(),
+                    record: record.clone(),
+                };
+                deaths.insert(uid, death);
+            }
+        }
+        deaths
+    }
+
+    /// Everything has been listed anew: the deaths of pods that were not shown again hold. The pods.
+    pub(super) fn restore_deaths(&mut self, now: Duration) -> Vec<Uid> {
+        let deaths = std::mem::take(&mut self.revivals.deaths);
+        let restored = deaths.into_iter().map(|(uid, Death { record, listed })| {
+            self.world.pods.restore_dead(record);
+            for (service, socket) in listed {
+                self.world.listings.remember(now, &service, socket, uid);
+            }
+            uid
+        });
+        restored.collect()
+    }
+
+    /// Restores what an earlier process proved of pods that the API shows no more. Nothing of it if the API shows a pod alive
+    /// that was dead then, and others may have come back where this agent does not see them.
     pub(super) fn restore(&mut self, tables: &Tables, now: Duration) {
-        if inherit::deaths(tables).any(|uid| self.world.pods.is_live(uid)) {
+        let hidden = self.world.settings.scope != Scope::Cluster;
+        if hidden && inherit::deaths(tables).any(|uid| self.world.pods.is_live(uid)) {
             tracing::warn!(
                 "the API shows a pod alive that the maps of an earlier agent show dead: the API server went back in time. \
                  Nothing is restored from the maps"
@@ -92,6 +151,16 @@ impl State {
 }
 
 impl Pods {
+    /// A dead pod that is shown no more.
+    fn restore_dead(&mut self, record: Record) {
+        let record = Record {
+            present: false,
+            candidate_since: None,
+            ..record
+        };
+        self.records.entry(record.pod.uid).or_insert(record);
+    }
+
     /// Takes a death back: the pod may hold its IP again, or any other one.
     fn take_back(&mut self, uid: Uid) {
         self.change(uid, |record| {
