@@ -60,7 +60,8 @@ impl Writer {
         loop {
             match (self.send(entry).await, rests.next()) {
                 (Ok(()), _) => return,
-                (Err(kube::Error::Api(status)), _) if status.code == 403 => {
+                (Err(kube::Error::Api(status)), _) if is_ending(&status) => return,
+                (Err(kube::Error::Api(status)), _) if lacks_role(&status) => {
                     return self.refused(entry, &status).await;
                 }
                 (Err(error), Some(rest)) if may_pass(&error) => sleep(rest).await,
@@ -87,9 +88,6 @@ impl Writer {
 
     /// A role may be missing, or come with the next minutes. Without the right to patch every Event is written once.
     async fn refused(&mut self, entry: &Entry, status: &Status) {
-        if is_ending(status) {
-            return;
-        }
         let (verb, until) = if entry.repeated {
             ("patch", "their counts stand still until the agent starts anew")
         } else {
@@ -106,6 +104,12 @@ impl Writer {
             sleep(FORBIDDEN).await;
         }
     }
+}
+
+/// Whether the account may not write Events, by the words of the API server (`responsewriters.forbiddenMessage`). A quota or
+/// an admission webhook of one namespace refuses with a 403 too.
+fn lacks_role(status: &Status) -> bool {
+    status.code == 403 && status.message.contains("forbidden: User ")
 }
 
 /// A Namespace that is being deleted takes nothing from anybody, and says so with a 403.
@@ -176,6 +180,8 @@ mod tests {
     /// What is asked of a server that answers so, one after the other, with a code and a cause, and then takes
     /// everything.
     async fn asked(entries: Vec<Entry>, answers: &'static [(u16, &str)]) -> Vec<String> {
+        const MESSAGE: &str =
+            r#"events.events.k8s.io is forbidden: User "a" cannot create resource "events""#;
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (log, mut answers) = (Arc::clone(&asked), answers.iter());
         let server = tower::service_fn(move |request: http::Request<kube::client::Body>| {
@@ -183,7 +189,8 @@ mod tests {
             log.lock().unwrap().push(format!("{} {name}", request.method()));
             let (code, cause) = *answers.next().unwrap_or(&(201, ""));
             let details = json!({"causes": [{"reason": cause}]});
-            let status = json!({"kind": "Status", "code": code, "message": "m", "details": details});
+            let message = cause.strip_prefix("message: ").unwrap_or(MESSAGE);
+            let status = json!({"kind": "Status", "code": code, "message": message, "details": details});
             let mut answer = Response::new(Full::new(Bytes::from(status.to_string())));
             *answer.status_mut() = StatusCode::from_u16(code).unwrap();
             async { Ok::<_, Infallible>(answer) }
@@ -219,6 +226,20 @@ mod tests {
         assert_eq!(begun.elapsed(), Duration::ZERO);
         assert_eq!(asked(two(), &[(403, "")]).await.len(), 2);
         assert_eq!(begun.elapsed(), FORBIDDEN);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_by_a_quota_or_a_webhook_of_one_namespace_stops_no_event_of_others() {
+        let entries = || vec![entry(1, false), entry(1, true), entry(1, true), entry(2, false)];
+        let begun = Instant::now();
+        for message in [
+            r#"message: events.events.k8s.io "web.1" is forbidden: exceeded quota: events, used: 9, limited: 9"#,
+            r#"message: admission webhook "policy.example.org" denied the request: no Events"#,
+        ] {
+            let answers = vec![(403, message); 3].leak();
+            assert_eq!(asked(entries(), answers).await.len(), 4);
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
