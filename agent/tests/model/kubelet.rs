@@ -48,11 +48,16 @@ impl World {
         let Some((id, mut object)) = self.object(index) else {
             return;
         };
-        self.story_step(index, "deleting");
         object.deleting = true;
         if object.is_terminal() && is_proven_over(&object) {
             self.remove(&id, object);
         } else {
+            if object.is_terminal() {
+                // The lab's API server would remove it at once.
+                self.story_note(index, "gets a deletionTimestamp");
+            } else {
+                self.story_step(index, "deleting");
+            }
             self.show(id, object);
         }
     }
