@@ -2,7 +2,7 @@
 
 use super::hook::Hook;
 use rtnetlink::packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload, Nla as _,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::tc::{
@@ -66,35 +66,18 @@ pub fn filters_of_class(ifindex: u32, class: u32) -> io::Result<Vec<Filter>> {
 /// Handles of the classes of an interface's queueing disciplines.
 pub fn classes(ifindex: u32) -> io::Result<Vec<u32>> {
     let request = RouteNetlinkMessage::GetTrafficClass(message(ifindex));
-    let answers = ask(request, NLM_F_DUMP)?.into_iter();
-    Ok(answers
-        .filter_map(|answer| match answer {
-            RouteNetlinkMessage::NewTrafficClass(message) => Some(message.header.handle.into()),
-            _ => None,
-        })
-        .collect())
+    Ok(ask(request, NLM_F_DUMP)?.iter().filter_map(class).collect())
 }
 
 fn dump_filters(request: TcMessage) -> io::Result<Vec<Filter>> {
-    let answers = ask(RouteNetlinkMessage::GetTrafficFilter(request), NLM_F_DUMP)?.into_iter();
-    Ok(answers
-        .filter_map(|answer| match answer {
-            RouteNetlinkMessage::NewTrafficFilter(message) => Filter::read(&message),
-            _ => None,
-        })
-        .collect())
+    let answers = ask(RouteNetlinkMessage::GetTrafficFilter(request), NLM_F_DUMP)?;
+    Ok(answers.iter().filter_map(Filter::of).collect())
 }
 
 /// Queueing disciplines of all interfaces of this network namespace.
 pub fn qdiscs() -> io::Result<Vec<Qdisc>> {
     let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
-    let answers = ask(request, NLM_F_DUMP)?.into_iter();
-    Ok(answers
-        .filter_map(|answer| match answer {
-            RouteNetlinkMessage::NewQueueDiscipline(message) => Qdisc::read(&message),
-            _ => None,
-        })
-        .collect())
+    Ok(ask(request, NLM_F_DUMP)?.iter().filter_map(Qdisc::of).collect())
 }
 
 /// Makes a direct-action BPF filter (`create`), or puts its program into the one that is there: at no moment is there
@@ -147,8 +130,20 @@ pub fn has_clsact(ifindex: u32) -> io::Result<bool> {
     Ok(qdiscs()?.iter().any(is_one))
 }
 
+/// The handle of the class that the kernel lists.
+fn class(answer: &RouteNetlinkMessage) -> Option<u32> {
+    match answer {
+        RouteNetlinkMessage::NewTrafficClass(message) => Some(message.header.handle.into()),
+        _ => None,
+    }
+}
+
 impl Qdisc {
-    fn read(message: &TcMessage) -> Option<Self> {
+    /// The one that the kernel lists.
+    fn of(answer: &RouteNetlinkMessage) -> Option<Self> {
+        let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else {
+            return None;
+        };
         let kind = |attribute: &TcAttribute| match attribute {
             TcAttribute::Kind(kind) => Some(kind.clone()),
             _ => None,
@@ -162,8 +157,11 @@ impl Qdisc {
 }
 
 impl Filter {
-    /// The messages between filters say that a priority is there, and have no handle.
-    fn read(message: &TcMessage) -> Option<Self> {
+    /// The one that the kernel lists. The messages between filters say that a priority is there, and have no handle.
+    fn of(answer: &RouteNetlinkMessage) -> Option<Self> {
+        let RouteNetlinkMessage::NewTrafficFilter(message) = answer else {
+            return None;
+        };
         let mut filter = Self {
             priority: u16::try_from(message.header.info >> 16).ok()?,
             handle: message.header.handle.into(),
@@ -186,13 +184,29 @@ impl Filter {
                     | TcOption::MatchAll(TcFilterMatchAllOption::ClassId(class)) => {
                         filter.classid = (*class).into();
                     }
-                    TcOption::Flower(TcFilterFlowerOption::ClassId(class)) => filter.classid = *class,
+                    TcOption::Flower(option) => {
+                        filter.classid = flower_class(option).unwrap_or(filter.classid)
+                    }
                     _ => {}
                 }),
                 _ => {}
             }
         }
         Some(filter)
+    }
+}
+
+/// The class of a flower filter. netlink-packet-route 0.34 knows the option, but does not read it.
+fn flower_class(option: &TcFilterFlowerOption) -> Option<u32> {
+    const TCA_FLOWER_CLASSID: u16 = 1;
+    match option {
+        TcFilterFlowerOption::ClassId(class) => Some(*class),
+        TcFilterFlowerOption::Other(other) if other.kind() == TCA_FLOWER_CLASSID => {
+            let mut octets = [0; 4];
+            (other.value_len() == octets.len()).then(|| other.emit_value(&mut octets))?;
+            Some(u32::from_ne_bytes(octets))
+        }
+        _ => None,
     }
 }
 
@@ -245,19 +259,31 @@ pub fn ask(request: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetl
     let mut answers = Vec::new();
     loop {
         let (octets, _) = socket.recv_from_full()?;
-        let mut rest = octets.as_slice();
-        while !rest.is_empty() {
-            let answer: NetlinkMessage<RouteNetlinkMessage> =
-                NetlinkMessage::deserialize(rest).map_err(io::Error::other)?;
-            let length = (answer.header.length as usize).next_multiple_of(4);
-            rest = rest.get(length.max(1)..).unwrap_or_default();
-            match answer.payload {
-                NetlinkPayload::Done(_) => return Ok(answers),
-                NetlinkPayload::Error(error) if error.code.is_none() => return Ok(answers),
-                NetlinkPayload::Error(error) => return Err(error.to_io()),
-                NetlinkPayload::InnerMessage(message) => answers.push(message),
-                _ => {}
-            }
+        if read(&octets, &mut answers)? {
+            return Ok(answers);
         }
     }
 }
+
+/// Adds the answers of one datagram. Returns true if they end there.
+fn read(datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
+    let mut rest = datagram;
+    while !rest.is_empty() {
+        let answer: NetlinkMessage<RouteNetlinkMessage> =
+            NetlinkMessage::deserialize(rest).map_err(io::Error::other)?;
+        let length = (answer.header.length as usize).next_multiple_of(4);
+        rest = rest.get(length.max(1)..).unwrap_or_default();
+        match answer.payload {
+            NetlinkPayload::Done(_) => return Ok(true),
+            NetlinkPayload::Error(error) if error.code.is_none() => return Ok(true),
+            NetlinkPayload::Error(error) => return Err(error.to_io()),
+            NetlinkPayload::InnerMessage(message) => answers.push(message),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+#[path = "netlink_fuzz.rs"]
+mod fuzz;

@@ -2,7 +2,8 @@
 //!
 //! A target fails if its check panics, holds more memory than its input's size allows, or takes a minute for one input.
 //! proptest then shrinks the mutations, and the input is written to `agent/fuzz/regressions/TARGET`, from where each later run
-//! tries it first. `CASES=1000000` runs longer than the 5,000 cases of the suite, `SEED=7` takes other ones.
+//! tries it first. `CASES=1000000` runs longer than the 5,000 cases of the suite, `SECONDS=3600` goes on until then, `SEED=7`
+//! takes other ones.
 
 mod memory;
 mod mutation;
@@ -15,7 +16,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 /// Mutated inputs per target.
@@ -45,12 +46,20 @@ pub fn run(
     assert!(!seeds.is_empty(), "{target} has no corpus");
     let regressions = folder("regressions").join(target);
     let whole: Vec<Vec<u8>> = files(&regressions).into_iter().chain(seeds.clone()).collect();
+    let end = number("SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let (beat, beats) = mpsc::channel();
     let worker = thread::spawn(move || {
         for input in whole {
             attempt(&beat, &input, &check).map_err(|error| (input.clone(), error.to_string()))?;
         }
-        mutate(&seeds, words, &beat, &check)
+        let mut random = random();
+        let mut inputs = 0;
+        loop {
+            inputs += mutate(&seeds, words, &mut random, &beat, &check)?;
+            if end.is_none_or(|end| Instant::now() >= end) {
+                return Ok(inputs);
+            }
+        }
     });
     let mut last = Vec::new();
     loop {
@@ -63,7 +72,7 @@ pub fn run(
         }
     }
     match worker.join() {
-        Ok(Ok(())) => {}
+        Ok(Ok(inputs)) => eprintln!("{target}: {inputs} inputs"),
         Ok(Err((input, why))) => panic!(
             "{target} fails on {}: {why}",
             keep(&regressions, &input).display()
@@ -79,22 +88,31 @@ pub fn run(
 /// The shrunk input that fails, and why.
 type Failure = (Vec<u8>, String);
 
+fn random() -> TestRng {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&number("SEED").unwrap_or(1).to_le_bytes());
+    TestRng::from_seed(RngAlgorithm::ChaCha, &seed)
+}
+
+/// Checks one round of mutated seeds. Returns how many.
 fn mutate(
     seeds: &[Vec<u8>],
     words: &'static [&'static str],
+    random: &mut TestRng,
     beat: &Sender<Vec<u8>>,
     check: &impl Fn(&[u8]),
-) -> Result<(), Failure> {
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&number("SEED").unwrap_or(1).to_le_bytes());
+) -> Result<u64, Failure> {
+    let cases = number("CASES")
+        .and_then(|cases| cases.try_into().ok())
+        .unwrap_or(CASES);
     let config = Config {
-        cases: number("CASES")
-            .and_then(|cases| cases.try_into().ok())
-            .unwrap_or(CASES),
+        cases,
         failure_persistence: None,
         ..Config::default()
     };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
+    let mut round = [0; 32];
+    random.fill_bytes(&mut round);
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &round));
     let strategy = (any::<Index>(), vec(any::<Mutation>(), 1..8));
     let input = |from: &Index, mutations: &[Mutation]| {
         let mut input = from.get(seeds).clone();
@@ -107,7 +125,7 @@ fn mutate(
         attempt(beat, &input(&from, &mutations), check)
     });
     match result {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(u64::from(cases)),
         Err(TestError::Fail(why, (from, mutations))) => Err((input(&from, &mutations), why.to_string())),
         Err(TestError::Abort(why)) => Err((Vec::new(), why.to_string())),
     }
