@@ -33,8 +33,8 @@ use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError};
 use denial_counts::DenialCounts;
 use epguard_common::{
-    ABI_VERSION, Addr, Affected, Backends, Owner, RawConfig, RawDenial, Role, Slot, SocketIntent, Suspect, Target,
-    Terminated, View, Vip,
+    ABI_VERSION, Addr, Affected, Backends, Owner, RawConfig, RawDenial, Role, Slot, SocketIntent, Suspect,
+    Target, Terminated, View, Vip,
 };
 use flows::Flows;
 use found::Found;

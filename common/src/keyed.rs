@@ -35,7 +35,8 @@ impl<K: PartialEq, V> Keyed<K, V> {
 mod tests {
     use super::*;
     use crate::{
-        Addr, Affected, Backends, Flow, RawDenial, Return, Role, SocketIntent, Steered, Suspect, Target, Terminated, Vip,
+        Addr, Affected, Backends, Flow, RawDenial, Return, Role, SocketIntent, Steered, Suspect, Target,
+        Terminated, Vip,
     };
 
     #[test]

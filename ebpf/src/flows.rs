@@ -81,7 +81,11 @@ pub fn establish(entry: Entry, flow: &mut Redirected) -> Option<()> {
     let (taken, all) = (count_of(client), count_of(&ALL_CLIENTS));
     let room = has_room(taken.unwrap_or(0), all.unwrap_or(0));
     let counted = |count: Option<u32>, client| count.is_some() || CLIENTS.insert(client, 0, 0).is_ok();
-    if !room || !counted(taken, client) || !counted(all, &ALL_CLIENTS) || RETURNS.insert(&flow.back.key, &flow.back, 0).is_err() {
+    if !room
+        || !counted(taken, client)
+        || !counted(all, &ALL_CLIENTS)
+        || RETURNS.insert(&flow.back.key, &flow.back, 0).is_err()
+    {
         beyond(entry, &flow.there.value);
         return Some(());
     }
@@ -107,7 +111,9 @@ pub fn establish(entry: Entry, flow: &mut Redirected) -> Option<()> {
 #[inline(always)]
 fn count_of(client: &Addr) -> Option<u32> {
     // SAFETY: the entry stays readable for the run of the program.
-    CLIENTS.get_ptr(client).map(|share| unsafe { share.read_volatile() })
+    CLIENTS
+        .get_ptr(client)
+        .map(|share| unsafe { share.read_volatile() })
 }
 
 #[inline(always)]

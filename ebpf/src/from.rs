@@ -60,9 +60,7 @@ fn vip(packet: &Packet) -> Vip {
 /// Writes the packet's intent. A packet that is aimed elsewhere carries none, whatever its sender wrote there.
 #[inline(always)]
 fn mark(skb: &Skb, packet: Option<&Packet>, view: &View) {
-    let vip = packet
-        .filter(|packet| packet.transport.has_ports())
-        .map(vip);
+    let vip = packet.filter(|packet| packet.transport.has_ports()).map(vip);
     let slot = vip.map_or(Slot::NONE, |vip| maps::service(&vip));
     let carried = skb.carry(view, slot.number);
     let Some(packet) = packet.filter(|_| slot.is_some()) else {

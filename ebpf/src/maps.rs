@@ -14,8 +14,8 @@ use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Affected, Aimed, Bucket, Event, Keyed, Mac, Owner, Packet, Role, Sender, Slot, SocketIntent, Suspect,
-    Terminated, Uid, Vip, capacity,
+    Addr, Affected, Aimed, Bucket, Event, Keyed, Mac, Owner, Packet, Role, Sender, Slot, SocketIntent,
+    Suspect, Terminated, Uid, Vip, capacity,
 };
 
 /// Entries whose value says which key it belongs to, see [`Keyed`].

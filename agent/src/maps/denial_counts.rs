@@ -79,9 +79,7 @@ impl DenialCounts {
             Err(MapError::KeyNotFound) => return Ok(()),
             per_cpu => per_cpu?,
         };
-        let count = per_cpu
-            .iter()
-            .fold(DenialCount::default(), DenialCount::plus);
+        let count = per_cpu.iter().fold(DenialCount::default(), DenialCount::plus);
         self.readings.push(Reading { denied, count, ended });
         Ok(())
     }

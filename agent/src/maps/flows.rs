@@ -148,7 +148,11 @@ impl Table {
             absent(self.steered.remove(&flow)).with_context(|| format!("cannot write {}", self.name))?;
             let behind = flow.at(&steered.backend);
             // A later flow of the client's port may have taken the place.
-            if self.returns.get(&behind).is_ok_and(|back| behind.before(&back) == flow) {
+            if self
+                .returns
+                .get(&behind)
+                .is_ok_and(|back| behind.before(&back) == flow)
+            {
                 absent(self.returns.remove(&behind))
                     .with_context(|| format!("cannot write the returns of {}", self.name))?;
             }

@@ -38,9 +38,7 @@ impl Octets<'_> {
     }
 
     fn uid(&mut self) -> Uid {
-        Uid {
-            octets: self.take(),
-        }
+        Uid { octets: self.take() }
     }
 
     fn slot(&mut self) -> Slot {
@@ -79,9 +77,7 @@ fn tables(octets: &[u8]) -> Tables {
                     reserved: octets.u32(),
                     slot_since_ns: u64::from_ne_bytes(octets.take()),
                 };
-                tables
-                    .denied
-                    .extend(raw.checked().map(|denial| (target, denial)));
+                tables.denied.extend(raw.checked().map(|denial| (target, denial)));
             }
             1 => {
                 let flags = octets.u32();

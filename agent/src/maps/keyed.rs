@@ -69,7 +69,9 @@ where
         .map(name)
         .with_context(|| format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`"))?;
     let map: HashMap<&MapData, K, Keyed<K, V>> = map.try_into()?;
-    values(map.iter()).collect::<Result<_, _>>().with_context(|| format!("cannot read {name}"))
+    values(map.iter())
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("cannot read {name}"))
 }
 
 fn values<K: PartialEq, V>(

@@ -7,10 +7,10 @@ use aya::maps::{Array, HashMap, PerCpuArray, PerCpuValues};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
-    Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount, Direct,
-    Flow, Keyed, Mac, Mode, Outcome, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions, ReasonModes,
-    Return, Role, Sender, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip,
-    capacity, counter,
+    Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount,
+    Direct, Flow, Keyed, Mac, Mode, Outcome, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions,
+    ReasonModes, Return, Role, Sender, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid,
+    UidState, View, Vip, capacity, counter,
 };
 use serde_json::{Value, json};
 

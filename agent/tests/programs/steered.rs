@@ -2,9 +2,10 @@
 
 use crate::frames::{ACK, SRC_V4, SYN, TCP, UDP, frame, packet, tcp, udp, v4_with};
 use crate::rig::{BOTH, PASS, Rig};
-use crate::world::{DEAD_UID, ENFORCE, FRESH, OWNER_UID, PORT, REUSED, SHOP};
+use crate::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, OWNER_UID, PORT, REUSED, SHOP};
 use epguard_common::{
-    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Return, Slot, Steered, View,
+    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Return, Slot, Steered, View, Vip,
+    capacity,
 };
 
 const LIVE: Backend = Backend {
@@ -166,4 +167,69 @@ fn the_entry_of_another_flow_leads_no_packet_away() {
     );
     rig.put("FLOWS", &flow(TCP), Keyed { key, value });
     assert!(!is_steered(&mut rig, &ack), "another's");
+}
+
+/// The TCP flow of one client has just proven its handshake: its next packet brings it to FLOWS, if there is room.
+fn rig_with_an_opening_flow() -> Rig {
+    let mut rig = rig(0);
+    rig.remove::<Flow, Keyed<Flow, Steered>>("FLOWS", &flow(TCP));
+    let steered = Steered {
+        backend: LIVE,
+        flags: Steered::PROVEN,
+        ..Steered::default()
+    };
+    rig.put_keyed("OPENING", &flow(TCP), steered);
+    let live = Vip {
+        addr: LIVE.addr,
+        port: LIVE.port,
+        protocol: TCP,
+        reserved: 0,
+    };
+    rig.put("LIVE", &live, 1_u32);
+    rig.forget_counters();
+    rig
+}
+
+fn is_in(rig: &mut Rig, map: &str) -> bool {
+    rig.get_keyed::<Flow, Steered>(map, &flow(TCP)).is_some()
+}
+
+fn beyond(rig: &mut Rig) -> u64 {
+    let counters = rig.counters();
+    counters
+        .get(&(Reason::Nothing, Outcome::BeyondShare))
+        .map_or(0, |(packets, _)| *packets)
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_flow_beyond_its_clients_share_stays_where_a_flood_may_evict_it_and_is_counted_once() {
+    let mut rig = rig_with_an_opening_flow();
+    let ack = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
+    rig.put("CLIENTS", &flow(TCP).client, capacity::FLOWS_PER_CLIENT);
+    for _ in 0..3 {
+        rig.run(BOTH, &ack);
+        assert!(is_in(&mut rig, "OPENING") && !is_in(&mut rig, "FLOWS"));
+        assert_eq!(beyond(&mut rig), 1);
+    }
+    // One of the client's flows has ended.
+    rig.put("CLIENTS", &flow(TCP).client, capacity::FLOWS_PER_CLIENT - 1);
+    rig.run(BOTH, &ack);
+    assert!(is_in(&mut rig, "FLOWS") && !is_in(&mut rig, "OPENING"));
+    assert_eq!(
+        rig.get("CLIENTS", &flow(TCP).client),
+        Some(capacity::FLOWS_PER_CLIENT)
+    );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_client_that_has_used_up_its_share_takes_nothing_of_the_others() {
+    let mut rig = rig_with_an_opening_flow();
+    rig.put("CLIENTS", &INNOCENT, capacity::FLOWS_PER_CLIENT);
+    rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(PORT, ACK))));
+    assert!(is_in(&mut rig, "FLOWS") && !is_in(&mut rig, "OPENING"));
+    assert_eq!(rig.get("CLIENTS", &flow(TCP).client), Some(1_u32));
+    assert_eq!(rig.get("CLIENTS", &INNOCENT), Some(capacity::FLOWS_PER_CLIENT));
+    assert_eq!(beyond(&mut rig), 0);
 }

@@ -59,16 +59,24 @@ fn forged_packets_close_forget_and_open_no_redirected_connection_of_another_pod(
     // Its own FIN is believed.
     victim.shutdown(std::net::Shutdown::Write).unwrap();
     sleep(Duration::from_millis(50));
-    let closed = entries(&stage, "FLOWS").into_iter().chain(entries(&stage, "OPENING"));
+    let closed = entries(&stage, "FLOWS")
+        .into_iter()
+        .chain(entries(&stage, "OPENING"));
     let closed = closed.filter(|(flow, _)| flow.client_port == client.port());
-    assert!(closed.into_iter().any(|(_, steered)| steered.flags & Steered::CLIENT_CLOSED != 0));
+    assert!(
+        closed
+            .into_iter()
+            .any(|(_, steered)| steered.flags & Steered::CLIENT_CLOSED != 0)
+    );
 }
 
 /// The victim's flow in FLOWS.
 fn proven(stage: &Stage, client: SocketAddrV4) -> Steered {
     let flows = entries(stage, "FLOWS");
     let found = flows.iter().find(|(flow, _)| flow.client_port == client.port());
-    found.unwrap_or_else(|| panic!("no flow of {client} in {flows:?}")).1
+    found
+        .unwrap_or_else(|| panic!("no flow of {client} in {flows:?}"))
+        .1
 }
 
 fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Steered)> {
