@@ -11,6 +11,10 @@ mod forged;
 #[cfg(test)]
 mod life;
 #[cfg(test)]
+mod masqueraded;
+#[cfg(test)]
 mod place;
 #[cfg(test)]
 mod ports;
+#[cfg(test)]
+mod share;
