@@ -30,6 +30,9 @@ pub struct PodView {
     pub node: Option<String>,
     /// `live`, `retired` or `dead`.
     pub life: String,
+    /// Why the pod's end proves nothing: `opted-out`, `static-ip`, `host-network` or `virtual-kubelet`; none if it does.
+    #[serde(default)]
+    pub exempt: Option<String>,
     /// Has a deletionTimestamp.
     pub deleting: bool,
     /// Whether the API shows the object.
@@ -123,6 +126,7 @@ impl View {
                 + pod.name.len()
                 + pod.uid.len()
                 + pod.node.as_ref().map_or(0, String::len)
+                + pod.exempt.as_ref().map_or(0, |why| TEXT + why.len())
                 + 2 * TEXT
         });
         let services = self.services.iter().map(|service| {

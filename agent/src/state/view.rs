@@ -77,6 +77,7 @@ impl State {
             uid: record.pod.uid.to_string(),
             node: record.pod.node.clone(),
             life: life(record.life).to_owned(),
+            exempt: self.world.exempt(&record.pod).map(str::to_owned),
             deleting: record.pod.deleting,
             present: record.present,
             shows: record.claims_now(ip),

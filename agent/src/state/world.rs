@@ -183,12 +183,24 @@ impl World {
         !self.is_infrastructure(ip) && self.settings.ranges.cover(ip)
     }
 
-    /// Whether a pod's death proves anything: not where its IP is a node's or outlives it, not in a virtual kubelet's
-    /// words, and not if it opted out.
+    /// Whether a pod's death proves anything.
     #[must_use]
     pub fn is_proof(&self, pod: &Pod) -> bool {
-        let opted_out = self.bound_of_pod(pod) == Mode::Off;
-        !pod.host_network && !pod.static_ip && !opted_out && !self.is_virtual(pod.node.as_deref())
+        self.exempt(pod).is_none()
+    }
+
+    /// Why a pod's death proves nothing: it opted out, its IP outlives it or is a node's, or a virtual kubelet says so. None
+    /// if it does.
+    #[must_use]
+    pub fn exempt(&self, pod: &Pod) -> Option<&'static str> {
+        [
+            (self.bound_of_pod(pod) == Mode::Off, "opted-out"),
+            (pod.static_ip, "static-ip"),
+            (pod.host_network, "host-network"),
+            (self.is_virtual(pod.node.as_deref()), "virtual-kubelet"),
+        ]
+        .into_iter()
+        .find_map(|(holds, why)| holds.then_some(why))
     }
 
     /// Whether a node is a virtual kubelet, or ever was.

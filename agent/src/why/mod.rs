@@ -5,6 +5,7 @@
 //! ```
 
 mod evidence;
+mod exempt;
 mod explain;
 mod owners;
 mod pass;

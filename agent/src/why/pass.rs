@@ -1,5 +1,6 @@
 //! Why a Service's packets pass, and what would change that. The order is that of the proof (`state/judge`).
 
+use super::exempt::{OPTED_OUT, exempt};
 use crate::history::{EndpointView, PodView, ServiceView, TargetView, View};
 
 /// The reason, and what would end it.
@@ -8,7 +9,7 @@ pub(super) struct Pass {
     pub change: String,
 }
 
-fn pass(because: impl Into<String>, change: impl Into<String>) -> Pass {
+pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> Pass {
     Pass {
         because: because.into(),
         change: change.into(),
@@ -39,6 +40,17 @@ pub(super) fn endpoint(view: &View, service: &ServiceView, endpoint: &EndpointVi
     if service.off {
         return pass(
             format!("{name} or its Namespace has opted out (epguard.io/mode: off)"),
+            "another value of that annotation",
+        );
+    }
+    if let Some(owner) = live(view).first()
+        && owner.exempt.as_deref() == Some(OPTED_OUT)
+    {
+        return pass(
+            format!(
+                "{} shows the IP, and it or its Namespace has opted out (epguard.io/mode: off)",
+                owner.name
+            ),
             "another value of that annotation",
         );
     }
@@ -76,11 +88,19 @@ pub(super) fn direct(view: &View) -> Pass {
             format!("{} shows the IP", owner.name),
             format!("the end of {}", owner.name),
         ),
-        None => pass(
-            "it is not proven that nobody on this node holds it",
-            "the death of its last pod, on this node, with no route, neighbour or pod that holds it",
-        ),
+        None => ended_without_proof(view).unwrap_or_else(|| {
+            pass(
+                "it is not proven that nobody on this node holds it",
+                "the death of its last pod, on this node, with no route, neighbour or pod that holds it",
+            )
+        }),
     }
+}
+
+/// For the IP itself, where the pod that showed it last is exempt.
+fn ended_without_proof(view: &View) -> Option<Pass> {
+    let shown = view.pods.iter().filter(|pod| pod.order.is_some());
+    exempt(shown.max_by_key(|pod| pod.order)?)
 }
 
 /// Whoever is listed at the IP and is not proven gone.
@@ -102,7 +122,11 @@ fn survivor(view: &View, service: &ServiceView) -> Option<Pass> {
                 ));
             }
             Some(pod) if pod.life == "live" => return Some(alive(name, pod)),
-            Some(_) => {}
+            Some(pod) => {
+                if let Some(pass) = exempt(pod) {
+                    return Some(pass);
+                }
+            }
         }
     }
     None
@@ -137,7 +161,11 @@ fn unseen(view: &View, service: &ServiceView, endpoint: &EndpointView) -> Option
     }
     for target in &endpoint.targets {
         match (known(view, target), &target.pod) {
-            (Some(pod), _) if pod.life != "live" => {}
+            (Some(pod), _) if pod.life != "live" => {
+                if let Some(pass) = exempt(pod) {
+                    return Some(pass);
+                }
+            }
             (Some(pod), _) => {
                 return Some(pass(
                     format!("{}, which {name} listed there, is not proven gone", pod.name),
@@ -188,50 +216,5 @@ fn live(view: &View) -> Vec<&PodView> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pod(uid: &str, life: &str) -> PodView {
-        PodView {
-            name: "shop/web-0".to_owned(),
-            uid: uid.to_owned(),
-            life: life.to_owned(),
-            present: true,
-            shows: true,
-            ..PodView::default()
-        }
-    }
-
-    fn target(uid: &str, listed: bool) -> TargetView {
-        TargetView {
-            uid: Some(uid.to_owned()),
-            pod: Some("shop/web-0".to_owned()),
-            listed,
-            ready: true,
-        }
-    }
-
-    #[test]
-    fn a_pod_that_came_back_under_its_name_is_told_from_the_one_before() {
-        let endpoint = EndpointView {
-            targets: vec![target("1", false), target("2", true)],
-            ..EndpointView::default()
-        };
-        let service = ServiceView {
-            name: "shop/web".to_owned(),
-            has_vip: true,
-            endpoints: vec![endpoint],
-            ..ServiceView::default()
-        };
-        let view = View {
-            synced: true,
-            pods: vec![pod("1", "dead"), pod("2", "live")],
-            ..View::default()
-        };
-        let pass = super::endpoint(&view, &service, &service.endpoints[0]);
-        assert_eq!(
-            pass.because,
-            "shop/web lists the IP for shop/web-0, which is alive"
-        );
-    }
-}
+#[path = "pass_tests.rs"]
+mod tests;
