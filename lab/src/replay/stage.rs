@@ -123,6 +123,7 @@ impl Theatre {
                 max_view_age: None,
                 intent_carrier: None,
                 action: None,
+                fleet_config: None,
             };
             self.agent = Some(Agent::start(
                 &self.netns,

@@ -192,6 +192,13 @@ impl Agent {
         process::output(self.command("action").arg(action)).map(drop)
     }
 
+    /// `epguard` with these words, which name a verb that takes `--pin-dir`.
+    pub fn run(&self, words: &str) -> Result<()> {
+        let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
+        let mut command = self.command(verb);
+        process::output(command.args(rest.split_whitespace())).map(drop)
+    }
+
     /// `epguard dump -o json`.
     pub fn dump(&self) -> Result<Value> {
         let text = process::output(

@@ -139,7 +139,8 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
         | Step::Log(_)
         | Step::Agent(_)
         | Step::Api(_)
-        | Step::Lease(_) => Ok(()),
+        | Step::Lease(_)
+        | Step::Writers(_) => Ok(()),
     }
 }
 

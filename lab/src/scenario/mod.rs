@@ -26,6 +26,7 @@ pub mod variant;
 mod verdicts;
 mod watched;
 pub mod workdir;
+mod writers;
 
 pub use cli::{Args, run};
 pub use load::{load, parse};

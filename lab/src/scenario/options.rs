@@ -27,6 +27,8 @@ pub struct AgentOptions<'a> {
     pub intent_carrier: Option<&'a str>,
     /// `--action`; none: the agent's default.
     pub action: Option<&'a str>,
+    /// `--fleet-config`; none: the agent's default.
+    pub fleet_config: Option<&'a str>,
 }
 
 /// The command line.
@@ -48,6 +50,12 @@ pub(super) fn arguments(
         .chain(options.xdp.iter().flat_map(|xdp| ["--xdp", *xdp]))
         .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))
         .chain(options.action.iter().flat_map(|action| ["--action", *action]))
+        .chain(
+            options
+                .fleet_config
+                .iter()
+                .flat_map(|map| ["--fleet-config", *map]),
+        )
         .chain(
             options
                 .intent_carrier

@@ -15,7 +15,7 @@ use super::stage::Stage;
 use super::traffic::Clients;
 use super::variant::Variant;
 use super::verdicts::Series;
-use super::{bpftool, matching};
+use super::{bpftool, matching, writers};
 
 /// Log lines come through a ring buffer, a little after the verdict, and what rests on the node's own routes follows those.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -152,6 +152,10 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Step::Lease(step) => self.stage.agent.await_lease(*step == LeaseStep::Held),
+            Step::Writers(writers) => {
+                let map = self.scenario.agent.fleet_config.as_deref();
+                writers::write(&self.stage, map, writers)
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! `epguard audit` on a node whose rules and flows have fallen behind the API.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
+mod ipvs;
 mod rig;
 
 use epguard_lab::scenario::stage::Stage;

@@ -1,4 +1,4 @@
-//! `cargo xtask kernel`: the programs' tables and stories of the lab on another kernel, in a virtual machine that sees this
+//! `cargo xtask kernel`: the programs' tables, stories of the lab and the audit of IPVS on another kernel, in a virtual machine that sees this
 //! machine's files and can change none. It is emulated, so that it runs where there is no KVM: some minutes.
 
 mod guest;
@@ -40,11 +40,12 @@ const STORIES: [&str; 9] = [
 ];
 
 /// What the virtual machine is made with, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
     ("cpio", "cpio"),
     ("depmod", "kmod"),
+    ("ipvsadm", "ipvsadm"),
 ];
 
 /// Boots the kernel, runs, and counts.
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     build::object(&setup::ebpf()?)?;
     build::host(false)?;
     let guest = Guest::new(args.deb.as_deref())?;
-    let work = [tables()?, stories(&args.scenarios)?].concat();
+    let work = [ipvs()?, tables()?, stories(&args.scenarios)?].concat();
     let mut ladder = Ladder::default();
     let machine = guest.machine(&work)?;
     ladder.run(&format!("Linux {}", guest.release), Counted::ByOutput, machine);
@@ -72,18 +73,33 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ladder.finish())
 }
 
+/// The command that reads the kernel's own IPVS, which is a module there and missing in many others.
+fn ipvs() -> Result<String> {
+    let executable = executable("epguard-lab", "audit")?;
+    Ok(format!(
+        "modprobe ip_vs\ncd lab && {executable} --ignored ipvs::; cd ..\n"
+    ))
+}
+
 /// The command that runs packets through the programs. What maps take in memory is only estimated before Linux 6.4.
 fn tables() -> Result<String> {
-    let mut build = cargo();
-    build.args(["test", "--no-run", "--package", "epguard", "--test", "programs"]);
-    let told = read(build.args(["--message-format", "json"]))?;
-    let paths = told.split("\"executable\":\"").skip(1);
-    let mut paths = paths.filter_map(|rest| rest.split('"').next());
-    let executable = paths.find(|path| path.contains("/programs-"));
-    let executable = executable.context("cargo names no executable of the test `programs`")?;
+    let executable = executable("epguard", "programs")?;
     Ok(format!(
         "cd agent && {executable} --ignored --test-threads 2 --skip memory::; cd ..\n"
     ))
+}
+
+/// A package's test, built.
+fn executable(package: &str, test: &str) -> Result<String> {
+    let mut build = cargo();
+    build.args(["test", "--no-run", "--package", package, "--test", test]);
+    let told = read(build.args(["--message-format", "json"]))?;
+    let paths = told.split("\"executable\":\"").skip(1);
+    let mut paths = paths.filter_map(|rest| rest.split('"').next());
+    let executable = paths.find(|path| path.contains(&format!("/{test}-")));
+    executable
+        .map(Into::into)
+        .with_context(|| format!("cargo names no executable of the test `{test}`"))
 }
 
 fn stories(given: &[PathBuf]) -> Result<String> {

@@ -17,7 +17,9 @@ pub use cast::{Kubelet, Namespace, Pod, Service, Wire};
 pub use expectation::{Entries, LogLines};
 pub use neighbour::{First, Forbidden, ForbiddenIn, Neighbour, NeighbourStep};
 pub use runs::{Action, Caller, Family, Runs};
-pub use step::{AgentStep, ApiStep, Condition, LeaseStep, Patch, PodEvent, PodStep, ProxyStep, Rounds, Step};
+pub use step::{
+    AgentStep, ApiStep, Condition, LeaseStep, Patch, PodEvent, PodStep, ProxyStep, Rounds, Step, Writers,
+};
 
 /// One story.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,6 +76,8 @@ pub struct Agent {
     pub intent_carrier: Option<String>,
     /// `--action`: `drop`, `reject` or `capture`; none: what `runs` says.
     pub action: Option<Action>,
+    /// `--fleet-config`, `namespace/name` of a `ConfigMap`; the default is the agent's.
+    pub fleet_config: Option<String>,
 }
 
 impl Agent {
@@ -90,6 +94,7 @@ impl Agent {
             max_view_age: self.max_view_age,
             intent_carrier: self.intent_carrier.as_deref(),
             action: None,
+            fleet_config: self.fleet_config.as_deref(),
         }
     }
 }

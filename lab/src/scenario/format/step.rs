@@ -54,6 +54,20 @@ pub enum Step {
     Api(ApiStep),
     /// Waits until the agent's lease is as named.
     Lease(LeaseStep),
+    /// Two writers change the agent's modes and actions at once.
+    Writers(Writers),
+}
+
+/// Commands and versions of the `ConfigMap`, each in its order and both at the same time, again and again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Writers {
+    /// How often.
+    pub rounds: u32,
+    /// Of `epguard`: `action reject`.
+    pub commands: Vec<String>,
+    /// What the `ConfigMap` of `fleet-config` has as its data.
+    pub config_map: Vec<BTreeMap<String, String>>,
 }
 
 impl Step {
