@@ -7,13 +7,15 @@ mod lifts;
 mod neighbours;
 mod overview;
 mod reports;
+#[cfg(test)]
+mod tests;
 mod unproven;
 mod watches;
 
 use crate::announce::Announcer;
 use crate::attachments::Attachments;
 use crate::cli::AgentArgs;
-use crate::clock::{Clocks, boot as now};
+use crate::clock::{Clocks, boot as now, nanoseconds};
 use crate::datapath::Datapath;
 use crate::drops::Ledger;
 use crate::earlier::Earlier;
@@ -36,7 +38,6 @@ use anyhow::Result;
 use epguard_common::Mode;
 use neighbours::Neighbours;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio::sync;
 
 /// Everything that one loop owns.
@@ -299,8 +300,4 @@ impl Agent {
         }
         Ok(())
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

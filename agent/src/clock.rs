@@ -8,7 +8,13 @@ const TOLERANCE: Duration = Duration::from_secs(2);
 /// Nanoseconds of `CLOCK_BOOTTIME`, the clock of leases and events.
 #[must_use]
 pub fn boot_ns() -> u64 {
-    u64::try_from(boot().as_nanos()).unwrap_or(u64::MAX)
+    nanoseconds(boot())
+}
+
+/// Nanoseconds; the largest number for what is longer.
+#[must_use]
+pub fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// `CLOCK_BOOTTIME`: never goes back, and goes on while the machine sleeps.

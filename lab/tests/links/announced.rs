@@ -21,7 +21,7 @@ impl Announcements {
             let kind = (AddressFamily::Netlink, SockType::Raw, SockProtocol::NetlinkRoute);
             let socket = socket(kind.0, kind.1, flags, kind.2).unwrap();
             bind(socket.as_raw_fd(), &NetlinkAddr::new(0, RTMGRP_LINK)).unwrap();
-            setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(10)).unwrap();
+            setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(60)).unwrap();
             socket
         };
         Self(netns.run(open).unwrap())

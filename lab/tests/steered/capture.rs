@@ -91,7 +91,7 @@ fn one_syn(to: SocketAddr) {
 fn all_packets() -> OwnedFd {
     let flags = SockFlag::SOCK_CLOEXEC;
     let packets = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll).unwrap();
-    setsockopt(&packets, sockopt::ReceiveTimeout, &TimeVal::seconds(10)).unwrap();
+    setsockopt(&packets, sockopt::ReceiveTimeout, &TimeVal::seconds(60)).unwrap();
     packets
 }
 
