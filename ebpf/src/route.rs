@@ -31,6 +31,19 @@ pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
     }
 }
 
+/// Whether the source of a packet shows its sender; 0 if not: a process of this node, or a client that the node has a route
+/// to. Of masqueraded clients several may share one address and port, which only conntrack tells apart.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn names_its_sender(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::judged(context);
+    let Some(packet) = skb.packet() else {
+        return 0;
+    };
+    let known_client = skb.came_in_at() == 0 || source_interface(context) != 0;
+    u32::from(known_client && shows_its_sender(&skb, packet))
+}
+
 /// Whether a packet at an egress hook entered where the node routes its source, so that it shows its sender: any other may
 /// be forged. The pods behind one bridge are not told apart.
 #[inline(always)]

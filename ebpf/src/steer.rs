@@ -8,7 +8,7 @@ use crate::frame::Frame;
 use crate::link::Link;
 use crate::note::forget_last;
 use crate::redirected::{of_client, of_endpoint, opening};
-use crate::route::{Hop, route, shows_its_sender, source_interface};
+use crate::route::{Hop, route, shows_its_sender};
 use crate::skb::Skb;
 use crate::{clock, flows, maps};
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
@@ -57,26 +57,35 @@ fn is_free(flow: &Flow, backend: &Backend) -> bool {
         || steered.is_over(flow.protocol, clock::now_ns())
 }
 
-/// Whether a packet's flow may be steered; 0 if not. One that opens may be if no connection looks like it to the live
-/// endpoint, and if its source shows its sender: a process of this node, or a client that the node has a route to. Of
-/// masqueraded clients several may share one address and port, which only conntrack tells apart. Global, as all that
-/// follow: each has the stack for itself, and the verifier judges it once.
+/// A flow that is not redirected.
+pub const REFUSED: u32 = 0;
+/// A flow that is redirected.
+pub const ADMITTED: u32 = 1;
+/// A flow that opens, and is redirected if [`names_its_sender`](crate::route::names_its_sender) says so.
+pub const ADMITTED_IF_SHOWN: u32 = 2;
+
+/// Whether a packet's flow may be redirected: one that opens may be if no connection looks like it to the live endpoint, and
+/// if its source shows its sender. Global, as all that follow: each has the stack for itself, and the verifier judges it once.
+/// Kernels before Linux 6.5 round each frame up to 32 octets, so that one with a lookup of routes below it may have 320.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
     let skb = Skb::judged(context);
     let Some((packet, slot)) = aimed(&skb) else {
-        return 0;
+        return REFUSED;
     };
     if known(packet, slot).is_some() {
-        return 1;
+        return ADMITTED;
     }
     forget_last(packet, slot);
     let Some(backend) = chosen(packet, maps::backend(packet, slot)) else {
-        return 0;
+        return REFUSED;
     };
-    let known_client = skb.came_in_at() == 0 || source_interface(context) != 0;
-    u32::from(known_client && shows_its_sender(&skb, packet) && is_free(&Flow::to(packet, slot), &backend))
+    if is_free(&Flow::to(packet, slot), &backend) {
+        ADMITTED_IF_SHOWN
+    } else {
+        REFUSED
+    }
 }
 
 /// The packet, and the Service whose number it carries.

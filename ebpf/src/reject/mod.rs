@@ -103,7 +103,12 @@ pub fn carry_out(ctx: &TcContext, fate: Fate, way: Way) -> i32 {
 /// Sends the packet to a live endpoint. A flow that may not go there is rejected.
 #[inline(always)]
 fn redirect(context: *mut __sk_buff) -> i32 {
-    if steer::admit(context) == 0 {
+    let admitted = match steer::admit(context) {
+        steer::ADMITTED => true,
+        steer::ADMITTED_IF_SHOWN => crate::route::names_its_sender(context) != 0,
+        _ => false,
+    };
+    if !admitted {
         return if is_refusable(context) != 0 {
             turn_round(context, BPF_F_INGRESS.into())
         } else {
