@@ -9,11 +9,19 @@ use aya_ebpf::bindings::__sk_buff;
 use epguard_common::{Flow, JUDGED, Packet, Slot, Steered};
 
 /// Notes what a packet that no egress hook has judged says of flows: of redirected ones, which it may end, and of
-/// connections to endpoints in LIVE that were not redirected there. Global: it has the stack for itself, and the verifier
-/// judges it once.
+/// connections to endpoints in LIVE that were not redirected there.
+#[inline(always)]
+pub fn note(context: *mut __sk_buff, parsed: u32) {
+    if note_redirected(context, parsed) != 0 {
+        note_connection(context, parsed);
+    }
+}
+
+/// What the packet says of redirected flows. Returns 0 if an egress hook has judged it. Global: it has the stack for itself,
+/// and the verifier judges it once. Two functions: before Linux 6.5 one is too large above a lookup of routes.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn note(context: *mut __sk_buff, parsed: u32) -> u32 {
+extern "C" fn note_redirected(context: *mut __sk_buff, parsed: u32) -> u32 {
     let skb = Skb::new(context, parsed);
     let (Some(packet), Some(view)) = (skb.packet(), maps::view()) else {
         return 0;
@@ -24,6 +32,17 @@ pub extern "C" fn note(context: *mut __sk_buff, parsed: u32) -> u32 {
     }
     give_way(&skb, packet);
     forget_last(packet, Slot::from_carried(carried));
+    1
+}
+
+/// What the packet says of connections that were not redirected. Global, as `note_redirected`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn note_connection(context: *mut __sk_buff, parsed: u32) -> u32 {
+    let skb = Skb::new(context, parsed);
+    let Some(packet) = skb.packet() else {
+        return 0;
+    };
     note_direct(&skb, packet);
     1
 }
