@@ -83,7 +83,9 @@ fn is_wrong(world: &World, denied: &Denied, excused: &impl Fn(&[(usize, String)]
     }
     let holder = holder?;
     let id = key(holder.namespace, &holder.name);
-    if denied.dead == Some(octets(&holder.uid)) && !excused(&[(PODS, id.clone())]) {
+    // Force-deleted before the agent has listed anew: it was never shown that the pod runs again.
+    let unseen = holder.revived && world.objects.pod_of(&holder.uid).is_none();
+    if denied.dead == Some(octets(&holder.uid)) && !unseen && !excused(&[(PODS, id.clone())]) {
         return Some(format!("{}, which it calls dead, runs there", holder.uid));
     }
     let (_, object) = world.objects.pod_of(&holder.uid)?;

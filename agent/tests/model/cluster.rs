@@ -51,6 +51,8 @@ pub struct Pod {
     pub wanted: bool,
     /// Its containers have ended for good.
     pub over: bool,
+    /// A restored API server has made its kubelet start it again.
+    pub revived: bool,
 }
 
 /// All pods there ever were, dead ones included.

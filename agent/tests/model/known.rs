@@ -50,6 +50,24 @@ pub fn dead_pod_that_runs_again() -> History {
     }
 }
 
+/// The same, but it is force-deleted before the agent has listed anew, and runs on for a while.
+pub fn runs_again_unseen() -> History {
+    History {
+        setup: Setup {
+            converge: false,
+            ..SETUP
+        },
+        ops: vec![
+            (0, Op::Run(WEB, 0, 0, 0)),
+            (0, Op::Backup),
+            (1_000, Op::End(0)),
+            (1_000, Op::Restore(false)),
+            (0, Op::Step(0, 0)),
+            (0, Op::Force(0)),
+        ],
+    }
+}
+
 /// The stream of pods is held back while a pod of the Service gets the IP of a dead one; confirmations show what it lacks.
 pub fn stream_that_lags_behind_a_list() -> History {
     History {

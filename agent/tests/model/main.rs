@@ -86,6 +86,11 @@ fn a_dead_pod_that_runs_again_after_a_restore_is_not_denied() {
 }
 
 #[test]
+fn a_pod_that_runs_again_and_was_never_shown_to_do_so_is_excused() {
+    play(&known::runs_again_unseen(), &["dead-backend"]);
+}
+
+#[test]
 fn a_stream_that_is_known_to_lag_denies_nothing() {
     play(&known::stream_that_lags_behind_a_list(), &["dead-backend"]);
 }

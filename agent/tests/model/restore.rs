@@ -45,6 +45,7 @@ impl World {
         let now = self.second();
         let pod = &mut self.cluster.pods[index];
         (pod.wanted, pod.over) = (!object.deleting, false);
+        pod.revived = true;
         if pod.sandbox.is_some() && pod.sandbox == object.ip {
             return;
         }

@@ -210,6 +210,7 @@ impl World {
             since: now,
             wanted: true,
             over: false,
+            revived: false,
         });
         self.show((namespace, name), object);
         self.cluster.pods.len() - 1
