@@ -41,7 +41,6 @@ pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(So
     if certain.next().is_some() {
         return Vec::new();
     }
-    drop(certain);
     let bound = world.bound_of_service(service);
     let bound = owner.map_or(bound, |owner| bound.lower(world.bound_of_pod(&owner.pod)));
     // A claim in an annotation alone neither ends a denial nor bounds it: whoever holds the IP, this packet is not for it.
