@@ -3,6 +3,7 @@
 mod earlier;
 mod fleet;
 mod history;
+mod interfaces;
 mod lifts;
 mod neighbours;
 mod overview;
@@ -20,7 +21,7 @@ use crate::datapath::Datapath;
 use crate::drops::Ledger;
 use crate::earlier::Earlier;
 use crate::events::Budget;
-use crate::facts::{Fact, Presence};
+use crate::facts::Fact;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::history::History;
@@ -28,7 +29,6 @@ use crate::lease::Lease;
 use crate::maps::Writer;
 use crate::metrics::Timings;
 use crate::names::Names;
-use crate::netlink::Event as LinkEvent;
 use crate::report::Report;
 use crate::state::State;
 use crate::status::Watch;
@@ -175,40 +175,6 @@ impl Agent {
         self.vouch()
     }
 
-    /// Hooks what appears, forgets what is gone.
-    pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
-        match event {
-            LinkEvent::Appeared(interface) => self.attachments.appeared(&interface),
-            LinkEvent::Gone { ifindex } => self.attachments.gone(ifindex),
-            LinkEvent::Defaults(defaults) => self.attachments.set_defaults(defaults)?,
-            LinkEvent::Lost => self.attachments.lost(),
-            LinkEvent::Recovered => self.attachments.recovered(),
-            LinkEvent::Addresses(addresses) => {
-                self.state.apply(now(), Fact::LocalAddresses(addresses));
-                self.write()?;
-            }
-            LinkEvent::Held(ips) => {
-                let presence = ips.map_or(Presence::Unknown, Presence::Held);
-                self.state.apply(now(), Fact::Presence(presence));
-                self.write()?;
-            }
-            LinkEvent::Came(ips) => self.state.apply(now(), Fact::Presence(Presence::Came(ips))),
-            LinkEvent::Looked(at) => self.state.apply(now(), Fact::Presence(Presence::Looked(at))),
-            LinkEvent::Settled => {
-                self.show_roles();
-                let attachments = &self.attachments;
-                self.writer
-                    .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
-                self.attachments.settled()?;
-                self.writer.end_v1()?;
-                self.settled = true;
-                self.insist_on_hooks()?;
-            }
-        }
-        self.show_roles();
-        Ok(())
-    }
-
     /// Lets time pass, and vouches for the view while it is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
         self.hear_lifts()?;
@@ -237,12 +203,6 @@ impl Agent {
     /// Removes everything of ours from the kernel.
     pub fn detach(self) -> Result<Vec<String>> {
         self.attachments.detach()
-    }
-
-    fn show_roles(&mut self) {
-        for (ifindex, role) in self.attachments.take_roles() {
-            self.writer.set_role(ifindex, role);
-        }
     }
 
     /// Not before the sync: what an earlier process proved stands under its lease, or a restart would let packets through.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Tokens that come back one by one, up to a burst.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Bucket {
     interval: Duration,
     burst: u32,
@@ -27,6 +27,12 @@ impl Bucket {
     pub fn wait(&self, now: Duration) -> Duration {
         let without_one = self.full.max(now) + self.interval;
         without_one.saturating_sub(now + self.interval.saturating_mul(self.burst))
+    }
+
+    /// Whether all tokens have come back.
+    #[must_use]
+    pub fn is_full(&self, now: Duration) -> bool {
+        self.full <= now
     }
 
     /// Takes a token if there is one.

@@ -246,6 +246,23 @@ fn lists_are_asked_for_once_a_moment_later_and_again_if_they_do_not_come() {
 }
 
 #[test]
+fn a_namespace_makes_agents_list_a_few_times_and_then_waits_for_the_lists_of_others() {
+    let (mut world, a) = World::cluster().with_a();
+    world.list(&[dead(&a)]);
+    let start = world.now;
+    let _ = world.state.take_wanted_lists(start);
+    let asked = (1..=40).map(|turn| {
+        let now = start + Duration::from_secs(31) * turn;
+        world.state.take_wanted_lists(now).len()
+    });
+    assert_eq!(asked.sum::<usize>(), 8 + 10, "at once, and in 20 minutes");
+    assert_eq!(world.held(), [X]);
+    world.list(&[dead(&a)]);
+    world.list_slices(&[(X, Some(a.uid))]);
+    assert_eq!(world.carried_out(), [X], "lists that come anyway count");
+}
+
+#[test]
 fn an_operator_can_trust_what_is_held() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.list(&all(&pods, dead));

@@ -1,6 +1,7 @@
 //! What the loop's body does with messages, on maps of the kernel.
 
 use super::*;
+use crate::facts::Presence;
 use crate::cli::Cli;
 use crate::cli::Command as Verb;
 use crate::datapath::{self, Hooks};

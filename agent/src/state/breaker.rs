@@ -7,6 +7,7 @@
 
 use super::hold::{Hold, Known, Why, is_plain, rests_on_one_list};
 use super::{Denials, Kind, Proven, Socket, World};
+use crate::bucket::Bucket;
 use crate::facts::Name;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,13 @@ pub const DELAY: Duration = Duration::from_millis(500);
 /// A list that was asked for and has not come is asked for again after this time.
 pub const RETRY: Duration = Duration::from_secs(30);
 
+/// Lists that one namespace's Services may ask for at once; each is one of every agent. What they hold beyond waits for the
+/// next list that comes anyway.
+const LISTS: u32 = 8;
+
+/// After this time a namespace may ask for another one.
+const LIST_EVERY: Duration = Duration::from_mins(2);
+
 /// All denials, as far as they are trusted.
 #[derive(Debug, Clone, Default)]
 pub struct Breaker {
@@ -27,6 +35,8 @@ pub struct Breaker {
     inherited: BTreeSet<(Addr, Uid)>,
     /// When to ask for a list next.
     due: BTreeMap<Kind, Duration>,
+    /// What namespaces may still ask for.
+    asked: BTreeMap<String, Bucket>,
 }
 
 /// A Service with denials that are held.
@@ -133,18 +143,40 @@ impl Breaker {
     }
 
     /// Which of the wanted lists to ask for now: each once, `DELAY` after it was first wanted, and again if it hasn't
-    /// come for `RETRY`.
-    pub fn take_due(&mut self, now: Duration, mut wanted: BTreeSet<Kind>) -> BTreeSet<Kind> {
+    /// come for `RETRY`. `others` are wanted for other reasons too; for what is held, a namespace asks for a few.
+    pub fn take_due(
+        &mut self,
+        now: Duration,
+        mut wanted: BTreeSet<Kind>,
+        others: &[Kind],
+    ) -> BTreeSet<Kind> {
         self.due.retain(|kind, _| wanted.contains(kind));
+        self.asked.retain(|_, bucket| !bucket.is_full(now));
         wanted.retain(|kind| {
             let due = self.due.entry(*kind).or_insert(now + DELAY);
             let is_due = *due <= now;
             if is_due {
                 *due = now + RETRY;
             }
-            is_due
+            is_due && (others.contains(kind) || self.may_ask(*kind, now))
         });
         wanted
+    }
+
+    /// Takes the list from the namespaces that wait for it; false if none may ask for another one.
+    fn may_ask(&mut self, kind: Kind, now: Duration) -> bool {
+        let waits = |known: &Known| {
+            let hold = known.hold.as_ref().filter(|_| known.proven);
+            hold.is_some_and(|hold| hold.waits.contains(&kind))
+        };
+        let waiting = self.known.iter().filter(|(_, known)| known.values().any(waits));
+        let namespaces: BTreeSet<&String> = waiting.map(|(service, _)| &service.0).collect();
+        let mut may_ask = false;
+        for namespace in namespaces {
+            let bucket = self.asked.entry(namespace.clone());
+            may_ask |= bucket.or_insert_with(|| Bucket::new(LIST_EVERY, LISTS)).take(now);
+        }
+        may_ask
     }
 
     /// A list has come: the next one is another matter.

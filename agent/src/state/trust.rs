@@ -24,8 +24,8 @@ impl State {
 
     /// The lists to ask for now: each once, a moment after it is first wanted, and again if it doesn't come.
     pub fn take_wanted_lists(&mut self, now: Duration) -> BTreeSet<Kind> {
-        let wanted = self.wanted_lists();
-        self.breaker.take_due(now, wanted)
+        let (wanted, others) = (self.wanted_lists(), self.wanted_for_vacancies());
+        self.breaker.take_due(now, wanted, others)
     }
 
     /// Services with denials that are held.

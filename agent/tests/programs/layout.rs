@@ -3,12 +3,12 @@
 use crate::kernel;
 use crate::shown::bpftool;
 use aya::Pod;
-use aya::maps::{Array, HashMap, PerCpuArray, PerCpuValues};
+use aya::maps::{Array, HashMap};
 use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
     Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount,
-    Direct, Flow, Keyed, Mac, Mode, Outcome, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions,
+    Direct, Flow, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions,
     ReasonModes, Return, Role, Sender, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid,
     UidState, View, Vip, capacity, counter,
 };
@@ -286,26 +286,4 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
     let value = json!({"made_ns": 1, "sent_ns": 2, "handed": 3, "left": 4, "thread": 5,
         "sent": {"number": 0x8001}, "connected": {"number": 0}, "shared": 6, "fresh": 7, "reserved": [0, 0]});
     assert_eq!(dumped("SOCKETS"), [keyed(&json!(77), &value)]);
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn the_index_of_a_counter_is_32_times_its_reason_plus_its_outcome() {
-    let mut datapath = kernel::load();
-    let cpus = aya::util::nr_cpus().unwrap();
-    let map = datapath.ebpf.map_mut("COUNTERS").unwrap();
-    let mut counters: PerCpuArray<_, Count> = map.try_into().unwrap();
-    let count = Count {
-        packets: 3,
-        bytes: 180,
-        openings: 2,
-    };
-    let counts = PerCpuValues::try_from(vec![count; cpus]).unwrap();
-    let index = counter(Reason::Reused, Outcome::Observed);
-    counters.set(index, counts, 0).unwrap();
-    let value = json!({"packets": 3, "bytes": 180, "openings": 2});
-    let values: Vec<Value> = (0..cpus).map(|cpu| json!({"cpu": cpu, "value": value})).collect();
-    let dumped = dumped("COUNTERS");
-    assert_eq!(dumped[2 * 32 + 1], json!({"key": 65, "values": values}));
-    assert_eq!(dumped.len(), capacity::COUNTERS);
 }

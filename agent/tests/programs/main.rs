@@ -4,6 +4,7 @@
 
 mod aimed;
 mod answers;
+mod counters;
 mod damaged;
 mod direct;
 mod elements;

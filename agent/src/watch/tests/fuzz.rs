@@ -1,6 +1,6 @@
 //! Lines of a watch and pages of a list, as damaged as can be.
 
-use super::super::wire::{Line, Page, describe, version_of};
+use super::super::wire::{Entry, Line, Page, describe};
 use crate::fuzz::harness::{corpus, run};
 
 const WORDS: &[&str] = &[
@@ -47,7 +47,7 @@ fn pages_of_a_list() {
             return;
         };
         for object in page.objects {
-            let _ = version_of(object);
+            let _ = Entry::of(object);
         }
     });
 }

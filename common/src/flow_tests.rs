@@ -1,0 +1,98 @@
+//! Which flows go on, and for whom there is room.
+
+use super::*;
+use crate::Transport;
+
+const LIVE: Backend = Backend {
+    addr: Addr::v4([10, 244, 1, 2]),
+    uid: crate::Uid::NONE,
+    port: 9090,
+    reserved: 0,
+};
+
+#[test]
+fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
+    assert_eq!(size_of::<Flow>(), 2 * 16 + 3 * 2 + 1 + 1);
+    assert_eq!(size_of::<Steered>(), 36 + 4 + 8 + 4 + 4);
+    assert_eq!(size_of::<Direct>(), 8 + 4 + 4);
+    assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 2 + 12);
+}
+
+#[test]
+fn an_answer_is_found_by_what_the_packet_became_and_leads_back() {
+    let packet = Packet {
+        src: Addr::v4([10, 244, 2, 7]),
+        dst: Addr::v4([10, 244, 1, 10]),
+        src_port: 31_000,
+        dst_port: 8080,
+        protocol: 6,
+        transport: Transport::Opening,
+        network_at: 0,
+        transport_at: 20,
+    };
+    let slot = Slot { number: 0x8001 };
+    let flow = Flow::to(&packet, slot);
+    let answer = Packet {
+        src: LIVE.addr,
+        dst: packet.src,
+        src_port: LIVE.port,
+        dst_port: packet.src_port,
+        ..packet
+    };
+    let back = Return {
+        target: packet.dst,
+        target_port: packet.dst_port,
+        slot,
+        ..Return::default()
+    };
+    assert_eq!(Flow::from(&answer), flow.at(&LIVE));
+    assert_eq!(Flow::from(&answer).before(&back), flow);
+}
+
+#[test]
+fn a_flow_that_is_closed_or_was_never_proven_is_forgotten_sooner() {
+    let flow = |flags| Steered {
+        flags,
+        ..Steered::default()
+    };
+    let minutes = |minutes: u64| minutes * 60_000_000_000;
+    assert!(!flow(Steered::PROVEN).is_over(6, minutes(60)));
+    assert!(flow(Steered::PROVEN | Steered::CLIENT_CLOSED).is_over(6, minutes(3)));
+    assert!(flow(Steered::ANSWERED).is_over(6, minutes(3)));
+    assert!(flow(0).is_over(17, minutes(4)));
+    assert!(!flow(0).is_over(17, minutes(2)));
+    let direct = |closing| Direct {
+        closing,
+        ..Direct::default()
+    };
+    assert!(!direct(0).is_over(6, minutes(60)));
+    assert!(direct(1).is_over(6, minutes(1)));
+    assert!(direct(0).is_over(17, minutes(1)), "conntrack has forgotten it");
+}
+
+#[test]
+fn only_the_number_of_the_syn_ack_proves_a_handshake_and_only_both_sides_close_a_flow() {
+    let answered = Steered {
+        flags: Steered::ANSWERED,
+        proof: 7,
+        ..Steered::default()
+    };
+    assert!(answered.is_proven_by(7) && !answered.is_proven_by(8));
+    assert!(!Steered::default().is_proven_by(0), "nobody answered yet");
+    assert!(!Steered::is_closed(Steered::CLIENT_CLOSED | Steered::PROVEN));
+    assert!(!Steered::is_closed(Steered::ENDPOINT_CLOSED));
+    assert!(Steered::is_closed(
+        Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED
+    ));
+}
+
+#[test]
+fn a_client_finds_room_until_it_has_its_share_or_as_many_flows_as_are_free() {
+    use crate::capacity::{FLOWS, FLOWS_PER_CLIENT};
+    let all = u32::try_from(FLOWS).unwrap_or_default();
+    assert!(has_room(0, 0) && has_room(FLOWS_PER_CLIENT - 1, FLOWS_PER_CLIENT - 1));
+    assert!(!has_room(FLOWS_PER_CLIENT, FLOWS_PER_CLIENT));
+    assert!(has_room(99, all - 100) && !has_room(100, all - 100));
+    assert!(has_room(0, all - 1) && !has_room(0, all));
+    assert!(!has_room(0, u32::MAX));
+}
