@@ -17,7 +17,7 @@ impl NodeRanges {
         let mut ranges: Vec<_> = ranges
             .map(|(cidr, node)| (cidr.first(), *cidr, node.clone()))
             .collect();
-        ranges.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+        ranges.sort_by_key(|(first, ..)| *first);
         Self(ranges)
     }
 
