@@ -5,7 +5,8 @@
 //!
 //! A writer of `pods/status` can forge the same. One namespace makes the agent list everything anew at most once in
 //! [`PAUSE`]; until then its revived pods count as opted out. Deaths of other pods hold, once the new lists leave these pods
-//! out: what a restored API server does not show, no kubelet runs.
+//! out. What is not covered: a pod that the restored API server showed, and that was force-deleted before the agent listed,
+//! may run on unseen.
 
 use super::dirty::Dirty;
 use super::synced::Synced;
