@@ -142,6 +142,11 @@ impl Rig {
         map.insert(key, value, 0).unwrap();
     }
 
+    pub fn get<K: Pod, V: Pod>(&mut self, map: &str, key: &K) -> Option<V> {
+        let map: HashMap<&mut MapData, K, V> = self.map(map).try_into().unwrap();
+        map.get(key, 0).ok()
+    }
+
     pub fn get_keyed<K: Pod + PartialEq, V>(&mut self, map: &str, key: &K) -> Option<V>
     where
         Keyed<K, V>: Pod,
