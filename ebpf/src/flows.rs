@@ -3,6 +3,11 @@
 //! A SYN, which anybody can send from any address, only reaches OPENING: there the coldest flow is forgotten. A proven
 //! handshake brings the flow to FLOWS, of which each client address has a share, and from which nothing is evicted.
 
+#![allow(
+    clippy::needless_borrows_for_generic_args,
+    reason = "what is not borrowed is copied onto the stack first"
+)]
+
 use crate::maps::{KeyedMap, copy_of_key};
 use crate::redirected::{Entry, Redirected};
 use crate::{clock, maps};

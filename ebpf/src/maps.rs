@@ -161,15 +161,13 @@ pub fn mac(ifindex: u32) -> Option<Mac> {
 /// The slot of an affected Service at this address and port; none if there is none.
 #[inline(always)]
 pub fn service(vip: &Vip) -> Slot {
-    // SAFETY: as in `of_key`.
-    SERVICES
-        .get_ptr(vip)
-        .and_then(|entry| {
-            of_key(entry, vip, |affected| unsafe {
-                addr_of!((*affected).slot).read_volatile()
-            })
+    let slot = |entry: *const Keyed<Vip, Affected>| {
+        // SAFETY: as in `of_key`.
+        of_key(entry, vip, |affected| unsafe {
+            addr_of!((*affected).slot).read_volatile()
         })
-        .unwrap_or(Slot::NONE)
+    };
+    SERVICES.get_ptr(vip).and_then(slot).unwrap_or(Slot::NONE)
 }
 
 /// The pod that publishes the address.
@@ -208,7 +206,7 @@ pub fn socket(cookie: u64) -> Option<(*mut SocketIntent, SocketIntent)> {
 #[inline(always)]
 pub fn remember_socket(cookie: u64, intent: &SocketIntent) -> bool {
     let entry = Keyed::new(cookie, *intent);
-    SOCKETS.insert(cookie, &entry, 0).is_ok()
+    SOCKETS.insert(cookie, entry, 0).is_ok()
 }
 
 /// Forgets a socket.

@@ -1,10 +1,10 @@
 //! What the loop's body does with messages, on maps of the kernel.
 
 use super::*;
-use crate::facts::Presence;
 use crate::cli::Cli;
 use crate::cli::Command as Verb;
 use crate::datapath::{self, Hooks};
+use crate::facts::Presence;
 use crate::facts::{Change, Object as _, Pod, PodSource};
 use crate::fuzz::harness::corpus;
 use crate::maps::open;

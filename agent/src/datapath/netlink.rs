@@ -185,7 +185,7 @@ impl Filter {
                         filter.classid = (*class).into();
                     }
                     TcOption::Flower(option) => {
-                        filter.classid = flower_class(option).unwrap_or(filter.classid)
+                        filter.classid = flower_class(option).unwrap_or(filter.classid);
                     }
                     _ => {}
                 }),

@@ -144,12 +144,7 @@ impl Breaker {
 
     /// Which of the wanted lists to ask for now: each once, `DELAY` after it was first wanted, and again if it hasn't
     /// come for `RETRY`. `others` are wanted for other reasons too; for what is held, a namespace asks for a few.
-    pub fn take_due(
-        &mut self,
-        now: Duration,
-        mut wanted: BTreeSet<Kind>,
-        others: &[Kind],
-    ) -> BTreeSet<Kind> {
+    pub fn take_due(&mut self, now: Duration, mut wanted: BTreeSet<Kind>, others: &[Kind]) -> BTreeSet<Kind> {
         self.due.retain(|kind, _| wanted.contains(kind));
         self.asked.retain(|_, bucket| !bucket.is_full(now));
         wanted.retain(|kind| {

@@ -31,7 +31,12 @@ impl Session {
         Ok(())
     }
 
-    pub(super) async fn probed<O>(&mut self, request: Request, probe: Result<Probe, Failure>, open: &mut Open<O>) {
+    pub(super) async fn probed<O>(
+        &mut self,
+        request: Request,
+        probe: Result<Probe, Failure>,
+        open: &mut Open<O>,
+    ) {
         let (probe, mut error) = match probe {
             Ok(probe) => (Some(probe), None),
             Err(failure) => (None, Some(failure.error)),

@@ -7,7 +7,7 @@ use super::list::{Listed, glimpse, probe};
 use super::protocol::End;
 use super::session::{LIFETIME, Query, SILENCE, Session};
 use super::wire::{Entry, Line, describe};
-use crate::facts::{Change, Fact, Ignored, Name, Object};
+use crate::facts::{Change, Ignored, Name, Object};
 use crate::freshness::Proof;
 use futures::StreamExt;
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
@@ -180,13 +180,13 @@ impl Session {
             }
             (Line::Applied(entry), None) => {
                 self.protocol.count(Some(entry.new.into()));
-                let change = (entry, query.fact, Change::Applied as fn(O) -> Change<O>);
-                self.change(change, |object| Some(object.clone()), open).await;
+                let object = self.object(&entry, false, open).await;
+                self.tell(entry.version, query, object.map(Change::Applied)).await;
             }
             (Line::Deleted(entry), None) => {
                 self.protocol.count(Some(-1));
-                let change = (entry, query.fact, Change::Deleted as fn(O) -> Change<O>);
-                self.change(change, |_| None, open).await;
+                let object = self.object(&entry, true, open).await;
+                self.tell(entry.version, query, object.map(Change::Deleted)).await;
             }
             (Line::Bookmark { version, .. }, None) => {
                 self.protocol.advance(version);
@@ -196,20 +196,20 @@ impl Session {
         }
     }
 
-    /// Hands a change on; `remains` is what is left of the object then.
-    async fn change<O: Object>(
-        &mut self,
-        (entry, fact, change): (Entry<'_>, fn(Change<O>) -> Fact, fn(O) -> Change<O>),
-        remains: fn(&O) -> Option<O>,
-        open: &mut Open<O>,
-    ) {
-        self.protocol.advance(entry.version);
-        let object = self.parse(entry.json).await;
+    /// The object of a change, which a list beside the stream may not know yet.
+    async fn object<O: Object>(&self, entry: &Entry<'_>, deleted: bool, open: &mut Open<O>) -> Option<O> {
+        let object = self.parse::<O>(entry.json).await;
         if let Some(beside) = &mut open.beside {
-            beside.note(entry.name, entry.version, object.as_ref().and_then(remains));
+            let remains = object.clone().filter(|_| !deleted);
+            beside.note(entry.name.clone(), entry.version, remains);
         }
-        if let Some(object) = object {
-            self.outbox.fact(entry.version, fact(change(object))).await;
+        object
+    }
+
+    async fn tell<O: Object>(&mut self, version: u64, query: &Query<O>, change: Option<Change<O>>) {
+        self.protocol.advance(version);
+        if let Some(change) = change {
+            self.outbox.fact(version, (query.fact)(change)).await;
         }
     }
 

@@ -8,9 +8,9 @@ use epguard::datapath::Datapath;
 use epguard::maps;
 use epguard_common::{
     Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount,
-    Direct, Flow, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions,
-    ReasonModes, Return, Role, Sender, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid,
-    UidState, View, Vip, capacity, counter,
+    Direct, Flow, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions, ReasonModes,
+    Return, Role, Sender, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip,
+    capacity,
 };
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! COUNTERS and DENIAL_COUNTS: packets by what became of them, of all denials and of each.
+//! COUNTERS and `DENIAL_COUNTS`: packets by what became of them, of all denials and of each.
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};

@@ -45,7 +45,9 @@ fn of_two_masqueraded_clients_behind_one_ip_each_gets_its_own_refusal() {
             let stage = &stage;
             scope.spawn(move || (0..20).for_each(|_| refused(stage, pod)))
         });
-        both.into_iter().for_each(|pod| pod.join().unwrap());
+        for pod in both {
+            pod.join().unwrap();
+        }
     });
     assert_eq!((taken(&servers.0), taken(&servers.1)), (0, 0));
 }

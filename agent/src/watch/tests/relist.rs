@@ -58,7 +58,7 @@ async fn a_list_beside_the_stream_that_fails_is_asked_for_again_and_the_stream_g
     rig.server.call().await.refuse(500, "overloaded").await;
     assert_eq!(
         rig.told().await,
-        "unconfirmed: cannot list pods: the API server answers 500 (overloaded)"
+        "unconfirmed: cannot list pods: the API server answers 500 (overloaded); retrying"
     );
     stream.event("MODIFIED", &pod("a", 8)).await;
     assert_eq!(rig.told().await, "applied a @8");
