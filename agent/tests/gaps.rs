@@ -262,14 +262,3 @@ fn a_death_that_one_list_alone_has_shown_may_be_taken_back() {
     assert!(world.state.is_synced());
     assert_eq!(world.reasons(), []);
 }
-
-#[test]
-fn a_list_that_shows_nothing_new_leaves_what_the_order_of_claims_proves() {
-    let (mut world, a) = World::cluster().with_a();
-    world.deleted(&a);
-    let b = pod("other", "b", "b", &[X]);
-    world.pod(&b);
-    assert_eq!(world.reasons(), [Reused]);
-    list(&mut world, vec![b]);
-    assert_eq!(world.reasons(), [Reused]);
-}

@@ -1,6 +1,6 @@
 //! All pods as they live and die, and who claims which IP.
 
-use super::record::{Claim, Life, Record, claims, settled_in};
+use super::record::{Claim, Life, Record, settled_in};
 use crate::facts::{Change, Pod, PodSource, Standing};
 use epguard_common::{Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -131,11 +131,9 @@ impl Pods {
         }
     }
 
-    /// A list: whoever is absent vanished in a gap, which proves nothing, and no claim is newer than another. One that shows
-    /// nothing new is no gap, as one beside an unbroken watch: the order of claims stays.
+    /// A list: whoever is absent vanished in a gap, which proves nothing, and no claim is newer than another.
     fn reset(&mut self, now: Duration, source: PodSource, pods: Vec<Pod>) -> Touched {
         self.order += 1;
-        let before = claims(&self.records);
         let listed: BTreeSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
         let gone: Vec<Uid> = self
             .records
@@ -158,11 +156,9 @@ impl Pods {
                 };
             });
         }
-        if before != claims(&self.records) {
-            let records = self.records.values_mut();
-            for claim in records.flat_map(|record| record.claims.values_mut()) {
-                claim.order = self.order;
-            }
+        let records = self.records.values_mut();
+        for claim in records.flat_map(|record| record.claims.values_mut()) {
+            claim.order = self.order;
         }
         touched
     }

@@ -1,8 +1,8 @@
 //! A pod, present in the API or remembered, and what is proven of it.
 
 use crate::facts::{Pod, PodSource, Sandbox};
-use epguard_common::{Addr, Uid};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use epguard_common::Addr;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What is known of a UID. Only `Retired` and `Dead` prove anything.
@@ -48,16 +48,6 @@ pub struct Claim {
     pub order: u64,
     /// Receipt time.
     pub since: Duration,
-}
-
-/// Who is present, and what each claims and publishes.
-pub fn claims(records: &HashMap<Uid, Record>) -> BTreeSet<(Uid, Vec<(Addr, bool)>)> {
-    let present = records.iter().filter(|(_, record)| record.present);
-    let claims = |record: &Record| {
-        let claims = record.claims.iter();
-        claims.map(|(ip, claim)| (*ip, claim.published)).collect()
-    };
-    present.map(|(uid, record)| (*uid, claims(record))).collect()
 }
 
 impl Record {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::process;
 
-/// Entries with `key` and `value` by field names.
+/// Entries with `key` and `value` by field names. The key that most values repeat is left out.
 pub fn entries(pin_dir: &Path, map: &str) -> Result<Vec<Value>> {
     let text = process::output(
         Command::new("bpftool")
@@ -18,11 +18,36 @@ pub fn entries(pin_dir: &Path, map: &str) -> Result<Vec<Value>> {
     let entries: Vec<Value> = serde_json::from_str(&text).context("bpftool wrote no JSON array")?;
     Ok(entries
         .into_iter()
-        .map(|entry| entry.get("formatted").cloned().unwrap_or(entry))
+        .map(|entry| without_second_key(entry.get("formatted").cloned().unwrap_or(entry)))
         .collect())
+}
+
+fn without_second_key(mut entry: Value) -> Value {
+    let inner = entry["value"].get("value").cloned();
+    let repeats = entry["value"].get("key") == entry.get("key");
+    if let Some(inner) = inner.filter(|_| repeats) {
+        entry["value"] = inner;
+    }
+    entry
 }
 
 /// Where a map is pinned.
 pub fn path(pin_dir: &Path, map: &str) -> std::path::PathBuf {
     epguard::maps::directory(pin_dir).join(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_value_that_repeats_its_key_is_shown_without_it() {
+        let plain = json!({"key": 7, "value": {"slot": 1}});
+        let keyed = json!({"key": 7, "value": {"key": 7, "value": {"slot": 1}}});
+        let other = json!({"key": 7, "value": {"key": 8, "value": {"slot": 1}}});
+        assert_eq!(without_second_key(plain.clone()), plain);
+        assert_eq!(without_second_key(keyed), plain);
+        assert_eq!(without_second_key(other.clone()), other);
+    }
 }
