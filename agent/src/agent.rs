@@ -158,7 +158,7 @@ impl Agent {
                     self.connected(watch, Some(error));
                 }
                 Message::Skipped { watch, what } => {
-                    tracing::warn!(%watch, what, "object skipped");
+                    tracing::warn!(%watch, %what, "object skipped");
                     self.watch(watch).skipped += 1;
                 }
             }
