@@ -74,7 +74,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let serve = status::serve(&args.run.run_dir, ask);
     tokio::pin!(metrics, health, serve);
 
-    let names = Names::load(&args.run.run_dir);
+    let names = Names::load(&args.run.run_dir)?;
     let state = state(&args, &writer, &names);
     let announcer = Announcer::start(client, args.node_name.clone(), args.api.events);
     let mut agent = Agent::new(

@@ -69,7 +69,7 @@ async fn agent(folder: &Path) -> Agent {
     let fleet = Fleet::new(None, (args.mode, args.reasons.modes()), None);
     let names = Names::load(folder);
     Agent::new(
-        (state, names),
+        (state, names.unwrap()),
         writer,
         datapath,
         (watches, pace),

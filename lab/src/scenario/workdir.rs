@@ -1,4 +1,5 @@
-//! A run's own directory with its own bpffs, so that runs never meet.
+//! A run's own directory with its own bpffs, so that runs never meet. It is in memory, as `/run` of a node is: an agent whose
+//! log waits for a disk stands still, and its lease ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,10 +28,12 @@ impl Workdir {
         let path = Path::new(PARENT).join(format!("{}-{serial}", std::process::id()));
         let made = Self { path, keep: false };
         let bpf = made.pins();
-        fs::create_dir_all(&bpf)
-            .with_context(|| format!("cannot make {} (root is needed)", bpf.display()))?;
-        mount(Some("bpf"), &bpf, Some("bpf"), MsFlags::empty(), None::<&str>)
-            .with_context(|| format!("cannot mount a bpffs on {} (root is needed)", bpf.display()))?;
+        for (kind, path) in [("tmpfs", &made.path), ("bpf", &bpf)] {
+            fs::create_dir_all(path)
+                .with_context(|| format!("cannot make {} (root is needed)", path.display()))?;
+            mount(Some(kind), path, Some(kind), MsFlags::empty(), None::<&str>)
+                .with_context(|| format!("cannot mount {kind} on {} (root is needed)", path.display()))?;
+        }
         Ok(made)
     }
 
@@ -80,5 +83,6 @@ fn remove_leftovers() {
 
 fn remove(path: &Path) {
     let _ = umount2(&path.join("bpf"), MntFlags::MNT_DETACH);
+    let _ = umount2(path, MntFlags::MNT_DETACH);
     let _ = fs::remove_dir_all(path);
 }
