@@ -1,7 +1,7 @@
 //! What comes of what is asked beside an open stream: confirmations, probes and lists.
 
 use super::failure::{Failure, Request};
-use super::list::{Glimpse, Listed, Probe, everything};
+use super::list::{Glimpse, Listed, Probe, everything, glimpse};
 use super::session::{Query, SILENCE, Session};
 use super::stream::Open;
 use crate::facts::Object;
@@ -12,6 +12,16 @@ use tokio::time::{Instant, sleep};
 const LIST_AGAIN: Duration = Duration::from_secs(2);
 
 impl Session {
+    /// A consistent list of few objects.
+    pub(super) fn glimpse<O: Object>(
+        &self,
+        query: &Query<O>,
+    ) -> impl Future<Output = Result<Glimpse, Failure>> + use<O> {
+        let (client, collection) = (self.client.clone(), query.collection.clone());
+        let shown = self.shown();
+        glimpse(client, collection, shown.version, shown.objects, self.clock)
+    }
+
     pub(super) async fn answered<O>(
         &mut self,
         request: Request,

@@ -29,7 +29,7 @@ pub(super) struct Session {
     pub(super) protocol: Protocol,
     recovery: Recovery,
     /// The last stream ended before its time: the server may be another one, or an older one.
-    cut_short: bool,
+    pub(super) cut_short: bool,
     pub(super) clock: Clock,
 }
 
@@ -68,8 +68,11 @@ impl Session {
                 Ok(end) => end,
                 Err(failure) => self.failed(failure).await,
             };
-            self.cut_short =
-                end != End::Closed || begun.elapsed() < Duration::from_secs(LIFETIME.start.into());
+            self.cut_short = match end {
+                End::Listed => false,
+                End::Closed => begun.elapsed() < Duration::from_secs(LIFETIME.start.into()),
+                _ => true,
+            };
             let ceiling = self.protocol.end(end, begun.elapsed());
             match end {
                 End::Expired => self.recovery.relist(ceiling).await,
@@ -91,14 +94,7 @@ impl Session {
                 let initial = Some(HashMap::new());
                 self.stream(request, query, "", initial).await
             }
-            Step::Watch(version) => {
-                if self.cut_short {
-                    // A restored server that is older than `version` says nothing until it gets there, and leaves out
-                    // what happened before. A list tells at once.
-                    self.orders.confirm.notify_one();
-                }
-                self.stream(request, query, &version.to_string(), None).await
-            }
+            Step::Watch(version) => self.stream(request, query, &version.to_string(), None).await,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::beside::Beside;
 use super::confirm::{Confirmations, Shown, Verdict};
 use super::failure::{Failure, Request};
-use super::list::{Listed, glimpse, probe};
+use super::list::{Listed, probe};
 use super::protocol::End;
 use super::session::{LIFETIME, Query, SILENCE, Session};
 use super::wire::{Entry, Line, describe};
@@ -77,6 +77,11 @@ impl Session {
         let (mut glimpses, mut probes) = (FuturesUnordered::new(), FuturesUnordered::new());
         let mut lists = FuturesUnordered::new();
         let orders = Arc::clone(&self.orders);
+        if self.cut_short && open.initial.is_none() {
+            // A restored server that is older than this watch says nothing until it gets there, and leaves out what happened
+            // before. A list tells at once.
+            glimpses.push(self.glimpse(query));
+        }
         while !self.outbox.is_closed() {
             let following = open.initial.is_none();
             let wake = match self.judge(query, open).await {
@@ -114,12 +119,7 @@ impl Session {
                     open.beside = Some(Beside::new(self.protocol.highest()));
                     lists.push(self.list_after(Duration::ZERO, query));
                 }
-                () = orders.confirm.notified(), if following => {
-                    let (client, collection) = (self.client.clone(), query.collection.clone());
-                    let shown = self.shown();
-                    let glimpse = glimpse(client, collection, shown.version, shown.objects, self.clock);
-                    glimpses.push(glimpse);
-                }
+                () = orders.confirm.notified(), if following => glimpses.push(self.glimpse(query)),
                 Some(answer) = glimpses.next() => self.answered(request, answer, open).await?,
                 Some(probe) = probes.next() => self.probed(request, probe, open).await,
                 Some(listed) = lists.next() => {
@@ -146,7 +146,7 @@ impl Session {
         open.confirmations.judge(shown, Instant::now())
     }
 
-    fn shown(&self) -> Shown {
+    pub(super) fn shown(&self) -> Shown {
         Shown {
             version: self.protocol.highest(),
             objects: self.protocol.objects(),

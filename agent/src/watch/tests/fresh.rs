@@ -257,3 +257,17 @@ async fn a_watch_that_ends_in_its_time_is_resumed_without_a_question() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.server.waiting(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_begins_with_a_list_asks_no_question() {
+    let (mut rig, stream) = Rig::streaming().await;
+    drop(stream);
+    rig.server.call().await.refuse(410, "too old resource version").await;
+    rig.server.call().await.refuse(400, "sendInitialEvents is forbidden").await;
+    rig.server.call().await.page(9, "", &[pod("a", 8)]).await;
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "watch 9");
+    let _stream = call.stream();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(rig.server.waiting(), 0);
+}
