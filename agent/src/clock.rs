@@ -23,6 +23,12 @@ pub fn boot() -> Duration {
     read(libc::CLOCK_BOOTTIME)
 }
 
+/// `CLOCK_THREAD_CPUTIME_ID`: what the calling thread has made processors do, without what it waited for.
+#[must_use]
+pub fn of_thread() -> Duration {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Three clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clocks {

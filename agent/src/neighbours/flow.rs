@@ -14,7 +14,7 @@ use crate::datapath::programs::MapSize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a program finds in r1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Entry {
     /// The packet's `sk_buff`.
     Packet,

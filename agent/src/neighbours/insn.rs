@@ -1,7 +1,7 @@
 //! One eBPF instruction, decoded: the format of Linux' `Documentation/bpf/standardization/instruction-set.rst`.
 
 /// An instruction of 8 octets, in the host's byte order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Insn {
     /// Class in the low three bits, operation or mode and size above.
     pub code: u8,
@@ -66,7 +66,11 @@ pub mod jmp {
 
 /// `BPF_LD | BPF_IMM | BPF_DW`: a constant of 64 bits over two instructions.
 pub const LD_IMM64: u8 = 0x18;
-/// Source "register" of [`LD_IMM64`]: the address of a callback.
+/// Source "register" of [`LD_IMM64`]: a map; in a dump the constant is its id. `BPF_PSEUDO_MAP_FD`.
+pub const PSEUDO_MAP: u8 = 1;
+/// The same: an address in the value of a map's only element. `BPF_PSEUDO_MAP_VALUE`.
+pub const PSEUDO_MAP_VALUE: u8 = 2;
+/// The same: the address of a callback.
 pub const PSEUDO_FUNC: u8 = 4;
 /// Bit of arithmetic and jumps: the operand is a register.
 pub const X: u8 = 0x08;

@@ -23,6 +23,7 @@ mod insn;
 mod kernel;
 mod programs;
 mod reach;
+mod shapes;
 mod stack;
 mod step;
 mod uses;

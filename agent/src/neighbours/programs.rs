@@ -1,8 +1,9 @@
 //! What the programs of this kernel use, by their ids.
 
 use super::fields::Layout;
-use super::flow::{self, analyse};
+use super::flow;
 use super::insn::Insn;
+use super::shapes::{Shape, Shapes};
 use super::uses::Use;
 use crate::datapath::programs::{self, MapSize};
 use aya_obj::generated::bpf_prog_type;
@@ -29,13 +30,23 @@ pub struct Programs {
     known: BTreeMap<u32, Known>,
     /// Entries of maps of programs to tail-call; none for maps of other types.
     arrays: BTreeMap<u32, Option<u32>>,
+    shapes: Shapes,
     read: usize,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     kind: u32,
-    read: Option<(Program, Vec<u32>)>,
+    read: Option<Read>,
+}
+
+#[derive(Debug)]
+struct Read {
+    program: Program,
+    /// Ids.
+    maps: Vec<u32>,
+    /// None if the instructions cannot be read.
+    shape: Option<Shape>,
 }
 
 impl Programs {
@@ -46,12 +57,14 @@ impl Programs {
         self.known.retain(|id, _| ids.contains(id));
         // What could not be read may have been for want of descriptors or memory: it is read again.
         for known in self.known.values_mut() {
-            known.read.take_if(|(program, _)| program.unreadable.is_some());
+            known.read.take_if(|read| read.program.unreadable.is_some());
         }
         let mut changed = before != self.known.len();
         if changed {
             // Maps go with the programs that use them.
             self.arrays.clear();
+            let read = self.known.values().filter_map(|known| known.read.as_ref());
+            self.shapes.keep(&read.filter_map(|read| read.shape).collect());
         }
         for id in ids {
             if self.known.contains_key(&id) {
@@ -95,25 +108,25 @@ impl Programs {
             }),
         };
         if known.read.is_none() {
-            match read(id, layout) {
+            match read(id, layout, &mut self.shapes) {
                 Ok(read) => {
                     self.read += 1;
                     known.read = Some(read);
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-                Err(error) => known.read = Some((unreadable(id, String::new(), &error.to_string()), vec![])),
+                Err(error) => known.read = Some(unreadable(id, String::new(), vec![], &error.to_string())),
             }
         }
-        known.read.as_ref().map(|(program, _)| program)
+        known.read.as_ref().map(|read| &read.program)
     }
 
     /// Ids of the programs that a program may tail-call, through maps that it was loaded with.
     pub fn tail_calls(&mut self, id: u32) -> io::Result<Vec<u32>> {
-        let Some((_, maps)) = self.known.get(&id).and_then(|known| known.read.as_ref()) else {
+        let Some(read) = self.known.get(&id).and_then(|known| known.read.as_ref()) else {
             return Ok(vec![]);
         };
         let mut reached = Vec::new();
-        for map in maps {
+        for map in &read.maps {
             let entries = match self.arrays.entry(*map) {
                 Entry::Occupied(entries) => *entries.get(),
                 Entry::Vacant(place) => {
@@ -128,25 +141,23 @@ impl Programs {
     }
 }
 
-/// The program, and the ids of its maps.
-fn read(id: u32, layout: &Layout) -> io::Result<(Program, Vec<u32>)> {
+fn read(id: u32, layout: &Layout, shapes: &mut Shapes) -> io::Result<Read> {
     let information = programs::information(&programs::open(id)?)?;
     let (name, maps) = (information.name, information.maps);
     let Some(octets) = information.instructions else {
-        return Ok((
-            unreadable(id, name, "the kernel withholds its instructions"),
-            maps,
-        ));
+        let cause = "the kernel withholds its instructions";
+        return Ok(unreadable(id, name, maps, cause));
     };
-    let sizes = sizes(&maps);
-    let uses = analyse(&Insn::decode(&octets), entry(information.kind), layout, &sizes);
+    let (entry, sizes) = (entry(information.kind), sizes(&maps));
+    let (shape, uses) = shapes.analyse(&Insn::decode(&octets), entry, layout, &sizes);
     let program = Program {
         id,
         name,
         uses,
         unreadable: None,
     };
-    Ok((program, maps))
+    let shape = Some(shape);
+    Ok(Read { program, maps, shape })
 }
 
 /// Of maps that are gone nothing is known.
@@ -155,12 +166,17 @@ fn sizes(maps: &[u32]) -> BTreeMap<u32, MapSize> {
     maps.iter().filter_map(size).collect()
 }
 
-fn unreadable(id: u32, name: String, cause: &str) -> Program {
-    Program {
+fn unreadable(id: u32, name: String, maps: Vec<u32>, cause: &str) -> Read {
+    let program = Program {
         id,
         name,
         uses: Use::UNKNOWN,
         unreadable: Some(cause.to_owned()),
+    };
+    Read {
+        program,
+        maps,
+        shape: None,
     }
 }
 

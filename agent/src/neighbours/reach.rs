@@ -5,6 +5,7 @@ use super::found::{Found, Survey, together};
 use super::programs::Programs;
 use super::uses::Use;
 use super::walk::Walk;
+use crate::clock::of_thread;
 use crate::datapath::node;
 use anyhow::{Context as _, Result};
 use aya_obj::generated::bpf_prog_type;
@@ -28,7 +29,7 @@ pub struct Scanner {
 struct Walked {
     found: Vec<Found>,
     at: Instant,
-    /// Zero if it read programs that were new: that happens once.
+    /// Of the processor's time: on a busy node a cheap walk waits. Zero if it read programs that were new: that happens once.
     took: Duration,
 }
 
@@ -95,14 +96,18 @@ impl Scanner {
         let walked = if let Some(walked) = walked.filter(holds) {
             walked
         } else {
-            let (at, read) = (Instant::now(), walk.scanner.programs.read_so_far());
+            let (began, read) = (of_thread(), walk.scanner.programs.read_so_far());
             walk.hooks()?;
             let found = walk.take();
             let only_walked = walk.scanner.programs.read_so_far() == read;
             Walked {
                 found,
-                at,
-                took: if only_walked { at.elapsed() } else { Duration::ZERO },
+                at: Instant::now(),
+                took: if only_walked {
+                    of_thread().saturating_sub(began)
+                } else {
+                    Duration::ZERO
+                },
             }
         };
         let whole = !walk.ended;

@@ -5,7 +5,7 @@ use super::bits::Bits;
 use super::fields::Layout;
 use super::flow::State;
 use super::helpers::{self, Reach};
-use super::insn::{Insn, LD_IMM64, alu, class, jmp, mode};
+use super::insn::{Insn, LD_IMM64, PSEUDO_MAP, alu, class, jmp, mode};
 use super::stack::Callee;
 use super::uses::Use;
 use super::value::Value;
@@ -159,9 +159,6 @@ fn jump(
     }
     Some(Next::Branch)
 }
-
-/// `BPF_PSEUDO_MAP_FD`; in a dump the constant is the map's id.
-const PSEUDO_MAP: u8 = 1;
 
 /// How many octets a helper may reach behind an address; none if that is not known.
 fn length(call: Insn, registers: &[Value; 12], argument: usize, around: &Surroundings<'_>) -> Option<u32> {

@@ -33,14 +33,14 @@ pub(super) enum Turn {
 /// Everything that the loop listens to, in the order in which it is served.
 #[derive(Debug)]
 pub(super) struct Inbox<R> {
+    /// Four a second.
+    pub surveys: Receiver<Result<Survey, String>>,
     /// When to renew the lease at the latest.
     pub tick: Interval,
     /// Questions of the kubelet's probes: few, and answered at once.
     pub probes: Receiver<Question>,
     /// Few, and each may be an interface without hooks.
     pub interfaces: Receiver<LinkEvent>,
-    /// Four a second.
-    pub surveys: Receiver<Result<Survey, String>>,
     /// News of the API server.
     pub messages: Receiver<Message>,
     /// Questions of everybody else.
@@ -56,10 +56,11 @@ impl<R: Reports> Inbox<R> {
     pub async fn next(&mut self) -> Result<Turn> {
         let turn = tokio::select! {
             biased;
+            // Before the tick, which takes back what the last survey permits if that is old.
+            Some(survey) = self.surveys.recv() => Turn::Survey(survey),
             _ = self.tick.tick() => Turn::Tick,
             Some(question) = self.probes.recv() => Turn::Question(question),
             Some(event) = self.interfaces.recv() => Turn::Interface(event),
-            Some(survey) = self.surveys.recv() => Turn::Survey(survey),
             Some(message) = self.messages.recv() => {
                 let mut batch = vec![message];
                 while batch.len() < BACKLOG && let Ok(message) = self.messages.try_recv() {
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_reports_is_served_after_everything_else_and_ticks_come_first() {
+    async fn a_flood_of_reports_is_served_after_everything_else_and_ticks_after_surveys_only() {
         let (link, interfaces) = mpsc::channel(9);
         let (survey, surveys) = mpsc::channel(9);
         let (tell, messages) = mpsc::channel(9);
@@ -141,10 +142,10 @@ mod tests {
         assert_eq!(
             turns,
             [
+                "survey",
                 "tick",
                 "Alive",
                 "interface",
-                "survey",
                 "2 messages",
                 "Figures",
                 "events",

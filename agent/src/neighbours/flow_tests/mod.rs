@@ -1,6 +1,6 @@
 //! The analysis against instructions assembled by hand, as the kernel shows them.
 
-mod assembler;
+pub(super) mod assembler;
 mod calls;
 mod differential;
 mod suspicions;

@@ -262,8 +262,16 @@ async fn a_watch_that_ends_in_its_time_is_resumed_without_a_question() {
 async fn a_watch_that_begins_with_a_list_asks_no_question() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
-    rig.server.call().await.refuse(410, "too old resource version").await;
-    rig.server.call().await.refuse(400, "sendInitialEvents is forbidden").await;
+    rig.server
+        .call()
+        .await
+        .refuse(410, "too old resource version")
+        .await;
+    rig.server
+        .call()
+        .await
+        .refuse(400, "sendInitialEvents is forbidden")
+        .await;
     rig.server.call().await.page(9, "", &[pod("a", 8)]).await;
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "watch 9");
