@@ -123,6 +123,17 @@ fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
 
 #[test]
 #[ignore = "needs root: BPF"]
+fn a_map_that_is_missing_is_made_and_one_that_a_later_agent_made_stays() {
+    let node = Node::new();
+    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
+    let (missing, later) = (node.pins().join("v2/LIVE"), node.pins().join("v2/GATE"));
+    std::fs::rename(&missing, &later).unwrap();
+    write(&node, |writer| assert_eq!(writer.found(), &denying()));
+    assert!(missing.exists() && later.exists());
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
 fn what_a_full_map_has_no_room_for_is_counted_and_written_once_there_is() {
     let node = Node::new();
     let foreign = |port: usize| Target {
