@@ -92,10 +92,10 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tracing::info!(node = args.node_name, mode = mode.as_str(), "started");
     let mut inbox = Inbox {
+        surveys,
         tick,
         probes,
         interfaces,
-        surveys,
         messages,
         questions,
         reports,

@@ -120,10 +120,10 @@ mod tests {
         let mut tick = interval(period);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut inbox = Inbox {
+            surveys,
             tick,
             probes,
             interfaces,
-            surveys,
             messages,
             questions,
             reports: Flood,
@@ -167,10 +167,10 @@ mod tests {
             tell.try_send(Message::Up(WatchId::Pods)).unwrap();
         }
         let mut inbox = Inbox {
+            surveys: mpsc::channel(1).1,
             tick: interval(Duration::from_secs(1)),
             probes: mpsc::channel(1).1,
             interfaces: mpsc::channel(1).1,
-            surveys: mpsc::channel(1).1,
             messages,
             questions: mpsc::channel(1).1,
             reports: Flood,

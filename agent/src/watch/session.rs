@@ -28,7 +28,7 @@ pub(super) struct Session {
     pub(super) orders: Arc<Orders>,
     pub(super) protocol: Protocol,
     recovery: Recovery,
-    /// The last stream ended before its time: the server may be another one, or an older one.
+    /// The last request was a list, or a stream that ended before its time: the server may be another one, or an older one.
     pub(super) cut_short: bool,
     pub(super) clock: Clock,
 }
@@ -68,11 +68,8 @@ impl Session {
                 Ok(end) => end,
                 Err(failure) => self.failed(failure).await,
             };
-            self.cut_short = match end {
-                End::Listed => false,
-                End::Closed => begun.elapsed() < Duration::from_secs(LIFETIME.start.into()),
-                _ => true,
-            };
+            self.cut_short =
+                end != End::Closed || begun.elapsed() < Duration::from_secs(LIFETIME.start.into());
             let ceiling = self.protocol.end(end, begun.elapsed());
             match end {
                 End::Expired => self.recovery.relist(ceiling).await,

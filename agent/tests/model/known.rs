@@ -80,3 +80,28 @@ pub fn stream_that_lags_behind_a_list() -> History {
         ],
     }
 }
+
+/// The revision goes back between a list and the watch that begins there.
+pub fn went_back_between_list_and_watch() -> History {
+    History {
+        setup: Setup {
+            kubelets: [Kubelet::OneBinary, Kubelet::Current],
+            patient: false,
+            converge: false,
+            ..SETUP
+        },
+        ops: vec![
+            (0, Op::Create(API, 1, 0)),
+            (0, Op::Bring(WEB, 0, 1, 0)),
+            (0, Op::End(0)),
+            (0, Op::Stall(PODS)),
+            (0, Op::Backup),
+            (0, Op::Run(WEB, 0, 0, 0)),
+            (0, Op::Restore(true)),
+            (0, Op::Delete(0)),
+            (0, Op::End(0)),
+            (3_073, Op::Step(0, 0)),
+            (196, Op::End(2)),
+        ],
+    }
+}

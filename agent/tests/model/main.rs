@@ -95,6 +95,11 @@ fn a_stream_that_is_known_to_lag_denies_nothing() {
     play(&known::stream_that_lags_behind_a_list(), &["dead-backend"]);
 }
 
+#[test]
+fn a_revision_that_goes_back_between_a_list_and_its_watch_is_noticed() {
+    play(&known::went_back_between_list_and_watch(), &[]);
+}
+
 /// Plays a known history, in which something was denied on the way.
 fn play(history: &History, denied: &[&str]) {
     let seen = run::play(history, 1).unwrap_or_else(|failure| panic!("{}\n{}", failure.why, failure.yaml));

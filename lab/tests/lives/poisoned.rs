@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 
 use crate::pelting::{Catching, Pelting};
 use epguard::status;
+use epguard_common::Outcome;
 use epguard_lab::api::{Lie, Poison};
 use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
 
-/// A's only replica died and B has its IP (#109414); the others live.
+/// A's only replica died and B has its IP (#109414); the others live. No lease ends while a busy machine starts an agent.
 const STORY: &str = "
 id: poisoned
 title: a list reports every pod Failed
 must: hold
-agent: {mode: enforce, enforce-retired: true, pod-scope: cluster}
+agent: {mode: enforce, enforce-retired: true, pod-scope: cluster, lease: 60, max-view-age: 300}
 pods:
   A: {is: old/web, ip: X, labels: {app: web}}
   B: {is: new/shop, ip: X, labels: {app: shop}}
@@ -62,8 +63,10 @@ fn a_list_that_reports_every_pod_failed_costs_no_packet_until_a_second_one_agree
             assert_eq!(seen.carried_out, BTreeMap::new());
         }
     }
-    let (sent, to_dead) = traffic.stop();
-    println!("{sent} packets to the living, 0 lost; {to_dead} stale ones, 0 got through");
+    let (sent, to_dead) = traffic.stop(&stage);
+    println!(
+        "{sent} packets to the living, 0 lost; {to_dead} stale ones, of which none got through as judged"
+    );
 
     list(&mut stage, true);
     lie(&mut stage, Lie::Dead, 2, false);
@@ -208,11 +211,12 @@ impl Traffic {
         }
     }
 
-    /// Ends the traffic. Asserts that the living got everything, each of them something, and B nothing that was meant for A;
-    /// how much was sent to the living, and to A.
-    fn stop(self) -> (u64, u64) {
+    /// Ends the traffic. Asserts that the living got everything, each of them something, and B nothing that was meant for A and
+    /// judged: while a busy machine keeps the agent from looking at other programs, nothing is. How much was sent to the
+    /// living, and to A.
+    fn stop(self, stage: &Stage) -> (u64, u64) {
         let sent: u64 = self.senders.into_iter().map(Pelting::stop).sum();
-        let stale = self.stale.stop();
+        let to_dead = self.stale.stop();
         let arrived = |receivers: &[Catching]| -> Vec<u64> {
             let of = |receiver: &Catching| receiver.wait(|_| true).len() as u64;
             receivers.iter().map(of).collect()
@@ -224,7 +228,12 @@ impl Traffic {
         let arrived = arrived(&self.receivers);
         assert_eq!(arrived.iter().sum::<u64>(), sent, "{arrived:?} arrived");
         assert!(!arrived.contains(&0), "somebody got nothing: {arrived:?}");
-        assert_eq!(self.hit.wait(|_| true).len(), 0, "of {stale} stale packets");
-        (sent, stale)
+        let hit = self.hit.wait(|_| true).len() as u64;
+        let unjudged = stage.counters().unwrap().with_outcome(Outcome::NotCarried);
+        assert!(
+            hit <= unjudged,
+            "{hit} of {to_dead} stale packets, {unjudged} of all were not judged"
+        );
+        (sent, to_dead)
     }
 }

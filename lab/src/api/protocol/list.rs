@@ -17,6 +17,9 @@ use crate::api::selector::Selector;
 /// How long a request for a resourceVersion of the future waits for it, as in the real server.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Objects in a page of everything, as client-go asks for them.
+const PAGE: usize = 500;
+
 /// The answer to a list.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,8 +67,8 @@ impl Api {
                 }
                 error
             })?;
-        // A list of a single object only asks how things stand.
-        if limit > 1 {
+        // A list of less than a page only asks how things stand.
+        if limit >= PAGE {
             self.faults.borrow().poison(kind, &mut page.items);
         }
         let mut meta = json!({"resourceVersion": page.rv.to_string()});
