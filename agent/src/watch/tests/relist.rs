@@ -78,3 +78,27 @@ async fn a_list_beside_the_stream_that_went_back_in_time_is_told_as_such() {
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "stream");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_beside_a_stream_that_ends_is_asked_for_beside_the_next_one() {
+    let (mut rig, stream) = Rig::streaming().await;
+    rig.watches.relist(Pods, Duration::ZERO);
+    rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
+    assert_eq!(rig.told_meanwhile().await, None, "the stream has not shown b");
+    drop(stream);
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "watch 7");
+    let mut stream = call.stream();
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "confirm");
+    call.page(10, "", &[pod("b", 9)]).await;
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "list");
+    call.page(10, "", &[pod("b", 9)]).await;
+    stream.event("DELETED", &pod("a", 8)).await;
+    stream.event("ADDED", &pod("b", 9)).await;
+    let mut told = Vec::new();
+    while told.last().is_none_or(|told| told != "reset b @10") {
+        told.push(rig.told().await);
+    }
+}
