@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::place::{PORT, connect, echo, stage, vip};
 use epguard::maps::KeyedMap;
-use epguard_common::{Flow, Steered};
+use epguard_common::{Flow, Outcome, Steered};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::traffic::{Client, Forged};
 
@@ -20,13 +20,16 @@ const ACK: u8 = 16;
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn forged_packets_close_forget_and_open_no_redirected_connection_of_another_pod() {
     let stage = stage();
+    take_any_source(&stage);
     let _servers = (echo(&stage, "L"), echo(&stage, "B"));
     let mut victim = connect(&stage, "old/web").unwrap();
     call(&mut victim);
     let client = v4(victim.local_addr().unwrap());
     let live = SocketAddrV4::new(*v4(address(&stage, "L")).ip(), PORT);
     let service = v4(vip(&stage, "old/web"));
-    let before = proven(&stage, client);
+    // The victim's delayed ACK of the answer is redirected too.
+    sleep(Duration::from_millis(100));
+    let (before, counted) = (proven(&stage, client), stage.counters().unwrap());
     let other = SocketAddrV4::new(*client.ip(), 45_123);
     let forged = [
         // Of the endpoint, and of the client to the endpoint itself: its own packets would end the flow.
@@ -50,6 +53,8 @@ fn forged_packets_close_forget_and_open_no_redirected_connection_of_another_pod(
     sleep(Duration::from_millis(50));
     let after = proven(&stage, client);
     assert_eq!(after.flags, before.flags, "the forged packets changed the flow");
+    let counted = stage.counters().unwrap().since(&counted);
+    assert_eq!(counted.with_outcome(Outcome::RedirectRefused), 1, "the SYN\n{counted}");
     let opening = entries(&stage, "OPENING");
     assert!(
         opening.iter().all(|(flow, _)| flow.client_port != other.port()),
@@ -68,6 +73,17 @@ fn forged_packets_close_forget_and_open_no_redirected_connection_of_another_pod(
             .into_iter()
             .any(|(_, steered)| steered.flags & Steered::CLIENT_CLOSED != 0)
     );
+}
+
+/// With strict reverse paths, as the lab's nodes have them, the node itself drops what is forged. Many nodes have not.
+fn take_any_source(stage: &Stage) {
+    let node = stage.cluster.topology.netns("node-a").unwrap();
+    node.run(|| {
+        for interface in std::fs::read_dir("/proc/sys/net/ipv4/conf").unwrap() {
+            std::fs::write(interface.unwrap().path().join("rp_filter"), "0").unwrap();
+        }
+    })
+    .unwrap();
 }
 
 /// The victim's flow in FLOWS.
