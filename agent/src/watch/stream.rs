@@ -59,12 +59,12 @@ impl Session {
         }
         let mut open = Open::new(sent, initial);
         let end = self.follow(request, query, &mut stream, &mut open).await;
+        if open.confirmations.lacks(self.shown()) {
+            self.outbox.behind().await;
+        }
         if open.beside.is_some() {
             // Whoever ordered the list still waits for it.
             self.orders.relist.notify_one();
-        }
-        if open.confirmations.lacks(self.shown()) {
-            self.outbox.behind().await;
         }
         end
     }
