@@ -54,7 +54,11 @@ fn forged_packets_close_forget_and_open_no_redirected_connection_of_another_pod(
     let after = proven(&stage, client);
     assert_eq!(after.flags, before.flags, "the forged packets changed the flow");
     let counted = stage.counters().unwrap().since(&counted);
-    assert_eq!(counted.with_outcome(Outcome::RedirectRefused), 1, "the SYN\n{counted}");
+    assert_eq!(
+        counted.with_outcome(Outcome::RedirectRefused),
+        1,
+        "the SYN\n{counted}"
+    );
     let opening = entries(&stage, "OPENING");
     assert!(
         opening.iter().all(|(flow, _)| flow.client_port != other.port()),
