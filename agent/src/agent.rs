@@ -33,7 +33,7 @@ use crate::report::Report;
 use crate::state::State;
 use crate::status::Watch;
 use crate::trust::Trust;
-use crate::watch::{Message, Pace, WatchId, Watches, ids};
+use crate::watch::{IDS, Message, Pace, WatchId, Watches};
 use anyhow::Result;
 use epguard_common::Mode;
 use neighbours::Neighbours;
@@ -80,9 +80,8 @@ impl Agent {
         fleet: Fleet,
         args: &AgentArgs,
     ) -> Self {
-        let ids = ids(args.pod_scope);
         let permitted = writer.permitted();
-        let view = Freshness::new(&ids, args.max_view_age, || 0.8 + 0.4 * fastrand::f64());
+        let view = Freshness::new(&IDS, args.max_view_age, || 0.8 + 0.4 * fastrand::f64());
         Self {
             state,
             writer,
@@ -105,7 +104,7 @@ impl Agent {
             fleet,
             neighbours: Neighbours::new(args.intent_carrier, permitted),
             earlier: Earlier::default(),
-            watches: ids.into_iter().map(|id| (id, Watch::default())).collect(),
+            watches: IDS.into_iter().map(|id| (id, Watch::default())).collect(),
             timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,

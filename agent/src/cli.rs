@@ -17,7 +17,7 @@ use crate::datapath::{Hooks, Xdp};
 use crate::facts::Name;
 use crate::metrics::MetricsArgs;
 use crate::netlink::{Glob, Selection};
-use crate::state::{Ipam, Scope};
+use crate::state::Ipam;
 use crate::telemetry::LogFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -122,9 +122,9 @@ pub struct AgentArgs {
     /// How denied packets are stopped.
     #[command(flatten)]
     pub actions: ActionArgs,
-    /// Which pods to watch; what a narrower scope cannot prove is not denied, which without --ipam node is almost all
-    #[arg(long, default_value = "cluster")]
-    pub pod_scope: Scope,
+    /// Has no effect: every agent watches all pods
+    #[arg(long, hide = true, value_name = "SCOPE")]
+    pub pod_scope: Option<String>,
     /// Who hands out pod IPs: whether only pods of a node can have the IPs of its podCIDRs
     #[arg(long, default_value = "auto")]
     pub ipam: Ipam,

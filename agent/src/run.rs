@@ -26,10 +26,13 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Runs until a signal, or until something fails that protects nobody any more.
 pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
+    if args.pod_scope.is_some() {
+        tracing::warn!(
+            "--pod-scope has no effect: every agent watches all pods. Remove it; the next release refuses it"
+        );
+    }
     let _only_one = lock(&args.run.run_dir)?;
-    let rate = args
-        .api
-        .rate(watch::ids(args.pod_scope).len(), args.max_view_age)?;
+    let rate = args.api.rate(watch::IDS.len(), args.max_view_age)?;
     let pace = Pace::new(rate, args.api.burst);
     let client = pace.client(watch::client(args.kubeconfig.as_deref()).await?);
     let metrics_listener = metrics::bind(args.metrics.listen, "--metrics-listen").await?;
@@ -58,7 +61,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 
     let (tell, messages) = mpsc::channel(BACKLOG);
     let config_map = args.fleet_config.as_ref();
-    let watches = watch::start(&client, args.pod_scope, &args.node_name, config_map, &tell);
+    let watches = watch::start(&client, config_map, &tell);
     let (announce, interfaces) = mpsc::channel(BACKLOG);
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
     let (report, surveys) = mpsc::channel(1);
@@ -126,7 +129,6 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 /// What an earlier process proved, for the time until everything is listed.
 fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
     let settings = Settings {
-        scope: args.pod_scope,
         node: args.node_name.clone(),
         ipam: args.ipam,
         ranges: args.ranges.ranges(),

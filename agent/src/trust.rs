@@ -3,7 +3,7 @@
 
 use crate::announce::{Announcer, Subject};
 use crate::cli;
-use crate::facts::{Name, PodSource, named};
+use crate::facts::{Name, named};
 use crate::maps::Writer;
 use crate::state::{Evidence, Finding, Kind, State, Trip};
 use crate::status::Held;
@@ -166,9 +166,7 @@ pub fn wrong_denies(state: &State) -> BTreeMap<String, u64> {
 
 const fn watch_of(kind: Kind) -> WatchId {
     match kind {
-        Kind::Pods(PodSource::All) => WatchId::Pods,
-        Kind::Pods(PodSource::OwnNode) => WatchId::OwnPods,
-        Kind::Pods(PodSource::Terminal) => WatchId::TerminalPods,
+        Kind::Pods => WatchId::Pods,
         Kind::EndpointSlices => WatchId::EndpointSlices,
         Kind::Services => WatchId::Services,
         Kind::Nodes => WatchId::Nodes,

@@ -143,6 +143,19 @@ fn a_kubeconfig_that_is_missing_or_no_yaml_is_named() {
 }
 
 #[test]
+fn a_flag_that_is_gone_is_named_in_a_warning_and_ends_nothing() {
+    let scratch = Scratch::new("gone");
+    let mut command = epguard(&["agent", "--node-name", "n", "--pod-scope", "node", "--run-dir"]);
+    command.arg(&scratch.0);
+    let said = command
+        .args(["--kubeconfig", "/no/such/config"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert_says(&said, &["WARN", "--pod-scope has no effect", "/no/such/config"]);
+}
+
+#[test]
 fn an_address_for_metrics_that_is_taken_is_named_before_anything_is_attached() {
     let scratch = Scratch::new("metrics");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -2,12 +2,11 @@
 
 mod world;
 
-use epguard::facts::{Change, Fact, Node, Pod, PodSource};
-use epguard::state::{Ipam, Scope, Settings};
+use epguard::facts::{Change, Fact, Node, Pod};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
 use std::time::Duration;
-use world::{World, X, dead, node, pending, pod, settings};
+use world::{World, dead, node, pending, pod};
 
 const OUTSIDE: Addr = Addr::v4([10, 99, 0, 1]);
 
@@ -88,7 +87,7 @@ fn a_pod_outside_its_nodes_range_is_remembered_when_the_api_goes_back_in_time() 
         Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])),
         Fact::Service(Change::Reset(vec![world::web()])),
         Fact::Slice(Change::Reset(vec![])),
-        Fact::Pod(PodSource::All, Change::Reset(vec![])),
+        Fact::Pod(Change::Reset(vec![])),
     ] {
         anew.tell(fact);
     }
@@ -96,29 +95,6 @@ fn a_pod_outside_its_nodes_range_is_remembered_when_the_api_goes_back_in_time() 
     world.pod(&dead(&a));
     world.pod(&on_b(pending("shop", "b", "web")));
     assert_eq!(world.reasons(), []);
-}
-
-#[test]
-fn where_other_nodes_pods_are_hidden_ranges_are_believed_only_if_the_operator_says_so() {
-    for (ipam, expected) in [(Ipam::Auto, vec![]), (Ipam::Node, vec![DeadBackend])] {
-        for scope in [Scope::Node, Scope::Terminal] {
-            let mut world = World::with(Settings {
-                scope,
-                ipam,
-                ..settings()
-            });
-            let a = pod("shop", "a", "web", &[X]);
-            world.tell(Fact::Pod(PodSource::OwnNode, Change::Applied(a.clone())));
-            world.slice(&[(X, Some(a.uid))]);
-            world.tell(Fact::Pod(PodSource::OwnNode, Change::Applied(dead(&a))));
-            assert_eq!(world.reasons(), expected, "{scope:?}, {ipam:?}");
-            assert_eq!(
-                world.state.tables().terminated.len(),
-                expected.len(),
-                "{scope:?}, {ipam:?}"
-            );
-        }
-    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 mod world;
 
-use epguard::facts::{Change, Fact, Pod, PodSource, Service};
-use epguard::state::{Ipam, Ranges, Scope, Settings};
+use epguard::facts::{Change, Fact, Pod, Service};
+use epguard::state::{Ipam, Ranges, Settings};
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::{Addr, Reason};
 use world::{World, X, Y, dead, namespace, pod, terminal, web};
@@ -125,7 +125,6 @@ fn endpoints_outside_of_the_operators_ranges_are_left_alone() {
                 .collect()
         };
         let settings = Settings {
-            scope: Scope::Cluster,
             node: "node-a".into(),
             ipam: Ipam::Auto,
             ranges: Ranges {
@@ -194,7 +193,7 @@ fn an_ip_on_another_network_is_owned_by_its_pod() {
         owners.get(&X).map(|owner| (owner.uid, owner.flags)),
         Some((b.uid, 0))
     );
-    world.tell(Fact::Pod(PodSource::All, Change::Deleted(b)));
+    world.tell(Fact::Pod(Change::Deleted(b)));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
 }
 

@@ -2,7 +2,7 @@
 
 mod world;
 
-use epguard::facts::{Change, Fact, Pod, PodSource};
+use epguard::facts::{Change, Fact, Pod};
 use epguard::state::{Kind, State, Why};
 use epguard_common::Mode;
 use epguard_common::Reason::Reused;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use world::{World, X, backend, dead, endpoints, pod, terminal};
 
-const PODS: Kind = Kind::Pods(PodSource::All);
+const PODS: Kind = Kind::Pods;
 
 fn all(pods: &[Pod], change: fn(&Pod) -> Pod) -> Vec<Pod> {
     pods.iter().map(change).collect()
@@ -132,7 +132,7 @@ fn a_held_denial_that_comes_and_goes_is_still_held() {
     world.list(&[dead(&a)]);
     world.pod(&b);
     assert_eq!((world.reasons(), world.held()), (vec![], vec![]));
-    world.tell(Fact::Pod(PodSource::All, Change::Deleted(b)));
+    world.tell(Fact::Pod(Change::Deleted(b)));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
 }
 

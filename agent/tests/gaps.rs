@@ -2,14 +2,13 @@
 
 mod world;
 
-use epguard::facts::{Change, Fact, Pod, PodSource};
-use epguard::state::Scope;
+use epguard::facts::{Change, Fact, Pod};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::{Mode, UidState};
 use world::{World, X, Y, dead, namespace, node, pending, pod, slice, terminal, web};
 
 fn list(world: &mut World, pods: Vec<Pod>) {
-    world.tell(Fact::Pod(PodSource::All, Change::Reset(pods)));
+    world.tell(Fact::Pod(Change::Reset(pods)));
 }
 
 #[test]
@@ -51,19 +50,6 @@ fn a_phase_that_was_taken_back_in_the_gap_denies_nothing() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
     list(&mut world, vec![a]);
-    assert_eq!(world.reasons(), []);
-}
-
-#[test]
-fn what_left_the_selector_of_terminal_pods_in_a_gap_is_not_retired() {
-    let mut world = World::new(Scope::Terminal);
-    let a = Pod {
-        node: Some("node-b".into()),
-        ..pod("shop", "a", "web", &[X])
-    };
-    world.slice(&[(X, Some(a.uid))]);
-    world.tell(Fact::Pod(PodSource::Terminal, Change::Applied(terminal(&a))));
-    world.tell(Fact::Pod(PodSource::Terminal, Change::Reset(vec![])));
     assert_eq!(world.reasons(), []);
 }
 
@@ -167,29 +153,10 @@ fn a_death_is_void_if_the_pod_was_shown_at_any_time_since_the_start_over() {
     assert_eq!(world.reasons(), [], "the new lists show it");
     let (mut world, a, c) = after_a_revival_elsewhere();
     world.pod(&a);
-    world.tell(Fact::Pod(PodSource::All, Change::Deleted(a.clone())));
+    world.tell(Fact::Pod(Change::Deleted(a.clone())));
     list_everything(&mut world, vec![c]);
     world.slice(&[(X, Some(a.uid))]);
     assert_eq!(world.reasons(), [], "an event has shown it");
-}
-
-#[test]
-fn where_other_nodes_pods_are_hidden_no_death_holds_through_a_start_over() {
-    let mut world = World::new(Scope::Terminal);
-    let own = |pod: &Pod| Fact::Pod(PodSource::OwnNode, Change::Applied(pod.clone()));
-    let (a, c) = (pod("shop", "a", "web", &[X]), pod("other", "c", "c", &[Y]));
-    for pod in [&a, &dead(&a), &dead(&c)] {
-        world.tell(own(pod));
-    }
-    world.tell(own(&c));
-    assert_eq!(world.state.take_revived(), Some(c.name.clone()));
-    world.list_all_but_pods();
-    for source in [PodSource::OwnNode, PodSource::Terminal] {
-        world.tell(Fact::Pod(source, Change::Reset(vec![])));
-    }
-    world.slice(&[(X, Some(a.uid))]);
-    assert!(world.state.is_synced());
-    assert_eq!(world.reasons(), []);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 mod world;
 
-use epguard::facts::{Change, Endpoint, Fact, Node, Pod, PodSource, Presence, Service, Slice};
-use epguard::state::{Ipam, Scope, Settings, State, Tables};
+use epguard::facts::{Change, Endpoint, Fact, Node, Pod, Presence, Service, Slice};
+use epguard::state::{Ipam, Settings, State, Tables};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::UidState;
 use std::time::Duration;
@@ -20,7 +20,6 @@ fn left_behind() -> (Tables, Pod) {
 fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Vec<Slice>) -> World {
     let settings = Settings {
         ranges: epguard::state::Ranges::default(),
-        scope: Scope::Cluster,
         node: "node-a".into(),
         ipam: Ipam::Auto,
     };
@@ -44,7 +43,7 @@ fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Ve
         [],
         "nothing is proven before everything is listed"
     );
-    world.tell(Fact::Pod(PodSource::All, Change::Reset(pods)));
+    world.tell(Fact::Pod(Change::Reset(pods)));
     world
 }
 
@@ -112,7 +111,7 @@ fn a_pod_that_the_api_shows_is_what_the_api_says() {
 }
 
 /// A process whose maps show two dead pods of one Service; a new one that is shown the first of them alive.
-fn restarted_after_a_revival(scope: Scope) -> World {
+fn restarted_after_a_revival() -> World {
     let (mut world, a) = World::cluster().with_a();
     let other = pod("shop", "other", "web", &[Y]);
     world.pod(&other);
@@ -126,7 +125,6 @@ fn restarted_after_a_revival(scope: Scope) -> World {
     let tables = world.state.tables().clone();
     let mut world = World {
         state: State::new(Settings {
-            scope,
             ipam: Ipam::Node,
             ..world::settings()
         }),
@@ -136,32 +134,17 @@ fn restarted_after_a_revival(scope: Scope) -> World {
     world.tell(Fact::Presence(Presence::Held(vec![])));
     world.list_all_but_pods();
     world.tell(Fact::Slice(Change::Reset(vec![listed])));
-    let sources: &[PodSource] = match scope {
-        Scope::Cluster => &[PodSource::All],
-        Scope::Node | Scope::Terminal => &[PodSource::Terminal, PodSource::OwnNode],
-    };
-    for source in sources {
-        let shown = a.clone();
-        let shown = (*source != PodSource::Terminal).then_some(shown);
-        world.tell(Fact::Pod(*source, Change::Reset(shown.into_iter().collect())));
-    }
+    world.tell(Fact::Pod(Change::Reset(vec![a])));
     assert!(world.state.is_synced());
     world
 }
 
 #[test]
 fn a_pod_that_the_api_shows_alive_again_takes_only_its_own_denial_along() {
-    let world = restarted_after_a_revival(Scope::Cluster);
+    let world = restarted_after_a_revival();
     assert_eq!(world.reasons(), [DeadBackend]);
     assert_eq!(world.denials()[0].0, Y);
     assert_eq!(world.state.tables().terminated.keys().collect::<Vec<_>>(), [&Y]);
-}
-
-#[test]
-fn nothing_is_restored_if_a_dead_pod_is_alive_and_others_may_have_come_back_unseen() {
-    let world = restarted_after_a_revival(Scope::Terminal);
-    assert_eq!(world.reasons(), []);
-    assert!(world.state.tables().terminated.is_empty());
 }
 
 #[test]

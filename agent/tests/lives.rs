@@ -2,7 +2,7 @@
 
 mod world;
 
-use epguard::facts::{Change, Fact, Pod, PodSource, Sandbox};
+use epguard::facts::{Change, Fact, Pod, Sandbox};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{Addr, UidState};
 use world::{World, X, Y, dead, pending, pod, terminal};
@@ -90,7 +90,7 @@ fn a_force_deleted_pod_is_only_retired() {
 #[test]
 fn deleted_without_a_deletion_timestamp_proves_nothing() {
     let (mut world, a) = World::cluster().with_a();
-    world.tell(Fact::Pod(PodSource::All, Change::Deleted(a)));
+    world.tell(Fact::Pod(Change::Deleted(a)));
     assert_eq!(world.reasons(), []);
 }
 
@@ -126,7 +126,7 @@ fn for_a_retired_pod_only_a_claim_that_came_later_counts() {
         world.denials(),
         [(X, Reused, UidState::Retired, a.uid, Some(b.uid))]
     );
-    world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![terminal(&a), b])));
+    world.tell(Fact::Pod(Change::Reset(vec![terminal(&a), b])));
     assert_eq!(world.reasons(), [], "a list doesn't say who came first");
 }
 
@@ -134,7 +134,7 @@ fn for_a_retired_pod_only_a_claim_that_came_later_counts() {
 fn what_vanished_in_a_gap_proves_nothing() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
-    world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![])));
+    world.tell(Fact::Pod(Change::Reset(vec![])));
     assert_eq!(world.reasons(), []);
 }
 
@@ -142,7 +142,7 @@ fn what_vanished_in_a_gap_proves_nothing() {
 fn a_death_that_was_proven_before_the_gap_still_is() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![])));
+    world.tell(Fact::Pod(Change::Reset(vec![])));
     assert_eq!(world.reasons(), [DeadBackend]);
 }
 

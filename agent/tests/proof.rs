@@ -2,7 +2,7 @@
 
 mod world;
 
-use epguard::facts::{Change, Fact, Pod, PodSource, Service};
+use epguard::facts::{Change, Fact, Pod, Service};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::UidState;
 use world::{World, X, dead, pod, slice, uid, web};
@@ -62,7 +62,6 @@ fn a_pod_of_the_same_service_that_claims_the_ip_is_never_denied() {
 #[test]
 fn nothing_is_denied_before_every_kind_was_listed() {
     let settings = epguard::state::Settings {
-        scope: epguard::state::Scope::Cluster,
         node: "node-a".into(),
         ipam: epguard::state::Ipam::Auto,
         ranges: epguard::state::Ranges::default(),
@@ -77,7 +76,7 @@ fn nothing_is_denied_before_every_kind_was_listed() {
         "web",
         &[(X, Some(a.uid))],
     )])));
-    world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![dead(&a)])));
+    world.tell(Fact::Pod(Change::Reset(vec![dead(&a)])));
     assert_eq!(world.reasons(), []);
     world.tell(Fact::Node(Change::Reset(vec![world::node("node-a", 1)])));
     assert_eq!(world.reasons(), []);

@@ -2,11 +2,11 @@
 
 mod world;
 
-use epguard::facts::{Change, Fact, Node, Pod, PodSource, Protocol, Slice};
-use epguard::state::{MEMORY, Scope, Socket};
+use epguard::facts::{Change, Fact, Node, Pod, Protocol};
+use epguard::state::{MEMORY, Socket};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
-use world::{World, X, Y, dead, node, pod, slice, uid};
+use world::{World, X, Y, dead, node, pod};
 
 fn suspects(world: &World) -> Vec<Addr> {
     world.state.tables().suspects.keys().copied().collect()
@@ -80,23 +80,4 @@ fn a_packet_changes_nothing_about_who_was_meant() {
         world.pod(&pod("other", "c", "c", &[X]));
         assert_eq!(world.denials()[0].3, b.uid);
     }
-}
-
-#[test]
-fn where_live_pods_are_hidden_another_services_slice_lifts_a_denial() {
-    let remote = Addr::v4([10, 244, 2, 10]);
-    let mut world = World::new(Scope::Terminal);
-    let a = Pod {
-        node: Some("node-b".into()),
-        ..pod("shop", "a", "web", &[remote])
-    };
-    world.slice(&[(remote, Some(a.uid))]);
-    world.tell(Fact::Pod(PodSource::Terminal, Change::Applied(dead(&a))));
-    assert_eq!(world.reasons(), [DeadBackend]);
-    let api = ("shop".into(), "api".into());
-    world.tell(Fact::Slice(Change::Applied(Slice {
-        service: Some(api),
-        ..slice("api", &[(remote, Some(uid("b")))])
-    })));
-    assert_eq!(world.reasons(), []);
 }

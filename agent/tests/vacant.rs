@@ -2,8 +2,8 @@
 
 mod world;
 
-use epguard::facts::{Change, Fact, Pod, PodSource, Presence};
-use epguard::state::{MEMORY, Scope};
+use epguard::facts::{Change, Fact, Pod, Presence};
+use epguard::state::MEMORY;
 use epguard_common::{Addr, Uid};
 use world::{World, X, Y, dead, node, pending, pod, settings, terminal};
 
@@ -62,7 +62,7 @@ fn it_stays_so_for_a_while_after_the_object_is_gone_and_as_long_as_clients_call(
     world.now += MEMORY;
     world.state.tick(world.now);
     assert_eq!(vacant(&world), []);
-    world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![])));
+    world.tell(Fact::Pod(Change::Reset(vec![])));
     assert_eq!(vacant(&world), [], "what was forgotten does not come back");
 }
 
@@ -273,20 +273,12 @@ fn pods_that_opted_out_host_network_pods_and_mirrors_leave_no_vacancy() {
 }
 
 #[test]
-fn a_node_scoped_agent_proves_it_too_and_nobody_before_the_sync() {
-    let mut world = World::new(Scope::Node);
+fn nobody_is_proven_dead_before_the_sync() {
+    let mut world = World::cluster();
     let a = pod("shop", "a", "web", &[X]);
-    world.tell(Fact::Pod(PodSource::OwnNode, Change::Applied(dead(&a))));
-    assert_eq!(vacant(&world), [(X, a.uid)]);
-    let settings = epguard::state::Settings {
-        ranges: epguard::state::Ranges::default(),
-        scope: Scope::Node,
-        node: "node-a".into(),
-        ipam: epguard::state::Ipam::Auto,
-    };
-    world.state = epguard::state::State::new(settings);
+    world.state = epguard::state::State::new(world::settings());
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
-    world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![dead(&a)])));
+    world.tell(Fact::Pod(Change::Reset(vec![dead(&a)])));
     world.tell(Fact::Presence(Presence::Held(vec![])));
     assert_eq!(vacant(&world), []);
 }

@@ -5,7 +5,7 @@ use crate::cli::Cli;
 use crate::cli::Command as Verb;
 use crate::datapath::{self, Hooks};
 use crate::facts::Presence;
-use crate::facts::{Change, Object as _, Pod, PodSource};
+use crate::facts::{Change, Object as _, Pod};
 use crate::fuzz::harness::corpus;
 use crate::maps::open;
 use crate::state::{Settings, Slots};
@@ -57,14 +57,13 @@ async fn agent(folder: &Path) -> Agent {
     let writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie().unwrap()).unwrap();
     let writer = writer.lock_config(&pins).unwrap();
     let settings = Settings {
-        scope: args.pod_scope,
         node: args.node_name.clone(),
         ipam: args.ipam,
         ranges: args.ranges.ranges(),
     };
     let state = State::with_slots(settings, Slots::starting_at(0));
     let (tell, _) = mpsc::channel(1);
-    let watches = watch::start(&client, args.pod_scope, &args.node_name, None, &tell);
+    let watches = watch::start(&client, None, &tell);
     let announcer = Announcer::start(client, args.node_name.clone(), announce::Announce::None);
     let fleet = Fleet::new(None, (args.mode, args.reasons.modes()), None);
     let names = Names::load(folder);
@@ -100,7 +99,7 @@ async fn facts_are_in_the_maps_when_they_were_taken_in_without_any_tick() {
         Fact::Node(Change::Reset(vec![])),
         Fact::Service(Change::Reset(vec![])),
         Fact::Slice(Change::Reset(vec![])),
-        Fact::Pod(PodSource::All, Change::Reset(vec![])),
+        Fact::Pod(Change::Reset(vec![])),
     ];
     agent.on_messages(said(lists)).unwrap();
     assert!(agent.state.is_synced());
@@ -117,7 +116,7 @@ async fn facts_are_in_the_maps_when_they_were_taken_in_without_any_tick() {
         .find(|pod| !pod.ips.is_empty() && !pod.host_network)
         .unwrap();
     agent
-        .on_messages(said([Fact::Pod(PodSource::All, Change::Applied(pod))]))
+        .on_messages(said([Fact::Pod(Change::Applied(pod))]))
         .unwrap();
     assert!(owners() > 0, "the pod's IPs");
 }

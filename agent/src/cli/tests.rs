@@ -28,7 +28,7 @@ fn the_defaults_only_observe() {
     assert_eq!(agent.node_name, "node-1.example");
     let retired = agent.reasons.modes().retired_backend;
     assert_eq!((agent.mode, retired), (Mode::Observe, Mode::Observe));
-    assert_eq!((agent.pod_scope, agent.ipam), (Scope::Cluster, Ipam::Auto));
+    assert_eq!(agent.ipam, Ipam::Auto);
     assert_eq!(agent.lease, Duration::from_secs(15));
     assert_eq!(agent.max_view_age, Duration::from_secs(30));
     assert_eq!(agent.pins.pin_dir, PathBuf::from("/sys/fs/bpf/epguard"));

@@ -43,8 +43,8 @@ pub fn named((namespace, name): &Name) -> String {
 /// One thing that the API or the node told us.
 #[derive(Debug, Clone)]
 pub enum Fact {
-    /// From a Pod watch; which one decides what a deletion means.
-    Pod(PodSource, Change<Pod>),
+    /// From the Pod watch.
+    Pod(Change<Pod>),
     /// From the `EndpointSlice` watch.
     Slice(Change<Slice>),
     /// From the Service watch.
@@ -88,17 +88,6 @@ pub enum Change<T> {
     Applied(T),
     /// DELETED in a continuous watch, with the last state.
     Deleted(T),
-}
-
-/// Which selector a Pod watch has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PodSource {
-    /// No selector.
-    All,
-    /// `spec.nodeName=<own>`; a bound pod never leaves it, so DELETED is a deletion.
-    OwnNode,
-    /// `status.phase` is terminal; mutable, so DELETED proves nothing.
-    Terminal,
 }
 
 /// An object of the API that can be watched.

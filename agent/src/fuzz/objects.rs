@@ -1,11 +1,9 @@
 //! Objects of the API, from their JSON to the state that they lead to.
 
 use super::harness::{corpus, run};
-use crate::facts::{
-    self, Change, Fact, Ignored, Namespace, Node, Object, Pod, PodSource, Presence, Service, Slice,
-};
+use crate::facts::{self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice};
 use crate::fleet::Fleet;
-use crate::state::{Ipam, Ranges, Scope, Settings, State};
+use crate::state::{Ipam, Ranges, Settings, State};
 use epguard_common::{Mode, Reason, ReasonModes};
 use std::time::Duration;
 
@@ -63,7 +61,6 @@ const WORDS: &[&str] = &[
 /// A state that has listed everything, and then was shown the corpus.
 fn state() -> State {
     let mut state = State::new(Settings {
-        scope: Scope::Cluster,
         node: "node-a".into(),
         ipam: Ipam::Auto,
         ranges: Ranges::default(),
@@ -75,7 +72,7 @@ fn state() -> State {
         Fact::Node(Change::Reset(read("node"))),
         Fact::Service(Change::Reset(read("service"))),
         Fact::Slice(Change::Reset(read("slice"))),
-        Fact::Pod(PodSource::All, Change::Reset(read("pod"))),
+        Fact::Pod(Change::Reset(read("pod"))),
     ] {
         state.apply(now, fact);
     }
@@ -116,7 +113,7 @@ fn shown<O: Object + Clone>(target: &'static str, fact: fn(Change<O>) -> Fact) {
 
 #[test]
 fn pods_and_their_annotations() {
-    shown::<Pod>("pod", |change| Fact::Pod(PodSource::All, change));
+    shown::<Pod>("pod", Fact::Pod);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Whatever an earlier process left in the maps: the state restores it, and the plan leads back from it.
 
 use super::*;
-use crate::facts::{Change, Fact, PodSource, Presence};
+use crate::facts::{Change, Fact, Presence};
 use crate::fuzz::harness::run;
 use crate::plan;
-use crate::state::{Ipam, Ranges, Scope, Settings, State};
+use crate::state::{Ipam, Ranges, Settings, State};
 use epguard_common::{Backend, Backends, MAX_BACKENDS, Slot, Uid};
 use std::time::Duration;
 
@@ -130,7 +130,6 @@ fn pinned_maps() {
     run("pinned-maps", seeds, &[], |octets| {
         let found = tables(octets);
         let mut state = State::new(Settings {
-            scope: Scope::Cluster,
             node: "node-a".into(),
             ipam: Ipam::Auto,
             ranges: Ranges::default(),
@@ -143,7 +142,7 @@ fn pinned_maps() {
             Fact::Node(Change::Reset(vec![])),
             Fact::Service(Change::Reset(vec![])),
             Fact::Slice(Change::Reset(vec![])),
-            Fact::Pod(PodSource::All, Change::Reset(vec![])),
+            Fact::Pod(Change::Reset(vec![])),
         ] {
             state.apply(now, fact);
         }

@@ -29,9 +29,9 @@ pub struct Dirty {
 pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
     let mut dirty = Dirty::default();
     match fact {
-        Fact::Pod(source, change) => {
+        Fact::Pod(change) => {
             dirty.everything = matches!(change, Change::Reset(_));
-            for (uid, before) in world.pods.apply(now, source, change) {
+            for (uid, before) in world.pods.apply(now, change) {
                 if let Some(pod) = world.pods.get(uid).map(|record| record.pod.clone()) {
                     dirty.everything |= world.learn(now, &pod);
                 }

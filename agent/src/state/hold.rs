@@ -91,7 +91,7 @@ impl Hold {
     /// Waits for the lists that the proof rests on, and for another one of the kind that brought it.
     pub fn new(world: &World, now: Duration, why: Why, list: Option<Kind>, key: (&Name, &Socket)) -> Self {
         let (service, socket) = key;
-        let mut waits: BTreeSet<Kind> = Kind::pods(world.settings.scope).iter().copied().collect();
+        let mut waits: BTreeSet<Kind> = BTreeSet::from([Kind::Pods]);
         waits.extend(list);
         if world.listings.is_listed(service, socket.ip) {
             waits.insert(Kind::EndpointSlices);

@@ -51,14 +51,6 @@ fn since(tables: &Tables) -> BTreeMap<u16, Duration> {
         .collect()
 }
 
-/// The pods whose death the tables prove.
-pub fn deaths(tables: &Tables) -> impl Iterator<Item = Uid> {
-    let denied = tables.denied.values();
-    let denied = denied.filter(|denial| denial.uid_state == UidState::Dead && denial.held == 0);
-    let terminated = tables.terminated.values().map(|vacant| vacant.dead);
-    denied.map(|denial| denial.dead_uid).chain(terminated)
-}
-
 /// The dead pods whose denials were carried out, with their IPs.
 pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
     let denied = tables.denied.iter();

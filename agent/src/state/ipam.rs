@@ -1,6 +1,6 @@
 //! Which node hands out which IPs.
 
-use super::{Scope, World};
+use super::World;
 use crate::facts::Pod;
 use epguard_common::Addr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const STRAYS: Duration = Duration::from_hours(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Ipam {
     /// Node ranges (`spec.podCIDRs`) are believed until a pod shows an IP outside its own node's: Calico, for one,
-    /// leaves them set and hands out others. Believed only with `--pod-scope cluster`: elsewhere such a pod is not seen
+    /// leaves them set and hands out others
     #[default]
     Auto,
     /// Each node hands out its own podCIDRs.
@@ -87,7 +87,7 @@ impl World {
         match self.settings.ipam {
             Ipam::Cluster => false,
             Ipam::Node => in_range(),
-            Ipam::Auto => self.settings.scope == Scope::Cluster && self.ranges_are_honoured() && in_range(),
+            Ipam::Auto => self.ranges_are_honoured() && in_range(),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::backends::Backends;
 use super::world::World;
-use super::{Life, Listing, Record, Scope, Socket, Target};
+use super::{Life, Listing, Record, Socket, Target};
 use crate::facts::{Name, Service};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl Case<'_> {
         let bounds = pods
             .iter()
             .map(|(record, _)| self.world.bound_of_pod(&record.pod));
-        self.world.in_scope(reason, self, meant, state).then(|| Proven {
+        Some(Proven {
             reason,
             state,
             mode: bounds.fold(self.bound, Mode::lower),
@@ -161,25 +161,5 @@ impl Case<'_> {
             .pods
             .candidates()
             .any(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.backends.contains(&pod.pod))
-    }
-}
-
-impl World {
-    /// What the scope of the Pod watch allows to be proven, as the design's table says.
-    fn in_scope(&self, reason: Reason, case: &Case<'_>, meant: &Record, state: UidState) -> bool {
-        let node = meant.pod.node.as_deref();
-        let exclusive = self.is_exclusive(case.ip, node);
-        let own = exclusive && node == Some(self.settings.node.as_str());
-        match self.settings.scope {
-            Scope::Cluster => true,
-            Scope::Node => own,
-            Scope::Terminal => {
-                let unclaimed = exclusive && !self.listed_alive_anywhere(case.ip);
-                let remote = reason == Reason::DeadBackend
-                    && state == UidState::Dead
-                    && (case.service.selector.is_none() || unclaimed);
-                own || remote
-            }
-        }
     }
 }

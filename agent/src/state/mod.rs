@@ -63,7 +63,7 @@ pub use tables::{Denials, Draining, Tables};
 pub use unproven::{PossibleHolder, Unproven};
 use vacant::Vacancies;
 pub use vacant::Vacant;
-pub use world::{Scope, Settings, World};
+pub use world::{Settings, World};
 
 use crate::facts::{Fact, Name};
 use dirty::Dirty;
@@ -189,7 +189,7 @@ impl State {
     /// Whether every watch has shown everything once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.synced.is_complete(self.world.settings.scope)
+        self.synced.is_complete()
     }
 
     /// Whether it matters which IPs the node leads to: a pod lies dead on one of them, or may be found to once everything

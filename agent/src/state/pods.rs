@@ -1,7 +1,7 @@
 //! All pods as they live and die, and who claims which IP.
 
 use super::record::{Claim, Life, Record, settled_in};
-use crate::facts::{Change, Pod, PodSource, Standing};
+use crate::facts::{Change, Pod, Standing};
 use epguard_common::{Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -67,19 +67,19 @@ impl Pods {
     }
 
     /// Takes in what a watch says.
-    pub fn apply(&mut self, now: Duration, source: PodSource, change: Change<Pod>) -> Touched {
+    pub fn apply(&mut self, now: Duration, change: Change<Pod>) -> Touched {
         match change {
-            Change::Reset(pods) => self.reset(now, source, pods),
+            Change::Reset(pods) => self.reset(now, pods),
             Change::Applied(pod) => {
                 self.order += 1;
-                vec![self.upsert(now, source, pod, false)]
+                vec![self.upsert(now, pod, false)]
             }
             Change::Deleted(pod) => {
                 self.order += 1;
                 let uid = pod.uid;
                 let deleting = pod.deleting;
-                let before = self.upsert(now, source, pod, false);
-                self.remove(uid, source, deleting);
+                let before = self.upsert(now, pod, false);
+                self.remove(uid, deleting);
                 vec![before]
             }
         }
@@ -114,7 +114,6 @@ impl Pods {
             died: Duration::ZERO,
             settled_in: None,
             candidate_since: None,
-            source: PodSource::All,
         });
         record.unconfirmed &= record.life != Life::Dead;
         if !record.present {
@@ -132,19 +131,16 @@ impl Pods {
     }
 
     /// A list: whoever is absent vanished in a gap, which proves nothing, and no claim is newer than another.
-    fn reset(&mut self, now: Duration, source: PodSource, pods: Vec<Pod>) -> Touched {
+    fn reset(&mut self, now: Duration, pods: Vec<Pod>) -> Touched {
         self.order += 1;
         let listed: BTreeSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
         let gone: Vec<Uid> = self
             .records
             .iter()
-            .filter(|(uid, record)| record.present && record.source == source && !listed.contains(uid))
+            .filter(|(uid, record)| record.present && !listed.contains(uid))
             .map(|(uid, _)| *uid)
             .collect();
-        let mut touched: Touched = pods
-            .into_iter()
-            .map(|pod| self.upsert(now, source, pod, true))
-            .collect();
+        let mut touched: Touched = pods.into_iter().map(|pod| self.upsert(now, pod, true)).collect();
         for uid in gone {
             touched.push((uid, self.records.get(&uid).cloned()));
             self.change(uid, |record| {
@@ -163,18 +159,9 @@ impl Pods {
         touched
     }
 
-    fn upsert(
-        &mut self,
-        now: Duration,
-        source: PodSource,
-        pod: Pod,
-        from_list: bool,
-    ) -> (Uid, Option<Record>) {
+    fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> (Uid, Option<Record>) {
         let uid = pod.uid;
         let before = self.records.get(&uid).cloned();
-        if before.as_ref().is_some_and(|known| outranks(known, source)) {
-            return (uid, before);
-        }
         let order = self.order;
         let settled_in = settled_in(before.as_ref(), &pod, from_list);
         let fresh = before.is_none().then(|| Record {
@@ -186,7 +173,6 @@ impl Pods {
             died: Duration::ZERO,
             settled_in: None,
             candidate_since: None,
-            source,
         });
         if let Some(fresh) = fresh {
             self.records.insert(uid, fresh);
@@ -203,7 +189,6 @@ impl Pods {
                 record.died = if from_list { Duration::ZERO } else { now };
             }
             record.present = true;
-            record.source = source;
             for ip in pod.addresses().filter(|_| !pod.host_network) {
                 let published = pod.ips.contains(&ip);
                 let claim = Claim {
@@ -226,15 +211,11 @@ impl Pods {
     }
 
     /// DELETED. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its containers may
-    /// run on (force delete, kubelet down). Without one, or in a watch whose selector the pod can leave, or of a
-    /// static pod's mirror, it says nothing.
-    fn remove(&mut self, uid: Uid, source: PodSource, deleting: bool) {
+    /// run on (force delete, kubelet down). Without one, or of a static pod's mirror, it says nothing.
+    fn remove(&mut self, uid: Uid, deleting: bool) {
         self.change(uid, |record| {
-            if record.source != source {
-                return;
-            }
             record.present = false;
-            let given_up = deleting && source != PodSource::Terminal && !record.pod.mirror;
+            let given_up = deleting && !record.pod.mirror;
             record.life = if given_up {
                 record.life.max(Life::Retired)
             } else {
@@ -269,11 +250,6 @@ impl Pods {
             self.candidates.insert(uid);
         }
     }
-}
-
-/// A pod of the own node is shown whole by its own watch; the watch of terminal pods adds nothing to it.
-fn outranks(known: &Record, source: PodSource) -> bool {
-    known.present && known.source == PodSource::OwnNode && source == PodSource::Terminal
 }
 
 /// A phase that was shown once may have been taken back since; a death can't.

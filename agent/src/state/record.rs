@@ -1,6 +1,6 @@
 //! A pod, present in the API or remembered, and what is proven of it.
 
-use crate::facts::{Pod, PodSource, Sandbox};
+use crate::facts::{Pod, Sandbox};
 use epguard_common::Addr;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,7 +36,6 @@ pub struct Record {
     pub settled_in: Option<i64>,
     /// Since when it may hold an IP that it doesn't show.
     pub candidate_since: Option<Duration>,
-    pub(super) source: PodSource,
 }
 
 /// When a pod was first seen to have an IP.

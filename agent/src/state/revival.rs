@@ -10,7 +10,7 @@
 
 use super::dirty::Dirty;
 use super::synced::Synced;
-use super::{Breaker, Life, Pods, Record, Scope, Socket, State, Tables, inherit};
+use super::{Breaker, Life, Pods, Record, Socket, State, Tables, inherit};
 use crate::facts::{Change, Fact, Name, Standing};
 use epguard_common::{Mode, Uid};
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ impl State {
     /// Starts over if the fact shows a dead pod alive; if its namespace caused that lately, nothing is done about packets
     /// that are meant for it.
     pub(super) fn start_over_if_revived(&mut self, now: Duration, fact: &mut Fact) {
-        let Fact::Pod(_, change) = fact else { return };
+        let Fact::Pod(change) = fact else { return };
         let shown = match change {
             Change::Reset(pods) => pods.as_mut_slice(),
             Change::Applied(pod) | Change::Deleted(pod) => std::slice::from_mut(pod),
@@ -97,12 +97,9 @@ impl State {
         }
     }
 
-    /// The deaths that lists of all pods can confirm. Where other nodes' pods are hidden a restored one may run unseen.
+    /// The deaths that lists of all pods can confirm.
     fn deaths(&mut self) -> BTreeMap<Uid, Death> {
         let mut deaths = std::mem::take(&mut self.revivals.deaths);
-        if self.world.settings.scope != Scope::Cluster {
-            return deaths;
-        }
         let listings = &self.world.listings;
         for record in self.world.pods.iter() {
             let uid = record.pod.uid;
@@ -135,17 +132,8 @@ impl State {
         restored.collect()
     }
 
-    /// Restores what an earlier process proved of pods that the API shows no more. Nothing of it if the API shows a pod alive
-    /// that was dead then, and others may have come back where this agent does not see them.
+    /// Restores what an earlier process proved of pods that the API shows no more.
     pub(super) fn restore(&mut self, tables: &Tables, now: Duration) {
-        let hidden = self.world.settings.scope != Scope::Cluster;
-        if hidden && inherit::deaths(tables).any(|uid| self.world.pods.is_live(uid)) {
-            tracing::warn!(
-                "the API shows a pod alive that the maps of an earlier agent show dead: the API server went back in time. \
-                 Nothing is restored from the maps"
-            );
-            return;
-        }
         inherit::inherit(tables, &mut self.world, &mut self.slots, &mut self.vacancies, now);
         self.breaker.inherit(inherit::carried_out(tables));
     }

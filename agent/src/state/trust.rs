@@ -109,7 +109,7 @@ impl State {
 
     fn wanted_for_vacancies(&self) -> &'static [Kind] {
         if self.is_synced() && self.vacancies.wait_for_a_list(&self.world) {
-            Kind::pods(self.world.settings.scope)
+            &[Kind::Pods]
         } else {
             &[]
         }

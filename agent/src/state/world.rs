@@ -12,26 +12,12 @@ use std::time::Duration;
 /// What is fixed for the agent's life.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What the Pod watches show.
-    pub scope: Scope,
     /// The agent's own node.
     pub node: String,
     /// Whether a node's pod range belongs to that node alone.
     pub ipam: Ipam,
     /// Which endpoints may be denied.
     pub ranges: Ranges,
-}
-
-/// What the Pod watches show; anything not provable in a scope is not denied there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Scope {
-    /// All pods.
-    #[default]
-    Cluster,
-    /// Only pods of the own node.
-    Node,
-    /// Pods of the own node, and terminal ones everywhere.
-    Terminal,
 }
 
 /// The accumulated facts.

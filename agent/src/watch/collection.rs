@@ -19,14 +19,6 @@ impl Collection {
         Self { path, selector }
     }
 
-    /// Those that a field selector lets through.
-    pub(super) fn selected<O: Object>(selector: String) -> Self {
-        Self {
-            selector: Some(selector),
-            ..Self::all::<O>()
-        }
-    }
-
     /// The one of this name, for whoever may see no other namespace.
     pub(super) fn one<O: Object>((namespace, name): &Name) -> Self {
         Self {

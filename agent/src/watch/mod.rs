@@ -32,9 +32,8 @@ pub use orders::Watches;
 pub use pace::Pace;
 
 use crate::clock::boot;
-use crate::facts::{Fact, Fleet, Name, Namespace, Node, Pod, PodSource, Service, Slice};
+use crate::facts::{Fact, Fleet, Name, Namespace, Node, Pod, Service, Slice};
 use crate::freshness::Proof;
-use crate::state::Scope;
 use collection::Collection;
 use orders::Orders;
 use outbox::Outbox;
@@ -120,15 +119,11 @@ pub enum Message {
     },
 }
 
-/// The watches there are; [`ids`] says which of them run.
+/// The watches there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WatchId {
     /// All pods.
     Pods,
-    /// This node's pods.
-    OwnPods,
-    /// Pods in a terminal phase, on any node.
-    TerminalPods,
     /// All `EndpointSlices`.
     EndpointSlices,
     /// All Services.
@@ -145,8 +140,6 @@ impl fmt::Display for WatchId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Pods => "pods",
-            Self::OwnPods => "pods(own node)",
-            Self::TerminalPods => "pods(terminal)",
             Self::EndpointSlices => "endpointslices",
             Self::Services => "services",
             Self::Nodes => "nodes",
@@ -156,40 +149,20 @@ impl fmt::Display for WatchId {
     }
 }
 
-/// Status.phase has five values and field selectors know no OR, so terminal is what the others are not.
-const TERMINAL: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
+/// The watches that every agent has.
+pub const IDS: [WatchId; 5] = [
+    WatchId::Pods,
+    WatchId::EndpointSlices,
+    WatchId::Services,
+    WatchId::Nodes,
+    WatchId::Namespaces,
+];
 
-/// The watches that a scope takes.
+/// Starts the watches, and that of the `ConfigMap` of the fleet if one is named. They run until the handle is dropped or the
+/// receiver is gone.
 #[must_use]
-pub fn ids(scope: Scope) -> Vec<WatchId> {
-    let pods: &[WatchId] = match scope {
-        Scope::Cluster => &[WatchId::Pods],
-        Scope::Node => &[WatchId::OwnPods],
-        Scope::Terminal => &[WatchId::OwnPods, WatchId::TerminalPods],
-    };
-    [
-        pods,
-        &[
-            WatchId::EndpointSlices,
-            WatchId::Services,
-            WatchId::Nodes,
-            WatchId::Namespaces,
-        ],
-    ]
-    .concat()
-}
-
-/// Starts the watches of a scope, and that of the `ConfigMap` of the fleet if one is named. They run until the handle is
-/// dropped or the receiver is gone.
-#[must_use]
-pub fn start(
-    client: &kube::Client,
-    scope: Scope,
-    node: &str,
-    fleet: Option<&Name>,
-    tx: &mpsc::Sender<Message>,
-) -> Watches {
-    start_by(boot, client, scope, node, fleet, tx)
+pub fn start(client: &kube::Client, fleet: Option<&Name>, tx: &mpsc::Sender<Message>) -> Watches {
+    start_by(boot, client, fleet, tx)
 }
 
 /// The same by another clock, such as a model's.
@@ -197,32 +170,20 @@ pub fn start(
 pub fn start_by(
     clock: Clock,
     client: &kube::Client,
-    scope: Scope,
-    node: &str,
     fleet: Option<&Name>,
     tx: &mpsc::Sender<Message>,
 ) -> Watches {
     let mut tasks = JoinSet::new();
     let mut orders = BTreeMap::new();
     let server = Server::default();
-    let ids = ids(scope).into_iter().chain(fleet.map(|_| WatchId::Fleet));
+    let ids = IDS.into_iter().chain(fleet.map(|_| WatchId::Fleet));
     for id in ids {
         let own = Arc::new(Orders::default());
         orders.insert(id, Arc::clone(&own));
         let outbox = Outbox::new(id, tx.clone());
         let session = Session::new(client.clone(), outbox, own, Recovery::new(&server)).with_clock(clock);
         match id {
-            WatchId::Pods => {
-                tasks.spawn(session.run(Collection::all::<Pod>(), |pod| Fact::Pod(PodSource::All, pod)))
-            }
-            WatchId::OwnPods => {
-                let own = Collection::selected::<Pod>(format!("spec.nodeName={node}"));
-                tasks.spawn(session.run(own, |pod| Fact::Pod(PodSource::OwnNode, pod)))
-            }
-            WatchId::TerminalPods => {
-                let terminal = Collection::selected::<Pod>(TERMINAL.to_owned());
-                tasks.spawn(session.run(terminal, |pod| Fact::Pod(PodSource::Terminal, pod)))
-            }
+            WatchId::Pods => tasks.spawn(session.run(Collection::all::<Pod>(), Fact::Pod)),
             WatchId::EndpointSlices => tasks.spawn(session.run(Collection::all::<Slice>(), Fact::Slice)),
             WatchId::Services => tasks.spawn(session.run(Collection::all::<Service>(), Fact::Service)),
             WatchId::Nodes => tasks.spawn(session.run(Collection::all::<Node>(), Fact::Node)),

@@ -2,15 +2,13 @@
 
 use crate::draw::service_port;
 use crate::nodes::{changed_node, node_name, plain_node};
-use crate::relist::{list, vanish};
+use crate::relist::list;
 use crate::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, SliceStep, Step};
 use crate::step::{pod_uid, pool};
 use crate::world::{namespace, pod, uid};
 use epguard::facts::{
-    Change, Endpoint, Fact, Name, Namespace, Node, Pod, PodName, PodSource, Presence, Service, Slice,
-    Standing, Steering,
+    Change, Endpoint, Fact, Name, Namespace, Node, Pod, PodName, Presence, Service, Slice, Standing, Steering,
 };
-use epguard::state::Scope;
 use epguard_common::{Action, Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +18,12 @@ pub struct Cluster {
     pub pods: BTreeMap<Uid, Pod>,
     nodes: BTreeMap<String, Node>,
     namespaces: BTreeMap<String, Namespace>,
-    scope: Scope,
     /// Who was dead once: no UID comes back to life.
     dead: BTreeSet<Uid>,
 }
 
 impl Cluster {
-    pub fn new(scope: Scope) -> Self {
+    pub fn new() -> Self {
         let steps = [(0, "web", 1), (1, "api", 2), (2, "web", 3), (3, "web", 1)];
         let services = steps.map(|(number, app, vip)| {
             let service = service(&ServiceStep {
@@ -48,7 +45,6 @@ impl Cluster {
             namespaces: ["shop", "other"]
                 .map(|name| (name.into(), namespace(name, Mode::Enforce)))
                 .into(),
-            scope,
             dead: BTreeSet::new(),
         }
     }
@@ -99,15 +95,6 @@ impl Cluster {
         }
     }
 
-    /// Whether a slice of the Service lists the IP for the pod.
-    pub fn lists(&self, service: &Name, ip: Addr, target: Uid) -> bool {
-        let lists =
-            |endpoint: &Endpoint| endpoint.ip == ip && endpoint.target == Some(target) && endpoint.ready;
-        self.slices
-            .values()
-            .any(|slice| slice.service.as_ref() == Some(service) && slice.endpoints.iter().any(lists))
-    }
-
     fn put_pod(&mut self, step: &PodStep) -> Vec<Fact> {
         let uid = pod_uid(step.number);
         let before = self.pods.get(&uid).cloned();
@@ -127,7 +114,7 @@ impl Cluster {
                 &ips,
             )
         };
-        self.show(before.as_ref(), after)
+        self.show(after)
     }
 
     fn change_pod(&mut self, number: usize, change: &PodChange) -> Vec<Fact> {
@@ -146,26 +133,17 @@ impl Cluster {
             (PodChange::App(app), _) => after.labels = BTreeMap::from([("app".into(), (*app).into())]),
             (PodChange::Bound(bound), _) => after.bound = *bound,
         }
-        self.show(Some(&before), after)
+        self.show(after)
     }
 
-    fn show(&mut self, before: Option<&Pod>, mut after: Pod) -> Vec<Fact> {
+    fn show(&mut self, mut after: Pod) -> Vec<Fact> {
         if after.standing == Standing::Dead {
             self.dead.insert(after.uid);
         } else if self.dead.contains(&after.uid) {
             after.standing = Standing::Dead;
         }
         self.pods.insert(after.uid, after.clone());
-        let fact = |source: &PodSource| {
-            let left = before.filter(|pod| shows(*source, pod));
-            let change = if shows(*source, &after) {
-                Some(Change::Applied(after.clone()))
-            } else {
-                left.cloned().map(Change::Deleted)
-            };
-            change.map(|change| Fact::Pod(*source, change))
-        };
-        sources(self.scope).iter().filter_map(fact).collect()
+        vec![Fact::Pod(Change::Applied(after))]
     }
 
     fn delete_pod(&mut self, number: usize, deleting: bool) -> Vec<Fact> {
@@ -173,12 +151,7 @@ impl Cluster {
             return vec![];
         };
         self.pods.remove(&last.uid);
-        let last = Pod { deleting, ..last };
-        sources(self.scope)
-            .iter()
-            .filter(|source| shows(**source, &last))
-            .map(|source| Fact::Pod(*source, Change::Deleted(last.clone())))
-            .collect()
+        vec![Fact::Pod(Change::Deleted(Pod { deleting, ..last }))]
     }
 
     fn slice(&self, step: &SliceStep) -> Slice {
@@ -213,36 +186,12 @@ impl Cluster {
 
     fn relist(&mut self, kind: Kind, gone: u8) -> Fact {
         match kind {
-            Kind::Pods(which) => {
-                let sources = sources(self.scope);
-                let source = sources[which % sources.len()];
-                let vanish = vanish(gone);
-                let mut vanished = vanish;
-                self.pods.retain(|_, pod| !shows(source, pod) || !vanished());
-                let shown = self.pods.values().filter(|pod| shows(source, pod));
-                Fact::Pod(source, Change::Reset(shown.cloned().collect()))
-            }
+            Kind::Pods => Fact::Pod(list(&mut self.pods, gone)),
             Kind::Slices => Fact::Slice(list(&mut self.slices, gone)),
             Kind::Services => Fact::Service(list(&mut self.services, gone)),
             Kind::Nodes => Fact::Node(list(&mut self.nodes, gone)),
             Kind::Namespaces => Fact::Namespace(list(&mut self.namespaces, gone)),
         }
-    }
-}
-
-pub fn sources(scope: Scope) -> &'static [PodSource] {
-    match scope {
-        Scope::Cluster => &[PodSource::All],
-        Scope::Node => &[PodSource::OwnNode],
-        Scope::Terminal => &[PodSource::OwnNode, PodSource::Terminal],
-    }
-}
-
-fn shows(source: PodSource, pod: &Pod) -> bool {
-    match source {
-        PodSource::All => true,
-        PodSource::OwnNode => pod.node.as_deref() == Some(node_name(0)),
-        PodSource::Terminal => pod.standing != Standing::Live,
     }
 }
 

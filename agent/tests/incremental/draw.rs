@@ -33,8 +33,7 @@ pub fn any_step() -> impl Strategy<Value = Step> {
 /// A list of each kind; with the last one the state is synced.
 pub fn lists() -> Vec<Step> {
     [
-        Kind::Pods(0),
-        Kind::Pods(1),
+        Kind::Pods,
         Kind::Slices,
         Kind::Services,
         Kind::Nodes,
@@ -155,7 +154,7 @@ fn any_node() -> impl Strategy<Value = NodeStep> {
 
 fn any_kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
-        2 => (0..2_usize).prop_map(Kind::Pods),
+        2 => Just(Kind::Pods),
         1 => Just(Kind::Slices),
         1 => Just(Kind::Services),
         1 => Just(Kind::Nodes),

@@ -14,7 +14,7 @@ use cluster::Cluster;
 use draw::{any_step, lists};
 use epguard::facts::{Fact, Name, Presence, Protocol, Standing};
 use epguard::plan::{self, Op};
-use epguard::state::{Ipam, Ranges, Scope, Settings, Socket, State, Tables};
+use epguard::state::{Ipam, Ranges, Settings, Socket, State, Tables};
 use epguard_common::{Addr, Owner};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -28,13 +28,12 @@ proptest! {
 
     #[test]
     fn what_a_fact_touches_is_all_that_it_changes(
-        scope in prop_oneof![2 => Just(Scope::Cluster), 1 => Just(Scope::Node), 2 => Just(Scope::Terminal)],
         ipam in prop_oneof![3 => Just(Ipam::Auto), 1 => Just(Ipam::Node), 1 => Just(Ipam::Cluster)],
         unsynced in prop_oneof![2 => Just(0_usize), 1 => 0..30_usize],
         first in Just(lists()).prop_shuffle(),
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
-        let mut run = Run::new(scope, ipam);
+        let mut run = Run::new(ipam);
         let (before, after) = steps.split_at(unsynced.min(steps.len()));
         for step in before.iter().chain(&first).chain(after) {
             run.take(step);
@@ -58,16 +57,14 @@ fn config() -> Config {
 struct Run {
     world: World,
     cluster: Cluster,
-    scope: Scope,
     /// What the maps hold, written by the plan's operations alone.
     installed: Tables,
     owners: BTreeMap<Addr, Owner>,
 }
 
 impl Run {
-    fn new(scope: Scope, ipam: Ipam) -> Self {
+    fn new(ipam: Ipam) -> Self {
         let state = State::new(Settings {
-            scope,
             node: "node-a".into(),
             ipam,
             ranges: Ranges::default(),
@@ -79,8 +76,7 @@ impl Run {
         world.tell(Fact::Presence(Presence::Held(vec![])));
         Self {
             world,
-            cluster: Cluster::new(scope),
-            scope,
+            cluster: Cluster::new(),
             installed: Tables::default(),
             owners: BTreeMap::new(),
         }
@@ -171,13 +167,12 @@ impl Run {
         Ok(())
     }
 
-    /// Whether a pod that the API shows live holds the IP for the Service, as far as the scope lets the agent see it.
+    /// Whether a pod that the API shows live holds the IP for the Service.
     fn is_alive(&self, name: &Name, ip: Addr) -> bool {
         let service = &self.cluster.services[name];
         self.cluster.pods.values().any(|pod| {
             let holds = pod.standing == Standing::Live && !pod.host_network && pod.ips.contains(&ip);
-            let seen = self.scope == Scope::Cluster || self.cluster.lists(name, ip, pod.uid);
-            holds && seen && service.selects(pod)
+            holds && service.selects(pod)
         })
     }
 }

@@ -10,7 +10,7 @@ pub fn list<K: Ord, T: Clone>(objects: &mut BTreeMap<K, T>, gone: u8) -> Change<
 }
 
 /// Whether the next object vanished.
-pub fn vanish(gone: u8) -> impl FnMut() -> bool {
+fn vanish(gone: u8) -> impl FnMut() -> bool {
     let mut bits = gone;
     move || {
         let vanished = bits & 1 == 1;

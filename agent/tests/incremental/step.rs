@@ -39,8 +39,7 @@ pub enum Step {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// Either of the scope's Pod watches.
-    Pods(usize),
+    Pods,
     Slices,
     Services,
     Nodes,

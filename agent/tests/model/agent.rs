@@ -5,12 +5,12 @@
 use crate::cluster::Ip;
 use crate::objects::NODE_NAMES;
 use epguard::clock::Clocks;
-use epguard::facts::{Fact, PodSource, Presence};
+use epguard::facts::{Fact, Presence};
 use epguard::freshness::Freshness;
 use epguard::lease::Lease;
 use epguard::plan::{self, Op};
-use epguard::state::{Ipam, Kind, Ranges, Scope, Settings, State, Tables};
-use epguard::watch::{Message, SPREAD, WatchId, Watches, ids, start_by};
+use epguard::state::{Ipam, Kind, Ranges, Settings, State, Tables};
+use epguard::watch::{IDS, Message, SPREAD, WatchId, Watches, start_by};
 use epguard_common::{Addr, Mode, Reason, Suspect, UidState};
 use std::cell::Cell;
 use std::time::Duration;
@@ -66,7 +66,6 @@ impl Agent {
     pub fn start(client: &kube::Client, kernel: &Kernel) -> Self {
         let (tx, messages) = mpsc::channel(4096);
         let settings = Settings {
-            scope: Scope::Cluster,
             node: NODE_NAMES[0].into(),
             ipam: Ipam::Auto,
             ranges: Ranges::default(),
@@ -74,11 +73,11 @@ impl Agent {
         let mut state = State::new(settings);
         state.inherit(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
-        let view = Freshness::new(&ids(Scope::Cluster), MAX_VIEW_AGE, || 0.8 + 0.4 * fastrand::f64());
+        let view = Freshness::new(&IDS, MAX_VIEW_AGE, || 0.8 + 0.4 * fastrand::f64());
         Self {
             state,
             lease: Lease::new(view, LEASE, clocks()),
-            watches: start_by(boot, client, Scope::Cluster, NODE_NAMES[0], None, &tx),
+            watches: start_by(boot, client, None, &tx),
             messages,
             told: None,
         }
@@ -104,7 +103,7 @@ impl Agent {
                     self.state.apply(boot(), *fact);
                     if self.state.take_revived().is_some() {
                         self.lease.view.void(boot());
-                        for id in ids(Scope::Cluster) {
+                        for id in IDS {
                             self.watches.relist(id, SPREAD);
                         }
                     }
@@ -146,7 +145,7 @@ impl Agent {
         self.lease.view.void(boot());
         if self.state.is_synced() {
             self.state.start_over(boot());
-            for id in ids(Scope::Cluster).into_iter().filter(|id| *id != noticed_by) {
+            for id in IDS.into_iter().filter(|id| *id != noticed_by) {
                 self.watches.relist(id, SPREAD);
             }
         }
@@ -248,9 +247,7 @@ fn clocks() -> Clocks {
 
 fn watch_of(kind: Kind) -> WatchId {
     match kind {
-        Kind::Pods(PodSource::All) => WatchId::Pods,
-        Kind::Pods(PodSource::OwnNode) => WatchId::OwnPods,
-        Kind::Pods(PodSource::Terminal) => WatchId::TerminalPods,
+        Kind::Pods => WatchId::Pods,
         Kind::EndpointSlices => WatchId::EndpointSlices,
         Kind::Services => WatchId::Services,
         Kind::Nodes => WatchId::Nodes,

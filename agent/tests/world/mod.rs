@@ -6,10 +6,10 @@
 )]
 
 use epguard::facts::{
-    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PodSource, PortName, Presence, Protocol, Sandbox,
-    Service, ServicePort, Slice, SlicePort, Standing, Steering,
+    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PortName, Presence, Protocol, Sandbox, Service,
+    ServicePort, Slice, SlicePort, Standing, Steering,
 };
-use epguard::state::{Ipam, Ranges, Scope, Settings, State};
+use epguard::state::{Ipam, Ranges, Settings, State};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,16 +25,8 @@ pub struct World {
 
 impl World {
     /// Synced, with the Service and both nodes, and nobody else.
-    pub fn new(scope: Scope) -> Self {
-        let ipam = match scope {
-            Scope::Cluster => Ipam::Auto,
-            Scope::Node | Scope::Terminal => Ipam::Node,
-        };
-        Self::with(Settings {
-            scope,
-            ipam,
-            ..settings()
-        })
+    pub fn cluster() -> Self {
+        Self::with(settings())
     }
 
     /// The same with other settings.
@@ -46,20 +38,12 @@ impl World {
 
     /// The same before the node's routes and neighbours were listed.
     pub fn blind(settings: Settings) -> Self {
-        let scope = settings.scope;
         let mut world = Self {
             state: State::new(settings),
             now: Duration::from_secs(1),
         };
         world.list_all_but_pods();
-        match scope {
-            Scope::Cluster => world.tell(Fact::Pod(PodSource::All, Change::Reset(vec![]))),
-            Scope::Node => world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![]))),
-            Scope::Terminal => {
-                world.tell(Fact::Pod(PodSource::OwnNode, Change::Reset(vec![])));
-                world.tell(Fact::Pod(PodSource::Terminal, Change::Reset(vec![])));
-            }
-        }
+        world.tell(Fact::Pod(Change::Reset(vec![])));
         world
     }
 
@@ -73,17 +57,13 @@ impl World {
         self.tell(Fact::Slice(Change::Reset(vec![])));
     }
 
-    pub fn cluster() -> Self {
-        Self::new(Scope::Cluster)
-    }
-
     pub fn tell(&mut self, fact: Fact) {
         self.now += Duration::from_millis(10);
         self.state.apply(self.now, fact);
     }
 
     pub fn pod(&mut self, pod: &Pod) {
-        self.tell(Fact::Pod(PodSource::All, Change::Applied(pod.clone())));
+        self.tell(Fact::Pod(Change::Applied(pod.clone())));
     }
 
     pub fn deleted(&mut self, pod: &Pod) {
@@ -91,7 +71,7 @@ impl World {
             deleting: true,
             ..pod.clone()
         };
-        self.tell(Fact::Pod(PodSource::All, Change::Deleted(pod)));
+        self.tell(Fact::Pod(Change::Deleted(pod)));
     }
 
     pub fn slice(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
@@ -133,7 +113,7 @@ impl World {
     }
 
     pub fn list(&mut self, pods: &[Pod]) {
-        self.tell(Fact::Pod(PodSource::All, Change::Reset(pods.to_vec())));
+        self.tell(Fact::Pod(Change::Reset(pods.to_vec())));
     }
 
     pub fn list_slices(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
@@ -158,7 +138,6 @@ impl World {
 /// Of an agent on node-a that watches all pods.
 pub fn settings() -> Settings {
     Settings {
-        scope: Scope::Cluster,
         node: "node-a".into(),
         ipam: Ipam::Auto,
         ranges: Ranges::default(),

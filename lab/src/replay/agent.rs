@@ -7,13 +7,13 @@ use super::{
 };
 use anyhow::Result;
 use epguard::{
-    facts::{self, Fact, Namespace, PodSource},
-    state::{self, Ipam, Proven, Ranges, Scope, Settings, Socket, State},
+    facts::{self, Fact, Namespace},
+    state::{self, Ipam, Proven, Ranges, Settings, Socket, State},
 };
 use epguard_common::{Mode, Reason as Proof, Uid, UidState};
 use std::{collections::BTreeMap, time::Duration};
 
-/// `epguard::state::State` in scope `cluster`.
+/// `epguard::state::State`.
 #[derive(Debug)]
 pub struct Agent {
     state: State,
@@ -28,7 +28,6 @@ impl Agent {
     #[must_use]
     pub fn new(recording: &Recording) -> Self {
         let settings = Settings {
-            scope: Scope::Cluster,
             node: recording.a_node().unwrap_or_default(),
             ipam: Ipam::Auto,
             ranges: Ranges::default(),
@@ -57,7 +56,7 @@ impl Agent {
 
     fn apply(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
         let fact = match event.kind {
-            Kind::Pod => change(event)?.map(|change| Fact::Pod(PodSource::All, change)),
+            Kind::Pod => change(event)?.map(Fact::Pod),
             Kind::Service => change(event)?.map(Fact::Service),
             Kind::Slice => change(event)?.map(Fact::Slice),
             Kind::Node => change(event)?.map(Fact::Node),
@@ -72,7 +71,7 @@ impl Agent {
     fn confirm(&mut self, now: Duration) -> Result<()> {
         for kind in self.state.wanted_lists() {
             let kind = match kind {
-                state::Kind::Pods(_) => Kind::Pod,
+                state::Kind::Pods => Kind::Pod,
                 state::Kind::EndpointSlices => Kind::Slice,
                 state::Kind::Services => Kind::Service,
                 state::Kind::Nodes => Kind::Node,

@@ -116,7 +116,6 @@ impl Theatre {
                 node: &self.node,
                 mode: "enforce",
                 enforce_retired: true,
-                pod_scope: None,
                 hooks: None,
                 xdp: None,
                 lease: None,

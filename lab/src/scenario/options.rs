@@ -13,8 +13,6 @@ pub struct AgentOptions<'a> {
     pub mode: &'a str,
     /// Whether `retired-backend` is enforced when the mode is.
     pub enforce_retired: bool,
-    /// `--pod-scope`; none: the agent's default.
-    pub pod_scope: Option<&'a str>,
     /// `--hooks`; none: the agent's default.
     pub hooks: Option<&'a str>,
     /// `--xdp`; none: the agent's default.
@@ -46,7 +44,6 @@ pub(super) fn arguments(
     let mut arguments: Vec<OsString> = ["agent", "--node-name", options.node, "--mode", options.mode]
         .into_iter()
         .chain(["--reason-mode", retired])
-        .chain(options.pod_scope.iter().flat_map(|scope| ["--pod-scope", *scope]))
         .chain(options.xdp.iter().flat_map(|xdp| ["--xdp", *xdp]))
         .chain(options.hooks.iter().flat_map(|hooks| ["--hooks", *hooks]))
         .chain(options.action.iter().flat_map(|action| ["--action", *action]))

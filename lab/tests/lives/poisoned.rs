@@ -18,7 +18,7 @@ const STORY: &str = "
 id: poisoned
 title: a list reports every pod Failed
 must: hold
-agent: {mode: enforce, enforce-retired: true, pod-scope: cluster, lease: 60, max-view-age: 300}
+agent: {mode: enforce, enforce-retired: true, lease: 60, max-view-age: 300}
 pods:
   A: {is: old/web, ip: X, labels: {app: web}}
   B: {is: new/shop, ip: X, labels: {app: shop}}

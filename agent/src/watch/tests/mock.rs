@@ -1,6 +1,6 @@
 //! An API server in which the test itself answers each request.
 
-use crate::facts::{Change, Fact, Pod, PodSource};
+use crate::facts::{Change, Fact, Pod};
 use crate::freshness::Proof;
 use crate::watch::collection::Collection;
 use crate::watch::{Message, WatchId, Watches};
@@ -45,7 +45,7 @@ impl Rig {
         let recovery = Recovery::new(&recovery::Server::default());
         let session = Session::new(client, outbox, Arc::clone(&orders), recovery);
         let mut tasks = JoinSet::new();
-        tasks.spawn(session.run(Collection::all::<Pod>(), |pod| Fact::Pod(PodSource::All, pod)));
+        tasks.spawn(session.run(Collection::all::<Pod>(), Fact::Pod));
         Self {
             server,
             watches: Watches::new(BTreeMap::from([(WatchId::Pods, orders)]), tasks),
@@ -241,7 +241,7 @@ fn short(message: Message) -> String {
             Message::Fact { .. } | Message::Proven { .. } => unreachable!(),
         };
     };
-    let Fact::Pod(_, change) = *fact else {
+    let Fact::Pod(change) = *fact else {
         panic!("a watch of pods told {fact:?}");
     };
     let (verb, pods) = match change {

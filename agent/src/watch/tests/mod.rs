@@ -5,8 +5,7 @@ mod fuzz;
 mod mock;
 mod relist;
 
-use super::{WatchId, ids, start};
-use crate::state::Scope;
+use super::{IDS, start};
 use mock::{Rig, Server, pod};
 use tokio::sync::mpsc;
 
@@ -203,43 +202,23 @@ async fn a_silent_stream_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_terminal_scope_takes_two_watches_of_pods_with_selectors() {
+async fn an_agent_watches_five_collections_in_whole() {
     let (client, mut server) = Server::new();
     let (tx, _messages) = mpsc::channel(1);
-    let _tasks = start(&client, Scope::Terminal, "node-1", None, &tx);
+    let _tasks = start(&client, None, &tx);
     let mut asked = Vec::new();
-    for _ in ids(Scope::Terminal) {
+    for _ in IDS {
         let call = server.call().await;
-        asked.push((
-            call.path().to_owned(),
-            call.param("fieldSelector").map(str::to_owned),
-        ));
+        assert_eq!(call.param("fieldSelector"), None);
+        asked.push(call.path().to_owned());
     }
     asked.sort();
     let expected = [
-        ("/api/v1/namespaces", None),
-        ("/api/v1/nodes", None),
-        ("/api/v1/pods", Some("spec.nodeName%3Dnode-1")),
-        (
-            "/api/v1/pods",
-            Some("status.phase%21%3DPending%2Cstatus.phase%21%3DRunning%2Cstatus.phase%21%3DUnknown"),
-        ),
-        ("/api/v1/services", None),
-        ("/apis/discovery.k8s.io/v1/endpointslices", None),
-    ]
-    .map(|(path, selector)| (path.to_owned(), selector.map(str::to_owned)));
+        "/api/v1/namespaces",
+        "/api/v1/nodes",
+        "/api/v1/pods",
+        "/api/v1/services",
+        "/apis/discovery.k8s.io/v1/endpointslices",
+    ];
     assert_eq!(asked, expected);
-}
-
-#[test]
-fn every_scope_has_the_watches_that_it_needs() {
-    use WatchId::{EndpointSlices, Namespaces, Nodes, OwnPods, Pods, Services};
-    assert_eq!(
-        ids(Scope::Cluster),
-        [Pods, EndpointSlices, Services, Nodes, Namespaces]
-    );
-    assert_eq!(
-        ids(Scope::Node),
-        [OwnPods, EndpointSlices, Services, Nodes, Namespaces]
-    );
 }

@@ -64,8 +64,6 @@ pub struct Agent {
     pub mode: Option<String>,
     /// Whether `retired-backend` is enforced when the mode is; by default it is only observed.
     pub enforce_retired: bool,
-    /// `--pod-scope`; the default is the agent's.
-    pub pod_scope: Option<String>,
     /// `--xdp`; the default is the agent's.
     pub xdp: Option<String>,
     /// `--lease`, in seconds.
@@ -87,7 +85,6 @@ impl Agent {
             node: "node-a",
             mode: self.mode.as_deref().unwrap_or("observe"),
             enforce_retired: self.enforce_retired,
-            pod_scope: self.pod_scope.as_deref(),
             hooks: None,
             xdp: self.xdp.as_deref(),
             lease: self.lease,
