@@ -1,5 +1,5 @@
-//! The README's quick start, word for word: its commands in a shell, kubectl and its manifests against an API server, the
-//! agent as its `DaemonSet` says.
+//! The quick start of the README and of docs/first-steps.md, word for word: its commands in a shell, kubectl and its manifests
+//! against an API server, the agent as its `DaemonSet` says.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod kubelet;

@@ -1,10 +1,14 @@
-//! The commands that the README shows.
+//! The commands that the README and the first steps show.
 
-/// Those of a section: what stands indented, apart where a blank line parts it.
+const PAGES: &str = concat!(
+    include_str!("../../../README.md"),
+    include_str!("../../../docs/first-steps.md")
+);
+
+/// The indented commands of a section. A blank line separates two of them.
 pub(crate) fn commands(section: &str) -> Vec<String> {
-    let readme = include_str!("../../../README.md");
     let heading = format!("\n## {section}\n");
-    let (_, rest) = readme.split_once(&heading).unwrap();
+    let (_, rest) = PAGES.split_once(&heading).unwrap();
     let text = rest.split("\n## ").next().unwrap();
     let mut commands = vec![String::new()];
     for line in text.lines() {
