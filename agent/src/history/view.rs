@@ -1,5 +1,6 @@
 //! What the agent knows about one IP at a moment: all that a verdict rests on, with names.
 
+use crate::state::{Exemption, NotProven};
 use serde::{Deserialize, Serialize};
 
 /// Everything about an IP. Equal views lead to equal verdicts.
@@ -8,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct View {
     /// Whether every watch has shown a whole list; until then nothing is denied.
     pub synced: bool,
-    /// Why the IP is never judged: `node-address` or `range`; none if it is.
-    pub spared: Option<String>,
+    /// Why the IP is never judged; none if it is.
+    pub spared: Option<NotProven<String>>,
     /// Pods that show the IP, and pods that a Service means there. Sorted by name.
     pub pods: Vec<PodView>,
     /// Services that list the IP, or did within the last 10 minutes. Sorted by name.
@@ -30,9 +31,9 @@ pub struct PodView {
     pub node: Option<String>,
     /// `live`, `retired` or `dead`.
     pub life: String,
-    /// Why the pod's end proves nothing: `opted-out`, `static-ip`, `host-network` or `virtual-kubelet`; none if it does.
+    /// Why the pod's end proves nothing; none if it does.
     #[serde(default)]
-    pub exempt: Option<String>,
+    pub exempt: Option<Exemption>,
     /// Has a deletionTimestamp.
     pub deleting: bool,
     /// Whether the API shows the object.
@@ -49,17 +50,6 @@ pub struct PodView {
 pub struct ServiceView {
     /// `namespace/name`.
     pub name: String,
-    /// Whether packets can be aimed at it: it exists, and not only as a name (headless).
-    pub has_vip: bool,
-    /// Whether it picks pods by labels.
-    pub has_selector: bool,
-    /// Whether it, or its Namespace, has opted out.
-    pub off: bool,
-    /// A pod of the Service that may hold the IP without showing it; left out while somebody listed is not proven
-    /// gone, since then it makes no difference.
-    pub candidate: Option<String>,
-    /// Live pods of the Service that show the IP: those that it selects, or, without a selector, those whose name it lists.
-    pub own: Vec<String>,
     /// What it lists at the IP. Sorted by port.
     pub endpoints: Vec<EndpointView>,
 }
@@ -76,6 +66,8 @@ pub struct EndpointView {
     pub targets: Vec<TargetView>,
     /// What is proven.
     pub denial: Option<DenialView>,
+    /// Why nothing is; none if something is.
+    pub not_proven: Option<NotProven<String>>,
 }
 
 /// A pod that is meant.
@@ -126,14 +118,11 @@ impl View {
                 + pod.name.len()
                 + pod.uid.len()
                 + pod.node.as_ref().map_or(0, String::len)
-                + pod.exempt.as_ref().map_or(0, |why| TEXT + why.len())
                 + 2 * TEXT
         });
         let services = self.services.iter().map(|service| {
-            let names = service.candidate.iter().chain(&service.own);
-            let names: usize = names.map(|name| TEXT + name.len()).sum();
             let endpoints = service.endpoints.iter().map(EndpointView::octets);
-            size_of::<ServiceView>() + service.name.len() + TEXT + names + endpoints.sum::<usize>()
+            size_of::<ServiceView>() + service.name.len() + TEXT + endpoints.sum::<usize>()
         });
         size_of::<Self>() + 2 * TEXT + pods.sum::<usize>() + services.sum::<usize>()
     }
@@ -141,13 +130,12 @@ impl View {
 
 impl EndpointView {
     fn octets(&self) -> usize {
-        /// Longest sensible text of a denial or a target: two names, a reason and a bound.
+        /// Longest sensible text of a denial, or of why there is none: two names, a reason and a bound.
         const DENIAL: usize = 512;
         let targets = self
             .targets
             .iter()
             .map(|target| size_of::<TargetView>() + 48 + target.pod.as_ref().map_or(0, String::len));
-        let denial = self.denial.as_ref().map_or(0, |_| DENIAL);
-        size_of::<Self>() + 48 + denial + targets.sum::<usize>()
+        size_of::<Self>() + 48 + DENIAL + targets.sum::<usize>()
     }
 }

@@ -5,7 +5,7 @@
 
 use super::backends::Backends;
 use super::world::World;
-use super::{Life, Listing, Record, Socket, Target};
+use super::{Life, Listing, NotProven, NotStale, Record, Socket, Target};
 use crate::facts::{Name, Service};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use std::collections::BTreeMap;
@@ -27,55 +27,43 @@ pub struct Proven {
     pub boot_id: Uid,
 }
 
-/// Everything that is proven about a Service at an IP.
+/// What is proven about each endpoint of a Service at an IP, or why nothing is.
 #[must_use]
-pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Proven)> {
-    if !service.has_vip() || !world.is_judged(ip) || world.listings.leaves_out(name) {
-        return Vec::new();
+pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Verdict)> {
+    let endpoints = world.listings.at(name, ip);
+    match Case::new(world, name, service, ip) {
+        Ok(case) => endpoints
+            .map(|(socket, targets)| (*socket, case.prove(targets)))
+            .collect(),
+        Err(why) => endpoints.map(|(socket, _)| (*socket, Err(why.clone()))).collect(),
     }
-    let backends = Backends::new(world, name, service, ip);
-    let certain = |record: &&Record| record.pod.ips.contains(&ip) || backends.contains(&record.pod);
-    let live = world.pods.claimants(ip).filter(|record| record.is_live());
-    let mut certain = live.filter(certain);
-    let owner = certain.next();
-    if certain.next().is_some() {
-        return Vec::new();
-    }
-    let bound = world.bound_of_service(service);
-    let bound = owner.map_or(bound, |owner| bound.lower(world.bound_of_pod(&owner.pod)));
-    // A claim in an annotation alone neither ends a denial nor bounds it: whoever holds the IP, this packet is not for it.
-    let attached = || world.plausible_claimants(ip).min_by_key(|record| record.pod.uid);
-    let owner = owner.or_else(attached);
-    if bound == Mode::Off || lists_a_survivor(world, name, ip) {
-        return Vec::new();
-    }
-    let case = Case {
-        world,
-        service,
-        backends,
-        ip,
-        owner,
-        bound,
-    };
-    world
-        .listings
-        .at(name, ip)
-        .filter_map(|(socket, targets)| Some((*socket, case.prove(targets)?)))
-        .collect()
 }
 
-/// Whether a slice of the Service lists the IP, on any port, for somebody who is not proven gone.
-fn lists_a_survivor(world: &World, service: &Name, ip: Addr) -> bool {
+/// What becomes of the packets to one endpoint.
+pub type Verdict = Result<Proven, NotProven>;
+
+/// The first target that slices of the Service list at the IP, on any port, and that may be in service.
+fn survivor(world: &World, service: &Name, ip: Addr) -> Option<NotProven> {
     let mut targets = world.listings.at(service, ip).flat_map(|(_, targets)| targets);
-    targets.any(|(target, listing)| listing.is_current() && stale(world, *target).is_none())
+    targets.find_map(|(target, listing)| {
+        let why = stale(world, *target).err().filter(|_| listing.is_current())?;
+        Some(NotProven::Target { why, listed: true })
+    })
 }
 
 /// The pod behind a target, if it is proven retired or dead.
-fn stale(world: &World, target: Target) -> Option<&Record> {
-    let record = world.pods.get(target?)?;
-    (world.is_proof(&record.pod) && record.life != Life::Live).then_some(record)
+fn stale(world: &World, target: Target) -> Result<&Record, NotStale> {
+    let uid = target.ok_or(NotStale::NoPod)?;
+    let record = world.pods.get(uid).ok_or(NotStale::Unknown(uid))?;
+    match (record.life, world.exempt(&record.pod)) {
+        (Life::Live, _) if record.pod.deleting => Err(NotStale::Terminating(uid)),
+        (Life::Live, _) => Err(NotStale::Live(uid)),
+        (_, Some(why)) => Err(NotStale::Exempt(uid, why)),
+        (_, None) => Ok(record),
+    }
 }
 
+/// A Service at an IP, of which nothing forbids a denial on every port.
 struct Case<'a> {
     world: &'a World,
     service: &'a Service,
@@ -86,44 +74,85 @@ struct Case<'a> {
     bound: Mode,
 }
 
-impl Case<'_> {
-    fn prove(&self, targets: &BTreeMap<Target, Listing>) -> Option<Proven> {
+impl<'a> Case<'a> {
+    fn new(world: &'a World, name: &'a Name, service: &'a Service, ip: Addr) -> Result<Self, NotProven> {
+        if let Some(spared) = world.spared(ip) {
+            return Err(spared);
+        }
+        if !service.has_vip() {
+            return Err(NotProven::NoVip);
+        }
+        if world.listings.leaves_out(name) {
+            return Err(NotProven::TooLarge);
+        }
+        let backends = Backends::new(world, name, service, ip);
+        let certain = |record: &&Record| record.pod.ips.contains(&ip) || backends.contains(&record.pod);
+        let live = world.pods.claimants(ip).filter(|record| record.is_live());
+        let mut certain = live.filter(certain);
+        let owner = certain.next();
+        if let (Some(one), Some(other)) = (owner, certain.next()) {
+            return Err(NotProven::SeveralOwners(one.pod.uid, other.pod.uid));
+        }
+        let bound = world.bound_of_service(service);
+        if bound == Mode::Off {
+            return Err(NotProven::ServiceOptedOut);
+        }
+        let bound = owner.map_or(bound, |owner| bound.lower(world.bound_of_pod(&owner.pod)));
+        if let (Some(owner), Mode::Off) = (owner, bound) {
+            return Err(NotProven::OwnerOptedOut(owner.pod.uid));
+        }
+        if let Some(survivor) = survivor(world, name, ip) {
+            return Err(survivor);
+        }
+        // A claim in an annotation alone neither ends a denial nor bounds it: whoever holds the IP, this packet is not for it.
+        let attached = || world.plausible_claimants(ip).min_by_key(|record| record.pod.uid);
+        Ok(Case {
+            world,
+            service,
+            backends,
+            ip,
+            owner: owner.or_else(attached),
+            bound,
+        })
+    }
+
+    fn prove(&self, targets: &BTreeMap<Target, Listing>) -> Verdict {
         let listed = targets.values().any(Listing::is_current);
         if self.service.selector.is_none() && !listed {
-            return None;
+            return Err(NotProven::NotListed);
         }
         let mut pods = Vec::with_capacity(targets.len());
         for (target, listing) in targets {
-            pods.push((stale(self.world, *target)?, listing));
+            let listed = listing.is_current();
+            let pod = stale(self.world, *target).map_err(|why| NotProven::Target { why, listed })?;
+            pods.push((pod, listing));
         }
-        let (meant, _) = pods
+        let meant = pods
             .iter()
-            .max_by_key(|(_, listing)| (listing.is_current(), listing.last))?;
-        if pods.iter().any(|(record, _)| self.somebody_may_hold_it(record)) {
-            return None;
+            .max_by_key(|(_, listing)| (listing.is_current(), listing.last));
+        let (meant, _) = meant.ok_or(NotProven::NotListed)?;
+        if let Some(holder) = pods.iter().find_map(|(record, _)| self.possible_holder(record)) {
+            return Err(NotProven::PossibleHolder(holder.pod.uid));
         }
-        let selected = self
-            .world
-            .pods
-            .claimants(self.ip)
-            .filter(|record| self.backends.contains(&record.pod));
-        let state = match pods
-            .iter()
-            .map(|(record, _)| record.life)
-            .chain(selected.map(|record| record.life))
-            .min()?
-        {
-            Life::Dead => UidState::Dead,
-            Life::Retired => UidState::Retired,
-            Life::Live => return None,
+        let selected = || {
+            let claimants = self.world.pods.claimants(self.ip);
+            claimants.filter(|record| self.backends.contains(&record.pod))
         };
-        let reason = self.reason(state, meant)?;
+        if let Some(own) = selected().find(|record| record.life == Life::Live) {
+            return Err(NotProven::OwnPod(own.pod.uid));
+        }
+        let mut gone = pods.iter().map(|(record, _)| *record).chain(selected());
+        let is_dead = gone.all(|record| record.life == Life::Dead);
         let bounds = pods
             .iter()
             .map(|(record, _)| self.world.bound_of_pod(&record.pod));
-        Some(Proven {
-            reason,
-            state,
+        Ok(Proven {
+            reason: self.reason(is_dead, meant)?,
+            state: if is_dead {
+                UidState::Dead
+            } else {
+                UidState::Retired
+            },
             mode: bounds.fold(self.bound, Mode::lower),
             meant: meant.pod.uid,
             owner: self.owner.map(|owner| owner.pod.uid),
@@ -131,13 +160,14 @@ impl Case<'_> {
         })
     }
 
-    fn reason(&self, state: UidState, meant: &Record) -> Option<Reason> {
-        match (self.owner, state) {
-            (None, UidState::Dead) => Some(Reason::DeadBackend),
-            (None, UidState::Retired) => Some(Reason::RetiredBackend),
-            (Some(_), UidState::Dead) => Some(Reason::Reused),
-            (Some(owner), UidState::Retired) => self.claimed_after(owner, meant).then_some(Reason::Reused),
-            (_, UidState::Live) => None,
+    fn reason(&self, is_dead: bool, meant: &Record) -> Result<Reason, NotProven> {
+        match (self.owner, is_dead) {
+            (None, true) => Ok(Reason::DeadBackend),
+            (None, false) => Ok(Reason::RetiredBackend),
+            (Some(owner), false) if !self.claimed_after(owner, meant) => {
+                Err(NotProven::NotLater(owner.pod.uid))
+            }
+            (Some(_), _) => Ok(Reason::Reused),
         }
     }
 
@@ -153,13 +183,13 @@ impl Case<'_> {
         }
     }
 
-    /// True if a pod of the Service may hold the IP without showing it.
-    fn somebody_may_hold_it(&self, stale: &Record) -> bool {
+    /// A pod of the Service that may hold the IP without showing it.
+    fn possible_holder(&self, stale: &Record) -> Option<&Record> {
         let node = stale.pod.node.as_deref();
         let anywhere = !self.world.is_exclusive(self.ip, node);
         self.world
             .pods
             .candidates()
-            .any(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.backends.contains(&pod.pod))
+            .find(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.backends.contains(&pod.pod))
     }
 }

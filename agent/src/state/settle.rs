@@ -100,7 +100,7 @@ impl State {
         let proven: Denials = match self.world.service(name).filter(|_| self.is_synced()) {
             Some(service) => judge::judge(&self.world, name, service, ip)
                 .into_iter()
-                .map(|(socket, proven)| ((name.clone(), socket), proven))
+                .filter_map(|(socket, verdict)| Some(((name.clone(), socket), verdict.ok()?)))
                 .collect(),
             None => Denials::new(),
         };

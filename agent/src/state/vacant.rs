@@ -227,7 +227,7 @@ fn somebody_may_hold_anything(world: &World) -> bool {
 fn is_unclaimed(world: &World, ip: Addr) -> bool {
     let own = Some(world.settings.node.as_str());
     world.is_exclusive(ip, own)
-        && world.is_judged(ip)
+        && world.spared(ip).is_none()
         && (world.pods.claimants(ip))
             .all(|record| record.life == Life::Dead || !world.is_plausible(record, ip))
         && !world.listed_alive_anywhere(ip)

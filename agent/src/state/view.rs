@@ -1,11 +1,11 @@
 //! What is known about one IP, for the history: read only, nothing is decided here.
 
-use super::backends::Backends;
 use super::dirty::Dirty;
-use super::{Life, Record, State};
-use crate::facts::{Name, Service, named};
+use super::judge::judge;
+use super::{Life, NotProven, Record, Socket, State};
+use crate::facts::{Name, named};
 use crate::history::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
-use epguard_common::{Addr, Mode, Uid, UidState};
+use epguard_common::{Addr, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl State {
@@ -43,15 +43,10 @@ impl State {
         }
         let mut pods: Vec<PodView> = pods.into_values().collect();
         pods.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid)));
-        let spared = if world.is_infrastructure(ip) {
-            Some("node-address")
-        } else {
-            (!world.settings.ranges.cover(ip)).then_some("range")
-        };
         let terminated = self.tables.terminated.get(&ip);
         View {
             synced: self.is_synced(),
-            spared: spared.map(str::to_owned),
+            spared: world.spared(ip).map(|spared| self.with_names(spared)),
             pods,
             services,
             terminated: terminated.map(|vacant| self.pod_or_uid(vacant.dead)),
@@ -77,7 +72,7 @@ impl State {
             uid: record.pod.uid.to_string(),
             node: record.pod.node.clone(),
             life: life(record.life).to_owned(),
-            exempt: self.world.exempt(&record.pod).map(str::to_owned),
+            exempt: self.world.exempt(&record.pod),
             deleting: record.pod.deleting,
             present: record.present,
             shows: record.claims_now(ip),
@@ -87,32 +82,22 @@ impl State {
 
     fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
         let world = &self.world;
-        let service = world.service(name);
-        let backends = service.map(|service| Backends::new(world, name, service, ip));
-        let selected = |record: &&Record| {
-            let backends = backends.as_ref();
-            backends.is_some_and(|backends| backends.contains(&record.pod))
+        let why_not: BTreeMap<Socket, NotProven> =
+            world.service(name).map_or_else(BTreeMap::new, |service| {
+                let verdicts = judge(world, name, service, ip).into_iter();
+                verdicts
+                    .filter_map(|(socket, verdict)| Some((socket, verdict.err()?)))
+                    .collect()
+            });
+        let not_proven = |socket: &Socket| {
+            let otherwise = if self.is_synced() {
+                NotProven::NoVip
+            } else {
+                NotProven::NotSynced
+            };
+            let why = why_not.get(socket).filter(|_| self.is_synced()).cloned();
+            self.with_names(why.unwrap_or(otherwise))
         };
-        let names = |records: &mut dyn Iterator<Item = &Record>| {
-            let mut names: Vec<String> = records.map(|record| self.pod_or_uid(record.pod.uid)).collect();
-            names.sort();
-            names
-        };
-        // Where somebody listed is not proven gone there is nothing for a candidate to stand against, and each pod that
-        // starts would be news for every endpoint of its Service.
-        let mut targets = world
-            .listings
-            .at(name, ip)
-            .flat_map(|(_, targets)| targets.keys());
-        let gone = |uid: Uid| {
-            world
-                .pods
-                .get(uid)
-                .is_some_and(|record| record.life != Life::Live)
-        };
-        let has_vip = service.is_some_and(Service::has_vip);
-        let matters = has_vip && targets.all(|target| target.is_some_and(gone));
-        let candidates = world.pods.candidates().take_while(|_| matters).filter(selected);
         let endpoints = world.listings.at(name, ip).map(|(socket, targets)| {
             let mut targets: Vec<TargetView> = targets
                 .iter()
@@ -137,23 +122,17 @@ impl State {
                     held: self.breaker.holds(name, socket),
                     bound: proven.mode.as_str().to_owned(),
                 }),
+                not_proven: proven.is_none().then(|| not_proven(socket)),
             }
         });
         ServiceView {
             name: named(name),
-            has_vip,
-            has_selector: service.is_some_and(|service| service.selector.is_some()),
-            off: service.is_some_and(|service| world.bound_of_service(service) == Mode::Off),
-            candidate: candidates.map(|record| self.pod_or_uid(record.pod.uid)).min(),
-            own: names(
-                &mut world
-                    .pods
-                    .claimants(ip)
-                    .filter(|record| record.is_live())
-                    .filter(selected),
-            ),
             endpoints: endpoints.collect(),
         }
+    }
+
+    fn with_names(&self, why: NotProven) -> NotProven<String> {
+        why.map(|uid| self.pod_or_uid(uid))
     }
 
     fn pod_or_uid(&self, uid: Uid) -> String {

@@ -3,7 +3,7 @@
 use super::bound::Namespaces;
 use super::plausible::NodeRanges;
 use super::vips::Vips;
-use super::{Ipam, Life, Listings, Pods, Ranges};
+use super::{Exemption, Ipam, Life, Listings, NotProven, Pods, Ranges};
 use crate::facts::{Name, Node, Pod, Service};
 use epguard_common::{Addr, Mode, Uid, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -163,10 +163,14 @@ impl World {
         self.infrastructure.contains(&ip) || self.local.contains(&ip)
     }
 
-    /// Whether an endpoint may be denied at all: no infrastructure, and where the operator wants it.
+    /// Why no endpoint at the IP is ever denied; none if one may be.
     #[must_use]
-    pub fn is_judged(&self, ip: Addr) -> bool {
-        !self.is_infrastructure(ip) && self.settings.ranges.cover(ip)
+    pub fn spared(&self, ip: Addr) -> Option<NotProven> {
+        if self.is_infrastructure(ip) {
+            Some(NotProven::NodeAddress)
+        } else {
+            (!self.settings.ranges.cover(ip)).then_some(NotProven::OutOfRange)
+        }
     }
 
     /// Whether a pod's death proves anything.
@@ -175,15 +179,14 @@ impl World {
         self.exempt(pod).is_none()
     }
 
-    /// Why a pod's death proves nothing: it opted out, its IP outlives it or is a node's, or a virtual kubelet says so. None
-    /// if it does.
+    /// Why a pod's death proves nothing; none if it does.
     #[must_use]
-    pub fn exempt(&self, pod: &Pod) -> Option<&'static str> {
+    pub fn exempt(&self, pod: &Pod) -> Option<Exemption> {
         [
-            (self.bound_of_pod(pod) == Mode::Off, "opted-out"),
-            (pod.static_ip, "static-ip"),
-            (pod.host_network, "host-network"),
-            (self.is_virtual(pod.node.as_deref()), "virtual-kubelet"),
+            (self.bound_of_pod(pod) == Mode::Off, Exemption::OptedOut),
+            (pod.static_ip, Exemption::StaticIp),
+            (pod.host_network, Exemption::HostNetwork),
+            (self.is_virtual(pod.node.as_deref()), Exemption::VirtualKubelet),
         ]
         .into_iter()
         .find_map(|(holds, why)| holds.then_some(why))

@@ -2,6 +2,7 @@
 
 use super::time::wall;
 use crate::history::{Chronicle, DenialView, EndpointView, PodView, ServiceView, TargetView, View};
+use crate::state::NotProven;
 use serde::Serialize;
 
 /// Something became known.
@@ -147,12 +148,24 @@ fn service_changes(
             verdicts.push(format!("{name} {protocol} {port}: {what}"));
         }
     }
-    if old.candidate != new.candidate {
-        lines.push(match &new.candidate {
+    let (before, after) = (possible_holder(old), possible_holder(new));
+    if before != after {
+        lines.push(match after {
             Some(pod) => format!("pod {pod}, which {name} selects, may have the IP without showing it"),
             None => format!("no pod that {name} selects may have the IP unseen any more"),
         });
     }
+}
+
+fn possible_holder(service: &ServiceView) -> Option<&String> {
+    let mut why = service
+        .endpoints
+        .iter()
+        .filter_map(|endpoint| endpoint.not_proven.as_ref());
+    why.find_map(|why| match why {
+        NotProven::PossibleHolder(pod) => Some(pod),
+        _ => None,
+    })
 }
 
 fn listing(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {

@@ -1,7 +1,8 @@
-//! Why a Service's packets pass, and what would change that. The order is that of the proof (`state/judge`).
+//! Why packets pass, in words, and what would change that.
 
-use super::exempt::{OPTED_OUT, exempt};
-use crate::history::{EndpointView, PodView, ServiceView, TargetView, View};
+use super::exempt::exempt;
+use crate::history::{EndpointView, PodView, ServiceView, View};
+use crate::state::{NotProven, NotStale};
 
 /// The reason, and what would end it.
 pub(super) struct Pass {
@@ -17,202 +18,129 @@ pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> Pas
 }
 
 /// For the endpoint of a Service that is not denied.
-pub(super) fn endpoint(view: &View, service: &ServiceView, endpoint: &EndpointView) -> Pass {
-    let name = &service.name;
-    if let Some(pass) = anything(view) {
-        return pass;
-    }
-    if !service.has_vip {
-        return pass(
-            format!("{name} has no VIP (headless, or gone), so no packet can be aimed at it"),
-            "what is aimed at the IP itself is judged as `terminated`, see below",
-        );
-    }
-    if let [first, second, ..] = live(view).as_slice() {
-        return pass(
-            format!(
-                "two live pods show the IP, {} and {}: nobody can tell whose it is",
-                first.name, second.name
-            ),
-            "the end of one of them",
-        );
-    }
-    if service.off {
-        return pass(
-            format!("{name} or its Namespace has opted out (epguard.io/mode: off)"),
-            "another value of that annotation",
-        );
-    }
-    if let Some(owner) = live(view).first()
-        && owner.exempt.as_deref() == Some(OPTED_OUT)
-    {
-        return pass(
-            format!(
-                "{} shows the IP, and it or its Namespace has opted out (epguard.io/mode: off)",
-                owner.name
-            ),
-            "another value of that annotation",
-        );
-    }
-    survivor(view, service).or_else(|| unseen(view, service, endpoint)).unwrap_or_else(|| {
-        pass(
-            "nothing is proven against it",
-            "proof that the pod that is meant is finished, or deleted, and that its address is somebody else's or nobody's",
-        )
-    })
+pub(super) fn endpoint(service: &ServiceView, endpoint: &EndpointView) -> Pass {
+    let why = endpoint.not_proven.as_ref().unwrap_or(&NotProven::NotSynced);
+    through(&service.name, why)
 }
 
 /// What holds for every packet to the IP.
 pub(super) fn anything(view: &View) -> Option<Pass> {
-    match view.spared.as_deref() {
-        _ if !view.synced => Some(pass(
-            "the agent has not seen everything yet",
-            "the first whole list of every watch",
-        )),
-        Some("node-address") => Some(pass(
-            "it is an address of a node, which is never judged",
-            "nothing",
-        )),
-        Some(_) => Some(pass(
-            "it is outside of --protect-cidr or inside of --exclude-cidr",
-            "other ranges on the agent's command line",
-        )),
-        None => None,
-    }
+    let not_synced = (!view.synced).then_some(&NotProven::NotSynced);
+    let why = not_synced.or(view.spared.as_ref())?;
+    Some(through("", why))
 }
 
 /// For what is aimed at the IP itself.
 pub(super) fn direct(view: &View) -> Pass {
-    match live(view).first() {
-        Some(owner) => pass(
+    let live = |pod: &&PodView| pod.shows && pod.present && pod.life == "live";
+    if let Some(owner) = view.pods.iter().find(live) {
+        return pass(
             format!("{} shows the IP", owner.name),
             format!("the end of {}", owner.name),
-        ),
-        None => ended_without_proof(view).unwrap_or_else(|| {
+        );
+    }
+    let shown = view.pods.iter().filter(|pod| pod.order.is_some());
+    let last = shown.max_by_key(|pod| pod.order);
+    last.and_then(|pod| Some(exempt(&pod.name, pod.exempt?)))
+        .unwrap_or_else(|| {
             pass(
                 "it is not proven that nobody on this node holds it",
                 "the death of its last pod, on this node, with no route, neighbour or pod that holds it",
             )
-        }),
-    }
+        })
 }
 
-/// For the IP itself, where the pod that showed it last is exempt.
-fn ended_without_proof(view: &View) -> Option<Pass> {
-    let shown = view.pods.iter().filter(|pod| pod.order.is_some());
-    exempt(shown.max_by_key(|pod| pod.order)?)
-}
-
-/// Whoever is listed at the IP and is not proven gone.
-fn survivor(view: &View, service: &ServiceView) -> Option<Pass> {
-    let name = &service.name;
-    let targets = service.endpoints.iter().flat_map(|endpoint| &endpoint.targets);
-    for target in targets.filter(|target| target.listed) {
-        let Some(pod) = &target.pod else {
-            return Some(pass(
-                format!("{name} lists the IP without naming a pod: nobody knows who is meant"),
-                "a slice with a targetRef and its UID (see epguard lint)",
-            ));
-        };
-        match known(view, target) {
-            None => {
-                return Some(pass(
-                    format!("{name} lists the IP for {pod}, of which the agent knows nothing"),
-                    "the pod that is meant, seen and then finished or deleted",
-                ));
-            }
-            Some(pod) if pod.life == "live" => return Some(alive(name, pod)),
-            Some(pod) => {
-                if let Some(pass) = exempt(pod) {
-                    return Some(pass);
-                }
-            }
-        }
-    }
-    None
-}
-
-fn alive(service: &str, pod: &PodView) -> Pass {
-    let state = if pod.deleting {
-        "is terminating, and may still serve"
-    } else {
-        "is alive"
-    };
-    pass(
-        format!("{service} lists the IP for {}, which {state}", pod.name),
-        format!("the end of {}: Succeeded, Failed or deleted", pod.name),
-    )
-}
-
-/// Whoever may hold the IP though no slice says so.
-fn unseen(view: &View, service: &ServiceView, endpoint: &EndpointView) -> Option<Pass> {
-    let name = &service.name;
-    if let Some(own) = service.own.first() {
-        return Some(pass(
-            format!("{own} has the IP, and is a pod of {name}"),
-            format!("the end of {own}"),
-        ));
-    }
-    if !service.has_selector && !endpoint.targets.iter().any(|target| target.listed) {
-        return Some(pass(
+fn through(name: &str, why: &NotProven<String>) -> Pass {
+    let opted_out = "another value of that annotation";
+    match why {
+        NotProven::NotSynced => pass(
+            "the agent has not seen everything yet",
+            "the first whole list of every watch",
+        ),
+        NotProven::NodeAddress => pass("it is an address of a node, which is never judged", "nothing"),
+        NotProven::OutOfRange => pass(
+            "it is outside of --protect-cidr or inside of --exclude-cidr",
+            "other ranges on the agent's command line",
+        ),
+        NotProven::NoVip => pass(
+            format!("{name} has no VIP (headless, or gone), so no packet can be aimed at it"),
+            "what is aimed at the IP itself is judged as `terminated`, see below",
+        ),
+        NotProven::TooLarge => pass(
+            format!("{name} lists more endpoints than epguard takes in"),
+            "fewer endpoints in the slices of this Service, or of its namespace",
+        ),
+        NotProven::SeveralOwners(one, other) => pass(
+            format!("two live pods show the IP, {one} and {other}: the API does not tell whose it is"),
+            "the end of one of them",
+        ),
+        NotProven::ServiceOptedOut => pass(
+            format!("{name} or its Namespace has opted out (epguard.io/mode: off)"),
+            opted_out,
+        ),
+        NotProven::OwnerOptedOut(pod) => pass(
+            format!("{pod} shows the IP, and it or its Namespace has opted out (epguard.io/mode: off)"),
+            opted_out,
+        ),
+        NotProven::Target { why, listed: true } => listed(name, why),
+        NotProven::Target { why, listed: false } => remembered(name, why),
+        NotProven::NotListed => pass(
             format!("{name} has no selector, and its slices do not list the IP any more"),
             "a slice that lists it for a finished pod",
-        ));
-    }
-    for target in &endpoint.targets {
-        match (known(view, target), &target.pod) {
-            (Some(pod), _) if pod.life != "live" => {
-                if let Some(pass) = exempt(pod) {
-                    return Some(pass);
-                }
-            }
-            (Some(pod), _) => {
-                return Some(pass(
-                    format!("{}, which {name} listed there, is not proven gone", pod.name),
-                    format!("the end of {}: Succeeded, Failed or deleted", pod.name),
-                ));
-            }
-            (None, Some(pod)) => {
-                return Some(pass(
-                    format!("{name} listed it for {pod}, of which nothing is known"),
-                    format!("10 minutes in which {name} does not list it"),
-                ));
-            }
-            (None, None) => {
-                return Some(pass(
-                    format!("{name} listed it without naming a pod"),
-                    format!("10 minutes in which {name} does not list it"),
-                ));
-            }
-        }
-    }
-    if let Some(candidate) = &service.candidate {
-        return Some(pass(
-            format!("{candidate}, which {name} selects, may have the IP already without showing it"),
-            format!("{candidate} showing its IP"),
-        ));
-    }
-    let owner = live(view).into_iter().next()?;
-    Some(pass(
-        format!(
-            "{} shows the IP, and nobody saw that it came later than the pod that is meant",
-            owner.name
         ),
-        "the kubelet's proof that the pod that is meant is dead",
-    ))
+        NotProven::PossibleHolder(pod) => pass(
+            format!("{pod}, which {name} selects, may have the IP already without showing it"),
+            format!("{pod} showing its IP"),
+        ),
+        NotProven::OwnPod(pod) => pass(
+            format!("{pod} has the IP, and is a pod of {name}"),
+            format!("the end of {pod}"),
+        ),
+        NotProven::NotLater(pod) => pass(
+            format!("{pod} shows the IP, and did not provably get it after the pod that is meant"),
+            "the kubelet's proof that the pod that is meant is dead",
+        ),
+    }
 }
 
-/// By UID: names come back.
-fn known<'a>(view: &'a View, target: &TargetView) -> Option<&'a PodView> {
-    view.pods.iter().find(|pod| target.uid.as_ref() == Some(&pod.uid))
+/// A slice lists the IP for a pod that may be in service.
+fn listed(name: &str, why: &NotStale<String>) -> Pass {
+    let alive = |pod: &str, state: &str| {
+        pass(
+            format!("{name} lists the IP for {pod}, which {state}"),
+            format!("the end of {pod}: Succeeded, Failed or deleted"),
+        )
+    };
+    match why {
+        NotStale::NoPod => pass(
+            format!("{name} lists the IP without naming a pod: no pod is known to be meant"),
+            "a slice with a targetRef and its UID (see epguard lint)",
+        ),
+        NotStale::Unknown(pod) => pass(
+            format!("{name} lists the IP for {pod}, of which the agent knows nothing"),
+            "the pod that is meant, seen and then finished or deleted",
+        ),
+        NotStale::Live(pod) => alive(pod, "is alive"),
+        NotStale::Terminating(pod) => alive(pod, "is terminating, and may still serve"),
+        NotStale::Exempt(pod, why) => exempt(pod, *why),
+    }
 }
 
-fn live(view: &View) -> Vec<&PodView> {
-    let live = view
-        .pods
-        .iter()
-        .filter(|pod| pod.shows && pod.present && pod.life == "live");
-    live.collect()
+/// A slice listed it not long ago.
+fn remembered(name: &str, why: &NotStale<String>) -> Pass {
+    let forgotten = format!("10 minutes in which {name} does not list it");
+    match why {
+        NotStale::NoPod => pass(format!("{name} listed it without naming a pod"), forgotten),
+        NotStale::Unknown(pod) => pass(
+            format!("{name} listed it for {pod}, of which nothing is known"),
+            forgotten,
+        ),
+        NotStale::Live(pod) | NotStale::Terminating(pod) => pass(
+            format!("{pod}, which {name} listed there, is not proven gone"),
+            format!("the end of {pod}: Succeeded, Failed or deleted"),
+        ),
+        NotStale::Exempt(pod, why) => exempt(pod, *why),
+    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub(super) fn verdicts(view: &View, question: &Question) -> Vec<Verdict> {
     let port = question.subject.port;
     let mut verdicts: Vec<Verdict> = endpoints
         .filter(|(_, endpoint)| port.is_none_or(|port| port == endpoint.port))
-        .map(|(service, endpoint)| through(view, service, endpoint))
+        .map(|(service, endpoint)| through(service, endpoint))
         .collect();
     if question.service.is_none() {
         verdicts.push(direct(view));
@@ -47,13 +47,13 @@ pub(super) fn verdicts(view: &View, question: &Question) -> Vec<Verdict> {
     verdicts
 }
 
-fn through(view: &View, service: &ServiceView, endpoint: &EndpointView) -> Verdict {
+fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
     let (verdict, reason, because, change) = if let Some(denial) = &endpoint.denial {
         let verdict = if denial.held { "hold" } else { "deny" };
         let reason = Some(denial.reason.clone());
         (verdict, reason, proof(denial), lifting(service, denial))
     } else {
-        let pass = pass::endpoint(view, service, endpoint);
+        let pass = pass::endpoint(service, endpoint);
         ("pass", None, pass.because, pass.change)
     };
     Verdict {
