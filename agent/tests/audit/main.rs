@@ -5,7 +5,7 @@
 )]
 
 mod vacant;
-#[path = "../world/mod.rs"]
+#[path = "../state/world.rs"]
 mod world;
 
 use epguard::facts::{Fact, Pod, Presence, Protocol};

@@ -7,7 +7,7 @@ mod draw;
 mod nodes;
 mod relist;
 mod step;
-#[path = "../world/mod.rs"]
+#[path = "../state/world.rs"]
 mod world;
 
 use cluster::Cluster;

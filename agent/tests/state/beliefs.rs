@@ -1,12 +1,10 @@
 //! What the agent believes of its cluster without proof, and that it never believes again what was once disproved.
 
-mod world;
-
+use crate::world::{World, dead, node, pending, pod};
 use epguard::facts::{Change, Fact, Node, Pod};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
 use std::time::Duration;
-use world::{World, dead, node, pending, pod};
 
 const OUTSIDE: Addr = Addr::v4([10, 99, 0, 1]);
 
@@ -81,11 +79,11 @@ fn a_pod_outside_its_nodes_range_is_remembered_when_the_api_goes_back_in_time() 
     for fact in [
         Fact::Namespace(Change::Reset(
             ["shop", "other"]
-                .map(|name| world::namespace(name, epguard_common::Mode::Enforce))
+                .map(|name| crate::world::namespace(name, epguard_common::Mode::Enforce))
                 .into(),
         )),
         Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])),
-        Fact::Service(Change::Reset(vec![world::web()])),
+        Fact::Service(Change::Reset(vec![crate::world::web()])),
         Fact::Slice(Change::Reset(vec![])),
         Fact::Pod(Change::Reset(vec![])),
     ] {

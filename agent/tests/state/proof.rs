@@ -1,11 +1,9 @@
 //! Which facts prove a denial, and which don't. One story each.
 
-mod world;
-
+use crate::world::{World, X, dead, pod, slice, uid, web};
 use epguard::facts::{Change, Fact, Pod, Service};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::UidState;
-use world::{World, X, dead, pod, slice, uid, web};
 
 #[test]
 fn a_dead_pod_that_is_still_listed_is_denied() {
@@ -78,7 +76,7 @@ fn nothing_is_denied_before_every_kind_was_listed() {
     )])));
     world.tell(Fact::Pod(Change::Reset(vec![dead(&a)])));
     assert_eq!(world.reasons(), []);
-    world.tell(Fact::Node(Change::Reset(vec![world::node("node-a", 1)])));
+    world.tell(Fact::Node(Change::Reset(vec![crate::world::node("node-a", 1)])));
     assert_eq!(world.reasons(), []);
     world.tell(Fact::Namespace(Change::Reset(vec![])));
     assert_eq!(world.reasons(), [DeadBackend]);
@@ -127,10 +125,10 @@ fn node_addresses_and_host_network_pods_are_never_judged() {
     let mut world = World::cluster();
     let a = Pod {
         host_network: true,
-        ..pod("shop", "a", "web", &[world::NODE])
+        ..pod("shop", "a", "web", &[crate::world::NODE])
     };
     world.pod(&a);
-    world.slice(&[(world::NODE, Some(a.uid))]);
+    world.slice(&[(crate::world::NODE, Some(a.uid))]);
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), []);
     let (mut world, a) = World::cluster().with_a();
@@ -186,7 +184,7 @@ fn a_virtual_kubelets_word_proves_nothing() {
     let mut world = World::cluster();
     let virtual_node = epguard::facts::Node {
         virtual_kubelet: true,
-        ..world::node("node-a", 1)
+        ..crate::world::node("node-a", 1)
     };
     world.tell(Fact::Node(Change::Applied(virtual_node)));
     let a = pod("shop", "a", "web", &[X]);

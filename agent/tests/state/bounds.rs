@@ -1,13 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 //! Who may ask to be spared, and what comes of it: annotations, ranges, and IPs that outlive their pods.
 
-mod world;
-
+use crate::world::{World, X, Y, dead, namespace, pod, terminal, web};
 use epguard::facts::{Change, Fact, Pod, Service};
 use epguard::state::{Ipam, Ranges, Settings};
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::{Addr, Reason};
-use world::{World, X, Y, dead, namespace, pod, terminal, web};
 
 /// The bound of the only denial.
 fn bound(world: &World) -> Option<Mode> {

@@ -1,12 +1,10 @@
 //! The first step of the proof that fails, with the pods that it is about.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-mod world;
-
+use crate::world::{NODE, World, X, dead, pending, pod, terminal, uid, web};
 use epguard::facts::{Change, Fact, Pod, Service};
 use epguard::state::{Exemption, NotProven, NotStale};
 use epguard_common::Mode;
-use world::{NODE, World, X, dead, pending, pod, terminal, uid, web};
 
 /// Why Service `shop/web` is not denied at X.
 fn why(world: &World) -> NotProven<String> {

@@ -1,13 +1,10 @@
 //! What lint finds in small clusters; `lab/tests/lint` has real ones.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-#[path = "world/mod.rs"]
-mod world;
-
+use crate::world::{node, pod, web};
 use epguard::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Service};
 use epguard::lint::{Listed, findings};
 use epguard_common::Addr;
-use world::{node, pod, web};
 
 const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
 const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
@@ -81,7 +78,11 @@ fn nothing_is_found_where_every_endpoint_is_its_pods() {
 
 #[test]
 fn two_pods_with_one_address_are_found_once_and_a_finished_one_does_not_count() {
-    let (a, b, c) = (backend("a", 10), backend("b", 10), world::dead(&backend("c", 10)));
+    let (a, b, c) = (
+        backend("a", 10),
+        backend("b", 10),
+        crate::world::dead(&backend("c", 10)),
+    );
     assert_eq!(
         found(&cluster(web(), vec![b, a, c], vec![])),
         ["Pod shop/a duplicate-address 10.244.1.10: shop/a and shop/b have the same address"]

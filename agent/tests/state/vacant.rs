@@ -1,11 +1,9 @@
 //! What proves that nobody holds an IP of this node, and what doesn't. One story each.
 
-mod world;
-
+use crate::world::{World, X, Y, dead, node, pending, pod, settings, terminal};
 use epguard::facts::{Change, Fact, Pod, Presence};
 use epguard::state::MEMORY;
 use epguard_common::{Addr, Uid};
-use world::{World, X, Y, dead, node, pending, pod, settings, terminal};
 
 fn vacant(world: &World) -> Vec<(Addr, Uid)> {
     let terminated = &world.state.tables().terminated;
@@ -276,7 +274,7 @@ fn pods_that_opted_out_host_network_pods_and_mirrors_leave_no_vacancy() {
 fn nobody_is_proven_dead_before_the_sync() {
     let mut world = World::cluster();
     let a = pod("shop", "a", "web", &[X]);
-    world.state = epguard::state::State::new(world::settings());
+    world.state = epguard::state::State::new(crate::world::settings());
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
     world.tell(Fact::Pod(Change::Reset(vec![dead(&a)])));
     world.tell(Fact::Presence(Presence::Held(vec![])));

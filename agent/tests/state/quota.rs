@@ -1,11 +1,9 @@
 //! One namespace with more denials than a map holds, beside another one with a single denial.
 
-mod world;
-
+use crate::world::{World, X, dead, namespace, pod, uid, web};
 use epguard::facts::{Change, Endpoint, Fact, Namespace, Pod, PortName, Protocol, Service, Slice, SlicePort};
 use epguard_common::{Addr, Mode, capacity};
 use std::collections::BTreeSet;
-use world::{World, X, dead, namespace, pod, uid, web};
 
 /// More than DENIED holds.
 const PORTS: u16 = 20_000;

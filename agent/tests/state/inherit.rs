@@ -1,13 +1,11 @@
 //! What a new process takes over of what an earlier one proved. One story each.
 
-mod world;
-
+use crate::world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
 use epguard::facts::{Change, Endpoint, Fact, Node, Pod, Presence, Service, Slice};
 use epguard::state::{Ipam, Settings, State, Tables};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::UidState;
 use std::time::Duration;
-use world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
 
 /// What the earlier process left: A is dead, and was gone from the API before the new process began.
 fn left_behind() -> (Tables, Pod) {
@@ -33,7 +31,7 @@ fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Ve
     world.tell(Fact::Node(Change::Reset(nodes)));
     world.tell(Fact::Namespace(Change::Reset(
         ["shop", "other"]
-            .map(|name| world::namespace(name, epguard_common::Mode::Enforce))
+            .map(|name| crate::world::namespace(name, epguard_common::Mode::Enforce))
             .into(),
     )));
     world.tell(Fact::Service(Change::Reset(services)));
@@ -96,7 +94,7 @@ fn an_ip_that_spoke_to_an_earlier_process_is_not_vacant_to_the_next_one() {
         let mut world = restarted(&tables, listed.clone(), vec![web()], vec![]);
         world.list(&listed);
         world.pod(&pending("other", "c", "c"));
-        world.pod(&pod("other", "c", "c", &[world::Y]));
+        world.pod(&pod("other", "c", "c", &[crate::world::Y]));
         let entry = world.state.tables().terminated.get(&X).unwrap();
         assert_eq!(entry.lifted, Some(Duration::from_millis(1)), "{listed:?}");
     }
@@ -126,7 +124,7 @@ fn restarted_after_a_revival() -> World {
     let mut world = World {
         state: State::new(Settings {
             ipam: Ipam::Node,
-            ..world::settings()
+            ..crate::world::settings()
         }),
         now: Duration::from_secs(1),
     };

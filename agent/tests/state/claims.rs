@@ -1,11 +1,9 @@
 //! Claims to an IP that only an annotation makes, and what they can end for others. One story each.
 
-mod world;
-
+use crate::world::{World, X, Y, dead, pod, terminal};
 use epguard::facts::{Pod, Sandbox};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{Addr, Mode};
-use world::{World, X, Y, dead, pod, terminal};
 
 /// A pod that no node takes: it shows the IP in Multus' annotation, and wants to be left alone.
 fn unbound(name: &str) -> Pod {

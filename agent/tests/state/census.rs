@@ -1,10 +1,8 @@
 //! What metrics and readiness count as denied.
 
-mod world;
-
+use crate::world::{World, X, dead, pod};
 use epguard::facts::{Fact, Presence};
 use epguard::state::State;
-use world::{World, X, dead, pod};
 
 fn terminated(state: &State) -> u64 {
     state.census().ips["terminated"]

@@ -1,11 +1,9 @@
 //! Where flows that open towards a denied endpoint are steered. One story each.
 
-mod world;
-
+use crate::world::{World, X, Y, dead, node, pod, slice, web};
 use epguard::facts::{Change, Fact, Node, Pod, PortName, Service, Slice, SlicePort, Steering};
 use epguard_common::{Action, Addr, Slot};
 use std::collections::BTreeSet;
-use world::{World, X, Y, dead, node, pod, slice, web};
 
 const FAR: Addr = Addr::v4([10, 244, 2, 10]);
 

@@ -1,14 +1,12 @@
 //! What is held because one list alone says so, or because it is too much at once. One story each.
 
-mod world;
-
+use crate::world::{World, X, backend, dead, endpoints, pod, terminal};
 use epguard::facts::{Change, Fact, Pod};
 use epguard::state::{Kind, State, Why};
 use epguard_common::Mode;
 use epguard_common::Reason::Reused;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use world::{World, X, backend, dead, endpoints, pod, terminal};
 
 const PODS: Kind = Kind::Pods;
 
@@ -116,10 +114,10 @@ fn a_list_that_makes_a_retired_pod_a_dead_one_is_held() {
 #[test]
 fn what_a_candidate_kept_from_being_denied_still_rests_on_one_list() {
     let (mut world, a) = World::cluster().with_a();
-    let candidate = world::pending("shop", "b", "web");
+    let candidate = crate::world::pending("shop", "b", "web");
     world.list(&[dead(&a), candidate]);
     assert_eq!(world.reasons(), []);
-    world.pod(&pod("shop", "b", "web", &[world::Y]));
+    world.pod(&pod("shop", "b", "web", &[crate::world::Y]));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
 }
 
@@ -212,8 +210,8 @@ fn a_rolling_update_never_trips() {
 fn the_first_lists_of_an_agent_are_one() {
     let (_, a) = World::cluster().with_a();
     let mut world = World::cluster();
-    world.state = State::new(world::settings());
-    world.tell(Fact::Namespace(Change::Reset(vec![world::namespace(
+    world.state = State::new(crate::world::settings());
+    world.tell(Fact::Namespace(Change::Reset(vec![crate::world::namespace(
         "shop",
         Mode::Enforce,
     )])));
@@ -222,8 +220,8 @@ fn the_first_lists_of_an_agent_are_one() {
         world.list(&[dead(&a)]);
     };
     tell(&mut world);
-    world.tell(Fact::Service(Change::Reset(vec![world::web()])));
-    world.tell(Fact::Node(Change::Reset(vec![world::node("node-a", 1)])));
+    world.tell(Fact::Service(Change::Reset(vec![crate::world::web()])));
+    world.tell(Fact::Node(Change::Reset(vec![crate::world::node("node-a", 1)])));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
     assert_eq!(
         world.state.wanted_lists(),
@@ -281,14 +279,14 @@ fn what_an_earlier_agent_carried_out_is_not_held_by_the_first_list() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     let found = world.state.tables().clone();
-    world.state = State::new(world::settings());
+    world.state = State::new(crate::world::settings());
     world.state.inherit(found);
-    world.tell(Fact::Namespace(Change::Reset(vec![world::namespace(
+    world.tell(Fact::Namespace(Change::Reset(vec![crate::world::namespace(
         "shop",
         Mode::Enforce,
     )])));
-    world.tell(Fact::Service(Change::Reset(vec![world::web()])));
-    world.tell(Fact::Node(Change::Reset(vec![world::node("node-a", 1)])));
+    world.tell(Fact::Service(Change::Reset(vec![crate::world::web()])));
+    world.tell(Fact::Node(Change::Reset(vec![crate::world::node("node-a", 1)])));
     world.list_slices(&[(X, Some(a.uid))]);
     world.list(&[dead(&a)]);
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
