@@ -229,10 +229,7 @@ impl Attachments {
                 Ok(None) => {
                     let interface = &attachment.name;
                     if attachment.attached {
-                        tracing::warn!(
-                            interface,
-                            "the hooks were removed by somebody else: attaching again"
-                        );
+                        tracing::warn!(interface, "another program removed the hooks: attaching again");
                     }
                     self.datapath.hook(attachment.ifindex, interface)
                 }

@@ -96,7 +96,7 @@ impl Report {
         tracing::warn!(
             ip = %lift.ip,
             dead = self.pod(state, lift.dead),
-            "a packet from the IP of a dead pod was seen: somebody holds it, nothing is denied there"
+            "a packet from the IP of a dead pod was seen: the IP is in use, nothing is denied there"
         );
     }
 

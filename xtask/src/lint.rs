@@ -6,6 +6,7 @@ use crate::files;
 use crate::ladder::{Counted, Ladder};
 use crate::linker;
 use crate::process::{cargo, read};
+use crate::prose;
 use crate::toolchain::Toolchain;
 
 /// Runs the checks alone.
@@ -19,6 +20,7 @@ pub(crate) fn run() -> ExitCode {
 pub(crate) fn add_to(ladder: &mut Ladder) {
     component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
     ladder.check("file lengths", files::check_lengths);
+    ladder.check("prose", prose::check);
     component(
         ladder,
         "clippy, host",

@@ -13,6 +13,7 @@ mod mutate;
 mod packages;
 mod paths;
 mod process;
+mod prose;
 mod setup;
 mod test;
 mod toolchain;

@@ -26,7 +26,7 @@ pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) ->
         .find(|filter| (filter.priority, filter.handle) == (PRIORITY, HANDLE));
     if let Some(foreign) = taken.as_ref().filter(|filter| !is_ours(filter, hook)) {
         anyhow::bail!(
-            "the clsact filter with priority {PRIORITY} and handle {HANDLE:#x} is somebody else's ({foreign:?}): remove it"
+            "the clsact filter with priority {PRIORITY} and handle {HANDLE:#x} belongs to another program ({foreign:?}): remove it"
         );
     }
     netlink::put_filter(ifindex, hook, &ours(hook), program, taken.is_none())

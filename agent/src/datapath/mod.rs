@@ -168,7 +168,7 @@ impl Datapath {
         }
         self.hooked.insert(ifindex);
         let chain = self.find(ifindex)?;
-        chain.with_context(|| format!("somebody detached epguard from interface {interface} at once"))
+        chain.with_context(|| format!("another program detached epguard from interface {interface} at once"))
     }
 
     fn attach(&mut self, ifindex: u32, interface: &str) -> Result<()> {

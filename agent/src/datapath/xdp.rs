@@ -167,7 +167,7 @@ impl Datapath {
             Ok(Some((where_, id))) => {
                 let name = bpf::program_name(id).unwrap_or_default();
                 error.context(format!(
-                    "XDP: the program {name} (id {id}, {}) of somebody else is there and stays",
+                    "XDP: the program {name} (id {id}, {}) of another owner is there and stays",
                     where_.map_or("hardware", XdpMode::as_str)
                 ))
             }

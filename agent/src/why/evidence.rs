@@ -79,10 +79,11 @@ fn changes(old: &View, new: &View) -> Vec<String> {
     lines.append(&mut verdicts);
     match (&old.terminated, &new.terminated) {
         (None, Some(dead)) => lines.push(format!(
-            "nobody on this node holds it since {dead} died: terminated"
+            "the IP is unused on this node since {dead} died: terminated"
         )),
         (Some(_), None) => {
-            lines.push("not terminated any more: somebody may hold it, or nobody asks for it".to_owned());
+            lines
+                .push("not terminated any more: the IP may be in use, or no packet is sent to it".to_owned());
         }
         _ => {}
     }

@@ -44,7 +44,7 @@ pub(super) fn direct(view: &View) -> Pass {
     last.and_then(|pod| Some(exempt(&pod.name, pod.exempt?)))
         .unwrap_or_else(|| {
             pass(
-                "it is not proven that nobody on this node holds it",
+                "it is not proven that the IP is unused on this node",
                 "the death of its last pod, on this node, with no route, neighbour or pod that holds it",
             )
         })

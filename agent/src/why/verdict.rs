@@ -75,7 +75,7 @@ fn proof(denial: &DenialView) -> String {
     };
     let now = match &denial.hit {
         Some(hit) => format!("{hit} has the IP now"),
-        None => "nobody has the IP".to_owned(),
+        None => "no pod has the IP".to_owned(),
     };
     let which = if denial.openers_only {
         "new connections"
@@ -125,7 +125,7 @@ fn direct(view: &View) -> Verdict {
         (Some(dead), None) => (
             "deny",
             Some("terminated".to_owned()),
-            format!("{dead} had it, which is dead, and nobody on this node holds it: every packet"),
+            format!("{dead} had it, which is dead, and the IP is unused on this node: every packet"),
             "a packet from the IP; a route, neighbour or pod of this node that holds it".to_owned(),
         ),
         (None, None) => {

@@ -66,7 +66,7 @@ fn another_program_stays_where_it_is_and_is_named_until_it_goes() {
         let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
         let error = format!("{:#}", datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err());
         assert!(error.contains("the program epguard_xdp (id "), "{error}");
-        assert!(error.contains("of somebody else is there and stays"), "{error}");
+        assert!(error.contains("of another owner is there and stays"), "{error}");
         assert!(!pin(&node).exists());
         assert_eq!(attached(), before);
         // What only detaches leaves it alone as well.
