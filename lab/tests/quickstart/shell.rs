@@ -1,4 +1,4 @@
-//! A shell on node-a in which somebody follows the README.
+//! A shell on node-a that runs the commands of the README.
 
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
