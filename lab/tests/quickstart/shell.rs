@@ -95,7 +95,8 @@ impl Shell {
         }
     }
 
-    /// Runs a command until its output has a text, then interrupts it.
+    /// Runs a command until its output has a text, then ends it. SIGINT would be ignored where the tests run in the background
+    /// of a shell.
     pub(crate) fn run_until(&mut self, commands: &str, text: &str, meanwhile: impl FnMut()) -> String {
         self.give(&format!("set +e\n{commands}\nset -e"));
         let seen = self.await_output(text, commands, meanwhile);
@@ -103,7 +104,7 @@ impl Shell {
         let children = fs::read_to_string(format!("/proc/{bash}/task/{bash}/children")).unwrap();
         let child = children.split_whitespace().next();
         let child = child.unwrap_or_else(|| panic!("{commands} has ended: {seen}"));
-        kill(Pid::from_raw(child.parse().unwrap()), Signal::SIGINT).unwrap();
+        kill(Pid::from_raw(child.parse().unwrap()), Signal::SIGTERM).unwrap();
         self.await_output(END, commands, || {})
     }
 
