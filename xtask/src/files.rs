@@ -31,7 +31,8 @@ pub(crate) fn check_lengths() -> Result<Count> {
     })
 }
 
-fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The `.rs` files of a folder and of those in it, without what is built or hidden.
+pub(crate) fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
         let path = entry?.path();

@@ -4,6 +4,7 @@ use std::process::{Command, ExitCode};
 
 use crate::files;
 use crate::ladder::{Counted, Ladder};
+use crate::lines;
 use crate::linker;
 use crate::process::{cargo, read};
 use crate::prose;
@@ -21,6 +22,7 @@ pub(crate) fn add_to(ladder: &mut Ladder) {
     component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
     ladder.check("file lengths", files::check_lengths);
     ladder.check("prose", prose::check);
+    ladder.check("lines", lines::count);
     component(
         ladder,
         "clippy, host",

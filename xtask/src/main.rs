@@ -7,6 +7,7 @@ mod image;
 mod kernel;
 mod lab;
 mod ladder;
+mod lines;
 mod linker;
 mod lint;
 mod mutate;

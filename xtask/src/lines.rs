@@ -1,0 +1,57 @@
+//! How many lines there are to maintain: product and harness, without tests and recordings.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::files::sources;
+use crate::ladder::Count;
+use crate::process::root;
+
+/// What operators run, then what develops it.
+const ROOMS: [&str; 5] = ["common", "ebpf", "agent", "lab", "xtask"];
+
+/// Prints the lines of each room and of all.
+pub(crate) fn count() -> Result<Count> {
+    let mut all = 0;
+    for room in ROOMS {
+        let mut lines = 0;
+        for file in sources(&root().join(room))? {
+            let text =
+                fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            lines += maintained(file.strip_prefix(root()).unwrap_or(&file), &text);
+        }
+        println!("{room:8}{lines:7}");
+        all += lines;
+    }
+    println!("{:8}{all:7}", "all");
+    Ok(Count { passed: 1, failed: 0 })
+}
+
+/// Lines of a file outside of tests, which are files of their own or the last module of a file.
+fn maintained(file: &Path, text: &str) -> usize {
+    let is_test = |name: &str| {
+        let name = name.trim_end_matches(".rs");
+        name == "tests" || name == "testing" || name.ends_with("_tests")
+    };
+    if file.iter().any(|part| is_test(&part.to_string_lossy())) {
+        return 0;
+    }
+    let inline = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    text[..inline].lines().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_modules_of_tests_count_nothing() {
+        let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n";
+        assert_eq!(maintained(Path::new("agent/src/a.rs"), text), 2);
+        for file in ["agent/tests/a.rs", "agent/src/a/tests.rs", "agent/src/a_tests.rs"] {
+            assert_eq!(maintained(Path::new(file), text), 0, "{file}");
+        }
+    }
+}
