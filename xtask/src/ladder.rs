@@ -51,9 +51,14 @@ enum Outcome {
 
 impl Ladder {
     /// Runs `command` to its end under the heading `title`; a failure is remembered, never fatal.
-    pub(crate) fn run(&mut self, title: &str, counted: Counted, mut command: Command) {
+    pub(crate) fn run(&mut self, title: &str, counted: Counted, command: Command) {
+        self.run_within(LIMIT, title, counted, command);
+    }
+
+    /// The same for what may take longer than [`LIMIT`].
+    pub(crate) fn run_within(&mut self, most: Duration, title: &str, counted: Counted, mut command: Command) {
         self.check(title, || {
-            count(&mut command, counted, limit(), &mut std::io::stdout())
+            count(&mut command, counted, limit(most), &mut std::io::stdout())
         });
     }
 
@@ -67,7 +72,7 @@ impl Ladder {
                 scope.spawn(move || {
                     while let Some((title, mut command)) = next(steps) {
                         let (start, mut output) = (Instant::now(), Vec::new());
-                        let count = count(&mut command, Counted::ByOutput, limit(), &mut output);
+                        let count = count(&mut command, Counted::ByOutput, limit(LIMIT), &mut output);
                         let _ = tell.send((title, count, output, start.elapsed()));
                     }
                 });
@@ -144,8 +149,8 @@ fn next(steps: &Mutex<impl Iterator<Item = (String, Command)>>) -> Option<(Strin
 }
 
 /// The limit for a step; none at a terminal, where somebody sees what hangs and Ctrl-C has to reach it.
-fn limit() -> Option<Duration> {
-    (!std::io::stdin().is_terminal()).then_some(LIMIT)
+fn limit(most: Duration) -> Option<Duration> {
+    (!std::io::stdin().is_terminal()).then_some(most)
 }
 
 /// Runs `command`, passing its output on to `out` line by line while counting. After `limit` it is killed, and whatever
