@@ -130,12 +130,15 @@ impl View {
 
 impl EndpointView {
     fn octets(&self) -> usize {
-        /// Longest sensible text of a denial, or of why there is none: two names, a reason and a bound.
+        /// Longest sensible text of a denial: two names, a reason and a bound.
         const DENIAL: usize = 512;
         let targets = self
             .targets
             .iter()
             .map(|target| size_of::<TargetView>() + 48 + target.pod.as_ref().map_or(0, String::len));
-        size_of::<Self>() + 48 + DENIAL + targets.sum::<usize>()
+        let denial = self.denial.as_ref().map_or(0, |_| DENIAL);
+        let pods = self.not_proven.iter().flat_map(NotProven::pods);
+        let pods: usize = pods.map(|name| 48 + name.len()).sum();
+        size_of::<Self>() + 48 + denial + pods + targets.sum::<usize>()
     }
 }

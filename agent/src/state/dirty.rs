@@ -145,7 +145,7 @@ impl Dirty {
         }
     }
 
-    /// Whoever lists an IP: where the scope hides live pods, one Service's slice speaks against another's denial.
+    /// The Services that list these IPs.
     fn listing(&mut self, world: &World, ips: impl IntoIterator<Item = Addr>) {
         for ip in ips {
             let services = world.listings.services_at(ip);

@@ -12,6 +12,7 @@ pub enum NotProven<P = Uid> {
     /// The IP is a node's address.
     NodeAddress,
     /// The IP is outside of the ranges that may be denied.
+    #[serde(alias = "range")]
     OutOfRange,
     /// The Service has no VIP: it is headless, or gone.
     NoVip,
@@ -71,6 +72,27 @@ pub enum Exemption {
 }
 
 impl<P> NotProven<P> {
+    /// The pods that it is about.
+    pub fn pods(&self) -> impl Iterator<Item = &P> {
+        let (one, other) = match self {
+            Self::SeveralOwners(one, other) => (Some(one), Some(other)),
+            Self::OwnerOptedOut(pod)
+            | Self::PossibleHolder(pod)
+            | Self::OwnPod(pod)
+            | Self::NotLater(pod)
+            | Self::Target {
+                why:
+                    NotStale::Unknown(pod)
+                    | NotStale::Live(pod)
+                    | NotStale::Terminating(pod)
+                    | NotStale::Exempt(pod, _),
+                ..
+            } => (Some(pod), None),
+            _ => (None, None),
+        };
+        one.into_iter().chain(other)
+    }
+
     /// The same with other names of pods.
     pub fn map<Q>(self, name: impl Fn(P) -> Q) -> NotProven<Q> {
         match self {

@@ -32,13 +32,6 @@ impl Pods {
             .is_some_and(|record| record.life == Life::Dead && !record.unconfirmed)
     }
 
-    /// True if the API shows the pod, and not as terminal.
-    #[must_use]
-    pub fn is_live(&self, uid: Uid) -> bool {
-        self.get(uid)
-            .is_some_and(|record| record.present && record.pod.standing == Standing::Live)
-    }
-
     /// Everything known.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         self.records.values()

@@ -30,6 +30,9 @@ pub(super) struct Session {
     recovery: Recovery,
     /// The last request was a list, or a stream that ended before its time: the server may be another one, or an older one.
     pub(super) cut_short: bool,
+    /// A list was ordered and its stream ended first: how long to wait before the next stream has it. Any list told satisfies
+    /// the order.
+    pub(super) owed: Option<Duration>,
     pub(super) clock: Clock,
 }
 
@@ -48,6 +51,7 @@ impl Session {
             protocol: Protocol::default(),
             recovery,
             cut_short: false,
+            owed: None,
             clock: boot,
         }
     }
@@ -123,6 +127,7 @@ impl Session {
         for (what, error) in &listed.skipped {
             self.outbox.skipped(what, error).await;
         }
+        self.owed = None;
         if let Some(before) = self.protocol.listed(listed.version, listed.count) {
             self.outbox.rewound(rewound(before, listed.version)).await;
         }

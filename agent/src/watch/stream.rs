@@ -17,6 +17,12 @@ use kube::core;
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+/// After a stream ended with a list beside it: how long to wait on average before the next one has such a list. A stream that
+/// such lists end again and again must not cost the server a list each time, so the wait doubles.
+const FIRST_OWED: Duration = Duration::from_secs(2);
+/// The longest of these waits.
+const LONGEST_OWED: Duration = Duration::from_secs(30);
+
 /// Where a stream stands.
 pub(super) struct Open<O> {
     /// When it was asked for, of `CLOCK_BOOTTIME`.
@@ -63,8 +69,8 @@ impl Session {
             self.outbox.behind().await;
         }
         if open.beside.is_some() {
-            // Whoever ordered the list still waits for it.
-            self.orders.relist.notify_one();
+            let before = self.owed.unwrap_or(FIRST_OWED / 2);
+            self.owed = Some((before * 2).min(LONGEST_OWED));
         }
         end
     }
@@ -85,6 +91,10 @@ impl Session {
             // A restored server that is older than this watch says nothing until it gets there, and leaves out what happened
             // before. A list tells at once.
             glimpses.push(self.glimpse(query));
+        }
+        if let Some(owed) = self.owed.filter(|_| open.initial.is_none()) {
+            open.beside = Some(Beside::new(self.protocol.highest()));
+            lists.push(self.list_after(owed.mul_f64(0.5 + fastrand::f64()), query));
         }
         while !self.outbox.is_closed() {
             let following = open.initial.is_none();

@@ -151,10 +151,15 @@ fn service_changes(
     }
     let (before, after) = (possible_holder(old), possible_holder(new));
     if before != after {
-        lines.push(match after {
-            Some(pod) => format!("pod {pod}, which {name} selects, may have the IP without showing it"),
-            None => format!("no pod that {name} selects may have the IP unseen any more"),
-        });
+        match after {
+            Some(pod) => lines.push(format!(
+                "pod {pod}, which {name} selects, may have the IP without showing it"
+            )),
+            None if has_no_possible_holder(new) => lines.push(format!(
+                "no pod that {name} selects may have the IP unseen any more"
+            )),
+            None => {}
+        }
     }
 }
 
@@ -167,6 +172,15 @@ fn possible_holder(service: &ServiceView) -> Option<&String> {
         NotProven::PossibleHolder(pod) => Some(pod),
         _ => None,
     })
+}
+
+/// Whether the proof has got past possible holders. Where it fails earlier there may be one, or not.
+fn has_no_possible_holder(service: &ServiceView) -> bool {
+    let is_past = |endpoint: &EndpointView| {
+        let why = endpoint.not_proven.as_ref();
+        why.is_none_or(|why| matches!(why, NotProven::OwnPod(_) | NotProven::NotLater(_)))
+    };
+    service.endpoints.iter().any(is_past)
 }
 
 fn listing(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {

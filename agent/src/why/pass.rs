@@ -19,8 +19,15 @@ pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> Pas
 
 /// For the endpoint of a Service that is not denied.
 pub(super) fn endpoint(service: &ServiceView, endpoint: &EndpointView) -> Pass {
-    let why = endpoint.not_proven.as_ref().unwrap_or(&NotProven::NotSynced);
-    through(&service.name, why)
+    endpoint.not_proven.as_ref().map_or_else(
+        || {
+            pass(
+                "the agent is of another version, which does not send the cause",
+                "the epguard binary of the agent's version",
+            )
+        },
+        |why| through(&service.name, why),
+    )
 }
 
 /// What holds for every packet to the IP.

@@ -4,6 +4,7 @@ use super::mock::{Rig, pod};
 use crate::freshness::Proof::{Confirmation, List};
 use crate::watch::WatchId::Pods;
 use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 #[tokio::test(start_paused = true)]
 async fn what_happens_while_a_list_is_on_its_way_is_told_at_once_and_the_list_agrees_with_it() {
@@ -91,9 +92,11 @@ async fn a_list_beside_a_stream_that_ends_is_asked_for_beside_the_next_one() {
     let mut stream = call.stream();
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "confirm");
-    call.page(10, "", &[pod("b", 9)]).await;
+    call.page(7, "", &[pod("a", 3)]).await;
+    let ended = Instant::now();
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "list");
+    assert!(ended.elapsed() >= Duration::from_secs(1), "{:?}", ended.elapsed());
     call.page(10, "", &[pod("b", 9)]).await;
     stream.event("DELETED", &pod("a", 8)).await;
     stream.event("ADDED", &pod("b", 9)).await;
@@ -101,4 +104,23 @@ async fn a_list_beside_a_stream_that_ends_is_asked_for_beside_the_next_one() {
     while told.last().is_none_or(|told| told != "reset b @10") {
         told.push(rig.told().await);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_list_that_comes_first_satisfies_the_order() {
+    let (mut rig, stream) = Rig::streaming().await;
+    rig.watches.relist(Pods, Duration::ZERO);
+    rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
+    assert_eq!(rig.told_meanwhile().await, None);
+    drop(stream);
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "watch 7");
+    call.refuse(410, "too old resource version").await;
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "stream");
+    let mut stream = call.stream();
+    stream.bookmark(12, true).await;
+    while rig.told().await != "up" {}
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(rig.server.waiting(), 0, "one list is enough");
 }
