@@ -121,6 +121,12 @@ async fn a_whole_list_that_comes_first_satisfies_the_order() {
     let mut stream = call.stream();
     stream.bookmark(12, true).await;
     while rig.told().await != "up" {}
-    sleep(Duration::from_mins(1)).await;
-    assert_eq!(rig.server.waiting(), 0, "one list is enough");
+    drop(stream);
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "watch 12");
+    let _stream = call.stream();
+    sleep(Duration::from_secs(10)).await;
+    while rig.server.waiting() > 0 {
+        assert_eq!(rig.server.call().await.kind(), "confirm", "one list is enough");
+    }
 }
