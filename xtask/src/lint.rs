@@ -8,6 +8,7 @@ use crate::lines;
 use crate::linker;
 use crate::process::{cargo, read};
 use crate::prose;
+use crate::rooms;
 use crate::toolchain::Toolchain;
 
 /// Runs the checks alone.
@@ -21,6 +22,7 @@ pub(crate) fn run() -> ExitCode {
 pub(crate) fn add_to(ladder: &mut Ladder) {
     component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
     ladder.check("file lengths", files::check_lengths);
+    ladder.check("rooms", rooms::check);
     ladder.check("prose", prose::check);
     ladder.check("lines", lines::count);
     component(

@@ -15,6 +15,7 @@ mod packages;
 mod paths;
 mod process;
 mod prose;
+mod rooms;
 mod setup;
 mod test;
 mod toolchain;

@@ -1,6 +1,6 @@
 //! Which node hands out which IPs.
 
-use super::World;
+use super::{Ipam, World};
 use crate::facts::Pod;
 use epguard_common::Addr;
 use std::time::Duration;
@@ -9,44 +9,6 @@ use std::time::Duration;
 /// shown any: whoever may write `pods/status` can show any IP. Two namespaces disprove the ranges for good, as whoever
 /// hands out such IPs goes on doing so.
 const STRAYS: Duration = Duration::from_hours(1);
-
-/// Who hands out pod IPs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ipam {
-    /// Node ranges (`spec.podCIDRs`) are believed until a pod shows an IP outside its own node's: Calico, for one,
-    /// leaves them set and hands out others
-    #[default]
-    Auto,
-    /// Each node hands out its own podCIDRs.
-    Node,
-    /// One pool for the cluster: any pod may get any IP.
-    Cluster,
-}
-
-impl Ipam {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::Node, Self::Cluster];
-
-    /// As `--ipam` takes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Node => "node",
-            Self::Cluster => "cluster",
-        }
-    }
-
-    /// What it means, for `--help`.
-    #[must_use]
-    pub const fn help(self) -> &'static str {
-        match self {
-            Self::Auto => "node ranges (spec.podCIDRs) hold until a pod shows an IP outside its own node's",
-            Self::Node => "each node hands out its own podCIDRs",
-            Self::Cluster => "one pool for the cluster: any pod may get any IP",
-        }
-    }
-}
 
 impl World {
     /// Whether nodes' ranges are believed.

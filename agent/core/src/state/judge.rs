@@ -27,6 +27,9 @@ pub struct Proven {
     pub boot_id: Uid,
 }
 
+/// Denials by Service and socket.
+pub type Denials = BTreeMap<(Name, Socket), Proven>;
+
 /// What is proven about each endpoint of a Service at an IP, or why nothing is.
 #[must_use]
 pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Verdict)> {

@@ -1,7 +1,5 @@
 //! How much of a table one namespace may fill, so that it cannot take the protection of the others.
 
-use super::{Breaker, Denials, Proven, Socket};
-use crate::facts::Name;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,9 +12,6 @@ pub(super) struct Quota<K> {
     used: usize,
     by_namespace: HashMap<K, usize>,
 }
-
-/// A denial with its proof, and whether it is held.
-pub(super) type Claim<'a> = ((&'a Name, &'a Socket), (&'a Proven, bool));
 
 impl<K: Borrow<str> + Eq + Hash> Quota<K> {
     /// An empty table.
@@ -51,22 +46,6 @@ impl<K: Borrow<str> + Eq + Hash> Quota<K> {
             self.by_namespace.remove(namespace);
         }
     }
-}
-
-/// All denials in the order in which tables take them: those that are carried out before those that are held, and small
-/// namespaces before large ones.
-pub(super) fn by_claim<'a>(denials: &'a Denials, breaker: &Breaker) -> Vec<Claim<'a>> {
-    let mut sizes: HashMap<&str, usize> = HashMap::new();
-    for (name, _) in denials.keys() {
-        *sizes.entry(&name.0).or_default() += 1;
-    }
-    let mut ordered: Vec<Claim<'a>> = denials
-        .iter()
-        .map(|((name, socket), proven)| ((name, socket), (proven, breaker.holds(name, socket))))
-        .collect();
-    // Stable: within a namespace the order stays.
-    ordered.sort_by_key(|((name, _), (_, held))| (*held, sizes.get(&*name.0).copied(), &name.0));
-    ordered
 }
 
 #[cfg(test)]

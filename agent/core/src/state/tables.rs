@@ -1,16 +1,14 @@
 //! What the maps should hold.
 
 use super::alternatives::Alternatives;
-use super::quota::{self, Quota};
+use super::claim_order::by_claim;
+use super::quota::Quota;
 use super::slots::Given;
-use super::{Breaker, Proven, Record, Slots, Socket, Vacant, World};
+use super::{Breaker, Denials, Proven, Record, Slots, Socket, Vacant, World};
 use crate::facts::Name;
 use epguard_common::{Action, Addr, Backends, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
-
-/// Denials by Service and socket.
-pub type Denials = BTreeMap<(Name, Socket), Proven>;
 
 /// IPs of the endpoints that terminate, by pod; packets to them are only counted.
 pub type Draining = BTreeMap<Uid, Vec<Addr>>;
@@ -51,7 +49,7 @@ impl Tables {
             vips: HashMap::new(),
         };
         let mut alternatives = Alternatives::default();
-        for (key, proof) in quota::by_claim(denials, breaker) {
+        for (key, proof) in by_claim(denials, breaker) {
             let backends = || alternatives.of(world, denials, key.0, key.1);
             if !tables.add(now, world, key, (proof, backends), (slots, &mut quotas)) {
                 *tables.refused.entry(key.0.0.clone()).or_default() += 1;

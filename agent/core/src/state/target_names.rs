@@ -1,8 +1,7 @@
 //! Namespace and name of the pods that slices list, by UID and back.
 
-use super::Listings;
-use crate::facts::{Name, PodName};
-use epguard_common::{Addr, Uid};
+use crate::facts::PodName;
+use epguard_common::Uid;
 use std::collections::BTreeSet;
 
 /// Which names slices give to which UIDs.
@@ -42,22 +41,6 @@ impl TargetNames {
         after
             .take_while(move |(known, _)| *known == name)
             .map(|(_, uid)| *uid)
-    }
-}
-
-impl Listings {
-    /// Namespace and name of the pods that a Service lists at an IP, or listed there.
-    #[must_use]
-    pub fn names_at(&self, service: &Name, ip: Addr) -> BTreeSet<PodName> {
-        let targets = self
-            .at(service, ip)
-            .flat_map(|(_, targets)| targets.keys().flatten());
-        targets.flat_map(|uid| self.names.of(*uid)).collect()
-    }
-
-    /// Where pods of a namespace and name are, or were, listed.
-    pub fn of_name(&self, name: PodName) -> impl Iterator<Item = &(Name, Addr)> {
-        self.names.uids(name).flat_map(|uid| self.of_pod(uid))
     }
 }
 

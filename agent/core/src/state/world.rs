@@ -1,24 +1,13 @@
 //! Everything the facts say, indexed for the questions that the proof asks.
 
-use super::bound::Namespaces;
-use super::plausible::NodeRanges;
+use super::namespaces::Namespaces;
+use super::node_ranges::NodeRanges;
 use super::vips::Vips;
-use super::{Exemption, Ipam, Life, Listings, NotProven, Pods, Ranges};
+use super::{Exemption, Life, Listings, NotProven, Pods, Settings};
 use crate::facts::{Name, Node, Pod, Service};
 use epguard_common::{Addr, Mode, Uid, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
-
-/// What is fixed for the agent's life.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The agent's own node.
-    pub node: String,
-    /// Whether a node's pod range belongs to that node alone.
-    pub ipam: Ipam,
-    /// Which endpoints may be denied.
-    pub ranges: Ranges,
-}
 
 /// The accumulated facts.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Objects of tenants that leave Services without protection.
 
-use super::Problem;
-use super::problems::largest;
+use super::problem::Problem;
+use super::problem::largest;
 use crate::shared::status::Status;
 
 /// How many Services are named.

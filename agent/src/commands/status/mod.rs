@@ -6,12 +6,14 @@
 
 mod carrier;
 mod crowded;
+mod problem;
 mod problems;
 mod sockets;
 mod text;
 mod unproven;
 
-pub use problems::{Problem, problems};
+pub use problem::Problem;
+pub use problems::problems;
 pub use text::text;
 pub(crate) use text::{lease, view};
 

@@ -2,21 +2,10 @@
 
 use super::carrier::uncarried;
 use super::crowded::crowded;
+use super::problem::{Problem, largest, seconds};
 use super::sockets::unfollowed;
 use super::unproven::unproven;
 use crate::shared::status::{Attachment, Status};
-use serde::Serialize;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
-/// Something that keeps epguard from what it is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// What it is, with the name of the thing and the cause.
-    pub what: String,
-    /// What to do about it.
-    pub remedy: String,
-}
 
 /// A map that is fuller than this, in percent, is worth a word before it is full.
 const NEARLY_FULL: usize = 80;
@@ -145,20 +134,6 @@ fn down(status: &Status) -> Vec<String> {
         .collect()
 }
 
-/// ` (namespace a: 3, b: 1)`: the namespaces with most denials that did not fit; empty if there are none.
-pub(super) fn largest(by_namespace: &BTreeMap<String, usize>) -> String {
-    const NAMED: usize = 3;
-    let mut largest: Vec<(&String, &usize)> = by_namespace.iter().collect();
-    largest.sort_by_key(|(_, denials)| Reverse(**denials));
-    let named: Vec<String> = (largest.iter().take(NAMED))
-        .map(|(namespace, denials)| format!("{namespace}: {denials}"))
-        .collect();
-    if named.is_empty() {
-        return String::new();
-    }
-    format!(" (namespace {})", named.join(", "))
-}
-
 fn unhooked(interface: &Attachment) -> Option<(String, &'static str)> {
     (!interface.attached && !interface.waiting).then(|| {
         let why = interface.error.as_deref().unwrap_or("not attached yet");
@@ -175,11 +150,6 @@ fn bypassed(interface: &Attachment) -> Option<(String, &'static str)> {
         format!("{first} runs before epguard on {}", interface.name),
         "what it lets past is not judged: start it before epguard, which then attaches first",
     ))
-}
-
-/// `12 s`.
-pub(super) fn seconds(ms: u64) -> String {
-    format!("{} s", ms / 1000)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What keeps the sockets of the node's own processes from being followed.
 
-use super::Problem;
+use super::problem::Problem;
 use crate::shared::status::NodeSockets;
 
 /// How many processes are named.

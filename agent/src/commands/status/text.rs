@@ -1,7 +1,7 @@
 //! The status for people: problems first, then what there is.
 
-use super::Problem;
-use super::problems::seconds;
+use super::problem::Problem;
+use super::problem::seconds;
 use crate::shared::status::{Attachment, Status};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Table, presets::NOTHING};

@@ -1,7 +1,7 @@
 //! What keeps denials from being proven: finished pods without a proof, and pods that may hold any IP.
 
-use super::Problem;
-use super::problems::seconds;
+use super::problem::Problem;
+use super::problem::seconds;
 use crate::shared::status::Status;
 
 /// How many nodes are named.

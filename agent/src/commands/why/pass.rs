@@ -1,7 +1,7 @@
 //! Why packets pass, in words, and what would change that.
 
 use super::exempt::exempt;
-use epguard_core::state::{EndpointView, PodView, ServiceView, View};
+use epguard_core::state::{EndpointView, Exemption, PodView, ServiceView, View};
 use epguard_core::state::{NotProven, NotStale};
 
 /// The reason, and what would end it.
@@ -15,6 +15,11 @@ pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> Pas
         because: because.into(),
         change: change.into(),
     }
+}
+
+fn exempted(pod: &str, why: Exemption) -> Pass {
+    let (because, change) = exempt(pod, why);
+    pass(because, change)
 }
 
 /// For the endpoint of a Service that is not denied.
@@ -48,7 +53,7 @@ pub(super) fn direct(view: &View) -> Pass {
     }
     let shown = view.pods.iter().filter(|pod| pod.order.is_some());
     let last = shown.max_by_key(|pod| pod.order);
-    last.and_then(|pod| Some(exempt(&pod.name, pod.exempt?)))
+    last.and_then(|pod| Some(exempted(&pod.name, pod.exempt?)))
         .unwrap_or_else(|| {
             pass(
                 "it is not proven that the IP is unused on this node",
@@ -129,7 +134,7 @@ fn listed(name: &str, why: &NotStale<String>) -> Pass {
         ),
         NotStale::Live(pod) => alive(pod, "is alive"),
         NotStale::Terminating(pod) => alive(pod, "is terminating, and may still serve"),
-        NotStale::Exempt(pod, why) => exempt(pod, *why),
+        NotStale::Exempt(pod, why) => exempted(pod, *why),
     }
 }
 
@@ -146,7 +151,7 @@ fn remembered(name: &str, why: &NotStale<String>) -> Pass {
             format!("{pod}, which {name} listed there, is not proven gone"),
             format!("the end of {pod}: Succeeded, Failed or deleted"),
         ),
-        NotStale::Exempt(pod, why) => exempt(pod, *why),
+        NotStale::Exempt(pod, why) => exempted(pod, *why),
     }
 }
 

@@ -26,6 +26,7 @@ mod sockets;
 mod tcx;
 mod xdp;
 mod xdp_device;
+mod xdp_mode;
 mod xdp_tags;
 
 pub use cgroups::Scope;
@@ -35,7 +36,8 @@ pub use hook::{Hook, Hooks, KernelPath};
 pub use node::netns_cookie;
 pub use outside::holds_processes;
 pub use pins::Pins;
-pub use xdp::{Xdp, XdpMode};
+pub use xdp::Xdp;
+pub use xdp_mode::XdpMode;
 
 use crate::shared::status::NodeSockets;
 use anyhow::{Context as _, Result, bail};

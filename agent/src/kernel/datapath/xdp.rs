@@ -4,6 +4,7 @@
 use super::bpf::{self, Target};
 use super::pins::Pins;
 use super::xdp_device::Device;
+use super::xdp_mode::XdpMode;
 use super::{Datapath, links, object, xdp_tags};
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::{HashMap, MapData};
@@ -25,17 +26,8 @@ pub enum Xdp {
     Off,
 }
 
-/// Where an XDP program runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum XdpMode {
-    /// In the driver, on the receive ring.
-    Driver,
-    /// In the network stack, on an skb that is made already.
-    Generic,
-}
-
 impl Xdp {
-    /// Whether the agent ends where this is not possible (design section 6.8).
+    /// Whether the agent ends where this is not possible.
     #[must_use]
     pub const fn is_demanded(self) -> bool {
         matches!(self, Self::Driver | Self::Generic)
@@ -46,25 +38,6 @@ impl Xdp {
             Self::Auto | Self::Driver => Some(XdpMode::Driver),
             Self::Generic => Some(XdpMode::Generic),
             Self::Off => None,
-        }
-    }
-}
-
-impl XdpMode {
-    /// As the status writes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Driver => "driver",
-            Self::Generic => "generic",
-        }
-    }
-
-    /// `XDP_FLAGS_DRV_MODE` and `XDP_FLAGS_SKB_MODE` of `linux/if_link.h`.
-    const fn flag(self) -> u32 {
-        match self {
-            Self::Driver => 1 << 2,
-            Self::Generic => 1 << 1,
         }
     }
 }

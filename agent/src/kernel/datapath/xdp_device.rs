@@ -1,7 +1,7 @@
 //! What an interface says of itself that matters to XDP.
 
 use super::netlink::ask;
-use super::xdp::XdpMode;
+use super::xdp_mode::XdpMode;
 use rtnetlink::packet_core::NLM_F_ACK;
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp};

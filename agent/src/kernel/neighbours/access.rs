@@ -1,12 +1,14 @@
 //! Loads and stores that may reach a carrier.
 
-use super::field::{Field, mask};
+use super::bits::mask;
+use super::field::Field;
+use super::field::Origin;
 use super::fields::Layout;
-use super::flow::State;
 use super::insn::Insn;
 use super::stack::Stack;
+use super::state::State;
 use super::uses::{Carrier, Use};
-use super::value::{Origin, Value};
+use super::value::Value;
 
 /// What a load through `base` gives.
 pub fn load(base: Value, insn: Insn, stack: &Stack, layout: &Layout, uses: &mut Use) -> Value {

@@ -1,6 +1,5 @@
 //! A number of which some bits are known, as the verifier's `tnum` (`kernel/bpf/tnum.c`).
 
-use super::field::mask;
 use super::insn::alu;
 
 /// A number: the bits in `unknown` may be 0 or 1, the others are as in `value`.
@@ -90,6 +89,16 @@ impl Bits {
             }),
             _ => Self::ANY,
         }
+    }
+}
+
+/// The positions of the low octets.
+#[must_use]
+pub const fn mask(size: u8) -> u64 {
+    if size >= 8 {
+        u64::MAX
+    } else {
+        (1 << (size * 8)) - 1
     }
 }
 

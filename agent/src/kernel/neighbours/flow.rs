@@ -4,12 +4,14 @@
 //! changes. A subprogram gets the arguments of all its calls. What no jump and no call leads to is a callback, whose
 //! arguments may be the packet.
 
+use super::field::Origin;
 use super::fields::Layout;
 use super::insn::{Insn, LD_IMM64, PSEUDO_FUNC, class, jmp};
 use super::stack::Stack;
+use super::state::State;
 use super::step::{self, Next};
 use super::uses::Use;
-use super::value::{Origin, Value};
+use super::value::Value;
 use crate::kernel::datapath::programs::MapSize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,15 +22,6 @@ pub enum Entry {
     Packet,
     /// Something that may be it, or lead to it.
     Unknown,
-}
-
-/// Registers and stack at one instruction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
-    /// r0 to r10, and the register of constant blinding.
-    pub registers: [Value; 12],
-    /// Of this function.
-    pub stack: Stack,
 }
 
 /// Instructions carried out per instruction of the program, beyond which its use counts as unknown. Real programs need

@@ -12,6 +12,7 @@
 mod access;
 mod bits;
 mod field;
+mod field_math;
 mod fields;
 mod flow;
 #[cfg(test)]
@@ -23,8 +24,10 @@ mod insn;
 mod kernel;
 mod programs;
 mod reach;
+mod scanner;
 mod shapes;
 mod stack;
+mod state;
 mod step;
 mod uses;
 mod value;
@@ -37,5 +40,5 @@ pub use found::{Found, Place, Survey};
 pub use helpers::Helpers;
 pub use insn::Insn;
 pub use programs::Program;
-pub use reach::Scanner;
+pub use scanner::Scanner;
 pub use uses::{Carrier, FieldUse, Use};

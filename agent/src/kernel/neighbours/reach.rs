@@ -1,8 +1,7 @@
-//! The scanner: surveys one network namespace again and again.
+//! Surveys one network namespace again and again.
 
-use super::fields::Layout;
 use super::found::{Found, Survey, together};
-use super::programs::Programs;
+use super::scanner::{Scanner, Walked};
 use super::uses::Use;
 use super::walk::Walk;
 use crate::kernel::datapath::node;
@@ -11,27 +10,6 @@ use anyhow::{Context as _, Result};
 use aya_obj::generated::bpf_prog_type;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-
-/// Surveys the network namespace of the calling thread again and again. It remembers what programs use by their ids.
-#[derive(Debug)]
-pub struct Scanner {
-    pub(super) layout: Layout,
-    pub(super) programs: Programs,
-    /// False once the kernel said that it has no netkit.
-    pub(super) has_netkit: bool,
-    /// Why programs cannot be listed.
-    pub(super) blind: Option<String>,
-    walked: Option<Walked>,
-}
-
-/// What the last walk found.
-#[derive(Debug)]
-struct Walked {
-    found: Vec<Found>,
-    at: Instant,
-    /// Of the processor's time: on a busy node a cheap walk waits. Zero if it read programs that were new: that happens once.
-    took: Duration,
-}
 
 /// How long a walk holds where nothing can make it worse: a neighbour that went is noticed that late.
 const LASTS: Duration = Duration::from_secs(5);
@@ -43,17 +21,6 @@ const DEAR: Duration = Duration::from_millis(5);
 const ATTEMPTS: usize = 3;
 
 impl Scanner {
-    /// Finds out where the fields lie in this kernel. An error means that none of them can be judged.
-    pub fn new() -> Result<Self> {
-        Ok(Self {
-            layout: Layout::of_kernel()?,
-            programs: Programs::default(),
-            has_netkit: true,
-            blind: None,
-            walked: None,
-        })
-    }
-
     /// Everything but the programs with these ids. An error means that anything may be there.
     ///
     /// XDP programs are left out: they run before a packet has an `sk_buff`. So are programs that trace the kernel: they

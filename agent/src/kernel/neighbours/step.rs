@@ -3,10 +3,10 @@
 use super::access;
 use super::bits::Bits;
 use super::fields::Layout;
-use super::flow::State;
 use super::helpers::{self, Reach};
 use super::insn::{Insn, LD_IMM64, PSEUDO_MAP, alu, class, jmp, mode};
 use super::stack::Callee;
+use super::state::State;
 use super::uses::Use;
 use super::value::Value;
 use crate::kernel::datapath::programs::MapSize;

@@ -1,7 +1,7 @@
 //! What a register or stack slot may hold, and how instructions change it.
 
-use super::bits::Bits;
-use super::field::{Field, mask};
+use super::bits::{Bits, mask};
+use super::field::{Field, Origin};
 use super::insn::alu;
 use super::uses::{Carrier, Use};
 
@@ -33,17 +33,6 @@ pub enum Value {
     Field(Field),
     /// A map, by its id.
     Map(u32),
-}
-
-/// Where a pointer came from. Two pointers of one known origin are the same pointer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The `sk_buff` that the program was called with.
-    Context,
-    /// An argument of a subprogram or callback, 1 to 5: may be the `sk_buff`.
-    Argument(u8),
-    /// Anything that may be the `sk_buff`.
-    Any,
 }
 
 impl Value {

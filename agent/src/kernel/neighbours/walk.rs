@@ -3,7 +3,7 @@
 use super::found::{Found, Place};
 use super::kernel;
 use super::programs::Program;
-use super::reach::Scanner;
+use super::scanner::Scanner;
 use super::uses::Use;
 use crate::kernel::datapath::netlink::{self, Filter, Qdisc};
 use crate::kernel::datapath::{Hook, bpf};
