@@ -3,19 +3,27 @@
 //! `store/` holds objects and their history, `protocol/` turns requests into store calls, `server/` owns sockets, TLS,
 //! faults and the audit log. Scenarios and the replay write to the [`Store`]; the agent and kubectl come through TLS.
 
+mod access;
+mod audit;
 pub mod cli;
 mod error;
+mod faults;
 mod kind;
 mod patch;
+mod poison;
 mod protocol;
 mod selector;
 mod server;
 mod store;
 pub mod yaml;
 
+pub use access::Access;
+pub use audit::{Audit, Request};
 pub use error::ApiError;
+pub use faults::Faults;
 pub use kind::{Kind, ObjectRef};
-pub use server::{Access, ApiServer, Audit, Faults, Lie, Poison, Request};
+pub use poison::{Lie, Poison};
+pub use server::ApiServer;
 pub use store::Store;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod chains;
 mod conntrack;
 mod endpoints;
+mod family;
 mod objects;
 mod ruleset;
 mod service;

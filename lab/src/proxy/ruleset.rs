@@ -3,13 +3,9 @@
 //! Two things differ. `numgen` counts instead of drawing, so that a story is the same each time. TCP is refused by a
 //! reset: Linux 6.18 ignores the `ICMPv6` error that answers a SYN over veth.
 
-use std::net::{IpAddr, SocketAddr};
-
 use super::chains::{Chains, Elements};
+use super::family::{Family, MASQUERADE};
 use super::{ProxyOptions, ServiceRule};
-
-/// kube-proxy's mark for packets to masquerade.
-pub(super) const MASQUERADE: &str = "0x4000";
 
 /// A script that replaces all rules in one transaction. Tables and base chains stay, so that NAT is never unhooked; so do
 /// chains of Services that are gone, empty and without a way to them, as kube-proxy leaves them for a while.
@@ -17,39 +13,6 @@ pub(super) fn script(services: &[ServiceRule], options: ProxyOptions) -> String 
     [Family::V4, Family::V6]
         .map(|family| table(family, services, options))
         .concat()
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Family {
-    V4,
-    V6,
-}
-
-impl Family {
-    pub(super) fn name(self) -> &'static str {
-        if self == Self::V4 { "ip" } else { "ip6" }
-    }
-
-    pub(super) fn address(self) -> &'static str {
-        if self == Self::V4 {
-            "ipv4_addr"
-        } else {
-            "ipv6_addr"
-        }
-    }
-
-    fn loopback(self) -> &'static str {
-        if self == Self::V4 { "127.0.0.0/8" } else { "::1" }
-    }
-
-    pub(super) fn is(self, ipv6: bool) -> bool {
-        ipv6 == (self == Self::V6)
-    }
-
-    pub(super) fn own(self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-        let own = addresses.iter().filter(|to| self.is(to.is_ipv6()));
-        own.copied().collect()
-    }
 }
 
 fn table(family: Family, services: &[ServiceRule], options: ProxyOptions) -> String {
@@ -137,9 +100,4 @@ fn filled(ip: &str, elements: &Elements) -> String {
         format!("add element {ip} kube-proxy {set} {{ {elements} }}\n")
     };
     elements.iter().map(add).collect()
-}
-
-/// An address as chains are named with it.
-pub(super) fn in_names(ip: IpAddr) -> String {
-    ip.to_string().replace(':', ".")
 }

@@ -8,23 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
-use super::{Answer, Flow, UdpPeer, abort, sctp};
+use super::{Answer, Call, Flow, UdpPeer, abort, sctp};
 use crate::net::NetNs;
 use crate::proxy::Protocol;
-
-/// A request to make.
-#[derive(Clone, Copy, Debug)]
-pub struct Call {
-    /// TCP (connect, request, reply), UDP (request, reply) or SCTP (INIT, INIT ACK).
-    pub protocol: Protocol,
-    /// The destination.
-    pub to: SocketAddr,
-    /// The source; port 0 and an unspecified address leave the choice to the kernel. A port may be used by several flows to
-    /// different destinations at once, and again at once after a call.
-    pub from: Option<SocketAddr>,
-    /// The time for all of it.
-    pub timeout: Duration,
-}
 
 /// Clients in one namespace: a pod, a node or the external host.
 #[derive(Clone, Debug)]

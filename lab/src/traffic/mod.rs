@@ -1,6 +1,7 @@
 //! Real clients and servers in the lab's namespaces. A server answers every request with its pod's name.
 
 mod abort;
+mod call;
 mod client;
 mod flood;
 mod flow;
@@ -12,7 +13,8 @@ mod server;
 mod udp;
 
 pub use abort::abort;
-pub use client::{Call, Client};
+pub use call::Call;
+pub use client::Client;
 pub use flood::Flood;
 pub use flow::Flow;
 pub use forge::Forged;

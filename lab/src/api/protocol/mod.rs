@@ -18,7 +18,7 @@ use hyper::{Method, Request, Response};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
-use super::server::{Access, Audit, Faults, Request as Logged};
+use super::{Access, Audit, Faults, Request as Logged};
 use super::{ApiError, Store, yaml};
 use query::Query;
 use reply::Body;

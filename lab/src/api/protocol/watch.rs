@@ -16,9 +16,8 @@ use super::query::Match;
 use super::reply::{self, Body};
 use super::{Api, Call};
 use crate::api::selector::Selector;
-use crate::api::server::Faults;
 use crate::api::store::{Batch, Change};
-use crate::api::{ApiError, Kind, Store};
+use crate::api::{ApiError, Faults, Kind, Store};
 
 /// How long a stream lives unless the client says otherwise, as in the real server.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);

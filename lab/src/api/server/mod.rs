@@ -1,10 +1,6 @@
 //! Sockets, TLS and faults around one [`Store`].
 
-mod access;
-mod audit;
-mod faults;
 mod identity;
-mod poison;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,13 +15,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::Store;
 use super::protocol::Api;
-pub use access::Access;
-pub use audit::{Audit, Request};
-pub use faults::Faults;
+use super::{Access, Audit, Faults, Store};
 use identity::Identity;
-pub use poison::{Lie, Poison};
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ mod list;
 mod managed_fields;
 mod namespaces;
 mod write;
+mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,7 @@ pub(crate) use collection::Change;
 use collection::Collection;
 pub(crate) use deletion::{DeleteOptions, Deletion};
 pub(crate) use list::Batch;
-pub(crate) use write::Writer;
+pub(crate) use writer::Writer;
 
 /// resourceVersion of an empty store.
 const FIRST_REVISION: u64 = 300;

@@ -7,26 +7,6 @@ use uuid::Uuid;
 use super::{Store, managed_fields};
 use crate::api::{ApiError, ObjectRef, patch};
 
-/// Who writes, as recorded in `managedFields`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Writer {
-    pub(crate) manager: String,
-    /// "Update", or "Apply" for server-side apply.
-    pub(crate) operation: &'static str,
-    /// True for writes to `/status`.
-    pub(crate) status: bool,
-}
-
-impl Writer {
-    pub(crate) fn update(manager: &str) -> Self {
-        Self {
-            manager: manager.into(),
-            operation: "Update",
-            status: false,
-        }
-    }
-}
-
 impl Store {
     /// Creates an object or merges into the stored one (JSON merge: lists are replaced, null removes), status included.
     ///

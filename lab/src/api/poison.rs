@@ -5,9 +5,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
-use super::Faults;
-use crate::api::Kind;
-
 /// What a poisoned list says of every pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
@@ -20,7 +17,7 @@ pub enum Lie {
 /// Some lists of pods that lie; the watches and later lists tell the truth, with the same resourceVersions.
 #[derive(Clone, Debug)]
 pub struct Poison {
-    lie: Lie,
+    pub(super) lie: Lie,
     lists: Arc<AtomicU32>,
 }
 
@@ -33,7 +30,7 @@ impl Poison {
     }
 
     /// Whether the list that is being made is one of those that lie.
-    fn take(&self) -> bool {
+    pub(super) fn take(&self) -> bool {
         let one_less = |left: u32| left.checked_sub(1);
         let taken = self
             .lists
@@ -42,21 +39,9 @@ impl Poison {
     }
 }
 
-impl Faults {
-    /// Lets the list of these objects lie, if it is to.
-    pub(in crate::api) fn poison(&self, kind: Kind, objects: &mut [Arc<Value>]) {
-        let poison = self.poisoned.as_ref().filter(|_| kind == Kind::Pod);
-        if let Some(poison) = poison.filter(|poison| poison.take()) {
-            for object in objects {
-                *object = Arc::new(poison.lie.tell(object));
-            }
-        }
-    }
-}
-
 impl Lie {
     /// The pod as it is shown.
-    fn tell(self, pod: &Value) -> Value {
+    pub(super) fn tell(self, pod: &Value) -> Value {
         let mut pod = pod.clone();
         let status = &mut pod["status"];
         status["phase"] = "Failed".into();

@@ -1,10 +1,12 @@
 //! What can go wrong with an API server, switched at run time.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Poison;
-use crate::api::Kind;
+use serde_json::Value;
+
+use super::{Kind, Poison};
 
 /// Faults and timing of one server. The default is a healthy server.
 #[derive(Clone, Debug)]
@@ -52,6 +54,18 @@ impl Default for Faults {
             expired_as_http: false,
             poisoned: None,
             resets: 0,
+        }
+    }
+}
+
+impl Faults {
+    /// Lets the list of these objects lie, if it is to.
+    pub(in crate::api) fn poison(&self, kind: Kind, objects: &mut [Arc<Value>]) {
+        let poison = self.poisoned.as_ref().filter(|_| kind == Kind::Pod);
+        if let Some(poison) = poison.filter(|poison| poison.take()) {
+            for object in objects {
+                *object = Arc::new(poison.lie.tell(object));
+            }
         }
     }
 }
