@@ -4,7 +4,7 @@ use crate::{Action, Mode, Reason, Uid};
 
 /// What is proven of the pod that was meant.
 #[repr(u32)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum UidState {
     /// Nothing. No denial has this.
     #[default]

@@ -1,6 +1,6 @@
 //! What to write so that the maps hold what they should.
 
-use crate::state::{Tables, Vacant};
+use crate::state::{OrphanIp, Tables};
 use epguard_common::{Addr, Backends, Denial, Owner, Slot, Suspect, Target, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub enum Op {
     RemoveOwner(Addr),
     PutOwner(Addr, Owner),
     RemoveTerminated(Addr),
-    PutTerminated(Addr, Vacant),
+    PutTerminated(Addr, OrphanIp),
     RemoveBackends(Target),
     PutBackends(Target, Box<Backends>),
 }
@@ -264,16 +264,16 @@ mod tests {
 
     #[test]
     fn an_entry_for_another_dead_pod_is_a_new_one() {
-        let by = |text| Vacant {
+        let by = |text| OrphanIp {
             dead: Uid::parse(text).unwrap(),
             mode: Mode::Enforce,
             lifted: None,
         };
-        let vacant = |text| Tables {
+        let orphan_ip = |text| Tables {
             terminated: BTreeMap::from([(X, by(text))]),
             ..Tables::default()
         };
-        let (a, b) = (vacant("a"), vacant("b"));
+        let (a, b) = (orphan_ip("a"), orphan_ip("b"));
         assert_eq!(tables(&a, &a), []);
         assert_eq!(
             tables(&a, &b),

@@ -133,7 +133,7 @@ impl Agent {
                     self.timings.received(received, &fact);
                     changed = true;
                     match *fact {
-                        Fact::Fleet(change) => self.fleet.hear(change),
+                        Fact::ModePolicy(change) => self.fleet.hear(change),
                         fact => {
                             self.state.apply(now(), fact);
                             self.relist_if_revived();

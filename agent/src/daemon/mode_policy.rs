@@ -1,6 +1,6 @@
 //! Which modes hold on this node: those of its own flags, or what the `ConfigMap` of the fleet wants. Pure.
 //!
-//! A wish is carried out when it changes, so that what an operator sets on one node (`epguard mode`) stands until then.
+//! A wanted is carried out when it changes, so that what an operator sets on one node (`epguard mode`) stands until then.
 
 use epguard_common::{Mode, Reason, ReasonModes};
 use epguard_core::facts::{self, Change, Name, named};
@@ -12,7 +12,7 @@ pub struct Fleet {
     /// Namespace and name of the `ConfigMap`, if the flags name one.
     config_map: Option<Name>,
     /// As it was read last; none if there is none.
-    read: Option<facts::Fleet>,
+    read: Option<facts::ModePolicy>,
     /// Whether the API has shown it, or that there is none.
     heard: bool,
     in_force: Modes,
@@ -85,7 +85,7 @@ impl Fleet {
     }
 
     /// The `ConfigMap` is so, or is gone.
-    pub fn hear(&mut self, change: Change<facts::Fleet>) {
+    pub fn hear(&mut self, change: Change<facts::ModePolicy>) {
         self.heard = true;
         self.read = match change {
             Change::Reset(all) => all.into_iter().next(),
@@ -129,14 +129,14 @@ impl Fleet {
         let Some(read) = &self.read else {
             return self.flags;
         };
-        let wish = &read.wish;
+        let wanted = &read.wanted;
         let asked = |flags: Modes| {
-            let (mode, source) = match wish.canary_mode.filter(|_| canary) {
+            let (mode, source) = match wanted.canary_mode.filter(|_| canary) {
                 Some(mode) => (mode, Source::Canary),
-                None => (wish.mode.unwrap_or(flags.mode), Source::ConfigMap),
+                None => (wanted.mode.unwrap_or(flags.mode), Source::ConfigMap),
             };
             let mut reasons = flags.reasons;
-            for (reason, mode) in &wish.reasons {
+            for (reason, mode) in &wanted.reasons {
                 if let Some(own) = reasons.of(*reason) {
                     *own = *mode;
                 }

@@ -142,7 +142,7 @@ fn namespaces_and_their_annotations() {
 fn the_config_map_of_the_modes() {
     let flags = (Mode::Observe, ReasonModes::default());
     run("configmap", corpus("configmap"), WORDS, move |json| {
-        let Ok(map) = facts::Fleet::parse(json) else {
+        let Ok(map) = facts::ModePolicy::parse(json) else {
             return;
         };
         let mut fleet = Fleet::new(Some(("epguard".into(), "epguard".into())), flags, None);

@@ -38,11 +38,11 @@ pub(super) fn path_in<O: Object>(namespace: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_core::facts::Fleet;
+    use epguard_core::facts::ModePolicy;
 
     #[test]
     fn one_object_is_asked_for_in_its_namespace_alone() {
-        let one = Collection::one::<Fleet>(&("epguard".into(), "fleet".into()));
+        let one = Collection::one::<ModePolicy>(&("epguard".into(), "fleet".into()));
         assert_eq!(one.path, "/api/v1/namespaces/epguard/configmaps");
         assert_eq!(one.selector.as_deref(), Some("metadata.name=fleet"));
     }

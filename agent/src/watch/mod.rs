@@ -33,7 +33,7 @@ pub use pace::Pace;
 
 use crate::shared::clock::boot;
 use collection::Collection;
-use epguard_core::facts::{Fact, Fleet, Name, Namespace, Node, Pod, Service, Slice, Watched};
+use epguard_core::facts::{Fact, ModePolicy, Name, Namespace, Node, Pod, Service, Slice, Watched};
 use epguard_core::freshness::Proof;
 use orders::Orders;
 use outbox::Outbox;
@@ -151,8 +151,8 @@ pub fn start_by(
             Watched::Nodes => tasks.spawn(session.run(Collection::all::<Node>(), Fact::Node)),
             Watched::Namespaces => tasks.spawn(session.run(Collection::all::<Namespace>(), Fact::Namespace)),
             Watched::ModePolicy => {
-                let one = fleet.map_or_else(Collection::all::<Fleet>, Collection::one::<Fleet>);
-                tasks.spawn(session.run(one, Fact::Fleet))
+                let one = fleet.map_or_else(Collection::all::<ModePolicy>, Collection::one::<ModePolicy>);
+                tasks.spawn(session.run(one, Fact::ModePolicy))
             }
         };
     }

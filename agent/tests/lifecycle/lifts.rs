@@ -5,7 +5,7 @@ use crate::node::Node;
 use aya::maps::{HashMap, Map, MapData};
 use epguard::kernel::maps::{self, Lift};
 use epguard_common::{Addr, Keyed, Mode, Terminated, Uid};
-use epguard_core::state::{Tables, Vacant};
+use epguard_core::state::{OrphanIp, Tables};
 use std::time::Duration;
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);
@@ -78,7 +78,7 @@ fn a_lift_outlives_its_entry_until_somebody_asks() {
 }
 
 fn vacant(mode: Mode, lifted: Option<Duration>) -> Tables {
-    let vacant = Vacant {
+    let vacant = OrphanIp {
         dead: DEAD,
         mode,
         lifted,

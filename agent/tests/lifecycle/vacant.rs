@@ -5,7 +5,7 @@ use epguard::kernel::datapath::{Datapath, netns_cookie};
 use epguard::kernel::maps::{self, Writer};
 use epguard::shared::clock::boot_ns;
 use epguard_common::{Addr, Mode, Outcome, Reason, Uid};
-use epguard_core::state::{Tables, Vacant};
+use epguard_core::state::{OrphanIp, Tables};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
     node.in_peer(|| ip(&[format!("route add {X}/32 via {OWN}")]));
     let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
     writer.configure(Mode::Enforce, maps::DEFAULT, false).unwrap();
-    let vacant = Vacant {
+    let vacant = OrphanIp {
         dead: Uid { octets: [7; 16] },
         mode: Mode::Enforce,
         lifted: None,

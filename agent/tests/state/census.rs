@@ -5,7 +5,7 @@ use epguard_core::facts::{Fact, Presence};
 use epguard_core::state::State;
 
 fn terminated(state: &State) -> u64 {
-    state.census().ips["terminated"]
+    state.counts().ips["terminated"]
 }
 
 #[test]

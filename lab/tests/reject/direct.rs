@@ -7,13 +7,13 @@ use crate::aim::Direct;
 use crate::cluster::{calls, faults, reject, rejected, service};
 use crate::world::{PORT, Plan, World, on_both_families};
 use epguard_common::{Addr, Mode, Outcome as Counted, Role, Uid};
-use epguard_core::state::Vacant;
+use epguard_core::state::OrphanIp;
 use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::Outcome;
 
 /// Nobody on the node holds the IP, as far as the datapath is told.
 fn terminated(world: &mut World, ip: Addr) {
-    let vacant = Vacant {
+    let vacant = OrphanIp {
         dead: Uid { octets: [0xdd; 16] },
         mode: Mode::Enforce,
         lifted: None,

@@ -6,9 +6,9 @@
 
 mod action;
 mod brief;
-mod fleet;
 mod listed;
 mod mode;
+mod mode_policy;
 mod namespace;
 mod networks;
 mod node;
@@ -21,8 +21,8 @@ mod unreadable;
 mod watched;
 
 pub use brief::cut;
-pub use fleet::{Fleet, Wish};
 pub use listed::{ListedEndpoint, ListedSlice, PodRef};
+pub use mode_policy::{ModePolicy, WantedModes};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
 pub use pod::{Doubt, Pod, Sandbox, Standing};
@@ -58,7 +58,7 @@ pub enum Fact {
     /// From the Namespace watch.
     Namespace(Change<Namespace>),
     /// From the watch of the one `ConfigMap`.
-    Fleet(Change<Fleet>),
+    ModePolicy(Change<ModePolicy>),
     /// All addresses of this node's own interfaces, from netlink.
     LocalAddresses(Vec<Addr>),
     /// Who is there, as this node and its datapath see it.

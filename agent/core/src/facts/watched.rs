@@ -39,7 +39,7 @@ impl Watched {
             Fact::Service(Reset(_)) => Some(Self::Services),
             Fact::Node(Reset(_)) => Some(Self::Nodes),
             Fact::Namespace(Reset(_)) => Some(Self::Namespaces),
-            Fact::Fleet(Reset(_)) => Some(Self::ModePolicy),
+            Fact::ModePolicy(Reset(_)) => Some(Self::ModePolicy),
             _ => None,
         }
     }

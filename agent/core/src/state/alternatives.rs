@@ -1,6 +1,6 @@
 //! Where flows that open towards a denied endpoint may go instead: live endpoints of the same Service and port.
 
-use super::{Denials, Listing, Port, Record, Socket, Target, World};
+use super::{ClusterIndex, Denials, Listing, Port, Record, Socket, Target};
 use crate::facts::{Name, Protocol, Service, Steering};
 use epguard_common::{Action, Backend, Backends, MAX_BACKENDS};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,11 +24,17 @@ impl<'a> Alternatives<'a> {
     /// The live endpoints for flows to `denied`; none if the Service does not ask for it, or has none. Only pods of its
     /// namespace that are known to live, alone at their IP, are taken; the nearest ones, and each node begins with another
     /// one.
-    pub fn of(&mut self, world: &World, denials: &Denials, name: &'a Name, denied: &Socket) -> Backends {
-        let Some(service) = world.service(name) else {
+    pub fn of(
+        &mut self,
+        cluster: &ClusterIndex,
+        denials: &Denials,
+        name: &'a Name,
+        denied: &Socket,
+    ) -> Backends {
+        let Some(service) = cluster.service(name) else {
             return Backends::default();
         };
-        let Some(targets) = world.listings.targets(name, denied) else {
+        let Some(targets) = cluster.endpoint_index.targets(name, denied) else {
             return Backends::default();
         };
         let Some(port) = port(targets.values()) else {
@@ -37,31 +43,31 @@ impl<'a> Alternatives<'a> {
         let live = self
             .0
             .entry(name)
-            .or_insert_with(|| live(world, denials, service));
+            .or_insert_with(|| live(cluster, denials, service));
         let group = (port, denied.protocol, denied.ip.is_v4());
         live.get(&group).copied().unwrap_or_default()
     }
 }
 
 /// All live endpoints of a Service that are not denied themselves.
-fn live(world: &World, denials: &Denials, service: &Service) -> HashMap<Group, Backends> {
+fn live(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> HashMap<Group, Backends> {
     let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
     if service.steering.action != Action::Redirect {
         return HashMap::new();
     }
     let denied = denied(denials, &service.name);
-    for (socket, targets) in world.listings.of(&service.name) {
+    for (socket, targets) in cluster.endpoint_index.of(&service.name) {
         let current = || targets.values().filter(|listing| listing.is_current());
         let is_ready = targets.values().any(|listing| listing.ready > 0);
         if let Some(port) = port(current()).filter(|_| is_ready && !denied.contains(socket))
-            && let Some((distance, backend)) = offer(world, service, socket, targets)
+            && let Some((distance, backend)) = offer(cluster, service, socket, targets)
             && (distance == Distance::SameNode || !service.steering.local_only)
         {
             let group = (port, socket.protocol, socket.ip.is_v4());
             live.entry(group).or_default().push((distance, backend));
         }
     }
-    let nearest = |(group, live)| (group, nearest(world, service.steering, live));
+    let nearest = |(group, live)| (group, nearest(cluster, service.steering, live));
     live.into_iter().map(nearest).collect()
 }
 
@@ -71,64 +77,66 @@ fn denied<'a>(denials: &'a Denials, service: &Name) -> BTreeSet<&'a Socket> {
     denials.range(range).map(|((_, socket), _)| socket).collect()
 }
 
-fn nearest(world: &World, steering: Steering, mut live: Vec<(Distance, Backend)>) -> Backends {
+fn nearest(cluster: &ClusterIndex, steering: Steering, mut live: Vec<(Distance, Backend)>) -> Backends {
     live.sort_unstable();
     let nearest = live.first().map(|(distance, _)| *distance);
     live.retain(|(distance, _)| Some(*distance) == nearest);
     if live.len() > MAX_BACKENDS {
-        let first = world.settings.node.bytes().map(usize::from).sum::<usize>() % live.len();
+        let first = cluster.settings.node.bytes().map(usize::from).sum::<usize>() % live.len();
         live.rotate_left(first);
     }
     Backends::new(steering.sticky, live.into_iter().map(|(_, backend)| backend))
 }
 
 /// Which port of the Service a socket stands for, if nothing else is said.
-fn port<'a>(mut listings: impl Iterator<Item = &'a Listing>) -> Option<Port> {
-    let port = listings.next()?.port;
-    (matches!(port, Port::Named(_)) && listings.all(|other| other.port == port)).then_some(port)
+fn port<'a>(mut endpoint_index: impl Iterator<Item = &'a Listing>) -> Option<Port> {
+    let port = endpoint_index.next()?.port;
+    (matches!(port, Port::Named(_)) && endpoint_index.all(|other| other.port == port)).then_some(port)
 }
 
 /// The one pod that is listed at the socket, if it is of the Service's namespace, lives, stays, and alone shows the IP. A
 /// slice can name a pod of another namespace.
 fn holder<'a>(
-    world: &'a World,
+    cluster: &'a ClusterIndex,
     service: &Service,
     socket: &Socket,
     targets: &BTreeMap<Target, Listing>,
 ) -> Option<&'a Record> {
     let mut current = targets.iter().filter(|(_, listing)| listing.is_current());
     let (target, _) = current.next()?;
-    let record = world.pods.get((*target)?)?;
+    let record = cluster.pods.get((*target)?)?;
     let own = record.pod.name.0 == service.name.0;
-    let mut claimants = world.plausible_claimants(socket.ip);
+    let mut claimants = cluster.plausible_claimants(socket.ip);
     let alone = claimants
         .next()
         .is_some_and(|claimant| claimant.pod.uid == record.pod.uid);
     let is_it = own && current.next().is_none() && alone && claimants.next().is_none();
-    (is_it && !record.pod.deleting && !world.is_infrastructure(socket.ip)).then_some(record)
+    (is_it && !record.pod.deleting && !cluster.is_infrastructure(socket.ip)).then_some(record)
 }
 
 fn offer(
-    world: &World,
+    cluster: &ClusterIndex,
     service: &Service,
     socket: &Socket,
     targets: &BTreeMap<Target, Listing>,
 ) -> Option<(Distance, Backend)> {
-    let record = holder(world, service, socket, targets)?;
+    let record = holder(cluster, service, socket, targets)?;
     let backend = Backend {
         addr: socket.ip,
         uid: record.pod.uid,
         port: socket.port,
         reserved: 0,
     };
-    Some((distance(world, record), backend))
+    Some((distance(cluster, record), backend))
 }
 
-fn distance(world: &World, record: &Record) -> Distance {
-    let zone = |node: &str| world.node(node).and_then(|node| node.zone.as_deref());
+fn distance(cluster: &ClusterIndex, record: &Record) -> Distance {
+    let zone = |node: &str| cluster.node(node).and_then(|node| node.zone.as_deref());
     match record.pod.node.as_deref() {
-        Some(node) if node == world.settings.node => Distance::SameNode,
-        Some(node) if zone(node).is_some() && zone(node) == zone(&world.settings.node) => Distance::SameZone,
+        Some(node) if node == cluster.settings.node => Distance::SameNode,
+        Some(node) if zone(node).is_some() && zone(node) == zone(&cluster.settings.node) => {
+            Distance::SameZone
+        }
         _ => Distance::Elsewhere,
     }
 }

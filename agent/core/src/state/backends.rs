@@ -1,6 +1,6 @@
 //! Which pods a Service sends packets to at an IP.
 
-use super::World;
+use super::ClusterIndex;
 use crate::facts::{Name, Pod, PodName, Service};
 use epguard_common::Addr;
 use std::collections::BTreeSet;
@@ -20,10 +20,10 @@ pub struct Backends<'a> {
 impl<'a> Backends<'a> {
     /// The pods of a Service at an IP.
     #[must_use]
-    pub fn new(world: &World, name: &Name, service: &'a Service, ip: Addr) -> Self {
+    pub fn new(cluster: &ClusterIndex, name: &Name, service: &'a Service, ip: Addr) -> Self {
         let names = match service.selector {
             Some(_) => BTreeSet::new(),
-            None => world.listings.names_at(name, ip),
+            None => cluster.endpoint_index.names_at(name, ip),
         };
         Self { service, names }
     }

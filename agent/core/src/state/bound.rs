@@ -3,11 +3,11 @@
 //! The most cautious of all who are concerned decides, and a Namespace that was not seen (yet, or any more) may have asked
 //! to be spared.
 
-use super::World;
+use super::ClusterIndex;
 use crate::facts::{Pod, Service};
 use epguard_common::Mode;
 
-impl World {
+impl ClusterIndex {
     /// Most that may be done about packets that are meant for a pod, or would reach it. Of one that only an earlier process
     /// saw, nothing but the bound is known.
     #[must_use]

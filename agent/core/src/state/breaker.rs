@@ -6,7 +6,7 @@
 //! ```
 
 use super::hold::{Hold, Known, Why, is_plain, rests_on_one_list};
-use super::{Denials, Proven, Socket, World};
+use super::{ClusterIndex, Denials, Proven, Socket};
 use crate::bucket::Bucket;
 use crate::facts::{Name, Watched};
 use epguard_common::{Addr, Uid};
@@ -78,7 +78,7 @@ impl Breaker {
     /// something is held that wasn't, or the other way round.
     pub fn settle(
         &mut self,
-        world: &World,
+        cluster: &ClusterIndex,
         now: Duration,
         denials: &Denials,
         service: &Name,
@@ -92,7 +92,7 @@ impl Breaker {
         let before = held(&known);
         known.retain(|socket, known| known.hear(list, proven.get(socket).copied()));
         for (socket, known) in &mut known {
-            let plain = |proven: &&Proven| is_plain(world, service, socket, proven);
+            let plain = |proven: &&Proven| is_plain(cluster, service, socket, proven);
             let settled = proven.get(socket).is_some_and(plain);
             known.hold.take_if(|hold| hold.why == Why::Half && settled);
         }
@@ -101,15 +101,15 @@ impl Breaker {
             .filter(|(socket, proven)| known.get(socket).is_none_or(|known| known.is_outgrown_by(proven)));
         let new: Vec<(&Socket, &Proven)> = new.collect();
         if !new.is_empty() {
-            let mut room = Room::new(world, now, service, &known, denials);
+            let mut room = Room::new(cluster, now, service, &known, denials);
             for (socket, proven) in new {
-                let distrusted = if self.is_news_of_one_list(world, list, socket.ip, proven) {
+                let distrusted = if self.is_news_of_one_list(cluster, list, socket.ip, proven) {
                     Some(Why::OneList)
                 } else {
-                    let fits = is_plain(world, service, socket, proven) || room.take(socket.ip);
+                    let fits = is_plain(cluster, service, socket, proven) || room.take(socket.ip);
                     (!fits).then_some(Why::Half)
                 };
-                let hold = distrusted.map(|why| Hold::new(world, now, why, list, (service, socket)));
+                let hold = distrusted.map(|why| Hold::new(cluster, now, why, list, (service, socket)));
                 known.insert(*socket, Known::new(proven, hold));
             }
         }
@@ -186,7 +186,7 @@ impl Breaker {
 
     /// Services with denials that are held now.
     #[must_use]
-    pub fn trips(&self, world: &World, now: Duration) -> BTreeMap<&Name, Trip> {
+    pub fn trips(&self, cluster: &ClusterIndex, now: Duration) -> BTreeMap<&Name, Trip> {
         let tripped = self.known.iter().filter_map(|(service, known)| {
             let proven = || known.iter().filter(|(_, known)| known.proven);
             let holds: Vec<(Addr, &Hold)> = proven()
@@ -195,7 +195,7 @@ impl Breaker {
             let trip = Trip {
                 held: distinct(holds.iter().map(|(ip, _)| *ip)),
                 denied: distinct(proven().map(|(socket, _)| socket.ip)),
-                ready_recently: world.listings.recently_ready(now, service).len(),
+                ready_recently: cluster.endpoint_index.recently_ready(now, service).len(),
                 since: holds.iter().map(|(_, hold)| hold.since).min()?,
                 why: holds.iter().map(|(_, hold)| hold.why).max()?,
             };
@@ -214,9 +214,15 @@ impl Breaker {
         known.filter_map(|known| known.hold.take()).count()
     }
 
-    fn is_news_of_one_list(&self, world: &World, list: Option<Watched>, ip: Addr, proven: &Proven) -> bool {
+    fn is_news_of_one_list(
+        &self,
+        cluster: &ClusterIndex,
+        list: Option<Watched>,
+        ip: Addr,
+        proven: &Proven,
+    ) -> bool {
         let inherited = self.inherited.contains(&(ip, proven.meant));
-        !inherited && (list.is_some() || rests_on_one_list(world, proven))
+        !inherited && (list.is_some() || rests_on_one_list(cluster, proven))
     }
 }
 
@@ -228,16 +234,16 @@ struct Room {
 
 impl Room {
     fn new(
-        world: &World,
+        cluster: &ClusterIndex,
         now: Duration,
         service: &Name,
         known: &BTreeMap<Socket, Known>,
         denials: &Denials,
     ) -> Self {
-        let ready = world.listings.recently_ready(now, service);
+        let ready = cluster.endpoint_index.recently_ready(now, service);
         let carried_out = of(denials, service).filter(|(socket, proven)| {
             let trusted = known.get(socket).is_some_and(|known| known.hold.is_none());
-            trusted && !is_plain(world, service, socket, proven)
+            trusted && !is_plain(cluster, service, socket, proven)
         });
         let ips = carried_out.map(|(socket, _)| socket.ip);
         let denied = ips.filter(|ip| ready.contains(ip)).collect();

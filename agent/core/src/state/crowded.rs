@@ -1,11 +1,11 @@
 //! What there was no room for, and VIPs that two Services claim: nothing is denied of such Services.
 
-use super::{Listings, State};
+use super::{EndpointIndex, State};
 use crate::facts::{Name, named};
 use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Listings {
+impl EndpointIndex {
     /// Whether a slice of the Service was not taken in: it may list anybody.
     #[must_use]
     pub fn leaves_out(&self, service: &Name) -> bool {
@@ -24,8 +24,8 @@ impl State {
     #[must_use]
     pub fn left_out(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        let slices = self.world.listings.left_out.slices();
-        for (namespace, _) in slices.chain(self.world.vips.left_out()) {
+        let slices = self.cluster.endpoint_index.left_out.slices();
+        for (namespace, _) in slices.chain(self.cluster.vips.left_out()) {
             *counts.entry(namespace.clone()).or_default() += 1;
         }
         counts
@@ -36,7 +36,7 @@ impl State {
     #[must_use]
     pub fn rivals(&self) -> Vec<(String, String)> {
         let services: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
-        let rival = |name: &Name| self.world.vips.rival(self.world.service(name)?);
+        let rival = |name: &Name| self.cluster.vips.rival(self.cluster.service(name)?);
         let rivals = services.into_iter().filter_map(|name| Some((name, rival(name)?)));
         rivals.map(|(name, rival)| (named(name), named(rival))).collect()
     }
@@ -72,14 +72,14 @@ mod tests {
 
     #[test]
     fn a_namespace_fills_half_of_the_room_and_what_is_remembered_counts() {
-        let mut listings = Listings {
+        let mut endpoint_index = EndpointIndex {
             room: Quota::of(8),
-            ..Listings::default()
+            ..EndpointIndex::default()
         };
         let mut now = Duration::from_secs(1);
         let mut list = |namespace, name, endpoints| {
-            listings.apply(now, Change::Applied(slice(namespace, name, endpoints)));
-            listings.leaves_out(&(namespace.to_owned(), name.to_owned()))
+            endpoint_index.apply(now, Change::Applied(slice(namespace, name, endpoints)));
+            endpoint_index.leaves_out(&(namespace.to_owned(), name.to_owned()))
         };
         assert!(list("flood", "a", 9));
         assert!(!list("flood", "a", 4));
@@ -89,12 +89,12 @@ mod tests {
         );
         assert!(list("flood", "b", 1));
         assert!(!list("shop", "web", 2));
-        listings.apply(now, Change::Deleted(slice("flood", "a", 4)));
-        listings.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
-        assert!(listings.left_out.has(&("flood".into(), "b".into())));
+        endpoint_index.apply(now, Change::Deleted(slice("flood", "a", 4)));
+        endpoint_index.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
+        assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));
         now += MEMORY * 2;
-        listings.expire(now);
-        listings.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
-        assert!(!listings.left_out.has(&("flood".into(), "b".into())));
+        endpoint_index.expire(now);
+        endpoint_index.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
+        assert!(!endpoint_index.left_out.has(&("flood".into(), "b".into())));
     }
 }

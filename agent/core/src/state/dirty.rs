@@ -1,6 +1,6 @@
 //! Which answers a fact may have changed. Too many only costs time; one too few would be a stale denial.
 
-use super::{Record, World, listings};
+use super::{ClusterIndex, Record, endpoint_index};
 use crate::facts::{Change, Fact, Name, Pod, PodName, Service};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,37 +25,37 @@ pub struct Dirty {
     pub everything: bool,
 }
 
-/// Puts a fact into the world.
-pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
+/// Puts a fact into the cluster.
+pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
     let mut dirty = Dirty::default();
     match fact {
         Fact::Pod(change) => {
             dirty.everything = matches!(change, Change::Reset(_));
-            for (uid, before) in world.pods.apply(now, change) {
-                if let Some(pod) = world.pods.get(uid).map(|record| record.pod.clone()) {
-                    dirty.everything |= world.learn(now, &pod);
+            for (uid, before) in cluster.pods.apply(now, change) {
+                if let Some(pod) = cluster.pods.get(uid).map(|record| record.pod.clone()) {
+                    dirty.everything |= cluster.learn(now, &pod);
                 }
-                dirty.published(world, uid, before.as_ref());
-                dirty.pod(world, uid, before.as_ref());
+                dirty.published(cluster, uid, before.as_ref());
+                dirty.pod(cluster, uid, before.as_ref());
             }
         }
         Fact::Slice(change) => {
-            dirty = world.listings.apply(now, change).into();
+            dirty = cluster.endpoint_index.apply(now, change).into();
             let ips: BTreeSet<Addr> = dirty.pairs.iter().map(|(_, ip)| *ip).collect();
-            dirty.listing(world, ips);
+            dirty.listing(cluster, ips);
         }
         Fact::Service(change) => {
             dirty.vips = true;
-            for (name, service) in keyed(change, world) {
-                world.set_service(&name, service);
-                dirty.service(world, &name);
+            for (name, service) in keyed(change, cluster) {
+                cluster.set_service(&name, service);
+                dirty.service(cluster, &name);
             }
         }
         Fact::Node(change) => match change {
-            Change::Applied(node) if world.node(&node.name) == Some(&node) => {}
+            Change::Applied(node) if cluster.node(&node.name) == Some(&node) => {}
             change => {
                 dirty.everything = true;
-                world.set_nodes(now, |nodes| match change {
+                cluster.set_nodes(now, |nodes| match change {
                     Change::Reset(all) => {
                         *nodes = all.into_iter().map(|node| (node.name.clone(), node)).collect();
                     }
@@ -69,21 +69,21 @@ pub fn absorb(world: &mut World, now: Duration, fact: Fact) -> Dirty {
             }
         },
         Fact::Namespace(change) => {
-            for name in world.namespaces.apply(change) {
-                dirty.namespace(world, &name);
+            for name in cluster.namespaces.apply(change) {
+                dirty.namespace(cluster, &name);
             }
         }
-        Fact::Presence(_) | Fact::Fleet(_) => {}
+        Fact::Presence(_) | Fact::ModePolicy(_) => {}
         Fact::LocalAddresses(addresses) => {
             dirty.everything = true;
-            world.set_local(addresses);
+            cluster.set_local(addresses);
         }
     }
     dirty
 }
 
-impl From<listings::Touched> for Dirty {
-    fn from(listings::Touched { pairs, pods }: listings::Touched) -> Self {
+impl From<endpoint_index::Touched> for Dirty {
+    fn from(endpoint_index::Touched { pairs, pods }: endpoint_index::Touched) -> Self {
         Self {
             pairs,
             pods,
@@ -94,88 +94,97 @@ impl From<listings::Touched> for Dirty {
 
 impl Dirty {
     /// Every pair and every IP there is.
-    pub fn add_everything(&mut self, world: &World) {
-        for (name, _) in world.services() {
-            self.service(world, name);
+    pub fn add_everything(&mut self, cluster: &ClusterIndex) {
+        for (name, _) in cluster.services() {
+            self.service(cluster, name);
         }
-        for record in world.pods.iter() {
+        for record in cluster.pods.iter() {
             self.pods.insert(record.pod.uid);
             self.ips.extend(record.pod.addresses());
         }
     }
 
-    fn service(&mut self, world: &World, name: &Name) {
-        self.pairs
-            .extend(world.listings.ips(name).into_iter().map(|ip| (name.clone(), ip)));
+    fn service(&mut self, cluster: &ClusterIndex, name: &Name) {
+        self.pairs.extend(
+            cluster
+                .endpoint_index
+                .ips(name)
+                .into_iter()
+                .map(|ip| (name.clone(), ip)),
+        );
     }
 
     /// A Namespace matters to its Services, and wherever one of its pods does.
-    fn namespace(&mut self, world: &World, name: &str) {
-        for (service, _) in world.services_in(name) {
-            self.service(world, service);
+    fn namespace(&mut self, cluster: &ClusterIndex, name: &str) {
+        for (service, _) in cluster.services_in(name) {
+            self.service(cluster, service);
         }
-        let pods = world.pods.iter().filter(|record| record.pod.name.0 == name);
+        let pods = cluster.pods.iter().filter(|record| record.pod.name.0 == name);
         for record in pods {
-            self.pod(world, record.pod.uid, None);
+            self.pod(cluster, record.pod.uid, None);
         }
     }
 
-    fn published(&mut self, world: &World, uid: Uid, before: Option<&Record>) {
+    fn published(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         let candidate = before.filter(|record| record.is_candidate());
         let Some((before, since)) = candidate.and_then(|record| Some((record, record.candidate_since?)))
         else {
             return;
         };
-        let shown = world.pods.get(uid).into_iter().flat_map(|record| &record.pod.ips);
+        let shown = cluster
+            .pods
+            .get(uid)
+            .into_iter()
+            .flat_map(|record| &record.pod.ips);
         let new = shown.filter(|ip| !before.pod.ips.contains(ip));
         self.published.extend(new.map(|ip| (uid, *ip, since)));
     }
 
     /// A pod matters to whoever lists the IPs where it is listed or that it shows, and, while it may hold any IP, to every
     /// Service that selects it or lists its name.
-    fn pod(&mut self, world: &World, uid: Uid, before: Option<&Record>) {
+    fn pod(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
-        self.listing(world, world.listings.of_pod(uid).map(|(_, ip)| *ip));
-        for record in before.into_iter().chain(world.pods.get(uid)) {
+        self.listing(cluster, cluster.endpoint_index.of_pod(uid).map(|(_, ip)| *ip));
+        for record in before.into_iter().chain(cluster.pods.get(uid)) {
             self.ips.extend(record.pod.addresses());
-            self.listing(world, record.pod.addresses());
+            self.listing(cluster, record.pod.addresses());
             if record.is_candidate() {
-                self.selecting(world, &record.pod);
+                self.selecting(cluster, &record.pod);
             }
         }
     }
 
     /// The Services that list these IPs.
-    fn listing(&mut self, world: &World, ips: impl IntoIterator<Item = Addr>) {
+    fn listing(&mut self, cluster: &ClusterIndex, ips: impl IntoIterator<Item = Addr>) {
         for ip in ips {
-            let services = world.listings.services_at(ip);
+            let services = cluster.endpoint_index.services_at(ip);
             self.pairs.extend(services.map(|service| (service.clone(), ip)));
         }
     }
 
-    fn selecting(&mut self, world: &World, pod: &Pod) {
-        let selecting: Vec<&Name> = world
+    fn selecting(&mut self, cluster: &ClusterIndex, pod: &Pod) {
+        let selecting: Vec<&Name> = cluster
             .services_in(&pod.name.0)
             .filter(|(_, s)| s.selects(pod))
             .map(|(name, _)| name)
             .collect();
         for name in selecting {
-            let ips = world.listings.ips(name).into_iter();
+            let ips = cluster.endpoint_index.ips(name).into_iter();
             self.selected.extend(ips.map(|ip| (name.clone(), ip)));
         }
-        let named = world.listings.of_name(PodName::of(pod));
+        let named = cluster.endpoint_index.of_name(PodName::of(pod));
         self.selected.extend(named.cloned());
     }
 }
 
 /// Services by name; `None` for those that are gone.
-fn keyed(change: Change<Service>, world: &World) -> BTreeMap<Name, Option<Service>> {
+fn keyed(change: Change<Service>, cluster: &ClusterIndex) -> BTreeMap<Name, Option<Service>> {
     match change {
         Change::Applied(service) => BTreeMap::from([(service.name.clone(), Some(service))]),
         Change::Deleted(service) => BTreeMap::from([(service.name, None)]),
         Change::Reset(services) => {
             let mut all: BTreeMap<Name, Option<Service>> =
-                world.services().map(|(name, _)| (name.clone(), None)).collect();
+                cluster.services().map(|(name, _)| (name.clone(), None)).collect();
             all.extend(
                 services
                     .into_iter()

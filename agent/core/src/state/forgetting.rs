@@ -1,12 +1,12 @@
 //! For how long endpoints are remembered that no slice lists any more.
 
-use super::listings::Touched;
-use super::{Listings, MAX_REMEMBERED, MEMORY, Socket, Target};
+use super::endpoint_index::Touched;
+use super::{EndpointIndex, MAX_REMEMBERED, MEMORY, Socket, Target};
 use crate::facts::Name;
 use epguard_common::{Addr, Uid};
 use std::time::Duration;
 
-impl Listings {
+impl EndpointIndex {
     /// Forgets what nobody has listed or aimed at for [`MEMORY`].
     pub fn expire(&mut self, now: Duration) -> Touched {
         let mut stale: Vec<(Name, Socket, Target)> = Vec::new();

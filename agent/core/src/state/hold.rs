@@ -1,6 +1,6 @@
 //! A denial that waits for a second list.
 
-use super::{Life, Proven, Socket, World};
+use super::{ClusterIndex, Proven, Socket};
 use crate::facts::{Name, Watched};
 use epguard_common::{Uid, UidState};
 use std::collections::BTreeSet;
@@ -89,11 +89,17 @@ impl Known {
 
 impl Hold {
     /// Waits for the lists that the proof rests on, and for another one of the kind that brought it.
-    pub fn new(world: &World, now: Duration, why: Why, list: Option<Watched>, key: (&Name, &Socket)) -> Self {
+    pub fn new(
+        cluster: &ClusterIndex,
+        now: Duration,
+        why: Why,
+        list: Option<Watched>,
+        key: (&Name, &Socket),
+    ) -> Self {
         let (service, socket) = key;
         let mut waits: BTreeSet<Watched> = BTreeSet::from([Watched::Pods]);
         waits.extend(list);
-        if world.listings.is_listed(service, socket.ip) {
+        if cluster.endpoint_index.is_listed(service, socket.ip) {
             waits.insert(Watched::EndpointSlices);
         }
         let since = now;
@@ -102,14 +108,14 @@ impl Hold {
 }
 
 /// Whether one list and nothing else shows the end of the pod that was meant.
-pub(super) fn rests_on_one_list(world: &World, proven: &Proven) -> bool {
-    let meant = world.pods.get(proven.meant);
+pub(super) fn rests_on_one_list(cluster: &ClusterIndex, proven: &Proven) -> bool {
+    let meant = cluster.pods.get(proven.meant);
     meant.is_some_and(|record| record.unconfirmed)
 }
 
 /// Proof by the kubelet for an endpoint that no slice lists any more: two components agree.
-pub(super) fn is_plain(world: &World, service: &Name, socket: &Socket, proven: &Proven) -> bool {
-    let meant = world.pods.get(proven.meant);
-    let dead = meant.is_some_and(|record| record.life == Life::Dead);
-    dead && !world.listings.lists(service, socket.ip, proven.meant)
+pub(super) fn is_plain(cluster: &ClusterIndex, service: &Name, socket: &Socket, proven: &Proven) -> bool {
+    let meant = cluster.pods.get(proven.meant);
+    let dead = meant.is_some_and(|record| record.uid_state == UidState::Dead);
+    dead && !cluster.endpoint_index.lists(service, socket.ip, proven.meant)
 }

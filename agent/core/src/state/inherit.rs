@@ -4,21 +4,21 @@
 //! anew: that nobody else holds the IP, that the Service would still send there. Pods that were only retired are not
 //! taken over.
 
-use super::{Life, Slots, Socket, Tables, Vacancies, World};
+use super::{ClusterIndex, OrphanIps, Slots, Socket, Tables};
 use crate::facts::{Name, Presence, Protocol};
 use epguard_common::{Addr, Denial, Target, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Puts into the world what the tables prove. To be called when everything has been listed once.
+/// Puts into the cluster what the tables prove. To be called when everything has been listed once.
 pub fn inherit(
     tables: &Tables,
-    world: &mut World,
+    cluster: &mut ClusterIndex,
     slots: &mut Slots,
-    vacancies: &mut Vacancies,
+    orphan_ips: &mut OrphanIps,
     now: Duration,
 ) {
-    let services = services(tables, world);
+    let services = services(tables, cluster);
     let since = since(tables);
     for (number, service) in &services {
         match service {
@@ -28,17 +28,17 @@ pub fn inherit(
     }
     for (target, denial) in &tables.denied {
         if let Some(Some(name)) = services.get(&target.slot.number) {
-            inherit_denial(target, denial, name, world, now);
+            inherit_denial(target, denial, name, cluster, now);
         }
     }
-    let own = world.settings.node.clone();
-    for (ip, vacant) in &tables.terminated {
-        if let Some(at) = vacant.lifted {
-            vacancies.note(Presence::Spoke(*ip, at));
+    let own = cluster.settings.node.clone();
+    for (ip, orphan_ip) in &tables.terminated {
+        if let Some(at) = orphan_ip.lifted {
+            orphan_ips.note(Presence::Spoke(*ip, at));
         }
-        let dead = (vacant.dead, vacant.mode);
-        if world.pods.inherit_dead(dead, *ip, Some(own.clone()), now) {
-            vacancies.inherit(*ip, *vacant, now);
+        let dead = (orphan_ip.dead, orphan_ip.mode);
+        if cluster.pods.inherit_dead(dead, *ip, Some(own.clone()), now) {
+            orphan_ips.inherit(*ip, *orphan_ip, now);
         }
     }
 }
@@ -59,10 +59,10 @@ pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
 }
 
 /// The Service behind each slot: the one that has all of its VIPs. They may have gone to another one meanwhile.
-fn services(tables: &Tables, world: &World) -> BTreeMap<u16, Option<Name>> {
+fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<u16, Option<Name>> {
     let mut services = BTreeMap::new();
     for (vip, slot) in &tables.services {
-        let service = world.service_at(vip).cloned();
+        let service = cluster.service_at(vip).cloned();
         let agreed = services.entry(slot.number).or_insert_with(|| service.clone());
         if *agreed != service {
             *agreed = None;
@@ -71,24 +71,32 @@ fn services(tables: &Tables, world: &World) -> BTreeMap<u16, Option<Name>> {
     services
 }
 
-fn inherit_denial(target: &Target, denial: &Denial, service: &Name, world: &mut World, now: Duration) {
+fn inherit_denial(
+    target: &Target,
+    denial: &Denial,
+    service: &Name,
+    cluster: &mut ClusterIndex,
+    now: Duration,
+) {
     let Some(protocol) = Protocol::from_number(target.protocol) else {
         return;
     };
     if denial.uid_state != UidState::Dead || denial.held != 0 {
         return;
     }
-    let node = world.node_that_booted(denial.boot_id);
-    world
+    let node = cluster.node_that_booted(denial.boot_id);
+    cluster
         .pods
         .inherit_dead((denial.dead_uid, denial.mode), target.addr, node, now);
-    let inherited = world.pods.get(denial.dead_uid);
-    if inherited.is_some_and(|record| record.life == Life::Dead) {
+    let inherited = cluster.pods.get(denial.dead_uid);
+    if inherited.is_some_and(|record| record.uid_state == UidState::Dead) {
         let socket = Socket {
             ip: target.addr,
             port: target.port,
             protocol,
         };
-        world.listings.remember(now, service, socket, denial.dead_uid);
+        cluster
+            .endpoint_index
+            .remember(now, service, socket, denial.dead_uid);
     }
 }

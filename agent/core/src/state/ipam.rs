@@ -1,6 +1,6 @@
 //! Which node hands out which IPs.
 
-use super::{Ipam, World};
+use super::{ClusterIndex, Ipam};
 use crate::facts::Pod;
 use epguard_common::Addr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// hands out such IPs goes on doing so.
 const STRAYS: Duration = Duration::from_hours(1);
 
-impl World {
+impl ClusterIndex {
     /// Whether nodes' ranges are believed.
     fn ranges_are_honoured(&self) -> bool {
         !self.ranges_are_disproved && self.strays.is_empty()

@@ -4,8 +4,8 @@
 //! UID, an entry without one, a pod that may hold the IP unseen) is a pass.
 
 use super::backends::Backends;
-use super::world::World;
-use super::{Life, Listing, NotProven, NotStale, Record, Socket, Target};
+use super::cluster_index::ClusterIndex;
+use super::{Listing, NotProven, NotStale, Record, Socket, Target};
 use crate::facts::{Name, Service};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use std::collections::BTreeMap;
@@ -32,9 +32,9 @@ pub type Denials = BTreeMap<(Name, Socket), Proven>;
 
 /// What is proven about each endpoint of a Service at an IP, or why nothing is.
 #[must_use]
-pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Verdict)> {
-    let endpoints = world.listings.at(name, ip);
-    match Case::new(world, name, service, ip) {
+pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Verdict)> {
+    let endpoints = cluster.endpoint_index.at(name, ip);
+    match Case::new(cluster, name, service, ip) {
         Ok(case) => endpoints
             .map(|(socket, targets)| (*socket, case.prove(targets)))
             .collect(),
@@ -46,21 +46,24 @@ pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(So
 pub type Verdict = Result<Proven, NotProven>;
 
 /// The first target that slices of the Service list at the IP, on any port, and that may be in service.
-fn survivor(world: &World, service: &Name, ip: Addr) -> Option<NotProven> {
-    let mut targets = world.listings.at(service, ip).flat_map(|(_, targets)| targets);
+fn survivor(cluster: &ClusterIndex, service: &Name, ip: Addr) -> Option<NotProven> {
+    let mut targets = cluster
+        .endpoint_index
+        .at(service, ip)
+        .flat_map(|(_, targets)| targets);
     targets.find_map(|(target, listing)| {
-        let why = stale(world, *target).err().filter(|_| listing.is_current())?;
+        let why = stale(cluster, *target).err().filter(|_| listing.is_current())?;
         Some(NotProven::Target { why, listed: true })
     })
 }
 
 /// The pod behind a target, if it is proven retired or dead.
-fn stale(world: &World, target: Target) -> Result<&Record, NotStale> {
+fn stale(cluster: &ClusterIndex, target: Target) -> Result<&Record, NotStale> {
     let uid = target.ok_or(NotStale::NoPod)?;
-    let record = world.pods.get(uid).ok_or(NotStale::Unknown(uid))?;
-    match (record.life, world.exempt(&record.pod)) {
-        (Life::Live, _) if record.pod.deleting => Err(NotStale::Terminating(uid)),
-        (Life::Live, _) => Err(NotStale::Live(uid)),
+    let record = cluster.pods.get(uid).ok_or(NotStale::Unknown(uid))?;
+    match (record.uid_state, cluster.exempt(&record.pod)) {
+        (UidState::Live, _) if record.pod.deleting => Err(NotStale::Terminating(uid)),
+        (UidState::Live, _) => Err(NotStale::Live(uid)),
         (_, Some(why)) => Err(NotStale::Exempt(uid, why)),
         (_, None) => Ok(record),
     }
@@ -68,7 +71,7 @@ fn stale(world: &World, target: Target) -> Result<&Record, NotStale> {
 
 /// A Service at an IP, of which nothing forbids a denial on every port.
 struct Case<'a> {
-    world: &'a World,
+    cluster: &'a ClusterIndex,
     service: &'a Service,
     backends: Backends<'a>,
     ip: Addr,
@@ -78,39 +81,48 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn new(world: &'a World, name: &'a Name, service: &'a Service, ip: Addr) -> Result<Self, NotProven> {
-        if let Some(spared) = world.spared(ip) {
+    fn new(
+        cluster: &'a ClusterIndex,
+        name: &'a Name,
+        service: &'a Service,
+        ip: Addr,
+    ) -> Result<Self, NotProven> {
+        if let Some(spared) = cluster.spared(ip) {
             return Err(spared);
         }
         if !service.has_vip() {
             return Err(NotProven::NoVip);
         }
-        if world.listings.leaves_out(name) {
+        if cluster.endpoint_index.leaves_out(name) {
             return Err(NotProven::TooLarge);
         }
-        let backends = Backends::new(world, name, service, ip);
+        let backends = Backends::new(cluster, name, service, ip);
         let certain = |record: &&Record| record.pod.ips.contains(&ip) || backends.contains(&record.pod);
-        let live = world.pods.claimants(ip).filter(|record| record.is_live());
+        let live = cluster.pods.claimants(ip).filter(|record| record.is_live());
         let mut certain = live.filter(certain);
         let owner = certain.next();
         if let (Some(one), Some(other)) = (owner, certain.next()) {
             return Err(NotProven::SeveralOwners(one.pod.uid, other.pod.uid));
         }
-        let bound = world.bound_of_service(service);
+        let bound = cluster.bound_of_service(service);
         if bound == Mode::Off {
             return Err(NotProven::ServiceOptedOut);
         }
-        let bound = owner.map_or(bound, |owner| bound.lower(world.bound_of_pod(&owner.pod)));
+        let bound = owner.map_or(bound, |owner| bound.lower(cluster.bound_of_pod(&owner.pod)));
         if let (Some(owner), Mode::Off) = (owner, bound) {
             return Err(NotProven::OwnerOptedOut(owner.pod.uid));
         }
-        if let Some(survivor) = survivor(world, name, ip) {
+        if let Some(survivor) = survivor(cluster, name, ip) {
             return Err(survivor);
         }
         // A claim in an annotation alone neither ends a denial nor bounds it: whoever holds the IP, this packet is not for it.
-        let attached = || world.plausible_claimants(ip).min_by_key(|record| record.pod.uid);
+        let attached = || {
+            cluster
+                .plausible_claimants(ip)
+                .min_by_key(|record| record.pod.uid)
+        };
         Ok(Case {
-            world,
+            cluster,
             service,
             backends,
             ip,
@@ -127,7 +139,7 @@ impl<'a> Case<'a> {
         let mut pods = Vec::with_capacity(targets.len());
         for (target, listing) in targets {
             let listed = listing.is_current();
-            let pod = stale(self.world, *target).map_err(|why| NotProven::Target { why, listed })?;
+            let pod = stale(self.cluster, *target).map_err(|why| NotProven::Target { why, listed })?;
             pods.push((pod, listing));
         }
         let meant = pods
@@ -138,17 +150,17 @@ impl<'a> Case<'a> {
             return Err(NotProven::PossibleHolder(holder.pod.uid));
         }
         let selected = || {
-            let claimants = self.world.pods.claimants(self.ip);
+            let claimants = self.cluster.pods.claimants(self.ip);
             claimants.filter(|record| self.backends.contains(&record.pod))
         };
-        if let Some(own) = selected().find(|record| record.life == Life::Live) {
+        if let Some(own) = selected().find(|record| record.uid_state == UidState::Live) {
             return Err(NotProven::OwnPod(own.pod.uid));
         }
         let mut gone = pods.iter().map(|(record, _)| *record).chain(selected());
-        let is_dead = gone.all(|record| record.life == Life::Dead);
+        let is_dead = gone.all(|record| record.uid_state == UidState::Dead);
         let bounds = pods
             .iter()
-            .map(|(record, _)| self.world.bound_of_pod(&record.pod));
+            .map(|(record, _)| self.cluster.bound_of_pod(&record.pod));
         Ok(Proven {
             reason: self.reason(is_dead, meant)?,
             state: if is_dead {
@@ -159,7 +171,7 @@ impl<'a> Case<'a> {
             mode: bounds.fold(self.bound, Mode::lower),
             meant: meant.pod.uid,
             owner: self.owner.map(|owner| owner.pod.uid),
-            boot_id: self.world.boot_id(meant.pod.node.as_deref()),
+            boot_id: self.cluster.boot_id(meant.pod.node.as_deref()),
         })
     }
 
@@ -189,8 +201,8 @@ impl<'a> Case<'a> {
     /// A pod of the Service that may hold the IP without showing it.
     fn possible_holder(&self, stale: &Record) -> Option<&Record> {
         let node = stale.pod.node.as_deref();
-        let anywhere = !self.world.is_exclusive(self.ip, node);
-        self.world
+        let anywhere = !self.cluster.is_exclusive(self.ip, node);
+        self.cluster
             .pods
             .candidates()
             .find(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.backends.contains(&pod.pod))

@@ -1,18 +1,18 @@
 //! From facts to what the maps should hold. Pure and synchronous: no client, no clock, no await.
 //!
 //! ```text
-//! fact -> World (pods, listings, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
+//! fact -> ClusterIndex (pods, endpoint_index, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
 //! ```
 
 mod alternatives;
-mod audit;
 mod backends;
 mod bound;
 mod breaker;
-mod census;
 mod claim_order;
+mod cluster_index;
 mod crowded;
 mod dirty;
+mod endpoint_index;
 mod forgetting;
 mod generations;
 mod hold;
@@ -20,19 +20,21 @@ mod inherit;
 mod ipam;
 mod judge;
 mod left_out;
-mod listings;
 mod named_targets;
 mod names;
 mod namespaces;
 mod node_ranges;
 mod not_proven;
+mod orphan_ip;
 mod plausible;
-mod pods;
+mod pod_counts;
+mod pod_index;
 mod quota;
 mod ranges;
 mod readiness;
 mod record;
 mod reuse;
+mod review;
 mod revival;
 mod settings;
 mod settle;
@@ -44,23 +46,25 @@ mod synced;
 mod tables;
 mod target_names;
 mod trust;
+mod uid_state_name;
 mod unproven;
-mod vacant;
 mod view;
 mod vips;
-mod world;
 
-pub use audit::{Audit, Case, Evidence, Finding, OPEN, Packets};
 pub use breaker::{Breaker, DELAY, Trip};
-pub use census::Census;
+pub use cluster_index::ClusterIndex;
+pub use endpoint_index::{EndpointIndex, MAX_REMEMBERED, MEMORY};
 pub use hold::Why;
 pub use judge::{Denials, Proven};
-pub use listings::{Listings, MAX_REMEMBERED, MEMORY};
 pub use not_proven::{Exemption, NotProven, NotStale};
-pub use pods::Pods;
+pub use orphan_ip::OrphanIp;
+use orphan_ip::OrphanIps;
+pub use pod_counts::PodCounts;
+pub use pod_index::PodIndex;
 pub use ranges::Ranges;
-pub use record::{Claim, Life, Record};
+pub use record::{Claim, Record};
 use reuse::Reuse;
+pub use review::{Case, Evidence, Finding, OPEN, Packets, Review};
 use revival::Revivals;
 pub use settings::{Ipam, Settings};
 pub use slots::{GRACE, Slots};
@@ -69,9 +73,6 @@ pub use socket::{Listing, Port, RECENTLY, Socket, Target};
 use synced::Synced;
 pub use tables::{Draining, Tables};
 pub use unproven::{PossibleHolder, Unproven};
-use vacant::Vacancies;
-pub use vacant::Vacant;
-pub use world::World;
 
 use crate::facts::{Fact, Name, Watched};
 use dirty::Dirty;
@@ -83,13 +84,13 @@ use std::time::Duration;
 /// The state machine. `now` is any clock that only goes forward.
 #[derive(Debug, Clone)]
 pub struct State {
-    world: World,
+    cluster: ClusterIndex,
     synced: Synced,
     denials: Denials,
     breaker: Breaker,
-    audit: Audit,
+    review: Review,
     draining: Draining,
-    vacancies: Vacancies,
+    orphan_ips: OrphanIps,
     /// Until everything has been listed once.
     inherited: Option<Tables>,
     slots: Slots,
@@ -118,13 +119,13 @@ impl State {
     #[must_use]
     pub fn with_slots(settings: Settings, slots: Slots) -> Self {
         Self {
-            world: World::new(settings),
+            cluster: ClusterIndex::new(settings),
             synced: Synced::default(),
             denials: Denials::new(),
             breaker: Breaker::default(),
-            audit: Audit::default(),
+            review: Review::default(),
             draining: Draining::new(),
-            vacancies: Vacancies::default(),
+            orphan_ips: OrphanIps::default(),
             inherited: None,
             slots,
             steered: BTreeSet::new(),
@@ -153,10 +154,10 @@ impl State {
         let mut dirty = match fact {
             Fact::Presence(presence) => {
                 self.hear_of(now, &presence);
-                self.vacancies.note(presence);
+                self.orphan_ips.note(presence);
                 Dirty::default()
             }
-            fact => dirty::absorb(&mut self.world, now, fact),
+            fact => dirty::absorb(&mut self.cluster, now, fact),
         };
         self.look_again(&dirty);
         if was_synced != self.is_synced() {
@@ -168,29 +169,29 @@ impl State {
             }
             dirty.pods.extend(self.restore_deaths(now));
         }
-        let displaced = self.vacancies.bury(&self.world, now, &dirty.pods);
+        let displaced = self.orphan_ips.bury(&self.cluster, now, &dirty.pods);
         dirty.pods.extend(displaced);
         self.settle(now, dirty, list);
     }
 
-    /// Lets time pass: forgets old listings, frees slots. Once a second is enough.
+    /// Lets time pass: forgets old endpoint_index, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
-        self.audit.tick(now);
-        let mut forgotten: Dirty = self.world.listings.expire(now).into();
-        forgotten.pods.extend(self.vacancies.expire(&self.world, now));
-        forgotten.everything = self.world.forget_strays(now);
-        let vacancies = &self.vacancies;
-        self.generations.expire(now, |ip| vacancies.mentions(ip));
+        self.review.tick(now);
+        let mut forgotten: Dirty = self.cluster.endpoint_index.expire(now).into();
+        forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
+        forgotten.everything = self.cluster.forget_strays(now);
+        let orphan_ips = &self.orphan_ips;
+        self.generations.expire(now, |ip| orphan_ips.mentions(ip));
         self.settle(now, forgotten, None);
     }
 
     /// A packet was aimed at a denied endpoint.
     pub fn hit(&mut self, now: Duration, slot: Slot, socket: &Socket) {
         if let Some(service) = self.slots.service(slot).cloned() {
-            self.world.listings.hit(now, &service, socket);
+            self.cluster.endpoint_index.hit(now, &service, socket);
         } else {
-            self.vacancies.hit(now, socket.ip);
+            self.orphan_ips.hit(now, socket.ip);
         }
     }
 
@@ -204,26 +205,26 @@ impl State {
     /// has been listed.
     #[must_use]
     pub fn asks_for_presence(&self) -> bool {
-        !self.is_synced() || !self.vacancies.is_empty()
+        !self.is_synced() || !self.orphan_ips.is_empty()
     }
 
     /// Whether this node is labelled as a canary.
     #[must_use]
     pub fn is_canary(&self) -> bool {
-        let own = self.world.node(&self.world.settings.node);
+        let own = self.cluster.node(&self.cluster.settings.node);
         own.is_some_and(|node| node.canary)
     }
 
     /// Name of this node.
     #[must_use]
     pub fn node(&self) -> &str {
-        &self.world.settings.node
+        &self.cluster.settings.node
     }
 
     /// Which endpoints may be denied.
     #[must_use]
     pub fn ranges(&self) -> &Ranges {
-        &self.world.settings.ranges
+        &self.cluster.settings.ranges
     }
 
     /// What SUSPECTS, SERVICES and DENIED should hold.
@@ -267,7 +268,7 @@ impl State {
 
     /// The live pods that publish an IP as their pod IP; other networks may overlap.
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
-        let claimants = self.world.pods.claimants(ip);
+        let claimants = self.cluster.pods.claimants(ip);
         claimants.filter(move |record| record.is_live() && record.pod.ips.contains(&ip))
     }
 

@@ -1,11 +1,11 @@
 //! Which pods the endpoints of a Service name, and where a pod is named.
 
-use super::Listings;
+use super::EndpointIndex;
 use crate::facts::{Name, PodName};
 use epguard_common::Addr;
 use std::collections::BTreeSet;
 
-impl Listings {
+impl EndpointIndex {
     /// Namespace and name of the pods that a Service lists at an IP, or listed there.
     #[must_use]
     pub fn names_at(&self, service: &Name, ip: Addr) -> BTreeSet<PodName> {

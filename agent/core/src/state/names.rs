@@ -14,7 +14,7 @@ impl State {
     /// Namespace and name of a pod that is still known, or that an earlier process knew.
     #[must_use]
     pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
-        let name = self.world.pods.get(uid).map(|record| &record.pod.name);
+        let name = self.cluster.pods.get(uid).map(|record| &record.pod.name);
         name.filter(|(_, name)| !name.is_empty())
             .or_else(|| self.known_names.get(&uid))
     }
@@ -28,6 +28,6 @@ impl State {
     /// A Service's own UID.
     #[must_use]
     pub fn service_uid(&self, name: &Name) -> Option<Uid> {
-        self.world.service(name).map(|service| service.uid)
+        self.cluster.service(name).map(|service| service.uid)
     }
 }

@@ -3,10 +3,10 @@
 //! Whoever may annotate a pod can write any addresses into Multus' annotation. Such a claim protects packets to the
 //! pod's own Services. It counts for others only where the pod can hold the IP.
 
-use super::{Record, World};
+use super::{ClusterIndex, Record};
 use epguard_common::Addr;
 
-impl World {
+impl ClusterIndex {
     /// Whether the pod holds an IP that it shows, as far as others are concerned: it publishes the IP in its status; or it
     /// runs, with an IP, and no other node alone hands this one out.
     #[must_use]

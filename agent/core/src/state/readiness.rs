@@ -1,19 +1,19 @@
 //! Which endpoints packets are sent to, or were not long ago.
 
-use super::{Listing, Listings};
+use super::{EndpointIndex, Listing};
 use crate::facts::Name;
 use epguard_common::{Addr, Uid};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-impl Listings {
+impl EndpointIndex {
     /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::RECENTLY).
     #[must_use]
     pub fn recently_ready(&self, now: Duration, service: &Name) -> BTreeSet<Addr> {
         let mut ips = self.ips(service);
         ips.retain(|ip| {
-            let mut listings = self.at(service, *ip).flat_map(|(_, targets)| targets.values());
-            listings.any(|listing| listing.is_recently_ready(now))
+            let mut endpoint_index = self.at(service, *ip).flat_map(|(_, targets)| targets.values());
+            endpoint_index.any(|listing| listing.is_recently_ready(now))
         });
         ips
     }

@@ -1,20 +1,9 @@
 //! A pod, present in the API or remembered, and what is proven of it.
 
 use crate::facts::{Pod, Sandbox};
-use epguard_common::Addr;
+use epguard_common::{Addr, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// What is known of a UID. Only `Retired` and `Dead` prove anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Life {
-    /// Anything but a proof: running, or vanished in a gap.
-    Live,
-    /// Kubernetes intends no new flow for it, but it may still run.
-    Retired,
-    /// It will never send or receive again. Irrevocable.
-    Dead,
-}
 
 /// A pod, present in the API or remembered.
 #[derive(Debug, Clone)]
@@ -22,7 +11,7 @@ pub struct Record {
     /// The last object seen.
     pub pod: Pod,
     /// What it proves.
-    pub life: Life,
+    pub uid_state: UidState,
     /// Whether the API shows the object now.
     pub present: bool,
     /// Every IP it showed, with the order in which claims were first seen. Claims of one list share a number,
@@ -59,7 +48,7 @@ impl Record {
     /// A live pod that the API shows.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        self.present && self.life == Life::Live
+        self.present && self.uid_state == UidState::Live
     }
 
     /// Bound and live, but the IP that it holds may not be the one that it shows, if it shows one.

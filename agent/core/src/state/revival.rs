@@ -10,9 +10,9 @@
 
 use super::dirty::Dirty;
 use super::synced::Synced;
-use super::{Breaker, Life, Pods, Record, Socket, State, Tables, inherit};
+use super::{Breaker, PodIndex, Record, Socket, State, Tables, inherit};
 use crate::facts::{Change, Fact, Name, Standing};
-use epguard_common::{Mode, Uid};
+use epguard_common::{Mode, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ impl State {
     /// Forgets everything that the API has shown, deaths included: it went back in time, and a restored pod may run
     /// again under its old UID. Nothing is denied until all is listed anew.
     pub fn start_over(&mut self, now: Duration) {
-        self.world.start_over();
-        self.vacancies.start_over();
+        self.cluster.start_over();
+        self.orphan_ips.start_over();
         self.breaker = Breaker::default();
         self.synced = Synced::default();
         self.inherited = None;
@@ -72,11 +72,11 @@ impl State {
         last.retain(|_, at| now.saturating_sub(*at) < PAUSE);
         let mut cause = None;
         for pod in &mut *shown {
-            if pod.standing != Standing::Live || !self.world.pods.is_dead(pod.uid) {
+            if pod.standing != Standing::Live || !self.cluster.pods.is_dead(pod.uid) {
                 continue;
             }
             if last.contains_key(&pod.name.0) {
-                self.world.pods.take_back(pod.uid);
+                self.cluster.pods.take_back(pod.uid);
                 pod.bound = Mode::Off;
             } else {
                 cause = Some(pod.name.clone());
@@ -85,9 +85,9 @@ impl State {
         if let Some(name) = cause {
             last.insert(name.0.clone(), now);
             self.revivals.untaken = Some(name);
-            let (deaths, order) = (self.deaths(), self.world.pods.order);
+            let (deaths, order) = (self.deaths(), self.cluster.pods.order);
             self.start_over(now);
-            self.world.pods.order = order;
+            self.cluster.pods.order = order;
             self.revivals.deaths = deaths;
         }
         if !self.revivals.deaths.is_empty() {
@@ -100,12 +100,12 @@ impl State {
     /// The deaths that lists of all pods can confirm.
     fn deaths(&mut self) -> BTreeMap<Uid, Death> {
         let mut deaths = std::mem::take(&mut self.revivals.deaths);
-        let listings = &self.world.listings;
-        for record in self.world.pods.iter() {
+        let endpoint_index = &self.cluster.endpoint_index;
+        for record in self.cluster.pods.iter() {
             let uid = record.pod.uid;
-            if self.world.pods.is_dead(uid) {
-                let listed = listings.of_pod(uid).flat_map(|(service, ip)| {
-                    let sockets = listings.at(service, *ip);
+            if self.cluster.pods.is_dead(uid) {
+                let listed = endpoint_index.of_pod(uid).flat_map(|(service, ip)| {
+                    let sockets = endpoint_index.at(service, *ip);
                     let named = sockets.filter(|(_, targets)| targets.contains_key(&Some(uid)));
                     named.map(|(socket, _)| (service.clone(), *socket))
                 });
@@ -123,9 +123,9 @@ impl State {
     pub(super) fn restore_deaths(&mut self, now: Duration) -> Vec<Uid> {
         let deaths = std::mem::take(&mut self.revivals.deaths);
         let restored = deaths.into_iter().map(|(uid, Death { record, listed })| {
-            self.world.pods.restore_dead(record);
+            self.cluster.pods.restore_dead(record);
             for (service, socket) in listed {
-                self.world.listings.remember(now, &service, socket, uid);
+                self.cluster.endpoint_index.remember(now, &service, socket, uid);
             }
             uid
         });
@@ -134,12 +134,18 @@ impl State {
 
     /// Restores what an earlier process proved of pods that the API shows no more.
     pub(super) fn restore(&mut self, tables: &Tables, now: Duration) {
-        inherit::inherit(tables, &mut self.world, &mut self.slots, &mut self.vacancies, now);
+        inherit::inherit(
+            tables,
+            &mut self.cluster,
+            &mut self.slots,
+            &mut self.orphan_ips,
+            now,
+        );
         self.breaker.inherit(inherit::carried_out(tables));
     }
 }
 
-impl Pods {
+impl PodIndex {
     /// A dead pod that is shown no more.
     fn restore_dead(&mut self, record: Record) {
         let record = Record {
@@ -153,7 +159,7 @@ impl Pods {
     /// Takes a death back: the pod may hold its IP again, or any other one.
     fn take_back(&mut self, uid: Uid) {
         self.change(uid, |record| {
-            record.life = Life::Live;
+            record.uid_state = UidState::Live;
             record.unconfirmed = false;
         });
     }

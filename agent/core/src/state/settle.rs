@@ -1,4 +1,4 @@
-//! What follows from a changed world: denials, whether they are trusted, tables, owners.
+//! What follows from a changed cluster: denials, whether they are trusted, tables, owners.
 
 use super::dirty::Dirty;
 use super::{Denials, Socket, State, Tables, judge, tables};
@@ -13,7 +13,7 @@ impl State {
         self.touch(&dirty);
         dirty.pairs.append(&mut dirty.selected);
         if dirty.everything {
-            dirty.add_everything(&self.world);
+            dirty.add_everything(&self.cluster);
             let denied = self
                 .denials
                 .keys()
@@ -52,9 +52,9 @@ impl State {
         }
         self.settle_vacancies();
         for uid in dirty.pods {
-            let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);
-            if remembered && !self.world.listings.knows(uid) && !self.vacancies.knows(uid) {
-                self.world.pods.forget(uid);
+            let remembered = self.cluster.pods.get(uid).is_some_and(|record| !record.present);
+            if remembered && !self.cluster.endpoint_index.knows(uid) && !self.orphan_ips.knows(uid) {
+                self.cluster.pods.forget(uid);
             }
         }
     }
@@ -64,7 +64,7 @@ impl State {
         let asks = |service: &Service| service.steering.action == Action::Redirect;
         let (first, last) = Socket::range();
         let denied = (service.clone(), first)..=(service.clone(), last);
-        self.world.service(service).is_some_and(asks) && self.denials.range(denied).next().is_some()
+        self.cluster.service(service).is_some_and(asks) && self.denials.range(denied).next().is_some()
     }
 
     /// Puts the denials into tables.
@@ -73,10 +73,10 @@ impl State {
         let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
         self.tables = Tables {
             terminated: std::mem::take(&mut self.tables.terminated),
-            ..Tables::build(now, &self.world, denials, breaker, slots, &self.draining)
+            ..Tables::build(now, &self.cluster, denials, breaker, slots, &self.draining)
         };
         self.tables
-            .keep_intent(&self.world, &mut self.slots, now, &steered);
+            .keep_intent(&self.cluster, &mut self.slots, now, &steered);
     }
 
     fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Watched>) -> bool {
@@ -85,10 +85,10 @@ impl State {
             services.extend(self.breaker.services().cloned());
             self.breaker.listed(list);
         }
-        let (world, denials) = (&self.world, &self.denials);
+        let (cluster, denials) = (&self.cluster, &self.denials);
         let mut changed = false;
         for service in &services {
-            changed |= self.breaker.settle(world, now, denials, service, list);
+            changed |= self.breaker.settle(cluster, now, denials, service, list);
         }
         if self.is_synced() {
             self.breaker.forget_inherited();
@@ -97,8 +97,8 @@ impl State {
     }
 
     fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
-        let proven: Denials = match self.world.service(name).filter(|_| self.is_synced()) {
-            Some(service) => judge::judge(&self.world, name, service, ip)
+        let proven: Denials = match self.cluster.service(name).filter(|_| self.is_synced()) {
+            Some(service) => judge::judge(&self.cluster, name, service, ip)
                 .into_iter()
                 .filter_map(|(socket, verdict)| Some(((name.clone(), socket), verdict.ok()?)))
                 .collect(),
@@ -124,7 +124,7 @@ impl State {
     fn settle_vacancies(&mut self) {
         let last_owner = |ip| self.generations.last_owner(ip);
         let terminated = if self.is_synced() {
-            self.vacancies.proven(&self.world, last_owner)
+            self.orphan_ips.proven(&self.cluster, last_owner)
         } else {
             BTreeMap::new()
         };
@@ -138,11 +138,11 @@ impl State {
     fn settle_draining(&mut self, dirty: &Dirty) -> bool {
         let mut changed = false;
         for uid in &dirty.pods {
-            let draining = self.world.pods.get(*uid).filter(|record| {
+            let draining = self.cluster.pods.get(*uid).filter(|record| {
                 record.is_live()
                     && record.pod.deleting
                     && !record.pod.host_network
-                    && self.world.listings.knows(*uid)
+                    && self.cluster.endpoint_index.knows(*uid)
             });
             let before = match draining {
                 Some(record) => self.draining.insert(*uid, record.pod.ips.clone()),
@@ -156,7 +156,7 @@ impl State {
     fn settle_owners(&mut self, now: Duration, dirty: &Dirty) {
         for ip in &dirty.ips {
             let before = self.owners.get(ip).copied();
-            let mut after = tables::owner(&self.world, *ip);
+            let mut after = tables::owner(&self.cluster, *ip);
             match &mut after {
                 Some(owner) => owner.generation = self.generations.owned(*ip, owner.uid),
                 None => self.generations.idle(*ip, now),

@@ -1,6 +1,7 @@
 //! What the agent knows about one IP at a moment: all that a verdict rests on, with names.
 
 use super::{Exemption, NotProven};
+use epguard_common::UidState;
 use serde::{Deserialize, Serialize};
 
 /// Everything about an IP. Equal views lead to equal verdicts.
@@ -29,8 +30,9 @@ pub struct PodView {
     pub uid: String,
     /// The node it is bound to.
     pub node: Option<String>,
-    /// `live`, `retired` or `dead`.
-    pub life: String,
+    /// What is proven of it: `live`, `retired` or `dead`.
+    #[serde(alias = "life", with = "super::uid_state_name")]
+    pub uid_state: UidState,
     /// Why the pod's end proves nothing; none if it does.
     #[serde(default)]
     pub exempt: Option<Exemption>,

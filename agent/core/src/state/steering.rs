@@ -2,7 +2,7 @@
 
 use super::dirty::Dirty;
 use super::slots::Given;
-use super::{Slots, State, Tables, World};
+use super::{ClusterIndex, Slots, State, Tables};
 use crate::facts::Name;
 use epguard_common::{Slot, capacity};
 use std::collections::BTreeSet;
@@ -39,16 +39,16 @@ impl Tables {
     /// Keeps the intent of Services that have no denial any more, as far as there is room.
     pub(super) fn keep_intent(
         &mut self,
-        world: &World,
+        cluster: &ClusterIndex,
         slots: &mut Slots,
         now: Duration,
         steered: &BTreeSet<Name>,
     ) {
         for name in steered {
-            let Some(service) = world.service(name) else {
+            let Some(service) = cluster.service(name) else {
                 continue;
             };
-            let vips: Vec<_> = world.unambiguous_vips(service).collect();
+            let vips: Vec<_> = cluster.unambiguous_vips(service).collect();
             if self.services.len() + vips.len() > capacity::SERVICES {
                 continue;
             }

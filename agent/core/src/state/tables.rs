@@ -4,7 +4,7 @@ use super::alternatives::Alternatives;
 use super::claim_order::by_claim;
 use super::quota::Quota;
 use super::slots::Given;
-use super::{Breaker, Denials, Proven, Record, Slots, Socket, Vacant, World};
+use super::{Breaker, ClusterIndex, Denials, OrphanIp, Proven, Record, Slots, Socket};
 use crate::facts::Name;
 use epguard_common::{Action, Addr, Backends, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
 use std::collections::{BTreeMap, HashMap};
@@ -25,7 +25,7 @@ pub struct Tables {
     /// BACKENDS.
     pub backends: BTreeMap<Target, Backends>,
     /// TERMINATED.
-    pub terminated: BTreeMap<Addr, Vacant>,
+    pub terminated: BTreeMap<Addr, OrphanIp>,
     /// Denials that found no room in a table, by the Service's namespace; those packets pass.
     pub refused: BTreeMap<String, usize>,
 }
@@ -34,7 +34,7 @@ impl Tables {
     /// Lays the denials out, and the terminating endpoints that are only counted.
     pub fn build(
         now: Duration,
-        world: &World,
+        cluster: &ClusterIndex,
         denials: &Denials,
         breaker: &Breaker,
         slots: &mut Slots,
@@ -50,13 +50,13 @@ impl Tables {
         };
         let mut alternatives = Alternatives::default();
         for (key, proof) in by_claim(denials, breaker) {
-            let backends = || alternatives.of(world, denials, key.0, key.1);
-            if !tables.add(now, world, key, (proof, backends), (slots, &mut quotas)) {
+            let backends = || alternatives.of(cluster, denials, key.0, key.1);
+            if !tables.add(now, cluster, key, (proof, backends), (slots, &mut quotas)) {
                 *tables.refused.entry(key.0.0.clone()).or_default() += 1;
             }
         }
         let draining = draining.values().flatten();
-        for ip in draining.filter(|ip| !world.is_infrastructure(**ip)) {
+        for ip in draining.filter(|ip| !cluster.is_infrastructure(**ip)) {
             if tables.suspects.len() < capacity::SUSPECTS || tables.suspects.contains_key(ip) {
                 tables.suspects.entry(*ip).or_default().flags |= Suspect::DRAINING;
             }
@@ -68,16 +68,16 @@ impl Tables {
     fn add<'a>(
         &mut self,
         now: Duration,
-        world: &World,
+        cluster: &ClusterIndex,
         (name, socket): (&'a Name, &Socket),
         ((proven, held), backends): ((&Proven, bool), impl FnOnce() -> Backends),
         (slots, quotas): (&mut Slots, &mut Quotas<'a>),
     ) -> bool {
-        let Some(service) = world.service(name) else {
+        let Some(service) = cluster.service(name) else {
             return false;
         };
         let vips = quotas.vips.entry(name).or_insert_with(|| {
-            let vips = world.unambiguous_vips(service);
+            let vips = cluster.unambiguous_vips(service);
             vips.filter(|vip| !self.services.contains_key(vip)).collect()
         });
         let namespace = name.0.as_str();
@@ -158,11 +158,11 @@ fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> 
 /// The pod that an IP belongs to as far as the API says, for OWNERS. With several live claimants the last one,
 /// flagged, unless all others are terminating or show it on another network, which may overlap. The generation is the caller's to count.
 #[must_use]
-pub fn owner(world: &World, ip: Addr) -> Option<Owner> {
-    if world.is_infrastructure(ip) {
+pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
+    if cluster.is_infrastructure(ip) {
         return None;
     }
-    let live = || world.plausible_claimants(ip);
+    let live = || cluster.plausible_claimants(ip);
     let published = |record: &Record| record.pod.ips.contains(&ip);
     let last = live().max_by_key(|record| {
         (

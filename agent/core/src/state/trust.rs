@@ -31,7 +31,7 @@ impl State {
     /// Services with denials that are held.
     #[must_use]
     pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
-        self.breaker.trips(&self.world, now)
+        self.breaker.trips(&self.cluster, now)
     }
 
     /// Trusts what is held for a Service, or all of it, without another list. How many denials that were.
@@ -67,48 +67,48 @@ impl State {
             meant: event.dead_uid,
         };
         let at = Duration::from_nanos(event.at_ns);
-        self.audit.denied(&self.world, at, case, event.owner_uid, held);
+        self.review.denied(&self.cluster, at, case, event.owner_uid, held);
     }
 
     /// Denials that were found to be wrong since the last call.
     pub fn take_findings(&mut self) -> Vec<Finding> {
-        self.audit.take_findings()
+        self.review.take_findings()
     }
 
     /// How many denials were wrong, by reason.
     #[must_use]
     pub fn wrong_denies(&self) -> &BTreeMap<Reason, u64> {
-        self.audit.wrong()
+        self.review.wrong()
     }
 
     /// Past denials that had to make room for others before they could be checked against all later evidence.
     #[must_use]
     pub fn evicted_denials(&self) -> u64 {
-        self.audit.evicted()
+        self.review.evicted()
     }
 
     pub(super) fn hear_of(&mut self, now: Duration, presence: &Presence) {
         match presence {
-            Presence::Held(ips) => self.audit.held(now, ips),
-            Presence::Came(ips) => self.audit.came(now, ips),
-            Presence::Looked(at) => self.audit.looked(*at),
-            Presence::Unknown => self.audit.blind(),
+            Presence::Held(ips) => self.review.held(now, ips),
+            Presence::Came(ips) => self.review.came(now, ips),
+            Presence::Looked(at) => self.review.looked(*at),
+            Presence::Unknown => self.review.blind(),
             // One packet ends a denial. It does not prove the denial wrong: any pod can forge it.
             Presence::Spoke(..) => {}
-            Presence::Sighted(ip, at) => self.audit.sighted(now, *at, *ip),
+            Presence::Sighted(ip, at) => self.review.sighted(now, *at, *ip),
         }
     }
 
     pub(super) fn look_again(&mut self, dirty: &Dirty) {
-        self.audit
-            .seen_alive(&self.world, |uid| dirty.pods.contains(&uid));
+        self.review
+            .seen_alive(&self.cluster, |uid| dirty.pods.contains(&uid));
         for (uid, ip, since) in &dirty.published {
-            self.audit.published(&self.world, *uid, *ip, *since);
+            self.review.published(&self.cluster, *uid, *ip, *since);
         }
     }
 
     fn wanted_for_vacancies(&self) -> &'static [Watched] {
-        if self.is_synced() && self.vacancies.wait_for_a_list(&self.world) {
+        if self.is_synced() && self.orphan_ips.wait_for_a_list(&self.cluster) {
             &[Watched::Pods]
         } else {
             &[]

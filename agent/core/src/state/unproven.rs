@@ -1,7 +1,8 @@
 //! What keeps denials from being proven, for as long as it lasts: for the status, nothing is decided here.
 
-use super::{Life, Record, State};
+use super::{Record, State};
 use crate::facts::{Doubt, Name, Standing};
+use epguard_common::UidState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -42,14 +43,14 @@ impl State {
     #[must_use]
     pub fn unproven(&self) -> Vec<Unproven> {
         let proven: BTreeSet<&str> = self
-            .world
+            .cluster
             .pods
             .iter()
-            .filter(|record| record.life == Life::Dead)
+            .filter(|record| record.uid_state == UidState::Dead)
             .filter_map(|record| record.pod.node.as_deref())
             .collect();
         let mut found: BTreeMap<&Doubt, (BTreeSet<&str>, usize)> = BTreeMap::new();
-        for record in self.world.pods.iter().filter(|record| record.present) {
+        for record in self.cluster.pods.iter().filter(|record| record.present) {
             if let (Standing::Terminal, Some(doubt), Some(node)) =
                 (record.pod.standing, &record.pod.doubt, record.pod.node.as_deref())
                 && !proven.contains(node)
@@ -74,14 +75,14 @@ impl State {
     #[must_use]
     pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
         let since = |record: &Record| now.saturating_sub(record.candidate_since.unwrap_or(now));
-        let candidates = self.world.pods.candidates();
+        let candidates = self.cluster.pods.candidates();
         let mut lasting: Vec<&Record> = candidates.filter(|record| since(record) > LASTING).collect();
         lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
         let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
             pod: record.pod.name.clone(),
             node: record.pod.node.clone().unwrap_or_default(),
             since: since(record),
-            blocks_terminated: record.pod.node.as_deref() == Some(self.node()) && !self.vacancies.is_empty(),
+            blocks_terminated: record.pod.node.as_deref() == Some(self.node()) && !self.orphan_ips.is_empty(),
             blocks_services: self.blocked_by(record),
         });
         holders
@@ -90,15 +91,18 @@ impl State {
     }
 
     fn blocked_by(&self, record: &Record) -> Vec<Name> {
-        let world = &self.world;
+        let cluster = &self.cluster;
         let lists_the_dead = |name: &Name| {
-            let mut targets = world.listings.of(name).flat_map(|(_, targets)| targets.keys());
+            let mut targets = cluster
+                .endpoint_index
+                .of(name)
+                .flat_map(|(_, targets)| targets.keys());
             targets.any(|target| {
-                let pod = target.and_then(|uid| world.pods.get(uid));
-                pod.is_some_and(|pod| pod.life == Life::Dead)
+                let pod = target.and_then(|uid| cluster.pods.get(uid));
+                pod.is_some_and(|pod| pod.uid_state == UidState::Dead)
             })
         };
-        world
+        cluster
             .services_in(&record.pod.name.0)
             .filter(|(name, service)| service.selects(&record.pod) && lists_the_dead(name))
             .map(|(name, _)| name.clone())

@@ -3,7 +3,7 @@
 use super::dirty::Dirty;
 use super::judge::judge;
 use super::{
-    DenialView, EndpointView, Life, NotProven, PodView, Record, ServiceView, Socket, State, TargetView, View,
+    DenialView, EndpointView, NotProven, PodView, Record, ServiceView, Socket, State, TargetView, View,
 };
 use crate::facts::{Name, named};
 
@@ -21,26 +21,26 @@ impl State {
     pub fn is_quiet(&self, ip: Addr) -> bool {
         let tables = &self.tables;
         let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
-        !suspect && self.world.pods.claimants(ip).all(Record::is_live)
+        !suspect && self.cluster.pods.claimants(ip).all(Record::is_live)
     }
 
     /// Everything known about an IP.
     #[must_use]
     pub fn view(&self, ip: Addr) -> View {
-        let world = &self.world;
-        let services: Vec<ServiceView> = world
-            .listings
+        let cluster = &self.cluster;
+        let services: Vec<ServiceView> = cluster
+            .endpoint_index
             .services_at(ip)
             .map(|name| self.service_view(name, ip))
             .collect();
         let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
-        let meant = world
-            .listings
+        let meant = cluster
+            .endpoint_index
             .services_at(ip)
-            .flat_map(|name| world.listings.at(name, ip));
+            .flat_map(|name| cluster.endpoint_index.at(name, ip));
         let meant = meant.flat_map(|(_, targets)| targets.keys().flatten());
-        let meant = meant.filter_map(|uid| world.pods.get(*uid));
-        for record in world.pods.claimants(ip).chain(meant) {
+        let meant = meant.filter_map(|uid| cluster.pods.get(*uid));
+        for record in cluster.pods.claimants(ip).chain(meant) {
             pods.insert(record.pod.uid, self.pod_view(record, ip));
         }
         let mut pods: Vec<PodView> = pods.into_values().collect();
@@ -48,10 +48,10 @@ impl State {
         let terminated = self.tables.terminated.get(&ip);
         View {
             synced: self.is_synced(),
-            spared: world.spared(ip).map(|spared| self.with_names(spared)),
+            spared: cluster.spared(ip).map(|spared| self.with_names(spared)),
             pods,
             services,
-            terminated: terminated.map(|vacant| self.pod_or_uid(vacant.dead)),
+            terminated: terminated.map(|orphan_ip| self.pod_or_uid(orphan_ip.dead)),
         }
     }
 
@@ -73,8 +73,8 @@ impl State {
             name: self.pod_or_uid(record.pod.uid),
             uid: record.pod.uid.to_string(),
             node: record.pod.node.clone(),
-            life: life(record.life).to_owned(),
-            exempt: self.world.exempt(&record.pod),
+            uid_state: record.uid_state,
+            exempt: self.cluster.exempt(&record.pod),
             deleting: record.pod.deleting,
             present: record.present,
             shows: record.claims_now(ip),
@@ -83,10 +83,10 @@ impl State {
     }
 
     fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
-        let world = &self.world;
+        let cluster = &self.cluster;
         let why_not: BTreeMap<Socket, NotProven> =
-            world.service(name).map_or_else(BTreeMap::new, |service| {
-                let verdicts = judge(world, name, service, ip).into_iter();
+            cluster.service(name).map_or_else(BTreeMap::new, |service| {
+                let verdicts = judge(cluster, name, service, ip).into_iter();
                 verdicts
                     .filter_map(|(socket, verdict)| Some((socket, verdict.err()?)))
                     .collect()
@@ -100,7 +100,7 @@ impl State {
             let why = why_not.get(socket).filter(|_| self.is_synced()).cloned();
             self.with_names(why.unwrap_or(otherwise))
         };
-        let endpoints = world.listings.at(name, ip).map(|(socket, targets)| {
+        let endpoints = cluster.endpoint_index.at(name, ip).map(|(socket, targets)| {
             let mut targets: Vec<TargetView> = targets
                 .iter()
                 .map(|(target, listing)| TargetView {
@@ -139,13 +139,5 @@ impl State {
 
     fn pod_or_uid(&self, uid: Uid) -> String {
         self.pod_name(uid).map_or_else(|| uid.to_string(), named)
-    }
-}
-
-const fn life(life: Life) -> &'static str {
-    match life {
-        Life::Live => "live",
-        Life::Retired => "retired",
-        Life::Dead => "dead",
     }
 }

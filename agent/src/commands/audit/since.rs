@@ -1,7 +1,7 @@
 //! Since when a pod has ended, from what the agent remembers about its IP.
 
 use crate::commands::why::wall;
-use epguard_common::Uid;
+use epguard_common::{Uid, UidState};
 use epguard_core::history::Chronicle;
 use epguard_core::state::View;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub fn since(chronicle: &Chronicle, dead: Uid) -> Option<Since> {
 
 fn ended(view: &View, dead: Uid) -> bool {
     let mut pods = view.pods.iter();
-    let is_dead = pods.any(|pod| Uid::parse(&pod.uid) == Some(dead) && pod.life != "live");
+    let is_dead = pods.any(|pod| Uid::parse(&pod.uid) == Some(dead) && pod.uid_state != UidState::Live);
     is_dead || view.terminated.is_some()
 }
 
@@ -41,10 +41,10 @@ mod tests {
 
     const UID: &str = "145c3e45-83c2-43e7-82af-16a616c6f5e0";
 
-    fn step(at_ms: u64, life: &str) -> Step {
+    fn step(at_ms: u64, uid_state: UidState) -> Step {
         let pod = PodView {
             uid: UID.into(),
-            life: life.into(),
+            uid_state,
             ..PodView::default()
         };
         let view = View {
@@ -71,10 +71,10 @@ mod tests {
     #[test]
     fn it_is_the_last_time_that_the_pod_was_heard_to_end() {
         let steps = vec![
-            step(1_000, "retired"),
-            step(2_000, "live"),
-            step(3_000, "retired"),
-            step(4_000, "dead"),
+            step(1_000, UidState::Retired),
+            step(2_000, UidState::Live),
+            step(3_000, UidState::Retired),
+            step(4_000, UidState::Dead),
         ];
         assert_eq!(told(steps), Some(("1970-01-01T00:00:03.000Z".into(), false)));
     }
@@ -82,10 +82,10 @@ mod tests {
     #[test]
     fn what_was_so_from_the_beginning_may_be_older_and_what_is_not_remembered_is_none() {
         assert_eq!(
-            told(vec![step(1_000, "dead")]),
+            told(vec![step(1_000, UidState::Dead)]),
             Some(("1970-01-01T00:00:01.000Z".into(), true))
         );
-        assert_eq!(told(vec![step(1_000, "live")]), None);
+        assert_eq!(told(vec![step(1_000, UidState::Live)]), None);
         assert_eq!(told(vec![]), None);
     }
 }

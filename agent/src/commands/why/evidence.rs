@@ -1,6 +1,7 @@
 //! Each event that moved the IP: what differs from one view to the next, in words.
 
 use super::time::wall;
+use epguard_common::UidState;
 use epguard_core::history::Chronicle;
 use epguard_core::state::NotProven;
 use epguard_core::state::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
@@ -94,7 +95,7 @@ fn changes(old: &View, new: &View) -> Vec<String> {
 fn pod_changes(old: Option<&PodView>, new: &PodView, lines: &mut Vec<String>) {
     let mut say = |what: &str| lines.push(format!("pod {} {what}", new.name));
     let unknown = PodView {
-        life: "live".to_owned(),
+        uid_state: UidState::Live,
         present: true,
         ..PodView::default()
     };
@@ -110,17 +111,17 @@ fn pod_changes(old: Option<&PodView>, new: &PodView, lines: &mut Vec<String>) {
     if !old.deleting && new.deleting {
         say("is being deleted: it has a deletionTimestamp");
     }
-    if old.life != new.life {
-        say(match (new.life.as_str(), new.present) {
-            ("dead", _) => "is dead: finished, and its kubelet says that its network is torn down",
-            ("retired", true) => {
+    if old.uid_state != new.uid_state {
+        say(match (new.uid_state, new.present) {
+            (UidState::Dead, _) => "is dead: finished, and its kubelet says that its network is torn down",
+            (UidState::Retired, true) => {
                 "has finished: Succeeded or Failed; whether its containers run is not proven"
             }
-            ("retired", false) => "is deleted; whether its containers run is not proven",
+            (UidState::Retired, false) => "is deleted; whether its containers run is not proven",
             _ => "is alive after all",
         });
     }
-    if old.present && !new.present && (old.life == new.life || new.life == "dead") {
+    if old.present && !new.present && (old.uid_state == new.uid_state || new.uid_state == UidState::Dead) {
         say("is gone from the API");
     } else if old.shows && !new.shows && new.present {
         say("shows the IP no more");

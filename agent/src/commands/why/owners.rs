@@ -1,6 +1,7 @@
 //! Who owned the IP from when to when, as far as the API showed it.
 
 use super::time::wall;
+use epguard_common::UidState;
 use epguard_core::history::Chronicle;
 use epguard_core::state::{PodView, View};
 use serde::Serialize;
@@ -54,7 +55,7 @@ pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
 }
 
 fn holds(pod: &PodView) -> bool {
-    pod.shows && pod.present && pod.life == "live"
+    pod.shows && pod.present && pod.uid_state == UidState::Live
 }
 
 fn span(pod: &PodView, from: String, or_earlier: bool) -> Span {
@@ -71,9 +72,9 @@ fn span(pod: &PodView, from: String, or_earlier: bool) -> Span {
 
 fn end(view: &View, uid: &str) -> &'static str {
     match view.pods.iter().find(|pod| pod.uid == uid) {
-        Some(pod) if pod.life == "dead" => "dead",
-        Some(pod) if !pod.present && pod.life == "retired" => "deleted",
-        Some(pod) if pod.life == "retired" => "finished",
+        Some(pod) if pod.uid_state == UidState::Dead => "dead",
+        Some(pod) if !pod.present && pod.uid_state == UidState::Retired => "deleted",
+        Some(pod) if pod.uid_state == UidState::Retired => "finished",
         Some(pod) if pod.present => "shows it no more",
         _ => "gone from the API",
     }

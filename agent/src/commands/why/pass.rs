@@ -1,6 +1,7 @@
 //! Why packets pass, in words, and what would change that.
 
 use super::exempt::exempt;
+use epguard_common::UidState;
 use epguard_core::state::{EndpointView, Exemption, PodView, ServiceView, View};
 use epguard_core::state::{NotProven, NotStale};
 
@@ -44,7 +45,7 @@ pub(super) fn anything(view: &View) -> Option<Pass> {
 
 /// For what is aimed at the IP itself.
 pub(super) fn direct(view: &View) -> Pass {
-    let live = |pod: &&PodView| pod.shows && pod.present && pod.life == "live";
+    let live = |pod: &&PodView| pod.shows && pod.present && pod.uid_state == UidState::Live;
     if let Some(owner) = view.pods.iter().find(live) {
         return pass(
             format!("{} shows the IP", owner.name),

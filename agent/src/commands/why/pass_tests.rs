@@ -1,6 +1,7 @@
 //! Why packets pass, in words.
 
 use super::*;
+use epguard_common::UidState;
 use epguard_core::state::Exemption;
 
 fn because(why: NotProven<&str>) -> String {
@@ -17,7 +18,7 @@ fn a_dead_pod_whose_end_proves_nothing_is_named_with_the_cause() {
     ] {
         let dead = PodView {
             name: "shop/web-0".to_owned(),
-            life: "dead".to_owned(),
+            uid_state: UidState::Dead,
             exempt: Some(why),
             order: Some(1),
             ..PodView::default()

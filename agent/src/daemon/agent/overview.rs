@@ -112,7 +112,7 @@ impl Agent {
     }
 
     fn counted(&self) -> Figures {
-        let census = self.state.census();
+        let counts = self.state.counts();
         let named = |counts: BTreeMap<&'static str, u64>| {
             counts
                 .into_iter()
@@ -137,8 +137,8 @@ impl Agent {
         let fill =
             |(name, entries, capacity): (&str, usize, usize)| (name.to_owned(), Fill { entries, capacity });
         Figures {
-            pods: named(census.pods),
-            ips: named(census.ips),
+            pods: named(counts.pods),
+            ips: named(counts.ips),
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
             events_skipped: self.budget.skipped(),

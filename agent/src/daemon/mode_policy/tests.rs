@@ -1,6 +1,6 @@
 use super::*;
 use crate::kernel::maps::DEFAULT;
-use epguard_core::facts::Wish;
+use epguard_core::facts::WantedModes;
 
 const NONE: [(Reason, Mode); 0] = [];
 
@@ -8,18 +8,21 @@ fn map<const N: usize>(
     mode: Option<Mode>,
     canary_mode: Option<Mode>,
     reasons: [(Reason, Mode); N],
-) -> facts::Fleet {
-    let wish = Wish {
+) -> facts::ModePolicy {
+    let wanted = WantedModes {
         mode,
         canary_mode,
         reasons: reasons.into(),
     };
-    facts::Fleet { wish, errors: vec![] }
+    facts::ModePolicy {
+        wanted,
+        errors: vec![],
+    }
 }
 
-fn with_error(map: facts::Fleet) -> facts::Fleet {
+fn with_error(map: facts::ModePolicy) -> facts::ModePolicy {
     let errors = vec!["canary is no key".into()];
-    facts::Fleet { errors, ..map }
+    facts::ModePolicy { errors, ..map }
 }
 
 fn fleet(mode: Mode, before: Option<Mode>) -> Fleet {
@@ -71,7 +74,7 @@ fn what_the_fleet_wants_is_carried_out_once_and_the_flags_come_back_with_its_end
     fleet.hear(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
     assert_eq!(change(&mut fleet, false), Some((Mode::Enforce, "configmap")));
     assert_eq!((change(&mut fleet, false), fleet.problem()), (None, None));
-    fleet.hear(Change::Deleted(facts::Fleet::default()));
+    fleet.hear(Change::Deleted(facts::ModePolicy::default()));
     assert_eq!(change(&mut fleet, false), Some((Mode::Observe, "flags")));
 }
 

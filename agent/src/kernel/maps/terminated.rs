@@ -5,7 +5,7 @@ use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::maps::MapError;
 use epguard_common::{Addr, Mode, Terminated, Uid};
-use epguard_core::state::{Tables, Vacant};
+use epguard_core::state::{OrphanIp, Tables};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ impl Writer {
         absent(self.terminated.remove(&ip))
     }
 
-    pub(super) fn put_terminated(&mut self, ip: Addr, vacant: Vacant) -> Result<(), MapError> {
+    pub(super) fn put_terminated(&mut self, ip: Addr, vacant: OrphanIp) -> Result<(), MapError> {
         let just_taken_out = self
             .lifts
             .iter()
@@ -99,8 +99,8 @@ impl Writer {
 }
 
 /// What an entry says.
-pub(super) fn vacant(entry: &Terminated) -> Vacant {
-    Vacant {
+pub(super) fn vacant(entry: &Terminated) -> OrphanIp {
+    OrphanIp {
         dead: entry.dead_uid,
         mode: Mode::from_raw(entry.mode),
         lifted: lifted(entry),

@@ -1,7 +1,7 @@
 //! Values of map layout v1, in octets. Its keys are those of the present layout.
 
 use epguard_common::{Action, Denial, Mode, Reason, Slot, Suspect, Uid, UidState};
-use epguard_core::state::Vacant;
+use epguard_core::state::OrphanIp;
 use std::time::Duration;
 
 pub type RawView = [u8; 40];
@@ -39,8 +39,8 @@ pub fn denial(raw: &RawDenial) -> Option<Denial> {
     })
 }
 
-pub fn vacant(raw: &RawTerminated) -> Option<Vacant> {
-    Some(Vacant {
+pub fn vacant(raw: &RawTerminated) -> Option<OrphanIp> {
+    Some(OrphanIp {
         dead: uid(raw, 0)?,
         mode: Mode::from_raw(number(raw, 56)?),
         lifted: Some(lifted_ns(raw))

@@ -1,12 +1,12 @@
 //! How many pods and IPs are in which state, for metrics.
 
-use super::{Life, State};
-use epguard_common::{Owner, Suspect};
+use super::State;
+use epguard_common::{Owner, Suspect, UidState};
 use std::collections::BTreeMap;
 
 /// Counts by state; every state is there, be it with 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Census {
+pub struct PodCounts {
     /// Pods, remembered ones included: `live`, `draining` (terminating), `retired`, `dead`.
     pub pods: BTreeMap<&'static str, u64>,
     /// IPs: `owned`, and of these `draining` and `conflict`; `denied`; `terminated` and not lifted.
@@ -16,21 +16,21 @@ pub struct Census {
 impl State {
     /// Counts at the cost of one look at every pod and every owner.
     #[must_use]
-    pub fn census(&self) -> Census {
+    pub fn counts(&self) -> PodCounts {
         let mut pods = BTreeMap::from(["live", "draining", "retired", "dead"].map(|state| (state, 0)));
-        for record in self.world.pods.iter() {
-            let state = match record.life {
-                Life::Live if record.pod.deleting => "draining",
-                Life::Live => "live",
-                Life::Retired => "retired",
-                Life::Dead => "dead",
+        for record in self.cluster.pods.iter() {
+            let state = match record.uid_state {
+                UidState::Live if record.pod.deleting => "draining",
+                UidState::Live => "live",
+                UidState::Retired => "retired",
+                UidState::Dead => "dead",
             };
             *pods.entry(state).or_default() += 1;
         }
         let flagged = |flag| count(self.owners.values().filter(|owner| owner.flags & flag != 0));
         let suspects = self.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
-        let vacant = self.tables.terminated.values().filter(|ip| ip.lifted.is_none());
+        let orphan_ip = self.tables.terminated.values().filter(|ip| ip.lifted.is_none());
         let ips = [
             ("owned", count(self.owners.values())),
             ("draining", flagged(Owner::DRAINING)),
@@ -39,9 +39,9 @@ impl State {
                 "denied",
                 count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0)),
             ),
-            ("terminated", count(vacant)),
+            ("terminated", count(orphan_ip)),
         ];
-        Census {
+        PodCounts {
             pods,
             ips: ips.into(),
         }

@@ -3,21 +3,21 @@
 use super::namespaces::Namespaces;
 use super::node_ranges::NodeRanges;
 use super::vips::Vips;
-use super::{Exemption, Life, Listings, NotProven, Pods, Settings};
+use super::{EndpointIndex, Exemption, NotProven, PodIndex, Settings};
 use crate::facts::{Name, Node, Pod, Service};
-use epguard_common::{Addr, Mode, Uid, Vip};
+use epguard_common::{Addr, Mode, Uid, UidState, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 /// The accumulated facts.
 #[derive(Debug, Clone)]
-pub struct World {
+pub struct ClusterIndex {
     /// What is fixed.
     pub settings: Settings,
     /// All pods.
-    pub pods: Pods,
-    /// All listings.
-    pub listings: Listings,
+    pub pods: PodIndex,
+    /// All endpoint_index.
+    pub endpoint_index: EndpointIndex,
     /// All Namespaces.
     pub namespaces: Namespaces,
     services: BTreeMap<Name, Service>,
@@ -35,14 +35,14 @@ pub struct World {
     virtual_kubelets: BTreeSet<String>,
 }
 
-impl World {
-    /// An empty world.
+impl ClusterIndex {
+    /// An empty cluster.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            pods: Pods::default(),
-            listings: Listings::default(),
+            pods: PodIndex::default(),
+            endpoint_index: EndpointIndex::default(),
             namespaces: Namespaces::default(),
             services: BTreeMap::new(),
             vips: Vips::new(Vec::new()),
@@ -216,12 +216,12 @@ impl World {
         let dead = |target: &Option<Uid>| {
             target
                 .and_then(|uid| self.pods.get(uid))
-                .is_some_and(|record| record.life == Life::Dead)
+                .is_some_and(|record| record.uid_state == UidState::Dead)
         };
-        let listed_alive = self.listings.services_at(ip).any(|name| {
-            let mut targets = self.listings.at(name, ip).flat_map(|(_, targets)| targets);
+        let listed_alive = self.endpoint_index.services_at(ip).any(|name| {
+            let mut targets = self.endpoint_index.at(name, ip).flat_map(|(_, targets)| targets);
             targets.any(|(target, listing)| listing.is_current() && !dead(target))
         });
-        listed_alive || self.listings.leaves_out_at(ip)
+        listed_alive || self.endpoint_index.leaves_out_at(ip)
     }
 }

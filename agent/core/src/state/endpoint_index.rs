@@ -16,9 +16,9 @@ pub const MEMORY: Duration = Duration::from_mins(10);
 /// Endpoints remembered per Service beyond those that are listed; the oldest go first.
 pub const MAX_REMEMBERED: usize = 4096;
 
-/// All listings of all Services.
+/// All endpoint_index of all Services.
 #[derive(Debug, Clone)]
-pub struct Listings {
+pub struct EndpointIndex {
     pub(super) slices: HashMap<Name, Slice>,
     pub(super) services: HashMap<Name, BTreeMap<Socket, BTreeMap<Target, Listing>>>,
     pub(super) pods: HashMap<Uid, BTreeSet<(Name, Addr)>>,
@@ -29,7 +29,7 @@ pub struct Listings {
     pub(super) left_out: LeftOut,
 }
 
-impl Default for Listings {
+impl Default for EndpointIndex {
     fn default() -> Self {
         Self {
             slices: HashMap::new(),
@@ -43,7 +43,7 @@ impl Default for Listings {
     }
 }
 
-/// What a change of listings touched.
+/// What a change of endpoint_index touched.
 #[derive(Debug, Default)]
 pub struct Touched {
     /// (Service, IP) pairs.
@@ -52,7 +52,7 @@ pub struct Touched {
     pub pods: BTreeSet<Uid>,
 }
 
-impl Listings {
+impl EndpointIndex {
     /// The sockets of a Service at an IP, with everybody named behind them.
     pub fn at(
         &self,

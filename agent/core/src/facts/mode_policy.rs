@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 
 /// The `ConfigMap`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Fleet {
+pub struct ModePolicy {
     /// What its keys ask for.
-    pub wish: Wish,
+    pub wanted: WantedModes,
     /// Keys and values that mean nothing, in one line each. Half of what an operator wants may be the opposite of it, so a
     /// map with an error only lowers modes.
     pub errors: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Fleet {
 
 /// What is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wish {
+pub struct WantedModes {
     /// Of every node.
     pub mode: Option<Mode>,
     /// Of canaries.
@@ -33,7 +33,7 @@ pub struct Wish {
     pub reasons: BTreeMap<Reason, Mode>,
 }
 
-impl Object for Fleet {
+impl Object for ModePolicy {
     const KIND: &'static str = "ConfigMap";
     const PATH: &'static str = "/api/v1/configmaps";
 
@@ -42,22 +42,22 @@ impl Object for Fleet {
         if metadata.name.is_empty() {
             return Err(Unreadable::because("ConfigMap without a name"));
         }
-        let (wish, errors) = Wish::read(&data);
+        let (wanted, errors) = WantedModes::read(&data);
         let told = errors
             .iter()
             .map(|error| format!("{error}; only keys that lower a mode count"));
         ignored.extend(told);
-        Ok(Self { wish, errors })
+        Ok(Self { wanted, errors })
     }
 }
 
-impl Wish {
+impl WantedModes {
     fn read(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
-        let (mut wish, mut errors) = (Self::default(), Vec::new());
+        let (mut wanted, mut errors) = (Self::default(), Vec::new());
         for (key, value) in data {
-            errors.extend(wish.set(key, value).err());
+            errors.extend(wanted.set(key, value).err());
         }
-        (wish, errors)
+        (wanted, errors)
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
@@ -89,24 +89,24 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(data: &serde_json::Value) -> (Fleet, Ignored) {
+    fn read(data: &serde_json::Value) -> (ModePolicy, Ignored) {
         let object = json!({"metadata": {"name": "epguard", "namespace": "epguard"}, "data": data});
         let mut ignored = Ignored::new();
-        let fleet = Fleet::read(object.to_string().as_bytes(), &mut ignored).unwrap();
+        let fleet = ModePolicy::read(object.to_string().as_bytes(), &mut ignored).unwrap();
         (fleet, ignored)
     }
 
     #[test]
     fn every_key_is_a_mode() {
         let (fleet, _) = read(&json!({"mode": "observe", "canary-mode": "enforce\n", "reused": "off"}));
-        let wish = Wish {
+        let wanted = WantedModes {
             mode: Some(Mode::Observe),
             canary_mode: Some(Mode::Enforce),
             reasons: [(Reason::Reused, Mode::Off)].into(),
         };
         let errors = vec![];
-        assert_eq!(fleet, Fleet { wish, errors });
-        assert_eq!(read(&json!(null)), (Fleet::default(), vec![]));
+        assert_eq!(fleet, ModePolicy { wanted, errors });
+        assert_eq!(read(&json!(null)), (ModePolicy::default(), vec![]));
     }
 
     #[test]
@@ -115,12 +115,12 @@ mod tests {
         let error = "mode: \"enforc\" is not a mode: off, observe or enforce";
         assert_eq!(fleet.errors, [error]);
         assert_eq!(ignored, [format!("{error}; only keys that lower a mode count")]);
-        assert_eq!(fleet.wish.reasons, [(Reason::Reused, Mode::Off)].into());
+        assert_eq!(fleet.wanted.reasons, [(Reason::Reused, Mode::Off)].into());
         let (fleet, _) = read(&json!({"mode": "observe", "canary": "enforce"}));
         assert!(
             fleet.errors[0].starts_with("canary is no key: mode, "),
             "{fleet:?}"
         );
-        assert_eq!(fleet.wish.mode, Some(Mode::Observe));
+        assert_eq!(fleet.wanted.mode, Some(Mode::Observe));
     }
 }

@@ -4,15 +4,15 @@
 //! other pod that may hold the IP, and a node whose routes and neighbours know of none. The kernel asks its own routes
 //! once more for every packet.
 
-use super::{Life, MEMORY, Record, World};
+use super::{ClusterIndex, MEMORY, Record};
 use crate::facts::Presence;
-use epguard_common::{Addr, Mode, Uid, capacity};
+use epguard_common::{Addr, Mode, Uid, UidState, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// An IP that nobody holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vacant {
+pub struct OrphanIp {
     /// The pod that had it last.
     pub dead: Uid,
     /// Most that may be done about packets to it.
@@ -24,11 +24,11 @@ pub struct Vacant {
 
 /// IPs of dead pods of this node, by the pod that died last.
 #[derive(Debug, Clone, Default)]
-pub struct Vacancies {
+pub struct OrphanIps {
     graves: BTreeMap<Addr, Grave>,
-    /// When a packet from the IP was last seen: for pods that were dead by then it is never vacant again.
+    /// When a packet from the IP was last seen: for pods that were dead by then it is never orphan_ip again.
     spoke: HashMap<Addr, Duration>,
-    /// What the node leads to; `None` while it has not said, and nothing is vacant.
+    /// What the node leads to; `None` while it has not said, and nothing is orphan_ip.
     held: Option<BTreeSet<Addr>>,
 }
 
@@ -42,7 +42,7 @@ struct Grave {
     last: Duration,
 }
 
-impl Vacancies {
+impl OrphanIps {
     /// Takes in what the node says.
     pub fn note(&mut self, presence: Presence) {
         match presence {
@@ -62,7 +62,7 @@ impl Vacancies {
     }
 
     /// An earlier process had its proof.
-    pub fn inherit(&mut self, ip: Addr, Vacant { dead, mode, .. }: Vacant, now: Duration) {
+    pub fn inherit(&mut self, ip: Addr, OrphanIp { dead, mode, .. }: OrphanIp, now: Duration) {
         self.graves.entry(ip).or_insert(Grave {
             dead,
             mode,
@@ -96,16 +96,18 @@ impl Vacancies {
     }
 
     /// Notes who died where; the pods that died there before, which are referred to no more.
-    pub fn bury(&mut self, world: &World, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
+    pub fn bury(&mut self, cluster: &ClusterIndex, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
         let mut displaced = Vec::new();
-        let own = Some(world.settings.node.as_str());
-        for record in pods.iter().filter_map(|uid| world.pods.get(*uid)) {
-            if record.life != Life::Dead || record.pod.node.as_deref() != own || !world.is_proof(&record.pod)
+        let own = Some(cluster.settings.node.as_str());
+        for record in pods.iter().filter_map(|uid| cluster.pods.get(*uid)) {
+            if record.uid_state != UidState::Dead
+                || record.pod.node.as_deref() != own
+                || !cluster.is_proof(&record.pod)
             {
                 continue;
             }
             for (ip, claim) in record.claims.iter().filter(|(_, claim)| claim.published) {
-                let buried = self.graves.get(ip).and_then(|grave| world.pods.get(grave.dead));
+                let buried = self.graves.get(ip).and_then(|grave| cluster.pods.get(grave.dead));
                 let earlier = buried.and_then(|buried| buried.claims.get(ip));
                 if earlier.is_none_or(|earlier| claim.order >= earlier.order) {
                     let dead = record.pod.uid;
@@ -127,10 +129,10 @@ impl Vacancies {
     }
 
     /// Forgets what neither the API shows nor anybody has asked for in a while; the pods that were meant.
-    pub fn expire(&mut self, world: &World, now: Duration) -> Vec<Uid> {
+    pub fn expire(&mut self, cluster: &ClusterIndex, now: Duration) -> Vec<Uid> {
         let mut forgotten = Vec::new();
         self.graves.retain(|_, grave| {
-            if world.pods.get(grave.dead).is_some_and(|record| record.present) {
+            if cluster.pods.get(grave.dead).is_some_and(|record| record.present) {
                 grave.last = now;
             }
             let stays = now.saturating_sub(grave.last) < MEMORY;
@@ -144,25 +146,25 @@ impl Vacancies {
 
     /// Whether a death here was shown by one list only: nothing is denied on it before a second one agrees.
     #[must_use]
-    pub fn wait_for_a_list(&self, world: &World) -> bool {
+    pub fn wait_for_a_list(&self, cluster: &ClusterIndex) -> bool {
         let mut dead = self
             .graves
             .values()
-            .filter_map(|grave| world.pods.get(grave.dead));
-        dead.any(|record| record.life == Life::Dead && record.unconfirmed)
+            .filter_map(|grave| cluster.pods.get(grave.dead));
+        dead.any(|record| record.uid_state == UidState::Dead && record.unconfirmed)
     }
 
     /// What is proven, lifted or not. `last_owner` is who was last seen alive with an IP.
     pub fn proven(
         &mut self,
-        world: &World,
+        cluster: &ClusterIndex,
         last_owner: impl Fn(Addr) -> Option<Uid>,
-    ) -> BTreeMap<Addr, Vacant> {
+    ) -> BTreeMap<Addr, OrphanIp> {
         for grave in self.graves.values_mut() {
-            let asked = world
+            let asked = cluster
                 .pods
                 .get(grave.dead)
-                .map(|record| world.bound_of_pod(&record.pod));
+                .map(|record| cluster.bound_of_pod(&record.pod));
             grave.mode = grave.mode.lower(asked.unwrap_or_default());
         }
         let graves = &self.graves;
@@ -170,39 +172,39 @@ impl Vacancies {
         if self.graves.is_empty() {
             return BTreeMap::new();
         }
-        let nobody_is_coming = !somebody_may_hold_anything(world);
+        let nobody_is_coming = !somebody_may_hold_anything(cluster);
         let is_held = |ip: Addr| self.held.as_ref().is_none_or(|held| held.contains(&ip));
         let is_vacant = |ip: Addr, grave: &Grave| {
             nobody_is_coming
                 && grave.mode != Mode::Off
                 && last_owner(ip).is_none_or(|owner| owner == grave.dead)
                 && !is_held(ip)
-                && world.pods.get(grave.dead).is_some_and(is_dead_for_good)
-                && is_unclaimed(world, ip)
+                && cluster.pods.get(grave.dead).is_some_and(is_dead_for_good)
+                && is_unclaimed(cluster, ip)
         };
         let entries = self.graves.iter().map(|(ip, grave)| {
-            let vacant = Vacant {
+            let orphan_ip = OrphanIp {
                 dead: grave.dead,
                 mode: grave.mode,
-                lifted: self.lifted(world, *ip, grave),
+                lifted: self.lifted(cluster, *ip, grave),
             };
-            (*ip, grave, vacant)
+            (*ip, grave, orphan_ip)
         });
         entries
-            .filter(|(ip, grave, vacant)| vacant.lifted.is_some() || is_vacant(*ip, grave))
-            .map(|(ip, _, vacant)| (ip, vacant))
+            .filter(|(ip, grave, orphan_ip)| orphan_ip.lifted.is_some() || is_vacant(*ip, grave))
+            .map(|(ip, _, orphan_ip)| (ip, orphan_ip))
             .take(capacity::TERMINATED)
             .collect()
     }
 
     /// When somebody spoke since the pod died, unless a live pod shows the IP, which is all it takes. Of a death that no
     /// watch showed nobody knows whether it came after.
-    fn lifted(&self, world: &World, ip: Addr, grave: &Grave) -> Option<Duration> {
-        let died = world
+    fn lifted(&self, cluster: &ClusterIndex, ip: Addr, grave: &Grave) -> Option<Duration> {
+        let died = cluster
             .pods
             .get(grave.dead)
             .map_or(Duration::ZERO, |record| record.died);
-        let is_claimed = || world.plausible_claimants(ip).next().is_some();
+        let is_claimed = || cluster.plausible_claimants(ip).next().is_some();
         self.spoke
             .get(&ip)
             .copied()
@@ -211,24 +213,24 @@ impl Vacancies {
 }
 
 fn is_dead_for_good(record: &Record) -> bool {
-    record.life == Life::Dead && !record.unconfirmed
+    record.uid_state == UidState::Dead && !record.unconfirmed
 }
 
 /// Whether a pod of this node is up, or coming up, without having published its IP.
-fn somebody_may_hold_anything(world: &World) -> bool {
-    let own = Some(world.settings.node.as_str());
-    world
+fn somebody_may_hold_anything(cluster: &ClusterIndex) -> bool {
+    let own = Some(cluster.settings.node.as_str());
+    cluster
         .pods
         .candidates()
         .any(|record| record.pod.node.as_deref() == own)
 }
 
 /// Whether only this node hands the IP out, and the API knows of nobody who holds it.
-fn is_unclaimed(world: &World, ip: Addr) -> bool {
-    let own = Some(world.settings.node.as_str());
-    world.is_exclusive(ip, own)
-        && world.spared(ip).is_none()
-        && (world.pods.claimants(ip))
-            .all(|record| record.life == Life::Dead || !world.is_plausible(record, ip))
-        && !world.listed_alive_anywhere(ip)
+fn is_unclaimed(cluster: &ClusterIndex, ip: Addr) -> bool {
+    let own = Some(cluster.settings.node.as_str());
+    cluster.is_exclusive(ip, own)
+        && cluster.spared(ip).is_none()
+        && (cluster.pods.claimants(ip))
+            .all(|record| record.uid_state == UidState::Dead || !cluster.is_plausible(record, ip))
+        && !cluster.listed_alive_anywhere(ip)
 }

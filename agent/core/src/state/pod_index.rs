@@ -1,14 +1,14 @@
 //! All pods as they live and die, and who claims which IP.
 
-use super::record::{Claim, Life, Record, settled_in};
+use super::record::{Claim, Record, settled_in};
 use crate::facts::{Change, Pod, Standing};
-use epguard_common::{Addr, Mode, Uid};
+use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// All pods.
 #[derive(Debug, Clone, Default)]
-pub struct Pods {
+pub struct PodIndex {
     pub(super) records: HashMap<Uid, Record>,
     claimants: HashMap<Addr, BTreeSet<Uid>>,
     candidates: BTreeSet<Uid>,
@@ -18,7 +18,7 @@ pub struct Pods {
 /// The UIDs that a change touched, with what was known before.
 pub type Touched = Vec<(Uid, Option<Record>)>;
 
-impl Pods {
+impl PodIndex {
     /// What is known of a UID.
     #[must_use]
     pub fn get(&self, uid: Uid) -> Option<&Record> {
@@ -29,7 +29,7 @@ impl Pods {
     #[must_use]
     pub fn is_dead(&self, uid: Uid) -> bool {
         self.get(uid)
-            .is_some_and(|record| record.life == Life::Dead && !record.unconfirmed)
+            .is_some_and(|record| record.uid_state == UidState::Dead && !record.unconfirmed)
     }
 
     /// Everything known.
@@ -100,7 +100,7 @@ impl Pods {
                 standing: Standing::Dead,
                 ..Pod::default()
             },
-            life: Life::Dead,
+            uid_state: UidState::Dead,
             present: false,
             claims: BTreeMap::new(),
             unconfirmed: false,
@@ -108,9 +108,9 @@ impl Pods {
             settled_in: None,
             candidate_since: None,
         });
-        record.unconfirmed &= record.life != Life::Dead;
+        record.unconfirmed &= record.uid_state != UidState::Dead;
         if !record.present {
-            record.life = Life::Dead;
+            record.uid_state = UidState::Dead;
             record.claims.entry(ip).or_insert(claim);
         }
         !record.present
@@ -138,10 +138,10 @@ impl Pods {
             touched.push((uid, self.records.get(&uid).cloned()));
             self.change(uid, |record| {
                 record.present = false;
-                record.life = if record.unconfirmed {
-                    Life::Live
+                record.uid_state = if record.unconfirmed {
+                    UidState::Live
                 } else {
-                    proven_for_good(record.life)
+                    proven_for_good(record.uid_state)
                 };
             });
         }
@@ -159,7 +159,7 @@ impl Pods {
         let settled_in = settled_in(before.as_ref(), &pod, from_list);
         let fresh = before.is_none().then(|| Record {
             pod: pod.clone(),
-            life: Life::Live,
+            uid_state: UidState::Live,
             present: false,
             claims: BTreeMap::new(),
             unconfirmed: false,
@@ -171,14 +171,14 @@ impl Pods {
             self.records.insert(uid, fresh);
         }
         self.change(uid, |record| {
-            let known = record.life;
-            record.life = if known == Life::Dead && !record.unconfirmed {
-                Life::Dead
+            let known = record.uid_state;
+            record.uid_state = if known == UidState::Dead && !record.unconfirmed {
+                UidState::Dead
             } else {
                 proven_by(&pod)
             };
-            record.unconfirmed = from_list && record.life > known;
-            if record.life == Life::Dead && known != Life::Dead {
+            record.unconfirmed = from_list && record.uid_state > known;
+            if record.uid_state == UidState::Dead && known != UidState::Dead {
                 record.died = if from_list { Duration::ZERO } else { now };
             }
             record.present = true;
@@ -209,10 +209,10 @@ impl Pods {
         self.change(uid, |record| {
             record.present = false;
             let given_up = deleting && !record.pod.mirror;
-            record.life = if given_up {
-                record.life.max(Life::Retired)
+            record.uid_state = if given_up {
+                record.uid_state.max(UidState::Retired)
             } else {
-                proven_for_good(record.life)
+                proven_for_good(record.uid_state)
             };
         });
     }
@@ -246,18 +246,18 @@ impl Pods {
 }
 
 /// A phase that was shown once may have been taken back since; a death can't.
-fn proven_for_good(life: Life) -> Life {
-    if life == Life::Dead {
-        Life::Dead
+fn proven_for_good(uid_state: UidState) -> UidState {
+    if uid_state == UidState::Dead {
+        UidState::Dead
     } else {
-        Life::Live
+        UidState::Live
     }
 }
 
-fn proven_by(pod: &Pod) -> Life {
+fn proven_by(pod: &Pod) -> UidState {
     match pod.standing {
-        Standing::Dead if !pod.mirror => Life::Dead,
-        Standing::Terminal if !pod.mirror => Life::Retired,
-        Standing::Dead | Standing::Terminal | Standing::Live => Life::Live,
+        Standing::Dead if !pod.mirror => UidState::Dead,
+        Standing::Terminal if !pod.mirror => UidState::Retired,
+        Standing::Dead | Standing::Terminal | Standing::Live => UidState::Live,
     }
 }

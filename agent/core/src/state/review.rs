@@ -2,11 +2,11 @@
 //!
 //! No clock of another machine is compared: "at the time" is what this agent knew when the packet was denied.
 
+use super::ClusterIndex;
 use super::backends::Backends;
-use super::{Life, World};
 use crate::facts::Name;
 use crate::shares::Shares;
-use epguard_common::{Addr, Reason, Uid};
+use epguard_common::{Addr, Reason, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ pub struct Finding {
 
 /// All denials that are open to contrary evidence.
 #[derive(Debug, Clone, Default)]
-pub struct Audit {
+pub struct Review {
     open: BTreeMap<Case, Packets>,
     shares: Shares<Addr>,
     evicted: u64,
@@ -108,9 +108,9 @@ struct Sighted {
     at: Duration,
 }
 
-impl Audit {
+impl Review {
     /// A packet was denied, or would have been.
-    pub fn denied(&mut self, world: &World, at: Duration, case: Case, owner: Uid, held: bool) {
+    pub fn denied(&mut self, cluster: &ClusterIndex, at: Duration, case: Case, owner: Uid, held: bool) {
         if !self.open.contains_key(&case) {
             self.make_room(case.ip);
             self.shares.take(case.ip);
@@ -131,7 +131,7 @@ impl Audit {
         packets.held &= held;
         let holder_since = self.holders.get(&ip).max(self.came.get(&ip)).copied();
         packets.holder_since = holder_since.filter(|since| *since > packets.last);
-        self.seen_alive(world, |uid| uid == meant);
+        self.seen_alive(cluster, |uid| uid == meant);
     }
 
     fn make_room(&mut self, ip: Addr) {
@@ -157,10 +157,10 @@ impl Audit {
     }
 
     /// Pods changed: those that were meant may be alive.
-    pub fn seen_alive(&mut self, world: &World, changed: impl Fn(Uid) -> bool) {
+    pub fn seen_alive(&mut self, cluster: &ClusterIndex, changed: impl Fn(Uid) -> bool) {
         let alive = |uid| {
-            let record = world.pods.get(uid);
-            record.is_some_and(|record| record.present && record.life == Life::Live)
+            let record = cluster.pods.get(uid);
+            record.is_some_and(|record| record.present && record.uid_state == UidState::Live)
         };
         self.convict(Evidence::MeantIsAlive, |case, _| {
             let retired = matches!(case.reason, Reason::Reused | Reason::RetiredBackend);
@@ -169,16 +169,16 @@ impl Audit {
     }
 
     /// A pod published an IP that it may have held since it became a candidate.
-    pub fn published(&mut self, world: &World, uid: Uid, ip: Addr, candidate_since: Duration) {
-        let Some(record) = world.pods.get(uid).filter(|record| record.is_live()) else {
+    pub fn published(&mut self, cluster: &ClusterIndex, uid: Uid, ip: Addr, candidate_since: Duration) {
+        let Some(record) = cluster.pods.get(uid).filter(|record| record.is_live()) else {
             return;
         };
-        let own = record.pod.node.as_deref() == Some(world.settings.node.as_str());
+        let own = record.pod.node.as_deref() == Some(cluster.settings.node.as_str());
         self.convict(Evidence::HeldUnpublished(uid), |case, packets| {
             let rightful = match &case.service {
-                Some(name) => world
+                Some(name) => cluster
                     .service(name)
-                    .is_some_and(|service| Backends::new(world, name, service, ip).contains(&record.pod)),
+                    .is_some_and(|service| Backends::new(cluster, name, service, ip).contains(&record.pod)),
                 None => own,
             };
             case.ip == ip && rightful && packets.last >= candidate_since + WRITE
