@@ -15,7 +15,7 @@ use crate::process::{cargo, is_root, root, run as run_command};
 use crate::setup;
 
 /// What takes longest.
-const LONGEST: [&str; 4] = ["root: intent", "root: lives", "root: programs", "root: lifecycle"];
+const LONGEST: [&str; 3] = ["root: intent", "root: lives", "root: kernel"];
 
 /// Recordings that are told once more, to the real process with its real watches and maps.
 const SOME: [&str; 8] = [

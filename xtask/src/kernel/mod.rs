@@ -88,9 +88,9 @@ fn ipvs() -> Result<String> {
 
 /// The command that runs packets through the programs. What maps take in memory is only estimated before Linux 6.4.
 fn tables() -> Result<String> {
-    let executable = executable("epguard", "programs")?;
+    let executable = executable("epguard", "kernel")?;
     Ok(format!(
-        "cd agent && {executable} --ignored --test-threads 2 --skip memory::; cd ..\n"
+        "cd agent && {executable} --ignored --test-threads 2 --skip memory:: programs::; cd ..\n"
     ))
 }
 
