@@ -80,9 +80,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// The command that reads the kernel's own IPVS, which is a module there and missing in many others.
 fn ipvs() -> Result<String> {
-    let executable = executable("epguard-lab", "audit")?;
+    let executable = executable("epguard-lab", "cluster")?;
     Ok(format!(
-        "modprobe ip_vs\ncd lab && {executable} --ignored ipvs::; cd ..\n"
+        "modprobe ip_vs\ncd lab && {executable} --ignored audit::ipvs::; cd ..\n"
     ))
 }
 
