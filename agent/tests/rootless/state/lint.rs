@@ -1,4 +1,4 @@
-//! What lint finds in small clusters; `lab/tests/lint` has real ones.
+//! What lint finds in small clusters; `lab/tests/rootless/lint` has real ones.
 
 use super::world::{node, pod, web};
 use epguard::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Service};

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! git worktree add /tmp/v1 431e408 && (cd /tmp/v1 && cargo xtask build)
-//! EPGUARD_V1=/tmp/v1/target/debug/epguard cargo test -p epguard-lab --test lives -- --ignored --nocapture upgrade
+//! EPGUARD_V1=/tmp/v1/target/debug/epguard cargo test -p epguard-lab --test cluster -- --ignored --nocapture upgrade
 //! ```
 //!
 //! Without that variable they test nothing.

@@ -1,6 +1,6 @@
 //! The base, as it is written.
 
-use crate::{documents, schema};
+use super::{documents, schema};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -90,7 +90,7 @@ fn the_image_is_named_in_full_and_as_the_archive_names_it() {
     let image = pod().containers[0].image.clone().unwrap();
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(image, format!("docker.io/library/epguard:{version}"));
-    let source = include_str!("../../src/image/mod.rs");
+    let source = include_str!("../../../src/image/mod.rs");
     assert!(source.contains(r#"concat!("docker.io/library/epguard:", env!("CARGO_PKG_VERSION"))"#));
 }
 

@@ -1,7 +1,7 @@
 //! The alerts, by promtool.
 
-use crate::schema::{Custom, RuleSpec};
-use crate::{deploy, documents, schema};
+use super::schema::{Custom, RuleSpec};
+use super::{deploy, documents, schema};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! What `kubectl apply -k` would send.
 
-use crate::{deploy, documents, schema};
+use super::{deploy, documents, schema};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};

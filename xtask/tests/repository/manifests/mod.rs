@@ -1,8 +1,4 @@
 //! The manifests in `deploy/`, checked without a cluster: the files as they are, what kubectl makes of them, the alerts.
-#![expect(
-    clippy::unwrap_used,
-    reason = "all of this is tests; clippy only knows the marked functions"
-)]
 
 mod alerts;
 mod base;

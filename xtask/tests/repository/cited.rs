@@ -1,7 +1,6 @@
 //! Each test that a table of the documentation names exists.
 //!
 //! A table with a column `test` proves its lines. Names in backticks there are test functions or scenario files.
-#![allow(clippy::unwrap_used, reason = "a test panics")]
 
 use std::collections::BTreeSet;
 use std::fs;
