@@ -1,9 +1,11 @@
 //! Bad flags, files and surroundings: one line that names the thing, the cause and the remedy, and a non-zero exit.
 
-use std::io::{BufRead as _, BufReader};
+use crate::UNREACHABLE;
+use crate::launcher::{AgentProcess, Place};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A directory of one test's own.
 struct Scratch(PathBuf);
@@ -40,18 +42,16 @@ impl Scratch {
 
     /// `epguard agent` in a network namespace of its own if `alone`, with an API server that nobody runs.
     fn agent(&self, more: &[&str], alone: bool) -> Command {
-        let kubeconfig = self.file("kubeconfig", NOBODY);
+        let place = Place {
+            node: "n",
+            kubeconfig: UNREACHABLE,
+            run_dir: &self.0,
+            pin_dir: &self.bpffs().join("epguard"),
+        };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
         command
-            .arg("agent")
-            .arg("--kubeconfig")
-            .arg(kubeconfig)
-            .arg("--run-dir")
-            .arg(&self.0);
-        command
-            .arg("--pin-dir")
-            .arg(self.bpffs().join("epguard"))
-            .args(["--node-name", "n", "--metrics-listen", "0.0.0.0:0"])
+            .args(place.arguments().unwrap())
+            .args(["--metrics-listen", "0.0.0.0:0"])
             .args(more);
         if alone {
             // SAFETY: unshare is async-signal-safe and touches only the child.
@@ -72,12 +72,6 @@ impl Drop for Scratch {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
-
-/// A cluster at a port of loopback where nobody listens.
-const NOBODY: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
-  "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-  "users": [{"name": "c", "user": {}}],
-  "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}"#;
 
 /// The one line that a failing command says.
 fn complaint(command: &mut Command) -> String {
@@ -159,7 +153,7 @@ fn an_address_for_metrics_that_is_taken_is_named_before_anything_is_attached() {
     let scratch = Scratch::new("metrics");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let kubeconfig = scratch.file("kubeconfig", NOBODY);
+    let kubeconfig = scratch.file("kubeconfig", UNREACHABLE);
     let mut command = epguard(&[
         "agent",
         "--node-name",
@@ -253,7 +247,6 @@ fn a_selection_that_matches_no_interface_is_refused() {
 #[ignore = "needs root: loads eBPF programs"]
 fn an_unreachable_api_is_told_in_one_line_and_tried_again() {
     let scratch = Scratch::new("unreachable").with_bpffs();
-    let log = std::fs::File::create(scratch.0.join("log")).unwrap();
     let mut command = Command::new("sh");
     command.args([
         "-c",
@@ -261,11 +254,7 @@ fn an_unreachable_api_is_told_in_one_line_and_tried_again() {
         "sh",
     ]);
     let agent = scratch.agent(&[], false);
-    command
-        .arg(agent.get_program())
-        .args(agent.get_args())
-        .stderr(Stdio::piped())
-        .stdout(log);
+    command.arg(agent.get_program()).args(agent.get_args());
     // SAFETY: as in `agent`.
     unsafe {
         command.pre_exec(|| match libc::unshare(libc::CLONE_NEWNET) {
@@ -273,17 +262,19 @@ fn an_unreachable_api_is_told_in_one_line_and_tried_again() {
             _ => Err(std::io::Error::last_os_error()),
         });
     }
-    let mut child = command.spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let lost: Vec<String> = lines
-        .map_while(Result::ok)
-        .filter(|line| line.contains("watch lost"))
-        .take(5)
-        .collect();
-    let alive = child.try_wait().unwrap().is_none();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(alive, "it goes on trying");
+    let mut agent = AgentProcess::start(command, &scratch.0).unwrap();
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let lost = loop {
+        let log = agent.log();
+        let lost = log.lines().filter(|line| line.contains("watch lost"));
+        let lost: Vec<String> = lost.map(str::to_owned).collect();
+        assert!(agent.ended().unwrap().is_none(), "it goes on trying: {log}");
+        if lost.len() >= 5 {
+            break lost;
+        }
+        assert!(Instant::now() < deadline, "{log}");
+        std::thread::sleep(Duration::from_millis(5));
+    };
     assert!(
         lost.iter()
             .all(|line| line.contains("cannot watch") && line.contains("retrying")),

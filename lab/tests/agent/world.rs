@@ -6,22 +6,26 @@
 )]
 
 use epguard::status::{self, Status};
+use epguard_lab::agent::{AgentProcess, Place};
 use epguard_lab::api::{ApiServer, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::process;
+use epguard_lab::scenario::workdir::Workdir;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 /// A node with one veth pair, an API server, and the agent once started. Dropping it ends the agent.
 pub struct World {
+    // Dropped first: the agent before what it stands on.
+    agent: Option<AgentProcess>,
     pub netns: NetNs,
     pub store: Store,
     pub server: ApiServer,
+    /// The agent's run directory.
     pub dir: PathBuf,
-    agent: Option<Child>,
+    workdir: Workdir,
 }
 
 impl World {
@@ -37,25 +41,17 @@ impl World {
                     .success()
             );
         }
-        let dir = std::env::temp_dir().join(format!("epguard-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(dir.join("bpf")).unwrap();
-        assert!(
-            Command::new("mount")
-                .args(["-t", "bpf", "bpf"])
-                .arg(dir.join("bpf"))
-                .status()
-                .unwrap()
-                .success()
-        );
+        let workdir = Workdir::new().unwrap();
         let store = Store::new();
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
         Self {
+            agent: None,
             netns,
             store,
             server,
-            dir,
-            agent: None,
+            dir: workdir.path().to_owned(),
+            workdir,
         }
     }
 
@@ -66,28 +62,23 @@ impl World {
 
     /// The same with a process that is prepared in some way.
     pub fn start_as(&mut self, kubeconfig: &str, options: &[&str], prepare: impl FnOnce(&mut Command)) {
-        std::fs::write(self.dir.join("kubeconfig"), kubeconfig).unwrap();
+        let place = Place {
+            node: "n",
+            kubeconfig,
+            run_dir: &self.dir,
+            pin_dir: &self.workdir.pins().join("epguard"),
+        };
         let mut command = self.epguard();
-        command.args([
-            "agent",
-            "--node-name",
-            "n",
-            "--reason-mode",
-            "retired-backend=enforce",
-            "--kubeconfig",
-        ]);
-        command
-            .arg(self.dir.join("kubeconfig"))
-            .arg("--run-dir")
-            .arg(&self.dir);
-        command.arg("--pin-dir").arg(self.dir.join("bpf/epguard"));
+        command.args(place.arguments().unwrap());
+        command.args(["--reason-mode", "retired-backend=enforce"]);
         if !options.contains(&"--mode") {
             command.args(["--mode", "enforce"]);
         }
         command.args(options);
-        command.stderr(std::fs::File::create(self.dir.join("log")).unwrap());
+        // The log is that of this agent alone.
+        let _ = std::fs::remove_file(self.dir.join("agent.log"));
         prepare(&mut command);
-        self.agent = Some(command.spawn().unwrap());
+        self.agent = Some(AgentProcess::start(command, &self.dir).unwrap());
     }
 
     /// The binary, on the node.
@@ -97,28 +88,22 @@ impl World {
 
     /// The agent's process id.
     pub fn pid(&self) -> u32 {
-        self.agent.as_ref().unwrap().id()
+        self.agent.as_ref().unwrap().pid()
     }
 
     /// Kills the agent; its hooks and maps stay.
     pub fn stop(&mut self) {
-        let mut agent = self.agent.take().unwrap();
-        agent.kill().unwrap();
-        agent.wait().unwrap();
+        self.agent = None;
     }
 
     /// What the agent says when it ends by itself.
     pub fn outcome(&mut self) -> String {
-        let deadline = Instant::now() + Duration::from_mins(1);
-        while self.agent.as_mut().unwrap().try_wait().unwrap().is_none() {
-            assert!(Instant::now() < deadline, "the agent goes on: {}", self.log());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.agent.as_mut().unwrap().await_end().unwrap();
         self.log()
     }
 
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.dir.join("log")).unwrap()
+        std::fs::read_to_string(self.dir.join("agent.log")).unwrap()
     }
 
     pub fn status(&self) -> Status {
@@ -127,37 +112,14 @@ impl World {
 
     /// The status, once it is as described; while the agent lives.
     pub fn until(&mut self, description: &str, wanted: impl Fn(&Status) -> bool) -> Status {
-        let deadline = Instant::now() + Duration::from_mins(1);
-        loop {
-            let seen = status::read(&self.dir);
-            if let Ok(status) = &seen
-                && wanted(status)
-            {
-                return status.clone();
-            }
-            let ended = self.agent.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none(), "the agent ended: {}", self.log());
-            assert!(
-                Instant::now() < deadline,
-                "not {description}: {seen:?}\n{}",
-                self.log()
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        if let Some(agent) = &mut self.agent {
-            let _ = agent.kill();
-            let _ = agent.wait();
-        }
-        let _ = Command::new("umount")
-            .arg("-l")
-            .arg(self.dir.join("bpf"))
-            .status();
-        let _ = std::fs::remove_dir_all(&self.dir);
+        let agent = self.agent.as_mut().unwrap();
+        let failing = format!("is not {description}");
+        agent
+            .until(&failing, |status| (!wanted(status)).then(String::new))
+            .unwrap_or_else(|error| {
+                let seen = status::read(&self.dir);
+                panic!("{error:#}: {seen:?}\n{}", self.log())
+            })
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::cgroup::Root;
 use super::node::{Node, ifindex, link, run};
+use crate::UNREACHABLE;
+use crate::launcher::{AgentProcess, Place};
 use aya::programs::{SchedClassifier, TcAttachType};
 use epguard::datapath::Hook;
-use epguard::status::{self, Attachment};
-use std::os::unix::process::CommandExt as _;
+use epguard::status::{self, Attachment, Status};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -16,7 +17,7 @@ fn an_agent_that_is_killed_or_stopped_leaves_its_hooks_to_the_next_one() {
     let node = Node::new();
     let mut ids = Vec::new();
     for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGTERM] {
-        let agent = Agent::start(&node, &[]);
+        let mut agent = Agent::start(&node, &[]);
         let attached = agent.attached();
         assert_eq!((attached.kernel_path.as_str(), attached.position), ("tcx", 1));
         agent.end(signal);
@@ -30,7 +31,7 @@ fn an_agent_that_is_killed_or_stopped_leaves_its_hooks_to_the_next_one() {
 fn an_agent_that_is_told_to_detach_on_exit_leaves_nothing() {
     let node = Node::new();
     for hooks in ["tcx", "clsact"] {
-        let agent = Agent::start(&node, &["--detach-on-exit", "--hooks", hooks]);
+        let mut agent = Agent::start(&node, &["--detach-on-exit", "--hooks", hooks]);
         assert_eq!(agent.attached().kernel_path, hooks);
         agent.end(libc::SIGTERM);
         assert!(!node.pins().exists());
@@ -42,7 +43,7 @@ fn an_agent_that_is_told_to_detach_on_exit_leaves_nothing() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_running_agent_hooks_what_is_renamed_or_made_again_and_lets_go_of_what_is_gone() {
     let node = Node::new();
-    let agent = Agent::start(&node, &[]);
+    let mut agent = Agent::start(&node, &[]);
     agent.attached();
     let (old, before) = (ifindex("pod"), link(&node.pin(Hook::To)));
     run("ip", &["link", "set", "pod", "down"]);
@@ -73,7 +74,7 @@ fn a_running_agent_hooks_what_is_renamed_or_made_again_and_lets_go_of_what_is_go
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_running_agent_attaches_again_what_somebody_detached() {
     let node = Node::new();
-    let agent = Agent::start(&node, &[]);
+    let mut agent = Agent::start(&node, &[]);
     agent.attached();
     let (severed, _) = link(&node.pin(Hook::From));
     run("bpftool", &["link", "detach", "id", &severed.to_string()]);
@@ -89,12 +90,11 @@ fn a_running_agent_attaches_again_what_somebody_detached() {
     }
 }
 
-/// An agent that no API server talks to: hooks come without one.
+/// An agent that no API server talks to: hooks come without one. Dropped in this order.
 pub struct Agent {
-    child: Child,
-    run_dir: PathBuf,
-    /// Removed with it.
-    cgroups: Option<Root>,
+    process: AgentProcess,
+    run_dir: RunDir,
+    _cgroups: Option<Root>,
 }
 
 impl Agent {
@@ -102,94 +102,79 @@ impl Agent {
     pub fn start(node: &Node, more: &[&str]) -> Self {
         let root = Root::new();
         root.child("kubepods.slice");
-        let cgroups = ["--cgroup-root", root.path.to_str().unwrap()];
-        let mut agent = Self::start_as(node, &[&cgroups, more].concat());
-        agent.cgroups = Some(root);
-        agent
+        let path = root.path.display().to_string();
+        let options = [&["--cgroup-root", &path], more].concat();
+        Self::launch(node, &options, Some(root))
     }
 
     /// With these options.
-    pub fn start_as(node: &Node, more: &[&str]) -> Self {
+    pub fn start_as(node: &Node, options: &[&str]) -> Self {
+        Self::launch(node, options, None)
+    }
+
+    fn launch(node: &Node, options: &[&str], cgroups: Option<Root>) -> Self {
         let run_dir = std::env::temp_dir().join(format!("{}-run", node.dir.file_name().unwrap().display()));
         std::fs::create_dir_all(&run_dir).unwrap();
-        let kubeconfig = run_dir.join("kubeconfig");
-        std::fs::write(&kubeconfig, NOBODY).unwrap();
+        let place = Place {
+            node: "n",
+            kubeconfig: UNREACHABLE,
+            run_dir: &run_dir,
+            pin_dir: &node.pins(),
+        };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
-        command.args(["agent", "--node-name", "n", "--pod-interfaces", "pod*"]);
-        command.arg("--kubeconfig").arg(kubeconfig);
-        command.arg("--run-dir").arg(&run_dir);
-        command.arg("--pin-dir").arg(node.pins()).args(more);
-        let stderr = std::fs::File::create(run_dir.join("stderr")).unwrap();
-        command.stdout(Stdio::null()).stderr(stderr);
-        // SAFETY: prctl is async-signal-safe; the agent goes with a test that fails.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                Ok(())
-            });
-        }
-        let child = command.spawn().unwrap();
+        command.args(place.arguments().unwrap());
+        command.args(["--pod-interfaces", "pod*"]).args(options);
         Self {
-            child,
-            run_dir,
-            cgroups: None,
+            process: AgentProcess::start(command, &run_dir).unwrap(),
+            run_dir: RunDir(run_dir),
+            _cgroups: cgroups,
         }
     }
 
-    fn attached(&self) -> Attachment {
+    fn attached(&mut self) -> Attachment {
         self.wait("pod")
     }
 
-    fn wait(&self, name: &str) -> Attachment {
+    fn wait(&mut self, name: &str) -> Attachment {
         self.wait_for(name, |at| at.attached)
     }
 
     /// Waits until the status shows the interface so.
-    pub fn wait_for(&self, name: &str, so: impl Fn(&Attachment) -> bool) -> Attachment {
-        let deadline = Instant::now() + Duration::from_mins(1);
-        loop {
-            let status = status::read(&self.run_dir).unwrap_or_default();
-            let found = status.interfaces.into_iter().find(|at| at.name == name && so(at));
-            if let Some(found) = found {
-                return found;
-            }
-            assert!(Instant::now() < deadline, "{name} is not hooked so");
-        }
+    pub fn wait_for(&mut self, name: &str, so: impl Fn(&Attachment) -> bool) -> Attachment {
+        let found = |status: &Status| {
+            let mut interfaces = status.interfaces.iter();
+            interfaces.find(|at| at.name == name && so(at)).cloned()
+        };
+        let missing = |status: &Status| {
+            found(status)
+                .is_none()
+                .then(|| format!("{:?}", status.interfaces))
+        };
+        let status = self.process.until("has not hooked it so", missing).unwrap();
+        found(&status).unwrap()
     }
 
     fn is_attached(&self, name: &str, ifindex: u32) -> bool {
-        let status = status::read(&self.run_dir).unwrap_or_default();
+        let status = status::read(&self.run_dir.0).unwrap_or_default();
         let wanted = |at: &Attachment| at.name == name && at.ifindex == ifindex && at.attached;
         status.interfaces.iter().any(wanted)
     }
 
-    pub fn end(mut self, signal: i32) {
-        let pid = i32::try_from(self.child.id()).unwrap();
-        // SAFETY: our own child, not waited for yet.
-        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
-        self.child.wait().unwrap();
+    pub fn end(self, signal: i32) {
+        self.process.end(signal).unwrap();
     }
-}
 
-impl Agent {
     /// What it says at its end, which comes by itself and is no success.
     pub fn complaint(mut self) -> String {
-        assert!(!self.child.wait().unwrap().success());
-        std::fs::read_to_string(self.run_dir.join("stderr")).unwrap()
+        assert!(!self.process.await_end().unwrap().success());
+        self.process.log()
     }
 }
 
-impl Drop for Agent {
+struct RunDir(PathBuf);
+
+impl Drop for RunDir {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.run_dir);
-        drop(self.cgroups.take());
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
-
-/// A cluster at a port of loopback where nobody listens.
-const NOBODY: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
-  "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-  "users": [{"name": "c", "user": {}}],
-  "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}"#;

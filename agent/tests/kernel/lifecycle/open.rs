@@ -12,7 +12,7 @@ fn an_interface_that_cannot_be_hooked_stays_open_until_it_can_and_the_agent_goes
         &["link", "add", "pod2", "type", "veth", "peer", "name", "x"],
     );
     tc("qdisc add dev pod2 ingress");
-    let agent = Agent::start(
+    let mut agent = Agent::start(
         &node,
         &["--mode", "enforce", "--hooks", "clsact", "--clsact-delay", "0"],
     );

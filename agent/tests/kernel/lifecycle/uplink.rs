@@ -13,13 +13,13 @@ fn an_agent_takes_the_xdp_link_over_and_detaches_it_when_told_to() {
     let node = uplink();
     let mut ids = Vec::new();
     for signal in [libc::SIGKILL, libc::SIGTERM] {
-        let agent = Agent::start(&node, &["--xdp", "driver"]);
+        let mut agent = Agent::start(&node, &["--xdp", "driver"]);
         agent.wait_for("pod", |at| at.xdp.as_deref() == Some("driver"));
         agent.end(signal);
         ids.push(link(&pin(&node)).0);
     }
     assert_eq!(ids[0], ids[1]);
-    let agent = Agent::start(&node, &["--xdp", "driver", "--detach-on-exit"]);
+    let mut agent = Agent::start(&node, &["--xdp", "driver", "--detach-on-exit"]);
     agent.wait_for("pod", |at| at.xdp.is_some());
     agent.end(libc::SIGTERM);
     assert!(!node.pins().exists() && !attached());
@@ -29,7 +29,7 @@ fn an_agent_takes_the_xdp_link_over_and_detaches_it_when_told_to() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_running_agent_attaches_xdp_again_and_lets_it_go_with_the_default_route() {
     let node = uplink();
-    let agent = Agent::start(&node, &["--xdp", "driver"]);
+    let mut agent = Agent::start(&node, &["--xdp", "driver"]);
     agent.wait_for("pod", |at| at.xdp.is_some());
     let severed = link(&pin(&node)).0;
     run("bpftool", &["link", "detach", "id", &severed.to_string()]);
@@ -57,7 +57,7 @@ fn where_xdp_is_demanded_another_program_ends_the_agent_which_says_why() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn where_xdp_is_not_demanded_the_status_says_why_tc_is_alone() {
     let node = uplink();
-    let agent = Agent::start(&node, &["--mode", "enforce", "--xdp", "auto"]);
+    let mut agent = Agent::start(&node, &["--mode", "enforce", "--xdp", "auto"]);
     let shown = agent.wait_for("pod", |at| at.xdp_error.is_some());
     assert!(shown.xdp_error.unwrap().contains("gains little on a veth"));
     assert_eq!((shown.attached, shown.xdp), (true, None));
@@ -68,7 +68,7 @@ fn where_xdp_is_not_demanded_the_status_says_why_tc_is_alone() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn unless_it_is_asked_for_no_uplink_has_xdp_and_none_is_missed() {
     let node = uplink();
-    let agent = Agent::start(&node, &["--mode", "enforce"]);
+    let mut agent = Agent::start(&node, &["--mode", "enforce"]);
     let shown = agent.wait_for("pod", |at| at.attached && at.role == "uplink");
     assert_eq!((shown.xdp, shown.xdp_error), (None, None));
     assert!(!attached());

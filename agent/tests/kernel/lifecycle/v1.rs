@@ -227,7 +227,7 @@ fn a_directory_of_layout_v1_that_was_half_removed_keeps_no_agent_from_starting()
 #[ignore = "needs root: BPF and network namespaces"]
 fn an_agent_without_an_api_server_takes_over_from_layout_v1_and_leaves_nothing_of_it() {
     let v1 = V1::killed();
-    let agent = Agent::start(&v1.node, &["--mode", "enforce"]);
+    let mut agent = Agent::start(&v1.node, &["--mode", "enforce"]);
     let deadline = Instant::now() + Duration::from_mins(1);
     while v1.directory.exists() {
         assert!(Instant::now() < deadline, "v1 stays");

@@ -27,7 +27,7 @@ fn add(name: &str) {
 fn a_new_interface_takes_an_ingress_qdisc_within_the_delay_and_has_hooks_after_it_otherwise() {
     let node = Node::new();
     let delay = DELAY.as_secs().to_string();
-    let agent = Agent::start(&node, &["--hooks", "clsact", "--clsact-delay", &delay]);
+    let mut agent = Agent::start(&node, &["--hooks", "clsact", "--clsact-delay", &delay]);
     // This one was there before the agent.
     agent.wait_for("pod", |at| at.attached);
     let made = Instant::now();

@@ -4,9 +4,10 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use epguard_lab::agent::AgentProcess;
 use epguard_lab::api::{Kind, ObjectRef, Store, yaml};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::cluster::Cluster;
@@ -20,7 +21,7 @@ const NODE: &str = "node-a";
 
 pub(crate) struct Kubelet {
     api: SocketAddr,
-    agent: Option<Child>,
+    agent: Option<AgentProcess>,
 }
 
 impl Kubelet {
@@ -86,7 +87,7 @@ impl Kubelet {
         store.patch(&set, &status).unwrap();
     }
 
-    fn start(&self, node: &NetNs, spec: &Value) -> Child {
+    fn start(&self, node: &NetNs, spec: &Value) -> AgentProcess {
         assert_eq!(spec["hostNetwork"], true);
         assert_eq!(spec["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
         let container = &spec["containers"][0];
@@ -96,18 +97,15 @@ impl Kubelet {
         command.args(arguments.map(|argument| resolved(argument.as_str().unwrap(), spec)));
         command
             .env("KUBERNETES_SERVICE_HOST", self.api.ip().to_string())
-            .env("KUBERNETES_SERVICE_PORT", self.api.port().to_string())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap()
+            .env("KUBERNETES_SERVICE_PORT", self.api.port().to_string());
+        AgentProcess::start(command, Path::new("/run")).unwrap()
     }
 }
 
 impl Drop for Kubelet {
     fn drop(&mut self) {
-        if let Some(agent) = &mut self.agent {
-            let _ = agent.kill();
-            let _ = agent.wait();
+        if let Some(agent) = self.agent.as_ref().filter(|_| std::thread::panicking()) {
+            eprintln!("{}", agent.log());
         }
     }
 }
