@@ -3,13 +3,13 @@
 //! Best of five times a million packets; compare the rows with each other, not with another machine's.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
-#[path = "../tests/programs/frames.rs"]
+#[path = "../tests/kernel/programs/frames.rs"]
 mod frames;
-#[path = "../tests/programs/kernel.rs"]
+#[path = "../tests/kernel/programs/kernel.rs"]
 mod kernel;
-#[path = "../tests/programs/rig.rs"]
+#[path = "../tests/kernel/programs/rig.rs"]
 mod rig;
-#[path = "../tests/programs/world.rs"]
+#[path = "../tests/kernel/programs/world.rs"]
 mod world;
 
 use comfy_table::{Table, presets::NOTHING};

@@ -5,19 +5,19 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/intent/aim.rs"]
+#[path = "../tests/network/intent/aim.rs"]
 mod aim;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/reject/cluster.rs"]
+#[path = "../tests/network/reject/cluster.rs"]
 mod cluster;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/intent/hooks.rs"]
+#[path = "../tests/network/intent/hooks.rs"]
 mod hooks;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/intent/sink.rs"]
+#[path = "../tests/network/intent/sink.rs"]
 mod sink;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/intent/world.rs"]
+#[path = "../tests/network/intent/world.rs"]
 mod world;
 
 use aim::{Denied, Direct};

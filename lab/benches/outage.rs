@@ -5,7 +5,7 @@
 //! `ROUNDS=1` is quicker.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
-#[path = "../tests/agent/mod.rs"]
+#[path = "../tests/agent/world.rs"]
 mod agent;
 
 use agent::{World, dead_pod, service, slice};

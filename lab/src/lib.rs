@@ -1,5 +1,6 @@
 //! The lab: a real kernel datapath, real sockets and an embedded API server, to demonstrate and test epguard.
 
+pub mod agent;
 pub mod api;
 pub mod demo;
 pub mod neighbour;

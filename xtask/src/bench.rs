@@ -35,9 +35,9 @@ pub(crate) fn run() -> Result<ExitCode> {
                 "--package",
                 "epguard-lab",
                 "--test",
-                "links",
+                "cluster",
             ])
-            .args(["--", "--ignored", "--nocapture", "hooked"]),
+            .args(["--", "--ignored", "--nocapture", "is_hooked"]),
     )?;
     run_command(
         lab::release("replay")

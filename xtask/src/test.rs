@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the whole ladder, cheapest step first. Every step runs; the sum closes it.
 
-use std::collections::BTreeSet;
+mod groups;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -13,6 +14,7 @@ use crate::ladder::{Count, Counted, Ladder};
 use crate::lint;
 use crate::process::{cargo, is_root, root, run as run_command};
 use crate::setup;
+use groups::Group;
 
 /// What takes longest.
 const LONGEST: [&str; 4] = ["root: intent", "root: lives", "root: programs", "root: lifecycle"];
@@ -75,14 +77,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// several run at a time, the longest first.
 fn on_the_kernel(ladder: &mut Ladder) {
     const AT_ONCE: usize = 3;
-    let targets = ["lab", "agent", "xtask"].map(|folder| targets(&root().join(folder).join("tests")));
-    let targets: BTreeSet<String> = match targets.into_iter().collect::<Result<Vec<_>>>() {
-        Ok(targets) => targets.into_iter().flatten().collect(),
+    let groups = match groups::all() {
+        Ok(groups) => groups,
         Err(error) => return ladder.check("root tests", || Err(error)),
     };
-    let step = |target: &String| (format!("root: {target}"), root_tests(&["--test", target]));
-    let mut steps: Vec<(String, Command)> = targets.iter().map(step).collect();
-    let libraries = root_tests(&["--lib", "--bins"]);
+    let step = |group: &Group| (group.title(), root_tests(&group.which()));
+    let mut steps: Vec<(String, Command)> = groups.iter().map(step).collect();
+    let libraries = root_tests(&["--lib", "--bins"].map(Into::into));
     steps.push(("root: libraries".into(), libraries));
     steps.sort_by_key(|(title, _)| {
         LONGEST
@@ -93,7 +94,7 @@ fn on_the_kernel(ladder: &mut Ladder) {
     ladder.run_together(steps, AT_ONCE);
 }
 
-fn root_tests(which: &[&str]) -> Command {
+fn root_tests(which: &[String]) -> Command {
     let mut cargo = cargo();
     cargo
         .args(["test", "--quiet"])
@@ -106,24 +107,6 @@ fn scenarios(arguments: &[&str]) -> Command {
     let mut scenario = lab::lab("scenario");
     scenario.args(arguments).arg(root().join("lab/scenarios"));
     scenario
-}
-
-/// The integration tests of a package that hold tests for root, by name. One name stands for those of all packages.
-fn targets(folder: &Path) -> Result<Vec<String>> {
-    let is_target =
-        |path: &Path| path.join("main.rs").exists() || path.extension().is_some_and(|end| end == "rs");
-    let names = list(folder, |path| is_target(path) && needs_root(path))?;
-    let stem = |path: &PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
-    Ok(names.iter().filter_map(stem).collect())
-}
-
-/// Whether a test in the file or folder `path` waits for `--ignored`.
-fn needs_root(path: &Path) -> bool {
-    if path.is_dir() {
-        return list(path, |_| true).is_ok_and(|files| files.iter().any(|file| needs_root(file)));
-    }
-    fs::read_to_string(path)
-        .is_ok_and(|source| source.lines().any(|line| line.trim().starts_with("#[ignore")))
 }
 
 fn replay(speed: &str, recordings: &[&str]) -> Command {

@@ -1,25 +1,25 @@
 //! The real agent as a process on node-a.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use aya::maps::{Array, Map, MapData};
 use epguard::commands::drops;
 use epguard::shared::clock::boot_ns;
 use epguard::shared::drops::Dropped;
-use epguard::shared::status::{self, Status};
+use epguard::shared::status::Status;
 use epguard_common::{Mode, View};
 use serde_json::Value;
 
 use super::options;
 use super::process;
 use super::workdir::Workdir;
+use crate::agent::{AgentProcess, Place};
 use crate::api::{Kind, Store};
 use crate::net::NetNs;
 
@@ -28,10 +28,10 @@ pub use super::options::AgentOptions;
 /// How long the agent has for what takes it milliseconds.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// An `epguard agent`; dropping it kills it.
+/// An `epguard agent` on a node of a cluster, which may be killed and started again. Dropping it kills it.
 #[derive(Debug)]
 pub struct Agent {
-    child: Option<Child>,
+    process: Option<AgentProcess>,
     program: PathBuf,
     arguments: Vec<OsString>,
     netns: NetNs,
@@ -49,13 +49,17 @@ impl Agent {
     ) -> Result<Self> {
         let run_dir = workdir.path().to_owned();
         let pin_dir = workdir.pins().join("epguard");
-        let credentials = run_dir.join("kubeconfig");
-        fs::write(&credentials, kubeconfig)
-            .with_context(|| format!("cannot write {}", credentials.display()))?;
+        let place = Place {
+            node: options.node,
+            kubeconfig,
+            run_dir: &run_dir,
+            pin_dir: &pin_dir,
+        };
+        let arguments = [place.arguments()?, options::arguments(options)].concat();
         let mut agent = Self {
-            child: None,
+            process: None,
             program: process::epguard()?,
-            arguments: options::arguments(options, &credentials, &pin_dir, &run_dir),
+            arguments,
             netns: netns.clone(),
             run_dir,
             pin_dir,
@@ -66,23 +70,9 @@ impl Agent {
 
     /// Starts it with the same command line, after [`Agent::kill`].
     pub fn start_again(&mut self) -> Result<()> {
-        let path = self.run_dir.join("agent.log");
-        let log = File::options().create(true).append(true).open(path);
-        let log = log.context("cannot make the agent's log")?;
         let mut command = self.netns.command(&self.program);
         command.args(&self.arguments);
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        // SAFETY: prctl is async-signal-safe; the agent must not outlive a lab that is killed.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                Ok(())
-            });
-        }
-        let child = command
-            .spawn()
-            .with_context(|| format!("cannot run {}", self.program.display()))?;
-        self.child = Some(child);
+        self.process = Some(AgentProcess::start(command, &self.run_dir)?);
         Ok(())
     }
 
@@ -93,22 +83,19 @@ impl Agent {
 
     /// SIGKILL. What it attached and pinned stays.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.process = None;
     }
 
     /// Whether it was started and not killed since.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.child.is_some()
+        self.process.is_some()
     }
 
     /// Number of its process, while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::id)
+        self.process.as_ref().map(AgentProcess::pid)
     }
 
     /// Where the datapath is pinned.
@@ -129,7 +116,8 @@ impl Agent {
         let wanted: Vec<(&str, u64)> = kinds
             .map(|kind| (kind.plural(), store.resource_version(kind)))
             .into();
-        self.until("did not catch up", |status| missing(status, &wanted, links))
+        let process = self.process.as_mut().context("the agent was killed")?;
+        process.until("did not catch up", |status| missing(status, &wanted, links))
     }
 
     /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives. An answer that was held up
@@ -153,34 +141,6 @@ impl Agent {
         let view = Map::Array(epguard::kernel::maps::open(&self.pin_dir, "VIEW")?);
         let view: Array<MapData, View> = view.try_into().context("VIEW has another layout")?;
         Ok(view.get(&0, 0).context("cannot read VIEW")?.lease_deadline_ns)
-    }
-
-    /// Waits until nothing is wrong with the status any more.
-    fn until(&mut self, failing: &str, wrong: impl Fn(&Status) -> Option<String>) -> Result<Status> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let seen = status::read(&self.run_dir);
-            let missing = match &seen {
-                Ok(status) => wrong(status),
-                Err(error) => Some(format!("{error:#}")),
-            };
-            let Some(missing) = missing else { return seen };
-            let Some(child) = &mut self.child else {
-                bail!("the agent was killed")
-            };
-            if let Some(exit) = child.try_wait().context("cannot look after the agent")? {
-                let log = self.log();
-                bail!(
-                    "the agent ended: {exit}: {}",
-                    log.lines().last().unwrap_or_default()
-                );
-            }
-            ensure!(
-                Instant::now() < deadline,
-                "the agent {failing} in {PATIENCE:?}: {missing}"
-            );
-            thread::sleep(Duration::from_millis(1));
-        }
     }
 
     /// `epguard mode`.
@@ -237,12 +197,6 @@ impl Agent {
         let mut command = self.netns.command(&self.program);
         command.arg(verb).arg("--pin-dir").arg(&self.pin_dir);
         command
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::net::cgroup_root;
 use std::ffi::OsString;
-use std::path::Path;
 
 /// How an agent is started.
 #[derive(Clone, Copy, Debug)]
@@ -29,19 +28,14 @@ pub struct AgentOptions<'a> {
     pub fleet_config: Option<&'a str>,
 }
 
-/// The command line.
-pub(super) fn arguments(
-    options: &AgentOptions<'_>,
-    kubeconfig: &Path,
-    pin_dir: &Path,
-    run_dir: &Path,
-) -> Vec<OsString> {
+/// The command line, but for what every agent gets.
+pub(super) fn arguments(options: &AgentOptions<'_>) -> Vec<OsString> {
     let retired = if options.enforce_retired {
         "retired-backend=enforce"
     } else {
         "retired-backend=observe"
     };
-    let mut arguments: Vec<OsString> = ["agent", "--node-name", options.node, "--mode", options.mode]
+    let mut arguments: Vec<OsString> = ["--mode", options.mode]
         .into_iter()
         .chain(["--reason-mode", retired])
         .chain(options.xdp.iter().flat_map(|xdp| ["--xdp", *xdp]))
@@ -71,13 +65,6 @@ pub(super) fn arguments(
     }
     if let Some(root) = cgroup_root() {
         arguments.extend(["--cgroup-root".into(), root.into()]);
-    }
-    for (flag, path) in [
-        ("--kubeconfig", kubeconfig),
-        ("--pin-dir", pin_dir),
-        ("--run-dir", run_dir),
-    ] {
-        arguments.extend([flag.into(), path.into()]);
     }
     arguments
 }

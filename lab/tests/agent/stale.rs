@@ -1,6 +1,6 @@
 //! A Service whose only endpoint is a dead pod, with the routes and the proxy that lead a packet there.
 
-use super::{World, dead_pod, service, slice};
+use super::world::{World, dead_pod, service, slice};
 use epguard_lab::api::Kind;
 use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
 use serde_json::json;

@@ -80,17 +80,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// The command that reads the kernel's own IPVS, which is a module there and missing in many others.
 fn ipvs() -> Result<String> {
-    let executable = executable("epguard-lab", "audit")?;
+    let executable = executable("epguard-lab", "cluster")?;
     Ok(format!(
-        "modprobe ip_vs\ncd lab && {executable} --ignored ipvs::; cd ..\n"
+        "modprobe ip_vs\ncd lab && {executable} --ignored audit::ipvs::; cd ..\n"
     ))
 }
 
 /// The command that runs packets through the programs. What maps take in memory is only estimated before Linux 6.4.
 fn tables() -> Result<String> {
-    let executable = executable("epguard", "programs")?;
+    let executable = executable("epguard", "kernel")?;
     Ok(format!(
-        "cd agent && {executable} --ignored --test-threads 2 --skip memory::; cd ..\n"
+        "cd agent && {executable} --ignored --test-threads 2 --skip memory:: programs::; cd ..\n"
     ))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! # row: A list that is older than what was seen starts everything over.
-//! # test: cargo test -p epguard --test state -- --exact gaps::a_list_from_the_past_starts_over
+//! # test: cargo test -p epguard --test rootless -- --exact state::gaps::a_list_from_the_past_starts_over
 //! --- a/agent/src/...
 //! ```
 

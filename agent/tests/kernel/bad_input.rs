@@ -1,0 +1,283 @@
+//! Bad flags, files and surroundings: one line that names the thing, the cause and the remedy, and a non-zero exit.
+
+use crate::UNREACHABLE;
+use crate::launcher::{AgentProcess, Place};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A directory of one test's own.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("epguard-bad-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// With a bpffs on it, for whoever gets that far.
+    fn with_bpffs(self) -> Self {
+        let mounted = Command::new("mount")
+            .args(["-t", "bpf", "bpf"])
+            .arg(self.bpffs())
+            .status()
+            .unwrap();
+        assert!(mounted.success(), "mounting a bpffs needs root");
+        self
+    }
+
+    fn bpffs(&self) -> PathBuf {
+        let path = self.0.join("bpf");
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    /// `epguard agent` in a network namespace of its own if `alone`, with an API server that nobody runs.
+    fn agent(&self, more: &[&str], alone: bool) -> Command {
+        let place = Place {
+            node: "n",
+            kubeconfig: UNREACHABLE,
+            run_dir: &self.0,
+            pin_dir: &self.bpffs().join("epguard"),
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
+        command
+            .args(place.arguments().unwrap())
+            .args(["--metrics-listen", "0.0.0.0:0"])
+            .args(more);
+        if alone {
+            // SAFETY: unshare is async-signal-safe and touches only the child.
+            unsafe {
+                command.pre_exec(|| match libc::unshare(libc::CLONE_NEWNET) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                });
+            }
+        }
+        command
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-lq").arg(self.0.join("bpf")).status();
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The one line that a failing command says.
+fn complaint(command: &mut Command) -> String {
+    let output = command
+        .stdin(Stdio::null())
+        .env_remove("NODE_NAME")
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("epguard: "))
+        .collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    lines[0].to_owned()
+}
+
+#[track_caller]
+fn assert_says(said: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(said.contains(part), "expected {part:?} in: {said}");
+    }
+}
+
+fn epguard(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
+    command.args(arguments);
+    command
+}
+
+#[test]
+fn a_missing_node_name_or_an_absurd_flag_is_a_usage_error_with_its_remedy() {
+    for (arguments, part) in [
+        (&["agent"][..], "NODE_NAME"),
+        (&["agent", "--node-name", ""], "node"),
+        (&["agent", "--node-name", "n", "--mode", "kill"], "enforce"),
+        (&["agent", "--node-name", "n", "--lease", "0"], "--lease"),
+        (&["mode", "maybe"], "observe"),
+    ] {
+        let output = epguard(arguments).env_remove("NODE_NAME").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        assert_says(&said, &[part]);
+        assert!(!said.contains("panicked"), "{said}");
+    }
+}
+
+#[test]
+fn a_kubeconfig_that_is_missing_or_no_yaml_is_named() {
+    let scratch = Scratch::new("kubeconfig");
+    let broken = scratch.file("broken", "clusters: [}");
+    for (path, part) in [
+        (Path::new("/no/such/config"), "No such file"),
+        (&*broken, "broken"),
+    ] {
+        let mut command = epguard(&["agent", "--node-name", "n", "--run-dir"]);
+        command.arg(&scratch.0).arg("--kubeconfig").arg(path);
+        assert_says(&complaint(&mut command), &[&path.display().to_string(), part]);
+    }
+}
+
+#[test]
+fn a_flag_that_is_gone_is_named_in_a_warning_and_ends_nothing() {
+    let scratch = Scratch::new("gone");
+    let mut command = epguard(&["agent", "--node-name", "n", "--pod-scope", "node", "--run-dir"]);
+    command.arg(&scratch.0);
+    let said = command
+        .args(["--kubeconfig", "/no/such/config"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert_says(&said, &["WARN", "--pod-scope has no effect", "/no/such/config"]);
+}
+
+#[test]
+fn an_address_for_metrics_that_is_taken_is_named_before_anything_is_attached() {
+    let scratch = Scratch::new("metrics");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let kubeconfig = scratch.file("kubeconfig", UNREACHABLE);
+    let mut command = epguard(&[
+        "agent",
+        "--node-name",
+        "n",
+        "--metrics-listen",
+        &address,
+        "--run-dir",
+    ]);
+    command.arg(&scratch.0).arg("--kubeconfig").arg(kubeconfig);
+    let parts = [&*address, "in use", "choose another --metrics-listen"];
+    assert_says(&complaint(&mut command), &parts);
+}
+
+#[test]
+fn a_second_agent_on_the_same_run_directory_is_refused() {
+    let scratch = Scratch::new("second");
+    let held = std::fs::File::create(scratch.0.join("lock")).unwrap();
+    held.lock().unwrap();
+    assert_says(
+        &complaint(&mut scratch.agent(&[], false)),
+        &["another epguard agent", "lock", "--run-dir"],
+    );
+}
+
+#[test]
+fn without_an_agent_mode_and_dump_say_what_is_missing() {
+    let scratch = Scratch::new("nobody");
+    let pins = scratch.0.display().to_string();
+    for verb in [&["mode", "enforce"][..], &["dump"]] {
+        let said = complaint(epguard(verb).args(["--pin-dir", &pins]));
+        assert_says(&said, &[&pins, "epguard agent", "--pin-dir"]);
+    }
+}
+
+#[test]
+fn without_an_agent_whoever_asks_it_is_told_where_it_was_looked_for() {
+    let scratch = Scratch::new("unanswered");
+    let run = scratch.0.display().to_string();
+    for verb in [&["status"][..], &["drops"], &["top"], &["top", "--batch"]] {
+        let said = complaint(epguard(verb).args(["--run-dir", &run]));
+        assert_says(&said, &["no agent answers at", &run, "--run-dir"]);
+    }
+}
+
+#[test]
+#[ignore = "needs root: gives it up"]
+fn without_privileges_the_remedy_is_named() {
+    let scratch = Scratch::new("privileges");
+    let mut command = scratch.agent(&[], false);
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&scratch.0, everybody).unwrap();
+    assert_says(
+        &complaint(command.uid(65534).gid(65534)),
+        &["privileges", "root", "CAP_BPF"],
+    );
+}
+
+#[test]
+#[ignore = "needs root: gets as far as the kernel"]
+fn a_pin_directory_that_is_no_bpffs_is_refused() {
+    let scratch = Scratch::new("pins");
+    assert_says(
+        &complaint(&mut scratch.agent(&[], true)),
+        &["bpf file system", "mount -t bpf", "--pin-dir"],
+    );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_cgroup_path_that_is_none_is_refused() {
+    let scratch = Scratch::new("cgroup").with_bpffs();
+    assert_says(
+        &complaint(&mut scratch.agent(&["--cgroup", "/no/such/cgroup"], true)),
+        &["/no/such/cgroup", "cgroup2"],
+    );
+    assert_says(
+        &complaint(&mut scratch.agent(&["--cgroup", "/tmp"], true)),
+        &["/tmp", "cgroup2"],
+    );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_selection_that_matches_no_interface_is_refused() {
+    let scratch = Scratch::new("interfaces").with_bpffs();
+    let said = complaint(&mut scratch.agent(&["--pod-interfaces", "nope*"], true));
+    assert_says(&said, &["no interface matches", "--pod-interfaces"]);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn an_unreachable_api_is_told_in_one_line_and_tried_again() {
+    let scratch = Scratch::new("unreachable").with_bpffs();
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ip link set lo up && ip link add va type veth peer name vb && exec \"$@\"",
+        "sh",
+    ]);
+    let agent = scratch.agent(&[], false);
+    command.arg(agent.get_program()).args(agent.get_args());
+    // SAFETY: as in `agent`.
+    unsafe {
+        command.pre_exec(|| match libc::unshare(libc::CLONE_NEWNET) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    let mut agent = AgentProcess::start(command, &scratch.0).unwrap();
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let lost = loop {
+        let log = agent.log();
+        let lost = log.lines().filter(|line| line.contains("watch lost"));
+        let lost: Vec<String> = lost.map(str::to_owned).collect();
+        assert!(agent.ended().unwrap().is_none(), "it goes on trying: {log}");
+        if lost.len() >= 5 {
+            break lost;
+        }
+        assert!(Instant::now() < deadline, "{log}");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(
+        lost.iter()
+            .all(|line| line.contains("cannot watch") && line.contains("retrying")),
+        "{lost:?}"
+    );
+}

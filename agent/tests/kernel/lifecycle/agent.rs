@@ -1,0 +1,180 @@
+//! The whole process: how it ends, and what the next one finds.
+
+use super::cgroup::Root;
+use super::node::{Node, ifindex, link, run};
+use crate::UNREACHABLE;
+use crate::launcher::{AgentProcess, Place};
+use aya::programs::{SchedClassifier, TcAttachType};
+use epguard::kernel::datapath::Hook;
+use epguard::shared::status::{self, Attachment, Status};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_agent_that_is_killed_or_stopped_leaves_its_hooks_to_the_next_one() {
+    let node = Node::new();
+    let mut ids = Vec::new();
+    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGTERM] {
+        let mut agent = Agent::start(&node, &[]);
+        let attached = agent.attached();
+        assert_eq!((attached.kernel_path.as_str(), attached.position), ("tcx", 1));
+        agent.end(signal);
+        ids.push(Hook::ALL.map(|hook| link(&node.pin(hook)).0));
+    }
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_agent_that_is_told_to_detach_on_exit_leaves_nothing() {
+    let node = Node::new();
+    for hooks in ["tcx", "clsact"] {
+        let mut agent = Agent::start(&node, &["--detach-on-exit", "--hooks", hooks]);
+        assert_eq!(agent.attached().kernel_path, hooks);
+        agent.end(libc::SIGTERM);
+        assert!(!node.pins().exists());
+        assert!(!run("tc", &["qdisc", "show", "dev", "pod"]).contains("clsact"));
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_running_agent_hooks_what_is_renamed_or_made_again_and_lets_go_of_what_is_gone() {
+    let node = Node::new();
+    let mut agent = Agent::start(&node, &[]);
+    agent.attached();
+    let (old, before) = (ifindex("pod"), link(&node.pin(Hook::To)));
+    run("ip", &["link", "set", "pod", "down"]);
+    run("ip", &["link", "set", "pod", "name", "pod7"]);
+    let attached = agent.wait("pod7");
+    let pin = node.pins().join(format!("v2/links/{old}-to"));
+    assert_eq!((attached.ifindex, link(&pin)), (old, before));
+    run("ip", &["link", "del", "pod7"]);
+    run(
+        "ip",
+        &["link", "add", "pod7", "type", "veth", "peer", "name", "x"],
+    );
+    let made = Instant::now();
+    while !agent.is_attached("pod7", ifindex("pod7")) {
+        assert!(made.elapsed() < Duration::from_mins(1), "not hooked again");
+    }
+    println!("hooked {:?} after `ip link add` ended", made.elapsed());
+    let gone = Instant::now() + Duration::from_mins(1);
+    while pin.exists() {
+        assert!(
+            Instant::now() < gone,
+            "the pin of an interface that is gone stays"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_running_agent_attaches_again_what_somebody_detached() {
+    let node = Node::new();
+    let mut agent = Agent::start(&node, &[]);
+    agent.attached();
+    let (severed, _) = link(&node.pin(Hook::From));
+    run("bpftool", &["link", "detach", "id", &severed.to_string()]);
+    let programs = || {
+        let listed = SchedClassifier::query_tcx("pod", TcAttachType::Ingress);
+        listed.unwrap().1.len()
+    };
+    assert_eq!(programs(), 0);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while programs() == 0 {
+        assert!(Instant::now() < deadline, "not attached again");
+        std::thread::yield_now();
+    }
+}
+
+/// An agent that no API server talks to: hooks come without one. Dropped in this order.
+pub struct Agent {
+    process: AgentProcess,
+    run_dir: RunDir,
+    _cgroups: Option<Root>,
+}
+
+impl Agent {
+    /// With a cgroup to hook.
+    pub fn start(node: &Node, more: &[&str]) -> Self {
+        let root = Root::new();
+        root.child("kubepods.slice");
+        let path = root.path.display().to_string();
+        let options = [&["--cgroup-root", &path], more].concat();
+        Self::launch(node, &options, Some(root))
+    }
+
+    /// With these options.
+    pub fn start_as(node: &Node, options: &[&str]) -> Self {
+        Self::launch(node, options, None)
+    }
+
+    fn launch(node: &Node, options: &[&str], cgroups: Option<Root>) -> Self {
+        let run_dir = std::env::temp_dir().join(format!("{}-run", node.dir.file_name().unwrap().display()));
+        std::fs::create_dir_all(&run_dir).unwrap();
+        let place = Place {
+            node: "n",
+            kubeconfig: UNREACHABLE,
+            run_dir: &run_dir,
+            pin_dir: &node.pins(),
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
+        command.args(place.arguments().unwrap());
+        command.args(["--pod-interfaces", "pod*"]).args(options);
+        Self {
+            process: AgentProcess::start(command, &run_dir).unwrap(),
+            run_dir: RunDir(run_dir),
+            _cgroups: cgroups,
+        }
+    }
+
+    fn attached(&mut self) -> Attachment {
+        self.wait("pod")
+    }
+
+    fn wait(&mut self, name: &str) -> Attachment {
+        self.wait_for(name, |at| at.attached)
+    }
+
+    /// Waits until the status shows the interface so.
+    pub fn wait_for(&mut self, name: &str, so: impl Fn(&Attachment) -> bool) -> Attachment {
+        let found = |status: &Status| {
+            let mut interfaces = status.interfaces.iter();
+            interfaces.find(|at| at.name == name && so(at)).cloned()
+        };
+        let missing = |status: &Status| {
+            found(status)
+                .is_none()
+                .then(|| format!("{:?}", status.interfaces))
+        };
+        let status = self.process.until("has not hooked it so", missing).unwrap();
+        found(&status).unwrap()
+    }
+
+    fn is_attached(&self, name: &str, ifindex: u32) -> bool {
+        let status = status::read(&self.run_dir.0).unwrap_or_default();
+        let wanted = |at: &Attachment| at.name == name && at.ifindex == ifindex && at.attached;
+        status.interfaces.iter().any(wanted)
+    }
+
+    pub fn end(self, signal: i32) {
+        self.process.end(signal).unwrap();
+    }
+
+    /// What it says at its end, which comes by itself and is no success.
+    pub fn complaint(mut self) -> String {
+        assert!(!self.process.await_end().unwrap().success());
+        self.process.log()
+    }
+}
+
+struct RunDir(PathBuf);
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

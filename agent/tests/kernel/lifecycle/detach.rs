@@ -1,0 +1,155 @@
+//! `epguard detach`: ours and nothing else.
+
+use super::node::{Node, foreign, ifindex, link, output, run, tc};
+use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
+use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+use epguard::kernel::datapath::{Hook, Hooks};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+const EPGUARD: &str = env!("CARGO_BIN_EXE_epguard");
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn detach_removes_links_maps_and_directories_and_says_so_once() {
+    let node = Node::new();
+    node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
+    let pin = node.pin(Hook::From);
+    let (id, _) = link(&pin);
+    let said = detach(&node);
+    assert!(
+        said.contains(&format!("removed link {}\n", pin.display())),
+        "{said}"
+    );
+    assert!(said.contains("v2/OWNERS\n"), "{said}");
+    assert!(!node.pins().exists());
+    assert_eq!(programs("pod"), [0, 0]);
+    assert!(
+        !output("bpftool", &["link", "show", "id", &id.to_string()])
+            .status
+            .success()
+    );
+    assert_eq!(detach(&node), "nothing to remove\n");
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn detach_leaves_programs_filters_and_qdiscs_of_others_as_they_are() {
+    let node = Node::new();
+    tc("qdisc add dev pod clsact");
+    tc("qdisc add dev pod root pfifo limit 77");
+    let mut other = node.load(Hooks::Tcx);
+    let program = foreign(&mut other);
+    for side in [TcAttachType::Ingress, TcAttachType::Egress] {
+        let order = TcAttachOptions::TcxOrder(LinkOrder::first());
+        program.attach_with_options("pod", side, order).unwrap();
+        program.attach_with_options("pod", side, filter()).unwrap();
+    }
+    let before = everything();
+    for hooks in [Hooks::Tcx, Hooks::Clsact] {
+        node.load(hooks).hook(ifindex("pod"), "pod").unwrap();
+        assert_ne!(everything(), before);
+        detach(&node);
+        assert_eq!(everything(), before, "{hooks:?}");
+        assert_eq!(programs("pod"), [1, 1], "{hooks:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_qdisc_that_we_made_goes_unless_others_have_put_filters_on_it() {
+    let node = Node::new();
+    node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    assert!(tc("qdisc show dev pod").contains("clsact"));
+    let said = detach(&node);
+    assert!(said.contains("clsact"), "{said}");
+    assert!(!tc("qdisc show dev pod").contains("clsact"));
+
+    node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    let mut other = node.load(Hooks::Clsact);
+    foreign(&mut other)
+        .attach_with_options("pod", TcAttachType::Egress, filter())
+        .unwrap();
+    detach(&node);
+    assert!(tc("qdisc show dev pod").contains("clsact"));
+    assert!(tc("filter show dev pod egress").contains("epguard_selftest"));
+    assert!(!tc("filter show dev pod ingress").contains("epguard"));
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_qdisc_that_was_there_before_stays_even_if_it_is_empty() {
+    let node = Node::new();
+    tc("qdisc add dev pod clsact");
+    node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    detach(&node);
+    assert!(tc("qdisc show dev pod").contains("clsact"));
+    assert_eq!(tc("filter show dev pod egress"), "");
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn filters_are_found_without_the_pin_directory() {
+    let node = Node::new();
+    node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    run("umount", &["-l", node.dir.to_str().unwrap()]);
+    run("mount", &["-t", "bpf", "bpf", node.dir.to_str().unwrap()]);
+    assert!(tc("filter show dev pod egress").contains("epguard_to"));
+    detach(&node);
+    assert_eq!(tc("filter show dev pod egress"), "");
+}
+
+#[test]
+#[ignore = "needs root: another user's rights, and a pin directory that is none"]
+fn detach_without_privileges_or_bpffs_says_what_to_do() {
+    let complaint = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    // Somebody else may not reach the folder of the build.
+    let copy = std::env::temp_dir().join(format!("epguard-detach-{}", std::process::id()));
+    // By another process: a file that this one has open for writing while a test forks cannot be run.
+    run("cp", &[EPGUARD, copy.to_str().unwrap()]);
+    let said = complaint(Command::new(&copy).arg("detach").uid(65534));
+    std::fs::remove_file(copy).unwrap();
+    assert!(said.contains("not enough privileges: run as root"), "{said}");
+    let said = complaint(Command::new(EPGUARD).args(["detach", "--pin-dir", "/tmp"]));
+    assert!(said.contains("not on a bpf file system"), "{said}");
+}
+
+/// `epguard detach`.
+fn detach(node: &Node) -> String {
+    run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()])
+}
+
+fn filter() -> TcAttachOptions {
+    TcAttachOptions::Netlink(NlOptions {
+        priority: 7,
+        handle: TcHandle::new(0, 1),
+        classid: None,
+    })
+}
+
+/// TCX programs at ingress and egress.
+fn programs(interface: &str) -> [usize; 2] {
+    [TcAttachType::Ingress, TcAttachType::Egress]
+        .map(|side| SchedClassifier::query_tcx(interface, side).unwrap().1.len())
+}
+
+/// Ids of the TCX programs, qdiscs and filters of the interface.
+fn everything() -> String {
+    let tcx = [TcAttachType::Ingress, TcAttachType::Egress].map(|side| {
+        let (_, programs) = SchedClassifier::query_tcx("pod", side).unwrap();
+        programs
+            .iter()
+            .map(aya::programs::ProgramInfo::id)
+            .collect::<Vec<_>>()
+    });
+    let shown = [
+        "qdisc show dev pod",
+        "filter show dev pod ingress",
+        "filter show dev pod egress",
+    ];
+    format!("{tcx:?}\n{}", shown.map(tc).concat())
+}

@@ -1,0 +1,107 @@
+//! Who spoke from an IP that was thought vacant: the kernel's map is the record, and no writer forgets it.
+
+use super::maps::write;
+use super::node::Node;
+use aya::maps::{HashMap, Map, MapData};
+use epguard::kernel::maps::{self, Lift};
+use epguard_common::{Addr, Keyed, Mode, Terminated, Uid};
+use epguard_core::state::{OrphanIp, Tables};
+use std::time::Duration;
+
+const X: Addr = Addr::v4([10, 9, 0, 9]);
+const DEAD: Uid = Uid { octets: [0xdd; 16] };
+const AT: Duration = Duration::from_nanos(77);
+const LIFT: Lift = Lift {
+    ip: X,
+    dead: DEAD,
+    at: AT,
+};
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_lift_is_told_once_though_no_event_told_it() {
+    let node = Node::new();
+    write(&node, |writer| {
+        writer.install(&vacant(Mode::Enforce, None)).unwrap();
+        assert_eq!(writer.take_lifts().unwrap(), []);
+        speaks(&node);
+        assert_eq!(writer.take_lifts().unwrap(), [LIFT]);
+        assert_eq!(writer.take_lifts().unwrap(), []);
+        let heard = vacant(Mode::Enforce, Some(AT));
+        assert!(!writer.replaces_terminated(&heard) && !writer.install(&heard).unwrap());
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn the_next_writer_finds_who_spoke_and_whoever_speaks_before_it_asks() {
+    let node = Node::new();
+    write(&node, |writer| {
+        writer.install(&vacant(Mode::Enforce, None)).unwrap();
+    });
+    write(&node, |writer| {
+        speaks(&node);
+        assert_eq!(writer.take_lifts().unwrap(), [LIFT]);
+    });
+    write(&node, |writer| {
+        assert_eq!(writer.found(), &vacant(Mode::Enforce, Some(AT)));
+        assert_eq!(writer.take_lifts().unwrap(), []);
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn an_entry_that_is_written_again_stays_lifted() {
+    let node = Node::new();
+    write(&node, |writer| {
+        writer.install(&vacant(Mode::Enforce, None)).unwrap();
+        speaks(&node);
+        writer.install(&vacant(Mode::Observe, None)).unwrap();
+        assert_eq!(lifted_ns(&node), 77);
+        assert_eq!(writer.take_lifts().unwrap(), [LIFT]);
+        writer.install(&Tables::default()).unwrap();
+        writer.install(&vacant(Mode::Observe, Some(AT))).unwrap();
+        assert_eq!(lifted_ns(&node), 77);
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_lift_outlives_its_entry_until_somebody_asks() {
+    let node = Node::new();
+    write(&node, |writer| {
+        writer.install(&vacant(Mode::Enforce, None)).unwrap();
+        speaks(&node);
+        writer.install(&Tables::default()).unwrap();
+        assert_eq!(writer.take_lifts().unwrap(), [LIFT]);
+    });
+}
+
+fn vacant(mode: Mode, lifted: Option<Duration>) -> Tables {
+    let vacant = OrphanIp {
+        dead: DEAD,
+        mode,
+        lifted,
+    };
+    Tables {
+        terminated: [(X, vacant)].into(),
+        ..Tables::default()
+    }
+}
+
+/// As the programs do when they see a packet from X and the ring is full.
+fn speaks(node: &Node) {
+    let mut terminated = terminated(node);
+    let mut entry = terminated.get(&X, 0).unwrap();
+    entry.value.lifted_ns = 77;
+    terminated.insert(X, entry, 0).unwrap();
+}
+
+fn lifted_ns(node: &Node) -> u64 {
+    terminated(node).get(&X, 0).unwrap().value.lifted_ns
+}
+
+fn terminated(node: &Node) -> HashMap<MapData, Addr, Keyed<Addr, Terminated>> {
+    let map = maps::open(&node.pins(), "TERMINATED").unwrap();
+    Map::HashMap(map).try_into().unwrap()
+}

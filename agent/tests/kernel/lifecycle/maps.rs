@@ -1,0 +1,281 @@
+//! What an earlier process wrote stands until the next one knows better.
+
+use super::node::{Node, ifindex, run};
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues};
+use epguard::kernel::datapath::{Hooks, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
+use epguard::shared::clock::boot_ns;
+use epguard_common::{
+    Action, Addr, Backends, Count, Denial, Keyed, Mode, Outcome, Owner, RawDenial, Reason, Slot, Suspect,
+    Target, Uid, UidState, View, Vip, capacity, counter,
+};
+use epguard_core::state::Tables;
+use std::collections::{BTreeMap, BTreeSet};
+
+const X: Addr = Addr::v4([10, 9, 0, 9]);
+const SLOT: Slot = Slot { number: 0x8007 };
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn the_next_writer_finds_the_tables_the_lease_and_the_counters() {
+    let node = Node::new();
+    let lease = boot_ns() + 60_000_000_000;
+    write(&node, |writer| {
+        writer.install(&denying()).unwrap();
+        writer.renew_lease(lease).unwrap();
+    });
+    count(&node, 7);
+    write(&node, |writer| {
+        assert_eq!(writer.found(), &denying());
+        assert_eq!(writer.lease_deadline_ns(), lease);
+        assert!(!writer.install(&denying()).unwrap(), "nothing is to be written");
+        assert!(writer.install(&Tables::default()).unwrap());
+    });
+    assert_eq!(counted(&node), 7);
+    write(&node, |writer| assert_eq!(writer.found(), &Tables::default()));
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn owners_that_nobody_knows_any_more_go_with_the_first_write() {
+    let node = Node::new();
+    let owner = |octet| Owner {
+        uid: Uid { octets: [octet; 16] },
+        ..Owner::default()
+    };
+    let (stays, goes) = (Addr::v4([10, 9, 0, 1]), Addr::v4([10, 9, 0, 2]));
+    let both = BTreeMap::from([(stays, owner(1)), (goes, owner(2))]);
+    write(&node, |writer| {
+        assert_eq!(writer.install_owners(&both, &BTreeSet::from([stays, goes])), 0);
+    });
+    let one = BTreeMap::from([(stays, owner(1))]);
+    write(&node, |writer| {
+        assert_eq!(writer.install_owners(&one, &BTreeSet::new()), 0);
+    });
+    let map = Map::HashMap(maps::open(&node.pins(), "OWNERS").unwrap());
+    let map: HashMap<_, Addr, Owner> = map.try_into().unwrap();
+    let left: Vec<(Addr, Owner)> = map.iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!(left, [(stays, owner(1))]);
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_reason_that_was_wrong_is_still_only_observed_by_the_next_writer_until_the_operator_sets_it() {
+    let node = Node::new();
+    let configure = |writer: &mut Writer| writer.configure(Mode::Enforce, maps::DEFAULT, false).unwrap();
+    write(&node, |writer| {
+        configure(writer);
+        assert_eq!(writer.demoted(), [""; 0]);
+        writer.demote(Reason::Reused).unwrap();
+    });
+    write(&node, |writer| {
+        configure(writer);
+        assert_eq!(writer.demoted(), ["reused"]);
+    });
+    maps::set_mode(&node.pins(), Mode::Enforce, Some(Reason::Reused)).unwrap();
+    write(&node, |writer| {
+        configure(writer);
+        assert_eq!(writer.demoted(), [""; 0]);
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
+    let node = Node::new();
+    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
+    let map = Map::HashMap(maps::open(&node.pins(), "DENIED").unwrap());
+    let mut raw: HashMap<_, Target, Keyed<Target, RawDenial>> = map.try_into().unwrap();
+    let scribbled = Target { port: 1, ..target() };
+    let garbage = RawDenial {
+        reason: 0x77,
+        uid_state: 0x77,
+        ..RawDenial::default()
+    };
+    let entry = Keyed {
+        key: scribbled,
+        value: garbage,
+    };
+    raw.insert(scribbled, entry, 0).unwrap();
+    write(&node, |writer| assert_eq!(writer.found(), &denying()));
+    let left: Vec<Target> = raw.keys().collect::<Result<_, _>>().unwrap();
+    assert_eq!(left, [target()]);
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
+    let node = Node::new();
+    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
+    let pin = node.pins().join("v2/SUSPECTS");
+    std::fs::remove_file(&pin).unwrap();
+    let pin = pin.to_str().unwrap();
+    let shape = "type hash key 16 value 8 entries 4 name SUSPECTS";
+    let mut create = vec!["map", "create", pin];
+    create.extend(shape.split(' '));
+    run("bpftool", &create);
+    write(&node, |writer| {
+        assert!(writer.found().suspects.is_empty());
+        assert_eq!(writer.found().denied, denying().denied);
+        assert!(writer.install(&denying()).unwrap());
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_map_that_is_missing_is_made_and_one_that_a_later_agent_made_stays() {
+    let node = Node::new();
+    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
+    let (missing, later) = (node.pins().join("v2/LIVE"), node.pins().join("v2/GATE"));
+    std::fs::rename(&missing, &later).unwrap();
+    write(&node, |writer| assert_eq!(writer.found(), &denying()));
+    assert!(missing.exists() && later.exists());
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn what_a_full_map_has_no_room_for_is_counted_and_written_once_there_is() {
+    let node = Node::new();
+    let foreign = |port: usize| Target {
+        port: u16::try_from(port).unwrap(),
+        ..Target::default()
+    };
+    let redirecting = |port| {
+        let mut tables = denying();
+        let mut denial = tables.denied.pop_first().unwrap().1;
+        denial.action = Action::Redirect;
+        let target = Target { port, ..target() };
+        tables.denied.insert(target, denial);
+        tables.backends.insert(target, Backends::default());
+        tables
+    };
+    write(&node, |writer| {
+        assert!(writer.install(&redirecting(1)).unwrap());
+        let map = Map::HashMap(maps::open(&node.pins(), "BACKENDS").unwrap());
+        let mut map: HashMap<_, Target, Keyed<Target, Backends>> = map.try_into().unwrap();
+        for port in 1..capacity::BACKENDS {
+            map.insert(foreign(port), Keyed::default(), 0).unwrap();
+        }
+        assert!(writer.install(&redirecting(2)).unwrap());
+        assert_eq!(writer.left_out(), 0, "it takes the place of another one");
+        let mut both = redirecting(2);
+        both.backends.extend(redirecting(3).backends);
+        both.denied.extend(redirecting(3).denied);
+        assert!(writer.install(&both).unwrap());
+        assert_eq!(writer.left_out(), 1);
+        map.remove(&foreign(1)).unwrap();
+        assert!(writer.install(&both).unwrap(), "it is tried again");
+        assert_eq!(writer.left_out(), 0);
+        assert!(!writer.install(&both).unwrap());
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn what_was_noted_of_sockets_is_believed_only_if_nobody_stopped_following_them() {
+    let node = Node::new();
+    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
+    let before = view(&node).get(&0, 0).unwrap();
+    write(&node, |_| {});
+    assert_eq!(view(&node).get(&0, 0).unwrap(), before);
+    write(&node, |writer| writer.forget_sockets().unwrap());
+    let forgotten = view(&node).get(&0, 0).unwrap();
+    assert!(forgotten.since_ns > before.since_ns && forgotten.suspects == 1);
+    let unaware = View {
+        suspects: 0,
+        flows: 0,
+        ..forgotten
+    };
+    view(&node).set(0, unaware, 0).unwrap();
+    write(&node, |writer| writer.renew_lease(7).unwrap());
+    let resumed = view(&node).get(&0, 0).unwrap();
+    assert!(resumed.since_ns > forgotten.since_ns && resumed.suspects == 1);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn other_abi_versions_go_once_this_one_is_attached() {
+    let node = Node::new();
+    node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
+    let (own, old) = (node.pins().join("v2"), node.pins().join("v0"));
+    std::fs::rename(&own, &old).unwrap();
+    let mut datapath = node.load(Hooks::Tcx);
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
+    assert_eq!(chain.position, 1, "before the old programs: {chain:?}");
+    assert!(own.exists() && old.exists());
+    let removed = datapath.remove_leftovers().unwrap();
+    assert!(!old.exists() && own.exists(), "{removed:?}");
+    let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
+    assert_eq!((chain.position, chain.before.len()), (1, 0));
+}
+
+fn view(node: &Node) -> Array<MapData, View> {
+    let map = maps::open(&node.pins(), "VIEW").unwrap();
+    Map::Array(map).try_into().unwrap()
+}
+
+pub fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
+    let mut datapath = node.load(Hooks::Auto);
+    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    work(&mut writer);
+}
+
+fn target() -> Target {
+    Target {
+        addr: X,
+        slot: SLOT,
+        port: 8080,
+        protocol: 6,
+        reserved: [0; 3],
+    }
+}
+
+fn denying() -> Tables {
+    let vip = Vip {
+        addr: Addr::v4([10, 96, 0, 1]),
+        port: 80,
+        protocol: 6,
+        reserved: 0,
+    };
+    let denial = Denial {
+        dead_uid: Uid { octets: [0xdd; 16] },
+        owner_uid: Uid { octets: [0x0a; 16] },
+        boot_id: Uid { octets: [0xb0; 16] },
+        reason: Reason::Reused,
+        uid_state: UidState::Dead,
+        mode: Mode::Enforce,
+        held: 0,
+        action: Action::Unset,
+        reserved: 0,
+        slot_since_ns: 0,
+    };
+    let suspect = Suspect {
+        dead_uid: denial.dead_uid,
+        flags: Suspect::DENIED,
+        ..Suspect::default()
+    };
+    Tables {
+        suspects: [(X, suspect)].into(),
+        services: [(vip, SLOT)].into(),
+        denied: [(target(), denial)].into(),
+        ..Tables::default()
+    }
+}
+
+fn counters(node: &Node) -> PerCpuArray<aya::maps::MapData, Count> {
+    let map = maps::open(&node.pins(), "COUNTERS").unwrap();
+    Map::PerCpuArray(map).try_into().unwrap()
+}
+
+fn count(node: &Node, packets: u64) {
+    let mut values = vec![Count::default(); aya::util::nr_cpus().unwrap()];
+    values[0].packets = packets;
+    let values = PerCpuValues::try_from(values).unwrap();
+    let index = counter(Reason::Reused, Outcome::Draining);
+    counters(node).set(index, values, 0).unwrap();
+}
+
+fn counted(node: &Node) -> u64 {
+    maps::counters(&node.pins()).unwrap()[&(Reason::Reused, Outcome::Draining)].packets
+}

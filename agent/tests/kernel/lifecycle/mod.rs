@@ -1,0 +1,21 @@
+//! What stays in the kernel, what is taken over, what is removed: on network namespaces and a bpffs of each test's own.
+
+mod agent;
+mod cgroup;
+mod cgroups;
+mod chain;
+mod detach;
+mod lifts;
+mod maps;
+mod node;
+mod open;
+mod switch;
+mod tagged;
+mod takeover;
+mod traffic;
+mod tunnel;
+mod uplink;
+mod v1;
+mod vacant;
+mod waiting;
+mod xdp;

@@ -1,0 +1,87 @@
+//! What the operator switches while the datapath runs.
+
+use super::node::{Node, run};
+use epguard::kernel::datapath::{Hooks, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
+use epguard_common::{Action, AnswerLimits, Config, Mode, Reason, ReasonActions};
+use std::fs::File;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+const LIMITS: AnswerLimits = AnswerLimits {
+    per_suspect: 7,
+    per_node: 70,
+};
+
+fn config(node: &Node) -> Config {
+    maps::configuration(&node.pins()).unwrap()
+}
+
+fn epguard(node: &Node, args: &[&str]) {
+    let pins = node.pins();
+    let pins = ["--pin-dir", pins.to_str().unwrap()];
+    run(env!("CARGO_BIN_EXE_epguard"), &[args, &pins].concat());
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn action_and_mode_are_switched_apart_from_each_other_and_at_once() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Auto);
+    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    writer.choose(ReasonActions::default(), LIMITS).unwrap();
+    writer.configure(Mode::Observe, maps::DEFAULT, false).unwrap();
+    epguard(&node, &["action", "reject"]);
+    epguard(&node, &["action", "drop", "--reason", "terminated"]);
+    epguard(&node, &["mode", "enforce"]);
+    let expected = ReasonActions {
+        dead_backend: Action::Reject,
+        reused: Action::Reject,
+        retired_backend: Action::Reject,
+        terminated: Action::Drop,
+    };
+    let config = config(&node);
+    assert_eq!(
+        (config.mode, config.actions, config.limits),
+        (Mode::Enforce, expected, LIMITS)
+    );
+    assert_eq!(config.reasons.retired_backend, Mode::Observe);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
+    let shown = command
+        .args(["mode", "--pin-dir"])
+        .arg(node.pins())
+        .output()
+        .unwrap();
+    assert!(
+        shown.stdout.starts_with(b"enforce\n  dead-backend enforce\n"),
+        "{shown:?}"
+    );
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn a_command_waits_while_another_process_changes_config() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Auto);
+    let writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    let mut writer = writer.lock_config(&node.pins()).unwrap();
+    writer.configure(Mode::Observe, maps::DEFAULT, false).unwrap();
+    let directory = File::open(maps::directory(&node.pins())).unwrap();
+    directory.lock().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
+    command.args(["mode", "enforce", "--pin-dir"]).arg(node.pins());
+    let mut command = command.spawn().unwrap();
+    sleep(Duration::from_millis(300));
+    assert!(command.try_wait().unwrap().is_none(), "it waits");
+    assert_eq!(config(&node).mode, Mode::Observe);
+    directory.unlock().unwrap();
+    assert!(command.wait().unwrap().success());
+    assert_eq!(config(&node).mode, Mode::Enforce);
+    writer.demote(Reason::Reused).unwrap();
+    assert_eq!(
+        config(&node).mode,
+        Mode::Enforce,
+        "the agent keeps what it did not change"
+    );
+}

@@ -1,0 +1,202 @@
+//! Links: pinned, taken over, severed, left behind.
+
+use super::node::{Node, ifindex, link, run, tc};
+use aya::programs::links::PinnedLink;
+use epguard::daemon::args::cgroup2_mount;
+use epguard::kernel::datapath::{Hook, Hooks};
+use std::fs;
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn links_outlive_their_process_and_the_next_one_puts_its_programs_into_them() {
+    let node = Node::new();
+    let mut first = node.load(Hooks::Tcx);
+    first.hook(ifindex("pod"), "pod").unwrap();
+    drop(first);
+    let before = Hook::ALL.map(|hook| link(&node.pin(hook)));
+    let mut second = node.load(Hooks::Tcx);
+    assert!(second.find(ifindex("pod")).unwrap().is_none());
+    second.hook(ifindex("pod"), "pod").unwrap();
+    let after = Hook::ALL.map(|hook| link(&node.pin(hook)));
+    for ((id, program), (same, other)) in before.into_iter().zip(after) {
+        assert_eq!(id, same);
+        assert_ne!(program, other);
+    }
+    let chain = second.find(ifindex("pod")).unwrap().unwrap();
+    assert_eq!((chain.position, chain.before.as_slice()), (1, &[][..]));
+}
+
+#[test]
+#[ignore = "needs root: BPF and a cgroup of its own"]
+fn links_of_the_cgroup_are_taken_over_unless_it_is_another_one() {
+    let node = Node::new();
+    let cgroup = |name: &str| {
+        let path = cgroup2_mount()
+            .unwrap()
+            .join(format!("epguard-{}-{name}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        path
+    };
+    let (one, other) = (cgroup("one"), cgroup("other"));
+    let ids = [&one, &one, &other].map(|cgroup| {
+        let taken_over = node.load(Hooks::Tcx).hook_sockets(cgroup).unwrap();
+        let (link, program) = link(&node.cgroup_pin(cgroup, "connect4"));
+        (link, program, taken_over)
+    });
+    assert!(!node.cgroup_pin(&one, "connect4").exists());
+    drop(node);
+    fs::remove_dir(one).unwrap();
+    fs::remove_dir(other).unwrap();
+    assert_eq!(ids[0].0, ids[1].0);
+    assert_ne!(ids[0].1, ids[1].1);
+    assert_ne!(ids[1].0, ids[2].0);
+    assert_eq!(ids.map(|(.., taken_over)| taken_over), [false, true, false]);
+}
+
+#[test]
+#[ignore = "needs root: BPF and a cgroup of its own"]
+fn a_severed_link_of_the_cgroup_is_attached_again_and_sockets_have_gone_unnoticed() {
+    let node = Node::new();
+    let name = format!("epguard-{}-severed", std::process::id());
+    let cgroup = cgroup2_mount().unwrap().join(name);
+    fs::create_dir(&cgroup).unwrap();
+    let mut datapath = node.load(Hooks::Tcx);
+    datapath.hook_sockets(&cgroup).unwrap();
+    let pin = node.cgroup_pin(&cgroup, "connect4");
+    run("bpftool", &["link", "detach", "pinned", pin.to_str().unwrap()]);
+    let followed = [(); 2].map(|()| datapath.follow_sockets().unwrap());
+    drop((datapath, node));
+    fs::remove_dir(cgroup).unwrap();
+    assert_eq!(followed, [false, true]);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_severed_link_is_seen_and_attached_again() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Tcx);
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    let (id, _) = link(&node.pin(Hook::To));
+    run("bpftool", &["link", "detach", "id", &id.to_string()]);
+    assert!(datapath.find(ifindex("pod")).unwrap().is_none());
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    assert!(datapath.find(ifindex("pod")).unwrap().is_some());
+    assert_ne!(link(&node.pin(Hook::To)).0, id);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn hooks_that_somebody_holds_without_our_pins_are_hooks_all_the_same() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Tcx);
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    let held = Hook::ALL.map(|hook| PinnedLink::from_pin(node.pin(hook)).unwrap());
+    for hook in Hook::ALL {
+        fs::remove_file(node.pin(hook)).unwrap();
+    }
+    assert_eq!(datapath.hook(ifindex("pod"), "pod").unwrap().position, 1);
+    drop(held);
+    assert!(datapath.find(ifindex("pod")).unwrap().is_none());
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    assert!(Hook::ALL.iter().all(|hook| node.pin(*hook).exists()));
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_removed_filter_or_qdisc_is_seen_and_made_again() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Clsact);
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    for removal in [
+        "filter del dev pod egress prio 1",
+        "filter del dev pod ingress",
+        "qdisc del dev pod clsact",
+    ] {
+        tc(removal);
+        assert!(datapath.find(ifindex("pod")).unwrap().is_none(), "{removal}");
+        let chain = datapath.hook(ifindex("pod"), "pod").unwrap();
+        assert_eq!(chain.position, 1);
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_renamed_interface_keeps_its_links_and_one_that_is_let_go_loses_them() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Tcx);
+    let index = ifindex("pod");
+    datapath.hook(index, "pod").unwrap();
+    let before = link(&node.pin(Hook::To));
+    run("ip", &["link", "set", "pod", "down"]);
+    run("ip", &["link", "set", "pod", "name", "renamed"]);
+    datapath.unhook(index);
+    datapath.hook(index, "renamed").unwrap();
+    datapath.detach_leaving().unwrap();
+    let pin = node.pins().join(format!("v2/links/{index}-to"));
+    assert_eq!(link(&pin), before);
+    datapath.unhook(index);
+    datapath.detach_leaving().unwrap();
+    assert!(!pin.exists() && datapath.find(index).unwrap().is_none());
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_interface_made_again_with_the_same_number_is_hooked_anew() {
+    let node = Node::new();
+    let index = ifindex("pod");
+    node.load(Hooks::Tcx).hook(index, "pod").unwrap();
+    let (before, _) = link(&node.pin(Hook::To));
+    run("ip", &["link", "del", "pod"]);
+    let number = index.to_string();
+    run(
+        "ip",
+        &[
+            "link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other",
+        ],
+    );
+    let mut datapath = node.load(Hooks::Tcx);
+    datapath.hook(index, "pod").unwrap();
+    assert!(datapath.find(index).unwrap().is_some());
+    assert_ne!(link(&node.pin(Hook::To)).0, before);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_link_that_left_with_its_interface_for_another_namespace_is_not_taken_for_this_one() {
+    let node = Node::new();
+    let index = ifindex("pod");
+    node.load(Hooks::Tcx).hook(index, "pod").unwrap();
+    let elsewhere = format!("epguard-life-{}", std::process::id());
+    run("ip", &["netns", "add", &elsewhere]);
+    run("ip", &["link", "set", "pod", "netns", &elsewhere]);
+    let number = index.to_string();
+    run(
+        "ip",
+        &[
+            "link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other",
+        ],
+    );
+    let mut datapath = node.load(Hooks::Tcx);
+    let hooked = datapath.hook(index, "pod");
+    run("ip", &["netns", "del", &elsewhere]);
+    assert_eq!(hooked.unwrap().position, 1);
+    assert!(datapath.find(index).unwrap().is_some());
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn the_other_kernel_path_leaves_nothing_behind() {
+    let node = Node::new();
+    for (hooks, links, filters) in [
+        (Hooks::Tcx, true, 0),
+        (Hooks::Clsact, false, 2),
+        (Hooks::Tcx, true, 0),
+    ] {
+        let chain = node.load(hooks).hook(ifindex("pod"), "pod").unwrap();
+        assert_eq!(chain.position, 1);
+        assert_eq!(node.pin(Hook::From).exists(), links);
+        let shown = ["ingress", "egress"].map(|side| tc(&format!("filter show dev pod {side}")));
+        assert_eq!(shown.concat().matches("direct-action").count(), filters);
+        assert_eq!(tc("qdisc show dev pod").contains("clsact"), filters > 0);
+    }
+}

@@ -1,0 +1,83 @@
+//! A takeover under traffic: every packet arrives, and every packet meets exactly one program.
+
+use super::node::{Node, OWN, PEER, ifindex};
+use epguard::kernel::datapath::{Datapath, Hooks, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
+use epguard_common::{Addr, Mode, Outcome, Reason, Suspect};
+use epguard_core::state::Tables;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Packets on the way at a time: fewer than a socket's buffer holds.
+const WINDOW: u64 = 64;
+const TAKEOVERS: usize = 10;
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn no_packet_is_lost_or_judged_twice_while_tcx_programs_are_replaced() {
+    replace_under_traffic(Hooks::Tcx);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn no_packet_is_lost_or_judged_twice_while_clsact_filters_are_replaced() {
+    replace_under_traffic(Hooks::Clsact);
+}
+
+/// The peer is an address that drains: what To counts there is how often it has seen a packet.
+fn replace_under_traffic(hooks: Hooks) {
+    let node = Node::new();
+    let mut datapath = node.load(hooks);
+    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    writer.configure(Mode::Observe, maps::DEFAULT, false).unwrap();
+    let peer = Addr::v4(PEER.parse::<std::net::Ipv4Addr>().unwrap().octets());
+    let mut tables = Tables::default();
+    tables.suspects.entry(peer).or_default().flags = Suspect::DRAINING;
+    writer.install(&tables).unwrap();
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+
+    let sender = UdpSocket::bind((OWN, 0)).unwrap();
+    sender.connect((PEER, 9)).unwrap();
+    node.peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let (over, received) = (AtomicBool::new(false), AtomicU64::new(0));
+    let start = Instant::now();
+    let sent = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while node.peer.recv(&mut [0; 8]).is_ok() {
+                received.fetch_add(1, Ordering::Release);
+            }
+        });
+        let sending = scope.spawn(|| {
+            let mut sent = 0;
+            while !over.load(Ordering::Acquire) {
+                sender.send(b"datagram").unwrap();
+                sent += 1;
+                let due = Instant::now() + Duration::from_secs(1);
+                while sent > received.load(Ordering::Acquire) + WINDOW && Instant::now() < due {
+                    std::thread::yield_now();
+                }
+            }
+            sent
+        });
+        let successors: Vec<Datapath> = (0..TAKEOVERS)
+            .map(|_| {
+                let mut successor = node.load(hooks);
+                successor.hook(ifindex("pod"), "pod").unwrap();
+                successor
+            })
+            .collect();
+        over.store(true, Ordering::Release);
+        drop(successors);
+        sending.join().unwrap()
+    });
+    let rate = sent * 1000 / u64::try_from(start.elapsed().as_millis()).unwrap();
+    println!("{hooks:?}: {TAKEOVERS} takeovers, {sent} packets, about {rate} a second");
+    assert!(sent > 10_000, "{sent} packets say little");
+    assert_eq!(received.load(Ordering::Acquire), sent);
+    assert_eq!(draining(&node), sent);
+}
+
+fn draining(node: &Node) -> u64 {
+    maps::counters(&node.pins()).unwrap()[&(Reason::Nothing, Outcome::Draining)].packets
+}

@@ -1,0 +1,178 @@
+//! XDP at an uplink: attached, taken over, refused, removed.
+
+use super::node::{Node, ifindex, link, run};
+use super::vacant::{denied_of, vacate};
+use aya::programs::{Xdp as Program, XdpMode as Mode};
+use epguard::kernel::datapath::{Datapath, Hooks, Xdp, XdpMode};
+use std::path::PathBuf;
+
+const EPGUARD: &str = env!("CARGO_BIN_EXE_epguard");
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_packet_to_an_ip_that_nobody_holds_is_dropped_by_xdp_and_counted_once() {
+    let node = Node::new();
+    for (xdp, mode) in [(Xdp::Driver, XdpMode::Driver), (Xdp::Generic, XdpMode::Generic)] {
+        let mut datapath = node.load(Hooks::Auto).with_xdp(xdp).unwrap();
+        let _writer = (xdp == Xdp::Driver).then(|| vacate(&node, &mut datapath));
+        assert_eq!(datapath.hook_xdp(ifindex("pod"), "pod").unwrap(), Some(mode));
+        assert_eq!(denied_of(&node, 100), 100, "without TC: {mode:?}");
+        datapath.hook(ifindex("pod"), "pod").unwrap();
+        assert_eq!(denied_of(&node, 100), 100, "with TC behind it: {mode:?}");
+        datapath.unhook(ifindex("pod"));
+        datapath.detach_leaving().unwrap();
+        assert_eq!(denied_of(&node, 100), 0, "detached: {mode:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn the_xdp_link_outlives_its_process_and_the_next_one_puts_its_program_into_it() {
+    let node = Node::new();
+    let ids = [(); 3].map(|()| {
+        attach(&node, Xdp::Driver);
+        (link(&pin(&node)), attached())
+    });
+    assert!(ids.windows(2).all(|two| two[0].0.0 == two[1].0.0), "{ids:?}");
+    assert!(ids.windows(2).all(|two| two[0].0.1 != two[1].0.1), "{ids:?}");
+    assert!(
+        ids.iter()
+            .all(|((_, program), shown)| shown.contains(&format!("prog/xdp id {program} "))),
+        "{ids:?}"
+    );
+    // Another mode is another link; without XDP there is none.
+    attach(&node, Xdp::Generic);
+    assert_ne!(link(&pin(&node)).0, ids[0].0.0);
+    assert!(attached().contains("xdpgeneric"), "{}", attached());
+    let mut datapath = attach(&node, Xdp::Off);
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    assert!(!pin(&node).exists() && !attached().contains("xdp"));
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn another_program_stays_where_it_is_and_is_named_until_it_goes() {
+    let node = Node::new();
+    for (theirs, wanted) in [
+        (Mode::Driver, Xdp::Driver),
+        (Mode::Driver, Xdp::Generic),
+        (Mode::Skb, Xdp::Driver),
+        (Mode::Skb, Xdp::Generic),
+    ] {
+        let mut other = node.load(Hooks::Auto);
+        let program = foreign(&mut other);
+        let id = program.attach("pod", theirs).unwrap();
+        let before = attached();
+        let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
+        let error = format!("{:#}", datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err());
+        assert!(error.contains("the program epguard_xdp (id "), "{error}");
+        assert!(error.contains("of another owner is there and stays"), "{error}");
+        assert!(!pin(&node).exists());
+        assert_eq!(attached(), before);
+        // What only detaches leaves it alone as well.
+        run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()]);
+        assert_eq!(attached(), before);
+        foreign(&mut other).detach(id).unwrap();
+        assert!(attach(&node, wanted).unhook_xdp(ifindex("pod")).unwrap());
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn left_to_itself_epguard_attaches_to_hardware_only() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Auto).unwrap();
+    let error = datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err();
+    assert!(
+        format!("{error:#}").contains("gains little on a veth"),
+        "{error:#}"
+    );
+    assert!(!pin(&node).exists());
+    let error = node
+        .load(Hooks::Auto)
+        .with_xdp(Xdp::Generic)
+        .unwrap()
+        .hook_xdp(ifindex("lo"), "lo");
+    assert!(error.is_err_and(|error| error.to_string().contains("no Ethernet device")));
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_device_whose_driver_has_no_xdp_says_so_and_takes_it_in_generic_mode() {
+    let node = Node::new();
+    run("ip", &["link", "add", "cni0", "type", "bridge"]);
+    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();
+    let mut refusal = || datapath.hook_xdp(ifindex("cni0"), "cni0").unwrap_err();
+    for error in [refusal(), refusal()] {
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("takes no program in driver mode: bpf_link_create: Operation not supported"),
+            "{error}"
+        );
+    }
+    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Generic).unwrap();
+    let mode = datapath.hook_xdp(ifindex("cni0"), "cni0").unwrap();
+    assert_eq!(mode, Some(XdpMode::Generic));
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_severed_xdp_link_is_attached_again() {
+    let node = Node::new();
+    let mut datapath = attach(&node, Xdp::Driver);
+    let (severed, _) = link(&pin(&node));
+    run("bpftool", &["link", "detach", "id", &severed.to_string()]);
+    assert!(!attached().contains("xdp"));
+    datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
+    assert!(attached().contains("xdp") && link(&pin(&node)).0 != severed);
+    // An interface made again with the same number is another one.
+    let number = ifindex("pod").to_string();
+    run("ip", &["link", "del", "pod"]);
+    let again = [
+        "link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other",
+    ];
+    run("ip", &again);
+    datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
+    assert!(attached().contains("xdp"));
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn detach_removes_the_xdp_link_after_a_crash() {
+    let node = Node::new();
+    drop(attach(&node, Xdp::Driver));
+    assert!(attached().contains("xdp"));
+    let said = run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()]);
+    assert!(
+        said.contains(&format!("removed link {}\n", pin(&node).display())),
+        "{said}"
+    );
+    assert!(!attached().contains("xdp"));
+    assert!(!node.pins().exists());
+}
+
+/// As an agent that finds its uplink.
+fn attach(node: &Node, xdp: Xdp) -> Datapath {
+    let mut datapath = node.load(Hooks::Auto).with_xdp(xdp).unwrap();
+    datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
+    datapath
+}
+
+fn pin(node: &Node) -> PathBuf {
+    node.pins().join(format!("v2/links/{}-xdp", ifindex("pod")))
+}
+
+/// `ip link show`.
+fn attached() -> String {
+    run("ip", &["link", "show", "dev", "pod"])
+}
+
+/// A program that no pin holds, as other people's.
+fn foreign(datapath: &mut Datapath) -> &mut Program {
+    let program = datapath.ebpf.program_mut("epguard_xdp").unwrap();
+    let program: &mut Program = program.try_into().unwrap();
+    if program.fd().is_err() {
+        program.load().unwrap();
+    }
+    program
+}

@@ -1,0 +1,175 @@
+//! The octets of the answers, with checksums by another way than the programs'.
+
+use super::{answer, rejecting};
+use crate::programs::frames::{
+    ACK, ICMP, ICMPV6, SCTP, SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, sctp, tagged, tcp, udp, v4_with,
+    v6_with,
+};
+use crate::programs::world::{PORT, REUSED, REUSED_V6};
+use epguard_common::{Addr, MAX_QUOTE};
+
+const FIN: u8 = 0x01;
+const RST_ACK: u8 = 0x14;
+const CLIENT_PORT: [u8; 2] = 40_000u16.to_be_bytes();
+
+/// The sum of RFC 1071, octet pair by octet pair.
+fn sum(octets: &[u8]) -> u16 {
+    let total: u64 = octets
+        .chunks(2)
+        .map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0)))
+        .sum();
+    u16::try_from(total % 0xffff).unwrap()
+}
+
+fn put_checksum(octets: &mut [u8], at: usize, extra: &[u8]) {
+    let total = (u32::from(sum(octets)) + u32::from(sum(extra))) % 0xffff;
+    let checksum = !u16::try_from(total).unwrap();
+    octets[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// The packet from a pod back to the client, with its checksum at this place of the body.
+fn from(pod: Addr, protocol: u8, mut body: Vec<u8>, checksum_at: usize) -> Vec<u8> {
+    let is_v4 = pod.ip().is_ipv4();
+    let (pod, client) = if is_v4 {
+        (&pod.octets[12..], &SRC_V4[..])
+    } else {
+        (&pod.octets[..], &SRC_V6[..])
+    };
+    let length = u16::try_from(body.len()).unwrap();
+    let pseudo = [pod, client, &length.to_be_bytes(), &[0, protocol]].concat();
+    let covered = if protocol == ICMP { &[][..] } else { &pseudo };
+    put_checksum(&mut body, checksum_at, covered);
+    let mut header = if is_v4 {
+        let mut header = vec![0x45, 0];
+        header.extend((length + 20).to_be_bytes());
+        header.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
+        header
+    } else {
+        let mut header = vec![0x60, 0, 0, 0];
+        header.extend(length.to_be_bytes());
+        header.extend([protocol, 64]);
+        header
+    };
+    header.extend([pod, client].concat());
+    if is_v4 {
+        put_checksum(&mut header, 10, &[]);
+    }
+    [header, body].concat()
+}
+
+/// A RST with these numbers.
+fn reset(pod: Addr, sequence: u32, acknowledged: u32, flags: u8) -> Vec<u8> {
+    let mut segment = [PORT.to_be_bytes(), CLIENT_PORT].concat();
+    segment.extend(sequence.to_be_bytes());
+    segment.extend(acknowledged.to_be_bytes());
+    segment.extend([0x50, flags, 0, 0, 0, 0, 0, 0]);
+    from(pod, TCP, segment, 16)
+}
+
+/// Port unreachable with the packet quoted.
+fn unreachable(pod: Addr, packet: &[u8]) -> Vec<u8> {
+    let quoted = &packet[..(packet.len() & !3).min(MAX_QUOTE as usize)];
+    let (protocol, kind) = if pod.ip().is_ipv4() {
+        (ICMP, [3, 3])
+    } else {
+        (ICMPV6, [1, 4])
+    };
+    let body = [&kind[..], &[0; 6], quoted].concat();
+    from(pod, protocol, body, 2)
+}
+
+/// The frame with this packet on its way back: link-layer addresses change places, tags stay.
+fn back(tags: &[u16], packet: &[u8]) -> Vec<u8> {
+    let mut frame = tagged(tags, packet);
+    let (destination, rest) = frame.split_at_mut(6);
+    destination.swap_with_slice(&mut rest[..6]);
+    frame
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn tcp_gets_a_rst_with_the_numbers_of_the_rfc() {
+    let mut rig = rejecting();
+    for pod in [REUSED, REUSED_V6] {
+        // tcp() has sequence number 1 and acknowledgement number 2.
+        let payload = [tcp(PORT, SYN), vec![7; 9]].concat();
+        for (name, segment, numbers) in [
+            ("SYN", tcp(PORT, SYN), (0, 2, RST_ACK)),
+            ("SYN with data", payload, (0, 11, RST_ACK)),
+            ("SYN+ACK", tcp(PORT, SYN | ACK), (2, 0, 4)),
+            ("established", tcp(PORT, ACK), (2, 0, 4)),
+            ("data", [tcp(PORT, ACK), vec![7; 1400]].concat(), (2, 0, 4)),
+            ("FIN without ACK", tcp(PORT, FIN), (0, 2, RST_ACK)),
+            ("nothing", tcp(PORT, 0), (0, 1, RST_ACK)),
+        ] {
+            let request = frame(&packet(pod, TCP, &segment));
+            let (sequence, acknowledged, flags) = numbers;
+            let expected = back(&[], &reset(pod, sequence, acknowledged, flags));
+            assert_eq!(answer(&mut rig, name, &request), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn udp_and_sctp_get_port_unreachable_with_the_packet_quoted() {
+    let mut rig = rejecting();
+    for pod in [REUSED, REUSED_V6] {
+        for (name, protocol, body) in [
+            ("UDP", UDP, udp(PORT)),
+            ("UDP, odd", UDP, [udp(PORT), vec![1; 7]].concat()),
+            ("UDP, long", UDP, [udp(PORT), vec![9; 1300]].concat()),
+            ("SCTP INIT", SCTP, sctp(PORT, 1)),
+            ("SCTP DATA", SCTP, sctp(PORT, 0)),
+        ] {
+            let packet = packet(pod, protocol, &body);
+            let expected = back(&[], &unreachable(pod, &packet));
+            assert_eq!(answer(&mut rig, name, &frame(&packet)), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn vlan_tags_stay_on_the_answer() {
+    let mut rig = rejecting();
+    for pod in [REUSED, REUSED_V6] {
+        let (syn, datagram) = (packet(pod, TCP, &tcp(PORT, SYN)), packet(pod, UDP, &udp(PORT)));
+        for tags in [&[0x8100][..], &[0x88a8, 0x8100]] {
+            let expected = back(tags, &reset(pod, 0, 2, RST_ACK));
+            assert_eq!(answer(&mut rig, "SYN", &tagged(tags, &syn)), expected, "{tags:?}");
+            let expected = back(tags, &unreachable(pod, &datagram));
+            assert_eq!(
+                answer(&mut rig, "UDP", &tagged(tags, &datagram)),
+                expected,
+                "{tags:?}"
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn options_and_extension_headers_are_quoted_and_not_repeated() {
+    let mut rig = rejecting();
+    for words in [1, 4, 10] {
+        let options = vec![1; words * 4];
+        let syn = frame(&v4_with(REUSED, &options, 0, TCP, &tcp(PORT, SYN)));
+        assert_eq!(
+            answer(&mut rig, "SYN", &syn),
+            back(&[], &reset(REUSED, 0, 2, RST_ACK))
+        );
+        let datagram = v4_with(REUSED, &options, 0x2000, UDP, &udp(PORT));
+        let expected = back(&[], &unreachable(REUSED, &datagram));
+        assert_eq!(answer(&mut rig, "UDP", &frame(&datagram)), expected);
+    }
+    let chain: &[(u8, &[u8])] = &[(0, &[0, 1, 4, 0, 0, 0, 0]), (60, &[0, 1, 4, 0, 0, 0, 0])];
+    let syn = frame(&v6_with(REUSED_V6, chain, TCP, &tcp(PORT, SYN)));
+    assert_eq!(
+        answer(&mut rig, "SYN", &syn),
+        back(&[], &reset(REUSED_V6, 0, 2, RST_ACK))
+    );
+    let datagram = v6_with(REUSED_V6, chain, UDP, &udp(PORT));
+    let expected = back(&[], &unreachable(REUSED_V6, &datagram));
+    assert_eq!(answer(&mut rig, "UDP", &frame(&datagram)), expected);
+}

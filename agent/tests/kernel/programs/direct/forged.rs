@@ -1,0 +1,103 @@
+//! Packets from an IP that nobody was thought to hold: each ends the denial, few prove it wrong.
+
+use super::{OWN, VIEW, X, nobody, rig, to};
+use crate::programs::frames::{SYN, TCP, of_type, packet, tagged, tcp};
+use crate::programs::rig::{PASS, Rig};
+use crate::programs::world::PORT;
+use epguard_common::{Addr, Role, Terminated};
+use std::process::Command;
+use std::time::Duration;
+
+/// The node routes it to loopback, which stands for a pod's interface.
+const HELD: Addr = Addr::v4([10, 244, 1, 78]);
+const FROM: &str = "epguard_from";
+const TO: &str = "epguard_to";
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn two_packets_from_where_the_node_routes_the_ip_confirm_a_holder_and_a_burst_does_not() {
+    let mut rig = pod_at(Role::POD);
+    for _ in 0..3 {
+        assert_eq!(rig.run(FROM, &from(HELD, &[])).action, PASS);
+    }
+    let burst = entry(&mut rig, HELD);
+    assert!(burst.lifted_ns != 0 && burst.holder_ns != 0, "{burst:?}");
+    assert_eq!(burst.confirmed_ns, 0, "{burst:?}");
+    std::thread::sleep(Duration::from_nanos(Terminated::APART_NS));
+    rig.run(FROM, &from(HELD, &[]));
+    let later = entry(&mut rig, HELD);
+    assert_eq!(later.holder_ns, burst.holder_ns);
+    assert!(
+        later.confirmed_ns >= later.holder_ns + Terminated::APART_NS,
+        "{later:?}"
+    );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_packet_that_a_pod_or_the_node_can_forge_lifts_and_shows_no_holder() {
+    let table = [
+        ("from another pod's interface", Role::POD, FROM, from(X, &[]), X),
+        ("tagged", Role::POD, FROM, from(HELD, &[0x8100]), HELD),
+        (
+            "tagged twice",
+            Role::POD,
+            FROM,
+            from(HELD, &[0x88a8, 0x8100]),
+            HELD,
+        ),
+        ("from an uplink", Role::UPLINK, FROM, from(HELD, &[]), HELD),
+        ("from a bridge", Role::BRIDGE, FROM, from(HELD, &[]), HELD),
+        (
+            "from an unknown interface",
+            Role::default(),
+            FROM,
+            from(HELD, &[]),
+            HELD,
+        ),
+        ("ARP, as the node proxies it", Role::POD, FROM, arp(HELD), HELD),
+        ("a RST that the node made", Role::POD, TO, from(HELD, &[]), HELD),
+    ];
+    for (name, role, program, frame, ip) in table {
+        let mut rig = pod_at(role);
+        rig.run(program, &frame);
+        let entry = entry(&mut rig, ip);
+        assert!(entry.lifted_ns != 0, "{name}: {entry:?}");
+        assert_eq!((entry.holder_ns, entry.confirmed_ns), (0, 0), "{name}");
+    }
+    let mut rig = pod_at(Role::POD);
+    rig.run_xdp(&from(HELD, &[]));
+    assert_eq!(entry(&mut rig, HELD).holder_ns, 0, "XDP");
+}
+
+/// Loopback, where test runs take place, has this role and is where the node routes HELD.
+fn pod_at(role: Role) -> Rig {
+    let mut rig = rig();
+    let mut ip = Command::new("ip");
+    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    ip.args(["route", "add", "10.244.1.78/32", "dev", "lo"]);
+    assert!(ip.status().unwrap().success());
+    rig.put_keyed("TERMINATED", &HELD, nobody());
+    rig.put_keyed("INTERFACES", &1u32, role);
+    rig.vouch(VIEW);
+    rig
+}
+
+fn entry(rig: &mut Rig, ip: Addr) -> Terminated {
+    rig.get_keyed("TERMINATED", &ip).unwrap()
+}
+
+/// A SYN from the IP to one that is no suspect.
+fn from(ip: Addr, tags: &[u16]) -> Vec<u8> {
+    let mut syn = packet(Addr::v4([10, 244, 2, 9]), TCP, &tcp(PORT, SYN));
+    syn[12..16].copy_from_slice(&ip.octets[12..]);
+    to(OWN, tagged(tags, &syn))
+}
+
+fn arp(ip: Addr) -> Vec<u8> {
+    let mut body = vec![0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, 9];
+    body.extend(&ip.octets[12..]);
+    body.extend([0; 6]);
+    body.extend([10, 244, 1, 1]);
+    to(OWN, of_type(&[], 0x0806, &body))
+}

@@ -1,0 +1,69 @@
+//! Elements that became another key's between the lookup and the read: the value says so, and nothing is denied on it.
+
+use super::frames::{SYN, TCP, frame, packet, tcp};
+use super::rig::Rig;
+use super::world::{DENIED, MOVED, PORT, REUSED, SHOP, denial, suspect, target, vip};
+use epguard_common::Verdict::{Clear, Pass};
+use epguard_common::{Affected, Keyed, Outcome, RawDenial, Reason, Slot, Suspect, UidState};
+
+/// A slot that nothing is denied to.
+const OTHER: Slot = Slot { number: 0x8077 };
+
+fn syn() -> Vec<u8> {
+    frame(&packet(REUSED, TCP, &tcp(PORT, SYN)))
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_denial_of_another_key_denies_nothing() {
+    let mut rig = Rig::new();
+    let key = target(REUSED, TCP);
+    let value = RawDenial::from(denial(Reason::Reused, UidState::Dead));
+    let others = [
+        ("address", target(MOVED, TCP)),
+        ("protocol", target(REUSED, 17)),
+        (
+            "port",
+            epguard_common::Target {
+                port: PORT + 1,
+                ..key
+            },
+        ),
+        ("slot", epguard_common::Target { slot: OTHER, ..key }),
+    ];
+    for (what, other) in others {
+        rig.put("DENIED", &key, Keyed { key: other, value });
+        let passes = Pass(Reason::Nothing, Outcome::NotDenied);
+        rig.expect(&format!("another {what}"), &syn(), passes);
+    }
+    rig.deny(&key, value);
+    rig.expect("its own", &syn(), DENIED);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_service_of_another_vip_is_none() {
+    let mut rig = Rig::new();
+    let key = vip(REUSED, PORT, TCP);
+    let value = Affected::from(SHOP);
+    for other in [
+        vip(MOVED, PORT, TCP),
+        vip(REUSED, PORT + 1, TCP),
+        vip(REUSED, PORT, 17),
+    ] {
+        rig.put("SERVICES", &key, Keyed { key: other, value });
+        let passes = Pass(Reason::Nothing, Outcome::NoIntent);
+        rig.expect(&format!("{other:?}"), &syn(), passes);
+    }
+    rig.affect(&key, SHOP);
+    rig.expect("its own", &syn(), DENIED);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_suspect_at_another_address_is_none() {
+    let mut rig = Rig::new();
+    let (key, value) = (MOVED, suspect(Suspect::DENIED));
+    rig.put("SUSPECTS", &REUSED, Keyed { key, value });
+    rig.expect("another address", &syn(), Clear);
+}

@@ -1,0 +1,72 @@
+//! The hooks alone: From lets everything pass, To without From knows of no intent.
+
+use super::frames::{SYN, TCP, UDP, frame, of_type, packet, tcp, udp};
+use super::rig::{Context, PASS, Rig};
+use super::world::{DRAINING, INNOCENT, PORT, REUSED, REUSED_V6};
+use epguard_common::{Outcome, Reason};
+use std::ops::Range;
+
+const FROM: &str = "epguard_from";
+const TO: &str = "epguard_to";
+
+/// Offsets in `struct __sk_buff`.
+const MARK: Range<usize> = 8..12;
+const PRIORITY: Range<usize> = 32..36;
+const CB: Range<usize> = 48..68;
+
+/// What other programs keep in a packet.
+fn foreign_context() -> Context {
+    let mut context = [0; 192];
+    context[MARK].fill(0xa5);
+    context[PRIORITY].fill(0x5a);
+    context[CB].fill(0xc3);
+    context
+}
+
+fn theirs(context: Context) -> Vec<u8> {
+    [&context[MARK], &context[PRIORITY], &context[CB]].concat()
+}
+
+fn frames() -> [Vec<u8>; 6] {
+    [
+        frame(&packet(REUSED, TCP, &tcp(PORT, SYN))),
+        frame(&packet(REUSED_V6, TCP, &tcp(PORT, SYN))),
+        frame(&packet(REUSED, UDP, &udp(PORT))),
+        frame(&packet(DRAINING, TCP, &tcp(PORT, SYN))),
+        frame(&packet(INNOCENT, TCP, &tcp(PORT, SYN))),
+        of_type(&[], 0x0806, &[0; 28]),
+    ]
+}
+
+/// `tc_index` and `tc_classid` are none of what a test run gives back; that To finds what From wrote is what all the
+/// other tables show.
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn from_passes_everything_and_touches_nothing_that_is_somebody_elses() {
+    let mut rig = Rig::new();
+    for frame in frames() {
+        let ran = rig.repeat(FROM, &frame, foreign_context(), 1);
+        assert_eq!((ran.action, ran.frame), (PASS, frame));
+        assert_eq!(theirs(ran.context), theirs(foreign_context()));
+    }
+    assert_eq!(rig.counters(), [].into());
+    assert_eq!(rig.events(), []);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn to_without_an_intent_passes_everything_and_counts_it() {
+    let mut rig = Rig::new();
+    for frame in frames() {
+        let ran = rig.repeat(TO, &frame, foreign_context(), 1);
+        assert_eq!((ran.action, ran.frame), (PASS, frame));
+        assert_eq!(theirs(ran.context), theirs(foreign_context()));
+    }
+    let [v4, v6, datagram, draining, ..] = frames().map(|frame| frame.len() as u64);
+    let expected = [
+        ((Reason::Nothing, Outcome::NoIntent), (3, v4 + v6 + datagram)),
+        ((Reason::Nothing, Outcome::Draining), (1, draining)),
+    ];
+    assert_eq!(rig.counters(), expected.into());
+    assert_eq!(rig.events(), []);
+}

@@ -1,0 +1,289 @@
+//! The maps as `bpftool` sees them: types, sizes, memory, and names for every field.
+
+use super::kernel;
+use super::shown::bpftool;
+use aya::Pod;
+use aya::maps::{Array, HashMap};
+use epguard::kernel::datapath::Datapath;
+use epguard::kernel::maps;
+use epguard_common::{
+    Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount,
+    Direct, Flow, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions, ReasonModes,
+    Return, Role, Sender, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip,
+    capacity,
+};
+use serde_json::{Value, json};
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
+    fn shape<K, V>(kind: &str, capacity: usize) -> Value {
+        json!([kind, size_of::<K>(), size_of::<V>(), capacity])
+    }
+    let _datapath = kernel::load();
+    for map in maps::NAMES {
+        let expected = match map {
+            "OWNERS" => shape::<Addr, Owner>("hash", capacity::OWNERS),
+            "SUSPECTS" => shape::<Addr, Keyed<Addr, Suspect>>("hash", capacity::SUSPECTS),
+            "SERVICES" => shape::<Vip, Keyed<Vip, Affected>>("hash", capacity::SERVICES),
+            "DENIED" => shape::<Target, Keyed<Target, RawDenial>>("hash", capacity::DENIED),
+            "BACKENDS" => shape::<Target, Keyed<Target, Backends>>("hash", capacity::BACKENDS),
+            "FLOWS" => shape::<Flow, Keyed<Flow, Steered>>("hash", capacity::FLOWS),
+            "RETURNS" => shape::<Flow, Keyed<Flow, Return>>("hash", capacity::FLOWS),
+            "OPENING" => shape::<Flow, Keyed<Flow, Steered>>("lru_hash", capacity::OPENING),
+            "OPENING_RETURNS" => shape::<Flow, Keyed<Flow, Return>>("lru_hash", capacity::OPENING),
+            "CLIENTS" => shape::<Addr, u32>("hash", capacity::FLOWS),
+            "LIVE" => shape::<Vip, u32>("hash", capacity::LIVE),
+            "DIRECT" => shape::<Flow, Direct>("lru_hash", capacity::DIRECT),
+            "TERMINATED" => shape::<Addr, Keyed<Addr, Terminated>>("hash", capacity::TERMINATED),
+            "INTERFACES" => shape::<u32, Keyed<u32, Role>>("hash", capacity::INTERFACES),
+            "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
+            "SOCKETS" => shape::<u64, Keyed<u64, SocketIntent>>("lru_hash", capacity::SOCKETS),
+            "AIMED" => shape::<Sender, Aimed>("lru_hash", capacity::AIMED),
+            "CONFIG" => shape::<u32, RawConfig>("array", 1),
+            "VIEW" => shape::<u32, View>("array", 1),
+            "COUNTERS" => shape::<u32, Count>("percpu_array", capacity::COUNTERS),
+            "DENIAL_COUNTS" => shape::<Target, DenialCount>("percpu_hash", capacity::DENIAL_COUNTS),
+            "EVENTS" => shape::<(), ()>("ringbuf", capacity::EVENTS),
+            "ANSWERS" => shape::<u32, Bucket>("array", 1),
+            other => panic!("a map without a stated layout: {other}"),
+        };
+        let shown = bpftool("show", map);
+        let fields = ["type", "bytes_key", "bytes_value", "max_entries"];
+        assert_eq!(json!(fields.map(|field| &shown[field])), expected, "{map}");
+    }
+}
+
+/// The keys and values of a map with the names that its BTF gives them.
+pub fn dumped(map: &str) -> Vec<Value> {
+    let Value::Array(entries) = bpftool("dump", map) else {
+        panic!("{map} is no list");
+    };
+    let formatted = |mut entry: Value| entry["formatted"].take();
+    entries.into_iter().map(formatted).collect()
+}
+
+pub fn put<K: Pod, V: Pod>(datapath: &mut Datapath, map: &str, key: &K, value: V) {
+    let mut map: HashMap<_, K, V> = datapath.ebpf.map_mut(map).unwrap().try_into().unwrap();
+    map.insert(key, value, 0).unwrap();
+}
+
+/// As the agent does: behind its key.
+fn put_keyed<K: Pod, V>(datapath: &mut Datapath, map: &str, key: &K, value: V)
+where
+    Keyed<K, V>: Pod,
+{
+    put(datapath, map, key, Keyed { key: *key, value });
+}
+
+fn keyed(key: &Value, value: &Value) -> Value {
+    json!({"key": key.clone(), "value": {"key": key, "value": value}})
+}
+
+fn set<V: Pod>(datapath: &mut Datapath, map: &str, value: V) {
+    let mut map: Array<_, V> = datapath.ebpf.map_mut(map).unwrap().try_into().unwrap();
+    map.set(0, value, 0).unwrap();
+}
+
+fn uid(octet: u8) -> (Uid, Value) {
+    let octets = [octet; 16];
+    (Uid { octets }, json!({ "octets": octets }))
+}
+
+pub const X: Addr = Addr::v4([10, 244, 1, 10]);
+
+pub fn x() -> Value {
+    json!({ "octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 10] })
+}
+
+pub const SLOT: Slot = Slot { number: 0x8001 };
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn bpftool_names_every_field_of_the_settings() {
+    let mut datapath = kernel::load();
+    let reasons = ReasonModes {
+        dead_backend: Mode::Enforce,
+        reused: Mode::Observe,
+        retired_backend: Mode::Off,
+        terminated: Mode::Observe,
+    };
+    let config = Config {
+        mode: Mode::Enforce,
+        reasons,
+        configured: ReasonModes {
+            reused: Mode::Enforce,
+            ..reasons
+        },
+        actions: ReasonActions {
+            reused: Action::Reject,
+            terminated: Action::Drop,
+            ..ReasonActions::default()
+        },
+        limits: AnswerLimits {
+            per_suspect: 2,
+            per_node: 3,
+        },
+        capture: 4,
+        debug: 1,
+    };
+    set(&mut datapath, "CONFIG", RawConfig::from(config));
+    let value = json!({"mode": 2, "capture": 4, "debug": 1, "limits": {"per_suspect": 2, "per_node": 3},
+        "actions": {
+        "dead_backend": 0, "reused": 2, "retired_backend": 0, "terminated": 1}, "reasons": {
+        "dead_backend": 2, "reused": 1, "retired_backend": 0, "terminated": 1},
+        "configured": {
+        "dead_backend": 2, "reused": 2, "retired_backend": 0, "terminated": 1}});
+    assert_eq!(dumped("CONFIG"), [json!({"key": 0, "value": value})]);
+
+    let view = View {
+        lease_deadline_ns: 1 << 40,
+        netns_cookie: 2,
+        since_ns: 3,
+        suspects: 4,
+        vips: 5,
+        terminated: 6,
+        flows: 7,
+        carrier: 8,
+        wipers: 9,
+        answer: 10,
+        reserved: [0; 3],
+    };
+    set(&mut datapath, "VIEW", view);
+    let value = json!({"lease_deadline_ns": 1_u64 << 40, "netns_cookie": 2, "since_ns": 3,
+        "suspects": 4, "vips": 5, "terminated": 6, "flows": 7, "carrier": 8, "wipers": 9, "answer": 10,
+        "reserved": [0, 0, 0]});
+    assert_eq!(dumped("VIEW"), [json!({"key": 0, "value": value})]);
+}
+
+const RATE: Rate = Rate {
+    window_ns: 5,
+    events: 6,
+    reserved: 0,
+    answers: ANSWERS,
+};
+
+const ANSWERS: Bucket = Bucket { spent_until_ns: 7 };
+fn rate_json() -> Value {
+    json!({"window_ns": 5, "events": 6, "reserved": 0, "answers": {"spent_until_ns": 7}})
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn bpftool_names_every_field_of_the_tables() {
+    let mut datapath = kernel::load();
+    let ((dead, dead_json), (owner, owner_json), (boot, boot_json)) = (uid(0xdd), uid(0x0e), uid(0xb0));
+    let suspect = Suspect {
+        dead_uid: dead,
+        flags: Suspect::DENIED,
+        reserved: 0,
+        rate: RATE,
+    };
+    put_keyed(&mut datapath, "SUSPECTS", &X, suspect);
+    let value = json!({"dead_uid": dead_json, "flags": 1, "reserved": 0, "rate": rate_json()});
+    assert_eq!(dumped("SUSPECTS"), [keyed(&x(), &value)]);
+
+    let vip = Vip {
+        addr: X,
+        port: 8080,
+        protocol: 6,
+        reserved: 0,
+    };
+    put_keyed(&mut datapath, "SERVICES", &vip, Affected::from(SLOT));
+    let key = json!({"addr": x(), "port": 8080, "protocol": 6, "reserved": 0});
+    let value = json!({"slot": {"number": 0x8001}, "reserved": 0});
+    assert_eq!(dumped("SERVICES"), [keyed(&key, &value)]);
+
+    let target = Target {
+        addr: X,
+        slot: SLOT,
+        port: 8080,
+        protocol: 6,
+        reserved: [0; 3],
+    };
+    let denial = Denial {
+        dead_uid: dead,
+        owner_uid: owner,
+        boot_id: boot,
+        reason: Reason::Reused,
+        uid_state: UidState::Dead,
+        mode: Mode::Observe,
+        held: 1,
+        action: Action::Reject,
+        reserved: 0,
+        slot_since_ns: 7,
+    };
+    put_keyed(&mut datapath, "DENIED", &target, RawDenial::from(denial));
+    let key =
+        json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
+    let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
+        "reason": 2, "uid_state": 2, "mode": 1, "held": 1, "action": 2,
+        "reserved": 0, "slot_since_ns": 7});
+    assert_eq!(dumped("DENIED"), [keyed(&key, &value)]);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn bpftool_names_every_field_of_what_is_only_reported() {
+    let mut datapath = kernel::load();
+    let (owner, owner_json) = uid(0x0e);
+    let owner = Owner {
+        uid: owner,
+        generation: 1,
+        since_ns: 2,
+        flags: Owner::CONFLICT,
+        reserved: 0,
+    };
+    put(&mut datapath, "OWNERS", &X, owner);
+    let value = json!({"uid": owner_json, "generation": 1, "since_ns": 2, "flags": 2, "reserved": 0});
+    assert_eq!(dumped("OWNERS"), [json!({"key": x(), "value": value})]);
+
+    let terminated = Terminated {
+        dead_uid: owner.uid,
+        proven_ns: 1,
+        lifted_ns: 2,
+        holder_ns: 3,
+        confirmed_ns: 4,
+        rate: RATE,
+        mode: 1,
+        action: 2,
+    };
+    put_keyed(&mut datapath, "TERMINATED", &X, terminated);
+    let value = json!({"dead_uid": owner_json, "proven_ns": 1, "lifted_ns": 2, "holder_ns": 3, "confirmed_ns": 4,
+        "rate": rate_json(),
+        "mode": 1, "action": 2});
+    assert_eq!(dumped("TERMINATED"), [keyed(&x(), &value)]);
+    set(&mut datapath, "ANSWERS", ANSWERS);
+    assert_eq!(
+        dumped("ANSWERS"),
+        [json!({"key": 0, "value": {"spent_until_ns": 7}})]
+    );
+    put_keyed(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
+    assert_eq!(dumped("INTERFACES"), [keyed(&json!(7), &json!({"number": 2}))]);
+
+    let mac = Mac {
+        octets: [2, 0, 0, 0, 0, 7],
+        sends: 1,
+        reserved: 0,
+    };
+    put(&mut datapath, "MACS", &7_u32, mac);
+    let value = json!({"octets": [2, 0, 0, 0, 0, 7], "sends": 1, "reserved": 0});
+    assert_eq!(dumped("MACS"), [json!({"key": 7, "value": value})]);
+
+    let intent = SocketIntent {
+        made_ns: 1,
+        sent_ns: 2,
+        handed: 3,
+        left: 4,
+        thread: 5,
+        sent: SLOT,
+        connected: Slot::NONE,
+        shared: 6,
+        fresh: 7,
+        reserved: [0; 2],
+    };
+    put_keyed(&mut datapath, "SOCKETS", &77_u64, intent);
+    let value = json!({"made_ns": 1, "sent_ns": 2, "handed": 3, "left": 4, "thread": 5,
+        "sent": {"number": 0x8001}, "connected": {"number": 0}, "shared": 6, "fresh": 7, "reserved": [0, 0]});
+    assert_eq!(dumped("SOCKETS"), [keyed(&json!(77), &value)]);
+}

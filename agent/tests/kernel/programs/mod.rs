@@ -1,0 +1,23 @@
+//! The programs in the kernel's own test runs (`BPF_PROG_TEST_RUN`): tables of packets, what becomes of them, and
+//! how they are counted.
+
+mod aimed;
+mod answers;
+mod counters;
+mod damaged;
+mod direct;
+mod elements;
+mod frames;
+mod hooks;
+mod kernel;
+mod layout;
+mod memory;
+mod model;
+mod modes;
+mod network;
+mod rig;
+mod shown;
+mod steered;
+mod telemetry;
+mod transports;
+mod world;

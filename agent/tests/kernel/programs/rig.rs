@@ -1,0 +1,234 @@
+//! The loaded programs with maps filled by hand, and what a packet leaves behind.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests and the benchmark use their own parts, and may panic"
+)]
+
+use super::kernel;
+use super::world;
+use aya::Pod;
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues, RingBuf};
+use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
+use epguard::daemon::report::ring_buffer::Events;
+use epguard::kernel::datapath::Datapath;
+use epguard_common::{
+    Affected, Config, Count, Event, Keyed, Outcome, RawConfig, RawDenial, Reason, Slot, Target, Verdict,
+    View, Vip, capacity, counter,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// `TC_ACT_SHOT`.
+pub const DROP: i32 = 2;
+/// `TC_ACT_UNSPEC`: the next program decides.
+pub const PASS: i32 = -1;
+
+/// From and To in one, on one packet: the VIP that it is aimed at is the suspect itself.
+pub const BOTH: &str = "epguard_selftest";
+
+/// `struct __sk_buff` in octets.
+pub type Context = [u8; 192];
+
+/// What a run of a program gave.
+pub struct Ran {
+    pub action: i32,
+    /// The frame as the program left it.
+    pub frame: Vec<u8>,
+    pub context: Context,
+    /// Of one run, on average.
+    pub duration: Duration,
+}
+
+/// The programs, the world of `world::fill`, enforcing.
+pub struct Rig {
+    datapath: Datapath,
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        let mut datapath = kernel::load();
+        let selftest: &mut SchedClassifier = datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
+        selftest.load().unwrap();
+        let mut rig = Self { datapath };
+        rig.forget_counters();
+        world::fill(&mut rig);
+        rig
+    }
+
+    /// Runs a program on a frame once.
+    pub fn run(&mut self, program: &str, frame: &[u8]) -> Ran {
+        self.repeat(program, frame, [0; 192], 1)
+    }
+
+    pub fn repeat(&mut self, program: &str, frame: &[u8], context: Context, repeat: u32) -> Ran {
+        let program: &mut SchedClassifier = self
+            .datapath
+            .ebpf
+            .program_mut(program)
+            .unwrap()
+            .try_into()
+            .unwrap();
+        let (mut data_out, mut context_out) = (vec![0; frame.len() + 64], context);
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(&mut data_out),
+            ctx_in: Some(&context),
+            ctx_out: Some(&mut context_out),
+            repeat,
+            ..TestRunOptions::default()
+        };
+        let result = program.test_run(options).unwrap();
+        data_out.truncate(result.data_size_out as usize);
+        Ran {
+            action: result.return_value.cast_signed(),
+            frame: data_out,
+            context: context_out,
+            duration: result.duration,
+        }
+    }
+
+    /// Runs the XDP program on a frame that loopback takes in.
+    pub fn run_xdp(&mut self, frame: &[u8]) -> u32 {
+        self.turn_xdp(frame).0
+    }
+
+    /// The same, with the frame as the program left it.
+    pub fn turn_xdp(&mut self, frame: &[u8]) -> (u32, Vec<u8>) {
+        let program: &mut Xdp = self
+            .datapath
+            .ebpf
+            .program_mut("epguard_xdp")
+            .unwrap()
+            .try_into()
+            .unwrap();
+        if program.fd().is_err() {
+            program.load().unwrap();
+        }
+        let mut data_out = vec![0; frame.len()];
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(&mut data_out),
+            repeat: 1,
+            ..TestRunOptions::default()
+        };
+        let result = program.test_run(options).unwrap();
+        data_out.truncate(result.data_size_out as usize);
+        (result.return_value, data_out)
+    }
+
+    /// Runs a frame through From and To, and checks the action, the counters, and that the frame is left alone.
+    #[track_caller]
+    pub fn expect(&mut self, name: &str, frame: &[u8], verdict: Verdict) {
+        self.forget_counters();
+        let ran = self.run(BOTH, frame);
+        let denied = matches!(verdict, Verdict::Deny { enforce: true, .. });
+        assert_eq!(ran.action, if denied { DROP } else { PASS }, "action: {name}");
+        assert_eq!(ran.frame, frame, "a program changed the frame: {name}");
+        let counted = verdict.counted().map(|pair| (pair, (1, frame.len() as u64)));
+        assert_eq!(self.counters(), counted.into_iter().collect(), "counters: {name}");
+    }
+
+    /// Runs a table of packets.
+    #[track_caller]
+    pub fn expect_all(&mut self, table: &[(&str, Vec<u8>, Verdict)]) {
+        for (name, frame, verdict) in table {
+            self.expect(name, frame, *verdict);
+        }
+    }
+
+    pub fn put<K: Pod, V: Pod>(&mut self, map: &str, key: &K, value: V) {
+        let mut map: HashMap<&mut MapData, K, V> = self.map(map).try_into().unwrap();
+        map.insert(key, value, 0).unwrap();
+    }
+
+    pub fn get<K: Pod, V: Pod>(&mut self, map: &str, key: &K) -> Option<V> {
+        let map: HashMap<&mut MapData, K, V> = self.map(map).try_into().unwrap();
+        map.get(key, 0).ok()
+    }
+
+    pub fn get_keyed<K: Pod + PartialEq, V>(&mut self, map: &str, key: &K) -> Option<V>
+    where
+        Keyed<K, V>: Pod,
+    {
+        let map: HashMap<&mut MapData, K, Keyed<K, V>> = self.map(map).try_into().unwrap();
+        map.get(key, 0).ok()?.of(key)
+    }
+
+    /// Puts a value in as the agent does: behind its key.
+    pub fn put_keyed<K: Pod, V>(&mut self, map: &str, key: &K, value: V)
+    where
+        Keyed<K, V>: Pod,
+    {
+        self.put(map, key, Keyed { key: *key, value });
+    }
+
+    pub fn deny(&mut self, target: &Target, denial: impl Into<RawDenial>) {
+        self.put_keyed::<_, RawDenial>("DENIED", target, denial.into());
+    }
+
+    pub fn affect(&mut self, vip: &Vip, slot: Slot) {
+        self.put_keyed::<_, Affected>("SERVICES", vip, slot.into());
+    }
+
+    pub fn remove<K: Pod, V: Pod>(&mut self, map: &str, key: &K) {
+        let mut map: HashMap<&mut MapData, K, V> = self.map(map).try_into().unwrap();
+        map.remove(key).unwrap();
+    }
+
+    /// Overwrites CONFIG or VIEW; also with octets that are none.
+    pub fn set<V: Pod>(&mut self, map: &str, value: V) {
+        let mut map: Array<&mut MapData, V> = self.map(map).try_into().unwrap();
+        map.set(0, value, 0).unwrap();
+    }
+
+    pub fn configure(&mut self, config: Config) {
+        self.set("CONFIG", RawConfig::from(config));
+    }
+
+    pub fn vouch(&mut self, view: View) {
+        self.set("VIEW", view);
+    }
+
+    /// (packets, bytes) of every counter that isn't 0.
+    pub fn counters(&mut self) -> BTreeMap<(Reason, Outcome), (u64, u64)> {
+        let map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();
+        let pairs = Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o)));
+        let sums = pairs.map(|(reason, outcome)| {
+            let counts = map.get(&counter(reason, outcome), 0).unwrap();
+            let sum = counts.iter().copied().fold(Count::default(), Count::plus);
+            ((reason, outcome), (sum.packets, sum.bytes))
+        });
+        sums.filter(|(_, sum)| *sum != (0, 0)).collect()
+    }
+
+    /// Sets all counters to 0.
+    pub fn forget_counters(&mut self) {
+        let cpus = aya::util::nr_cpus().unwrap();
+        let mut map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();
+        for index in 0..u32::try_from(capacity::COUNTERS).unwrap() {
+            let zero = PerCpuValues::try_from(vec![Count::default(); cpus]).unwrap();
+            map.set(index, zero, 0).unwrap();
+        }
+    }
+
+    /// Takes the events that wait in the ring.
+    pub fn events(&mut self) -> Vec<Event> {
+        let mut ring = RingBuf::try_from(self.map("EVENTS")).unwrap();
+        let mut events = Vec::new();
+        while let Some(item) = ring.next() {
+            events
+                .push(epguard::daemon::report::ring_buffer::parse(&item).expect("an event of this version"));
+        }
+        events
+    }
+
+    /// The agent's own reader of the ring, which is then its alone.
+    pub fn reader(&mut self) -> Events {
+        Events::new(&mut self.datapath.ebpf).unwrap()
+    }
+
+    fn map(&mut self, name: &str) -> &mut aya::maps::Map {
+        self.datapath.ebpf.map_mut(name).unwrap()
+    }
+}

@@ -1,0 +1,235 @@
+//! Flows that were steered before: which packets are still theirs.
+
+use super::frames::{ACK, SRC_V4, SYN, TCP, UDP, frame, packet, tcp, udp, v4_with};
+use super::rig::{BOTH, PASS, Rig};
+use super::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, OWNER_UID, PORT, REUSED, SHOP};
+use epguard_common::{
+    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Return, Slot, Steered, View, Vip,
+    capacity,
+};
+
+const LIVE: Backend = Backend {
+    addr: Addr::v4([10, 244, 1, 99]),
+    uid: OWNER_UID,
+    port: PORT,
+    reserved: 0,
+};
+
+/// As the client's side knows it.
+fn flow(protocol: u8) -> Flow {
+    Flow {
+        client: Addr::v4(SRC_V4),
+        endpoint: REUSED,
+        client_port: 40_000,
+        endpoint_port: PORT,
+        slot: SHOP,
+        protocol,
+        reserved: 0,
+    }
+}
+
+/// One flow of each protocol was steered to an endpoint that lives.
+fn rig(flags: u32) -> Rig {
+    let mut rig = Rig::new();
+    let owner = Owner {
+        uid: LIVE.uid,
+        ..Owner::default()
+    };
+    rig.put("OWNERS", &LIVE.addr, owner);
+    for protocol in [TCP, UDP] {
+        let steered = Steered {
+            backend: LIVE,
+            flags,
+            ..Steered::default()
+        };
+        rig.put_keyed("FLOWS", &flow(protocol), steered);
+    }
+    rig.vouch(View { flows: 2, ..FRESH });
+    rig
+}
+
+/// Whether the packet is taken for one of a steered flow. Where it goes is the lab's to test: loopback leads nowhere.
+fn is_steered(rig: &mut Rig, ip: &[u8]) -> bool {
+    rig.forget_counters();
+    rig.run(BOTH, &frame(ip));
+    rig.counters()
+        .contains_key(&(Reason::Nothing, Outcome::Redirected))
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_steered_flow_stays_steered_while_its_endpoint_holds_its_ip() {
+    let mut rig = rig(0);
+    for ip in [
+        packet(REUSED, TCP, &tcp(PORT, ACK)),
+        packet(REUSED, UDP, &udp(PORT)),
+    ] {
+        assert!(is_steered(&mut rig, &ip), "{ip:02x?}");
+    }
+    let successor = Owner {
+        uid: DEAD_UID,
+        ..Owner::default()
+    };
+    rig.put("OWNERS", &LIVE.addr, successor);
+    assert!(!is_steered(&mut rig, &packet(REUSED, TCP, &tcp(PORT, ACK))));
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_flow_that_opens_anew_from_the_same_port_is_not_led_after_the_one_that_closed() {
+    let mut rig = rig(Steered::CLIENT_CLOSED);
+    let (syn, ack) = (
+        packet(REUSED, TCP, &tcp(PORT, SYN)),
+        packet(REUSED, TCP, &tcp(PORT, ACK)),
+    );
+    assert!(is_steered(&mut rig, &ack), "the last flow is not yet over");
+    assert!(!is_steered(&mut rig, &syn));
+    assert!(!is_steered(&mut rig, &ack), "of the new flow");
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn what_cannot_be_steered_is_none_of_a_flows_packets() {
+    const MORE_FRAGMENTS: u16 = 0x2000;
+    let mut rig = rig(0);
+    let first = v4_with(REUSED, &[], MORE_FRAGMENTS, UDP, &udp(PORT));
+    assert!(!is_steered(&mut rig, &first));
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn answers_are_led_back_only_while_their_flow_is_steered_there() {
+    let mut rig = rig(0);
+    let back = Flow {
+        client: REUSED,
+        endpoint: Addr::v4(SRC_V4),
+        client_port: PORT,
+        endpoint_port: 40_000,
+        slot: Slot::NONE,
+        ..flow(TCP)
+    };
+    let target = Return {
+        target: Addr::v4([10, 244, 1, 98]),
+        ifindex: 1,
+        target_port: PORT,
+        slot: SHOP,
+        ethernet: [0; 6],
+    };
+    rig.put_keyed("RETURNS", &back, target);
+    let steered_to = |port| Steered {
+        backend: Backend {
+            addr: back.endpoint,
+            port,
+            ..LIVE
+        },
+        ..Steered::default()
+    };
+    rig.put_keyed("FLOWS", &back.before(&target), steered_to(back.endpoint_port));
+    let answer = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
+    let goes_on = |rig: &mut Rig, config: Config, view: View| {
+        rig.configure(config);
+        rig.vouch(view);
+        let ran = rig.run("epguard_from", &answer);
+        assert_eq!(ran.action == PASS, ran.frame == answer, "{config:?}, {view:?}");
+        ran.action == PASS
+    };
+    let flows = View { flows: 2, ..FRESH };
+    let off = Config {
+        mode: Mode::Off,
+        ..ENFORCE
+    };
+    let expired = View {
+        lease_deadline_ns: 1,
+        ..flows
+    };
+    assert!(!goes_on(&mut rig, ENFORCE, flows), "led back");
+    assert!(goes_on(&mut rig, off, flows), "switched off");
+    assert!(goes_on(&mut rig, ENFORCE, expired), "past the lease");
+    rig.put_keyed("FLOWS", &back.before(&target), steered_to(1));
+    assert!(
+        goes_on(&mut rig, ENFORCE, flows),
+        "the flow goes elsewhere by now"
+    );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_entry_of_another_flow_leads_no_packet_away() {
+    let mut rig = rig(0);
+    let ack = packet(REUSED, TCP, &tcp(PORT, ACK));
+    assert!(is_steered(&mut rig, &ack), "its own");
+    let (key, value) = (
+        flow(UDP),
+        Steered {
+            backend: LIVE,
+            ..Steered::default()
+        },
+    );
+    rig.put("FLOWS", &flow(TCP), Keyed { key, value });
+    assert!(!is_steered(&mut rig, &ack), "another's");
+}
+
+/// The TCP flow of one client has just proven its handshake: its next packet brings it to FLOWS, if there is room.
+fn rig_with_an_opening_flow() -> Rig {
+    let mut rig = rig(0);
+    rig.remove::<Flow, Keyed<Flow, Steered>>("FLOWS", &flow(TCP));
+    let steered = Steered {
+        backend: LIVE,
+        flags: Steered::PROVEN,
+        ..Steered::default()
+    };
+    rig.put_keyed("OPENING", &flow(TCP), steered);
+    let live = Vip {
+        addr: LIVE.addr,
+        port: LIVE.port,
+        protocol: TCP,
+        reserved: 0,
+    };
+    rig.put("LIVE", &live, 1_u32);
+    rig.forget_counters();
+    rig
+}
+
+fn is_in(rig: &mut Rig, map: &str) -> bool {
+    rig.get_keyed::<Flow, Steered>(map, &flow(TCP)).is_some()
+}
+
+fn beyond(rig: &mut Rig) -> u64 {
+    let counters = rig.counters();
+    counters
+        .get(&(Reason::Nothing, Outcome::BeyondShare))
+        .map_or(0, |(packets, _)| *packets)
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_flow_beyond_its_clients_share_stays_where_a_flood_may_evict_it_and_is_counted_once() {
+    let mut rig = rig_with_an_opening_flow();
+    let ack = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
+    rig.put("CLIENTS", &flow(TCP).client, capacity::FLOWS_PER_CLIENT);
+    for _ in 0..3 {
+        rig.run(BOTH, &ack);
+        assert!(is_in(&mut rig, "OPENING") && !is_in(&mut rig, "FLOWS"));
+        assert_eq!(beyond(&mut rig), 1);
+    }
+    // One of the client's flows has ended.
+    rig.put("CLIENTS", &flow(TCP).client, capacity::FLOWS_PER_CLIENT - 1);
+    rig.run(BOTH, &ack);
+    assert!(is_in(&mut rig, "FLOWS") && !is_in(&mut rig, "OPENING"));
+    assert_eq!(
+        rig.get("CLIENTS", &flow(TCP).client),
+        Some(capacity::FLOWS_PER_CLIENT)
+    );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_client_that_has_used_up_its_share_takes_nothing_of_the_others() {
+    let mut rig = rig_with_an_opening_flow();
+    rig.put("CLIENTS", &INNOCENT, capacity::FLOWS_PER_CLIENT);
+    rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(PORT, ACK))));
+    assert!(is_in(&mut rig, "FLOWS") && !is_in(&mut rig, "OPENING"));
+    assert_eq!(rig.get("CLIENTS", &flow(TCP).client), Some(1_u32));
+    assert_eq!(rig.get("CLIENTS", &INNOCENT), Some(capacity::FLOWS_PER_CLIENT));
+    assert_eq!(beyond(&mut rig), 0);
+}

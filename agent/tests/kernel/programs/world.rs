@@ -1,0 +1,163 @@
+//! Who is suspect, which Services are affected, and what is denied; `fill` writes it into the maps.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests and the benchmark use their own parts, and may panic"
+)]
+
+use super::rig::Rig;
+use epguard_common::{
+    Action, Addr, AnswerLimits, CARRIER_ALL, Config, Denial, Mode, Reason, ReasonActions, ReasonModes, Slot,
+    Suspect, Target, Uid, UidState, Verdict, View, Vip,
+};
+
+/// Denied for every protocol at [`PORT`]: the pod is dead, another one has its IP.
+pub const REUSED: Addr = Addr::v4([10, 244, 1, 10]);
+/// As [`REUSED`].
+pub const REUSED_V6: Addr = Addr::v6([0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10]);
+/// Denied to new flows only.
+pub const RETIRED: Addr = Addr::v4([10, 244, 1, 11]);
+/// A terminating pod: suspect, not denied.
+pub const DRAINING: Addr = Addr::v4([10, 244, 1, 12]);
+/// Denied to [`SHOP`], but reached as [`BANK`].
+pub const MOVED: Addr = Addr::v4([10, 244, 1, 13]);
+/// Of an affected Service, no suspect.
+pub const INNOCENT: Addr = Addr::v4([10, 244, 1, 14]);
+/// In `DENIED`, by a denial that says the pod lives.
+pub const LIVE: Addr = Addr::v4([10, 244, 1, 15]);
+
+pub const SHOP: Slot = Slot { number: 0x8001 };
+pub const BANK: Slot = Slot { number: 0x8002 };
+
+/// The Services' port, denied.
+pub const PORT: u16 = 8080;
+/// Another port of the same Services, not denied.
+pub const OTHER_PORT: u16 = 9090;
+/// No Service's.
+pub const NO_PORT: u16 = 7070;
+
+pub const DEAD_UID: Uid = Uid { octets: [0xdd; 16] };
+pub const OWNER_UID: Uid = Uid { octets: [0x0e; 16] };
+
+pub const DENIED: Verdict = Verdict::Deny {
+    reason: Reason::Reused,
+    enforce: true,
+};
+
+const ALL: ReasonModes = ReasonModes {
+    dead_backend: Mode::Enforce,
+    reused: Mode::Enforce,
+    retired_backend: Mode::Enforce,
+    terminated: Mode::Enforce,
+};
+
+const DROP: ReasonActions = ReasonActions {
+    dead_backend: Action::Drop,
+    reused: Action::Drop,
+    retired_backend: Action::Drop,
+    terminated: Action::Drop,
+};
+
+/// Everything in force.
+pub const ENFORCE: Config = Config {
+    capture: 0,
+    mode: Mode::Enforce,
+    reasons: ALL,
+    configured: ALL,
+    actions: DROP,
+    limits: AnswerLimits {
+        per_suspect: 1_000,
+        per_node: 10_000,
+    },
+    debug: 0,
+};
+
+/// The lease never ends.
+pub const FRESH: View = View {
+    lease_deadline_ns: u64::MAX,
+    netns_cookie: 0,
+    suspects: 6,
+    vips: 1,
+    since_ns: 0,
+    terminated: 0,
+    flows: 0,
+    carrier: CARRIER_ALL as u32,
+    wipers: 0,
+    answer: ANSWER,
+    reserved: [0; 3],
+};
+
+/// The mark of our own answers.
+pub const ANSWER: u16 = 0x7e80;
+
+pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
+    Denial {
+        dead_uid: DEAD_UID,
+        owner_uid: OWNER_UID,
+        boot_id: Uid::NONE,
+        reason,
+        uid_state,
+        mode: Mode::Enforce,
+        held: 0,
+        action: Action::Unset,
+        reserved: 0,
+        slot_since_ns: 0,
+    }
+}
+
+pub fn target(addr: Addr, protocol: u8) -> Target {
+    Target {
+        addr,
+        slot: SHOP,
+        port: PORT,
+        protocol,
+        reserved: [0; 3],
+    }
+}
+
+pub fn suspect(flags: u32) -> Suspect {
+    Suspect {
+        flags,
+        ..Suspect::default()
+    }
+}
+
+/// Writes the world, in force and fresh.
+pub fn fill(rig: &mut Rig) {
+    put_suspects(rig);
+    for protocol in [6, 17, 132] {
+        for addr in [REUSED, REUSED_V6, RETIRED, DRAINING, INNOCENT, LIVE] {
+            rig.affect(&vip(addr, PORT, protocol), SHOP);
+            rig.affect(&vip(addr, OTHER_PORT, protocol), SHOP);
+        }
+        rig.affect(&vip(MOVED, PORT, protocol), BANK);
+        let reused = denial(Reason::Reused, UidState::Dead);
+        for addr in [REUSED, REUSED_V6, MOVED, INNOCENT] {
+            rig.deny(&target(addr, protocol), reused);
+        }
+        let retired = denial(Reason::RetiredBackend, UidState::Retired);
+        rig.deny(&target(RETIRED, protocol), retired);
+        let live = denial(Reason::Reused, UidState::Live);
+        rig.deny(&target(LIVE, protocol), live);
+    }
+    rig.configure(ENFORCE);
+    rig.vouch(FRESH);
+}
+
+pub fn vip(addr: Addr, port: u16, protocol: u8) -> Vip {
+    Vip {
+        addr,
+        port,
+        protocol,
+        reserved: 0,
+    }
+}
+
+/// Puts the suspects in with no events sent in this second.
+pub fn put_suspects(rig: &mut Rig) {
+    let denied = [REUSED, REUSED_V6, RETIRED, MOVED, LIVE];
+    for addr in denied {
+        rig.put_keyed("SUSPECTS", &addr, suspect(Suspect::DENIED));
+    }
+    rig.put_keyed("SUSPECTS", &DRAINING, suspect(Suspect::DRAINING));
+}

@@ -1,0 +1,259 @@
+//! What an object of the API comes down to, and which statuses prove a death.
+
+use epguard_common::Addr;
+use epguard_core::facts::{Node, Object as _, Pod, PodName, Sandbox, Service, Slice, Standing};
+use serde_json::{Value, json};
+use std::time::UNIX_EPOCH;
+
+/// A pod that a 1.36 kubelet has reported as failed, as recorded.
+fn failed() -> Value {
+    json!({
+        "metadata": {
+            "name": "bad", "namespace": "rd", "uid": "145c3e45-83c2-43e7-82af-16a616c6f5e0",
+            "managedFields": [
+                {"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": {"f:metadata": {}}},
+                {"manager": "kubelet", "operation": "Update", "subresource": "status",
+                 "fieldsV1": {"f:status": {"f:phase": {}, "f:podIPs": {}}}},
+            ],
+        },
+        "spec": {"nodeName": "node-a", "containers": [{"name": "c"}]},
+        "status": {
+            "phase": "Failed", "podIP": "10.244.1.10", "podIPs": [{"ip": "10.244.1.10"}],
+            "hostIP": "10.250.0.11", "hostIPs": [{"ip": "10.250.0.11"}],
+            "conditions": [{"type": "PodReadyToStartContainers", "status": "False",
+                            "lastProbeTime": null, "lastTransitionTime": "2026-11-21T01:16:33Z"}],
+            "containerStatuses": [{"name": "c", "lastState": {},
+                "state": {"terminated": {"exitCode": 1, "startedAt": "2026-11-21T01:16:27Z"}}}],
+        },
+    })
+}
+
+fn pod(object: &Value) -> Pod {
+    Pod::parse(object.to_string().as_bytes()).unwrap()
+}
+
+/// The standing after one change to the failed pod.
+fn standing(pointer: &str, value: Value) -> Standing {
+    let mut object = failed();
+    *object.pointer_mut(pointer).unwrap() = value;
+    pod(&object).standing
+}
+
+#[test]
+fn a_failed_pod_as_the_kubelet_reports_it_is_dead() {
+    let pod = pod(&failed());
+    assert_eq!(pod.standing, Standing::Dead);
+    assert_eq!(pod.ips, [Addr::v4([10, 244, 1, 10])]);
+    assert_eq!(pod.node.as_deref(), Some("node-a"));
+}
+
+#[test]
+fn a_running_pod_is_live_whatever_its_containers_did() {
+    assert_eq!(standing("/status/phase", json!("Running")), Standing::Live);
+}
+
+#[test]
+fn a_phase_that_somebody_else_wrote_proves_no_death() {
+    assert_eq!(
+        standing(
+            "/metadata/managedFields/1/manager",
+            json!("kube-controller-manager")
+        ),
+        Standing::Terminal
+    );
+    assert_eq!(
+        standing("/metadata/managedFields/1/subresource", json!("")),
+        Standing::Terminal
+    );
+    let shared = json!({"f:status": {"f:phase": {}}});
+    assert_eq!(
+        standing("/metadata/managedFields/0/fieldsV1", shared),
+        Standing::Terminal
+    );
+    assert_eq!(standing("/metadata/managedFields", json!([])), Standing::Terminal);
+}
+
+#[test]
+fn a_sandbox_that_is_not_reported_down_proves_no_death() {
+    assert_eq!(
+        standing("/status/conditions/0/status", json!("True")),
+        Standing::Terminal
+    );
+    assert_eq!(standing("/status/conditions", json!([])), Standing::Terminal);
+}
+
+#[test]
+fn every_container_must_be_over_and_one_must_have_run() {
+    let running = json!({"running": {"startedAt": "2026-11-21T01:16:27Z"}});
+    assert_eq!(
+        standing("/status/containerStatuses/0/state", running.clone()),
+        Standing::Terminal
+    );
+    let waiting = json!({"waiting": {"reason": "PodInitializing"}});
+    assert_eq!(
+        standing("/status/containerStatuses/0/state", waiting.clone()),
+        Standing::Terminal
+    );
+    assert_eq!(
+        standing("/status/containerStatuses", json!([])),
+        Standing::Terminal
+    );
+
+    let mut object = failed();
+    object["status"]["initContainerStatuses"] = json!([{"name": "i", "state": waiting}]);
+    assert_eq!(
+        pod(&object).standing,
+        Standing::Dead,
+        "an init container that never started"
+    );
+    object["status"]["ephemeralContainerStatuses"] = json!([{"name": "debug", "state": running}]);
+    assert_eq!(
+        pod(&object).standing,
+        Standing::Terminal,
+        "a debug container still runs"
+    );
+}
+
+#[test]
+fn a_container_without_a_status_may_be_running() {
+    assert_eq!(
+        standing("/spec/containers", json!([{"name": "c"}, {"name": "d"}])),
+        Standing::Terminal
+    );
+}
+
+#[test]
+fn a_mirror_pods_status_proves_no_death() {
+    let mut object = failed();
+    object["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "abc"});
+    let pod = pod(&object);
+    assert!(pod.mirror);
+    assert_eq!(pod.standing, Standing::Terminal);
+}
+
+#[test]
+fn published_ips_count_once_a_container_was_started_in_the_sandbox_that_is_up() {
+    let mut object = failed();
+    object["status"]["phase"] = json!("Running");
+    object["status"]["conditions"][0]["status"] = json!("True");
+    object["status"]["containerStatuses"][0]["state"] =
+        json!({"running": {"startedAt": "2026-11-21T01:16:34Z"}});
+    assert_eq!(pod(&object).sandbox, Sandbox::Published);
+    object["status"]["containerStatuses"][0]["state"]["running"]["startedAt"] = json!("2026-11-21T01:16:27Z");
+    assert_eq!(
+        pod(&object).sandbox,
+        Sandbox::Unsettled,
+        "the container of the sandbox before"
+    );
+    object["status"]["conditions"][0]["status"] = json!("False");
+    assert_eq!(pod(&object).sandbox, Sandbox::Unsettled);
+}
+
+#[test]
+fn absurd_values_are_left_out_and_the_pod_stays() {
+    let mut object = failed();
+    object["status"]["podIPs"] = json!([{"ip": "banana"}, {"ip": "10.244.1.9"}, {"ip": "224.0.0.1"}, {}]);
+    object["status"]["podIP"] = json!("");
+    object["metadata"]["labels"] = Value::Null;
+    assert_eq!(pod(&object).ips, [Addr::v4([10, 244, 1, 9])]);
+    for uid in [json!(""), Value::Null] {
+        let mut object = failed();
+        object["metadata"]["uid"] = uid;
+        assert!(Pod::parse(object.to_string().as_bytes()).is_err());
+    }
+    assert!(Pod::parse(b"[]").is_err());
+    assert!(Pod::parse(b"{").is_err());
+}
+
+#[test]
+fn a_slice_keeps_what_packets_can_be_matched_with() {
+    let slice = json!({
+        "metadata": {"name": "web-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4",
+        "endpoints": [
+            {"addresses": ["10.244.1.10"], "targetRef": {"kind": "Pod", "name": "pg-0", "uid": "a"}},
+            {"addresses": ["10.244.1.11"], "targetRef": {"kind": "Pod", "namespace": "db", "name": "pg-0", "uid": ""}},
+            {"addresses": ["10.244.1.12"], "targetRef": {"kind": "Node", "name": "pg-0", "uid": "n"}},
+            {"addresses": ["banana"]},
+        ],
+        "ports": [{"port": 8080, "protocol": "TCP"}, {"port": null}, {"port": 70000}, {"port": 0}, {"port": 9, "protocol": "QUIC"}],
+    });
+    let parsed = Slice::parse(slice.to_string().as_bytes()).unwrap();
+    assert_eq!(parsed.endpoints.len(), 3);
+    assert_eq!(
+        parsed
+            .endpoints
+            .iter()
+            .filter(|endpoint| endpoint.target.is_some())
+            .count(),
+        1
+    );
+    let names: Vec<_> = parsed
+        .endpoints
+        .iter()
+        .map(|endpoint| endpoint.target_name)
+        .collect();
+    let name = |namespace| Some(PodName::new(namespace, "pg-0"));
+    assert_eq!(names, [name("shop"), name("db"), None]);
+    assert_eq!(parsed.ports.len(), 1);
+    let mut names = slice;
+    names["addressType"] = json!("FQDN");
+    assert_eq!(Slice::parse(names.to_string().as_bytes()).unwrap().endpoints, []);
+    names["endpoints"] = Value::Null;
+    names["ports"] = Value::Null;
+    assert!(Slice::parse(names.to_string().as_bytes()).is_ok());
+}
+
+#[test]
+fn a_slice_says_when_the_change_behind_it_happened_unless_nobody_can_read_it() {
+    let triggered = |text: &str| {
+        let annotations = json!({"endpoints.kubernetes.io/last-change-trigger-time": text});
+        let slice = json!({"metadata": {"name": "web-1", "namespace": "shop", "annotations": annotations}});
+        let slice = Slice::parse(slice.to_string().as_bytes()).unwrap();
+        slice
+            .triggered
+            .map(|at| at.duration_since(UNIX_EPOCH).unwrap().as_millis())
+    };
+    assert_eq!(triggered("1970-01-01T00:00:07Z"), Some(7_000));
+    assert_eq!(triggered("1970-01-01T02:00:07.5+02:00"), Some(7_500));
+    assert_eq!(triggered("yesterday"), None);
+}
+
+#[test]
+fn a_service_is_known_by_all_its_addresses_unless_it_is_headless() {
+    let mut service = json!({
+        "metadata": {"name": "web", "namespace": "shop", "uid": "s"},
+        "spec": {"clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1", "fd00::1"], "externalIPs": ["192.0.2.1"],
+                 "selector": {}, "ports": [{"port": 80, "nodePort": 30080}, {"port": -1}]},
+        "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.2"}, {"hostname": "lb.example"}]}},
+    });
+    let parsed = Service::parse(service.to_string().as_bytes()).unwrap();
+    assert_eq!(parsed.vips.len(), 4);
+    assert_eq!((parsed.ports.len(), parsed.ports[0].node_port), (1, 30080));
+    assert_eq!(parsed.selector, None, "an empty selector selects nothing");
+    service["spec"]["clusterIP"] = json!("None");
+    assert_eq!(
+        Service::parse(service.to_string().as_bytes()).unwrap().vips,
+        [],
+        "proxies skip it, externalIPs included"
+    );
+}
+
+#[test]
+fn a_virtual_kubelet_is_told_by_its_label_or_its_taint() {
+    let node = |extra: Value| {
+        let mut node = json!({"metadata": {"name": "n"}, "spec": {"podCIDR": "10.244.1.0/24", "podCIDRs": ["10.244.1.0/24"]}});
+        json_merge(&mut node, extra);
+        Node::parse(node.to_string().as_bytes()).unwrap()
+    };
+    assert!(!node(json!({})).virtual_kubelet);
+    assert_eq!(node(json!({})).pod_cidrs.len(), 1);
+    assert!(node(json!({"metadata": {"name": "n", "labels": {"type": "virtual-kubelet"}}})).virtual_kubelet);
+    assert!(node(json!({"spec": {"taints": [{"key": "virtual-kubelet.io/provider"}]}})).virtual_kubelet);
+}
+
+fn json_merge(object: &mut Value, extra: Value) {
+    if let (Some(object), Value::Object(extra)) = (object.as_object_mut(), extra) {
+        object.extend(extra);
+    }
+}

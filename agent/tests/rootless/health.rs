@@ -1,0 +1,74 @@
+//! Health and metrics over real sockets, with a loop that answers and clients that do not speak.
+
+use epguard::daemon::report::metrics::{Pages, bind, serve};
+use epguard::shared::status::{Question, Status};
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+/// More than the connections that a listener keeps at a time.
+const SILENT: usize = 200;
+
+async fn start(pages: Pages) -> SocketAddr {
+    let listener = bind("127.0.0.1:0".parse().unwrap(), "--test").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (ask, mut questions) = mpsc::channel::<Question>(1);
+    tokio::spawn(serve(listener, pages, ask));
+    tokio::spawn(async move {
+        while let Some(question) = questions.recv().await {
+            let _ = question.answer.send(Status::default());
+        }
+    });
+    address
+}
+
+/// The status line; empty if the server closes the connection without an answer.
+async fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+async fn silent(address: SocketAddr) -> Vec<TcpStream> {
+    let mut silent = Vec::new();
+    for _ in 0..SILENT {
+        silent.push(TcpStream::connect(address).await.unwrap());
+    }
+    silent
+}
+
+#[tokio::test]
+async fn silent_connections_to_either_address_keep_no_probe_and_no_reader_waiting() {
+    let health = start(Pages::Health).await;
+    let metrics = start(Pages::Metrics("/nonexistent".into())).await;
+    let connections = (silent(metrics).await, silent(health).await);
+    assert_eq!(get(health, "/healthz").await, "HTTP/1.1 200 OK");
+    assert_eq!(get(health, "/readyz").await, "HTTP/1.1 503 Service Unavailable");
+    // There are no maps to read, but the reader gets an answer.
+    assert_eq!(
+        get(metrics, "/metrics").await,
+        "HTTP/1.1 500 Internal Server Error"
+    );
+    drop(connections);
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_is_closed() {
+    let health = start(Pages::Health).await;
+    let mut silent = TcpStream::connect(health).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = silent.read_to_end(&mut answer).await;
+    assert_eq!(answer, b"");
+}
+
+#[tokio::test]
+async fn each_address_serves_only_its_own_pages() {
+    let health = start(Pages::Health).await;
+    let metrics = start(Pages::Metrics("/nonexistent".into())).await;
+    assert_eq!(get(health, "/metrics").await, "HTTP/1.1 404 Not Found");
+    assert_eq!(get(metrics, "/healthz").await, "HTTP/1.1 404 Not Found");
+}

@@ -1,0 +1,230 @@
+//! What the API holds, and which facts the watches make of a step.
+
+use super::draw::service_port;
+use super::nodes::{changed_node, node_name, plain_node};
+use super::relist::list;
+use super::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, SliceStep, Step};
+use super::step::{pod_uid, pool};
+use super::world::{namespace, pod, uid};
+use epguard_common::{Action, Addr, Mode, Uid};
+use epguard_core::facts::{
+    Change, Endpoint, Fact, Name, Namespace, Node, Pod, PodName, Presence, Service, Slice, Standing, Steering,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub struct Cluster {
+    pub services: BTreeMap<Name, Service>,
+    pub slices: BTreeMap<Name, Slice>,
+    pub pods: BTreeMap<Uid, Pod>,
+    nodes: BTreeMap<String, Node>,
+    namespaces: BTreeMap<String, Namespace>,
+    /// Who was dead once: no UID comes back to life.
+    dead: BTreeSet<Uid>,
+}
+
+impl Cluster {
+    pub fn new() -> Self {
+        let steps = [(0, "web", 1), (1, "api", 2), (2, "web", 3), (3, "web", 1)];
+        let services = steps.map(|(number, app, vip)| {
+            let service = service(&ServiceStep {
+                number,
+                app: Some(app),
+                vips: vec![Addr::v4([10, 96, 0, vip])],
+                node_port: 0,
+                bound: Mode::Enforce,
+            });
+            (service.name.clone(), service)
+        });
+        Self {
+            services: services.into(),
+            slices: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            nodes: [0, 1]
+                .map(|number| (node_name(number).into(), plain_node(number)))
+                .into(),
+            namespaces: ["shop", "other"]
+                .map(|name| (name.into(), namespace(name, Mode::Enforce)))
+                .into(),
+            dead: BTreeSet::new(),
+        }
+    }
+
+    /// Makes it happen; the facts are what the agent hears of it.
+    pub fn take(&mut self, step: &Step) -> Vec<Fact> {
+        match step {
+            Step::Pod(step) => self.put_pod(step),
+            Step::Change(number, change) => self.change_pod(*number, change),
+            Step::Delete(number, deleting) => self.delete_pod(*number, *deleting),
+            Step::Slice(step) => {
+                let slice = self.slice(step);
+                self.slices.insert(slice.name.clone(), slice.clone());
+                vec![Fact::Slice(Change::Applied(slice))]
+            }
+            Step::DeleteSlice(number) => deleted(&mut self.slices, *number)
+                .map(Fact::Slice)
+                .into_iter()
+                .collect(),
+            Step::Service(step) => {
+                let service = service(step);
+                self.services.insert(service.name.clone(), service.clone());
+                vec![Fact::Service(Change::Applied(service))]
+            }
+            Step::DeleteService(number) => deleted(&mut self.services, *number)
+                .map(Fact::Service)
+                .into_iter()
+                .collect(),
+            Step::Node(step) => {
+                let node = changed_node(step);
+                self.nodes.insert(node.name.clone(), node.clone());
+                vec![Fact::Node(Change::Applied(node))]
+            }
+            Step::DeleteNode(number) => deleted(&mut self.nodes, *number)
+                .map(Fact::Node)
+                .into_iter()
+                .collect(),
+            Step::Local(addresses) => vec![Fact::LocalAddresses(addresses.clone())],
+            Step::Namespace(name, bound) => {
+                let shown = namespace(name, *bound);
+                self.namespaces.insert(shown.name.clone(), shown.clone());
+                vec![Fact::Namespace(Change::Applied(shown))]
+            }
+            Step::Held(ips) => vec![Fact::Presence(Presence::Held(ips.clone()))],
+            Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
+            Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
+            Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) => vec![],
+        }
+    }
+
+    fn put_pod(&mut self, step: &PodStep) -> Vec<Fact> {
+        let uid = pod_uid(step.number);
+        let before = self.pods.get(&uid).cloned();
+        let on = usize::from(step.number.is_multiple_of(3));
+        let bound = step.bound || before.as_ref().is_some_and(|pod| pod.node.is_some());
+        let ips = if bound { ips(on, &step.ips) } else { vec![] };
+        let after = Pod {
+            node: bound.then(|| node_name(on).into()),
+            host_network: step.host_network,
+            mirror: step.mirror,
+            sandbox: step.sandbox,
+            uid,
+            ..pod(
+                step.namespace,
+                &format!("name-{}", step.number / 2),
+                step.app,
+                &ips,
+            )
+        };
+        self.show(after)
+    }
+
+    fn change_pod(&mut self, number: usize, change: &PodChange) -> Vec<Fact> {
+        let Some(before) = nth(&self.pods, number).cloned() else {
+            return vec![];
+        };
+        let mut after = before.clone();
+        let on = before.node.as_ref().map(|name| usize::from(name != node_name(0)));
+        match (change, on) {
+            (PodChange::Ips(choice), Some(on)) => after.ips = ips(on, choice),
+            (PodChange::StrayIp, Some(on)) => after.ips = ips(1 - on, &[0]),
+            (PodChange::Ips(_) | PodChange::StrayIp, None) => {}
+            (PodChange::Standing(standing), _) => after.standing = *standing,
+            (PodChange::Deleting(deleting), _) => after.deleting = *deleting,
+            (PodChange::Sandbox(sandbox), _) => after.sandbox = *sandbox,
+            (PodChange::App(app), _) => after.labels = BTreeMap::from([("app".into(), (*app).into())]),
+            (PodChange::Bound(bound), _) => after.bound = *bound,
+        }
+        self.show(after)
+    }
+
+    fn show(&mut self, mut after: Pod) -> Vec<Fact> {
+        if after.standing == Standing::Dead {
+            self.dead.insert(after.uid);
+        } else if self.dead.contains(&after.uid) {
+            after.standing = Standing::Dead;
+        }
+        self.pods.insert(after.uid, after.clone());
+        vec![Fact::Pod(Change::Applied(after))]
+    }
+
+    fn delete_pod(&mut self, number: usize, deleting: bool) -> Vec<Fact> {
+        let Some(last) = nth(&self.pods, number).cloned() else {
+            return vec![];
+        };
+        self.pods.remove(&last.uid);
+        vec![Fact::Pod(Change::Deleted(Pod { deleting, ..last }))]
+    }
+
+    fn slice(&self, step: &SliceStep) -> Slice {
+        let service = service_name(step.service);
+        let endpoints = step.endpoints.iter().flat_map(|endpoint| match endpoint {
+            EndpointStep::Of(number) => {
+                let pod = nth(&self.pods, *number);
+                let listed = |pod: &Pod| pod.ips.iter().map(|ip| (*ip, Some(pod.uid))).collect();
+                pod.map_or(vec![], listed)
+            }
+            EndpointStep::Stray(ip, target) => vec![(*ip, *target)],
+        });
+        Slice {
+            name: (service.0.clone(), format!("slice-{}", step.number)),
+            service: Some(service),
+            endpoints: endpoints
+                .map(|(ip, target)| Endpoint {
+                    ip,
+                    target,
+                    target_name: self.name_of(target),
+                    ready: true,
+                })
+                .collect(),
+            ports: step.ports.clone(),
+            triggered: None,
+        }
+    }
+
+    fn name_of(&self, target: Option<Uid>) -> Option<PodName> {
+        self.pods.get(&target?).map(PodName::of)
+    }
+
+    fn relist(&mut self, kind: Kind, gone: u8) -> Fact {
+        match kind {
+            Kind::Pods => Fact::Pod(list(&mut self.pods, gone)),
+            Kind::Slices => Fact::Slice(list(&mut self.slices, gone)),
+            Kind::Services => Fact::Service(list(&mut self.services, gone)),
+            Kind::Nodes => Fact::Node(list(&mut self.nodes, gone)),
+            Kind::Namespaces => Fact::Namespace(list(&mut self.namespaces, gone)),
+        }
+    }
+}
+
+fn deleted<K: Ord + Clone, T>(objects: &mut BTreeMap<K, T>, number: usize) -> Option<Change<T>> {
+    let key = objects.keys().nth(number % objects.len().max(1)).cloned()?;
+    objects.remove(&key).map(Change::Deleted)
+}
+
+fn nth<K, T>(objects: &BTreeMap<K, T>, number: usize) -> Option<&T> {
+    objects.values().nth(number % objects.len().max(1))
+}
+
+fn ips(node: usize, choice: &[usize]) -> Vec<Addr> {
+    choice.iter().map(|position| pool(node)[*position]).collect()
+}
+
+fn service_name(number: usize) -> Name {
+    let namespace = if number == 2 { "other" } else { "shop" };
+    (namespace.into(), format!("service-{number}"))
+}
+
+fn service(step: &ServiceStep) -> Service {
+    Service {
+        name: service_name(step.number),
+        uid: uid(&format!("service-{}", step.number)),
+        selector: step.app.map(|app| BTreeMap::from([("app".into(), app.into())])),
+        vips: step.vips.clone(),
+        ports: vec![service_port(step.node_port)],
+        bound: step.bound,
+        steering: Steering {
+            action: [Action::Unset, Action::Redirect][step.number % 2],
+            local_only: step.node_port != 0,
+            ..Steering::default()
+        },
+    }
+}

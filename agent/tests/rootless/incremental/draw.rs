@@ -1,0 +1,201 @@
+//! Draws what happens, one step after another.
+
+use super::step::*;
+use super::world::NODE;
+use epguard_common::{Addr, Mode};
+use epguard_core::facts::{PortName, Protocol, Sandbox, ServicePort, SlicePort, Standing};
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+
+pub fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        16 => any_pod().prop_map(Step::Pod),
+        24 => (0..PODS, any_change()).prop_map(|(pod, change)| Step::Change(pod, change)),
+        6 => (0..PODS, prop::bool::weighted(0.8)).prop_map(|(pod, deleting)| Step::Delete(pod, deleting)),
+        20 => any_slice().prop_map(Step::Slice),
+        3 => (0..4_usize).prop_map(Step::DeleteSlice),
+        6 => any_service().prop_map(Step::Service),
+        1 => (0..4_usize).prop_map(Step::DeleteService),
+        2 => any_node().prop_map(Step::Node),
+        1 => (0..2_usize).prop_map(Step::DeleteNode),
+        2 => (select(vec!["shop", "other"]), any_bound()).prop_map(|(name, bound)| Step::Namespace(name, bound)),
+        1 => rarely_a_pods(vec![NODE]).prop_map(Step::Local),
+        2 => prop::collection::vec(any_ip(), 0..2).prop_map(Step::Held),
+        1 => any_ip().prop_map(Step::Speaks),
+        1 => Just(Step::Unknown),
+        4 => (any_kind(), prop_oneof![2 => Just(0), 2 => (0..8_u32).prop_map(|bit| 1_u8 << bit), 1 => any::<u8>()])
+            .prop_map(|(kind, gone)| Step::Relist(kind, gone)),
+        6 => select(vec![1, 61, 301, 601]).prop_map(Step::Wait),
+        6 => (0..8_usize).prop_map(Step::Hit),
+    ]
+}
+
+/// A list of each kind; with the last one the state is synced.
+pub fn lists() -> Vec<Step> {
+    [
+        Kind::Pods,
+        Kind::Slices,
+        Kind::Services,
+        Kind::Nodes,
+        Kind::Namespaces,
+    ]
+    .map(|kind| Step::Relist(kind, 0))
+    .into()
+}
+
+fn any_pod() -> impl Strategy<Value = PodStep> {
+    (
+        0..PODS,
+        prop_oneof![3 => Just("shop"), 1 => Just("other")],
+        any_app(),
+        prop::bool::weighted(0.95),
+        prop::bool::weighted(0.05),
+        prop::bool::weighted(0.05),
+        any_sandbox(),
+        any_ips(),
+    )
+        .prop_map(
+            |(number, namespace, app, bound, host_network, mirror, sandbox, ips)| PodStep {
+                number,
+                namespace,
+                app,
+                bound,
+                host_network,
+                mirror,
+                sandbox,
+                ips,
+            },
+        )
+}
+
+fn any_change() -> impl Strategy<Value = PodChange> {
+    prop_oneof![
+        3 => any_ips().prop_map(PodChange::Ips),
+        1 => Just(PodChange::StrayIp),
+        10 => select(vec![Standing::Live, Standing::Terminal, Standing::Dead, Standing::Dead])
+            .prop_map(PodChange::Standing),
+        3 => any::<bool>().prop_map(PodChange::Deleting),
+        2 => any_sandbox().prop_map(PodChange::Sandbox),
+        2 => any_app().prop_map(PodChange::App),
+        1 => any_bound().prop_map(PodChange::Bound),
+    ]
+}
+
+fn any_slice() -> impl Strategy<Value = SliceStep> {
+    let endpoint = prop_oneof![
+        4 => (0..PODS).prop_map(EndpointStep::Of),
+        1 => (any_ip(), prop::option::weighted(0.8, (0..PODS).prop_map(pod_uid)))
+            .prop_map(|(ip, target)| EndpointStep::Stray(ip, target)),
+    ];
+    let port = |name, port, protocol| SlicePort {
+        name: PortName::new(name),
+        port,
+        protocol,
+    };
+    let ports = vec![
+        port("http", 8080, Protocol::Tcp),
+        port("metrics", 8080, Protocol::Tcp),
+        port("dns", 9090, Protocol::Udp),
+    ];
+    (
+        0..4_usize,
+        0..4_usize,
+        prop::collection::vec(endpoint, 0..4),
+        subsequence(ports, 1..=3),
+    )
+        .prop_map(|(number, service, endpoints, ports)| SliceStep {
+            number,
+            service,
+            endpoints,
+            ports,
+        })
+}
+
+fn any_service() -> impl Strategy<Value = ServiceStep> {
+    let vips = vec![
+        Addr::v4([10, 96, 0, 1]),
+        Addr::v4([10, 96, 0, 2]),
+        Addr::v4([10, 96, 0, 3]),
+    ];
+    (
+        0..4_usize,
+        prop::option::weighted(0.8, any_app()),
+        subsequence(vips, 0..=2),
+        select(vec![0, 0, 30080]),
+        any_bound(),
+    )
+        .prop_map(|(number, app, vips, node_port, bound)| ServiceStep {
+            number,
+            app,
+            vips,
+            node_port,
+            bound,
+        })
+}
+
+fn any_node() -> impl Strategy<Value = NodeStep> {
+    (
+        0..2_usize,
+        rarely_a_pods(vec![]),
+        prop::bool::weighted(0.8),
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(
+            |(number, more_addresses, has_ranges, rebooted, virtual_kubelet)| NodeStep {
+                number,
+                more_addresses,
+                has_ranges,
+                rebooted,
+                virtual_kubelet,
+            },
+        )
+}
+
+fn any_kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![
+        2 => Just(Kind::Pods),
+        1 => Just(Kind::Slices),
+        1 => Just(Kind::Services),
+        1 => Just(Kind::Nodes),
+        1 => Just(Kind::Namespaces),
+    ]
+}
+
+fn any_app() -> impl Strategy<Value = &'static str> {
+    prop_oneof![2 => Just("web"), 1 => Just("api")]
+}
+
+fn any_sandbox() -> impl Strategy<Value = Sandbox> {
+    prop_oneof![4 => Just(Sandbox::Published), 1 => Just(Sandbox::Unsettled)]
+}
+
+fn any_ips() -> impl Strategy<Value = Vec<usize>> {
+    prop_oneof![
+        1 => Just(vec![]),
+        6 => (0..3_usize).prop_map(|ip| vec![ip]),
+        2 => subsequence(vec![0, 1, 2], 2),
+    ]
+}
+
+fn any_ip() -> impl Strategy<Value = Addr> {
+    select([pool(0), pool(1)].concat())
+}
+
+/// An address of a node is never judged again, so one from the pods' pool costs a sequence much of its worth.
+fn rarely_a_pods(usual: Vec<Addr>) -> impl Strategy<Value = Vec<Addr>> {
+    prop_oneof![3 => Just(usual), 1 => any_ip().prop_map(|ip| vec![ip])]
+}
+
+/// The port that all Services have.
+pub fn service_port(node_port: u16) -> ServicePort {
+    ServicePort {
+        port: 80,
+        node_port,
+        protocol: Protocol::Tcp,
+    }
+}
+
+fn any_bound() -> impl Strategy<Value = Mode> {
+    prop_oneof![8 => Just(Mode::Enforce), 1 => Just(Mode::Observe), 1 => Just(Mode::Off)]
+}

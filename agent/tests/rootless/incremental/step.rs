@@ -1,0 +1,126 @@
+//! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
+use super::world::{X, Y, uid};
+use epguard_common::{Addr, Mode, Uid};
+use epguard_core::facts::{Sandbox, SlicePort, Standing};
+use std::net::Ipv6Addr;
+
+/// How many pods there are at most at a time; a UID comes back only by mistake.
+pub const PODS: usize = 8;
+
+/// One thing that happens. Numbers choose among what exists.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// A pod appears, or its object looks all different.
+    Pod(PodStep),
+    Change(usize, PodChange),
+    /// DELETED, with or without a deletionTimestamp.
+    Delete(usize, bool),
+    Slice(SliceStep),
+    DeleteSlice(usize),
+    Service(ServiceStep),
+    DeleteService(usize),
+    Node(NodeStep),
+    DeleteNode(usize),
+    /// A Namespace is annotated.
+    Namespace(&'static str, Mode),
+    Local(Vec<Addr>),
+    /// The IPs that the node's routes and neighbours lead to.
+    Held(Vec<Addr>),
+    /// The node does not say any more.
+    Unknown,
+    /// A packet from the IP is seen.
+    Speaks(Addr),
+    /// A watch starts over with a list; objects whose bit is set vanished in the gap.
+    Relist(Kind, u8),
+    Wait(u64),
+    /// A packet was aimed at a denied endpoint.
+    Hit(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    Pods,
+    Slices,
+    Services,
+    Nodes,
+    Namespaces,
+}
+
+#[derive(Debug, Clone)]
+pub struct PodStep {
+    pub number: usize,
+    pub namespace: &'static str,
+    pub app: &'static str,
+    pub bound: bool,
+    pub host_network: bool,
+    pub mirror: bool,
+    pub sandbox: Sandbox,
+    /// Positions in the node's pool.
+    pub ips: Vec<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub enum PodChange {
+    Ips(Vec<usize>),
+    /// An IP of another node's range.
+    StrayIp,
+    Standing(Standing),
+    Deleting(bool),
+    Sandbox(Sandbox),
+    App(&'static str),
+    Bound(Mode),
+}
+
+#[derive(Debug, Clone)]
+pub struct SliceStep {
+    pub number: usize,
+    pub service: usize,
+    pub endpoints: Vec<EndpointStep>,
+    pub ports: Vec<SlicePort>,
+}
+
+#[derive(Debug, Clone)]
+pub enum EndpointStep {
+    /// As the controller would write it: all IPs of a pod.
+    Of(usize),
+    /// Some IP for some UID, however stale, or for none.
+    Stray(Addr, Option<Uid>),
+}
+
+#[derive(Debug, Clone)]
+pub struct ServiceStep {
+    pub number: usize,
+    /// `None`: no selector.
+    pub app: Option<&'static str>,
+    /// Empty: headless.
+    pub vips: Vec<Addr>,
+    pub node_port: u16,
+    pub bound: Mode,
+}
+
+#[derive(Debug, Clone)]
+pub struct NodeStep {
+    pub number: usize,
+    pub more_addresses: Vec<Addr>,
+    pub has_ranges: bool,
+    pub rebooted: bool,
+    pub virtual_kubelet: bool,
+}
+
+/// IPs of node `number`'s ranges, dual stack.
+pub fn pool(number: usize) -> [Addr; 3] {
+    let six = |range| {
+        Addr::from(std::net::IpAddr::V6(Ipv6Addr::new(
+            0xfd00, range, 0, 0, 0, 0, 0, 10,
+        )))
+    };
+    if number == 0 {
+        [X, Y, six(1)]
+    } else {
+        [Addr::v4([10, 244, 2, 10]), Addr::v4([10, 244, 2, 11]), six(2)]
+    }
+}
+
+pub fn pod_uid(number: usize) -> Uid {
+    uid(&format!("pod-{number}"))
+}

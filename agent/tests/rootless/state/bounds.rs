@@ -1,0 +1,226 @@
+//! Who may ask to be spared, and what comes of it: annotations, ranges, and IPs that outlive their pods.
+
+use super::world::{World, X, Y, dead, namespace, pod, terminal, web};
+use epguard_common::Mode::{self, Enforce, Observe, Off};
+use epguard_common::{Addr, Reason};
+use epguard_core::facts::{Change, Fact, Pod, Service};
+use epguard_core::state::{Ipam, Ranges, Settings};
+
+/// The bound of the only denial.
+fn bound(world: &World) -> Option<Mode> {
+    let bounds: Vec<Mode> = world.state.denials().map(|(_, _, proven)| proven.mode).collect();
+    let written: Vec<Mode> = world
+        .state
+        .tables()
+        .denied
+        .values()
+        .map(|denial| denial.mode)
+        .collect();
+    assert_eq!(bounds, written, "what is proven is what is written");
+    assert!(bounds.len() <= 1, "{bounds:?}");
+    bounds.first().copied()
+}
+
+/// B of another namespace has the IP of A, which is dead; each of the five is bounded.
+fn reused(shop: Mode, service: Mode, meant: Mode, other: Mode, hit: Mode) -> Option<Mode> {
+    let (mut world, a) = World::cluster().with_a();
+    world.tell(Fact::Namespace(Change::Applied(namespace("shop", shop))));
+    world.tell(Fact::Namespace(Change::Applied(namespace("other", other))));
+    world.tell(Fact::Service(Change::Applied(Service {
+        bound: service,
+        ..web()
+    })));
+    world.pod(&Pod {
+        bound: meant,
+        ..dead(&a)
+    });
+    world.pod(&Pod {
+        bound: hit,
+        ..pod("other", "b", "b", &[X])
+    });
+    bound(&world)
+}
+
+#[test]
+fn the_most_cautious_of_everybody_concerned_decides() {
+    assert_eq!(reused(Enforce, Enforce, Enforce, Enforce, Enforce), Some(Enforce));
+    let who = |number: usize, mode: Mode| {
+        let mut all = [Enforce; 5];
+        all[number] = mode;
+        let [shop, service, meant, other, hit] = all;
+        reused(shop, service, meant, other, hit)
+    };
+    for number in 0..5 {
+        assert_eq!(who(number, Observe), Some(Observe), "{number}");
+        assert_eq!(who(number, Off), None, "{number}");
+    }
+    assert_eq!(reused(Observe, Enforce, Enforce, Enforce, Off), None);
+    assert_eq!(reused(Observe, Enforce, Off, Enforce, Observe), None);
+}
+
+#[test]
+fn an_annotation_counts_as_soon_as_it_is_seen_and_no_longer_than_it_stays() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(bound(&world), Some(Enforce));
+    for (mode, expected) in [(Observe, Some(Observe)), (Off, None), (Enforce, Some(Enforce))] {
+        world.tell(Fact::Namespace(Change::Applied(namespace("shop", mode))));
+        assert_eq!(bound(&world), expected);
+    }
+}
+
+#[test]
+fn nothing_is_stopped_for_a_namespace_that_was_not_seen_or_is_gone() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&pod("new", "b", "b", &[X]));
+    assert_eq!(bound(&world), Some(Observe));
+    world.tell(Fact::Namespace(Change::Applied(namespace("new", Enforce))));
+    assert_eq!(bound(&world), Some(Enforce));
+    world.tell(Fact::Namespace(Change::Deleted(namespace("new", Enforce))));
+    assert_eq!(bound(&world), Some(Observe));
+    let listed = vec![namespace("new", Enforce)];
+    world.tell(Fact::Namespace(Change::Reset(listed)));
+    assert_eq!(bound(&world), Some(Observe), "shop is not in the list");
+}
+
+#[test]
+fn a_terminated_ip_follows_its_dead_pod_and_is_never_raised_again() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    let listed = |world: &World| {
+        world
+            .state
+            .tables()
+            .terminated
+            .get(&X)
+            .map(|vacant| (vacant.dead, vacant.mode))
+    };
+    assert_eq!(listed(&world), Some((a.uid, Enforce)));
+    world.tell(Fact::Namespace(Change::Applied(namespace("shop", Observe))));
+    assert_eq!(listed(&world), Some((a.uid, Observe)));
+    world.tell(Fact::Namespace(Change::Applied(namespace("shop", Enforce))));
+    assert_eq!(
+        listed(&world),
+        Some((a.uid, Observe)),
+        "a new entry would forget who has just spoken"
+    );
+    world.pod(&Pod {
+        bound: Off,
+        ..dead(&a)
+    });
+    assert_eq!(listed(&world), None);
+}
+
+#[test]
+fn endpoints_outside_of_the_operators_ranges_are_left_alone() {
+    let denied = |protect: &[&str], exclude: &[&str]| {
+        let parse = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| epguard_core::facts::Cidr::parse(text).unwrap())
+                .collect()
+        };
+        let settings = Settings {
+            node: "node-a".into(),
+            ipam: Ipam::Auto,
+            ranges: Ranges {
+                protect: parse(protect),
+                exclude: parse(exclude),
+            },
+        };
+        let (mut world, a) = World::with(settings).with_a();
+        world.pod(&dead(&a));
+        let terminated = !world.state.tables().terminated.is_empty();
+        assert_eq!(terminated, !world.reasons().is_empty());
+        terminated
+    };
+    assert!(denied(&[], &[]));
+    assert!(denied(&["10.244.0.0/16"], &["10.244.1.128/25"]));
+    assert!(!denied(&[], &["10.244.1.10/32"]));
+    assert!(!denied(&["10.244.2.0/24", "fd00::/8"], &[]));
+}
+
+#[test]
+fn the_death_of_a_pod_whose_ip_outlives_it_proves_nothing() {
+    let (mut world, a) = World::cluster().with_a();
+    let fixed = Pod {
+        static_ip: true,
+        ..dead(&a)
+    };
+    world.pod(&fixed);
+    assert_eq!(
+        (world.reasons(), world.state.tables().terminated.len()),
+        (vec![], 0)
+    );
+    world.slice(&[]);
+    assert_eq!(world.reasons(), [], "nor once it is listed no more");
+}
+
+#[test]
+fn a_pod_with_a_static_ip_is_spared_what_is_meant_for_a_dead_one() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&Pod {
+        static_ip: true,
+        ..pod("other", "vm", "vm", &[X])
+    });
+    assert_eq!(world.reasons(), [Reason::Reused]);
+}
+
+/// A pod that shows the IP in Multus' annotation only.
+fn attached(namespace: &str, name: &str, app: &str, ip: Addr) -> Pod {
+    Pod {
+        network_ips: vec![Y, ip],
+        ..pod(namespace, name, app, &[Y])
+    }
+}
+
+#[test]
+fn an_ip_on_another_network_is_owned_by_its_pod() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    let b = attached("other", "b", "b", X);
+    world.pod(&b);
+    assert_eq!(world.reasons(), [Reason::Reused]);
+    assert_eq!(world.denials()[0].4, Some(b.uid));
+    assert!(world.state.tables().terminated.is_empty(), "somebody holds it");
+    let (owners, _) = world.state.take_owners();
+    assert_eq!(
+        owners.get(&X).map(|owner| (owner.uid, owner.flags)),
+        Some((b.uid, 0))
+    );
+    world.tell(Fact::Pod(Change::Deleted(b)));
+    assert_eq!(world.reasons(), [Reason::DeadBackend]);
+}
+
+#[test]
+fn a_backend_that_shows_the_ip_on_another_network_is_never_denied() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&attached("shop", "b", "web", X));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_claim_on_another_network_is_no_proof_against_a_pod_that_may_still_run() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    assert_eq!(world.reasons(), [Reason::RetiredBackend]);
+    world.pod(&attached("other", "b", "b", X));
+    assert_eq!(world.reasons(), [], "networks may overlap");
+    world.pod(&pod("other", "b", "b", &[X]));
+    assert_eq!(world.reasons(), [Reason::Reused], "now it is a podIP");
+}
+
+#[test]
+fn overlapping_networks_are_no_conflict() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&attached("other", "b", "b", X));
+    assert_eq!(world.state.live_claimants(X).count(), 1);
+    let (owners, _) = world.state.take_owners();
+    assert_eq!(
+        owners.get(&X).map(|owner| (owner.uid, owner.flags)),
+        Some((a.uid, 0))
+    );
+}

@@ -1,0 +1,297 @@
+//! What is held because one list alone says so, or because it is too much at once. One story each.
+
+use super::world::{World, X, backend, dead, endpoints, pod, terminal};
+use epguard_common::Mode;
+use epguard_common::Reason::Reused;
+use epguard_core::facts::Watched;
+use epguard_core::facts::{Change, Fact, Pod};
+use epguard_core::state::{State, Why};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const PODS: Watched = Watched::Pods;
+
+fn all(pods: &[Pod], change: fn(&Pod) -> Pod) -> Vec<Pod> {
+    pods.iter().map(change).collect()
+}
+
+#[test]
+fn the_only_replica_that_dies_while_we_watch_is_denied_at_once() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
+    world.pod(&pod("other", "b", "b", &[X]));
+    assert_eq!((world.carried_out(), world.reasons()), (vec![X], vec![Reused]));
+    assert_eq!(world.state.wanted_lists(), BTreeSet::new());
+}
+
+#[test]
+fn a_list_that_reports_every_pod_failed_is_held_until_a_second_one_agrees() {
+    for change in [terminal, dead] {
+        let (mut world, pods) = World::cluster().with_backends(4);
+        world.list(&all(&pods, change));
+        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
+        assert_eq!(
+            world.state.wanted_lists(),
+            BTreeSet::from([PODS, Watched::EndpointSlices])
+        );
+        world.list(&all(&pods, change));
+        assert_eq!(
+            world.held().len(),
+            4,
+            "the slices list them: a second list of those too"
+        );
+        assert_eq!(
+            world.state.wanted_lists(),
+            BTreeSet::from([Watched::EndpointSlices])
+        );
+        world.list_slices(&endpoints(&pods));
+        assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
+    }
+}
+
+#[test]
+fn it_is_held_as_well_when_the_slices_have_dropped_them() {
+    for change in [terminal, dead] {
+        let (mut world, pods) = World::cluster().with_backends(4);
+        world.slice(&[]);
+        world.list(&all(&pods, change));
+        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
+        assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS]));
+        world.list(&all(&pods, change));
+        assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
+    }
+}
+
+#[test]
+fn a_second_list_that_disagrees_drops_what_is_held_even_deaths() {
+    for change in [terminal, dead] {
+        let (mut world, pods) = World::cluster().with_backends(4);
+        world.list(&all(&pods, change));
+        world.list(&pods);
+        assert_eq!(world.reasons(), []);
+        assert_eq!(world.state.wanted_lists(), BTreeSet::new());
+        world.list(&all(&pods, change));
+        assert_eq!(world.held().len(), 4, "a third one begins anew");
+        assert!(world.state.wanted_lists().contains(&PODS));
+    }
+}
+
+#[test]
+fn a_second_list_that_does_not_show_them_at_all_is_no_agreement() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    world.list(&all(&pods, dead));
+    world.list(&[]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_list_that_loses_the_living_owner_denies_nobody_before_a_second_one() {
+    let (mut world, a) = World::cluster().with_a();
+    let b = pod("shop", "b", "web", &[X]);
+    world.pod(&dead(&a));
+    world.pod(&b);
+    assert_eq!(world.reasons(), []);
+    world.list(&[dead(&a)]);
+    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    world.list(&[dead(&a), b]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn what_was_denied_before_a_list_stays_denied_through_it() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.list(&[dead(&a)]);
+    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
+}
+
+#[test]
+fn a_list_that_makes_a_retired_pod_a_dead_one_is_held() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    assert_eq!(world.carried_out(), [X]);
+    world.list(&[dead(&a)]);
+    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+}
+
+#[test]
+fn what_a_candidate_kept_from_being_denied_still_rests_on_one_list() {
+    let (mut world, a) = World::cluster().with_a();
+    let candidate = super::world::pending("shop", "b", "web");
+    world.list(&[dead(&a), candidate]);
+    assert_eq!(world.reasons(), []);
+    world.pod(&pod("shop", "b", "web", &[super::world::Y]));
+    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+}
+
+#[test]
+fn a_held_denial_that_comes_and_goes_is_still_held() {
+    let (mut world, a) = World::cluster().with_a();
+    let b = pod("shop", "b", "web", &[X]);
+    world.pod(&dead(&a));
+    world.pod(&b);
+    world.list(&[dead(&a)]);
+    world.pod(&b);
+    assert_eq!((world.reasons(), world.held()), (vec![], vec![]));
+    world.tell(Fact::Pod(Change::Deleted(b)));
+    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+}
+
+#[test]
+fn more_than_half_at_once_is_held_though_we_watch() {
+    let (mut world, pods) = World::cluster().with_backends(5);
+    for pod in &pods {
+        world.pod(&terminal(pod));
+    }
+    assert_eq!((world.carried_out().len(), world.held().len()), (2, 3));
+    let now = world.now;
+    let trips = world.state.trips(now);
+    let trip = trips.values().next().unwrap();
+    assert_eq!(
+        (trip.held, trip.denied, trip.ready_recently, trip.why),
+        (3, 5, 5, Why::Half)
+    );
+    assert!(trip.is_a_mass());
+    world.list(&all(&pods, terminal));
+    world.list_slices(&endpoints(&pods));
+    assert_eq!((world.carried_out().len(), world.held().len()), (5, 0));
+}
+
+#[test]
+fn what_was_not_ready_for_five_minutes_is_no_part_of_the_half() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    world.slice(&endpoints(&pods[..2]));
+    world.now += Duration::from_mins(6);
+    world.pod(&terminal(&pods[2]));
+    world.pod(&terminal(&pods[3]));
+    assert_eq!(world.carried_out().len(), 2);
+    world.pod(&terminal(&pods[0]));
+    world.pod(&terminal(&pods[1]));
+    assert_eq!((world.carried_out().len(), world.held().len()), (3, 1));
+}
+
+#[test]
+fn the_dead_that_no_slice_lists_do_not_count() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    for pod in &pods {
+        world.pod(&dead(pod));
+    }
+    assert_eq!((world.carried_out().len(), world.held().len()), (2, 2));
+    world.slice(&[]);
+    assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
+}
+
+/// Replaces 50 pods one by one; the ends of the old ones are shown by these.
+fn rolling_update(ends: &[fn(&mut World, &Pod)]) -> World {
+    let (mut world, mut pods) = World::cluster().with_backends(50);
+    for number in 0..50 {
+        let new = backend(100 + number);
+        world.pod(&new);
+        let old = std::mem::replace(&mut pods[usize::from(number)], new);
+        world.slice(&endpoints(&pods));
+        for end in ends {
+            end(&mut world, &old);
+            assert_eq!(world.held(), [], "after {number}");
+        }
+    }
+    world
+}
+
+#[test]
+fn a_rolling_update_never_trips() {
+    let world = rolling_update(&[
+        |world, old| world.pod(&terminal(old)),
+        |world, old| world.pod(&dead(old)),
+        |world, old| world.deleted(&dead(old)),
+    ]);
+    assert_eq!(world.carried_out().len(), 50);
+    let of_an_old_kubelet = rolling_update(&[|world, old| world.deleted(old)]);
+    assert_eq!(of_an_old_kubelet.carried_out().len(), 50);
+}
+
+#[test]
+fn the_first_lists_of_an_agent_are_one() {
+    let (_, a) = World::cluster().with_a();
+    let mut world = World::cluster();
+    world.state = State::new(super::world::settings());
+    world.tell(Fact::Namespace(Change::Reset(vec![super::world::namespace(
+        "shop",
+        Mode::Enforce,
+    )])));
+    let tell = |world: &mut World| {
+        world.list_slices(&[(X, Some(a.uid))]);
+        world.list(&[dead(&a)]);
+    };
+    tell(&mut world);
+    world.tell(Fact::Service(Change::Reset(vec![super::world::web()])));
+    world.tell(Fact::Node(Change::Reset(vec![super::world::node("node-a", 1)])));
+    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    assert_eq!(
+        world.state.wanted_lists(),
+        BTreeSet::from([PODS, Watched::EndpointSlices])
+    );
+    tell(&mut world);
+    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
+}
+
+#[test]
+fn lists_are_asked_for_once_a_moment_later_and_again_if_they_do_not_come() {
+    let (mut world, a) = World::cluster().with_a();
+    world.list(&[dead(&a)]);
+    let mut ask = |after: Duration| world.state.take_wanted_lists(world.now + after).len();
+
+    assert_eq!(ask(Duration::ZERO), 0);
+    assert_eq!(ask(Duration::from_secs(1)), 2);
+    assert_eq!(ask(Duration::from_secs(2)), 0);
+    assert_eq!(ask(Duration::from_secs(40)), 2);
+}
+
+#[test]
+fn a_namespace_makes_agents_list_a_few_times_and_then_waits_for_the_lists_of_others() {
+    let (mut world, a) = World::cluster().with_a();
+    world.list(&[dead(&a)]);
+    let start = world.now;
+    let _ = world.state.take_wanted_lists(start);
+    let asked = (1..=40).map(|turn| {
+        let now = start + Duration::from_secs(31) * turn;
+        world.state.take_wanted_lists(now)
+    });
+    let slices = asked
+        .filter(|lists| lists.contains(&Watched::EndpointSlices))
+        .count();
+    assert_eq!(slices, 8 + 10, "at once, and in 20 minutes");
+    assert_eq!(world.held(), [X]);
+    world.list(&[dead(&a)]);
+    world.list_slices(&[(X, Some(a.uid))]);
+    assert_eq!(world.carried_out(), [X], "lists that come anyway count");
+}
+
+#[test]
+fn an_operator_can_trust_what_is_held() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    world.list(&all(&pods, dead));
+    let other = ("shop".to_owned(), "other".to_owned());
+    assert_eq!(world.state.release_breaker(world.now, Some(&other)), 0);
+    assert_eq!(world.held().len(), 4);
+    assert_eq!(world.state.release_breaker(world.now, None), 4);
+    assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
+}
+
+#[test]
+fn what_an_earlier_agent_carried_out_is_not_held_by_the_first_list() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    let found = world.state.tables().clone();
+    world.state = State::new(super::world::settings());
+    world.state.inherit(found);
+    world.tell(Fact::Namespace(Change::Reset(vec![super::world::namespace(
+        "shop",
+        Mode::Enforce,
+    )])));
+    world.tell(Fact::Service(Change::Reset(vec![super::world::web()])));
+    world.tell(Fact::Node(Change::Reset(vec![super::world::node("node-a", 1)])));
+    world.list_slices(&[(X, Some(a.uid))]);
+    world.list(&[dead(&a)]);
+    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
+}

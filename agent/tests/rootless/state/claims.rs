@@ -1,0 +1,124 @@
+//! Claims to an IP that only an annotation makes, and what they can end for others. One story each.
+
+use super::world::{World, X, Y, dead, pod, terminal};
+use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
+use epguard_common::{Addr, Mode};
+use epguard_core::facts::{Pod, Sandbox};
+
+/// A pod that no node takes: it shows the IP in Multus' annotation, and wants to be left alone.
+fn unbound(name: &str) -> Pod {
+    Pod {
+        node: None,
+        ips: vec![],
+        network_ips: vec![X],
+        sandbox: Sandbox::Unsettled,
+        bound: Mode::Off,
+        ..pod("crowd", name, "crowd", &[])
+    }
+}
+
+/// The same of a pod that runs there, with an IP of that node.
+fn running(name: &str, node: &str, ip: Addr) -> Pod {
+    Pod {
+        node: Some(node.into()),
+        ips: vec![ip],
+        sandbox: Sandbox::Published,
+        ..unbound(name)
+    }
+}
+
+const FAR: Addr = Addr::v4([10, 244, 2, 9]);
+
+fn vacant(world: &World) -> bool {
+    world.state.tables().terminated.contains_key(&X)
+}
+
+#[test]
+fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    let proven = |world: &World| (world.reasons(), vacant(world), world.carried_out());
+    assert_eq!(proven(&world), (vec![DeadBackend], true, vec![X]));
+    for name in ["c", "d"] {
+        world.pod(&unbound(name));
+        assert_eq!(proven(&world), (vec![DeadBackend], true, vec![X]), "{name}");
+        assert_eq!(world.state.owners().count(), 0, "{name}");
+    }
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&b);
+    assert_eq!(
+        (world.reasons(), world.denials()[0].4),
+        (vec![Reused], Some(b.uid))
+    );
+}
+
+#[test]
+fn a_pod_of_another_node_ends_no_denial_where_each_node_has_its_range() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&running("c", "node-b", FAR));
+    assert_eq!((world.reasons(), vacant(&world)), (vec![DeadBackend], true));
+}
+
+#[test]
+fn a_pod_of_the_same_node_ends_no_denial_through_services_and_does_not_bound_it() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&running("c", "node-a", Y));
+    world.pod(&running("d", "node-a", Y));
+    assert_eq!((world.reasons(), world.carried_out()), (vec![Reused], vec![X]));
+    assert!(!vacant(&world), "one of them may hold it");
+}
+
+#[test]
+fn an_annotation_lifts_no_protection_of_a_pod_that_spoke_from_the_ip() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.tell(epguard_core::facts::Fact::Presence(
+        epguard_core::facts::Presence::Spoke(X, world.now),
+    ));
+    let lifted = |world: &World| {
+        world
+            .state
+            .tables()
+            .terminated
+            .get(&X)
+            .map(|vacant| vacant.lifted.is_some())
+    };
+    assert_eq!(lifted(&world), Some(true));
+    world.pod(&unbound("c"));
+    assert_eq!(lifted(&world), Some(true), "it would be denied otherwise");
+}
+
+#[test]
+fn a_pod_of_the_service_itself_may_hold_the_ip_wherever_it_shows_it() {
+    for own in [unbound("c"), running("c", "node-b", FAR)] {
+        let own = Pod {
+            bound: Mode::Enforce,
+            ..pod_of_the_service(own)
+        };
+        let (mut world, a) = World::cluster().with_a();
+        world.pod(&dead(&a));
+        world.pod(&own);
+        assert_eq!(world.reasons(), [], "{own:?}");
+    }
+}
+
+fn pod_of_the_service(pod: Pod) -> Pod {
+    Pod {
+        name: ("shop".into(), "c".into()),
+        labels: [("app".into(), "web".into())].into(),
+        ..pod
+    }
+}
+
+#[test]
+fn a_retired_pod_is_spared_only_for_a_claim_of_its_own_node() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    world.pod(&unbound("c"));
+    world.pod(&running("d", "node-b", FAR));
+    assert_eq!(world.reasons(), [RetiredBackend]);
+    world.pod(&running("e", "node-a", Y));
+    assert_eq!(world.reasons(), []);
+}

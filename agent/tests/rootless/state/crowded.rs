@@ -1,0 +1,125 @@
+//! Small objects that stand for very many endpoints or VIPs: they are left out, and nothing is denied because of that.
+
+use super::world::{World, X, dead, endpoints, pod, slice, uid, web};
+use epguard_common::{Addr, Reason};
+use epguard_core::facts::{
+    Change, Endpoint, Fact, PortName, Protocol, Service, ServicePort, Slice, SlicePort,
+};
+use std::collections::BTreeMap;
+
+const VIP: Addr = Addr::v4([10, 96, 0, 1]);
+
+/// A slice of `shop/web` beside the one of [`slice`], with so many endpoints and ports.
+fn wide(endpoints: u16, ports: u16) -> Slice {
+    let endpoint = |number: u16| Endpoint {
+        ip: Addr::v4([10, 20, (number >> 8).to_le_bytes()[0], number.to_le_bytes()[0]]),
+        target: None,
+        target_name: None,
+        ready: true,
+    };
+    let port = |number: u16| SlicePort {
+        name: PortName::new(&number.to_string()),
+        port: number,
+        protocol: Protocol::Tcp,
+    };
+    Slice {
+        endpoints: (1..=endpoints).map(endpoint).collect(),
+        ports: (1..=ports).map(port).collect(),
+        ..slice("web-wide", &[])
+    }
+}
+
+/// `crowd/wide`, with this external IP and many more, and so many ports from 80 on.
+fn service(external: Addr, ports: u16) -> Service {
+    let more = (0..=255).map(|last| Addr::v4([203, 0, 113, last]));
+    let port = |number: u16| ServicePort {
+        port: 80 + number,
+        node_port: 0,
+        protocol: Protocol::Tcp,
+    };
+    Service {
+        uid: uid("wide"),
+        name: ("crowd".into(), "wide".into()),
+        vips: std::iter::once(external).chain(more).collect(),
+        ports: (0..ports).map(port).collect(),
+        ..web()
+    }
+}
+
+fn one(namespace: &str) -> BTreeMap<String, usize> {
+    [(namespace.to_owned(), 1)].into()
+}
+
+#[test]
+fn a_slice_of_a_million_endpoints_is_left_out_and_nothing_is_denied_of_its_service() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [Reason::DeadBackend]);
+    world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
+    assert_eq!(world.state.left_out(), one("shop"));
+    assert_eq!(world.reasons(), [], "it may list X for another pod");
+    world.tell(Fact::Slice(Change::Applied(wide(1, 1))));
+    assert_eq!(world.state.left_out(), BTreeMap::new());
+    assert_eq!(world.reasons(), [Reason::DeadBackend]);
+    world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
+    world.tell(Fact::Slice(Change::Deleted(wide(1_000, 1_000))));
+    assert_eq!(world.reasons(), [Reason::DeadBackend]);
+}
+
+#[test]
+fn an_ip_that_a_slice_too_large_to_take_in_lists_is_not_orphaned() {
+    let mut world = World::cluster();
+    let a = pod("other", "a", "a", &[X]);
+    world.pod(&a);
+    world.pod(&dead(&a));
+    assert_eq!(world.state.tables().terminated.len(), 1);
+    let mut listing = wide(1_000, 1_000);
+    listing.endpoints[0].ip = X;
+    world.tell(Fact::Slice(Change::Applied(listing)));
+    assert_eq!(world.state.tables().terminated.len(), 0);
+}
+
+#[test]
+fn a_slice_of_the_largest_size_that_the_controller_writes_is_taken_in() {
+    let (mut world, _) = World::cluster().with_a();
+    world.tell(Fact::Slice(Change::Applied(wide(1_000, 8))));
+    assert_eq!(world.state.left_out(), BTreeMap::new());
+}
+
+#[test]
+fn a_service_of_many_vips_is_left_out_and_what_it_may_claim_is_ambiguous() {
+    let (mut world, a) = World::cluster().with_a();
+    let none = Addr::v4([203, 0, 114, 1]);
+    world.pod(&dead(&a));
+    let denies = |world: &World| world.state.tables().services.keys().any(|vip| vip.addr == VIP);
+    assert!(denies(&world));
+    world.tell(Fact::Service(Change::Applied(service(none, 1_000))));
+    assert_eq!(world.state.left_out(), one("crowd"));
+    assert!(denies(&world), "it claims no VIP of shop/web");
+    world.tell(Fact::Service(Change::Applied(service(VIP, 1_000))));
+    assert!(!denies(&world), "it may claim one");
+    world.tell(Fact::Service(Change::Applied(service(none, 10))));
+    assert_eq!(world.state.left_out(), BTreeMap::new());
+    assert!(denies(&world));
+}
+
+#[test]
+fn a_service_whose_vip_another_one_claims_is_named() {
+    let (mut world, a) = World::cluster().with_a();
+    world.tell(Fact::Service(Change::Applied(service(VIP, 1))));
+    assert_eq!(world.state.rivals(), [], "nothing is denied");
+    world.pod(&dead(&a));
+    let rivals = [("shop/web".to_owned(), "crowd/wide".to_owned())];
+    assert_eq!(world.state.rivals(), rivals);
+}
+
+#[test]
+fn every_endpoint_of_a_service_is_as_it_was_once_a_large_slice_is_gone() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
+    world.slice(&endpoints(&pods));
+    world.pod(&dead(&pods[0]));
+    assert_eq!(world.reasons(), []);
+    world.tell(Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))])));
+    assert_eq!(world.reasons(), [Reason::DeadBackend]);
+}

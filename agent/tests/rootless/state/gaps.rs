@@ -1,0 +1,229 @@
+//! What a list shows after a gap (410, reconnect, restart): mark and sweep, and nothing is proven by what is missing.
+
+use super::world::{World, X, Y, dead, namespace, node, pending, pod, slice, terminal, web};
+use epguard_common::Reason::{DeadBackend, Reused};
+use epguard_common::{Mode, UidState};
+use epguard_core::facts::{Change, Fact, Pod};
+
+fn list(world: &mut World, pods: Vec<Pod>) {
+    world.tell(Fact::Pod(Change::Reset(pods)));
+}
+
+#[test]
+fn a_terminating_pod_that_vanished_without_a_deletion_seen_is_not_retired() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&Pod { deleting: true, ..a });
+    list(&mut world, vec![]);
+    assert_eq!(world.reasons(), []);
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&b);
+    assert_eq!(world.reasons(), [], "not even when its IP has a new owner");
+}
+
+#[test]
+fn a_deletion_that_was_seen_before_the_gap_still_counts_after_it() {
+    let (mut world, a) = World::cluster().with_a();
+    world.deleted(&a);
+    list(&mut world, vec![]);
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&b);
+    assert_eq!(
+        world.denials(),
+        [(X, Reused, UidState::Retired, a.uid, Some(b.uid))]
+    );
+}
+
+#[test]
+fn a_pod_that_came_in_the_gap_owns_its_ip_at_once() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    let b = pod("shop", "b", "web", &[X]);
+    list(&mut world, vec![dead(&a), b]);
+    assert_eq!(world.reasons(), [], "a pod of the Service itself has the IP");
+}
+
+#[test]
+fn a_phase_that_was_taken_back_in_the_gap_denies_nothing() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    list(&mut world, vec![a]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_service_that_vanished_in_a_gap_takes_its_denials_along() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.tell(Fact::Service(Change::Reset(vec![])));
+    assert_eq!(world.reasons(), []);
+    assert!(world.state.tables().denied.is_empty());
+}
+
+#[test]
+fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_again() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.state.start_over(world.now);
+    assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
+    assert_eq!(world.state.owners().count(), 0);
+    world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
+    world.tell(Fact::Namespace(Change::Reset(vec![namespace(
+        "shop",
+        Mode::Enforce,
+    )])));
+    world.tell(Fact::Service(Change::Reset(vec![web()])));
+    world.tell(Fact::Slice(Change::Reset(vec![slice(
+        "web",
+        &[(X, Some(a.uid))],
+    )])));
+    list(&mut world, vec![a.clone()]);
+    assert!(world.state.is_synced());
+    assert_eq!(world.reasons(), []);
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+/// Lists everything again, with these pods.
+fn list_everything(world: &mut World, pods: Vec<Pod>) {
+    world.list_all_but_pods();
+    list(world, pods);
+}
+
+#[test]
+fn a_dead_pod_that_an_event_shows_alive_means_that_the_api_went_back_in_time() {
+    let (mut world, a) = World::cluster().with_a();
+    let other = pod("shop", "other", "web", &[Y]);
+    world.pod(&other);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    world.pod(&dead(&other));
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons().len(), 2);
+    world.pod(&a);
+    assert_eq!(world.state.take_revived(), Some(a.name.clone()));
+    assert_eq!(world.state.take_revived(), None, "once");
+    assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
+    list_everything(&mut world, vec![a.clone(), other.clone()]);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    assert!(world.state.is_synced());
+    assert_eq!(
+        world.reasons(),
+        [],
+        "the other death happened after the backup too"
+    );
+}
+
+/// A is dead and its object is gone; a dead pod of another namespace was shown alive.
+fn after_a_revival_elsewhere() -> (World, Pod, Pod) {
+    let (mut world, a) = World::cluster().with_a();
+    let c = pod("other", "c", "c", &[Y]);
+    world.pod(&dead(&c));
+    world.pod(&dead(&a));
+    world.deleted(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&c);
+    assert_eq!(world.state.take_revived(), Some(c.name.clone()));
+    assert_eq!(world.reasons(), []);
+    (world, a, c)
+}
+
+#[test]
+fn a_death_holds_through_a_start_over_if_the_new_lists_leave_the_pod_out() {
+    let (mut world, a, c) = after_a_revival_elsewhere();
+    list_everything(&mut world, vec![c]);
+    assert_eq!(
+        world.reasons(),
+        [DeadBackend],
+        "the Service listed it not long ago"
+    );
+    assert!(world.state.tables().terminated.contains_key(&X));
+    world.slice(&[(X, Some(a.uid))]);
+    assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+#[test]
+fn a_death_is_void_if_the_pod_was_shown_at_any_time_since_the_start_over() {
+    let (mut world, a, c) = after_a_revival_elsewhere();
+    list_everything(&mut world, vec![c.clone(), a.clone()]);
+    world.slice(&[(X, Some(a.uid))]);
+    assert_eq!(world.reasons(), [], "the new lists show it");
+    let (mut world, a, c) = after_a_revival_elsewhere();
+    world.pod(&a);
+    world.tell(Fact::Pod(Change::Deleted(a.clone())));
+    list_everything(&mut world, vec![c]);
+    world.slice(&[(X, Some(a.uid))]);
+    assert_eq!(world.reasons(), [], "an event has shown it");
+}
+
+#[test]
+fn a_namespace_that_shows_dead_pods_alive_again_and_again_costs_the_others_one_start_over() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&a);
+    assert_eq!(world.state.take_revived(), Some(a.name.clone()));
+    list_everything(&mut world, vec![a.clone()]);
+    let other = pod("shop", "other", "web", &[Y]);
+    world.pod(&other);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    world.pod(&dead(&other));
+    for _ in 0..3 {
+        world.pod(&dead(&a));
+        assert_eq!(world.reasons().len(), 2);
+        world.pod(&a);
+        assert_eq!(world.state.take_revived(), None);
+        assert_eq!(
+            world.carried_out(),
+            [Y],
+            "the revived pod is spared, the others are protected"
+        );
+    }
+}
+
+#[test]
+fn a_pod_that_comes_back_during_the_pause_may_hold_the_ip_of_another_dead_one() {
+    for again in [pod("shop", "b", "web", &[X]), pending("shop", "b", "web")] {
+        let (mut world, a) = World::cluster().with_a();
+        let (b, c) = (pod("shop", "b", "web", &[Y]), pod("shop", "c", "web", &[Y]));
+        world.pod(&dead(&c));
+        world.pod(&c);
+        assert_eq!(world.state.take_revived(), Some(c.name.clone()));
+        list_everything(&mut world, vec![a.clone(), b.clone()]);
+        world.slice(&[(X, Some(a.uid))]);
+        world.pod(&dead(&a));
+        world.pod(&dead(&b));
+        assert_eq!(world.reasons(), [DeadBackend]);
+        world.pod(&again);
+        assert_eq!(world.state.take_revived(), None, "within the pause");
+        assert_eq!(world.reasons(), [], "{again:?}");
+    }
+}
+
+#[test]
+fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.deleted(&dead(&a));
+    let again = Pod {
+        ips: vec![Y],
+        ..a.clone()
+    };
+    world.list_slices(&[(Y, Some(a.uid))]);
+    list(&mut world, vec![again.clone()]);
+    assert_eq!(world.state.take_revived(), Some(a.name.clone()));
+    assert_eq!(world.reasons(), []);
+    list_everything(&mut world, vec![again]);
+    world.slice(&[(Y, Some(a.uid))]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_death_that_one_list_alone_has_shown_may_be_taken_back() {
+    let (mut world, a) = World::cluster().with_a();
+    list(&mut world, vec![dead(&a)]);
+    world.pod(&a);
+    assert_eq!(world.state.take_revived(), None);
+    assert!(world.state.is_synced());
+    assert_eq!(world.reasons(), []);
+}

@@ -1,0 +1,178 @@
+//! Which pods may hold an IP, and what their ends prove. One story each.
+
+use super::world::{World, X, Y, dead, pending, pod, terminal};
+use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
+use epguard_common::{Addr, UidState};
+use epguard_core::facts::{Change, Fact, Pod, Sandbox};
+
+#[test]
+fn a_pod_of_the_service_that_shows_no_ip_yet_may_hold_any_of_its_nodes() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&pending("shop", "b", "web"));
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), []);
+    world.pod(&pod("shop", "b", "web", &[Y]));
+    assert_eq!(
+        world.reasons(),
+        [DeadBackend],
+        "once it shows another IP it doesn't hold this one"
+    );
+}
+
+#[test]
+fn a_pending_pod_of_another_node_or_service_doesnt_matter() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&Pod {
+        node: Some("node-b".into()),
+        ..pending("shop", "b", "web")
+    });
+    world.pod(&pending("other", "c", "c"));
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+#[test]
+fn where_ips_leave_their_nodes_range_a_pending_pod_anywhere_matters() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&pod("other", "stray", "stray", &[Addr::v4([10, 244, 2, 99])]));
+    world.pod(&Pod {
+        node: Some("node-b".into()),
+        ..pending("shop", "b", "web")
+    });
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_pod_whose_sandbox_restarts_may_hold_another_ip_than_it_shows() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&Pod {
+        sandbox: Sandbox::Unsettled,
+        ..pod("shop", "b", "web", &[Y])
+    });
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_retired_pod_gets_no_new_flow() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    assert_eq!(
+        world.denials(),
+        [(X, RetiredBackend, UidState::Retired, a.uid, None)]
+    );
+    world.pod(&a);
+    assert_eq!(world.reasons(), [], "seen alive again");
+}
+
+#[test]
+fn a_dead_pod_whose_conditions_change_stays_dead() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&terminal(&a));
+    assert_eq!(world.state.take_revived(), None);
+    assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+#[test]
+fn a_force_deleted_pod_is_only_retired() {
+    let (mut world, a) = World::cluster().with_a();
+    world.deleted(&a);
+    assert_eq!(
+        world.denials(),
+        [(X, RetiredBackend, UidState::Retired, a.uid, None)]
+    );
+}
+
+#[test]
+fn deleted_without_a_deletion_timestamp_proves_nothing() {
+    let (mut world, a) = World::cluster().with_a();
+    world.tell(Fact::Pod(Change::Deleted(a)));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_mirror_pod_is_never_judged() {
+    let mut world = World::cluster();
+    let a = Pod {
+        mirror: true,
+        ..pod("shop", "a", "web", &[X])
+    };
+    world.pod(&a);
+    world.slice(&[(X, Some(a.uid))]);
+    world.pod(&terminal(&a));
+    assert_eq!(world.reasons(), []);
+    world.deleted(&a);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn for_a_retired_pod_only_a_claim_that_came_later_counts() {
+    let mut world = World::cluster();
+    let (a, b) = (pod("shop", "a", "web", &[X]), pod("other", "b", "b", &[X]));
+    world.pod(&b);
+    world.pod(&a);
+    world.slice(&[(X, Some(a.uid))]);
+    world.pod(&terminal(&a));
+    assert_eq!(world.reasons(), [], "b was there first");
+
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&b);
+    world.pod(&terminal(&a));
+    assert_eq!(
+        world.denials(),
+        [(X, Reused, UidState::Retired, a.uid, Some(b.uid))]
+    );
+    world.tell(Fact::Pod(Change::Reset(vec![terminal(&a), b])));
+    assert_eq!(world.reasons(), [], "a list doesn't say who came first");
+}
+
+#[test]
+fn what_vanished_in_a_gap_proves_nothing() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    world.tell(Fact::Pod(Change::Reset(vec![])));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_death_that_was_proven_before_the_gap_still_is() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.tell(Fact::Pod(Change::Reset(vec![])));
+    assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+#[test]
+fn a_pod_that_moved_to_another_ip_denies_neither() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&Pod {
+        ips: vec![Y],
+        ..a.clone()
+    });
+    world.slice(&[(Y, Some(a.uid))]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_retired_pod_of_the_service_that_claims_the_ip_keeps_its_flows() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&terminal(&pod("shop", "c", "web", &[X])));
+    assert_eq!(
+        world.denials(),
+        [(X, RetiredBackend, UidState::Retired, a.uid, None)]
+    );
+}
+
+#[test]
+fn the_owners_of_an_ip_are_counted_across_its_idle_time() {
+    let (mut world, a) = World::cluster().with_a();
+    let generation = |world: &mut World| world.state.take_owners().0.get(&X).map(|owner| owner.generation);
+    assert_eq!(generation(&mut world), Some(1));
+    world.pod(&dead(&a));
+    assert_eq!(generation(&mut world), None);
+    world.pod(&pod("other", "b", "b", &[X]));
+    assert_eq!(generation(&mut world), Some(2));
+}

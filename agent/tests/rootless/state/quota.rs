@@ -1,0 +1,99 @@
+//! One namespace with more denials than a map holds, beside another one with a single denial.
+
+use super::world::{World, X, dead, namespace, pod, uid, web};
+use epguard_common::{Addr, Mode, capacity};
+use epguard_core::facts::{
+    Change, Endpoint, Fact, Namespace, Pod, PortName, Protocol, Service, Slice, SlicePort,
+};
+use std::collections::BTreeSet;
+
+/// More than DENIED holds.
+const PORTS: u16 = 20_000;
+const PODS: u8 = 4;
+/// A slice with more is not taken in.
+const PORTS_OF_A_SLICE: usize = 2_000;
+
+/// `flood/web`: dead pods with so many ports that DENIED is too small. It sorts before `shop`.
+fn flood(world: &mut World) {
+    let namespaces = ["flood", "shop", "other"].map(|name| namespace(name, Mode::Enforce));
+    world.tell(Fact::Namespace(Change::Reset(Vec::<Namespace>::from(namespaces))));
+    let service = Service {
+        uid: uid("flood"),
+        name: ("flood".into(), "web".into()),
+        vips: vec![Addr::v4([10, 96, 0, 2])],
+        ..web()
+    };
+    world.tell(Fact::Service(Change::Applied(service)));
+    let pods: Vec<Pod> = (0..PODS)
+        .map(|number| {
+            let ip = Addr::v4([10, 244, 1, 100 + number]);
+            pod("flood", &format!("flood-{number}"), "web", &[ip])
+        })
+        .collect();
+    let endpoints = pods.iter().map(|pod| Endpoint {
+        ip: pod.ips[0],
+        target: Some(pod.uid),
+        target_name: None,
+        ready: true,
+    });
+    let endpoints: Vec<Endpoint> = endpoints.collect();
+    let ports = (1..=PORTS).map(|port| SlicePort {
+        name: PortName::new(&port.to_string()),
+        port,
+        protocol: Protocol::Tcp,
+    });
+    for (number, ports) in ports.collect::<Vec<_>>().chunks(PORTS_OF_A_SLICE).enumerate() {
+        let slice = Slice {
+            name: ("flood".into(), format!("web-{number}")),
+            service: Some(("flood".into(), "web".into())),
+            endpoints: endpoints.clone(),
+            ports: ports.to_vec(),
+            triggered: None,
+        };
+        world.tell(Fact::Slice(Change::Applied(slice)));
+    }
+    // The first half that dies is denied at once, and sorts last.
+    for pod in pods.iter().rev() {
+        world.pod(&dead(pod));
+    }
+}
+
+/// How many entries of DENIED are about the flood, and whether X is denied.
+fn denied(world: &World) -> (usize, bool) {
+    let denied = world.state.tables().denied.keys();
+    let flooded = denied.clone().filter(|target| target.addr != X).count();
+    (
+        flooded,
+        denied
+            .map(|target| target.addr)
+            .collect::<BTreeSet<_>>()
+            .contains(&X),
+    )
+}
+
+#[test]
+fn a_namespace_that_floods_denied_leaves_room_for_the_others() {
+    let mut world = World::cluster();
+    flood(&mut world);
+    let (mut world, a) = world.with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.carried_out().iter().filter(|ip| **ip == X).count(), 1);
+    world.state.release_breaker(world.now, None);
+    assert_eq!(world.held(), []);
+    let (flooded, meant) = denied(&world);
+    assert!(meant, "the other namespace's denial found no room");
+    assert!(flooded.abs_diff(capacity::DENIED / 2) <= 1, "{flooded}");
+    let refused = usize::from(PORTS) * usize::from(PODS) - flooded;
+    assert_eq!(
+        world.state.tables().refused,
+        [("flood".to_owned(), refused)].into()
+    );
+}
+
+#[test]
+fn denials_that_are_carried_out_come_before_those_that_are_held() {
+    let mut world = World::cluster();
+    flood(&mut world);
+    let denied = (world.carried_out().len(), world.held().len());
+    assert_eq!(denied, (capacity::DENIED / 2, 0));
+}

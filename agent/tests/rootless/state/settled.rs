@@ -1,0 +1,110 @@
+//! Pods whose containers do not start, such as in `ImagePullBackOff`: for how long they may hold an IP that they do not show.
+
+use super::world::{World, X, Y, dead, pending, pod};
+use epguard_common::Addr;
+use epguard_common::Reason::DeadBackend;
+use epguard_core::facts::{Pod, Sandbox};
+use std::time::Duration;
+
+const Z: Addr = Addr::v4([10, 244, 1, 12]);
+
+fn vacant(world: &World) -> Vec<Addr> {
+    world.state.tables().terminated.keys().copied().collect()
+}
+
+/// A pod of `shop/web` on the same node, whose sandbox came up at second `since`.
+fn stuck(since: i64, ips: &[Addr]) -> Pod {
+    Pod {
+        ips: ips.to_vec(),
+        sandbox: Sandbox::Unsettled,
+        sandbox_since: Some(since),
+        ..pending("shop", "stuck", "web")
+    }
+}
+
+/// A was behind the Service on X, and is dead; another pod of the Service is about to start.
+fn world() -> World {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!((world.reasons(), vacant(&world)), (vec![DeadBackend], vec![X]));
+    world.pod(&pending("shop", "stuck", "web"));
+    assert_eq!((world.reasons(), vacant(&world)), (vec![], vec![]));
+    world
+}
+
+#[test]
+fn a_pod_that_showed_its_sandbox_before_its_first_ip_holds_no_other_ip() {
+    let mut world = world();
+    world.pod(&stuck(7, &[]));
+    assert_eq!(
+        (world.reasons(), vacant(&world)),
+        (vec![], vec![]),
+        "it may hold X"
+    );
+    world.pod(&stuck(7, &[Y]));
+    assert_eq!((world.reasons(), vacant(&world)), (vec![DeadBackend], vec![X]));
+    let again = stuck(7, &[Y]);
+    world.pod(&again);
+    assert_eq!(
+        world.reasons(),
+        [DeadBackend],
+        "the next try to pull changes nothing"
+    );
+    world.list(&[again]);
+    assert!(
+        world
+            .state
+            .possible_holders(world.now + Duration::from_hours(1))
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_new_sandbox_is_reported_with_the_old_ip_so_it_may_hold_another() {
+    let mut world = world();
+    world.pod(&stuck(7, &[]));
+    world.pod(&stuck(7, &[Y]));
+    world.pod(&stuck(9, &[Y]));
+    assert_eq!((world.reasons(), vacant(&world)), (vec![], vec![]));
+    world.pod(&stuck(9, &[Z]));
+    assert_eq!(
+        (world.reasons(), vacant(&world)),
+        (vec![], vec![]),
+        "it has shown two IPs, and which is the later sandbox's nobody says"
+    );
+}
+
+#[test]
+fn an_ip_that_was_there_at_first_sight_or_came_in_a_list_may_be_an_earlier_sandboxs() {
+    let mut world = world();
+    world.pod(&stuck(7, &[Y]));
+    assert_eq!(
+        (world.reasons(), vacant(&world)),
+        (vec![], vec![]),
+        "no sandbox without an IP was shown"
+    );
+
+    let mut world = self::world();
+    world.pod(&stuck(7, &[]));
+    let a = dead(&pod("shop", "a", "web", &[X]));
+    world.list(&[a, stuck(7, &[Y])]);
+    assert_eq!(
+        (world.reasons(), vacant(&world)),
+        (vec![], vec![]),
+        "the watch had a gap"
+    );
+}
+
+#[test]
+fn a_lasting_possible_holder_is_named_with_what_it_blocks() {
+    let world = world();
+    let soon = world.now + Duration::from_secs(30);
+    assert!(world.state.possible_holders(soon).is_empty());
+    let later = world.now + Duration::from_secs(90);
+    let holders = world.state.possible_holders(later);
+    let holder = &holders[0];
+    assert_eq!(holders.len(), 1);
+    assert_eq!(holder.pod, ("shop".to_owned(), "stuck".to_owned()));
+    assert_eq!((holder.since.as_secs(), holder.blocks_terminated), (90, true));
+    assert_eq!(holder.blocks_services, [("shop".to_owned(), "web".to_owned())]);
+}

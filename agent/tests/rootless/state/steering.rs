@@ -1,0 +1,219 @@
+//! Where flows that open towards a denied endpoint are steered. One story each.
+
+use super::world::{World, X, Y, dead, node, pod, slice, web};
+use epguard_common::{Action, Addr, Slot};
+use epguard_core::facts::{Change, Fact, Node, Pod, PortName, Service, Slice, SlicePort, Steering};
+use std::collections::BTreeSet;
+
+const FAR: Addr = Addr::v4([10, 244, 2, 10]);
+
+/// The Service asks to be steered, A is dead, Y and FAR are ready.
+fn steering(steering: Steering) -> World {
+    let mut world = World::cluster();
+    world.tell(Fact::Service(Change::Applied(Service {
+        steering: Steering {
+            action: Action::Redirect,
+            ..steering
+        },
+        ..web()
+    })));
+    let a = pod("shop", "a", "web", &[X]);
+    for pod in [&a, &near(), &far()] {
+        world.pod(pod);
+    }
+    list(&mut world, &[&a, &near(), &far()]);
+    world.pod(&dead(&a));
+    world
+}
+
+fn near() -> Pod {
+    pod("shop", "near", "web", &[Y])
+}
+
+fn far() -> Pod {
+    Pod {
+        node: Some("node-b".into()),
+        ..pod("shop", "far", "web", &[FAR])
+    }
+}
+
+fn list(world: &mut World, pods: &[&Pod]) {
+    let endpoints: Vec<_> = pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect();
+    world.slice(&endpoints);
+}
+
+/// Where flows to X go, and what is done with the rest.
+fn offered(world: &World) -> (Vec<Addr>, Option<Action>) {
+    let tables = world.state.tables();
+    let backends = tables.backends.iter().filter(|(target, _)| target.addr == X);
+    let offered = backends.flat_map(|(_, backends)| backends.live.iter().take(backends.count as usize));
+    let denial = tables.denied.iter().find(|(target, _)| target.addr == X);
+    (
+        offered.map(|backend| backend.addr).collect(),
+        denial.map(|(_, denial)| denial.action),
+    )
+}
+
+#[test]
+fn a_service_that_does_not_ask_is_not_steered() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&near());
+    list(&mut world, &[&a, &near()]);
+    world.pod(&dead(&a));
+    assert_eq!(offered(&world), (vec![], Some(Action::Unset)));
+}
+
+#[test]
+fn the_same_node_comes_before_the_same_zone_and_that_before_all_others() {
+    let mut world = steering(Steering::default());
+    assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
+    world.pod(&dead(&near()));
+    assert_eq!(offered(&world), (vec![FAR], Some(Action::Redirect)));
+
+    let farther = Pod {
+        node: Some("node-c".into()),
+        ..pod("shop", "farther", "web", &[Addr::v4([10, 244, 3, 10])])
+    };
+    for (name, number, zone) in [
+        ("node-a", 1, "west"),
+        ("node-b", 2, "west"),
+        ("node-c", 3, "east"),
+    ] {
+        world.tell(Fact::Node(Change::Applied(Node {
+            zone: Some(zone.into()),
+            ..node(name, number)
+        })));
+    }
+    world.pod(&farther);
+    list(&mut world, &[&far(), &farther]);
+    assert_eq!(offered(&world).0, [FAR]);
+    world.pod(&dead(&far()));
+    assert_eq!(offered(&world).0, farther.ips);
+}
+
+#[test]
+fn without_a_live_endpoint_flows_are_rejected() {
+    let mut world = steering(Steering::default());
+    world.pod(&dead(&near()));
+    world.pod(&dead(&far()));
+    assert_eq!(offered(&world), (vec![], Some(Action::Reject)));
+}
+
+#[test]
+fn a_local_traffic_policy_keeps_flows_on_the_node() {
+    let mut world = steering(Steering {
+        local_only: true,
+        ..Steering::default()
+    });
+    assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
+    world.pod(&dead(&near()));
+    assert_eq!(offered(&world), (vec![], Some(Action::Reject)));
+}
+
+#[test]
+fn an_endpoint_that_is_terminating_or_no_longer_listed_gets_no_new_flow() {
+    let mut world = steering(Steering::default());
+    world.pod(&Pod {
+        deleting: true,
+        ..near()
+    });
+    assert_eq!(offered(&world).0, [FAR]);
+    let mut world = steering(Steering::default());
+    list(&mut world, &[&far()]);
+    assert_eq!(offered(&world).0, [FAR]);
+}
+
+#[test]
+fn an_endpoint_whose_ip_somebody_else_shows_too_gets_no_flow() {
+    let mut world = steering(Steering::default());
+    world.pod(&pod("other", "b", "b", &[Y]));
+    assert_eq!(offered(&world).0, [FAR]);
+}
+
+#[test]
+fn no_flow_is_redirected_to_a_pod_of_another_namespace_that_a_slice_names() {
+    let mut world = steering(Steering::default());
+    let stranger = pod("other", "stranger", "web", &[Addr::v4([10, 244, 1, 12])]);
+    world.pod(&stranger);
+    list(&mut world, &[&pod("shop", "a", "web", &[X]), &far(), &stranger]);
+    assert_eq!(offered(&world).0, [FAR]);
+}
+
+#[test]
+fn thousands_of_denials_of_a_redirected_service_are_laid_out_in_one_look_at_its_endpoints() {
+    let mut world = World::cluster();
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&dead(&a));
+    for number in 0..4 {
+        let ips = (0..80).map(|last| (Addr::v4([10, 244, 10 + number, last]), Some(a.uid)));
+        let listed = slice(&format!("web-{number}"), &ips.collect::<Vec<_>>());
+        let ports = (1..=100).map(|port| SlicePort {
+            port,
+            ..listed.ports[0]
+        });
+        world.tell(Fact::Slice(Change::Applied(Slice {
+            ports: ports.collect(),
+            ..listed
+        })));
+    }
+    world.tell(Fact::Service(Change::Applied(Service {
+        steering: Steering {
+            action: Action::Redirect,
+            ..Steering::default()
+        },
+        ..web()
+    })));
+    let denied = &world.state.tables().denied;
+    assert_eq!(denied.len(), 4 * 80 * 100);
+    assert!(denied.values().all(|denial| denial.action == Action::Reject));
+}
+
+#[test]
+fn only_endpoints_of_the_same_port_are_offered_whatever_its_number() {
+    let mut world = steering(Steering::default());
+    let listed = |name, port, ip, pod: &Pod| Slice {
+        ports: vec![SlicePort {
+            name: PortName::new(name),
+            port,
+            ..slice(name, &[]).ports[0]
+        }],
+        ..slice(name, &[(ip, Some(pod.uid))])
+    };
+    let a = pod("shop", "a", "web", &[X]);
+    world.slice(&[(X, Some(a.uid))]);
+    world.tell(Fact::Slice(Change::Applied(listed("admin", 8080, Y, &near()))));
+    world.tell(Fact::Slice(Change::Applied(listed("http", 9090, FAR, &far()))));
+    assert_eq!(offered(&world).0, [FAR]);
+}
+
+#[test]
+fn a_sticky_service_keeps_a_client_at_one_endpoint() {
+    let sticky = |sticky| {
+        let world = steering(Steering {
+            sticky,
+            ..Steering::default()
+        });
+        let first = world.state.tables().backends.values().next().copied();
+        first.map(|backends| backends.sticky)
+    };
+    assert_eq!((sticky(true), sticky(false)), (Some(1), Some(0)));
+}
+
+#[test]
+fn packets_of_flows_that_go_on_carry_their_intent_without_a_denial_too() {
+    let mut world = steering(Steering::default());
+    let slots: BTreeSet<Slot> = world.state.tables().services.values().copied().collect();
+    let now = world.now;
+    world.state.steering(now, slots.clone());
+    let a = pod("shop", "a", "web", &[X]);
+    list(&mut world, &[&near(), &far()]);
+    world.deleted(&dead(&a));
+    world.now += epguard_core::state::MEMORY * 2;
+    let now = world.now;
+    world.state.tick(now);
+    assert!(world.state.tables().denied.is_empty());
+    let kept: BTreeSet<Slot> = world.state.tables().services.values().copied().collect();
+    assert_eq!(kept, slots);
+    world.state.steering(now, BTreeSet::new());
+    assert!(world.state.tables().services.is_empty());
+}

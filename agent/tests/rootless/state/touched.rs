@@ -1,0 +1,81 @@
+//! Facts that change more than the object they tell of. One story each; `incremental` searches for more.
+
+use super::world::{World, X, Y, dead, node, pod};
+use epguard_common::Addr;
+use epguard_common::Reason::DeadBackend;
+use epguard_core::facts::{Change, Fact, Node, Pod, Protocol};
+use epguard_core::state::{MEMORY, Socket};
+
+fn suspects(world: &World) -> Vec<Addr> {
+    world.state.tables().suspects.keys().copied().collect()
+}
+
+#[test]
+fn a_draining_pod_that_moves_to_another_ip_is_counted_there() {
+    let (mut world, a) = World::cluster().with_a();
+    let draining = Pod { deleting: true, ..a };
+    world.pod(&draining);
+    assert_eq!(suspects(&world), [X]);
+    world.pod(&Pod {
+        ips: vec![Y],
+        ..draining
+    });
+    assert_eq!(suspects(&world), [Y]);
+}
+
+#[test]
+fn an_address_that_a_node_shows_is_judged_no_more() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.tell(Fact::Node(Change::Applied(Node {
+        addresses: vec![X],
+        ..node("node-b", 2)
+    })));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn an_endpoint_that_is_remembered_no_more_is_neither_counted_nor_kept() {
+    let (mut world, a) = World::cluster().with_a();
+    let b = pod("shop", "b", "web", &[Y]);
+    world.pod(&b);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(b.uid))]);
+    world.pod(&Pod {
+        deleting: true,
+        ..a.clone()
+    });
+    world.deleted(&b);
+    world.slice(&[]);
+    assert!(suspects(&world).contains(&X));
+    assert!(world.state.pod_name(b.uid).is_some());
+    world.now += MEMORY * 2;
+    world.state.tick(world.now);
+    assert_eq!(suspects(&world), []);
+    assert_eq!(world.state.pod_name(b.uid), None);
+}
+
+/// Whichever UID is the greater: the pod that was listed last is the one that is meant.
+#[test]
+fn a_packet_changes_nothing_about_who_was_meant() {
+    for names in [["a", "b"], ["b", "a"]] {
+        let mut world = World::cluster();
+        let [a, b] = names.map(|name| pod("shop", name, "web", &[X]));
+        for pod in [&a, &b] {
+            world.pod(pod);
+            world.slice(&[(X, Some(pod.uid))]);
+            world.pod(&dead(pod));
+            world.deleted(&dead(pod));
+        }
+        world.slice(&[]);
+        let target = *world.state.tables().denied.keys().next().unwrap();
+        let socket = Socket {
+            ip: X,
+            port: target.port,
+            protocol: Protocol::Tcp,
+        };
+        world.state.hit(world.now, target.slot, &socket);
+        world.pod(&pod("other", "c", "c", &[X]));
+        assert_eq!(world.denials()[0].3, b.uid);
+    }
+}

@@ -1,0 +1,252 @@
+//! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080, two nodes.
+
+use epguard_common::{Addr, Mode, Reason, Uid, UidState};
+use epguard_core::facts::{
+    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PortName, Presence, Protocol, Sandbox, Service,
+    ServicePort, Slice, SlicePort, Standing, Steering,
+};
+use epguard_core::state::{Ipam, Ranges, Settings, State};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub const X: Addr = Addr::v4([10, 244, 1, 10]);
+pub const Y: Addr = Addr::v4([10, 244, 1, 11]);
+pub const NODE: Addr = Addr::v4([192, 168, 250, 11]);
+
+pub struct World {
+    pub state: State,
+    pub now: Duration,
+}
+
+impl World {
+    /// Synced, with the Service and both nodes, and nobody else.
+    pub fn cluster() -> Self {
+        Self::with(settings())
+    }
+
+    /// The same with other settings.
+    pub fn with(settings: Settings) -> Self {
+        let mut world = Self::blind(settings);
+        world.tell(Fact::Presence(Presence::Held(vec![])));
+        world
+    }
+
+    /// The same before the node's routes and neighbours were listed.
+    pub fn blind(settings: Settings) -> Self {
+        let mut world = Self {
+            state: State::new(settings),
+            now: Duration::from_secs(1),
+        };
+        world.list_all_but_pods();
+        world.tell(Fact::Pod(Change::Reset(vec![])));
+        world
+    }
+
+    /// The Service, no endpoints, both nodes.
+    pub fn list_all_but_pods(&mut self) {
+        let namespaces = ["shop", "other"].map(|name| namespace(name, Mode::Enforce));
+        let nodes = [("node-a", 1), ("node-b", 2)].map(|(name, number)| node(name, number));
+        self.tell(Fact::Namespace(Change::Reset(namespaces.into())));
+        self.tell(Fact::Node(Change::Reset(nodes.into())));
+        self.tell(Fact::Service(Change::Reset(vec![web()])));
+        self.tell(Fact::Slice(Change::Reset(vec![])));
+    }
+
+    pub fn tell(&mut self, fact: Fact) {
+        self.now += Duration::from_millis(10);
+        self.state.apply(self.now, fact);
+    }
+
+    pub fn pod(&mut self, pod: &Pod) {
+        self.tell(Fact::Pod(Change::Applied(pod.clone())));
+    }
+
+    pub fn deleted(&mut self, pod: &Pod) {
+        let pod = Pod {
+            deleting: true,
+            ..pod.clone()
+        };
+        self.tell(Fact::Pod(Change::Deleted(pod)));
+    }
+
+    pub fn slice(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
+        self.tell(Fact::Slice(Change::Applied(slice("web", endpoints))));
+    }
+
+    /// A runs on X behind the Service.
+    pub fn with_a(mut self) -> (Self, Pod) {
+        let a = pod("shop", "a", "web", &[X]);
+        self.pod(&a);
+        self.slice(&[(X, Some(a.uid))]);
+        (self, a)
+    }
+
+    /// All denials: IP, reason, state, meant, owner.
+    pub fn denials(&self) -> Vec<(Addr, Reason, UidState, Uid, Option<Uid>)> {
+        self.state
+            .denials()
+            .map(|(_, s, p)| (s.ip, p.reason, p.state, p.meant, p.owner))
+            .collect()
+    }
+
+    /// Endpoints whose packets are stopped when enforcing.
+    pub fn carried_out(&self) -> Vec<Addr> {
+        self.with_hold(false)
+    }
+
+    /// Endpoints whose packets are only reported.
+    pub fn held(&self) -> Vec<Addr> {
+        self.with_hold(true)
+    }
+
+    fn with_hold(&self, held: bool) -> Vec<Addr> {
+        let denied = self.state.tables().denied.iter();
+        denied
+            .filter(|(_, denial)| (denial.held != 0) == held)
+            .map(|(target, _)| target.addr)
+            .collect()
+    }
+
+    pub fn list(&mut self, pods: &[Pod]) {
+        self.tell(Fact::Pod(Change::Reset(pods.to_vec())));
+    }
+
+    pub fn list_slices(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
+        self.tell(Fact::Slice(Change::Reset(vec![slice("web", endpoints)])));
+    }
+
+    /// `count` pods behind the Service, on as many IPs.
+    pub fn with_backends(mut self, count: u8) -> (Self, Vec<Pod>) {
+        let pods: Vec<Pod> = (0..count).map(backend).collect();
+        for pod in &pods {
+            self.pod(pod);
+        }
+        self.slice(&endpoints(&pods));
+        (self, pods)
+    }
+
+    pub fn reasons(&self) -> Vec<Reason> {
+        self.denials().into_iter().map(|denial| denial.1).collect()
+    }
+}
+
+/// Of an agent on node-a that watches all pods.
+pub fn settings() -> Settings {
+    Settings {
+        node: "node-a".into(),
+        ipam: Ipam::Auto,
+        ranges: Ranges::default(),
+    }
+}
+
+pub fn uid(name: &str) -> Uid {
+    Uid::parse(name).unwrap()
+}
+
+pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
+    Pod {
+        uid: uid(name),
+        name: (namespace.into(), name.into()),
+        node: Some("node-a".into()),
+        labels: BTreeMap::from([("app".into(), app.into())]),
+        ips: ips.to_vec(),
+        host_network: false,
+        mirror: false,
+        deleting: false,
+        standing: Standing::Live,
+        doubt: None,
+        sandbox: Sandbox::Published,
+        sandbox_since: None,
+        bound: Mode::Enforce,
+        network_ips: vec![],
+        static_ip: false,
+    }
+}
+
+pub fn namespace(name: &str, bound: Mode) -> Namespace {
+    let name = name.into();
+    Namespace { name, bound }
+}
+
+/// A pod of the Service, the same for the same number.
+pub fn backend(number: u8) -> Pod {
+    let ip = Addr::v4([10, 244, 1, 10 + number]);
+    pod("shop", &format!("backend-{number}"), "web", &[ip])
+}
+
+pub fn endpoints(pods: &[Pod]) -> Vec<(Addr, Option<Uid>)> {
+    pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect()
+}
+
+pub fn dead(pod: &Pod) -> Pod {
+    Pod {
+        standing: Standing::Dead,
+        sandbox: Sandbox::Unsettled,
+        ..pod.clone()
+    }
+}
+
+pub fn terminal(pod: &Pod) -> Pod {
+    Pod {
+        standing: Standing::Terminal,
+        ..pod.clone()
+    }
+}
+
+/// Bound, no IP yet.
+pub fn pending(namespace: &str, name: &str, app: &str) -> Pod {
+    Pod {
+        sandbox: Sandbox::Unsettled,
+        ..pod(namespace, name, app, &[])
+    }
+}
+
+pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
+    Slice {
+        name: ("shop".into(), name.into()),
+        service: Some(("shop".into(), "web".into())),
+        endpoints: endpoints
+            .iter()
+            .map(|(ip, target)| Endpoint {
+                ip: *ip,
+                target: *target,
+                target_name: None,
+                ready: true,
+            })
+            .collect(),
+        ports: vec![SlicePort {
+            name: PortName::new("http"),
+            port: 8080,
+            protocol: Protocol::Tcp,
+        }],
+        triggered: None,
+    }
+}
+
+pub fn web() -> Service {
+    Service {
+        uid: uid("web"),
+        name: ("shop".into(), "web".into()),
+        selector: Some(BTreeMap::from([("app".into(), "web".into())])),
+        vips: vec![Addr::v4([10, 96, 0, 1])],
+        ports: vec![ServicePort {
+            port: 80,
+            node_port: 30080,
+            protocol: Protocol::Tcp,
+        }],
+        bound: Mode::Enforce,
+        steering: Steering::default(),
+    }
+}
+
+pub fn node(name: &str, number: u8) -> Node {
+    Node {
+        name: name.into(),
+        addresses: vec![Addr::v4([192, 168, 250, 10 + number])],
+        pod_cidrs: vec![Cidr::parse(&format!("10.244.{number}.0/24")).unwrap()],
+        boot_id: uid(&format!("boot-{name}")),
+        virtual_kubelet: false,
+        zone: None,
+        canary: false,
+    }
+}

@@ -1,0 +1,155 @@
+//! An `epguard agent` as a child process: started, waited for, ended. All tests and the lab start agents here.
+//!
+//! The agent's integration tests include this file, so it uses nothing of the lab.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use epguard::shared::status::{self, Status};
+
+/// How long an agent has for what takes it milliseconds.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What every agent gets on its command line.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// `--node-name`.
+    pub node: &'a str,
+    /// Content of the file for `--kubeconfig`.
+    pub kubeconfig: &'a str,
+    /// `--run-dir`.
+    pub run_dir: &'a Path,
+    /// `--pin-dir`.
+    pub pin_dir: &'a Path,
+}
+
+impl Place<'_> {
+    /// Writes the kubeconfig into the run directory, and returns the arguments of `epguard`, `agent` first.
+    pub fn arguments(&self) -> Result<Vec<OsString>> {
+        let kubeconfig = self.run_dir.join("kubeconfig");
+        fs::write(&kubeconfig, self.kubeconfig)
+            .with_context(|| format!("cannot write {}", kubeconfig.display()))?;
+        let mut arguments: Vec<OsString> = vec!["agent".into(), "--node-name".into(), self.node.into()];
+        for (flag, path) in [
+            ("--kubeconfig", &*kubeconfig),
+            ("--run-dir", self.run_dir),
+            ("--pin-dir", self.pin_dir),
+        ] {
+            arguments.extend([flag.into(), path.into()]);
+        }
+        Ok(arguments)
+    }
+}
+
+/// A running agent; dropping it kills it. What it attached and pinned stays.
+#[derive(Debug)]
+pub struct AgentProcess {
+    child: Child,
+    run_dir: PathBuf,
+}
+
+impl AgentProcess {
+    /// Runs `command`, which is `epguard agent` or becomes it, and appends its output to `agent.log` in `run_dir`. The
+    /// kernel kills the agent if the calling thread ends first.
+    pub fn start(mut command: Command, run_dir: &Path) -> Result<Self> {
+        let log = File::options().create(true).append(true).open(log(run_dir));
+        let log = log.context("cannot make the agent's log")?;
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        // SAFETY: prctl is async-signal-safe; the agent must not outlive a lab or a test that is killed.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+        let run_dir = run_dir.to_owned();
+        Ok(Self { child, run_dir })
+    }
+
+    /// Number of its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has logged so far, and agents before it in the same run directory.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(log(&self.run_dir)).unwrap_or_default()
+    }
+
+    /// Waits until nothing is wrong with the status any more. An error if the agent ends before, or after a minute.
+    pub fn until(&mut self, failing: &str, wrong: impl Fn(&Status) -> Option<String>) -> Result<Status> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = status::read(&self.run_dir);
+            let missing = match &seen {
+                Ok(status) => wrong(status),
+                Err(error) => Some(format!("{error:#}")),
+            };
+            let Some(missing) = missing else { return seen };
+            if let Some(exit) = self.ended()? {
+                let log = self.log();
+                bail!(
+                    "the agent ended: {exit}: {}",
+                    log.lines().last().unwrap_or_default()
+                );
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "the agent {failing} in {PATIENCE:?}: {missing}"
+            );
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// How it ended; none while it runs.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().context("cannot look after the agent")
+    }
+
+    /// Waits until it ends by itself, for a minute at most.
+    pub fn await_end(&mut self) -> Result<ExitStatus> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(exit) = self.ended()? {
+                return Ok(exit);
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "the agent goes on after {PATIENCE:?}: {}",
+                self.log()
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends a signal and waits for the end.
+    pub fn end(mut self, signal: i32) -> Result<ExitStatus> {
+        let pid = i32::try_from(self.child.id())?;
+        // SAFETY: no pointers; the agent is our own child, not waited for yet.
+        let failed = unsafe { libc::kill(pid, signal) };
+        ensure!(failed == 0, "cannot send signal {signal} to the agent");
+        self.await_end()
+    }
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn log(run_dir: &Path) -> PathBuf {
+    run_dir.join("agent.log")
+}

@@ -1,0 +1,123 @@
+//! Objects with absurd fields, a forbidden watch and a wrong token, told to the real agent: a counted skip or one line,
+//! nothing is denied because of it, and what is provable beside it still is.
+
+use super::world::{World, dead_pod, service, slice};
+use epguard_lab::api::Kind;
+use serde_json::{Value, json};
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn absurd_objects_are_skipped_and_counted_and_the_provable_one_is_denied() {
+    let mut world = World::new("absurd");
+    let ports = json!([{"port": 8080}]);
+    world.store.ensure_namespace("shop").unwrap();
+    world.store.apply(json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
+        "spec": {"podCIDRs": ["10.244.1.0/24", "banana/99"]}, "status": {"addresses": [{"address": "banana"}]}})).unwrap();
+    world.store.apply(service("web", "10.96.0.1")).unwrap();
+    world.store.apply(service("odd", "banana")).unwrap();
+    let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
+    let uid = &dead["metadata"]["uid"];
+    world
+        .store
+        .apply(slice("web-1", "web", "10.244.1.10", uid, &ports))
+        .unwrap();
+    world
+        .store
+        .apply(slice("web-2", "web", "banana", uid, &ports))
+        .unwrap();
+    world
+        .store
+        .apply(slice("odd-1", "odd", "10.244.1.10", &json!(""), &ports))
+        .unwrap();
+    let many: Vec<Value> = (1..=10_000).map(|port| json!({"port": port})).collect();
+    world
+        .store
+        .apply(slice("odd-2", "odd", "10.244.1.10", uid, &json!(many)))
+        .unwrap();
+    let strange =
+        json!([{"port": 0}, {"port": 70000}, {"port": -1}, {"port": 80, "protocol": "QUIC"}, {"port": null}]);
+    world
+        .store
+        .apply(slice("odd-3", "odd", "10.244.1.10", uid, &strange))
+        .unwrap();
+    let mut named = slice("odd-4", "web", "example.com", uid, &ports);
+    named["addressType"] = json!("FQDN");
+    world.store.apply(named).unwrap();
+    let mut banana = dead_pod("banana", "banana");
+    banana["metadata"]["deletionTimestamp"] = json!("yesterday");
+    world.store.apply(banana).unwrap();
+    let mut numbers = dead_pod("numbers", "10.244.1.11");
+    numbers["metadata"]["labels"] = json!({"app": 7});
+    world.store.apply(numbers).unwrap();
+    world.start(&world.server.kubeconfig(), &[]);
+    let status = world.until("synced with one pod skipped", |status| {
+        status.synced && status.watches["pods"].skipped == 1
+    });
+    assert!(status.watches.values().all(|watch| watch.up), "{status:?}");
+    let mut dump = world.epguard();
+    dump.args(["dump", "-o", "json", "--run-dir"])
+        .arg(&world.dir)
+        .arg("--pin-dir")
+        .arg(world.dir.join("bpf/epguard"));
+    let dump: Value = serde_json::from_slice(&dump.output().unwrap().stdout).unwrap();
+    let denied: Vec<_> = dump["denied"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (&row["service"], &row["ip"], &row["port"]))
+        .collect();
+    assert_eq!(
+        denied,
+        [(&json!("shop/web"), &json!("10.244.1.10"), &json!(8080))]
+    );
+    let log = world.log();
+    assert!(!log.contains("panicked"), "{log}");
+    assert_eq!(
+        log.lines().filter(|line| line.contains("object skipped")).count(),
+        1,
+        "{log}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_forbidden_watch_names_the_resource_and_the_remedy_and_nothing_is_denied() {
+    let mut world = World::new("forbidden");
+    world.server.faults(|faults| {
+        faults.forbidden.insert(Kind::EndpointSlice);
+    });
+    world.start(&world.server.kubeconfig(), &[]);
+    let status = world.until("told that slices are forbidden", |status| {
+        status.watches["endpointslices"].error.is_some() && status.watches["pods"].up
+    });
+    let error = status.watches["endpointslices"].error.clone().unwrap();
+    assert!(
+        error.contains("endpointslices") && error.contains("ClusterRole") && !error.contains('\n'),
+        "{error}"
+    );
+    assert!(!status.synced && status.lease_ms < 0, "{status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_wrong_token_is_told_for_each_watch() {
+    let mut world = World::new("token");
+    let mut config: Value = serde_json::from_str(&world.server.kubeconfig()).unwrap();
+    config["users"][0]["user"]["token"] = json!("wrong");
+    world.start(&config.to_string(), &[]);
+    let status = world.until("refused", |status| {
+        status.watches.values().all(|watch| watch.error.is_some())
+    });
+    let errors: Vec<&String> = status
+        .watches
+        .values()
+        .filter_map(|watch| watch.error.as_ref())
+        .collect();
+    assert!(
+        errors
+            .iter()
+            .all(|error| error.contains("401") || error.contains("nauthorized")),
+        "{errors:?}"
+    );
+    assert!(!status.synced);
+}

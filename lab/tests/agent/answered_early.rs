@@ -1,0 +1,165 @@
+//! A RST from the driver: a tap is the uplink, whose other end is this test.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::{Duration, Instant};
+
+use super::world::{World, dead_pod};
+use epguard::kernel::maps;
+use epguard_common::{Outcome, Reason};
+use serde_json::json;
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Frames a round.
+const FRAMES: u16 = 100;
+const PATIENCE: Duration = Duration::from_mins(1);
+const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const CLIENT: [u8; 4] = [192, 168, 9, 9];
+const DEAD: [u8; 4] = [10, 244, 1, 10];
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn the_driver_sends_a_rst_for_each_syn_to_an_ip_that_nobody_holds() {
+    let mut world = World::new("early");
+    let mut tap = tap(&world, "up0");
+    for arguments in [
+        "link set up0 up",
+        "address add 192.168.9.2/24 dev up0",
+        "route add default via 192.168.9.1 dev up0",
+        // Behind a tap could be a pod: that the default route leads through it proves nothing.
+        "route add blackhole 10.244.1.0/24",
+    ] {
+        let mut ip = world.netns.command("ip");
+        assert!(ip.args(arguments.split(' ')).status().unwrap().success());
+    }
+    let forwarding = || fs::write("/proc/sys/net/ipv4/conf/all/forwarding", "1");
+    world.netns.run(forwarding).unwrap().unwrap();
+    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
+        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}});
+    world.store.apply(node).unwrap();
+    world.store.ensure_namespace("shop").unwrap();
+    world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
+    let kubeconfig = world.server.kubeconfig();
+    let options = [
+        "--uplinks=up0",
+        "--pod-interfaces=va",
+        "--xdp=driver",
+        "--action=reject",
+    ];
+    world.start(&kubeconfig, &options);
+    world.until("denying", |status| {
+        status.figures.ips.get("terminated") == Some(&1) && status.lease_ms > 0
+    });
+
+    let own = mac(&world);
+    // Is shown every skb that comes in, before any TC program is.
+    let every = Protocol::from(i32::from(0x0003_u16.to_be()));
+    let sniffer = || Socket::new(Domain::PACKET, Type::RAW.nonblocking(), Some(every));
+    let mut sniffer = world.netns.run(sniffer).unwrap().unwrap();
+    for port in 1..=FRAMES {
+        tap.write_all(&syn(own, port)).unwrap();
+        let rst = next_tcp(&mut tap, PATIENCE).unwrap_or_else(|| {
+            let counted = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
+            let counted: Vec<_> = counted.iter().filter(|(_, count)| count.packets > 0).collect();
+            let interfaces = world.status().interfaces;
+            panic!("no answer: {counted:?} {interfaces:?} {}", world.log())
+        });
+        assert_eq!(
+            (&rst[..6], &rst[6..12]),
+            (&ROUTER[..], &own[..]),
+            "back to who sent it"
+        );
+        assert_eq!((&rst[26..30], &rst[30..34]), (&DEAD[..], &CLIENT[..]));
+        assert_eq!(
+            &rst[34..38],
+            [8080_u16.to_be_bytes(), port.to_be_bytes()].as_flattened()
+        );
+        assert_eq!(
+            rst[42..48],
+            [0, 0, 0, 8, 0x50, 0x14],
+            "RST and ACK of the SYN's number 7"
+        );
+    }
+    // One that TC has to answer shows that the sniffer hears: it comes in, and its RST goes out.
+    tap.write_all(&with_option(&syn(own, FRAMES + 1))).unwrap();
+    assert!(next_tcp(&mut tap, PATIENCE).is_some(), "{}", world.log());
+    let counters = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
+    let rejected = counters[&(Reason::Terminated, Outcome::Rejected)].packets;
+    let received = std::iter::from_fn(|| next_tcp(&mut sniffer, Duration::ZERO)).count();
+    println!(
+        "{FRAMES} SYNs and one with an IP option, {rejected} rejected; the stack has seen {received} frames"
+    );
+    assert_eq!((rejected, received), (u64::from(FRAMES) + 1, 2));
+}
+
+/// A tap of the node's whose frames are read and written here, one at a time.
+fn tap(world: &World, name: &str) -> File {
+    let make = || {
+        let mut options = File::options();
+        let tap = options
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/net/tun")
+            .unwrap();
+        // SAFETY: an all-zero ifreq is one.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from.cast_signed();
+        }
+        request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_TAP | libc::IFF_NO_PI).unwrap();
+        // SAFETY: the descriptor is open, and the request lives until the call returns.
+        let failed = unsafe { libc::ioctl(tap.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
+        assert_eq!(failed, 0, "{}", std::io::Error::last_os_error());
+        tap
+    };
+    world.netns.run(make).unwrap()
+}
+
+fn mac(world: &World) -> [u8; 6] {
+    let mut ip = world.netns.command("ip");
+    let shown = ip.args(["-j", "link", "show", "up0"]).output().unwrap().stdout;
+    let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
+    let octets = shown[0]["address"].as_str().unwrap().split(':');
+    let octets: Vec<u8> = octets
+        .map(|octet| u8::from_str_radix(octet, 16).unwrap())
+        .collect();
+    octets.try_into().unwrap()
+}
+
+/// From the client, by the router, to port 8080 of the dead pod; sequence number 7. Nobody verifies its checksums.
+fn syn(own: [u8; 6], port: u16) -> Vec<u8> {
+    let mut frame = [own, ROUTER].concat();
+    frame.extend([0x08, 0x00, 0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0]);
+    frame.extend([CLIENT, DEAD].concat());
+    frame.extend([port.to_be_bytes(), 8080_u16.to_be_bytes()].concat());
+    frame.extend([0, 0, 0, 7, 0, 0, 0, 0, 0x50, 0x02, 0xff, 0xff, 0, 0, 0, 0]);
+    frame
+}
+
+/// The same with one word of IP options.
+fn with_option(syn: &[u8]) -> Vec<u8> {
+    let (head, segment) = syn.split_at(34);
+    let mut frame = [head, &[1; 4], segment].concat();
+    (frame[14], frame[17]) = (0x46, 44);
+    frame
+}
+
+/// Others come too: router solicitations, ARP.
+fn next_tcp(from: &mut impl Read, patience: Duration) -> Option<Vec<u8>> {
+    let deadline = Instant::now() + patience;
+    let mut frame = vec![0; 2048];
+    loop {
+        match from.read(&mut frame) {
+            Ok(length) if frame[12..14] == [8, 0] && frame[23] == 6 => return Some(frame[..length].to_vec()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

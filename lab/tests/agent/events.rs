@@ -1,0 +1,297 @@
+//! Events of the Kubernetes API about denied packets, by the real agent.
+
+use super::stale::deny;
+use super::world::World;
+use epguard::daemon::report::metrics;
+use epguard::kernel::maps;
+use epguard::shared::drops::Dropped;
+use epguard::shared::status::{self, Request};
+use epguard_common::{Count, Outcome, Reason};
+use epguard_lab::api::{Kind, yaml};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::os::fd::AsRawFd as _;
+use std::time::{Duration, Instant};
+
+const ROLE: &str = include_str!("../../../deploy/base/rbac.yaml");
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_thousand_denied_packets_are_one_event_on_the_service_and_one_on_the_pod_that_was_hit() {
+    let mut world = denying("events", &[]);
+    reuse(&mut world);
+    call(&world, 1000);
+    until(&world, "told", |world| events(world).len() == 2);
+    // A minute after the first word the count is that of all of them.
+    until(&world, "counted", |world| {
+        let reported: u64 = drops(world).iter().map(|row| row.packets).sum();
+        let counted = |event: &Value| event["series"]["count"] == reported;
+        events(world).iter().all(counted)
+    });
+    let reported: u64 = drops(&world).iter().map(|row| row.packets).sum();
+    assert!(reported >= 100, "{reported}");
+    let note = "Service shop/web still sends to endpoint 10.244.1.10 for pod shop/a, which has ended; pod team-b/b has that \
+                IP now (reused). On node n the packets are dropped. Why: epguard why 10.244.1.10 --service shop/web";
+    let expected = |kind: &str, namespace: &str, name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": format!("{name}.*"), "namespace": namespace},
+            "action": "DenyPackets", "reason": "StaleEndpointDenied", "type": "Warning", "note": note,
+            "eventTime": "*", "series": {"count": reported, "lastObservedTime": "*"},
+            "regarding": {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name, "uid": "*"},
+            "reportingController": "epguard", "reportingInstance": "n",
+        })
+    };
+    let seen: Vec<Value> = events(&world)
+        .into_iter()
+        .map(|event| masked(&world, event))
+        .collect();
+    assert_eq!(
+        seen,
+        [expected("Service", "shop", "web"), expected("Pod", "team-b", "b")]
+    );
+    let audit = world.server.audit();
+    let [created, patched] = ["create", "patch"].map(|verb| audit.count(verb, "/events"));
+    // A second minute begins where the machine is that slow.
+    assert!(created == 2 && (2..=4).contains(&patched), "{created} {patched}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn where_events_are_forbidden_that_is_said_once_and_everything_else_goes_on() {
+    let mut world = denying("events-forbidden", &["create", "patch"]);
+    call(&world, 1);
+    until(&world, "refused", |world| {
+        world.log().contains("cannot create Events")
+    });
+    reuse(&mut world);
+    call(&world, 1);
+    until(&world, "reported", |world| {
+        world.log().contains("hit=\"team-b/b\"")
+    });
+    // Time enough to try again.
+    let confirmed = world.server.audit().count("list", "/pods");
+    until(&world, "confirmed", |world| {
+        world.server.audit().count("list", "/pods") > confirmed + 2
+    });
+    assert_eq!(
+        world.server.access().refused(),
+        ["create events.k8s.io/events"],
+        "{}",
+        world.log()
+    );
+    let log = world.log();
+    let said: Vec<&str> = log.lines().filter(|line| line.contains("Events")).collect();
+    assert!(
+        said.len() == 1
+            && said[0].contains("allow the agent's account create and patch on events in events.k8s.io"),
+        "{said:?}"
+    );
+    until(&world, "denying", |world| world.status().lease_ms > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn nobody_is_told_what_the_operator_does_not_want_told() {
+    for what in ["none", "breaker"] {
+        let mut world = World::new("events-off");
+        start(&mut world, &["--events", what]);
+        deny(&mut world);
+        call(&world, 1);
+        until(&world, "reported", |world| world.log().contains("dead-backend"));
+        let confirmed = world.server.audit().count("list", "/pods");
+        until(&world, "confirmed", |world| {
+            world.server.audit().count("list", "/pods") > confirmed + 2
+        });
+        assert_eq!(world.server.audit().count("create", "/events"), 0, "{what}");
+    }
+}
+
+/// Processes on the node, by their addresses.
+const CLIENTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 244, 1, 1), Ipv4Addr::new(10, 244, 1, 2)];
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_in_events_and_in_the_log() {
+    const EACH: u64 = 2_500;
+    const ALL: u64 = 2 * EACH;
+    let mut world = denying("flood", &[]);
+    let mut ip = world.netns.command("ip");
+    let added = ip.args(["address", "add", "10.244.1.2/24", "dev", "va"]).status();
+    assert!(added.unwrap().success());
+    reuse(&mut world);
+    let opened = world.netns.run(|| {
+        for _ in 0..EACH {
+            CLIENTS.into_iter().for_each(open);
+        }
+    });
+    opened.unwrap();
+
+    until(&world, "counted", |world| kernel(world).packets >= ALL);
+    let counted = kernel(&world);
+    assert_eq!((counted.packets, counted.openings), (ALL, ALL));
+    let rows = drops(&world);
+    let sum = |of: fn(&Dropped) -> u64| rows.iter().map(of).sum::<u64>();
+    assert_eq!((sum(|row| row.packets), sum(|row| row.openings)), (ALL, ALL));
+    assert_eq!(sum(|row| row.bytes), counted.bytes);
+    let clients: BTreeSet<IpAddr> = rows.iter().flat_map(|row| row.clients.clone()).collect();
+    assert_eq!(clients, CLIENTS.map(IpAddr::from).into());
+    let shown = metrics::render(&status::read(&world.dir).unwrap(), counters(&world)).unwrap();
+    assert_eq!(metric(&shown, "epguard_denied_packets_total"), ALL);
+    assert_eq!(metric(&shown, "epguard_denied_openings_total"), ALL);
+    until(&world, "told", |world| series(world) == ALL);
+    until(&world, "logged", |world| logged(world).iter().sum::<u64>() == ALL);
+    // Two proofs (dead-backend until the pod of team-b is known, then reused), each at most once in ten seconds.
+    assert!(logged(&world).len() <= 20, "{:?}", logged(&world));
+}
+
+/// One SYN: the socket is closed before the kernel repeats it.
+fn open(client: Ipv4Addr) {
+    let family = AddressFamily::Inet;
+    let opened = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).unwrap();
+    bind(
+        opened.as_raw_fd(),
+        &SockaddrIn::from(SocketAddrV4::new(client, 0)),
+    )
+    .unwrap();
+    let service = SockaddrIn::new(10, 96, 0, 1, 80);
+    assert_eq!(
+        connect(opened.as_raw_fd(), &service),
+        Err(nix::errno::Errno::EINPROGRESS)
+    );
+}
+
+fn counters(world: &World) -> maps::Counters {
+    maps::counters(&world.dir.join("bpf/epguard")).unwrap()
+}
+
+/// Packets that were dropped, for whatever reason.
+fn kernel(world: &World) -> Count {
+    let counters = counters(world);
+    let of = |reason| counters[&(reason, Outcome::Dropped)];
+    Reason::ALL
+        .map(of)
+        .into_iter()
+        .fold(Count::default(), Count::plus)
+}
+
+fn drops(world: &World) -> Vec<Dropped> {
+    status::ask(&world.dir, &Request::Drops).unwrap().drops.unwrap()
+}
+
+/// The sum over all labels.
+fn metric(text: &str, name: &str) -> u64 {
+    let samples = text.lines().filter(|line| line.starts_with(name));
+    samples
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+        .sum()
+}
+
+/// What the Events on the Service count.
+fn series(world: &World) -> u64 {
+    let all = events(world).into_iter();
+    let service = all.filter(|event| event["regarding"]["kind"] == "Service");
+    service
+        .map(|event| event["series"]["count"].as_u64().unwrap_or(1))
+        .sum()
+}
+
+/// What each log line about denied packets counts.
+fn logged(world: &World) -> Vec<u64> {
+    let log = world.log();
+    let counts = log.lines().filter_map(|line| line.split_once(" packets="));
+    counts
+        .map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap())
+        .collect()
+}
+
+/// An agent under its role, without these verbs on Events, on a node with a denial.
+fn denying(name: &str, forbidden: &[&str]) -> World {
+    let mut world = World::new(name);
+    for mut role in yaml::documents(ROLE).unwrap() {
+        for rule in role["rules"].as_array_mut().into_iter().flatten() {
+            if rule["resources"] == json!(["events"]) {
+                let verbs = rule["verbs"].as_array_mut().unwrap();
+                verbs.retain(|verb| !forbidden.iter().any(|forbidden| verb == forbidden));
+            }
+        }
+        if role["kind"].as_str().unwrap().ends_with("Role") {
+            world.server.access().bind(&role).unwrap();
+        }
+    }
+    // Before the agent starts: of a Namespace that it has not seen, nothing is denied.
+    world.store.ensure_namespace("team-b").unwrap();
+    start(&mut world, &[]);
+    deny(&mut world);
+    world
+}
+
+/// The view is confirmed every three seconds.
+fn start(world: &mut World, options: &[&str]) {
+    let kubeconfig = world.server.kubeconfig();
+    let short = ["--max-view-age", "10", "--lease", "10"];
+    world.start(&kubeconfig, &[&short[..], options].concat());
+}
+
+/// A pod of the Namespace `team-b` gets the IP.
+fn reuse(world: &mut World) {
+    let pod = json!({
+        "kind": "Pod", "apiVersion": "v1", "metadata": {"name": "b", "namespace": "team-b"},
+        "spec": {"nodeName": "n", "containers": [{"name": "c"}]},
+        "status": {"phase": "Running", "podIPs": [{"ip": "10.244.1.10"}]},
+    });
+    world.store.apply(pod).unwrap();
+    world.until("reused", |status| {
+        status.pods.values().any(|name| name == "team-b/b")
+    });
+}
+
+/// Sends SYNs to the Service, from a process on the node.
+fn call(world: &World, times: usize) {
+    let service: SocketAddr = "10.96.0.1:80".parse().unwrap();
+    let answered = world.netns.run(|| {
+        let connect = |_| TcpStream::connect_timeout(&service, Duration::from_millis(1));
+        (0..times).flat_map(connect).count()
+    });
+    assert_eq!(answered.unwrap(), 0);
+}
+
+/// In the order of their Namespaces.
+fn events(world: &World) -> Vec<Value> {
+    world.store.list(Kind::Event)
+}
+
+/// Without what differs from run to run; that the UID is that of the object is looked at here.
+fn masked(world: &World, mut event: Value) -> Value {
+    let metadata = event["metadata"].as_object_mut().unwrap();
+    metadata.retain(|field, _| field == "name" || field == "namespace");
+    let name = metadata["name"].as_str().unwrap().split('.').next().unwrap();
+    metadata["name"] = format!("{name}.*").into();
+    let kind: Kind = event["regarding"]["kind"].as_str().unwrap().parse().unwrap();
+    let about = |object: &&Value| object["metadata"]["uid"] == event["regarding"]["uid"];
+    let objects = world.store.list(kind);
+    let object = objects.iter().find(about).expect("the UID of an object");
+    assert_eq!(object["metadata"]["name"], event["regarding"]["name"]);
+    event["regarding"]["uid"] = "*".into();
+    for time in ["/eventTime", "/series/lastObservedTime"] {
+        let time = event.pointer_mut(time).unwrap();
+        assert!(time.as_str().unwrap().ends_with('Z'), "{time}");
+        *time = "*".into();
+    }
+    event
+}
+
+fn until(world: &World, description: &str, wanted: impl Fn(&World) -> bool) {
+    let begun = Instant::now();
+    while !wanted(world) {
+        let seen = events(world);
+        assert!(
+            begun.elapsed() < Duration::from_secs(90),
+            "not {description}: {seen:#?}\n{}",
+            world.log()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

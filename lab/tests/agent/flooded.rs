@@ -1,0 +1,115 @@
+//! The real agent while packets to hundreds of denied endpoints are reported at the highest rate.
+
+use super::world::{World, dead_pod, service, slice};
+use epguard_lab::api::Kind;
+use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SUSPECTS: usize = 300;
+/// Reports that the agent must have left out before the test ends.
+const SKIPPED: u64 = 20_000;
+const RENEWALS: usize = 3;
+
+fn ip(number: usize) -> String {
+    format!("10.244.{}.{}", 1 + number / 200, 10 + number % 200)
+}
+
+fn vip(number: usize) -> SocketAddr {
+    let vip = format!("10.96.{}.{}:80", number / 200, 1 + number % 200);
+    vip.parse().unwrap()
+}
+
+/// Services whose only endpoint is a dead pod each, and the routes and rules that lead packets there.
+fn deny(world: &mut World) {
+    let mut lines =
+        "link set va up\nlink set vb up\naddress add 10.244.0.1/16 dev va\nroute add default dev va\n"
+            .to_owned();
+    world.store.ensure_namespace("shop").unwrap();
+    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
+        "spec": {"podCIDRs": ["10.244.0.0/16"]}, "status": {}});
+    world.store.apply(node).unwrap();
+    for number in 0..SUSPECTS {
+        let (ip, name) = (ip(number), format!("web-{number}"));
+        let _ = writeln!(lines, "neigh add {ip} lladdr 02:00:00:00:00:01 dev va");
+        let mut service = service(&name, &vip(number).ip().to_string());
+        service["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080, "protocol": "UDP"}]);
+        world.store.apply(service).unwrap();
+        let dead = world.store.apply(dead_pod(&name, &ip)).unwrap();
+        let ports = json!([{"port": 8080, "protocol": "UDP"}]);
+        let slice = slice(&name, &name, &ip, &dead["metadata"]["uid"], &ports);
+        world.store.apply(slice).unwrap();
+    }
+    let mut command = world.netns.command("ip");
+    let mut ip = command
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    ip.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    assert!(ip.wait().unwrap().success());
+    let lists = [Kind::Service, Kind::EndpointSlice].map(|kind| world.store.list(kind));
+    let proxy = Proxy::new(&world.netns, ProxyOptions::default());
+    proxy.program(&service_rules(&lists[0], &lists[1], "n")).unwrap();
+}
+
+/// Sends to all Services in turn, without a pause, until told to stop.
+fn pour(stop: &AtomicBool) {
+    let sockets: Vec<UdpSocket> = (0..SUSPECTS)
+        .map(|number| {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            socket.connect(vip(number)).unwrap();
+            socket
+        })
+        .collect();
+    while !stop.load(Ordering::Relaxed) {
+        for socket in &sockets {
+            let _ = socket.send(b"x");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_flood_over_300_suspects_ends_no_lease_and_what_is_not_taken_in_is_counted() {
+    let mut world = World::new("flooded");
+    deny(&mut world);
+    let kubeconfig = world.server.kubeconfig();
+    world.start(&kubeconfig, &["--lease", "10"]);
+    world.until("denying all", |status| {
+        let denied = status.figures.maps.get("DENIED");
+        denied.is_some_and(|fill| fill.entries >= SUSPECTS)
+            && status.lease_ms > 0
+            && status.breaker.is_empty()
+    });
+    let stop = Arc::new(AtomicBool::new(false));
+    let (netns, told) = (world.netns.clone(), Arc::clone(&stop));
+    let flood = thread::spawn(move || netns.run(|| pour(&told)).unwrap());
+    let deadline = Instant::now() + Duration::from_mins(2);
+    let (mut renewals, mut last) = (0, i64::MAX);
+    loop {
+        let status = world.status();
+        assert!(status.lease_ms > 0, "the lease has ended: {}", status.lease_ms);
+        renewals += usize::from(status.lease_ms > last);
+        last = status.lease_ms;
+        let skipped = status.figures.events_skipped;
+        if renewals >= RENEWALS && skipped >= SKIPPED {
+            println!("{skipped} reports skipped, {renewals} renewals");
+            break;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{renewals} renewals, {skipped} reports skipped"
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+    stop.store(true, Ordering::Relaxed);
+    flood.join().unwrap();
+}

@@ -1,0 +1,17 @@
+//! The real agent on a node of its own beside an API server. As root, `cargo xtask test` runs each module in a process of its own.
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
+mod absurd_objects;
+mod answered_early;
+mod capabilities;
+mod events;
+mod fleet;
+mod flooded;
+mod metrics;
+mod operator;
+mod rbac;
+mod stale;
+mod top;
+mod view_age;
+mod why_live;
+mod world;

@@ -1,0 +1,100 @@
+//! /metrics, /healthz and /readyz of the real agent, with a packet that it denies.
+
+use super::stale::{connect_to_the_service, deny};
+use super::world::World;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const USER_AGENT: &str = concat!("epguard/", env!("CARGO_PKG_VERSION"), " (linux/");
+const METRICS: &str = "127.0.0.1:9467";
+const HEALTH: &str = "127.0.0.1:9468";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_denied_packet_the_view_and_the_maps_are_told_to_whoever_scrapes() {
+    let mut world = World::new("metrics");
+    world.server.faults(|faults| faults.hang = true);
+    let kubeconfig = world.server.kubeconfig();
+    let short = ["--max-view-age", "10", "--lease", "10"];
+    world.start(
+        &kubeconfig,
+        &[
+            &short[..],
+            &["--metrics-listen", METRICS, "--health-listen", HEALTH],
+        ]
+        .concat(),
+    );
+    world.until("started", |_| true);
+    assert_eq!(get(&world, HEALTH, "/healthz"), (200, "ok\n".into()));
+    let (code, checks) = get(&world, HEALTH, "/readyz");
+    assert_eq!(code, 503, "{checks}");
+    assert!(
+        checks.contains("[-]sync failed: not listed yet: endpointslices, "),
+        "{checks}"
+    );
+
+    deny(&mut world);
+    let (code, checks) = get(&world, HEALTH, "/readyz");
+    assert_eq!(
+        (code, checks.as_str()),
+        (200, "[+]sync ok\n[+]hooks ok\n[+]lease ok\n")
+    );
+    connect_to_the_service(&world);
+    let (code, text) = get(&world, METRICS, "/metrics");
+    assert_eq!(code, 200, "{text}");
+    let (seen, expected) = (masked(&text), include_str!("metrics/expected.txt"));
+    assert_eq!(seen, expected, "{seen}");
+
+    world.server.faults(|faults| faults.outage = true);
+    world.until("past the lease", |status| status.lease_ms < 0);
+    let (code, checks) = get(&world, HEALTH, "/readyz");
+    assert_eq!(code, 503);
+    assert!(
+        checks.contains("[-]lease failed: the view is too old (10 s)"),
+        "{checks}"
+    );
+    for (listen, path) in [(METRICS, "/healthz"), (HEALTH, "/metrics"), (HEALTH, "/other")] {
+        assert_eq!(get(&world, listen, path).0, 404, "{path}");
+    }
+    let agents = world
+        .server
+        .audit()
+        .requests()
+        .into_iter()
+        .map(|request| request.user_agent);
+    let unnamed: Vec<String> = agents.filter(|agent| !agent.starts_with(USER_AGENT)).collect();
+    assert!(unnamed.is_empty(), "{unnamed:?}");
+}
+
+fn get(world: &World, listen: &str, path: &str) -> (u16, String) {
+    let answer = world.netns.run(|| -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(listen)?;
+        stream.set_read_timeout(Some(Duration::from_mins(1)))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {listen}\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    });
+    let answer = answer.unwrap().unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let code = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (code, body.to_owned())
+}
+
+/// Without values that are times or depend on them, and without what explains.
+fn masked(text: &str) -> String {
+    let samples = text.lines().filter(|line| !line.starts_with("# HELP"));
+    samples
+        .map(|line| match line.rsplit_once(' ') {
+            Some((name, value)) if !name.starts_with('#') && depends_on_time(name, value) => {
+                format!("{name} *\n")
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect()
+}
+
+fn depends_on_time(metric: &str, value: &str) -> bool {
+    metric.contains("_seconds") || (metric == "epguard_api_requests_total" && value != "0")
+}

@@ -1,0 +1,143 @@
+//! The real agent under the role that `deploy/` gives it, at an API server that enforces it.
+
+use super::world::{World, dead_pod, service, slice};
+use epguard_lab::api::{Kind, yaml};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// The `ClusterRole` and the `Role`.
+fn roles() -> Vec<Value> {
+    let mut documents = yaml::documents(include_str!("../../../deploy/base/rbac.yaml")).unwrap();
+    documents.retain(|document| document["rules"].is_array());
+    assert_eq!(documents.len(), 2);
+    documents
+}
+
+fn bind(world: &World, roles: &[Value]) {
+    for role in roles {
+        world.server.access().bind(role).unwrap();
+    }
+}
+
+/// As the `DaemonSet` has it.
+const FLEET: [&str; 2] = ["--fleet-config", "epguard/epguard"];
+
+/// Three dead pods that a Service lists: more than the breaker lets one list deny.
+fn mass(name: &str) -> World {
+    let world = World::new(name);
+    world.store.ensure_namespace("shop").unwrap();
+    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
+        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}});
+    world.store.apply(node).unwrap();
+    world.store.apply(service("web", "10.96.0.1")).unwrap();
+    for number in 1..=3 {
+        let (name, ip) = (format!("a{number}"), format!("10.244.1.1{number}"));
+        let dead = world.store.apply(dead_pod(&name, &ip)).unwrap();
+        let uid = &dead["metadata"]["uid"];
+        let slice = slice(
+            &format!("web-{number}"),
+            "web",
+            &ip,
+            uid,
+            &json!([{"port": 8080}]),
+        );
+        world.store.apply(slice).unwrap();
+    }
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn the_agent_needs_nothing_beyond_its_role() {
+    let mut world = mass("rbac");
+    bind(&world, &roles());
+    let kubeconfig = world.server.kubeconfig();
+    world.start(&kubeconfig, &FLEET);
+    world.until("synced", |status| status.synced);
+    // Holds the second list back, so that the breaker raises its alarm, which is an Event.
+    world
+        .server
+        .faults(|faults| faults.delay = Duration::from_secs(2));
+    let begun = Instant::now();
+    while world.store.list(Kind::Event).is_empty() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "{}", world.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(world.store.list(Kind::Event)[0]["reason"], "BreakerTripped");
+    world.until("denying under a lease", |status| {
+        status.breaker.is_empty() && !status.services.is_empty() && status.lease_ms > 0
+    });
+    assert_eq!(world.server.access().refused(), [""; 0]);
+    // A lost watch is resumed, an expired one listed again.
+    world.server.faults(|faults| faults.delay = Duration::ZERO);
+    world.server.reset_connections();
+    world.until("back", |status| {
+        status
+            .watches
+            .values()
+            .all(|watch| watch.up && watch.restarts == 1)
+    });
+    assert_eq!(world.server.access().refused(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn the_role_holds_nothing_that_the_agent_does_not_need() {
+    for missing in reads() {
+        let mut world = mass("rbac-less");
+        bind(&world, &without(&missing));
+        // A list is asked for alone where it cannot be streamed.
+        let alone = missing.starts_with("list");
+        world.server.faults(|faults| faults.pages_only = alone);
+        let kubeconfig = world.server.kubeconfig();
+        world.start(&kubeconfig, &FLEET);
+        let resource = match missing.rsplit('/').next().unwrap() {
+            "configmaps" => "configmaps(fleet)",
+            resource => resource,
+        };
+        world.until("told of the refusal", |status| {
+            status
+                .watches
+                .get(resource)
+                .is_some_and(|watch| watch.error.is_some())
+        });
+        let refused = world.server.access().refused();
+        let all = refused.iter().all(|other| *other == missing);
+        assert!(all && !refused.is_empty(), "{missing}: {refused:?}");
+    }
+}
+
+/// Each `list` and `watch` on a resource that the roles allow. That Events are needed: `events.rs`.
+fn reads() -> Vec<String> {
+    let mut reads = Vec::new();
+    for rule in roles().iter().flat_map(|role| role["rules"].as_array().unwrap()) {
+        let group = rule["apiGroups"][0].as_str().unwrap();
+        for resource in rule["resources"].as_array().unwrap() {
+            let verbs = rule["verbs"].as_array().unwrap().iter();
+            let resource = resource.as_str().unwrap();
+            let named = verbs.map(|verb| format!("{} {group}/{resource}", verb.as_str().unwrap()));
+            reads.extend(named.filter(|read| read.starts_with("list ") || read.starts_with("watch ")));
+        }
+    }
+    assert_eq!(reads.len(), 12);
+    reads
+}
+
+/// The roles without one verb on one resource.
+fn without(missing: &str) -> Vec<Value> {
+    let (verb, resource) = missing.split_once(' ').unwrap();
+    let (group, resource) = resource.split_once('/').unwrap();
+    let less = |mut role: Value| {
+        let mut rules = Vec::new();
+        for rule in role["rules"].as_array().unwrap() {
+            for other in rule["resources"].as_array().unwrap() {
+                let mut verbs = rule["verbs"].as_array().unwrap().clone();
+                verbs.retain(|v| !(*v == verb && other == resource && rule["apiGroups"] == json!([group])));
+                rules.push(json!({"apiGroups": rule["apiGroups"], "resources": [other], "verbs": verbs}));
+            }
+        }
+        role["rules"] = rules.into();
+        role
+    };
+    roles().into_iter().map(less).collect()
+}

@@ -1,0 +1,236 @@
+//! The lease and the age of the view, told by the real agent while its API server misbehaves. Times are scaled down:
+//! the view may be 3 s old instead of 30.
+
+use super::world::{World, dead_pod, service, slice};
+use epguard::shared::status::{Status, Watch};
+use epguard_core::freshness::Proof;
+use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const MAX_VIEW_AGE: Duration = Duration::from_secs(3);
+/// The same where the view must not get too old on a busy machine, and how many times it fits into the default of 30 s.
+const LONG_VIEW_AGE: Duration = Duration::from_secs(10);
+const SCALE: u32 = 3;
+
+/// An agent that is synced, and whose API server sends no bookmarks.
+fn synced(name: &str) -> World {
+    synced_with(name, MAX_VIEW_AGE)
+}
+
+fn synced_with(name: &str, max_view_age: Duration) -> World {
+    let mut world = World::new(name);
+    world.server.faults(|faults| faults.bookmark_period = None);
+    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
+        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}});
+    world.store.apply(node).unwrap();
+    world.store.apply(service("web", "10.96.0.1")).unwrap();
+    let kubeconfig = world.server.kubeconfig();
+    let seconds = max_view_age.as_secs().to_string();
+    world.start(&kubeconfig, &["--max-view-age", &seconds, "--lease", &seconds]);
+    world.until("synced", |status| status.synced);
+    world
+}
+
+/// A dead pod that a Service still lists.
+fn deny(world: &mut World) {
+    let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
+    let ports = json!([{"port": 8080}]);
+    let slice = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
+    world.store.apply(slice).unwrap();
+    world.until("denying", |status| denies(status) && status.lease_ms > 0);
+}
+
+fn denies(status: &Status) -> bool {
+    !status.services.is_empty()
+}
+
+/// Confirmations that the API server has seen.
+fn confirmations(world: &World) -> u32 {
+    let requests = world.server.audit().requests();
+    let confirmations = requests.iter().filter(|request| {
+        assert!(!request.query.contains("resourceVersion"), "{request:?}");
+        request.verb == "list" && !request.query.split('&').any(|pair| pair == "limit=500")
+    });
+    u32::try_from(confirmations.count()).unwrap()
+}
+
+/// Waits for the lease's end, and sees that until then it never reached beyond the age that the view may have.
+fn outlive(world: &mut World) -> Status {
+    world.until("past the lease", |status| {
+        let (age, lease) = (status.view_age_ms.unwrap(), status.lease_ms);
+        assert!(
+            lease <= 0 || age + u64::try_from(lease).unwrap() <= 3001,
+            "{status:?}"
+        );
+        lease < 0
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_stalled_api_ends_the_lease_when_the_view_is_too_old_and_a_healthy_one_brings_it_back() {
+    let mut world = synced("stalled");
+    deny(&mut world);
+    let begun = Instant::now();
+    world.server.faults(|faults| faults.hang = true);
+    let status = outlive(&mut world);
+    println!(
+        "lease over {:?} after the API stalled, view {} ms old",
+        begun.elapsed(),
+        status.view_age_ms.unwrap()
+    );
+    assert!(status.view_age_ms.unwrap() >= 3000, "{status:?}");
+    let silent = status.watches.values().filter(|watch| !watch.up);
+    let errors: Vec<&str> = silent.filter_map(|watch| watch.error.as_deref()).collect();
+    assert!(
+        errors.contains(&"connected, but not proven fresh in time"),
+        "a silent watch is not up: {status:?}"
+    );
+    await_log(&world, "lease lost");
+    world.server.faults(|faults| faults.hang = false);
+    world.until("back", |status| status.lease_ms > 0);
+    await_log(&world, "lease back");
+    assert_eq!(world.log().matches("lease lost").count(), 1, "{}", world.log());
+}
+
+/// Waits until the agent has written it down.
+fn await_log(world: &World, words: &str) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !world.log().contains(words) {
+        assert!(Instant::now() < deadline, "no {words:?} in {}", world.log());
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn after_an_outage_denials_come_back_by_themselves() {
+    let mut world = synced("outage");
+    deny(&mut world);
+    world.server.faults(|faults| faults.outage = true);
+    outlive(&mut world);
+    world.server.faults(|faults| faults.outage = false);
+    let status = world.until("back", |status| status.lease_ms > 0);
+    assert!(denies(&status), "{status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn events_and_bookmarks_alone_renew_nothing() {
+    let mut world = synced("frozen");
+    deny(&mut world);
+    world.server.faults(|faults| {
+        faults.failing = Some(500);
+        faults.bookmark_period = Some(Duration::from_millis(100));
+    });
+    let store = world.store.clone();
+    world.until("past the lease", |status| {
+        store.advance();
+        status.lease_ms < 0
+    });
+    let status = world.until("told of the refusal, and down", |status| {
+        let is_down = |watch: &Watch| watch.error.is_some() && !watch.up;
+        status.watches.values().all(is_down)
+    });
+    assert!(status.watches["pods"].error.as_ref().unwrap().contains("500"));
+    world.server.faults(|faults| faults.failing = None);
+    let status = world.until("back", |status| status.lease_ms > 0);
+    assert_eq!(status.watches["pods"].proven_by, Some(Proof::Confirmation));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_large_collection_in_which_nothing_changes_is_confirmed_by_a_short_watch() {
+    let mut world = synced("large");
+    world
+        .server
+        .faults(|faults| faults.bookmark_period = Some(Duration::from_mins(1)));
+    for i in 0..60 {
+        let name = format!("idle-{i}");
+        world
+            .store
+            .apply(json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}))
+            .unwrap();
+    }
+    world.until("old", |status| status.view_age_ms.unwrap() > 4000);
+    world.server.audit().clear();
+    deny(&mut world);
+    let requests = world.server.audit().requests();
+    let short = requests
+        .iter()
+        .filter(|request| request.query.contains("timeoutSeconds=3"));
+    let mut paths: Vec<&str> = short.map(|request| request.path.as_str()).collect();
+    paths.dedup();
+    assert_eq!(paths, ["/api/v1/namespaces"], "{requests:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_quiet_cluster_keeps_its_denial_by_confirmations_alone() {
+    let mut world = synced_with("quiet", LONG_VIEW_AGE);
+    deny(&mut world);
+    world.server.audit().clear();
+    let begun = Instant::now();
+    let mut oldest = 0;
+    while begun.elapsed() < 3 * LONG_VIEW_AGE {
+        let status = world.status();
+        assert!(status.lease_ms > 0, "{status:?}\n{}", world.log());
+        oldest = oldest.max(status.view_age_ms.unwrap());
+        sleep(Duration::from_millis(20));
+    }
+    let (asked, seconds) = (confirmations(&world), begun.elapsed().as_secs_f64());
+    let minutely = f64::from(asked) / seconds * 60.0 / f64::from(SCALE);
+    println!(
+        "{asked} confirmations in {seconds:.1} s of a scale of 1:{SCALE}, that is {minutely:.1} a minute; \
+         the view was at most {oldest} ms old, and may be 10000"
+    );
+    let requests = world.server.audit().requests();
+    assert_eq!(
+        usize::try_from(asked).unwrap(),
+        requests.len(),
+        "nothing else is asked"
+    );
+    assert!(minutely <= 30.0 && minutely > 10.0, "{minutely}");
+    let status = world.status();
+    let by = |watch: &str| status.watches[watch].proven_by;
+    assert_eq!(
+        ["pods", "endpointslices", "services", "nodes"].map(by),
+        [Some(Proof::Confirmation); 4]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn without_a_denial_nothing_is_asked_and_the_first_one_asks_at_once() {
+    let mut world = synced("idle");
+    world.server.audit().clear();
+    let status = world.until("old", |status| status.view_age_ms.unwrap() > 6000);
+    assert_eq!(world.server.audit().requests(), []);
+    assert!(status.lease_ms < 0, "{status:?}");
+    deny(&mut world);
+    assert!(confirmations(&world) >= 5, "{:?}", world.server.audit());
+    assert!(!world.log().contains("lease lost"), "{}", world.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_watch_that_shows_less_than_the_lists_is_given_up() {
+    let mut world = synced("mute");
+    deny(&mut world);
+    world.server.faults(|faults| faults.mute = true);
+    let first: Value = json!({"kind": "Pod", "apiVersion": "v1",
+        "metadata": {"name": "a", "namespace": "aaa"}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}});
+    world.store.apply(first).unwrap();
+    let status = world.until("given up", |status| {
+        status.watches["pods"]
+            .error
+            .as_ref()
+            .is_some_and(|error| error.contains("the watch has stopped at"))
+    });
+    assert!(!status.watches["pods"].up && status.lease_ms < 0, "{status:?}");
+    await_log(&world, "lacks changes that the API server has shown");
+    world.until("past the lease", |status| status.lease_ms < 0);
+    world.server.faults(|faults| faults.mute = false);
+    world.until("back", |status| status.lease_ms > 0 && status.watches["pods"].up);
+}

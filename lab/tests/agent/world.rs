@@ -1,0 +1,153 @@
+//! The real agent on a node of its own, against an embedded API server. Needs root.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "the benchmark uses its own part, and may panic"
+)]
+
+use epguard::shared::status::{self, Status};
+use epguard_lab::agent::{AgentProcess, Place};
+use epguard_lab::api::{ApiServer, Store};
+use epguard_lab::net::NetNs;
+use epguard_lab::scenario::process;
+use epguard_lab::scenario::workdir::Workdir;
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A node with one veth pair, an API server, and the agent once started. Dropping it ends the agent.
+pub struct World {
+    // Dropped first: the agent before what it stands on.
+    agent: Option<AgentProcess>,
+    pub netns: NetNs,
+    pub store: Store,
+    pub server: ApiServer,
+    /// The agent's run directory.
+    pub dir: PathBuf,
+    workdir: Workdir,
+}
+
+impl World {
+    pub fn new(name: &str) -> Self {
+        let netns = NetNs::new(name).unwrap();
+        for arguments in ["link set lo up", "link add va type veth peer name vb"] {
+            assert!(
+                netns
+                    .command("ip")
+                    .args(arguments.split(' '))
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
+        let workdir = Workdir::new().unwrap();
+        let store = Store::new();
+        let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let server = ApiServer::start(listener, store.clone()).unwrap();
+        Self {
+            agent: None,
+            netns,
+            store,
+            server,
+            dir: workdir.path().to_owned(),
+            workdir,
+        }
+    }
+
+    /// Starts `epguard agent` with more options; in enforce, unless they say `--mode`.
+    pub fn start(&mut self, kubeconfig: &str, options: &[&str]) {
+        self.start_as(kubeconfig, options, |_| {});
+    }
+
+    /// The same with a process that is prepared in some way.
+    pub fn start_as(&mut self, kubeconfig: &str, options: &[&str], prepare: impl FnOnce(&mut Command)) {
+        let place = Place {
+            node: "n",
+            kubeconfig,
+            run_dir: &self.dir,
+            pin_dir: &self.workdir.pins().join("epguard"),
+        };
+        let mut command = self.epguard();
+        command.args(place.arguments().unwrap());
+        command.args(["--reason-mode", "retired-backend=enforce"]);
+        if !options.contains(&"--mode") {
+            command.args(["--mode", "enforce"]);
+        }
+        command.args(options);
+        // The log is that of this agent alone.
+        let _ = std::fs::remove_file(self.dir.join("agent.log"));
+        prepare(&mut command);
+        self.agent = Some(AgentProcess::start(command, &self.dir).unwrap());
+    }
+
+    /// The binary, on the node.
+    pub fn epguard(&self) -> Command {
+        self.netns.command(process::epguard().unwrap())
+    }
+
+    /// The agent's process id.
+    pub fn pid(&self) -> u32 {
+        self.agent.as_ref().unwrap().pid()
+    }
+
+    /// Kills the agent; its hooks and maps stay.
+    pub fn stop(&mut self) {
+        self.agent = None;
+    }
+
+    /// What the agent says when it ends by itself.
+    pub fn outcome(&mut self) -> String {
+        self.agent.as_mut().unwrap().await_end().unwrap();
+        self.log()
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join("agent.log")).unwrap()
+    }
+
+    pub fn status(&self) -> Status {
+        status::read(&self.dir).unwrap()
+    }
+
+    /// The status, once it is as described; while the agent lives.
+    pub fn until(&mut self, description: &str, wanted: impl Fn(&Status) -> bool) -> Status {
+        let agent = self.agent.as_mut().unwrap();
+        let failing = format!("is not {description}");
+        agent
+            .until(&failing, |status| (!wanted(status)).then(String::new))
+            .unwrap_or_else(|error| {
+                let seen = status::read(&self.dir);
+                panic!("{error:#}: {seen:?}\n{}", self.log())
+            })
+    }
+}
+
+/// As a 1.36 kubelet reports a pod that has failed.
+pub fn dead_pod(name: &str, ip: &str) -> Value {
+    json!({
+        "kind": "Pod", "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "shop", "labels": {"app": "web"}, "managedFields": [
+            {"manager": "kubelet", "operation": "Update", "subresource": "status", "apiVersion": "v1",
+             "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {"f:phase": {}}}}]},
+        "spec": {"nodeName": "n", "containers": [{"name": "c"}]},
+        "status": {"phase": "Failed", "podIPs": [{"ip": ip}],
+            "conditions": [{"type": "PodReadyToStartContainers", "status": "False"}],
+            "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 1}}}]},
+    })
+}
+
+pub fn slice(name: &str, service: &str, address: &str, uid: &Value, ports: &Value) -> Value {
+    json!({
+        "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
+        "metadata": {"name": name, "namespace": "shop", "labels": {"kubernetes.io/service-name": service}},
+        "endpoints": [{"addresses": [address], "targetRef": {"kind": "Pod", "name": "a", "uid": uid}}], "ports": ports,
+    })
+}
+
+pub fn service(name: &str, vip: &str) -> Value {
+    json!({
+        "kind": "Service", "apiVersion": "v1", "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"clusterIP": vip, "selector": {"app": "web"}, "ports": [{"port": 80}, {"port": -7}, {"port": 70000}]},
+    })
+}

@@ -1,0 +1,77 @@
+//! How soon after its event an interface has its hooks.
+
+use std::time::Instant;
+
+use super::announced::Announcements;
+use super::node::{hooked_after, ip, is_hooked, node, report, stage};
+use epguard_lab::net::Cni;
+
+const TIMES: usize = 20;
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_veth_that_is_deleted_and_made_again_under_its_name_is_hooked_again() {
+    let stage = stage(Cni::Ptp);
+    let node = node(&stage);
+    let make = || ip(&node, &["link add again type veth peer name peer".into()]);
+    make();
+    hooked_after(&node, "again", Instant::now());
+    let figures = (0..TIMES).map(|_| {
+        ip(&node, &["link delete again".into()]);
+        let announced = Announcements::of(&node);
+        std::thread::scope(|scope| {
+            scope.spawn(make);
+            hooked_after(&node, "again", announced.wait("again", false))
+        })
+    });
+    report("veth made again", figures.collect());
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn an_interface_that_is_made_again_under_its_number_in_one_go_is_hooked_again() {
+    let stage = stage(Cni::Ptp);
+    let node = node(&stage);
+    let make = "link add same index 7001 type veth peer name peer index 7002".to_owned();
+    ip(&node, std::slice::from_ref(&make));
+    hooked_after(&node, "same", Instant::now());
+    let figures = (0..TIMES).map(|_| {
+        let announced = Announcements::of(&node);
+        std::thread::scope(|scope| {
+            scope.spawn(|| ip(&node, &["link delete same".into(), make.clone()]));
+            hooked_after(&node, "same", announced.wait("same", true))
+        })
+    });
+    report("veth made again under its number", figures.collect());
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_port_that_moves_between_bridges_and_a_renamed_veth_are_never_without_hooks() {
+    let stage = stage(Cni::Bridge);
+    let node = node(&stage);
+    let lines = [
+        "link add br1 type bridge",
+        "link add br2 type bridge",
+        "link add port type veth peer name peer",
+        "link set port master br1",
+    ];
+    ip(&node, &lines.map(Into::into));
+    hooked_after(&node, "port", Instant::now());
+    for (turn, bridge) in (0..TIMES).zip(["br2", "br1"].into_iter().cycle()) {
+        ip(&node, &[format!("link set port master {bridge}")]);
+        assert!(is_hooked(&node, "port"), "turn {turn}");
+    }
+    let mut name = "port".to_owned();
+    for turn in 0..TIMES {
+        let new = format!("port{turn}");
+        ip(&node, &[format!("link set {name} name {new}")]);
+        assert!(is_hooked(&node, &new), "turn {turn}");
+        name = new;
+    }
+    // Whatever the agent made of all that, it leaves the hooks where they are.
+    ip(&node, &["link add last type veth peer name end".into()]);
+    hooked_after(&node, "last", Instant::now());
+    assert!(is_hooked(&node, &name));
+    println!("{TIMES} moves and {TIMES} new names: hooked after 0 ms");
+}

@@ -1,0 +1,9 @@
+//! Interfaces that come, go, move and change their names under a running agent: hooked at once, nothing denied wrongly.
+
+mod announced;
+mod holder;
+mod hooks;
+mod node;
+mod overrun;
+
+use super::lives::pelting;

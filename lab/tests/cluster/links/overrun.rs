@@ -1,0 +1,56 @@
+//! The kernel announces more than the agent's sockets hold.
+
+use std::time::Instant;
+
+use super::node::{hooked_after, ip, is_hooked, node, report, stage};
+use epguard_lab::net::{Cni, NetNs};
+
+/// Announcements, each of some kilobytes; a socket holds 208 kB.
+const STORM: usize = 2000;
+const TIMES: usize = 5;
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn what_was_made_anew_in_an_overrun_is_hooked_after_it() {
+    let stage = stage(Cni::Ptp);
+    let node = node(&stage);
+    let make = "link add same index 7001 type veth peer name peer index 7002".to_owned();
+    ip(&node, std::slice::from_ref(&make));
+    hooked_after(&node, "same", Instant::now());
+    let pid = i32::try_from(stage.agent.pid().unwrap()).unwrap();
+    let (mut figures, mut lost) = (vec![], drops(&node));
+    for _ in 0..TIMES {
+        signal(pid, libc::SIGSTOP);
+        let mut lines: Vec<String> = (0..STORM).map(|n| format!("link set lo alias a{n}")).collect();
+        lines.extend((0..STORM).map(|n| {
+            let (high, low) = (n / 250, n % 250 + 1);
+            format!("neighbour replace 198.18.{high}.{low} lladdr 02:00:00:00:00:01 dev eth0 nud permanent")
+        }));
+        // After the overrun, so that nobody announces it.
+        lines.extend(["link delete same".to_owned(), make.clone()]);
+        ip(&node, &lines);
+        let now = drops(&node);
+        assert!(now > lost, "no overrun");
+        lost = now;
+        assert!(!is_hooked(&node, "same"));
+        let event = Instant::now();
+        signal(pid, libc::SIGCONT);
+        figures.push(hooked_after(&node, "same", event));
+    }
+    let errors = stage.agent.log().matches("\"ERROR\"").count();
+    assert_eq!(errors, 0, "{}", stage.agent.log());
+    println!("{lost} announcements lost");
+    report("veth made again in an overrun", figures);
+}
+
+/// Messages that netlink sockets of this network namespace had no room for.
+fn drops(netns: &NetNs) -> u64 {
+    let sockets = netns.run(|| std::fs::read_to_string("/proc/thread-self/net/netlink"));
+    let drops = |line: &str| line.split_whitespace().nth(8)?.parse::<u64>().ok();
+    sockets.unwrap().unwrap().lines().filter_map(drops).sum()
+}
+
+fn signal(pid: i32, signal: i32) {
+    // SAFETY: no pointers; the agent is our own child, not waited for yet.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}

@@ -1,0 +1,239 @@
+//! A list that reports every pod Failed: held before it costs anybody a packet; what is proven otherwise stays denied.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::pelting::{Catching, Pelting};
+use epguard::shared::status;
+use epguard_common::Outcome;
+use epguard_lab::api::{Lie, Poison};
+use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+
+/// A's only replica died and B has its IP (#109414); the others live. No lease ends while a busy machine starts an agent.
+const STORY: &str = "
+id: poisoned
+title: a list reports every pod Failed
+must: hold
+agent: {mode: enforce, enforce-retired: true, lease: 60, max-view-age: 300}
+pods:
+  A: {is: old/web, ip: X, labels: {app: web}}
+  B: {is: new/shop, ip: X, labels: {app: shop}}
+  S1: {is: small/s-1, labels: {app: web}}
+  M1: {is: mid/m-1, labels: {app: web}}
+  M2: {is: mid/m-2, labels: {app: web}}
+  L1: {is: big/l-1, labels: {app: web}}
+  L2: {is: big/l-2, labels: {app: web}}
+  L3: {is: big/l-3, labels: {app: web}}
+  L4: {is: big/l-4, labels: {app: web}}
+  L5: {is: big/l-5, labels: {app: web}}
+services:
+  old/web: {selector: {app: web}, protocols: [udp], target-port: 9000}
+  small/web: {selector: {app: web}, protocols: [udp], target-port: 9000}
+  mid/web: {selector: {app: web}, protocols: [udp], target-port: 9000}
+  big/web: {selector: {app: web}, protocols: [udp], target-port: 9000}
+steps:
+  - proxy: sync
+";
+const LIVING: [(&str, &[&str]); 3] = [
+    ("small/web", &["S1"]),
+    ("mid/web", &["M1", "M2"]),
+    ("big/web", &["L1", "L2", "L3", "L4", "L5"]),
+];
+/// Whether the slices list the living, and whether the agent is started anew (one that never saw them listed holds nothing
+/// against them).
+const CASES: [(bool, bool); 3] = [(true, false), (true, true), (false, false)];
+const PAUSE: Duration = Duration::from_millis(2);
+const PATIENCE: Duration = Duration::from_mins(1);
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_list_that_reports_every_pod_failed_costs_no_packet_until_a_second_one_agrees() {
+    let mut stage = stage();
+    let traffic = Traffic::start(&stage);
+    for (listed, restart) in CASES {
+        for lie in [Lie::Failed, Lie::Dead] {
+            list(&mut stage, listed);
+            let seen = self::lie(&mut stage, lie, 1, restart);
+            println!("every pod {lie:?}, in slices {listed}, agent restarted {restart}: {seen:?}");
+            assert!(seen.held >= 8, "not everything was held");
+            assert_eq!(seen.carried_out, BTreeMap::new());
+        }
+    }
+    let (sent, to_dead) = traffic.stop(&stage);
+    println!(
+        "{sent} packets to the living, 0 lost; {to_dead} stale ones, of which none got through as judged"
+    );
+
+    list(&mut stage, true);
+    lie(&mut stage, Lie::Dead, 2, false);
+    let denied = carried_out(&stage);
+    println!("two lists that agree: {denied:?}");
+    assert_eq!(denied.values().sum::<usize>(), 8);
+}
+
+fn stage() -> Stage {
+    let scenario = epguard_lab::scenario::parse(STORY, "poisoned").unwrap();
+    let variant = Variant::all(&Runs::default()).remove(0);
+    let mut stage = Stage::new(&scenario, variant, None).unwrap();
+    stage.catch_up().unwrap();
+    let living = LIVING.iter().flat_map(|(_, pods)| *pods);
+    for pod in living.chain(&["A"]) {
+        stage.cluster.pod_event(pod, PodEvent::Starts).unwrap();
+    }
+    let only = [("A".to_owned(), Condition::Ready)].into();
+    stage.cluster.set_slice("old/web", &only).unwrap();
+    list(&mut stage, true);
+    stage.cluster.sync_proxy().unwrap();
+    stage.cluster.pod_event("A", PodEvent::Fails).unwrap();
+    stage.cluster.pod_event("B", PodEvent::Starts).unwrap();
+    stage.catch_up().unwrap();
+    let dump = stage.agent.dump().unwrap();
+    let denied = dump["denied"].as_array().unwrap();
+    let only = denied
+        .iter()
+        .all(|row| row["service"] == "old/web" && row["held"] == false);
+    assert!(
+        only && !denied.is_empty(),
+        "the only replica is not denied at once"
+    );
+    stage
+}
+
+/// What the breaker did.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Endpoints held at once, at most.
+    held: usize,
+    /// By Service: endpoints denied at once, at most.
+    carried_out: BTreeMap<String, usize>,
+}
+
+/// Whether the slices list the living pods.
+fn list(stage: &mut Stage, listed: bool) {
+    for (service, pods) in LIVING {
+        let pods = pods.iter().filter(|_| listed);
+        let ready = pods.map(|pod| ((*pod).to_owned(), Condition::Ready)).collect();
+        stage.cluster.set_slice(service, &ready).unwrap();
+    }
+    stage.catch_up().unwrap();
+}
+
+/// The agent has to list anew, and the next lists of pods lie. What the breaker does until a list has settled it.
+fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
+    let asked_before = asked(stage);
+    let server = stage.cluster.api_server();
+    server.faults(|faults| faults.poisoned = Some(Poison::new(lie, lists)));
+    if restart {
+        stage.agent.kill();
+        stage.agent.start_again().unwrap();
+    } else {
+        stage.cluster.store.advance();
+        stage.cluster.store.forget_history();
+        server.reset_connections();
+    }
+    let (mut seen, deadline) = (Seen::default(), Instant::now() + PATIENCE);
+    loop {
+        assert!(
+            Instant::now() < deadline,
+            "not settled: {seen:?}\n{}",
+            stage.agent.log()
+        );
+        // An agent that begins cannot be asked yet.
+        let Ok(status) = status::read(stage.workdir.path()) else {
+            continue;
+        };
+        let held = status.breaker.iter().map(|service| service.held).sum();
+        if held == 0 && asked(stage) > asked_before {
+            stage.catch_up().unwrap();
+            return seen;
+        }
+        seen.held = seen.held.max(held);
+        for (service, denied) in carried_out(stage) {
+            let most = seen.carried_out.entry(service).or_default();
+            *most = denied.max(*most);
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// How often the agent has asked for a second list.
+fn asked(stage: &Stage) -> usize {
+    stage.agent.log().matches("asking for a second list").count()
+}
+
+/// How many of the living are denied, by Service.
+fn carried_out(stage: &Stage) -> BTreeMap<String, usize> {
+    let mut denied = BTreeMap::new();
+    let dead = stage.cluster.names.pod("A").unwrap().ip.to_string();
+    for row in stage.agent.dump().unwrap()["denied"].as_array().unwrap() {
+        let service = row["service"].as_str().unwrap();
+        if row["held"] == false && row["ip"] != *dead {
+            *denied.entry(service.to_owned()).or_default() += 1;
+        }
+    }
+    denied
+}
+
+/// Senders to each Service, as many as it has pods, and who takes in what gets through.
+struct Traffic {
+    senders: Vec<Pelting>,
+    receivers: Vec<Catching>,
+    stale: Pelting,
+    hit: Catching,
+}
+
+impl Traffic {
+    fn start(stage: &Stage) -> Self {
+        let client = stage.cluster.topology.pod("client").unwrap().netns.clone();
+        let send = |service: &str| {
+            let vip = stage.cluster.names.service(service).unwrap().vip;
+            Pelting::start(&client, SocketAddr::new(vip, 80), PAUSE)
+        };
+        let receive = |pod: &str| {
+            let netns = &stage.cluster.topology.pod(pod).unwrap().netns;
+            let ip = stage.cluster.names.pod(pod).unwrap().ip;
+            Catching::start(netns, SocketAddr::new(ip, 9000))
+        };
+        let living = || {
+            LIVING
+                .iter()
+                .flat_map(|(service, pods)| pods.iter().map(move |pod| (*service, *pod)))
+        };
+        Self {
+            receivers: living().map(|(_, pod)| receive(pod)).collect(),
+            hit: receive("B"),
+            senders: living().map(|(service, _)| send(service)).collect(),
+            stale: send("old/web"),
+        }
+    }
+
+    /// Ends the traffic. Asserts that the living got everything, each of them something, and B nothing that was meant for A and
+    /// judged: while a busy machine keeps the agent from looking at other programs, nothing is. How much was sent to the
+    /// living, and to A.
+    fn stop(self, stage: &Stage) -> (u64, u64) {
+        let sent: u64 = self.senders.into_iter().map(Pelting::stop).sum();
+        let to_dead = self.stale.stop();
+        let arrived = |receivers: &[Catching]| -> Vec<u64> {
+            let of = |receiver: &Catching| receiver.wait(|_| true).len() as u64;
+            receivers.iter().map(of).collect()
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while arrived(&self.receivers).iter().sum::<u64>() < sent && Instant::now() < deadline {
+            sleep(Duration::from_millis(1));
+        }
+        let arrived = arrived(&self.receivers);
+        assert_eq!(arrived.iter().sum::<u64>(), sent, "{arrived:?} arrived");
+        assert!(!arrived.contains(&0), "somebody got nothing: {arrived:?}");
+        let hit = self.hit.wait(|_| true).len() as u64;
+        let unjudged = stage.counters().unwrap().with_outcome(Outcome::NotCarried);
+        assert!(
+            hit <= unjudged,
+            "{hit} of {to_dead} stale packets, {unjudged} of all were not judged"
+        );
+        (sent, to_dead)
+    }
+}

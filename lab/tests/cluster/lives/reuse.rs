@@ -1,0 +1,175 @@
+//! An IP is handed on, and no API object shows it. Not one packet of its new holder is denied.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::pelting::{Catching, Pelting};
+use epguard::kernel::maps::KeyedMap;
+use epguard_common::{Addr, Outcome, Reason, Terminated};
+use epguard_lab::scenario::format::{Family, PodEvent, Runs};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+
+const PORT: u16 = 9000;
+
+/// The agent when the IP gets its new holder.
+#[derive(Clone, Copy, Debug)]
+enum Agent {
+    Running,
+    JustKilled,
+    JustStarting,
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn whoever_gets_an_ipv4_address_unseen_is_never_denied_over_150_runs() {
+    over(150, Family::Ipv4);
+}
+
+/// Fewer: a new interface takes up to a second until it answers neighbour solicitations.
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn whoever_gets_an_ipv6_address_unseen_is_never_denied_over_50_runs() {
+    over(50, Family::Ipv6);
+}
+
+fn over(runs: usize, family: Family) {
+    let of_family = |variant: &Variant| variant.family == family;
+    let variant = Variant::all(&Runs::default()).into_iter().find(of_family);
+    let mut stage = stage(variant.unwrap(), runs);
+    let denied_before: u64 = (0..runs).map(|run| hand_on(&mut stage, run)).sum();
+    println!(
+        "{family:?}: {runs} runs, {denied_before} packets denied while nobody held the IP, 0 of its new holder's"
+    );
+    assert!(
+        denied_before >= runs as u64,
+        "the IPs were not even denied before"
+    );
+}
+
+fn stage(variant: Variant, runs: usize) -> Stage {
+    let mut pods = String::new();
+    for run in 0..runs {
+        let _ = writeln!(pods, "  A{run}: {{is: old/a-{run}, ip: X{}}}", run % 50);
+        let _ = writeln!(pods, "  B{run}: {{is: new/b-{run}, ip: X{}}}", run % 50);
+    }
+    let story = format!(
+        "id: reuse\ntitle: t\nmust: m\nagent: {{mode: enforce}}\npods:\n{pods}  far: {{is: shop/far, node: node-b}}\nsteps:\n  - pods: [far starts]\n"
+    );
+    let scenario = epguard_lab::scenario::parse(&story, "reuse").unwrap();
+    let mut stage = Stage::new(&scenario, variant, None).unwrap();
+    stage.cluster.pod_event("far", PodEvent::Starts).unwrap();
+    stage.catch_up().unwrap();
+    stage
+}
+
+/// A dies, B gets its IP. How many packets were denied while nobody had it.
+fn hand_on(stage: &mut Stage, run: usize) -> u64 {
+    let agent = [
+        Agent::Running,
+        Agent::Running,
+        Agent::JustKilled,
+        Agent::JustStarting,
+    ][run % 4];
+    let speaks_first = fastrand::bool();
+    let (a, b) = (format!("A{run}"), format!("B{run}"));
+    let ip = stage.cluster.names.pod(&a).unwrap().ip;
+    stage.cluster.pod_event(&a, PodEvent::Starts).unwrap();
+    stage.cluster.pod_event(&a, PodEvent::Fails).unwrap();
+    stage.catch_up().unwrap();
+    wait_until_vacant(stage, ip.into());
+    let before = dropped(stage);
+    let far = stage.cluster.topology.pod("far").unwrap().netns.clone();
+    let pelting = Pelting::start(&far, SocketAddr::new(ip, PORT), Duration::from_micros(300));
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while dropped(stage) == before {
+        assert!(
+            Instant::now() < deadline,
+            "run {run}: nobody has {ip}, and nothing is denied"
+        );
+        sleep(Duration::from_millis(1));
+    }
+    match agent {
+        Agent::Running => {}
+        Agent::JustKilled => stage.agent.kill(),
+        Agent::JustStarting => {
+            stage.agent.kill();
+            stage.agent.start_again().unwrap();
+        }
+    }
+    sleep(Duration::from_micros(fastrand::u64(0..30_000)));
+    stage.cluster.pod_event(&b, PodEvent::Plugged).unwrap();
+    let denied = dropped(stage) - before;
+    let holder = stage.cluster.topology.pod(&b).unwrap().netns.clone();
+    let catching = Catching::start(&holder, SocketAddr::new(ip, PORT));
+    if speaks_first {
+        says_hello(stage, &holder, ip);
+    }
+    sleep(Duration::from_millis(20));
+    // The pod's own interface may need a moment; from the first datagram on that gets through, all do.
+    let caught = catching.wait(|numbers| !numbers.is_empty());
+    let Some(&first) = caught.first() else {
+        panic!(
+            "run {run}, {agent:?}, speaks first {speaks_first}: nothing arrived; counted {}",
+            stage.counters().unwrap()
+        )
+    };
+    let last = pelting.stop();
+    // The last one may overtake others, on another CPU.
+    let since_first = |numbers: &[u64]| numbers.iter().filter(|number| **number >= first).count() as u64;
+    let caught = catching.wait(|numbers| since_first(numbers) == last - first);
+    let missing: Vec<u64> = (first..last).filter(|number| !caught.contains(number)).collect();
+    assert!(
+        missing.is_empty(),
+        "{missing:?} are missing: run {run}, {agent:?}, speaks first {speaks_first}: of {first}..{last}"
+    );
+    assert_eq!(
+        dropped(stage) - before,
+        denied,
+        "run {run}, {agent:?}, speaks first {speaks_first}: denied later"
+    );
+    if !stage.agent.is_running() {
+        stage.agent.start_again().unwrap();
+    }
+    stage.catch_up().unwrap();
+    stage.cluster.pod_event(&b, PodEvent::SandboxDown).unwrap();
+    stage.cluster.pod_event(&a, PodEvent::Gone).unwrap();
+    denied
+}
+
+/// B calls somebody and is answered.
+fn says_hello(stage: &Stage, holder: &epguard_lab::net::NetNs, ip: std::net::IpAddr) {
+    let far = stage.cluster.names.pod("far").unwrap().ip;
+    let socket = holder
+        .run(|| std::net::UdpSocket::bind(SocketAddr::new(ip, 0)))
+        .unwrap()
+        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let answered = (0..300).any(|_| {
+        let sent = socket.send_to(b"hello", SocketAddr::new(far, 8080));
+        sent.is_ok() && socket.recv(&mut [0; 1500]).is_ok()
+    });
+    assert!(answered, "B was not answered");
+}
+
+fn dropped(stage: &Stage) -> u64 {
+    stage.counters().unwrap().of(Reason::Terminated, Outcome::Dropped)
+}
+
+fn wait_until_vacant(stage: &Stage, ip: Addr) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        let map = KeyedMap::<Addr, Terminated>::pinned(stage.agent.pin_dir(), "TERMINATED").unwrap();
+        if map.get(&ip).is_ok_and(|entry| entry.lifted_ns == 0) {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{ip} never became vacant:\n{}",
+            stage.agent.log()
+        );
+        sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,174 @@
+//! Agents that are killed and come back under traffic: nothing that may pass is lost, nothing stale gets through.
+
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::pelting::{Catching, Pelting};
+use epguard_lab::net::NetNs;
+use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+
+const TAKEOVERS: u32 = 10;
+/// Of each of the two senders.
+const PAUSE: Duration = Duration::from_micros(300);
+const PACKETS_PER_SECOND: f64 = 5_000.0;
+
+/// B has the IP of A, which is dead and which `old/web` still leads to; C is behind `ok/api`.
+const STORY: &str = "
+id: takeover
+title: agents come and go
+must: hold
+agent: {mode: enforce, lease: 6}
+pods:
+  A: {is: old/web, ip: X, labels: {app: web}}
+  B: {is: new/shop, ip: X, labels: {app: shop}}
+  C: {is: ok/api, labels: {app: api}}
+services:
+  old/web: {selector: {app: web}, protocols: [udp], target-port: 9000}
+  ok/api: {selector: {app: api}, protocols: [udp], target-port: 9000}
+steps:
+  - proxy: sync
+";
+
+/// Two senders, one to each Service, and who takes in what gets through.
+pub(crate) struct Traffic {
+    begun: Instant,
+    stale: Pelting,
+    allowed: Pelting,
+    hit: Catching,
+    served: Catching,
+}
+
+impl Traffic {
+    /// From the pod `client`.
+    pub(crate) fn start(stage: &Stage) -> Self {
+        Self::start_in(stage, &stage.cluster.topology.pod("client").unwrap().netns)
+    }
+
+    /// From this network namespace.
+    pub(crate) fn start_in(stage: &Stage, client: &NetNs) -> Self {
+        let netns = |pod: &str| stage.cluster.topology.pod(pod).unwrap().netns.clone();
+        let ip = |pod: &str| stage.cluster.names.pod(pod).unwrap().ip;
+        let vip = |service: &str| SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80);
+        let hit = Catching::start(&netns("B"), SocketAddr::new(ip("B"), 9000));
+        let served = Catching::start(&netns("C"), SocketAddr::new(ip("C"), 9000));
+        Self {
+            begun: Instant::now(),
+            stale: Pelting::start(client, vip("old/web"), PAUSE),
+            allowed: Pelting::start(client, vip("ok/api"), PAUSE),
+            hit,
+            served,
+        }
+    }
+
+    /// How many stale packets got through.
+    pub(crate) fn got_through(&self) -> usize {
+        self.hit.wait(|_| true).len()
+    }
+
+    /// Ends the traffic; asserts that nothing that may pass was lost. What was sent, and how fast.
+    pub(crate) fn stop(self) -> (u64, f64) {
+        let (stale, allowed) = (self.stale.stop(), self.allowed.stop());
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let served = self.served.wait(|numbers| numbers.len() as u64 == allowed);
+        let lost: Vec<u64> = (0..allowed)
+            .filter(|number| served.binary_search(number).is_err())
+            .take(10)
+            .collect();
+        assert!(
+            lost.is_empty(),
+            "lost: {lost:?} ... of {allowed}, {} arrived",
+            served.len()
+        );
+        let sent = stale + allowed;
+        #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let rate = sent as f64 / seconds;
+        (sent, rate)
+    }
+}
+
+/// With `--hooks` of the agent if given.
+pub(crate) fn stage(hooks: Option<&str>) -> Stage {
+    let scenario = epguard_lab::scenario::parse(STORY, "takeover").unwrap();
+    let variant = Variant::all(&Runs::default()).remove(0);
+    let mut stage = Stage::new(&scenario, variant, hooks).unwrap();
+    let cluster = &mut stage.cluster;
+    let ready = |pod: &str| [(pod.to_owned(), Condition::Ready)].into();
+    for pod in ["A", "C"] {
+        cluster.pod_event(pod, PodEvent::Starts).unwrap();
+    }
+    cluster.set_slice("old/web", &ready("A")).unwrap();
+    cluster.set_slice("ok/api", &ready("C")).unwrap();
+    cluster.sync_proxy().unwrap();
+    cluster.pod_event("A", PodEvent::Fails).unwrap();
+    cluster.pod_event("B", PodEvent::Starts).unwrap();
+    stage.catch_up().unwrap();
+    await_denial(&stage);
+    stage
+}
+
+/// A list alone denies nothing, so the first denial waits for a second one.
+fn await_denial(stage: &Stage) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !denies(&stage.agent.dump().unwrap()) {
+        assert!(Instant::now() < deadline, "nothing is denied");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether the output of `epguard dump` has a denial that is carried out.
+pub(crate) fn denies(dump: &serde_json::Value) -> bool {
+    let denied = dump["denied"].as_array().unwrap();
+    denied.iter().any(|denial| denial["held"] == false)
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn ten_takeovers_under_traffic_lose_nothing_and_let_nothing_stale_through() {
+    let mut stage = stage(None);
+    let traffic = Traffic::start(&stage);
+    for takeover in 0..TAKEOVERS {
+        stage.agent.kill();
+        sleep(Duration::from_millis(fastrand::u64(0..400)));
+        stage.agent.start_again().unwrap();
+        stage.catch_up().unwrap();
+        sleep(Duration::from_millis(fastrand::u64(0..200)));
+        assert_eq!(
+            traffic.got_through(),
+            0,
+            "stale packets after takeover {takeover}"
+        );
+    }
+    let (sent, rate) = traffic.stop();
+    println!(
+        "{TAKEOVERS} takeovers, {sent} packets at {rate:.0} a second: 0 allowed lost, 0 stale got through"
+    );
+    assert!(rate >= PACKETS_PER_SECOND, "only {rate:.0} packets a second");
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_killed_agents_denials_hold_until_its_lease_ends_and_then_everything_passes() {
+    let mut stage = stage(None);
+    let traffic = Traffic::start(&stage);
+    stage.agent.kill();
+    let killed = Instant::now();
+    sleep(Duration::from_millis(1500));
+    assert_eq!(traffic.got_through(), 0, "denials ended before the lease");
+    stage.agent.await_lease(false).unwrap();
+    let lease = killed.elapsed();
+    let seen = traffic.hit.wait(|numbers| !numbers.is_empty());
+    assert!(!seen.is_empty(), "stale packets are denied past the lease");
+    stage.agent.start_again().unwrap();
+    stage.catch_up().unwrap();
+    let before = traffic.got_through();
+    sleep(Duration::from_millis(300));
+    assert_eq!(traffic.got_through(), before, "the next agent does not deny");
+    let (sent, rate) = traffic.stop();
+    println!(
+        "denied for {:.1} s after the kill, then passed; {sent} packets at {rate:.0} a second, 0 allowed lost",
+        lease.as_secs_f32()
+    );
+}

@@ -1,0 +1,169 @@
+//! The controller of `DaemonSet`s and the kubelet of node-a, as far as one `DaemonSet` needs them.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use epguard_lab::agent::AgentProcess;
+use epguard_lab::api::{Kind, ObjectRef, Store, yaml};
+use epguard_lab::net::NetNs;
+use epguard_lab::scenario::cluster::Cluster;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use serde_json::{Value, json};
+
+/// Where a pod finds its credentials.
+const ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
+const NODE: &str = "node-a";
+
+pub(crate) struct Kubelet {
+    api: SocketAddr,
+    agent: Option<AgentProcess>,
+}
+
+impl Kubelet {
+    /// From now on this thread, and what it starts, has mounts of its own: those of a node and of the agent's pod on it.
+    pub(crate) fn new(cluster: &Cluster) -> Self {
+        unshare(CloneFlags::CLONE_NEWNS).unwrap();
+        let nothing = None::<&str>;
+        mount(
+            nothing,
+            "/",
+            nothing,
+            MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+            nothing,
+        )
+        .unwrap();
+        for (kind, at) in [
+            ("bpf", "/sys/fs/bpf"),
+            ("cgroup2", "/sys/fs/cgroup"),
+            ("tmpfs", "/run"),
+        ] {
+            mount(nothing, at, Some(kind), MsFlags::empty(), nothing).unwrap();
+        }
+        fs::create_dir_all(ACCOUNT).unwrap();
+        let config = yaml::documents(cluster.kubeconfig()).unwrap().remove(0);
+        let authority = &config["clusters"][0]["cluster"]["certificate-authority-data"];
+        let account = Path::new(ACCOUNT);
+        fs::write(account.join("ca.crt"), decoded(authority.as_str().unwrap())).unwrap();
+        let token = config["users"][0]["user"]["token"].as_str().unwrap();
+        fs::write(account.join("token"), token).unwrap();
+        fs::write(account.join("namespace"), "epguard").unwrap();
+        let node = json!({"metadata": {"labels": {"kubernetes.io/os": "linux"}}});
+        let patched = cluster.store.patch(&ObjectRef::new(Kind::Node, "", NODE), &node);
+        patched.unwrap();
+        Self {
+            api: cluster.api_server().address(),
+            agent: None,
+        }
+    }
+
+    /// Starts the pod of the `DaemonSet` if there is one, and tells how it is.
+    pub(crate) fn step(&mut self, cluster: &Cluster) {
+        let store = &cluster.store;
+        let set = ObjectRef::new(Kind::DaemonSet, "epguard", "epguard");
+        let Some(wanted) = store.get(&set) else {
+            return;
+        };
+        let node = &cluster.topology.node(NODE).unwrap().netns;
+        let template = &wanted["spec"]["template"];
+        if self.agent.is_none() {
+            self.agent = Some(self.start(node, &template["spec"]));
+        }
+        let available = is_ready(
+            node,
+            &template["spec"]["containers"][0]["readinessProbe"]["httpGet"],
+        );
+        publish(store, template, available);
+        let available = i32::from(available);
+        let status = json!({"status": {
+            "observedGeneration": wanted["metadata"]["generation"], "desiredNumberScheduled": 1,
+            "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberMisscheduled": 0,
+            "numberReady": available, "numberAvailable": available,
+        }});
+        store.patch(&set, &status).unwrap();
+    }
+
+    fn start(&self, node: &NetNs, spec: &Value) -> AgentProcess {
+        assert_eq!(spec["hostNetwork"], true);
+        assert_eq!(spec["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
+        let container = &spec["containers"][0];
+        let epguard = epguard_lab::scenario::process::epguard().unwrap();
+        let mut command: Command = node.command(epguard);
+        let arguments = container["args"].as_array().unwrap().iter();
+        command.args(arguments.map(|argument| resolved(argument.as_str().unwrap(), spec)));
+        command
+            .env("KUBERNETES_SERVICE_HOST", self.api.ip().to_string())
+            .env("KUBERNETES_SERVICE_PORT", self.api.port().to_string());
+        AgentProcess::start(command, Path::new("/run")).unwrap()
+    }
+}
+
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        if let Some(agent) = self.agent.as_ref().filter(|_| std::thread::panicking()) {
+            eprintln!("{}", agent.log());
+        }
+    }
+}
+
+fn decoded(text: &str) -> Vec<u8> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap()
+}
+
+/// With the container's variables; a path in one of its volumes is the host's.
+fn resolved(argument: &str, spec: &Value) -> String {
+    let mut resolved = argument.to_owned();
+    let all = |list: &Value| list.as_array().unwrap().clone();
+    let container = &spec["containers"][0];
+    for variable in all(&container["env"]) {
+        let field = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
+        let value = match field {
+            Some("spec.nodeName") => NODE,
+            _ => variable["value"].as_str().unwrap(),
+        };
+        resolved = resolved.replace(&format!("$({})", variable["name"].as_str().unwrap()), value);
+    }
+    for mounted in all(&container["volumeMounts"]) {
+        let volumes = all(&spec["volumes"]);
+        let volume = volumes
+            .iter()
+            .find(|volume| volume["name"] == mounted["name"])
+            .unwrap();
+        let (inside, outside) = (&mounted["mountPath"], &volume["hostPath"]["path"]);
+        resolved = resolved.replace(inside.as_str().unwrap(), outside.as_str().unwrap());
+    }
+    resolved
+}
+
+/// What the kubelet's probe sees.
+fn is_ready(node: &NetNs, probe: &Value) -> bool {
+    let address = format!("{}:{}", probe["host"].as_str().unwrap(), probe["port"]);
+    let asked = node.run(|| {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_mins(1)))?;
+        let path = probe["path"].as_str().unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: epguard\r\n\r\n")?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer)?;
+        Ok::<_, std::io::Error>(answer.ends_with(b" 200"))
+    });
+    asked.unwrap().unwrap_or(false)
+}
+
+/// The pod as the API shows it.
+fn publish(store: &Store, template: &Value, ready: bool) {
+    let ready = if ready { "True" } else { "False" };
+    let mut spec = template["spec"].clone();
+    spec["nodeName"] = NODE.into();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "spec": spec,
+        "metadata": {"name": "epguard-x7k2p", "namespace": "epguard", "labels": template["metadata"]["labels"]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]},
+    });
+    store.apply(pod).unwrap();
+}

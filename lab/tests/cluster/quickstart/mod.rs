@@ -1,0 +1,112 @@
+//! The quick start of the README and of docs/first-steps.md, word for word: its commands in a shell, kubectl and its manifests
+//! against an API server, the agent as its `DaemonSet` says.
+
+mod kubelet;
+mod readme;
+mod shell;
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use epguard_lab::scenario::cluster::Cluster;
+use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::variant::Variant;
+use kubelet::Kubelet;
+use shell::Shell;
+
+/// A Job's pod behind a Service.
+const STORY: &str = "
+id: quickstart
+title: t
+must: m
+pods:
+  A: {is: shop/report-1, ip: X, labels: {app: report}}
+services:
+  shop/report: {selector: {app: report}}
+steps:
+  - proxy: sync
+";
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs; needs kubectl"]
+fn the_quick_start_does_what_the_readme_says() {
+    let scenario = epguard_lab::scenario::parse(STORY, "quickstart").unwrap();
+    let variant = Variant::all(&Runs::default()).remove(0);
+    let mut cluster = Cluster::new(&scenario, variant).unwrap();
+    let x = cluster.names.pod("A").unwrap().ip.to_string();
+    lists_and_starts_a(&mut cluster);
+    let mut kubelet = Kubelet::new(&cluster);
+    let mut shell = Shell::start(&cluster);
+    let readme = |section| {
+        let commands = readme::commands(section).into_iter();
+        commands.map(|command| command.replace("worker-1", "node-a").replace("10.244.1.10", &x))
+    };
+
+    let installed: String = readme("Install")
+        .map(|command| shell.run(&command, || kubelet.step(&cluster)))
+        .collect();
+    assert!(
+        installed.contains("\"epguard\" successfully rolled out"),
+        "{installed}"
+    );
+
+    let mut first = readme("The first five minutes");
+    let mut next = || first.next().unwrap();
+    let checked = shell.run(&next(), || {});
+    assert!(checked.contains("0 errors"), "{checked}");
+    let commands = next();
+    let status = shell.run_until_it_says("all is well", &commands);
+    for place in ["eth0", "tcx, place 1"] {
+        assert!(status.contains(place), "{place}: {status}");
+    }
+    cluster.pod_event("A", PodEvent::Fails).unwrap();
+    let line = "observed dead-backend shop/report -> ";
+    let drops = shell.run_until(&next(), line, || calls(&cluster));
+    assert!(
+        drops.contains("shop/report-1 was meant, nobody is there"),
+        "{drops}"
+    );
+    let why = shell.run(&next(), || {});
+    assert!(why.contains("(dead-backend)"), "{why}");
+    assert_eq!(first.next(), None, "a command that nobody has tried");
+
+    let mut enforce = readme("Enforce");
+    let mut next = || enforce.next().unwrap();
+    let commands = next();
+    let mut changes = commands.lines();
+    for mode in [
+        "observe (by configmap)",
+        "enforce (by configmap, canary)",
+        "enforce (by configmap, canary)",
+    ] {
+        shell.run(changes.next().unwrap(), || {});
+        becomes(&mut shell, mode);
+    }
+    assert_eq!(changes.next(), None, "a command that nobody has tried");
+    let drops = "kubectl -n epguard exec \"$POD\" -- epguard drops -f";
+    let denied = shell.run_until(drops, "dropped dead-backend shop/report -> ", || calls(&cluster));
+    println!("{installed}{checked}\n{status}\n{why}\n{denied}");
+    shell.run("kubectl -n epguard delete configmap epguard", || {});
+    becomes(&mut shell, "observe (by flags)");
+}
+
+fn becomes(shell: &mut Shell, mode: &str) {
+    shell.run_until_it_says(mode, "kubectl -n epguard exec \"$POD\" -- epguard status");
+}
+
+fn lists_and_starts_a(cluster: &mut Cluster) {
+    cluster.pod_event("A", PodEvent::Starts).unwrap();
+    let ready = [("A".to_owned(), Condition::Ready)].into();
+    cluster.set_slice("shop/report", &ready).unwrap();
+    cluster.sync_proxy().unwrap();
+}
+
+/// The client's pod calls the Service, and does not wait for long.
+fn calls(cluster: &Cluster) {
+    let vip = (cluster.names.service("shop/report").unwrap().vip, 80).into();
+    let client = cluster.topology.pod("client").unwrap();
+    let _ = client
+        .netns
+        .run(|| TcpStream::connect_timeout(&vip, Duration::from_millis(100)))
+        .unwrap();
+}

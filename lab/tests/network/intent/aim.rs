@@ -1,0 +1,188 @@
+//! What datagrams and connections are aimed at, and what became of them.
+
+use std::fmt;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use super::world::World;
+use epguard_common::Mode;
+
+/// What a packet is aimed at; as a number it is the first octet of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// Service S, which may not send to pod X any more.
+    Denied,
+    /// Service T, which may.
+    Other,
+    /// Pod X itself.
+    Direct,
+}
+
+pub(crate) use Aim::{Denied, Direct, Other};
+
+pub(crate) const AIMS: [Aim; 3] = [Denied, Other, Direct];
+
+/// Figures of one case.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    /// Datagrams sent, by [`Aim`].
+    pub(crate) aimed: [u64; 3],
+    /// Datagrams received by pod X, by [`Aim`].
+    pub(crate) arrived: [u64; 3],
+    /// Packets that were, or would have been, denied.
+    pub(crate) denied: u64,
+    /// Packets to pod X that passed without an intent.
+    pub(crate) no_intent: u64,
+    /// Packets to pod X that passed with the intent of the other Service.
+    pub(crate) not_denied: u64,
+}
+
+impl Figures {
+    /// Packets aimed at the denied Service that passed, or would have.
+    pub(crate) fn missed(&self) -> u64 {
+        self.aimed[0].saturating_sub(self.denied)
+    }
+
+    /// Asserts that nothing was denied but what was aimed at the denied Service, and all of that.
+    #[track_caller]
+    pub(crate) fn all_right(&self) {
+        self.never_wrong();
+        assert_eq!(self.missed(), 0, "missed: {self}");
+    }
+
+    /// As [`Figures::all_right`], of an unconnected socket of the node's: a thread that was interrupted for longer than
+    /// `SEND_WINDOW_NS` between its call and the device is not recognised. Few are, on a busy machine.
+    #[track_caller]
+    pub(crate) fn all_right_but_the_late(&self) {
+        self.never_wrong();
+        assert!(self.missed() <= 1 + self.aimed[0] / 200, "missed: {self}");
+        let seen = self.denied + self.no_intent + self.not_denied;
+        assert!(seen >= self.aimed.iter().sum(), "every miss is counted: {self}");
+    }
+
+    /// Asserts that nothing was denied but what was aimed at the denied Service.
+    #[track_caller]
+    pub(crate) fn never_wrong(&self) {
+        assert!(self.denied <= self.aimed[0], "wrong: {self}");
+        assert_eq!(self.arrived[1..], self.aimed[1..], "wrong, or lost: {self}");
+        assert!(self.arrived[0] + self.denied >= self.aimed[0], "lost: {self}");
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (aimed, arrived) = (self.aimed, self.arrived);
+        write!(
+            f,
+            "aimed {aimed:?} arrived {arrived:?} denied {} no-intent {} not-denied {} missed {}",
+            self.denied,
+            self.no_intent,
+            self.not_denied,
+            self.missed()
+        )
+    }
+}
+
+/// Runs a case in both modes and returns the figures of each.
+pub(crate) fn in_both_modes(
+    world: &mut World,
+    case: &str,
+    shoot: impl Fn(&World) -> [u64; 3],
+) -> [Figures; 2] {
+    [Mode::Observe, Mode::Enforce].map(|mode| in_mode(world, case, mode, &shoot))
+}
+
+/// Runs a case in one mode.
+pub(crate) fn in_mode(
+    world: &mut World,
+    case: &str,
+    mode: Mode,
+    shoot: impl Fn(&World) -> [u64; 3],
+) -> Figures {
+    world.hooks.set_mode(mode);
+    let before = world.figures();
+    let aimed = shoot(world);
+    let figures = settled(world, &before, aimed, mode);
+    println!("{case} IPv{} {mode:?}: {figures}", if world.ipv6 { 6 } else { 4 });
+    if mode != Mode::Enforce {
+        assert_eq!(
+            figures.arrived, figures.aimed,
+            "observing stopped something: {figures}"
+        );
+    }
+    figures
+}
+
+/// The figures once every datagram is accounted for, or nothing happened for long enough.
+fn settled(world: &World, before: &Figures, aimed: [u64; 3], mode: Mode) -> Figures {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        let now = world.figures();
+        let figures = Figures {
+            aimed,
+            arrived: std::array::from_fn(|aim| now.arrived[aim] - before.arrived[aim]),
+            denied: now.denied - before.denied,
+            no_intent: now.no_intent - before.no_intent,
+            not_denied: now.not_denied - before.not_denied,
+        };
+        let passed = figures.arrived[1..] == aimed[1..];
+        let stopped = if mode == Mode::Enforce { figures.denied } else { 0 };
+        let stopped = figures.arrived[0] + stopped >= aimed[0];
+        if passed && stopped || Instant::now() > deadline {
+            return figures;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Sends a datagram of `length` octets to each aim from one unconnected socket.
+pub(crate) fn send_all(world: &World, socket: &UdpSocket, aims: &[Aim], length: usize) -> [u64; 3] {
+    let mut aimed = [0; 3];
+    let start = world.sink.arrived();
+    for aim in aims {
+        let mut datagram = vec![0; length];
+        datagram[0] = *aim as u8;
+        send(|| socket.send_to(&datagram, world.address(*aim)));
+        aimed[*aim as usize] += 1;
+        keep_pace(world, start, aimed);
+    }
+    aimed
+}
+
+/// A sender on the node itself learns of a denial, and sends on.
+pub(crate) fn send(mut attempt: impl FnMut() -> std::io::Result<usize>) {
+    match attempt() {
+        Ok(_) => {}
+        Err(error) => assert!(
+            matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)),
+            "{error}"
+        ),
+    }
+}
+
+/// Waits while so many datagrams are on the way that the kernel might drop some.
+pub(crate) fn keep_pace(world: &World, start: [u64; 3], aimed: [u64; 3]) {
+    let deadline = Instant::now() + Duration::from_millis(200);
+    let under_way = || {
+        let arrived = world.sink.arrived();
+        (1..3)
+            .map(|aim| aimed[aim].saturating_sub(arrived[aim] - start[aim]))
+            .sum::<u64>()
+    };
+    while aimed[1] + aimed[2] > 200 && under_way() > 100 && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+}
+
+/// `count` aims in a fixed, irregular order in which every pair of neighbours occurs.
+pub(crate) fn interleaved(count: usize) -> Vec<Aim> {
+    let mut state = 0x2545_f491_u32;
+    (0..count)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            AIMS[(state % 3) as usize]
+        })
+        .collect()
+}

@@ -1,0 +1,220 @@
+//! Processes on the node itself: their packets enter at no hook, their system calls tell what they mean.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use super::aim::{AIMS, Aim, Denied, Direct, Figures, Other, in_both_modes, interleaved, send, send_all};
+use super::world::{Plan, World, on_both_families};
+use epguard::shared::clock::boot_ns;
+use epguard_common::{Mode, PENDING_NS};
+use socket2::{Domain, Socket, Type};
+
+/// A socket of the node's that has been followed for long enough: nothing that it sent earlier can still wait.
+pub(crate) fn followed(world: &mut World) -> UdpSocket {
+    let socket = world.socket("node-a");
+    world.hooks.set_mode(Mode::Observe);
+    send_all(world, &socket, &[Denied], 64);
+    let known = boot_ns() + PENDING_NS;
+    while boot_ns() < known {
+        std::thread::sleep(Duration::from_nanos(known - boot_ns()));
+    }
+    socket
+}
+
+/// Sends `count` datagrams on a connected socket.
+pub(crate) fn connected(world: &World, host: &str, aim: Aim, count: usize) -> [u64; 3] {
+    let to = world.address(aim);
+    let socket = world
+        .netns(host)
+        .run(|| Socket::new(Domain::for_address(to), Type::DGRAM, None))
+        .unwrap()
+        .unwrap();
+    socket.connect(&to.into()).unwrap();
+    let mut aimed = [0; 3];
+    for _ in 0..count {
+        send(|| socket.send(&[aim as u8; 64]));
+        aimed[aim as usize] += 1;
+    }
+    aimed
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn one_unconnected_socket_to_both_services_and_the_pod() {
+    for remote in [false, true] {
+        on_both_families(
+            Plan {
+                remote,
+                ..Plan::default()
+            },
+            |mut world| {
+                let socket = followed(&mut world);
+                let aims = interleaved(3000);
+                let case = "i: node, sendto interleaved";
+                let figures = in_both_modes(&mut world, case, |world| send_all(world, &socket, &aims, 64));
+                figures.iter().for_each(Figures::all_right_but_the_late);
+            },
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_bound_socket_that_is_made_while_a_service_is_denied_is_known_from_its_first_datagram() {
+    on_both_families(Plan::default(), |mut world| {
+        let aims = interleaved(60);
+        let case = "i: node, new socket, sendto interleaved";
+        let figures = in_both_modes(&mut world, case, |world| {
+            let socket = world.socket("node-a");
+            send_all(world, &socket, &aims, 64)
+        });
+        figures.iter().for_each(Figures::all_right_but_the_late);
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn connected_sockets_one_after_another() {
+    on_both_families(Plan::default(), |mut world| {
+        for aim in AIMS {
+            let case = format!("i: node, connected, {aim:?}");
+            let figures = in_both_modes(&mut world, &case, |world| connected(world, "node-a", aim, 500));
+            figures.iter().for_each(Figures::all_right);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn one_socket_that_is_connected_anew_each_time() {
+    on_both_families(Plan::default(), |mut world| {
+        let socket = world.socket("node-a");
+        let figures = in_both_modes(&mut world, "i: node, reconnected", |world| {
+            let mut aimed = [0; 3];
+            for aim in interleaved(600) {
+                socket.connect(world.address(aim)).unwrap();
+                send(|| socket.send(&[aim as u8; 64]));
+                aimed[aim as usize] += 1;
+            }
+            aimed
+        });
+        figures.iter().for_each(Figures::never_wrong);
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_connected_socket_that_also_sends_elsewhere_is_given_up() {
+    for first in AIMS {
+        on_both_families(Plan::default(), |mut world| {
+            let case = format!("i: node, connected {first:?} and sendto");
+            let figures = in_both_modes(&mut world, &case, |world| {
+                let socket = world.socket("node-a");
+                socket.connect(world.address(first)).unwrap();
+                let mut aimed = [0; 3];
+                for aim in interleaved(600) {
+                    send(|| socket.send(&[first as u8; 64]));
+                    send(|| socket.send_to(&[aim as u8; 64], world.address(aim)));
+                    aimed[first as usize] += 1;
+                    aimed[aim as usize] += 1;
+                }
+                aimed
+            });
+            figures.iter().for_each(Figures::never_wrong);
+        });
+    }
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn several_threads_on_one_socket_are_never_taken_for_each_other() {
+    on_both_families(Plan::default(), |mut world| {
+        let socket = world.socket("node-a");
+        // One flow after another: two that conntrack begins at once may clash, and the kernel drops one's first packet.
+        world.hooks.set_mode(Mode::Observe);
+        for aim in AIMS {
+            let figures = world.figures();
+            send_all(&world, &socket, &[aim], 64);
+            let deadline = Instant::now() + Duration::from_mins(1);
+            while world.figures().arrived == figures.arrived {
+                assert!(Instant::now() < deadline, "{aim:?}: nothing arrives");
+                std::thread::yield_now();
+            }
+        }
+        let figures = in_both_modes(&mut world, "i: node, 3 threads on one socket", |world| {
+            std::thread::scope(|scope| {
+                let senders = [Denied, Other, Direct].map(|aim| {
+                    let socket = &socket;
+                    scope.spawn(move || send_all(world, socket, &vec![aim; 5_000], 64))
+                });
+                let mut aimed = [0; 3];
+                for sender in senders {
+                    let sent = sender.join().unwrap();
+                    (0..3).for_each(|aim| aimed[aim] += sent[aim]);
+                }
+                aimed
+            })
+        });
+        figures.iter().for_each(Figures::never_wrong);
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn ipv4_through_an_ipv6_socket() {
+    let mut world = World::new(Plan::default());
+    let mapped = |aim| match world.address(aim) {
+        SocketAddr::V4(v4) => SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port())),
+        v6 @ SocketAddr::V6(_) => v6,
+    };
+    let addresses = AIMS.map(mapped);
+    let socket = || {
+        let any = IpAddr::from(Ipv6Addr::UNSPECIFIED);
+        world
+            .netns("node-a")
+            .run(|| UdpSocket::bind((any, 0)))
+            .unwrap()
+            .unwrap()
+    };
+    let sending = socket();
+    let netns = world.netns("node-a").clone();
+    let connecting = || {
+        netns
+            .run(|| Socket::new(Domain::IPV6, Type::DGRAM, None))
+            .unwrap()
+            .unwrap()
+    };
+    let figures = in_both_modes(&mut world, "i: node, v4-mapped", |_| {
+        let mut aimed = [0; 3];
+        for aim in interleaved(100) {
+            let socket = connecting();
+            socket.connect(&addresses[aim as usize].into()).unwrap();
+            send(|| socket.send(&[aim as u8; 64]));
+            aimed[aim as usize] += 1;
+        }
+        aimed
+    });
+    figures.iter().for_each(Figures::all_right);
+    let figures = in_both_modes(&mut world, "i: node, v4-mapped sendto", |_| {
+        let mut aimed = [0; 3];
+        for aim in interleaved(600) {
+            send(|| sending.send_to(&[aim as u8; 64], addresses[aim as usize]));
+            aimed[aim as usize] += 1;
+        }
+        aimed
+    });
+    figures.iter().for_each(Figures::never_wrong);
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn sockets_of_pods_are_not_followed() {
+    let mut world = World::new(Plan::default());
+    let figures = in_both_modes(&mut world, "i: pods' sockets", |world| {
+        connected(world, "shop/client", Denied, 200)
+    });
+    figures.iter().for_each(Figures::all_right);
+    assert_eq!(world.hooks.sockets(), 0);
+    connected(&world, "node-a", Denied, 1);
+    assert_eq!(world.hooks.sockets(), 1, "a socket of the node is");
+}

@@ -1,0 +1,105 @@
+//! TCP: connections to the denied Service open nowhere, all others carry every octet.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::aim::{AIMS, Aim, Denied, Other};
+use super::pods::BRIDGE;
+use super::sink::summary;
+use super::world::{Plan, World, on_both_families};
+use epguard_common::Mode;
+use epguard_lab::net::TopologyOptions;
+use epguard_lab::proxy::ProxyOptions;
+use epguard_lab::traffic::abort;
+use socket2::{Domain, Socket, Type};
+
+/// Sends `length` octets from a source port and closes; whether pod X got every one.
+fn stream(world: &World, host: &str, port: u16, to: SocketAddr, length: usize) -> bool {
+    let from = match to {
+        SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], port)),
+        SocketAddr::V6(_) => SocketAddr::from(([0u16; 8], port)),
+    };
+    let open = || -> std::io::Result<TcpStream> {
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&from.into())?;
+        let connected = socket.connect_timeout(&to.into(), Duration::from_millis(500));
+        // A SYN sent again would be counted for the next connection.
+        connected.inspect_err(|_| abort(&socket))?;
+        Ok(socket.into())
+    };
+    let Ok(mut stream) = world.netns(host).run(open).unwrap() else {
+        return false;
+    };
+    let octets: Vec<u8> = (0..length).map(|at| ((at * 31) >> 3).to_le_bytes()[0]).collect();
+    let mut answer = Vec::new();
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_mins(1))).unwrap();
+    let exchanged = stream
+        .write_all(&octets)
+        .and_then(|()| stream.shutdown(Shutdown::Write))
+        .and_then(|()| stream.read_to_end(&mut answer));
+    exchanged.is_ok() && answer == summary(&octets)
+}
+
+/// Connections to each aim from one source port, twice in both modes; every packet of each is judged alike.
+fn each(world: &mut World, case: &str, host: &str, address: fn(&World, Aim) -> SocketAddr, length: usize) {
+    for mode in [Mode::Observe, Mode::Enforce] {
+        world.hooks.set_mode(mode);
+        let rounds = [(45_000, AIMS), (46_000, [Other, Denied, Aim::Direct])];
+        for (port, aim) in rounds
+            .into_iter()
+            .flat_map(|(port, aims)| aims.map(|aim| (port + mode as u16, aim)))
+        {
+            let before = world.figures();
+            let arrived = stream(world, host, port, address(world, aim), length);
+            let now = world.figures();
+            let (denied, not_denied) = (now.denied - before.denied, now.not_denied - before.not_denied);
+            let no_intent = now.no_intent - before.no_intent;
+            let family = if world.ipv6 { 6 } else { 4 };
+            println!(
+                "{case}, {host}, IPv{family} {mode:?} {aim:?}: arrived {arrived} denied {denied} not-denied {not_denied} no-intent {no_intent}"
+            );
+            assert_eq!(arrived, aim != Denied || mode == Mode::Observe);
+            assert_eq!(denied > 0, aim == Denied);
+            assert_eq!(not_denied > 0, aim == Other);
+            // The last ACK of a process of the node comes from no socket, and IPv6 neighbour discovery from no Service.
+            let stray = u64::from(host == "node-a") + 8 * u64::from(world.ipv6);
+            assert!(no_intent <= stray || aim == Aim::Direct);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn connections_from_one_source_port() {
+    for options in [TopologyOptions::default(), BRIDGE] {
+        for masquerade_all in [false, true] {
+            let proxy = ProxyOptions { masquerade_all };
+            on_both_families(
+                Plan {
+                    options,
+                    proxy,
+                    ..Plan::default()
+                },
+                |mut world| {
+                    each(&mut world, "a: TCP", "shop/client", World::address, 100);
+                    each(&mut world, "i: TCP", "node-a", World::address, 100);
+                    each(&mut world, "b: TCP NodePort", "external", World::node_port, 100);
+                },
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn megabytes_with_segments_merged_on_receive() {
+    on_both_families(Plan::default(), |mut world| {
+        world.merge_on_receive();
+        each(&mut world, "c: 8 MB, GRO", "shop/client", World::address, 8 << 20);
+        each(&mut world, "c: 8 MB, GRO", "external", World::node_port, 8 << 20);
+        each(&mut world, "c: 8 MB", "node-a", World::address, 8 << 20);
+    });
+}

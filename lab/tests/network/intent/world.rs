@@ -1,0 +1,249 @@
+//! A cluster with the datapath on `node-a`: a client pod there, pod X, and Services S and T that lead to X.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use super::aim::{Aim, Denied, Direct, Figures, Other};
+use super::hooks::Hooks;
+use super::sink::Sink;
+use epguard_common::{
+    Action, Addr, Denial, Mode, Outcome, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
+};
+use epguard_core::state::Tables;
+use epguard_lab::net::{NetNs, Topology, TopologyOptions};
+use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
+
+/// The port that pod X serves, and that both Services lead to.
+pub(crate) const PORT: u16 = 8080;
+const NODE_PORTS: [u16; 2] = [30081, 30082];
+/// The denied Service's slot: one that every carrier has room for.
+pub(crate) const DENIED_SLOT: Slot = Slot { number: 0x8020 };
+pub(crate) const OTHER_SLOT: Slot = Slot { number: 0x8040 };
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// What the cluster looks like.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Plan {
+    pub(crate) options: TopologyOptions,
+    pub(crate) proxy: ProxyOptions,
+    pub(crate) ipv6: bool,
+    /// Whether pod X is on `node-b`.
+    pub(crate) remote: bool,
+}
+
+/// The running cluster.
+pub(crate) struct World {
+    pub(crate) lab: Topology,
+    pub(crate) hooks: Hooks,
+    pub(crate) sink: Sink,
+    pub(crate) ipv6: bool,
+    pub(crate) tables: Tables,
+    x: IpAddr,
+}
+
+impl World {
+    /// Builds the cluster, hooks `node-a`, and denies Service S its endpoint X.
+    pub(crate) fn new(plan: Plan) -> Self {
+        let mut lab = Topology::new(plan.options).unwrap();
+        let client = pod_ip(plan.ipv6, 1, 2);
+        lab.add_pod("node-a", "shop/client", &[client]).unwrap();
+        let number = if plan.remote { 2 } else { 1 };
+        let x = pod_ip(plan.ipv6, number, 3);
+        let node = if plan.remote { "node-b" } else { "node-a" };
+        let sink = Sink::start(&lab.add_pod(node, "bank/x", &[x]).unwrap().netns, PORT);
+        let proxy = Proxy::new(lab.netns("node-a").unwrap(), plan.proxy);
+        proxy.program(&rules(plan.ipv6, x)).unwrap();
+        let mut hooks = Hooks::attach(lab.netns("node-a").unwrap());
+        let tables = tables(&lab, plan.ipv6, x);
+        hooks.install(&tables);
+        Self {
+            lab,
+            hooks,
+            sink,
+            ipv6: plan.ipv6,
+            tables,
+            x,
+        }
+    }
+
+    /// Where a client sends to.
+    pub(crate) fn address(&self, aim: Aim) -> SocketAddr {
+        match aim {
+            Direct => SocketAddr::new(self.x, PORT),
+            service => vip(self.ipv6, service),
+        }
+    }
+
+    /// Where a host outside of the cluster sends to.
+    pub(crate) fn node_port(&self, aim: Aim) -> SocketAddr {
+        if aim == Direct {
+            return self.address(Direct);
+        }
+        SocketAddr::new(node_ip(&self.lab, "node-a", self.ipv6), NODE_PORTS[aim as usize])
+    }
+
+    /// A host's network namespace.
+    pub(crate) fn netns(&self, host: &str) -> &NetNs {
+        self.lab.netns(host).unwrap()
+    }
+
+    /// An unconnected UDP socket in a host's network namespace.
+    pub(crate) fn socket(&self, host: &str) -> UdpSocket {
+        let any = if self.ipv6 {
+            IpAddr::from(Ipv6Addr::UNSPECIFIED)
+        } else {
+            IpAddr::from([0, 0, 0, 0])
+        };
+        self.netns(host)
+            .run(|| UdpSocket::bind((any, 0)))
+            .unwrap()
+            .unwrap()
+    }
+
+    /// The counters of the datapath and of pod X so far.
+    pub(crate) fn figures(&self) -> Figures {
+        Figures {
+            aimed: [0; 3],
+            arrived: self.sink.arrived(),
+            denied: self.hooks.packets(&[Outcome::Observed, Outcome::Dropped]),
+            no_intent: self.hooks.packets(&[Outcome::NoIntent]),
+            not_denied: self.hooks.packets(&[Outcome::NotDenied]),
+        }
+    }
+
+    /// Runs a shell command in a host's network namespace, with its `/sys`.
+    #[track_caller]
+    pub(crate) fn shell(&self, host: &str, script: &str) {
+        let name = self.netns(host).name();
+        let mut command = std::process::Command::new("ip");
+        let output = command
+            .args(["netns", "exec", name, "sh", "-ec", script])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{script}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    /// The node's end of a pod's veth pair.
+    pub(crate) fn link(&self, pod: &str) -> &str {
+        &self.lab.pod(pod).unwrap().host_ifname
+    }
+}
+
+/// An address in the pod CIDR of a node.
+fn pod_ip(ipv6: bool, node: u8, host: u8) -> IpAddr {
+    if ipv6 {
+        format!("fd00:10:244:{node}::{host}").parse().unwrap()
+    } else {
+        IpAddr::from([10, 244, node, host])
+    }
+}
+
+/// The address of a node on the fabric.
+pub(crate) fn node_ip(lab: &Topology, node: &str, ipv6: bool) -> IpAddr {
+    let node = lab.node(node).unwrap();
+    if ipv6 { node.ipv6.into() } else { node.ipv4.into() }
+}
+
+fn vip(ipv6: bool, service: Aim) -> SocketAddr {
+    let text = match (ipv6, service == Denied) {
+        (false, true) => "10.96.0.1:80",
+        (false, false) => "10.96.0.2:80",
+        (true, true) => "[fd00:10:96::1]:80",
+        (true, false) => "[fd00:10:96::2]:80",
+    };
+    text.parse().unwrap()
+}
+
+/// Both Services, as the proxy is told.
+pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
+    let rule = |(service, protocol): (Aim, Protocol)| ServiceRule {
+        name: format!("shop/{service:?}:{protocol}"),
+        protocol,
+        frontends: vec![
+            Frontend::ClusterIp(vip(ipv6, service)),
+            Frontend::NodePort {
+                family: x,
+                port: NODE_PORTS[service as usize],
+            },
+        ],
+        backends: vec![SocketAddr::new(x, PORT)],
+        ..ServiceRule::default()
+    };
+    let protocols = [Protocol::Tcp, Protocol::Udp];
+    [Denied, Other]
+        .iter()
+        .flat_map(|service| protocols.map(|p| rule((*service, p))))
+        .collect()
+}
+
+/// Service S is denied X; Service T is affected by something else, so that its packets carry an intent too.
+fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
+    let mut tables = Tables::default();
+    suspect(&mut tables, x);
+    for protocol in [TCP, UDP] {
+        deny(&mut tables, x, PORT, protocol);
+        for (service, slot) in [(Denied, DENIED_SLOT), (Other, OTHER_SLOT)] {
+            let node_port = SocketAddr::new(node_ip(lab, "node-a", ipv6), NODE_PORTS[service as usize]);
+            for address in [vip(ipv6, service), node_port] {
+                let (addr, port) = (Addr::from(address.ip()), address.port());
+                tables.services.insert(
+                    Vip {
+                        addr,
+                        port,
+                        protocol,
+                        reserved: 0,
+                    },
+                    slot,
+                );
+            }
+        }
+    }
+    tables
+}
+
+/// Has the datapath look at packets to this address.
+pub(crate) fn suspect(tables: &mut Tables, ip: IpAddr) {
+    let flags = Suspect::DENIED;
+    tables.suspects.insert(
+        ip.into(),
+        Suspect {
+            flags,
+            ..Suspect::default()
+        },
+    );
+}
+
+/// Denies Service S an endpoint.
+pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
+    let target = Target {
+        addr: ip.into(),
+        slot: DENIED_SLOT,
+        port,
+        protocol,
+        reserved: [0; 3],
+    };
+    let denial = Denial {
+        dead_uid: Uid::default(),
+        owner_uid: Uid::default(),
+        boot_id: Uid::default(),
+        reason: Reason::Reused,
+        uid_state: UidState::Dead,
+        mode: Mode::Enforce,
+        held: 0,
+        action: Action::Unset,
+        reserved: 0,
+        slot_since_ns: 0,
+    };
+    tables.denied.insert(target, denial);
+}
+
+/// Both address families, with everything else equal.
+pub(crate) fn on_both_families(plan: Plan, test: impl Fn(World)) {
+    for ipv6 in [false, true] {
+        test(World::new(Plan { ipv6, ..plan }));
+    }
+}

@@ -1,0 +1,226 @@
+//! Packets reach the pods they are addressed to, on every CNI and overlay; nothing is left behind.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use super::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
+use epguard_lab::net::{Cni, NetNs, Overlay, Topology, TopologyOptions};
+use epguard_lab::proxy::Protocol;
+use epguard_lab::traffic::{Call, Client, Outcome};
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn a_pod_is_reached_from_everywhere_in_the_cluster() {
+    on_every_cni_and_family(|cluster| {
+        for from in ["shop/client", "node-a", "node-b", "shop/remote"] {
+            cluster.answered_by(from, cluster.pod(1, 3), "shop/local");
+            cluster.answered_by(from, cluster.pod(2, 3), "shop/remote");
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn pods_of_both_nodes_talk_over_vxlan() {
+    for (cni, ipv6) in [
+        (Cni::Ptp, false),
+        (Cni::Ptp, true),
+        (Cni::Bridge, false),
+        (Cni::Bridge, true),
+    ] {
+        let cluster = Cluster::new(
+            TopologyOptions {
+                cni,
+                overlay: Overlay::Vxlan,
+            },
+            ipv6,
+        );
+        cluster.answered_by("shop/client", cluster.pod(2, 3), "shop/remote");
+        cluster.answered_by("node-a", cluster.pod(2, 3), "shop/remote");
+        let device = cluster
+            .lab
+            .netns("node-a")
+            .unwrap()
+            .command("ip")
+            .args(["-s", "link", "show", "flannel.1"])
+            .output();
+        let counters = String::from_utf8(device.unwrap().stdout).unwrap();
+        let sent = counters
+            .lines()
+            .last()
+            .and_then(|line| line.split_whitespace().next())
+            .unwrap();
+        assert!(
+            sent.parse::<u64>().unwrap() > 0,
+            "nothing went over the overlay: {counters}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn a_port_that_nobody_serves_refuses_and_an_address_that_nobody_has_times_out_or_is_unreachable() {
+    on_every_cni_and_family(|cluster| {
+        for protocol in PROTOCOLS {
+            let closed = SocketAddr::new(cluster.ip(1, 3), 9);
+            assert_eq!(cluster.call("shop/client", protocol, closed), Outcome::Refused);
+            let nobody = cluster.call("node-b", protocol, cluster.pod(1, 99));
+            assert!(
+                matches!(nobody, Outcome::TimedOut | Outcome::Unreachable),
+                "{nobody}"
+            );
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn an_address_goes_from_one_pod_to_another_while_clients_keep_calling() {
+    on_every_cni_and_family(|mut cluster| {
+        let address = cluster.pod(1, 3);
+        let callers = ["shop/client", "node-a", "node-b"]
+            .map(|host| keep_calling(cluster.lab.netns(host).unwrap(), address));
+        let mut owner = "shop/local";
+        for next in ["bank/b-1", "bank/b-2"] {
+            wait_for_all(&callers, owner);
+            cluster.lab.remove_pod(owner).unwrap();
+            cluster.serve("node-a", next, address.ip());
+            // The first packet to the new owner arrives, whoever sends it.
+            cluster.answered_by("shop/client", address, next);
+            cluster.answered_by("node-a", address, next);
+            cluster.answered_by("node-b", address, next);
+            owner = next;
+        }
+        wait_for_all(&callers, owner);
+    });
+}
+
+/// A client that calls all the time, TCP and UDP in turn.
+struct Caller {
+    outcomes: Receiver<Outcome>,
+}
+
+fn keep_calling(netns: &NetNs, to: SocketAddr) -> Caller {
+    let client = Client::new(netns);
+    let (sender, outcomes) = mpsc::sync_channel(0);
+    thread::spawn(move || {
+        let timeout = Duration::from_millis(100);
+        for protocol in PROTOCOLS.into_iter().cycle() {
+            if sender
+                .send(
+                    client
+                        .call(Call {
+                            protocol,
+                            to,
+                            from: None,
+                            timeout,
+                        })
+                        .outcome,
+                )
+                .is_err()
+            {
+                break;
+            }
+        }
+    });
+    Caller { outcomes }
+}
+
+fn wait_for_all(callers: &[Caller], pod: &str) {
+    for caller in callers {
+        caller.wait_for(pod);
+    }
+}
+
+impl Caller {
+    /// Waits for a reply of this pod; those of calls made earlier may come first.
+    fn wait_for(&self, pod: &str) {
+        let wanted = Outcome::Reply(pod.to_owned());
+        let mut seen = self.outcomes.iter().take(20);
+        assert!(
+            seen.any(|outcome| outcome == wanted),
+            "no reply of {pod} in 20 calls"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn a_killed_server_resets_its_clients_and_one_without_a_link_says_nothing() {
+    let mut cluster = Cluster::new(TopologyOptions::default(), false);
+    let client = Client::new(cluster.lab.netns("shop/client").unwrap());
+    let second = Duration::from_secs(1);
+    let open = |to| {
+        client
+            .open(Call {
+                protocol: Protocol::Tcp,
+                to,
+                from: None,
+                timeout: second,
+            })
+            .unwrap()
+    };
+    let (mut killed, mut cut) = (open(cluster.pod(1, 3)), open(cluster.pod(2, 3)));
+    assert_eq!(
+        killed.ask(second).outcome,
+        Outcome::Reply("shop/local".to_owned())
+    );
+    assert_eq!(cut.ask(second).outcome, Outcome::Reply("shop/remote".to_owned()));
+    drop(cluster.servers.remove(0));
+    assert_eq!(killed.ask(second).outcome, Outcome::Reset);
+    cluster.lab.remove_pod("shop/remote").unwrap();
+    drop(cluster.servers.remove(0));
+    assert_eq!(cut.ask(Duration::from_millis(300)).outcome, Outcome::TimedOut);
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn nothing_is_left_when_the_topology_is_dropped() {
+    let cluster = Cluster::new(TopologyOptions::default(), true);
+    let hosts = ["node-a", "node-b", "external", "shop/client", "shop/local"];
+    let paths = hosts.map(|host| cluster.lab.netns(host).unwrap().path().to_owned());
+    assert!(paths.iter().all(|path| path.exists()));
+    drop(cluster);
+    assert!(paths.iter().all(|path| !path.exists()), "{paths:?}");
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn leftovers_of_dead_processes_go_at_the_next_start() {
+    let dead = {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    };
+    let leftover = std::path::PathBuf::from(format!("/run/netns/epg{dead}-0-node-a"));
+    std::fs::create_dir_all("/run/netns").unwrap();
+    std::fs::write(&leftover, "").unwrap();
+    let _lab = Topology::new(TopologyOptions::default()).unwrap();
+    assert!(!leftover.exists());
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn bad_input_is_named_and_changes_nothing() {
+    let mut cluster = Cluster::new(TopologyOptions::default(), false);
+    let mut refusal = |node, name, ip: &str| {
+        cluster
+            .lab
+            .add_pod(node, name, &[ip.parse().unwrap()])
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(refusal("node-c", "shop/x", "10.244.1.9").contains("there are node-a and node-b"));
+    assert!(refusal("node-a", "shop/x", "10.244.2.9").contains("10.244.1.0/24"));
+    assert!(refusal("node-a", "shop/local", "10.244.1.9").contains("already"));
+    assert!(
+        cluster
+            .lab
+            .remove_pod("shop/x")
+            .unwrap_err()
+            .to_string()
+            .contains("no pod shop/x")
+    );
+}

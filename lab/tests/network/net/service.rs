@@ -1,0 +1,231 @@
+//! Services lead to their backends as with kube-proxy, for every kind of client, and as late as one likes.
+
+use std::time::Duration;
+
+use super::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
+use epguard_lab::net::TopologyOptions;
+use epguard_lab::proxy::{Protocol, ProxyOptions};
+use epguard_lab::traffic::{Call, Client, Outcome};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn a_cluster_ip_leads_to_local_and_remote_backends() {
+    on_every_cni_and_family(|cluster| {
+        for (backend, pod) in [
+            (cluster.pod(1, 3), "shop/local"),
+            (cluster.pod(2, 3), "shop/remote"),
+        ] {
+            cluster.program("node-a", &[backend], ProxyOptions::default());
+            cluster.answered_by("shop/client", cluster.vip(), pod);
+            cluster.answered_by("node-a", cluster.vip(), pod);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn calls_are_spread_over_the_backends() {
+    on_every_cni_and_family(|cluster| {
+        cluster.program(
+            "node-a",
+            &[cluster.pod(1, 3), cluster.pod(2, 3)],
+            ProxyOptions::default(),
+        );
+        let replies: Vec<_> = (0..4)
+            .map(|_| cluster.call("shop/client", Protocol::Tcp, cluster.vip()))
+            .collect();
+        let by = |pod: &str| {
+            replies
+                .iter()
+                .filter(|reply| **reply == Outcome::Reply(pod.to_owned()))
+                .count()
+        };
+        assert_eq!((by("shop/local"), by("shop/remote")), (2, 2), "{replies:?}");
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn a_node_port_serves_other_nodes_pods_and_the_world() {
+    on_every_cni_and_family(|cluster| {
+        for (backend, pod) in [
+            (cluster.pod(1, 3), "shop/local"),
+            (cluster.pod(2, 3), "shop/remote"),
+        ] {
+            cluster.program("node-a", &[backend], ProxyOptions::default());
+            for from in ["node-b", "external", "node-a", "shop/client"] {
+                cluster.answered_by(from, cluster.node_port("node-a"), pod);
+            }
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn the_world_reaches_a_cluster_ip_that_is_routed_to_a_node() {
+    on_every_cni_and_family(|cluster| {
+        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
+        cluster.answered_by("external", cluster.vip(), "shop/local");
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn masquerading_everything_still_leads_to_the_backends() {
+    on_every_cni_and_family(|cluster| {
+        for (backend, pod) in [
+            (cluster.pod(1, 3), "shop/local"),
+            (cluster.pod(2, 3), "shop/remote"),
+        ] {
+            cluster.program("node-a", &[backend], ProxyOptions { masquerade_all: true });
+            cluster.answered_by("shop/client", cluster.vip(), pod);
+            cluster.answered_by("node-a", cluster.vip(), pod);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn a_pod_reaches_itself_through_its_own_service() {
+    on_every_cni_and_family(|cluster| {
+        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
+        cluster.answered_by("shop/local", cluster.vip(), "shop/local");
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn a_service_without_backends_refuses() {
+    on_every_cni_and_family(|cluster| {
+        cluster.program("node-a", &[], ProxyOptions::default());
+        for (from, to) in [
+            ("shop/client", cluster.vip()),
+            ("node-a", cluster.vip()),
+            ("node-b", cluster.node_port("node-a")),
+        ] {
+            for protocol in PROTOCOLS {
+                assert_eq!(
+                    cluster.call(from, protocol, to),
+                    Outcome::Refused,
+                    "{from} to {to}/{protocol}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn late_rules_lead_to_whoever_has_the_address_now() {
+    on_every_cni_and_family(|mut cluster| {
+        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
+        cluster.answered_by("shop/client", cluster.vip(), "shop/local");
+        cluster.lab.remove_pod("shop/local").unwrap();
+        cluster.serve("node-a", "bank/b", cluster.ip(1, 3));
+        cluster.answered_by("shop/client", cluster.vip(), "bank/b");
+        cluster.answered_by("node-a", cluster.vip(), "bank/b");
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn an_established_flow_keeps_its_backend_when_rules_change() {
+    on_every_cni_and_family(|cluster| {
+        let proxy = cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
+        let client = Client::new(cluster.lab.netns("shop/client").unwrap());
+        let open = |protocol| {
+            client
+                .open(Call {
+                    protocol,
+                    to: cluster.vip(),
+                    from: None,
+                    timeout: SECOND,
+                })
+                .unwrap()
+        };
+        let mut flows = PROTOCOLS.map(open);
+        let local = Outcome::Reply("shop/local".to_owned());
+        assert!(flows.iter_mut().all(|flow| flow.ask(SECOND).outcome == local));
+        cluster.program("node-a", &[cluster.pod(2, 3)], ProxyOptions::default());
+        assert!(flows.iter_mut().all(|flow| flow.ask(SECOND).outcome == local));
+        cluster.answered_by("shop/client", cluster.vip(), "shop/remote");
+        proxy.program(&[]).unwrap();
+        assert!(flows.iter_mut().all(|flow| flow.ask(SECOND).outcome == local));
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn a_udp_flow_follows_the_rules_once_its_conntrack_entry_is_flushed() {
+    on_every_cni_and_family(|cluster| {
+        let proxy = cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
+        let client = Client::new(cluster.lab.netns("shop/client").unwrap());
+        let call = Call {
+            protocol: Protocol::Udp,
+            to: cluster.vip(),
+            from: None,
+            timeout: SECOND,
+        };
+        let mut flow = client.open(call).unwrap();
+        assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/local".to_owned()));
+        cluster.program("node-a", &[cluster.pod(2, 3)], ProxyOptions::default());
+        proxy.flush_udp(cluster.ip(2, 3)).unwrap();
+        assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/local".to_owned()));
+        proxy.flush_udp(cluster.ip(1, 3)).unwrap();
+        assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/remote".to_owned()));
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn one_source_port_serves_many_destinations_at_once() {
+    on_every_cni_and_family(|cluster| {
+        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
+        let client = Client::new(cluster.lab.netns("shop/client").unwrap());
+        let from = std::net::SocketAddr::new(cluster.ip(1, 2), 45001);
+        let destinations = [
+            (cluster.vip(), "shop/local"),
+            (cluster.pod(2, 3), "shop/remote"),
+            (cluster.vip(), "shop/local"),
+        ];
+        for protocol in PROTOCOLS {
+            for (to, pod) in destinations {
+                let answer = client.call(Call {
+                    protocol,
+                    to,
+                    from: Some(from),
+                    timeout: SECOND,
+                });
+                assert_eq!(answer.outcome, Outcome::Reply(pod.to_owned()), "{to}/{protocol}");
+                assert_eq!(answer.local, Some(from));
+            }
+        }
+        let peer = client.udp(from).unwrap();
+        for (to, pod) in destinations {
+            assert_eq!(
+                peer.ask(to, SECOND).outcome,
+                Outcome::Reply(pod.to_owned()),
+                "{to}"
+            );
+        }
+        cluster.program("node-a", &[], ProxyOptions::default());
+        let closed = std::net::SocketAddr::new(cluster.ip(2, 3), 9);
+        assert_eq!(peer.ask(closed, SECOND).outcome, Outcome::Refused);
+        assert_eq!(
+            peer.ask(cluster.pod(2, 3), SECOND).outcome,
+            Outcome::Reply("shop/remote".to_owned())
+        );
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces"]
+fn a_node_without_rules_leads_a_cluster_ip_nowhere() {
+    let cluster = Cluster::new(TopologyOptions::default(), false);
+    assert_eq!(
+        cluster.call("shop/client", Protocol::Tcp, cluster.vip()),
+        Outcome::TimedOut
+    );
+}

@@ -1,0 +1,156 @@
+//! The cluster of the tests about intents, rejecting.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::aim::{Denied, Direct};
+use super::world::{World, rules};
+use epguard_common::{Action, AnswerLimits, Mode, Outcome as Counted, ReasonActions};
+use epguard_lab::proxy::{Protocol, Proxy, ProxyOptions, ServiceRule};
+use epguard_lab::traffic::{Call, Client, Outcome};
+
+/// What a client saw, and the median of the time until it did.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) median: Duration,
+}
+
+/// Rejects whatever is denied, without a limit that these tests could reach.
+pub(crate) fn reject(world: &mut World) {
+    let limits = AnswerLimits {
+        per_suspect: 1_000_000,
+        per_node: 1_000_000,
+    };
+    enforce(world, Action::Reject, limits);
+}
+
+/// Drops whatever is denied.
+pub(crate) fn drop_all(world: &mut World) {
+    enforce(world, Action::Drop, AnswerLimits::default());
+}
+
+/// Stops whatever is denied.
+pub(crate) fn enforce(world: &mut World, action: Action, limits: AnswerLimits) {
+    let actions = ReasonActions {
+        dead_backend: action,
+        reused: action,
+        retired_backend: action,
+        terminated: action,
+    };
+    world.hooks.writer.choose(actions, limits).unwrap();
+    world.hooks.set_mode(Mode::Enforce);
+}
+
+/// Has the proxy know no endpoint any more.
+pub(crate) fn forget_endpoints(world: &World) {
+    let without = |service| ServiceRule {
+        backends: Vec::new(),
+        ..service
+    };
+    let services = rules(world.ipv6, world.address(Direct).ip());
+    let services: Vec<_> = services.into_iter().map(without).collect();
+    let proxy = Proxy::new(world.netns("node-a"), ProxyOptions::default());
+    proxy.program(&services).unwrap();
+}
+
+/// Where this client reaches the denied Service: hosts outside of `node-a` by its node port.
+pub(crate) fn service(world: &World, client: &str) -> SocketAddr {
+    match client {
+        "node-b" | "external" => world.node_port(Denied),
+        _ => world.address(Denied),
+    }
+}
+
+/// Makes so many calls one after another.
+pub(crate) fn calls(
+    world: &World,
+    client: &str,
+    protocol: Protocol,
+    to: SocketAddr,
+    count: usize,
+    timeout: Duration,
+) -> Seen {
+    calls_of(&Client::new(world.netns(client)), protocol, to, count, timeout)
+}
+
+/// The same, from any thread.
+pub(crate) fn calls_of(
+    client: &Client,
+    protocol: Protocol,
+    to: SocketAddr,
+    count: usize,
+    timeout: Duration,
+) -> Seen {
+    let call = Call {
+        protocol,
+        to,
+        from: None,
+        timeout,
+    };
+    let mut answers: Vec<_> = (0..count).map(|_| client.call(call)).collect();
+    answers.sort_by_key(|answer| answer.latency);
+    let median = answers[count / 2].latency;
+    let mut outcomes: Vec<Outcome> = answers.into_iter().map(|answer| answer.outcome).collect();
+    outcomes.dedup();
+    Seen { outcomes, median }
+}
+
+/// Packets that were answered so far.
+pub(crate) fn rejected(world: &World) -> u64 {
+    world.hooks.packets(&[Counted::Rejected])
+}
+
+/// Has `node-a` count the packets that enter it and that conntrack cannot place; its own statistics also count what it
+/// sends.
+pub(crate) fn count_invalid(world: &World) {
+    count_entering(world, "node-a", "ct state invalid");
+}
+
+/// Has a host count the packets that enter it and match.
+pub(crate) fn count_entering(world: &World, host: &str, matched: &str) {
+    world.shell(
+        host,
+        &format!(
+            "nft 'table inet watch {{ counter entered {{}}; chain entering {{ type filter hook prerouting priority 0; \
+             {matched} counter name entered; }}; }}'"
+        ),
+    );
+}
+
+/// How many they were.
+pub(crate) fn entered(world: &World, host: &str) -> u64 {
+    let mut nft = world.netns(host).command("nft");
+    let listed = nft
+        .args(["-j", "list", "counter", "inet", "watch", "entered"])
+        .output()
+        .unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let mut counters = listed["nftables"].as_array().unwrap().iter();
+    counters
+        .find_map(|entry| entry["counter"]["packets"].as_u64())
+        .unwrap()
+}
+
+/// What went wrong with packets that a host received: wrong checksums, and on `node-a` those that conntrack could not
+/// place.
+pub(crate) fn faults(world: &World, host: &str) -> Vec<(String, u64)> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    let files = ["snmp", "snmp6"].map(|file| format!("/proc/thread-self/net/{file}"));
+    let [v4, v6] = world.netns(host).run(|| files.map(|file| read(&file))).unwrap();
+    let lines: Vec<&str> = v4.lines().collect();
+    let pairs = lines.chunks(2).flat_map(|pair| {
+        let names = pair[0].split_whitespace().zip(pair[1].split_whitespace());
+        names.map(|(name, value)| (format!("{} {name}", &pair[0][..4]), value))
+    });
+    let values = v6.lines().filter_map(|line| line.split_once(char::is_whitespace));
+    let mut faults: Vec<(String, u64)> = pairs
+        .chain(values.map(|(name, value)| (name.to_owned(), value.trim())))
+        .filter(|(name, _)| name.contains("CsumErrors"))
+        .map(|(name, value)| (name, value.parse().unwrap()))
+        .collect();
+    if host == "node-a" {
+        faults.push(("conntrack invalid".to_owned(), entered(world, host)));
+    }
+    faults
+}

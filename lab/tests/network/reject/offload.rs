@@ -1,0 +1,82 @@
+//! Checksums that are complete when the packet is rejected, or that the client's own device completes in the answer; and
+//! a device without Ethernet headers.
+
+use std::time::Duration;
+
+use super::cluster::{calls, count_invalid, faults, reject, rejected, service};
+use super::world::{Plan, World, on_both_families};
+use epguard_lab::net::NetNs;
+use epguard_lab::proxy::Protocol;
+use epguard_lab::traffic::Outcome;
+
+fn without_offload(netns: &NetNs, device: &str) {
+    let mut ethtool = netns.command("ethtool");
+    assert!(
+        ethtool
+            .args(["-K", device, "tx", "off"])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+/// Calls the Service from the pod; says what was seen, and what was wrong about it.
+fn refused(world: &World, client: &str, protocol: Protocol) -> Result<(), String> {
+    const TRIES: usize = 5;
+    let hosts = ["node-a", client];
+    let (before, answered) = (hosts.map(|host| faults(world, host)), rejected(world));
+    let seen = calls(
+        world,
+        client,
+        protocol,
+        service(world, client),
+        TRIES,
+        Duration::from_millis(500),
+    );
+    let after = hosts.map(|host| faults(world, host));
+    if seen.outcomes != [Outcome::Refused] || before != after || rejected(world) - answered != TRIES as u64 {
+        return Err(format!(
+            "{protocol}: {:?}, {before:?} became {after:?}",
+            seen.outcomes
+        ));
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn checksums_are_right_when_the_client_completes_its_own() {
+    for remote in [false, true] {
+        let plan = Plan {
+            remote,
+            ..Plan::default()
+        };
+        on_both_families(plan, |mut world| {
+            count_invalid(&world);
+            without_offload(world.netns("shop/client"), "eth0");
+            without_offload(world.netns("node-b"), "eth0");
+            reject(&mut world);
+            for client in ["shop/client", "node-b"] {
+                for protocol in [Protocol::Tcp, Protocol::Udp] {
+                    refused(&world, client, protocol).unwrap();
+                }
+            }
+        });
+    }
+}
+
+/// The kernel completes on the way back to the client what the client left to its device. For UDP over IPv6 nobody can
+/// foresee what NAT will have made of it by then: those answers are lost, the packets are as good as dropped.
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn checksums_are_right_when_the_nodes_device_completes_them() {
+    on_both_families(Plan::default(), |mut world| {
+        count_invalid(&world);
+        let link = world.link("shop/client").to_owned();
+        without_offload(world.netns("node-a"), &link);
+        reject(&mut world);
+        refused(&world, "shop/client", Protocol::Tcp).unwrap();
+        let datagram = refused(&world, "shop/client", Protocol::Udp);
+        assert_eq!(datagram.is_err(), world.ipv6, "{datagram:?}");
+    });
+}

@@ -1,0 +1,70 @@
+//! A device without Ethernet headers, as the devices of `WireGuard`, IPIP and TUN are.
+
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::time::Duration;
+
+use super::aim::Direct;
+use super::cluster::{calls, count_invalid, faults, reject, rejected, service};
+use super::world::{Plan, World, on_both_families};
+use epguard_lab::proxy::Protocol;
+use epguard_lab::traffic::Outcome;
+
+/// A TUN device that takes packets for as long as the file is open.
+fn tun(name: &str) -> File {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun")
+        .unwrap();
+    // SAFETY: an all-zero ifreq is a valid one.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_TUN | libc::IFF_NO_PI).unwrap();
+    // SAFETY: an ifreq that lives through the call.
+    let failed = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
+    assert_eq!(failed, 0, "{}", std::io::Error::last_os_error());
+    file
+}
+
+/// Has `node-a` send what goes to pod X through a TUN device.
+fn reroute(world: &mut World) -> File {
+    let node = world.netns("node-a").clone();
+    let file = node.run(|| tun("t0")).unwrap();
+    let x = world.address(Direct).ip();
+    world.shell(
+        "node-a",
+        &format!("ip link set t0 up; ip route replace {x} dev t0"),
+    );
+    let datapath = &mut world.hooks.datapath;
+    let hooked = node.run(|| {
+        let ifindex = nix::net::if_::if_nametoindex("t0").unwrap();
+        datapath.hook(ifindex, "t0").map(drop)
+    });
+    hooked.unwrap().unwrap();
+    file
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn packets_that_leave_without_an_ethernet_header_are_answered_as_well() {
+    on_both_families(Plan::default(), |mut world| {
+        count_invalid(&world);
+        let _file = reroute(&mut world);
+        reject(&mut world);
+        for client in ["shop/client", "node-a", "node-b"] {
+            for protocol in [Protocol::Tcp, Protocol::Udp] {
+                let hosts = ["node-a", client];
+                let (before, answered) = (hosts.map(|host| faults(&world, host)), rejected(&world));
+                let to = service(&world, client);
+                let seen = calls(&world, client, protocol, to, 21, Duration::from_secs(2));
+                println!("TUN, {client}, {to}, {protocol}: {seen:?}");
+                assert_eq!(seen.outcomes, [Outcome::Refused], "{client}, {protocol}");
+                assert_eq!(rejected(&world) - answered, 21);
+                assert_eq!(hosts.map(|host| faults(&world, host)), before);
+            }
+        }
+    });
+}

@@ -1,0 +1,57 @@
+//! Damaged scenario files: an error in words, and no panic.
+
+#[allow(dead_code, reason = "the agent's targets use the rest")]
+#[path = "../../../agent/src/fuzz/harness/mod.rs"]
+mod harness;
+
+use epguard_lab::scenario;
+use std::path::Path;
+
+const WORDS: &[&str] = &[
+    "id:",
+    "title:",
+    "must:",
+    "agent:",
+    "pods:",
+    "services:",
+    "steps:",
+    "expect:",
+    "call:",
+    "sees:",
+    "is:",
+    "ip:",
+    "{",
+    "}",
+    "[",
+    "]",
+    "- ",
+    "\n",
+    "\n  ",
+    "&a ",
+    "*a",
+    "!!binary ",
+    "|\n",
+    "\"",
+    "X",
+    "Y",
+    "mode",
+    "enforce",
+    "node-a",
+    "~",
+    "null",
+    "<<: ",
+];
+
+#[test]
+fn scenario_files() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let seeds = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    harness::run("scenario", seeds, WORDS, |text| {
+        let _ = scenario::parse(&String::from_utf8_lossy(text), "story.yaml");
+    });
+}

@@ -1,0 +1,86 @@
+//! What lint says about a recorded cluster at chosen times, compared as a whole with `traces.txt` beside this file.
+//! A section of it begins with `== RECORDING at MS ms`. To write it anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
+
+use epguard::commands::lint::{Listed, Report, findings};
+use epguard_core::facts::Object;
+use epguard_lab::replay::recording::{Recording, What};
+use epguard_lab::replay::stream::{Change, Kind};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What each collection held at a time.
+fn listed(recording: &Recording, at: Duration) -> Listed {
+    let mut held: BTreeMap<Kind, BTreeMap<String, Arc<Value>>> = BTreeMap::new();
+    let key = |object: &Value| {
+        format!(
+            "{}/{}",
+            object["metadata"]["namespace"], object["metadata"]["name"]
+        )
+    };
+    for (_, what) in recording.instants.iter().take_while(|(then, _)| *then <= at) {
+        let What::Api(event) = what else { continue };
+        let held = held.entry(event.kind).or_default();
+        match &event.change {
+            Change::Reset(all) => *held = all.iter().map(|o| (key(o), Arc::clone(o))).collect(),
+            Change::Applied(object) => _ = held.insert(key(object), Arc::clone(object)),
+            Change::Deleted(object) => _ = held.remove(&key(object)),
+            Change::Closed | Change::Resumed => {}
+        }
+    }
+    Listed {
+        slices: parsed(&held, Kind::Slice),
+        services: parsed(&held, Kind::Service),
+        pods: parsed(&held, Kind::Pod),
+        nodes: parsed(&held, Kind::Node),
+    }
+}
+
+fn parsed<O: Object>(held: &BTreeMap<Kind, BTreeMap<String, Arc<Value>>>, kind: Kind) -> Vec<O> {
+    let objects = held.get(&kind).into_iter().flat_map(BTreeMap::values);
+    objects
+        .map(|object| O::parse(object.to_string().as_bytes()).unwrap())
+        .collect()
+}
+
+#[test]
+fn every_recording_is_described_as_it_was_at_each_chosen_time() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let golden = here.join("tests/rootless/lint/traces.txt");
+    let expected = std::fs::read_to_string(&golden).unwrap();
+    let mut found = String::new();
+    for header in expected.lines().filter_map(|line| line.strip_prefix("== ")) {
+        let (name, ms) = header.strip_suffix(" ms").unwrap().split_once(" at ").unwrap();
+        let recording = Recording::read(&here.join("traces").join(name)).unwrap();
+        let listed = listed(&recording, Duration::from_millis(ms.parse().unwrap()));
+        let report = Report {
+            slices: listed.slices.len(),
+            pods: listed.pods.len(),
+            findings: findings(&listed, None),
+            unchecked: vec![],
+        };
+        let section = format!("== {header}\n{}\n\n", report.text());
+        let writing = std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some();
+        assert!(writing || expected.contains(&section), "not expected:\n{section}");
+        found.push_str(&section);
+    }
+    if std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some() {
+        std::fs::write(&golden, &found).unwrap();
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn every_recording_is_in_the_golden_file() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let expected = std::fs::read_to_string(here.join("tests/rootless/lint/traces.txt")).unwrap();
+    for entry in std::fs::read_dir(here.join("traces")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(
+            name == "README.md" || expected.contains(&format!("== {name} at ")),
+            "{name}"
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! What needs no root: stories, recordings, and `epguard lint` beside an API server.
+#![allow(clippy::unwrap_used, reason = "a test panics")]
+
+mod fuzz;
+mod lint;
+mod scenarios;
+mod why;

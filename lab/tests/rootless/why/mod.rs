@@ -1,0 +1,184 @@
+//! What `epguard why` says about the recordings of a real cluster, compared as a whole with `traces.txt` beside this
+//! file. A section of it begins with `== RECORDING at MS ms: IP[:PORT] [SERVICE]`; the recording's first moment is 1970.
+//! To write it anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
+
+use epguard::commands::why::{Moment, Question, Subject, explain};
+use epguard_common::Addr;
+use epguard_core::facts::Name;
+use epguard_core::history::{Chronicle, History};
+use epguard_core::state::{Proven, Socket, State};
+use epguard_lab::replay::agent::Agent;
+use epguard_lab::replay::recording::{Recording, What};
+use epguard_lab::replay::subject::Subject as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// The agent's history after a whole recording, its state then, and what it denied at each moment.
+struct Remembered {
+    agent: Agent,
+    history: History,
+    end: Duration,
+    denied: BTreeMap<Duration, Vec<Line>>,
+}
+
+/// IP, Service, port, verdict, reason.
+type Line = (IpAddr, String, u16, &'static str, String);
+
+fn denied(state: &State) -> Vec<Line> {
+    let line = |((namespace, name), socket, proven): (&Name, &Socket, &Proven)| {
+        let held = state.is_held(&(namespace.clone(), name.clone()), socket);
+        let verdict = if held { "hold" } else { "deny" };
+        let reason = proven.reason.as_str().to_owned();
+        (
+            socket.ip.ip(),
+            format!("{namespace}/{name}"),
+            socket.port,
+            verdict,
+            reason,
+        )
+    };
+    state.denials().map(line).collect()
+}
+
+impl Remembered {
+    fn of(name: &str) -> Self {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name);
+        let recording = Recording::read(&dir).unwrap();
+        let mut agent = Agent::new(&recording);
+        let mut history = History::default();
+        let (mut end, mut denied_at) = (Duration::ZERO, BTreeMap::new());
+        for (at, what) in &recording.instants {
+            if let What::Api(event) = what {
+                agent.feed(*at, event).unwrap();
+                history.note(*at, 0, agent.state());
+                // Steps are told in milliseconds: the last word of each counts.
+                denied_at.insert(Duration::from_millis(millis(*at)), denied(agent.state()));
+            }
+            end = *at;
+        }
+        Self {
+            agent,
+            history,
+            end,
+            denied: denied_at,
+        }
+    }
+
+    fn chronicle(&mut self, subject: Subject) -> Chronicle {
+        let ip = Addr::from(subject.ip);
+        let now_ms = millis(self.end) + 1;
+        Chronicle {
+            now_ms,
+            wall_ms: i64::try_from(now_ms).unwrap(),
+            mode: "enforce".to_owned(),
+            ..self.history.of(ip, self.agent.state().view(ip))
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap()
+}
+
+fn at(ms: u64) -> Moment {
+    let at = jiff::Timestamp::from_millisecond(i64::try_from(ms).unwrap()).unwrap();
+    Moment::At(at)
+}
+
+fn recordings() -> Vec<String> {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces");
+    let entries = std::fs::read_dir(traces).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name != "README.md").collect()
+}
+
+#[test]
+fn at_every_moment_of_every_recording_the_remembered_verdicts_are_what_was_denied() {
+    let (mut compared, mut forgotten) = (0, 0);
+    for name in recordings() {
+        let mut remembered = Remembered::of(&name);
+        let denied = std::mem::take(&mut remembered.denied);
+        let ips: BTreeSet<IpAddr> = denied.values().flatten().map(|line| line.0).collect();
+        for ip in ips {
+            let subject = Subject { ip, port: None };
+            let chronicle = remembered.chronicle(subject);
+            for (then, expected) in &denied {
+                let question = Question {
+                    subject,
+                    service: None,
+                    at: Some(at(millis(*then))),
+                };
+                let explanation = explain(&chronicle, &question);
+                if explanation.verdicts.is_empty() {
+                    forgotten += 1;
+                    continue;
+                }
+                let verdicts = explanation
+                    .verdicts
+                    .into_iter()
+                    .filter(|verdict| verdict.verdict != "pass");
+                let mut found: Vec<Line> = verdicts
+                    .map(|v| {
+                        (
+                            ip,
+                            v.service.unwrap(),
+                            v.port.unwrap(),
+                            v.verdict,
+                            v.reason.unwrap(),
+                        )
+                    })
+                    .collect();
+                let mut expected: Vec<Line> = expected.iter().filter(|line| line.0 == ip).cloned().collect();
+                found.sort();
+                expected.sort();
+                assert_eq!(found, expected, "{name} {ip} {}", explanation.at);
+                compared += found.len();
+            }
+        }
+    }
+    println!("{compared} denials compared, {forgotten} moments forgotten");
+    assert!(
+        compared > 500 && forgotten < compared / 10,
+        "{compared} {forgotten}"
+    );
+}
+
+#[test]
+fn every_question_is_answered_as_the_recording_went() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rootless/why/traces.txt");
+    let writing = std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some();
+    let expected = std::fs::read_to_string(&golden).unwrap();
+    let mut found = String::new();
+    let mut remembered: BTreeMap<&str, Remembered> = BTreeMap::new();
+    for header in expected.lines().filter_map(|line| line.strip_prefix("== ")) {
+        let (name, rest) = header.split_once(" at ").unwrap();
+        let (ms, asked) = rest.split_once(" ms: ").unwrap();
+        let (subject, service) = asked
+            .split_once(' ')
+            .map_or((asked, None), |(ip, service)| (ip, Some(service)));
+        let question = Question {
+            subject: subject.parse().unwrap(),
+            service: service.map(str::to_owned),
+            at: Some(at(ms.parse().unwrap())),
+        };
+        let remembered = remembered.entry(name).or_insert_with(|| Remembered::of(name));
+        let explanation = explain(&remembered.chronicle(question.subject), &question);
+        let section = format!("== {header}\n{}\n\n", explanation.text());
+        assert!(writing || expected.contains(&section), "not expected:\n{section}");
+        found.push_str(&section);
+    }
+    if writing {
+        std::fs::write(&golden, &found).unwrap();
+    }
+    assert_eq!(found, std::fs::read_to_string(&golden).unwrap());
+}
+
+#[test]
+fn every_recording_is_asked_about() {
+    let expected = include_str!("traces.txt");
+    for name in recordings() {
+        assert!(expected.contains(&format!("== {name} at ")), "{name}");
+    }
+}
