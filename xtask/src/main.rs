@@ -12,6 +12,7 @@ mod linker;
 mod lint;
 mod mutate;
 mod packages;
+mod pages;
 mod paths;
 mod process;
 mod prose;
