@@ -37,9 +37,7 @@ fn error(page: &Page, link: &str, pages: &[Page], root: &Path) -> Option<&'stati
     if target == Path::new(SUMMARY) || !root.join(&target).exists() {
         return Some("there is no such file");
     }
-    let Some(anchor) = anchor else {
-        return None;
-    };
+    let anchor = anchor?;
     let headed = pages.iter().find(|page| Path::new(&page.name) == target);
     let anchors = headed.map(|page| anchors(&page.text)).unwrap_or_default();
     (!anchors.contains(anchor)).then_some("there is no such heading")

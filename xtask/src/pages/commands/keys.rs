@@ -30,9 +30,8 @@ fn in_sources(text: &str, what: &str) -> Result<(), String> {
 /// Each `epguard.io/KEY` in a page is an annotation or label that the code reads.
 pub(super) fn annotations(page: &str) -> Result<(), String> {
     let keys = page.split("epguard.io/").skip(1);
-    let keys = keys.filter_map(|rest| rest.split(|c: char| !(c.is_ascii_lowercase() || c == '-')).next());
-    keys.map(|key| in_sources(&format!("\"epguard.io/{key}\""), &format!("epguard.io/{key}")))
-        .collect()
+    let mut keys = keys.filter_map(|rest| rest.split(|c: char| !(c.is_ascii_lowercase() || c == '-')).next());
+    keys.try_for_each(|key| in_sources(&format!("\"epguard.io/{key}\""), &format!("epguard.io/{key}")))
 }
 
 /// The `ConfigMap` that the `DaemonSet` names.
@@ -57,14 +56,11 @@ pub(super) fn config_map_key(key: &str) -> Result<(), String> {
 /// A patch of the `ConfigMap`'s data, or of the agent's arguments.
 pub(super) fn patch(json: &str) -> Result<(), String> {
     let patch: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    let data = patch["data"].as_object().into_iter().flatten();
-    data.map(|(key, _)| config_map_key(key))
-        .collect::<Result<(), _>>()?;
+    let mut data = patch["data"].as_object().into_iter().flatten();
+    data.try_for_each(|(key, _)| config_map_key(key))?;
     let flags = patch.as_array().into_iter().flatten();
-    flags
-        .filter_map(|change| change["value"].as_str())
-        .map(programs::flag)
-        .collect()
+    let mut flags = flags.filter_map(|change| change["value"].as_str());
+    flags.try_for_each(programs::flag)
 }
 
 /// A path below the pins is the version of the layout, a map in it, or the list of qdiscs.

@@ -100,8 +100,8 @@ fn xtask(arguments: &[&str]) -> Result<(), String> {
     let mut given: Vec<String> = vec!["cargo xtask".into()];
     given.extend(arguments.iter().map(|word| filled_in(word)));
     parsed(Verb::try_parse_from(&given).map(drop))?;
-    let files = given.iter().filter(|word| word.starts_with("lab/"));
-    files.map(|file| exists(file)).collect()
+    let mut files = given.iter().filter(|word| word.starts_with("lab/"));
+    files.try_for_each(|file| exists(file))
 }
 
 fn parsed(result: Result<(), clap::Error>) -> Result<(), String> {
@@ -209,12 +209,13 @@ pub(super) fn flag(text: &str) -> Result<(), String> {
 /// A verb may want arguments beside the flag.
 fn attempt(verb: &str, arguments: &[&str]) -> Result<(), String> {
     let arguments: Vec<&str> = [verb].into_iter().chain(arguments.iter().copied()).collect();
-    epguard(&arguments).or_else(
-        |error| match error.contains("required arguments were not provided") {
-            true => Ok(()),
-            false => Err(error),
-        },
-    )
+    epguard(&arguments).or_else(|error| {
+        if error.contains("required arguments were not provided") {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })
 }
 
 fn is_xtasks(flag: &str) -> bool {
