@@ -1,9 +1,12 @@
 //! `epguard`: the node agent and its command line.
 
 use anyhow::Result;
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use epguard::cli::{Cli, Command};
-use epguard::{audit, breaker, condition, datapath, drops, dump, lint, manual, maps, run, sysdump, top, why};
+use epguard::commands::{
+    action, audit, breaker, detach, drops, dump, lint, manual, mode, status, sysdump, top, why,
+};
+use epguard::daemon::run;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::process::ExitCode;
 
@@ -32,35 +35,23 @@ async fn execute(command: Command) -> Result<ExitCode> {
     end_with_the_reader(&command)?;
     let done = match command {
         Command::Agent(args) => run::run(*args).await,
-        Command::Mode { mode, reason, pins } => match mode {
-            Some(mode) => maps::set_mode(&pins.pin_dir, mode, reason),
-            None => maps::show_mode(&pins.pin_dir, reason).map(|text| println!("{text}")),
-        },
-        Command::Action(args) => maps::set_action(&args.pins.pin_dir, &args.choice()?),
-        Command::Detach { pins } => {
-            let removed = datapath::detach(&pins.pin_dir)?;
-            for what in &removed {
-                println!("removed {what}");
-            }
-            if removed.is_empty() {
-                println!("nothing to remove");
-            }
-            Ok(())
-        }
+        Command::Mode(args) => mode::run(&args),
+        Command::Action(args) => action::run(&args),
+        Command::Detach(args) => detach::run(&args),
         Command::Drops(args) => drops::run(&args),
         Command::Top(args) => top::run(args).await,
         Command::Sysdump(args) => sysdump::run(&args).await,
         Command::Completion(args) => {
-            manual::complete(&args);
+            manual::complete(&args, Cli::command());
             Ok(())
         }
-        Command::Man(args) => manual::pages(&args),
+        Command::Man(args) => manual::pages(&args, Cli::command()),
         Command::Breaker(args) => breaker::run(args),
-        Command::Status(args) => return Ok(condition::run(&args)),
+        Command::Status(args) => return Ok(status::run(&args)),
         Command::Audit(args) => return Ok(audit::run(&args)),
         Command::Lint(args) => return Ok(lint::run(args).await),
         Command::Why(args) => why::run(args),
-        Command::Dump { output, pins, run } => dump::dump(&pins.pin_dir, &run.run_dir, output),
+        Command::Dump(args) => dump::run(&args),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 //! What an object of the API comes down to, and which statuses prove a death.
 
-use epguard::facts::{Node, Object as _, Pod, PodName, Sandbox, Service, Slice, Standing};
 use epguard_common::Addr;
+use epguard_core::facts::{Node, Object as _, Pod, PodName, Sandbox, Service, Slice, Standing};
 use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
 

@@ -1,8 +1,8 @@
 //! Health and metrics over real sockets, with a loop that answers and clients that do not speak.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-use epguard::metrics::{Pages, bind, serve};
-use epguard::status::{Question, Status};
+use epguard::daemon::report::metrics::{Pages, bind, serve};
+use epguard::shared::status::{Question, Status};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -1,9 +1,9 @@
 //! Whatever names a metric names one that there is.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-use epguard::maps::Counters;
-use epguard::metrics::render;
-use epguard::status::{Figures, Fill, Status, Watch};
+use epguard::daemon::report::metrics::render;
+use epguard::kernel::maps::Counters;
+use epguard::shared::status::{Figures, Fill, Status, Watch};
 use epguard_common::{Count, Outcome, Reason};
 use std::collections::BTreeSet;
 use std::path::Path;

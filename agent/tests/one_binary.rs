@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 //! Which deaths are proven where kubelet and controllers write under one manager's name, as in k3s.
 
-use epguard::facts::{Doubt, Object as _, Pod, Standing};
+use epguard_core::facts::{Doubt, Object as _, Pod, Standing};
 use serde_json::{Value, json};
 
 /// A pod that the kubelet in k3s has reported as failed.

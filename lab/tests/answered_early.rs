@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use agent::{World, dead_pod};
-use epguard::maps;
+use epguard::kernel::maps;
 use epguard_common::{Outcome, Reason};
 use serde_json::json;
 use socket2::{Domain, Protocol, Socket, Type};

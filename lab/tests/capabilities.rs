@@ -5,7 +5,7 @@ mod agent;
 
 use agent::World;
 use agent::stale::{connect_to_the_service, deny};
-use epguard::maps;
+use epguard::kernel::maps;
 use epguard_common::{Outcome, Reason};
 use epguard_lab::api::yaml;
 use std::io;

@@ -5,9 +5,10 @@ mod agent;
 
 use agent::World;
 use agent::stale::deny;
-use epguard::drops::Dropped;
-use epguard::status::{self, Request};
-use epguard::{maps, metrics};
+use epguard::daemon::report::metrics;
+use epguard::kernel::maps;
+use epguard::shared::drops::Dropped;
+use epguard::shared::status::{self, Request};
 use epguard_common::{Count, Outcome, Reason};
 use epguard_lab::api::{Kind, yaml};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};

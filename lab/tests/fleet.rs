@@ -4,7 +4,7 @@
 mod agent;
 
 use agent::World;
-use epguard::status::Watch;
+use epguard::shared::status::Watch;
 use epguard_lab::api::{Kind, ObjectRef};
 use serde_json::{Value, json};
 use std::time::Instant;

@@ -5,8 +5,8 @@
 mod agent;
 
 use agent::{World, dead_pod, service, slice};
-use epguard::freshness::Proof;
-use epguard::status::{Status, Watch};
+use epguard::shared::status::{Status, Watch};
+use epguard_core::freshness::Proof;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -4,8 +4,8 @@
 mod agent;
 
 use agent::{World, dead_pod, service, slice};
-use epguard::status::{self, Request};
-use epguard::why::{Question, explain};
+use epguard::commands::why::{Question, explain};
+use epguard::shared::status::{self, Request};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ use crate::linker;
 use crate::pages;
 use crate::process::{cargo, read};
 use crate::prose;
+use crate::rooms;
 use crate::toolchain::Toolchain;
 
 /// Runs the checks alone.
@@ -23,6 +24,7 @@ pub(crate) fn add_to(ladder: &mut Ladder) {
     component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
     ladder.check("file lengths", files::check_lengths);
     ladder.check("pages", pages::check);
+    ladder.check("rooms", rooms::check);
     ladder.check("prose", prose::check);
     ladder.check("lines", lines::count);
     component(

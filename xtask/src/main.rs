@@ -17,6 +17,7 @@ mod paths;
 mod process;
 mod prose;
 mod record;
+mod rooms;
 mod setup;
 mod test;
 mod toolchain;

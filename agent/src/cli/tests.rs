@@ -1,7 +1,14 @@
 //! What the command line accepts.
 
 use super::*;
+use crate::kernel::datapath::{Hooks, Xdp};
+use crate::node::netlink::Glob;
+use crate::shared::args::service;
 use clap::{CommandFactory as _, FromArgMatches as _};
+use epguard_common::{Mode, Reason};
+use epguard_core::state::Ipam;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Whatever `NODE_NAME` is where the tests run.
 fn agent(args: &[&str]) -> Result<AgentArgs, String> {
@@ -82,9 +89,9 @@ fn interfaces_may_be_given_with_commas_and_repeatedly() {
 fn the_mode_command_takes_a_mode_and_the_pins() {
     let cli = Cli::try_parse_from(["epguard", "mode", "enforce", "--pin-dir", "/p"]).unwrap();
     match cli.command {
-        Command::Mode { mode, reason, pins } => {
+        Command::Mode(args) => {
             assert_eq!(
-                (mode, reason, pins.pin_dir),
+                (args.mode, args.reason, args.pins.pin_dir),
                 (Some(Mode::Enforce), None, "/p".into())
             );
         }
@@ -92,8 +99,11 @@ fn the_mode_command_takes_a_mode_and_the_pins() {
     }
     let cli = Cli::try_parse_from(["epguard", "mode", "--reason", "terminated", "observe"]).unwrap();
     match cli.command {
-        Command::Mode { mode, reason, .. } => {
-            assert_eq!((mode, reason), (Some(Mode::Observe), Some(Reason::Terminated)));
+        Command::Mode(args) => {
+            assert_eq!(
+                (args.mode, args.reason),
+                (Some(Mode::Observe), Some(Reason::Terminated))
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -148,5 +158,15 @@ fn a_service_is_named_in_full() {
 #[test]
 fn the_mode_command_without_a_mode_shows_it() {
     let cli = Cli::try_parse_from(["epguard", "mode"]).unwrap();
-    assert!(matches!(cli.command, Command::Mode { mode: None, .. }));
+    assert!(matches!(cli.command, Command::Mode(args) if args.mode.is_none()));
+}
+
+#[test]
+fn every_subcommand_has_a_page() {
+    let directory = std::env::temp_dir().join(format!("epguard-man-{}", std::process::id()));
+    let args = commands::manual::ManArgs { directory };
+    commands::manual::pages(&args, Cli::command()).unwrap();
+    let page = std::fs::read_to_string(args.directory.join("epguard-status.1"));
+    std::fs::remove_dir_all(&args.directory).unwrap();
+    assert!(page.unwrap().contains("keeps it from doing it"));
 }

@@ -1,10 +1,12 @@
 //! Objects of the API, from their JSON to the state that they lead to.
 
 use super::harness::{corpus, run};
-use crate::facts::{self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice};
-use crate::fleet::Fleet;
-use crate::state::{Ipam, Ranges, Settings, State};
+use crate::daemon::mode_policy::Fleet;
 use epguard_common::{Mode, Reason, ReasonModes};
+use epguard_core::facts::{
+    self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice,
+};
+use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::time::Duration;
 
 const WORDS: &[&str] = &[

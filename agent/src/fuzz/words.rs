@@ -2,8 +2,8 @@
 
 use super::harness::{corpus, run};
 use crate::cli::Cli;
-use crate::events;
-use crate::status::Request;
+use crate::daemon::report::ring_buffer;
+use crate::shared::status::Request;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use epguard_common::Event;
 
@@ -90,8 +90,8 @@ fn records_of_the_ring_buffer() {
         (0..=255).collect(),
     ];
     run("event", seeds, &[], |octets| {
-        if let Some(event) = events::parse(octets) {
-            let _ = (events::words(&event), format!("{event:?}"));
+        if let Some(event) = ring_buffer::parse(octets) {
+            let _ = (ring_buffer::words(&event), format!("{event:?}"));
         }
     });
 }

@@ -4,7 +4,7 @@ use super::failure::{Failure, Request};
 use super::list::{Glimpse, Listed, Probe, everything, glimpse};
 use super::session::{Query, SILENCE, Session};
 use super::stream::Open;
-use crate::facts::Object;
+use epguard_core::facts::Object;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 

@@ -5,7 +5,7 @@
 //! told as deleted.
 
 use super::list::{Glimpse, Listed};
-use crate::facts::Name;
+use epguard_core::facts::Name;
 use std::collections::HashMap;
 use std::time::Duration;
 

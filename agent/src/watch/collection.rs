@@ -1,6 +1,6 @@
 //! Which objects a watch is about.
 
-use crate::facts::{Name, Object};
+use epguard_core::facts::{Name, Object};
 
 /// The objects of a kind, as far as a selector lets them through.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub(super) fn path_in<O: Object>(namespace: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Fleet;
+    use epguard_core::facts::Fleet;
 
     #[test]
     fn one_object_is_asked_for_in_its_namespace_alone() {

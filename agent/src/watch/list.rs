@@ -5,7 +5,7 @@ use super::collection::Collection;
 use super::failure::{Failure, Request};
 use super::protocol::Step;
 use super::wire::{Entry, Line, Page, describe};
-use crate::facts::{Ignored, Name, Object};
+use epguard_core::facts::{Ignored, Name, Object};
 use futures::{AsyncBufReadExt, StreamExt};
 use kube::api::{ListParams, WatchParams};
 use kube::{Client, core};

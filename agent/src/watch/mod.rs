@@ -31,17 +31,16 @@ pub use once::{Refusal, list_once};
 pub use orders::Watches;
 pub use pace::Pace;
 
-use crate::clock::boot;
-use crate::facts::{Fact, Fleet, Name, Namespace, Node, Pod, Service, Slice};
-use crate::freshness::Proof;
+use crate::shared::clock::boot;
 use collection::Collection;
+use epguard_core::facts::{Fact, Fleet, Name, Namespace, Node, Pod, Service, Slice, Watched};
+use epguard_core::freshness::Proof;
 use orders::Orders;
 use outbox::Outbox;
 use recovery::{Recovery, Server};
 use session::Session;
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -59,7 +58,7 @@ pub enum Message {
     /// Something was listed or changed.
     Fact {
         /// Who says so.
-        watch: WatchId,
+        watch: Watched,
         /// When it was read to its end.
         received: Instant,
         /// The resourceVersion of the list or of the event.
@@ -70,14 +69,14 @@ pub enum Message {
     /// A bookmark: everything up to `rv` has been sent. A repeated `rv` proves nothing, the server sends it by a timer.
     Progress {
         /// Whose bookmark.
-        watch: WatchId,
+        watch: Watched,
         /// Its resourceVersion.
         rv: u64,
     },
     /// What the watch has told up to here is everything there was at a moment.
     Proven {
         /// Which watch.
-        watch: WatchId,
+        watch: Watched,
         /// The moment, of `CLOCK_BOOTTIME`.
         as_of: Duration,
         /// What shows it.
@@ -85,11 +84,11 @@ pub enum Message {
     },
     /// The API server has shown changes that the watch lacks, and did not catch up with in time: what was proven before is
     /// void.
-    Behind(WatchId),
+    Behind(Watched),
     /// A confirmation that was asked for failed; the watch itself goes on.
     Unconfirmed {
         /// Which watch.
-        watch: WatchId,
+        watch: Watched,
         /// Cause and remedy in one line.
         error: String,
     },
@@ -97,66 +96,27 @@ pub enum Message {
     /// list of this watch follows.
     Rewound {
         /// Who noticed.
-        watch: WatchId,
+        watch: Watched,
         /// What it noticed, in one line.
         error: String,
     },
     /// Everything was listed and changes arrive as they happen.
-    Up(WatchId),
+    Up(Watched),
     /// Changes are not seen any more; the watch retries by itself, so this repeats while it fails.
     Down {
         /// Which watch.
-        watch: WatchId,
+        watch: Watched,
         /// Cause and remedy in one line.
         error: String,
     },
     /// An object, an annotation of one, or a line that could not be read; the stream goes on without it.
     Skipped {
         /// From which watch.
-        watch: WatchId,
+        watch: Watched,
         /// What it was and why, in one line.
         what: String,
     },
 }
-
-/// The watches there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum WatchId {
-    /// All pods.
-    Pods,
-    /// All `EndpointSlices`.
-    EndpointSlices,
-    /// All Services.
-    Services,
-    /// All Nodes.
-    Nodes,
-    /// All Namespaces.
-    Namespaces,
-    /// The one `ConfigMap` with the modes of the fleet. Nothing is denied on its word, so its age says nothing.
-    Fleet,
-}
-
-impl fmt::Display for WatchId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pods => "pods",
-            Self::EndpointSlices => "endpointslices",
-            Self::Services => "services",
-            Self::Nodes => "nodes",
-            Self::Namespaces => "namespaces",
-            Self::Fleet => "configmaps(fleet)",
-        })
-    }
-}
-
-/// The watches that every agent has.
-pub const IDS: [WatchId; 5] = [
-    WatchId::Pods,
-    WatchId::EndpointSlices,
-    WatchId::Services,
-    WatchId::Nodes,
-    WatchId::Namespaces,
-];
 
 /// Starts the watches, and that of the `ConfigMap` of the fleet if one is named. They run until the handle is dropped or the
 /// receiver is gone.
@@ -176,19 +136,21 @@ pub fn start_by(
     let mut tasks = JoinSet::new();
     let mut orders = BTreeMap::new();
     let server = Server::default();
-    let ids = IDS.into_iter().chain(fleet.map(|_| WatchId::Fleet));
+    let ids = Watched::ALWAYS
+        .into_iter()
+        .chain(fleet.map(|_| Watched::ModePolicy));
     for id in ids {
         let own = Arc::new(Orders::default());
         orders.insert(id, Arc::clone(&own));
         let outbox = Outbox::new(id, tx.clone());
         let session = Session::new(client.clone(), outbox, own, Recovery::new(&server)).with_clock(clock);
         match id {
-            WatchId::Pods => tasks.spawn(session.run(Collection::all::<Pod>(), Fact::Pod)),
-            WatchId::EndpointSlices => tasks.spawn(session.run(Collection::all::<Slice>(), Fact::Slice)),
-            WatchId::Services => tasks.spawn(session.run(Collection::all::<Service>(), Fact::Service)),
-            WatchId::Nodes => tasks.spawn(session.run(Collection::all::<Node>(), Fact::Node)),
-            WatchId::Namespaces => tasks.spawn(session.run(Collection::all::<Namespace>(), Fact::Namespace)),
-            WatchId::Fleet => {
+            Watched::Pods => tasks.spawn(session.run(Collection::all::<Pod>(), Fact::Pod)),
+            Watched::EndpointSlices => tasks.spawn(session.run(Collection::all::<Slice>(), Fact::Slice)),
+            Watched::Services => tasks.spawn(session.run(Collection::all::<Service>(), Fact::Service)),
+            Watched::Nodes => tasks.spawn(session.run(Collection::all::<Node>(), Fact::Node)),
+            Watched::Namespaces => tasks.spawn(session.run(Collection::all::<Namespace>(), Fact::Namespace)),
+            Watched::ModePolicy => {
                 let one = fleet.map_or_else(Collection::all::<Fleet>, Collection::one::<Fleet>);
                 tasks.spawn(session.run(one, Fact::Fleet))
             }

@@ -2,7 +2,7 @@
 
 use super::collection::path_in;
 use super::wire::{Page, describe};
-use crate::facts::{Ignored, Object};
+use epguard_core::facts::{Ignored, Object};
 use kube::{Client, api::ListParams, core};
 use std::time::Duration;
 use tokio::time::timeout;

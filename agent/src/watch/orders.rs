@@ -1,18 +1,18 @@
 //! What the main loop may ask of the watches while they run.
 
-use super::WatchId;
+use epguard_core::facts::Watched;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
 /// The running watches; dropping this ends them.
 #[derive(Debug)]
 pub struct Watches {
-    orders: BTreeMap<WatchId, Arc<Orders>>,
+    orders: BTreeMap<Watched, Arc<Orders>>,
     _tasks: JoinSet<()>,
 }
 
 impl Watches {
-    pub(super) fn new(orders: BTreeMap<WatchId, Arc<Orders>>, tasks: JoinSet<()>) -> Self {
+    pub(super) fn new(orders: BTreeMap<Watched, Arc<Orders>>, tasks: JoinSet<()>) -> Self {
         Self {
             orders,
             _tasks: tasks,
@@ -23,18 +23,18 @@ impl Watches {
     /// once the watch has shown everything up to it, or as [`Message::Unconfirmed`](super::Message::Unconfirmed).
     ///
     /// A watch that is down confirms once it is up; what is asked again before it began counts once.
-    pub fn confirm(&self, id: WatchId) {
+    pub fn confirm(&self, id: Watched) {
         if let Some(orders) = self.orders.get(&id) {
             orders.confirm.notify_one();
         }
     }
 
-    /// Asks for one more consistent list, told as an ordinary [`Change::Reset`](crate::facts::Change::Reset). It is sent
+    /// Asks for one more consistent list, told as an ordinary [`Change::Reset`](epguard_core::facts::Change::Reset). It is sent
     /// at any moment `within` from now: what makes one agent ask makes all of them ask.
     ///
     /// The stream goes on meanwhile, and the list is told once the stream has shown everything up to it. A list that fails
     /// is asked for again.
-    pub fn relist(&self, id: WatchId, within: Duration) {
+    pub fn relist(&self, id: Watched, within: Duration) {
         if let Some(orders) = self.orders.get(&id).map(Arc::clone) {
             tokio::spawn(async move {
                 sleep(within.mul_f64(fastrand::f64())).await;

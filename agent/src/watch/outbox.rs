@@ -1,8 +1,8 @@
 //! Where a watch puts its messages.
 
-use super::{Message, WatchId};
-use crate::facts::{Fact, cut};
-use crate::freshness::Proof;
+use super::Message;
+use epguard_core::facts::{Fact, Watched, cut};
+use epguard_core::freshness::Proof;
 use std::{
     fmt,
     time::{Duration, Instant},
@@ -14,13 +14,13 @@ const LINE: usize = 1024;
 
 /// One watch's end of the channel. A receiver that is gone is no error: the session sees it by itself.
 pub(super) struct Outbox {
-    watch: WatchId,
+    watch: Watched,
     tx: mpsc::Sender<Message>,
     up: bool,
 }
 
 impl Outbox {
-    pub(super) fn new(watch: WatchId, tx: mpsc::Sender<Message>) -> Self {
+    pub(super) fn new(watch: Watched, tx: mpsc::Sender<Message>) -> Self {
         Self { watch, tx, up: false }
     }
 
@@ -28,7 +28,7 @@ impl Outbox {
         self.tx.is_closed()
     }
 
-    pub(super) fn watch(&self) -> WatchId {
+    pub(super) fn watch(&self) -> Watched {
         self.watch
     }
 
@@ -81,7 +81,7 @@ impl Outbox {
         self.send(Message::Down { watch, error }).await;
     }
 
-    pub(super) async fn skipped(&self, what: impl fmt::Display, error: &anyhow::Error) {
+    pub(super) async fn skipped(&self, what: impl fmt::Display, error: &(impl fmt::Display + Sync)) {
         let watch = self.watch;
         let what = format!("{what}: {error:#}").replace('\n', " ");
         let what = cut(&what, LINE).to_owned();

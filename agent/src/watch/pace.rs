@@ -1,8 +1,8 @@
 //! How many requests the agent sends to the API server, whatever for: they wait in the order in which they come, and none
 //! fails for it.
 
-use crate::bucket::Bucket;
-use crate::status::ApiFigures;
+use crate::shared::status::ApiFigures;
+use epguard_core::bucket::Bucket;
 use kube::Client;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

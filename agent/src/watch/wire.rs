@@ -1,7 +1,7 @@
 //! What lists and watch events look like, with the objects in them left as they are.
 
-use crate::facts::Name;
 use anyhow::Context;
+use epguard_core::facts::Name;
 use kube::core::Status;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -8,10 +8,10 @@ mod vacant;
 #[path = "../state/world.rs"]
 mod world;
 
-use epguard::facts::{Fact, Pod, Presence, Protocol};
-use epguard::state::{Evidence, OPEN, Socket};
 use epguard_common::Reason::{self, DeadBackend, RetiredBackend, Reused, Terminated};
 use epguard_common::{Addr, Event, Slot, Uid};
+use epguard_core::facts::{Fact, Pod, Presence, Protocol};
+use epguard_core::state::{Evidence, OPEN, Socket};
 use std::time::Duration;
 use world::{World, X, Y, dead, pending, pod, terminal};
 

@@ -6,10 +6,10 @@ use crate::relist::list;
 use crate::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, SliceStep, Step};
 use crate::step::{pod_uid, pool};
 use crate::world::{namespace, pod, uid};
-use epguard::facts::{
+use epguard_common::{Action, Addr, Mode, Uid};
+use epguard_core::facts::{
     Change, Endpoint, Fact, Name, Namespace, Node, Pod, PodName, Presence, Service, Slice, Standing, Steering,
 };
-use epguard_common::{Action, Addr, Mode, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Cluster {

@@ -2,8 +2,8 @@
 
 use crate::step::*;
 use crate::world::NODE;
-use epguard::facts::{PortName, Protocol, Sandbox, ServicePort, SlicePort, Standing};
 use epguard_common::{Addr, Mode};
+use epguard_core::facts::{PortName, Protocol, Sandbox, ServicePort, SlicePort, Standing};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 

@@ -12,10 +12,10 @@ mod world;
 
 use cluster::Cluster;
 use draw::{any_step, lists};
-use epguard::facts::{Fact, Name, Presence, Protocol, Standing};
-use epguard::plan::{self, Op};
-use epguard::state::{Ipam, Ranges, Settings, Socket, State, Tables};
 use epguard_common::{Addr, Owner};
+use epguard_core::facts::{Fact, Name, Presence, Protocol, Standing};
+use epguard_core::plan::{self, Op};
+use epguard_core::state::{Ipam, Ranges, Settings, Socket, State, Tables};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use crate::step::NodeStep;
 use crate::world::{node, uid};
-use epguard::facts::{Cidr, Node};
+use epguard_core::facts::{Cidr, Node};
 
 pub fn node_name(number: usize) -> &'static str {
     ["node-a", "node-b"][number]

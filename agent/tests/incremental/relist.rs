@@ -1,6 +1,6 @@
 //! Lists in which some objects are missing.
 
-use epguard::facts::Change;
+use epguard_core::facts::Change;
 use std::collections::BTreeMap;
 
 pub fn list<K: Ord, T: Clone>(objects: &mut BTreeMap<K, T>, gone: u8) -> Change<T> {

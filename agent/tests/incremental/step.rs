@@ -1,7 +1,7 @@
 //! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
 use crate::world::{X, Y, uid};
-use epguard::facts::{Sandbox, SlicePort, Standing};
 use epguard_common::{Addr, Mode, Uid};
+use epguard_core::facts::{Sandbox, SlicePort, Standing};
 use std::net::Ipv6Addr;
 
 /// How many pods there are at most at a time; a UID comes back only by mistake.

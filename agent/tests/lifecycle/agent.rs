@@ -3,8 +3,8 @@
 use crate::cgroup::Root;
 use crate::node::{Node, ifindex, link, run};
 use aya::programs::{SchedClassifier, TcAttachType};
-use epguard::datapath::Hook;
-use epguard::status::{self, Attachment};
+use epguard::kernel::datapath::Hook;
+use epguard::shared::status::{self, Attachment};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

@@ -1,7 +1,7 @@
 //! A hierarchy of cgroups of a test's own, and the programs on them.
 
 use aya_obj::generated::{bpf_attach_type, bpf_cmd};
-use epguard::cli::cgroup2_mount;
+use epguard::daemon::args::cgroup2_mount;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};

@@ -5,7 +5,7 @@ use crate::cgroup::{HOOKS, Root, Sleeper, attach, attached, detach, effective};
 use crate::node::{Node, link, run};
 use aya::programs::{CgroupSockAddr, ProgramFd};
 use aya_obj::generated::bpf_attach_type;
-use epguard::datapath::{Datapath, Hooks, Scope};
+use epguard::kernel::datapath::{Datapath, Hooks, Scope};
 use std::fs;
 use std::os::fd::AsFd as _;
 use std::path::Path;

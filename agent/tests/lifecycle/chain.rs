@@ -3,7 +3,7 @@
 use crate::node::{Node, foreign, ifindex, tc};
 use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
 use aya::programs::{LinkOrder, TcAttachType};
-use epguard::datapath::Hooks;
+use epguard::kernel::datapath::Hooks;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]

@@ -3,7 +3,7 @@
 use crate::node::{Node, foreign, ifindex, link, output, run, tc};
 use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
-use epguard::datapath::{Hook, Hooks};
+use epguard::kernel::datapath::{Hook, Hooks};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 

@@ -3,9 +3,9 @@
 use crate::maps::write;
 use crate::node::Node;
 use aya::maps::{HashMap, Map, MapData};
-use epguard::maps::{self, Lift};
-use epguard::state::{Tables, Vacant};
+use epguard::kernel::maps::{self, Lift};
 use epguard_common::{Addr, Keyed, Mode, Terminated, Uid};
+use epguard_core::state::{Tables, Vacant};
 use std::time::Duration;
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);

@@ -2,14 +2,14 @@
 
 use crate::node::{Node, ifindex, run};
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues};
-use epguard::clock::boot_ns;
-use epguard::datapath::{Hooks, netns_cookie};
-use epguard::maps::{self, Writer};
-use epguard::state::Tables;
+use epguard::kernel::datapath::{Hooks, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
+use epguard::shared::clock::boot_ns;
 use epguard_common::{
     Action, Addr, Backends, Count, Denial, Keyed, Mode, Outcome, Owner, RawDenial, Reason, Slot, Suspect,
     Target, Uid, UidState, View, Vip, capacity, counter,
 };
+use epguard_core::state::Tables;
 use std::collections::{BTreeMap, BTreeSet};
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);

@@ -1,7 +1,7 @@
 //! A node of two interfaces' ends: `pod` here, its peer in another network namespace.
 
 use aya::programs::SchedClassifier;
-use epguard::datapath::{Datapath, Hook, Hooks};
+use epguard::kernel::datapath::{Datapath, Hook, Hooks};
 use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;

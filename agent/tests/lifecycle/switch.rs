@@ -1,8 +1,8 @@
 //! What the operator switches while the datapath runs.
 
 use crate::node::{Node, run};
-use epguard::datapath::{Hooks, netns_cookie};
-use epguard::maps::{self, Writer};
+use epguard::kernel::datapath::{Hooks, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
 use epguard_common::{Action, AnswerLimits, Config, Mode, Reason, ReasonActions};
 use std::fs::File;
 use std::process::Command;

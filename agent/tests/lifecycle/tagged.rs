@@ -2,7 +2,7 @@
 
 use crate::node::{Node, ifindex, mac};
 use crate::vacant::{X, denied_while, vacate};
-use epguard::datapath::{Hooks, Xdp};
+use epguard::kernel::datapath::{Hooks, Xdp};
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 

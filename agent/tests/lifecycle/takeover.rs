@@ -2,8 +2,8 @@
 
 use crate::node::{Node, ifindex, link, run, tc};
 use aya::programs::links::PinnedLink;
-use epguard::cli::cgroup2_mount;
-use epguard::datapath::{Hook, Hooks};
+use epguard::daemon::args::cgroup2_mount;
+use epguard::kernel::datapath::{Hook, Hooks};
 use std::fs;
 
 #[test]

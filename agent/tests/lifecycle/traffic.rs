@@ -1,10 +1,10 @@
 //! A takeover under traffic: every packet arrives, and every packet meets exactly one program.
 
 use crate::node::{Node, OWN, PEER, ifindex};
-use epguard::datapath::{Datapath, Hooks, netns_cookie};
-use epguard::maps::{self, Writer};
-use epguard::state::Tables;
+use epguard::kernel::datapath::{Datapath, Hooks, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
 use epguard_common::{Addr, Mode, Outcome, Reason, Suspect};
+use epguard_core::state::Tables;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

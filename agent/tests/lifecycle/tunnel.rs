@@ -2,7 +2,7 @@
 
 use crate::node::{Node, OWN, PEER, ifindex, ip, mac};
 use crate::vacant::{X, denied_of, vacate};
-use epguard::datapath::{Hooks, Xdp};
+use epguard::kernel::datapath::{Hooks, Xdp};
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]

@@ -3,7 +3,7 @@
 use crate::agent::Agent;
 use crate::node::{Node, ifindex, ip, link, run};
 use aya::programs::{Xdp as Program, XdpMode};
-use epguard::datapath::Hooks;
+use epguard::kernel::datapath::Hooks;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -4,11 +4,11 @@ use crate::agent::Agent;
 use crate::node::{Node, ifindex, link, run};
 use aya::Pod;
 use aya::maps::{Array, HashMap, Map, MapData};
-use epguard::clock::boot_ns;
-use epguard::datapath::{Hook, Hooks, netns_cookie};
-use epguard::maps::{Writer, show_mode};
-use epguard::state::Tables;
+use epguard::kernel::datapath::{Hook, Hooks, netns_cookie};
+use epguard::kernel::maps::{Writer, show_mode};
+use epguard::shared::clock::boot_ns;
 use epguard_common::{Addr, Slot, Target, Uid, Vip};
+use epguard_core::state::Tables;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -114,7 +114,7 @@ impl V1 {
     }
 
     /// As an agent of this layout that starts here.
-    fn with_writer(&self, work: impl FnOnce(&mut epguard::datapath::Datapath, &mut Writer)) {
+    fn with_writer(&self, work: impl FnOnce(&mut epguard::kernel::datapath::Datapath, &mut Writer)) {
         let mut datapath = self.node.load(Hooks::Tcx);
         let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
         writer.take_over_v1(&self.node.pins()).unwrap();

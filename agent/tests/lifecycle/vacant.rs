@@ -1,11 +1,11 @@
 //! An IP of the node's that nobody holds any more, and packets to it.
 
 use crate::node::{Node, OWN, ip};
-use epguard::clock::boot_ns;
-use epguard::datapath::{Datapath, netns_cookie};
-use epguard::maps::{self, Writer};
-use epguard::state::{Tables, Vacant};
+use epguard::kernel::datapath::{Datapath, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
+use epguard::shared::clock::boot_ns;
 use epguard_common::{Addr, Mode, Outcome, Reason, Uid};
+use epguard_core::state::{Tables, Vacant};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 

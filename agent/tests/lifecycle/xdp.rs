@@ -3,7 +3,7 @@
 use crate::node::{Node, ifindex, link, run};
 use crate::vacant::{denied_of, vacate};
 use aya::programs::{Xdp as Program, XdpMode as Mode};
-use epguard::datapath::{Datapath, Hooks, Xdp, XdpMode};
+use epguard::kernel::datapath::{Datapath, Hooks, Xdp, XdpMode};
 use std::path::PathBuf;
 
 const EPGUARD: &str = env!("CARGO_BIN_EXE_epguard");

@@ -4,14 +4,15 @@
 
 use crate::cluster::Ip;
 use crate::objects::NODE_NAMES;
-use epguard::clock::Clocks;
-use epguard::facts::{Fact, Presence};
-use epguard::freshness::Freshness;
-use epguard::lease::Lease;
-use epguard::plan::{self, Op};
-use epguard::state::{Ipam, Kind, Ranges, Settings, State, Tables};
-use epguard::watch::{IDS, Message, SPREAD, WatchId, Watches, start_by};
+use epguard::daemon::lease::Lease;
+use epguard::shared::clock::Clocks;
+use epguard::watch::{Message, SPREAD, Watches, start_by};
 use epguard_common::{Addr, Mode, Reason, Suspect, UidState};
+use epguard_core::facts::Watched;
+use epguard_core::facts::{Fact, Presence};
+use epguard_core::freshness::Freshness;
+use epguard_core::plan::{self, Op};
+use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
 use std::cell::Cell;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -73,7 +74,7 @@ impl Agent {
         let mut state = State::new(settings);
         state.inherit(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
-        let view = Freshness::new(&IDS, MAX_VIEW_AGE, || 0.8 + 0.4 * fastrand::f64());
+        let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, || 0.8 + 0.4 * fastrand::f64());
         Self {
             state,
             lease: Lease::new(view, LEASE, clocks()),
@@ -103,7 +104,7 @@ impl Agent {
                     self.state.apply(boot(), *fact);
                     if self.state.take_revived().is_some() {
                         self.lease.view.void(boot());
-                        for id in IDS {
+                        for id in Watched::ALWAYS {
                             self.watches.relist(id, SPREAD);
                         }
                     }
@@ -134,18 +135,18 @@ impl Agent {
             self.state.apply(now, Fact::Presence(presence));
         }
         self.state.tick(now);
-        for kind in self.state.take_wanted_lists(now) {
-            self.watches.relist(watch_of(kind), SPREAD);
+        for watched in self.state.take_wanted_lists(now) {
+            self.watches.relist(watched, SPREAD);
         }
         self.write(kernel);
         self.vouch(kernel);
     }
 
-    fn start_over(&mut self, noticed_by: WatchId) {
+    fn start_over(&mut self, noticed_by: Watched) {
         self.lease.view.void(boot());
         if self.state.is_synced() {
             self.state.start_over(boot());
-            for id in IDS.into_iter().filter(|id| *id != noticed_by) {
+            for id in Watched::ALWAYS.into_iter().filter(|id| *id != noticed_by) {
                 self.watches.relist(id, SPREAD);
             }
         }
@@ -242,14 +243,5 @@ fn clocks() -> Clocks {
         boot,
         monotonic: boot,
         real: boot,
-    }
-}
-
-fn watch_of(kind: Kind) -> WatchId {
-    match kind {
-        Kind::Pods => WatchId::Pods,
-        Kind::EndpointSlices => WatchId::EndpointSlices,
-        Kind::Services => WatchId::Services,
-        Kind::Nodes => WatchId::Nodes,
     }
 }

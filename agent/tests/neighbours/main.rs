@@ -4,8 +4,8 @@
 mod reach;
 mod rig;
 
-use epguard::datapath::{Datapath, Hooks};
-use epguard::neighbours::{FieldUse, Found, Place, Scanner, Use};
+use epguard::kernel::datapath::{Datapath, Hooks};
+use epguard::kernel::neighbours::{FieldUse, Found, Place, Scanner, Use};
 use rig::{Node, erases, here, id, ifindex, load, prog_array, put, reads_bit, run, survey, tail_calls};
 use std::collections::BTreeSet;
 

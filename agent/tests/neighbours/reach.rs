@@ -4,7 +4,7 @@ use crate::rig::{
     Node, bpf, descriptor, halves, here, load, prog_array, put, reads_bit, run, survey, tail_calls,
 };
 use crate::{EGRESS, INGRESS};
-use epguard::neighbours::{Scanner, Use};
+use epguard::kernel::neighbours::{Scanner, Use};
 use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -151,11 +151,11 @@ fn interfaces_that_come_and_go_fail_no_survey() {
     assert_eq!(errors.len(), 0);
 }
 
-fn number() -> epguard::neighbours::Insn {
+fn number() -> epguard::kernel::neighbours::Insn {
     crate::rig::insn(0xb7, 0, 0, 0, -1)
 }
 
-const EXIT: epguard::neighbours::Insn = crate::rig::insn(0x95, 0, 0, 0, 0);
+const EXIT: epguard::kernel::neighbours::Insn = crate::rig::insn(0x95, 0, 0, 0, 0);
 
 /// `BPF_LINK_CREATE`
 fn link(program: &OwnedFd, hook: u32) -> OwnedFd {
@@ -178,7 +178,7 @@ fn link(program: &OwnedFd, hook: u32) -> OwnedFd {
 }
 
 /// What the kernel's verifier accepts.
-fn reads_of(program: &[epguard::neighbours::Insn]) -> u16 {
+fn reads_of(program: &[epguard::kernel::neighbours::Insn]) -> u16 {
     let node = Node::new();
     node.attach(&load("real", program), EGRESS);
     let found = survey(&BTreeSet::new());

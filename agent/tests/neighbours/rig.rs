@@ -1,6 +1,6 @@
 //! Programs and maps over bpf(2), and a network namespace to attach them in.
 
-use epguard::neighbours::{Found, Insn, Scanner};
+use epguard::kernel::neighbours::{Found, Insn, Scanner};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};

@@ -5,7 +5,7 @@
     reason = "tests and the benchmark use their own parts, and may panic"
 )]
 
-use epguard::datapath::{Datapath, Hooks};
+use epguard::kernel::datapath::{Datapath, Hooks};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use std::path::Path;

@@ -4,8 +4,8 @@ use crate::kernel;
 use crate::shown::bpftool;
 use aya::Pod;
 use aya::maps::{Array, HashMap};
-use epguard::datapath::Datapath;
-use epguard::maps;
+use epguard::kernel::datapath::Datapath;
+use epguard::kernel::maps;
 use epguard_common::{
     Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount,
     Direct, Flow, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions, ReasonModes,

@@ -3,7 +3,7 @@
 use crate::kernel;
 use crate::shown::bpftool;
 use aya::maps::HashMap;
-use epguard::maps;
+use epguard::kernel::maps;
 use epguard_common::{Addr, Owner, capacity};
 
 /// Everything that the programs can ever lock, with OWNERS full.

@@ -3,7 +3,7 @@
 use crate::frames::{SYN, TCP, frame, packet, tcp};
 use crate::rig::Rig;
 use crate::world::{DENIED, ENFORCE, FRESH, PORT, REUSED, denial, target};
-use epguard::clock::boot_ns;
+use epguard::shared::clock::boot_ns;
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::Verdict::{self, Clear, Deny, Pass};
 use epguard_common::{

@@ -10,8 +10,8 @@ use crate::world;
 use aya::Pod;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues, RingBuf};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
-use epguard::datapath::Datapath;
-use epguard::events::Events;
+use epguard::daemon::report::ring_buffer::Events;
+use epguard::kernel::datapath::Datapath;
 use epguard_common::{
     Affected, Config, Count, Event, Keyed, Outcome, RawConfig, RawDenial, Reason, Slot, Target, Verdict,
     View, Vip, capacity, counter,
@@ -217,7 +217,8 @@ impl Rig {
         let mut ring = RingBuf::try_from(self.map("EVENTS")).unwrap();
         let mut events = Vec::new();
         while let Some(item) = ring.next() {
-            events.push(epguard::events::parse(&item).expect("an event of this version"));
+            events
+                .push(epguard::daemon::report::ring_buffer::parse(&item).expect("an event of this version"));
         }
         events
     }

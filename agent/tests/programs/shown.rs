@@ -1,7 +1,7 @@
 //! What people see of the maps.
 
 use crate::kernel;
-use epguard::maps;
+use epguard::kernel::maps;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

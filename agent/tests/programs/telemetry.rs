@@ -6,8 +6,8 @@ use crate::world::{
     DEAD_UID, DENIED, DRAINING, ENFORCE, FRESH, INNOCENT, OTHER_PORT, OWNER_UID, PORT, RETIRED, REUSED,
     REUSED_V6, SHOP, denial, suspect, target, vip,
 };
-use epguard::clock::boot_ns;
-use epguard::events::MOST;
+use epguard::daemon::report::ring_buffer::MOST;
+use epguard::shared::clock::boot_ns;
 use epguard_common::{Addr, Config, Event, Mode, Outcome, Rate, Reason, Suspect, UidState, View, capacity};
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! What the agent believes of its cluster without proof, and that it never believes again what was once disproved.
 
 use crate::world::{World, dead, node, pending, pod};
-use epguard::facts::{Change, Fact, Node, Pod};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
+use epguard_core::facts::{Change, Fact, Node, Pod};
 use std::time::Duration;
 
 const OUTSIDE: Addr = Addr::v4([10, 99, 0, 1]);

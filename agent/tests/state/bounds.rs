@@ -2,10 +2,10 @@
 //! Who may ask to be spared, and what comes of it: annotations, ranges, and IPs that outlive their pods.
 
 use crate::world::{World, X, Y, dead, namespace, pod, terminal, web};
-use epguard::facts::{Change, Fact, Pod, Service};
-use epguard::state::{Ipam, Ranges, Settings};
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::{Addr, Reason};
+use epguard_core::facts::{Change, Fact, Pod, Service};
+use epguard_core::state::{Ipam, Ranges, Settings};
 
 /// The bound of the only denial.
 fn bound(world: &World) -> Option<Mode> {
@@ -119,7 +119,7 @@ fn endpoints_outside_of_the_operators_ranges_are_left_alone() {
         let parse = |texts: &[&str]| {
             texts
                 .iter()
-                .map(|text| epguard::facts::Cidr::parse(text).unwrap())
+                .map(|text| epguard_core::facts::Cidr::parse(text).unwrap())
                 .collect()
         };
         let settings = Settings {

@@ -1,14 +1,15 @@
 //! What is held because one list alone says so, or because it is too much at once. One story each.
 
 use crate::world::{World, X, backend, dead, endpoints, pod, terminal};
-use epguard::facts::{Change, Fact, Pod};
-use epguard::state::{Kind, State, Why};
 use epguard_common::Mode;
 use epguard_common::Reason::Reused;
+use epguard_core::facts::Watched;
+use epguard_core::facts::{Change, Fact, Pod};
+use epguard_core::state::{State, Why};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const PODS: Kind = Kind::Pods;
+const PODS: Watched = Watched::Pods;
 
 fn all(pods: &[Pod], change: fn(&Pod) -> Pod) -> Vec<Pod> {
     pods.iter().map(change).collect()
@@ -32,7 +33,7 @@ fn a_list_that_reports_every_pod_failed_is_held_until_a_second_one_agrees() {
         assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
         assert_eq!(
             world.state.wanted_lists(),
-            BTreeSet::from([PODS, Kind::EndpointSlices])
+            BTreeSet::from([PODS, Watched::EndpointSlices])
         );
         world.list(&all(&pods, change));
         assert_eq!(
@@ -40,7 +41,10 @@ fn a_list_that_reports_every_pod_failed_is_held_until_a_second_one_agrees() {
             4,
             "the slices list them: a second list of those too"
         );
-        assert_eq!(world.state.wanted_lists(), BTreeSet::from([Kind::EndpointSlices]));
+        assert_eq!(
+            world.state.wanted_lists(),
+            BTreeSet::from([Watched::EndpointSlices])
+        );
         world.list_slices(&endpoints(&pods));
         assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
     }
@@ -225,7 +229,7 @@ fn the_first_lists_of_an_agent_are_one() {
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
     assert_eq!(
         world.state.wanted_lists(),
-        BTreeSet::from([PODS, Kind::EndpointSlices])
+        BTreeSet::from([PODS, Watched::EndpointSlices])
     );
     tell(&mut world);
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
@@ -254,7 +258,7 @@ fn a_namespace_makes_agents_list_a_few_times_and_then_waits_for_the_lists_of_oth
         world.state.take_wanted_lists(now)
     });
     let slices = asked
-        .filter(|lists| lists.contains(&Kind::EndpointSlices))
+        .filter(|lists| lists.contains(&Watched::EndpointSlices))
         .count();
     assert_eq!(slices, 8 + 10, "at once, and in 20 minutes");
     assert_eq!(world.held(), [X]);

@@ -1,8 +1,8 @@
 //! What metrics and readiness count as denied.
 
 use crate::world::{World, X, dead, pod};
-use epguard::facts::{Fact, Presence};
-use epguard::state::State;
+use epguard_core::facts::{Fact, Presence};
+use epguard_core::state::State;
 
 fn terminated(state: &State) -> u64 {
     state.census().ips["terminated"]

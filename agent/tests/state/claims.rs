@@ -1,9 +1,9 @@
 //! Claims to an IP that only an annotation makes, and what they can end for others. One story each.
 
 use crate::world::{World, X, Y, dead, pod, terminal};
-use epguard::facts::{Pod, Sandbox};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{Addr, Mode};
+use epguard_core::facts::{Pod, Sandbox};
 
 /// A pod that no node takes: it shows the IP in Multus' annotation, and wants to be left alone.
 fn unbound(name: &str) -> Pod {
@@ -74,9 +74,9 @@ fn a_pod_of_the_same_node_ends_no_denial_through_services_and_does_not_bound_it(
 fn an_annotation_lifts_no_protection_of_a_pod_that_spoke_from_the_ip() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.tell(epguard::facts::Fact::Presence(epguard::facts::Presence::Spoke(
-        X, world.now,
-    )));
+    world.tell(epguard_core::facts::Fact::Presence(
+        epguard_core::facts::Presence::Spoke(X, world.now),
+    ));
     let lifted = |world: &World| {
         world
             .state

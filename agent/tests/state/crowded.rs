@@ -1,8 +1,10 @@
 //! Small objects that stand for very many endpoints or VIPs: they are left out, and nothing is denied because of that.
 
 use crate::world::{World, X, dead, endpoints, pod, slice, uid, web};
-use epguard::facts::{Change, Endpoint, Fact, PortName, Protocol, Service, ServicePort, Slice, SlicePort};
 use epguard_common::{Addr, Reason};
+use epguard_core::facts::{
+    Change, Endpoint, Fact, PortName, Protocol, Service, ServicePort, Slice, SlicePort,
+};
 use std::collections::BTreeMap;
 
 const VIP: Addr = Addr::v4([10, 96, 0, 1]);

@@ -1,9 +1,9 @@
 //! What a list shows after a gap (410, reconnect, restart): mark and sweep, and nothing is proven by what is missing.
 
 use crate::world::{World, X, Y, dead, namespace, node, pending, pod, slice, terminal, web};
-use epguard::facts::{Change, Fact, Pod};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::{Mode, UidState};
+use epguard_core::facts::{Change, Fact, Pod};
 
 fn list(world: &mut World, pods: Vec<Pod>) {
     world.tell(Fact::Pod(Change::Reset(pods)));

@@ -1,10 +1,10 @@
 //! What a new process takes over of what an earlier one proved. One story each.
 
 use crate::world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
-use epguard::facts::{Change, Endpoint, Fact, Node, Pod, Presence, Service, Slice};
-use epguard::state::{Ipam, Settings, State, Tables};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::UidState;
+use epguard_core::facts::{Change, Endpoint, Fact, Node, Pod, Presence, Service, Slice};
+use epguard_core::state::{Ipam, Settings, State, Tables};
 use std::time::Duration;
 
 /// What the earlier process left: A is dead, and was gone from the API before the new process began.
@@ -17,7 +17,7 @@ fn left_behind() -> (Tables, Pod) {
 /// A new process that finds the tables and then lists this.
 fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Vec<Slice>) -> World {
     let settings = Settings {
-        ranges: epguard::state::Ranges::default(),
+        ranges: epguard_core::state::Ranges::default(),
         node: "node-a".into(),
         ipam: Ipam::Auto,
     };

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 use crate::world::{node, pod, web};
-use epguard::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Service};
-use epguard::lint::{Listed, findings};
+use epguard::commands::lint::{Listed, findings};
 use epguard_common::Addr;
+use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Service};
 
 const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
 const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
@@ -53,7 +53,7 @@ fn selector_less() -> Service {
 
 /// Each finding in one line, without the fix, which is never empty.
 fn found(listed: &Listed) -> Vec<String> {
-    let line = |finding: epguard::lint::Finding| {
+    let line = |finding: epguard::commands::lint::Finding| {
         assert!(
             !finding.fix.is_empty() && !finding.controller.is_empty(),
             "{finding:?}"

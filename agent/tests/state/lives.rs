@@ -1,9 +1,9 @@
 //! Which pods may hold an IP, and what their ends prove. One story each.
 
 use crate::world::{World, X, Y, dead, pending, pod, terminal};
-use epguard::facts::{Change, Fact, Pod, Sandbox};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{Addr, UidState};
+use epguard_core::facts::{Change, Fact, Pod, Sandbox};
 
 #[test]
 fn a_pod_of_the_service_that_shows_no_ip_yet_may_hold_any_of_its_nodes() {

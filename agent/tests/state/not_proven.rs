@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 use crate::world::{NODE, World, X, dead, pending, pod, terminal, uid, web};
-use epguard::facts::{Change, Fact, Pod, Service};
-use epguard::state::{Exemption, NotProven, NotStale};
 use epguard_common::Mode;
+use epguard_core::facts::{Change, Fact, Pod, Service};
+use epguard_core::state::{Exemption, NotProven, NotStale};
 
 /// Why Service `shop/web` is not denied at X.
 fn why(world: &World) -> NotProven<String> {

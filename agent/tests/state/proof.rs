@@ -1,9 +1,9 @@
 //! Which facts prove a denial, and which don't. One story each.
 
 use crate::world::{World, X, dead, pod, slice, uid, web};
-use epguard::facts::{Change, Fact, Pod, Service};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::UidState;
+use epguard_core::facts::{Change, Fact, Pod, Service};
 
 #[test]
 fn a_dead_pod_that_is_still_listed_is_denied() {
@@ -30,7 +30,7 @@ fn the_denial_outlives_the_slice_because_proxies_and_conntrack_do() {
     assert_eq!(world.reasons(), [DeadBackend]);
     world.deleted(&dead(&a));
     assert_eq!(world.reasons(), [DeadBackend]);
-    world.now += epguard::state::MEMORY * 2;
+    world.now += epguard_core::state::MEMORY * 2;
     let now = world.now;
     world.state.tick(now);
     assert_eq!(world.reasons(), []);
@@ -59,13 +59,13 @@ fn a_pod_of_the_same_service_that_claims_the_ip_is_never_denied() {
 
 #[test]
 fn nothing_is_denied_before_every_kind_was_listed() {
-    let settings = epguard::state::Settings {
+    let settings = epguard_core::state::Settings {
         node: "node-a".into(),
-        ipam: epguard::state::Ipam::Auto,
-        ranges: epguard::state::Ranges::default(),
+        ipam: epguard_core::state::Ipam::Auto,
+        ranges: epguard_core::state::Ranges::default(),
     };
     let mut world = World {
-        state: epguard::state::State::new(settings),
+        state: epguard_core::state::State::new(settings),
         now: std::time::Duration::ZERO,
     };
     let a = pod("shop", "a", "web", &[X]);
@@ -182,7 +182,7 @@ fn a_new_owner_that_opted_out_is_left_alone() {
 #[test]
 fn a_virtual_kubelets_word_proves_nothing() {
     let mut world = World::cluster();
-    let virtual_node = epguard::facts::Node {
+    let virtual_node = epguard_core::facts::Node {
         virtual_kubelet: true,
         ..crate::world::node("node-a", 1)
     };
@@ -210,7 +210,7 @@ fn a_host_network_pod_is_never_judged_even_at_an_address_that_no_node_shows() {
 fn what_is_listed_is_remembered_as_long_as_it_is_listed() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.now += epguard::state::MEMORY * 2;
+    world.now += epguard_core::state::MEMORY * 2;
     let now = world.now;
     world.state.tick(now);
     assert_eq!(world.reasons(), [DeadBackend]);

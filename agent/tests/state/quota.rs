@@ -1,8 +1,10 @@
 //! One namespace with more denials than a map holds, beside another one with a single denial.
 
 use crate::world::{World, X, dead, namespace, pod, uid, web};
-use epguard::facts::{Change, Endpoint, Fact, Namespace, Pod, PortName, Protocol, Service, Slice, SlicePort};
 use epguard_common::{Addr, Mode, capacity};
+use epguard_core::facts::{
+    Change, Endpoint, Fact, Namespace, Pod, PortName, Protocol, Service, Slice, SlicePort,
+};
 use std::collections::BTreeSet;
 
 /// More than DENIED holds.

@@ -1,8 +1,8 @@
 //! Where flows that open towards a denied endpoint are steered. One story each.
 
 use crate::world::{World, X, Y, dead, node, pod, slice, web};
-use epguard::facts::{Change, Fact, Node, Pod, PortName, Service, Slice, SlicePort, Steering};
 use epguard_common::{Action, Addr, Slot};
+use epguard_core::facts::{Change, Fact, Node, Pod, PortName, Service, Slice, SlicePort, Steering};
 use std::collections::BTreeSet;
 
 const FAR: Addr = Addr::v4([10, 244, 2, 10]);
@@ -208,7 +208,7 @@ fn packets_of_flows_that_go_on_carry_their_intent_without_a_denial_too() {
     let a = pod("shop", "a", "web", &[X]);
     list(&mut world, &[&near(), &far()]);
     world.deleted(&dead(&a));
-    world.now += epguard::state::MEMORY * 2;
+    world.now += epguard_core::state::MEMORY * 2;
     let now = world.now;
     world.state.tick(now);
     assert!(world.state.tables().denied.is_empty());

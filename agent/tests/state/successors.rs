@@ -1,8 +1,8 @@
 //! A Service without a selector whose slice names a pod that another pod of the same name replaced. One story each.
 
 use crate::world::{World, X, Y, dead, pending, pod, slice, terminal, uid, web};
-use epguard::facts::{Change, Endpoint, Fact, Pod, PodName, Service, Slice};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
+use epguard_core::facts::{Change, Endpoint, Fact, Pod, PodName, Service, Slice};
 
 /// `shop/web` has no selector, and its slice lists the pod `shop/pg-0` with the UID `first` on X.
 fn patroni() -> (World, Pod) {

@@ -1,10 +1,10 @@
 //! Facts that change more than the object they tell of. One story each; `incremental` searches for more.
 
 use crate::world::{World, X, Y, dead, node, pod};
-use epguard::facts::{Change, Fact, Node, Pod, Protocol};
-use epguard::state::{MEMORY, Socket};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
+use epguard_core::facts::{Change, Fact, Node, Pod, Protocol};
+use epguard_core::state::{MEMORY, Socket};
 
 fn suspects(world: &World) -> Vec<Addr> {
     world.state.tables().suspects.keys().copied().collect()

@@ -1,9 +1,9 @@
 //! What proves that nobody holds an IP of this node, and what doesn't. One story each.
 
 use crate::world::{World, X, Y, dead, node, pending, pod, settings, terminal};
-use epguard::facts::{Change, Fact, Pod, Presence};
-use epguard::state::MEMORY;
 use epguard_common::{Addr, Uid};
+use epguard_core::facts::{Change, Fact, Pod, Presence};
+use epguard_core::state::MEMORY;
 
 fn vacant(world: &World) -> Vec<(Addr, Uid)> {
     let terminated = &world.state.tables().terminated;
@@ -48,10 +48,10 @@ fn it_stays_so_for_a_while_after_the_object_is_gone_and_as_long_as_clients_call(
     world.now += MEMORY / 10 * 9;
     world.state.tick(world.now);
     assert_eq!(vacant(&world), [(X, a.uid)]);
-    let socket = epguard::state::Socket {
+    let socket = epguard_core::state::Socket {
         ip: X,
         port: 5432,
-        protocol: epguard::facts::Protocol::Tcp,
+        protocol: epguard_core::facts::Protocol::Tcp,
     };
     world.state.hit(world.now, epguard_common::Slot::NONE, &socket);
     world.now += MEMORY / 2;
@@ -137,7 +137,7 @@ fn nothing_is_vacant_while_nobody_knows_what_the_node_leads_to() {
 
 #[test]
 fn a_node_asks_who_is_there_only_while_somebody_lies_dead_on_it() {
-    let unsynced = epguard::state::State::new(settings());
+    let unsynced = epguard_core::state::State::new(settings());
     assert!(
         unsynced.asks_for_presence(),
         "an earlier process may have known of one"
@@ -241,7 +241,7 @@ fn ips_of_other_nodes_and_of_no_nodes_range_are_never_vacant() {
 #[test]
 fn without_ranges_of_its_own_a_node_has_no_vacancies() {
     let (mut world, _) = with_dead_a();
-    let nodes = [1, 2].map(|number| epguard::facts::Node {
+    let nodes = [1, 2].map(|number| epguard_core::facts::Node {
         pod_cidrs: vec![],
         ..node(if number == 1 { "node-a" } else { "node-b" }, number)
     });
@@ -274,7 +274,7 @@ fn pods_that_opted_out_host_network_pods_and_mirrors_leave_no_vacancy() {
 fn nobody_is_proven_dead_before_the_sync() {
     let mut world = World::cluster();
     let a = pod("shop", "a", "web", &[X]);
-    world.state = epguard::state::State::new(crate::world::settings());
+    world.state = epguard_core::state::State::new(crate::world::settings());
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
     world.tell(Fact::Pod(Change::Reset(vec![dead(&a)])));
     world.tell(Fact::Presence(Presence::Held(vec![])));

@@ -5,12 +5,12 @@
     reason = "each test file uses its own part; a test panics"
 )]
 
-use epguard::facts::{
+use epguard_common::{Addr, Mode, Reason, Uid, UidState};
+use epguard_core::facts::{
     Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PortName, Presence, Protocol, Sandbox, Service,
     ServicePort, Slice, SlicePort, Standing, Steering,
 };
-use epguard::state::{Ipam, Ranges, Settings, State};
-use epguard_common::{Addr, Mode, Reason, Uid, UidState};
+use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use epguard::drops::{Dropped, Kind};
+use epguard::shared::drops::{Dropped, Kind};
 
 use crate::scenario::agent::Agent;
 

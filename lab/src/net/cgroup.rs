@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
-use epguard::cli::cgroup2_mount;
+use epguard::daemon::args::cgroup2_mount;
 
 /// The directory above the cgroup that the process was moved to; none if it was in one below the root already.
 static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();

@@ -6,14 +6,12 @@ use super::{
     subject::{Denial, Key, Protocol, Reason, Shape, Subject},
 };
 use anyhow::Result;
-use epguard::{
-    facts::{self, Fact, Namespace},
-    state::{self, Ipam, Proven, Ranges, Settings, Socket, State},
-};
 use epguard_common::{Mode, Reason as Proof, Uid, UidState};
+use epguard_core::facts::{self, Fact, Namespace, Watched};
+use epguard_core::state::{Ipam, Proven, Ranges, Settings, Socket, State};
 use std::{collections::BTreeMap, time::Duration};
 
-/// `epguard::state::State`.
+/// `epguard_core::state::State`.
 #[derive(Debug)]
 pub struct Agent {
     state: State,
@@ -69,12 +67,13 @@ impl Agent {
 
     /// Lists again what the state waits for, as the agent does, but in no time: the judge grants none.
     fn confirm(&mut self, now: Duration) -> Result<()> {
-        for kind in self.state.wanted_lists() {
-            let kind = match kind {
-                state::Kind::Pods => Kind::Pod,
-                state::Kind::EndpointSlices => Kind::Slice,
-                state::Kind::Services => Kind::Service,
-                state::Kind::Nodes => Kind::Node,
+        for watched in self.state.wanted_lists() {
+            let kind = match watched {
+                Watched::Pods => Kind::Pod,
+                Watched::EndpointSlices => Kind::Slice,
+                Watched::Services => Kind::Service,
+                Watched::Nodes => Kind::Node,
+                Watched::Namespaces | Watched::ModePolicy => continue,
             };
             let objects = self.listed.entry(kind).or_default().values().cloned().collect();
             let change = Change::Reset(objects);
@@ -150,7 +149,7 @@ impl Subject for Agent {
 fn change<T: facts::Object>(event: &ApiEvent) -> Result<Option<facts::Change<T>>> {
     let parse = |object: &Object| T::parse(&serde_json::to_vec(object.as_ref())?);
     Ok(Some(match &event.change {
-        Change::Reset(list) => facts::Change::Reset(list.iter().map(parse).collect::<Result<_>>()?),
+        Change::Reset(list) => facts::Change::Reset(list.iter().map(parse).collect::<Result<_, _>>()?),
         Change::Applied(object) => facts::Change::Applied(parse(object)?),
         Change::Deleted(object) => facts::Change::Deleted(parse(object)?),
         Change::Closed | Change::Resumed => return Ok(None),

@@ -8,7 +8,8 @@ use super::{
     subject::Denial,
 };
 use anyhow::{Context, Result, ensure};
-use epguard::{state::DELAY, watch::SPREAD};
+use epguard::watch::SPREAD;
+use epguard_core::state::DELAY;
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -16,7 +16,8 @@ use crate::{
     },
 };
 use anyhow::{Context, Result, bail, ensure};
-use epguard::{dump, status, status::Status};
+use epguard::commands::dump;
+use epguard::shared::status::{self, Status};
 use epguard_common::{Denial as Entry, Reason as Proof, Target, Uid, UidState};
 use serde_json::json;
 use std::{

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use aya::maps::{Array, Map, MapData};
-use epguard::clock::boot_ns;
-use epguard::drops::{self, Dropped};
-use epguard::status::{self, Status};
+use epguard::commands::drops;
+use epguard::shared::clock::boot_ns;
+use epguard::shared::drops::Dropped;
+use epguard::shared::status::{self, Status};
 use epguard_common::{Mode, View};
 use serde_json::Value;
 
@@ -149,7 +150,7 @@ impl Agent {
     }
 
     fn lease_deadline_ns(&self) -> Result<u64> {
-        let view = Map::Array(epguard::maps::open(&self.pin_dir, "VIEW")?);
+        let view = Map::Array(epguard::kernel::maps::open(&self.pin_dir, "VIEW")?);
         let view: Array<MapData, View> = view.try_into().context("VIEW has another layout")?;
         Ok(view.get(&0, 0).context("cannot read VIEW")?.lease_deadline_ns)
     }

@@ -33,7 +33,7 @@ fn without_second_key(mut entry: Value) -> Value {
 
 /// Where a map is pinned.
 pub fn path(pin_dir: &Path, map: &str) -> std::path::PathBuf {
-    epguard::maps::directory(pin_dir).join(map)
+    epguard::kernel::maps::directory(pin_dir).join(map)
 }
 
 #[cfg(test)]

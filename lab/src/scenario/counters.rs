@@ -13,7 +13,7 @@ pub struct Counters(BTreeMap<(Reason, Outcome), u64>);
 impl Counters {
     /// What the pinned map says now.
     pub fn read(pin_dir: &Path) -> Result<Self> {
-        let counted = epguard::maps::counters(pin_dir)?.into_iter();
+        let counted = epguard::kernel::maps::counters(pin_dir)?.into_iter();
         Ok(Self(counted.map(|(key, count)| (key, count.packets)).collect()))
     }
 

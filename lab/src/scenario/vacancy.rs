@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use epguard::maps::KeyedMap;
+use epguard::kernel::maps::KeyedMap;
 use epguard_common::{Addr, Terminated};
 
 /// Waits until the datapath takes the address for one that nobody holds.

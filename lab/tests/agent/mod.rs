@@ -7,7 +7,7 @@
 
 pub mod stale;
 
-use epguard::status::{self, Status};
+use epguard::shared::status::{self, Status};
 use epguard_lab::api::{ApiServer, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::process;

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use epguard::clock::boot_ns;
+use epguard::shared::clock::boot_ns;
 use epguard_common::{CARRIER_HIGH, Mode, Outcome};
 
 use crate::aim::{Aim, Denied, Direct, Figures, Other, in_both_modes, in_mode, interleaved, send_all};

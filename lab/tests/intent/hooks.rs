@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use aya::maps::{HashMap, Map, MapData};
-use epguard::cli::cgroup2_mount;
-use epguard::clock::boot_ns;
-use epguard::datapath::{Datapath, Hooks as DatapathHooks, Scope, netns_cookie};
-use epguard::maps::{self, Writer};
-use epguard::netlink::{Interface, Selection};
-use epguard::state::Tables;
+use epguard::daemon::args::cgroup2_mount;
+use epguard::kernel::datapath::{Datapath, Hooks as DatapathHooks, Scope, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
+use epguard::node::netlink::{Interface, Selection};
+use epguard::shared::clock::boot_ns;
 use epguard_common::{CARRIER_ALL, Keyed, Mode, Outcome, SocketIntent};
+use epguard_core::state::Tables;
 use epguard_lab::net::NetNs;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 

@@ -5,9 +5,9 @@ use std::net::UdpSocket;
 
 use crate::aim::{Aim, Denied, Figures, Other, in_both_modes, send};
 use crate::world::{DENIED_SLOT, OTHER_SLOT, Plan, World, on_both_families};
-use epguard::clock::boot_ns;
-use epguard::state::Tables;
+use epguard::shared::clock::boot_ns;
 use epguard_common::Slot;
+use epguard_core::state::Tables;
 
 /// Service T's next slot.
 const NEXT_SLOT: Slot = Slot { number: 0x8003 };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::aim::{AIMS, Aim, Denied, Direct, Figures, Other, in_both_modes, interleaved, send, send_all};
 use crate::world::{Plan, World, on_both_families};
-use epguard::clock::boot_ns;
+use epguard::shared::clock::boot_ns;
 use epguard_common::{Mode, PENDING_NS};
 use socket2::{Domain, Socket, Type};
 

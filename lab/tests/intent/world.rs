@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use crate::aim::{Aim, Denied, Direct, Figures, Other};
 use crate::hooks::Hooks;
 use crate::sink::Sink;
-use epguard::state::Tables;
 use epguard_common::{
     Action, Addr, Denial, Mode, Outcome, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
 };
+use epguard_core::state::Tables;
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
 

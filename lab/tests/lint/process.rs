@@ -1,7 +1,7 @@
 //! Against an API server: what is listed, with which rights, and what the exit code says.
 
-use epguard::cli::Output;
-use epguard::lint::{self, LintArgs, Report};
+use epguard::commands::lint::{self, LintArgs, Report};
+use epguard::shared::output::Output;
 use epguard_lab::api::{ApiServer, Kind, Store};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, TcpListener};

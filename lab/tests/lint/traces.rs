@@ -1,8 +1,8 @@
 //! What lint says about a recorded cluster at chosen times, compared as a whole with `traces.txt` beside this file.
 //! A section of it begins with `== RECORDING at MS ms`. To write it anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 
-use epguard::facts::Object;
-use epguard::lint::{Listed, Report, findings};
+use epguard::commands::lint::{Listed, Report, findings};
+use epguard_core::facts::Object;
 use epguard_lab::replay::recording::{Recording, What};
 use epguard_lab::replay::stream::{Change, Kind};
 use serde_json::Value;

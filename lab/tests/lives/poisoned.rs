@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::pelting::{Catching, Pelting};
-use epguard::status;
+use epguard::shared::status;
 use epguard_common::Outcome;
 use epguard_lab::api::{Lie, Poison};
 use epguard_lab::scenario::format::{Condition, PodEvent, Runs};

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::pelting::{Catching, Pelting};
-use epguard::maps::KeyedMap;
+use epguard::kernel::maps::KeyedMap;
 use epguard_common::{Addr, Outcome, Reason, Terminated};
 use epguard_lab::scenario::format::{Family, PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::aim::Direct;
 use crate::cluster::{calls, faults, reject, rejected, service};
 use crate::world::{PORT, Plan, World, on_both_families};
-use epguard::state::Vacant;
 use epguard_common::{Addr, Mode, Outcome as Counted, Role, Uid};
+use epguard_core::state::Vacant;
 use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::Outcome;
 

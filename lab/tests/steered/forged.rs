@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::place::{PORT, connect, echo, stage, vip};
-use epguard::maps::KeyedMap;
+use epguard::kernel::maps::KeyedMap;
 use epguard_common::{Flow, Outcome, Steered};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::traffic::{Client, Forged};

@@ -3,11 +3,11 @@
 //! To write it anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
-use epguard::facts::Name;
-use epguard::history::{Chronicle, History};
-use epguard::state::{Proven, Socket, State};
-use epguard::why::{Moment, Question, Subject, explain};
+use epguard::commands::why::{Moment, Question, Subject, explain};
 use epguard_common::Addr;
+use epguard_core::facts::Name;
+use epguard_core::history::{Chronicle, History};
+use epguard_core::state::{Proven, Socket, State};
 use epguard_lab::replay::agent::Agent;
 use epguard_lab::replay::recording::{Recording, What};
 use epguard_lab::replay::subject::Subject as _;

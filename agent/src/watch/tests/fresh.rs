@@ -1,9 +1,9 @@
 //! What proves a watch fresh, and what doesn't.
 
 use super::mock::{Rig, pod};
-use crate::clock::boot;
-use crate::freshness::Proof::{Confirmation, List};
-use crate::watch::WatchId::Pods;
+use crate::shared::clock::boot;
+use epguard_core::facts::Watched::Pods;
+use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 

@@ -1,11 +1,12 @@
 //! An API server in which the test itself answers each request.
 
-use crate::facts::{Change, Fact, Pod};
-use crate::freshness::Proof;
 use crate::watch::collection::Collection;
-use crate::watch::{Message, WatchId, Watches};
+use crate::watch::{Message, Watches};
 use crate::watch::{orders::Orders, outbox::Outbox, recovery, recovery::Recovery, session::Session};
 use bytes::Bytes;
+use epguard_core::facts::Watched;
+use epguard_core::facts::{Change, Fact, Pod};
+use epguard_core::freshness::Proof;
 use http::{Request, Response, Uri};
 use http_body_util::channel::{Channel, Sender};
 use kube::client::Body;
@@ -41,14 +42,14 @@ impl Rig {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(64);
         let orders = Arc::new(Orders::default());
-        let outbox = Outbox::new(WatchId::Pods, tx);
+        let outbox = Outbox::new(Watched::Pods, tx);
         let recovery = Recovery::new(&recovery::Server::default());
         let session = Session::new(client, outbox, Arc::clone(&orders), recovery);
         let mut tasks = JoinSet::new();
         tasks.spawn(session.run(Collection::all::<Pod>(), Fact::Pod));
         Self {
             server,
-            watches: Watches::new(BTreeMap::from([(WatchId::Pods, orders)]), tasks),
+            watches: Watches::new(BTreeMap::from([(Watched::Pods, orders)]), tasks),
             proofs: Vec::new(),
             messages,
         }

@@ -5,7 +5,8 @@ mod fuzz;
 mod mock;
 mod relist;
 
-use super::{IDS, start};
+use super::start;
+use epguard_core::facts::Watched;
 use mock::{Rig, Server, pod};
 use tokio::sync::mpsc;
 
@@ -207,7 +208,7 @@ async fn an_agent_watches_five_collections_in_whole() {
     let (tx, _messages) = mpsc::channel(1);
     let _tasks = start(&client, None, &tx);
     let mut asked = Vec::new();
-    for _ in IDS {
+    for _ in Watched::ALWAYS {
         let call = server.call().await;
         assert_eq!(call.param("fieldSelector"), None);
         asked.push(call.path().to_owned());

@@ -1,8 +1,8 @@
 //! One more consistent list while a stream goes on.
 
 use super::mock::{Rig, pod};
-use crate::freshness::Proof::{Confirmation, List};
-use crate::watch::WatchId::Pods;
+use epguard_core::facts::Watched::Pods;
+use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 

@@ -1,0 +1,35 @@
+//! Namespaces: only their annotation matters.
+
+use super::{Ignored, Meta, Object, Unreadable, parse};
+use epguard_common::Mode;
+use serde::Deserialize;
+
+/// A Namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespace {
+    /// The namespace's name.
+    pub name: String,
+    /// Most that may be done about its Services and pods, as its annotation `epguard.io/mode` asks.
+    pub bound: Mode,
+}
+
+impl Object for Namespace {
+    const KIND: &'static str = "Namespace";
+    const PATH: &'static str = "/api/v1/namespaces";
+
+    fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        let RawNamespace { metadata } = parse(json)?;
+        if metadata.name.is_empty() {
+            return Err(Unreadable::because("Namespace without a name"));
+        }
+        Ok(Self {
+            bound: metadata.bound(ignored),
+            name: metadata.name,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct RawNamespace {
+    metadata: Meta,
+}

@@ -1,0 +1,266 @@
+//! Pods: who they are, which IPs they publish, and what their status proves.
+
+mod death;
+
+pub use death::Doubt;
+
+use super::{Ignored, ManagedFields, Meta, Name, Object, Unreadable, addr, null_is_default, parse};
+use epguard_common::{Addr, Mode, Uid};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A pod, as far as endpoints are concerned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "five independent facts of the object, not a state machine"
+)]
+pub struct Pod {
+    /// The identity that everything hangs on; the name comes back with another UID.
+    pub uid: Uid,
+    /// Namespace and name.
+    pub name: Name,
+    /// The node it is bound to.
+    pub node: Option<String>,
+    /// For Service selectors.
+    pub labels: BTreeMap<String, String>,
+    /// Published pod IPs; for a hostNetwork pod the node's.
+    pub ips: Vec<Addr>,
+    /// Addresses of all its networks as Multus shows them; the pod network's may be among them.
+    pub network_ips: Vec<Addr>,
+    /// Its IP outlives it by design.
+    pub static_ip: bool,
+    /// `spec.hostNetwork`: its IPs are the node's and are never judged.
+    pub host_network: bool,
+    /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): its UID says nothing about containers.
+    pub mirror: bool,
+    /// Has a deletionTimestamp.
+    pub deleting: bool,
+    /// What the status proves.
+    pub standing: Standing,
+    /// Why it is not proven dead, though its containers have ended.
+    pub doubt: Option<Doubt>,
+    /// Whether `ips` can be trusted to be the ones of the sandbox that runs.
+    pub sandbox: Sandbox,
+    /// When the sandbox that is up came up, by the kubelet's clock, in seconds since 1970; only while no container was
+    /// started in it.
+    pub sandbox_since: Option<i64>,
+    /// Most that may be done about it, as its annotation `epguard.io/mode` asks.
+    pub bound: Mode,
+}
+
+/// What a pod's status proves about its containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Standing {
+    /// Not terminal.
+    #[default]
+    Live,
+    /// Phase Succeeded or Failed, whoever wrote it; containers may still run.
+    Terminal,
+    /// Terminal, written by the kubelet after the sandbox's network was torn down (`KDEAD`).
+    Dead,
+}
+
+/// Whether the published IPs are those of the sandbox that runs now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sandbox {
+    /// A container was started in the sandbox that is up: the IPs are current.
+    Published,
+    /// No container start seen since the sandbox came up, or no sandbox: the pod may hold another IP than it shows.
+    #[default]
+    Unsettled,
+}
+
+impl Pod {
+    /// Every address that it shows, on whichever network.
+    pub fn addresses(&self) -> impl Iterator<Item = Addr> {
+        let further = self.network_ips.iter().filter(|ip| !self.ips.contains(ip));
+        self.ips.iter().chain(further).copied()
+    }
+}
+
+impl Object for Pod {
+    const KIND: &'static str = "Pod";
+    const PATH: &'static str = "/api/v1/pods";
+
+    fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        let raw: RawPod = parse(json)?;
+        let (uid, name) = raw.metadata.identity()?;
+        let mirror = raw
+            .metadata
+            .annotations
+            .contains_key("kubernetes.io/config.mirror");
+        let (standing, doubt) = raw.standing(mirror);
+        let sandbox = raw.status.sandbox();
+        let unsettled = sandbox == Sandbox::Unsettled;
+        Ok(Self {
+            uid,
+            name,
+            ips: raw.status.ips(),
+            standing,
+            doubt,
+            sandbox,
+            sandbox_since: unsettled.then(|| raw.status.sandbox_since()).flatten(),
+            host_network: raw.spec.host_network,
+            mirror,
+            deleting: raw.metadata.deletion_timestamp.is_some(),
+            bound: raw.metadata.bound(ignored),
+            network_ips: raw.metadata.network_ips(ignored),
+            static_ip: raw.metadata.static_ip(),
+            node: raw.spec.node_name.filter(|node| !node.is_empty()),
+            labels: raw.metadata.labels,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct RawPod {
+    metadata: Meta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: Option<String>,
+    host_network: bool,
+    containers: Vec<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    phase: String,
+    #[serde(rename = "podIP")]
+    pod_ip: String,
+    #[serde(rename = "podIPs")]
+    #[serde(deserialize_with = "null_is_default")]
+    pod_ips: Vec<Ip>,
+    #[serde(deserialize_with = "null_is_default")]
+    conditions: Vec<Condition>,
+    #[serde(deserialize_with = "null_is_default")]
+    container_statuses: Vec<Container>,
+    #[serde(deserialize_with = "null_is_default")]
+    init_container_statuses: Vec<Container>,
+    #[serde(deserialize_with = "null_is_default")]
+    ephemeral_container_statuses: Vec<Container>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Ip {
+    ip: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Condition {
+    r#type: String,
+    status: String,
+    reason: String,
+    last_transition_time: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Container {
+    state: ContainerState,
+    last_state: ContainerState,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ContainerState {
+    running: Option<Run>,
+    terminated: Option<Run>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Run {
+    started_at: Option<String>,
+}
+
+impl Status {
+    fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|c| c.r#type == kind)
+    }
+
+    fn containers(&self) -> impl Iterator<Item = &Container> {
+        self.container_statuses
+            .iter()
+            .chain(&self.init_container_statuses)
+            .chain(&self.ephemeral_container_statuses)
+    }
+
+    /// Every container terminated or never started, at least one terminated, and none without a status.
+    fn containers_are_over(&self, containers: usize) -> bool {
+        self.container_statuses.len() >= containers
+            && self.containers().all(Container::is_over)
+            && self.containers().any(|c| c.state.terminated.is_some())
+    }
+
+    /// The kubelet reports a new sandbox (`PodReadyToStartContainers=True`) from its cached status, with the old
+    /// IPs and the old containers (`kubelet.go:OnPodSandboxReady`, 1.36): the IPs are current once a container
+    /// was started after that. Both times are the kubelet's own, in whole seconds.
+    fn sandbox(&self) -> Sandbox {
+        let up = self.condition("PodReadyToStartContainers");
+        let since = match up {
+            Some(up) if up.status != "True" => return Sandbox::Unsettled,
+            Some(up) => up.last_transition_time.as_deref(),
+            None => None,
+        };
+        let started = self.containers().filter_map(Container::last_start).max();
+        match (started, since) {
+            (Some(started), Some(since)) if started >= since => Sandbox::Published,
+            (Some(_), None) => Sandbox::Published,
+            _ => Sandbox::Unsettled,
+        }
+    }
+
+    fn sandbox_since(&self) -> Option<i64> {
+        let up = self.condition("PodReadyToStartContainers");
+        let since = up
+            .filter(|up| up.status == "True")?
+            .last_transition_time
+            .as_deref()?;
+        Some(since.parse::<jiff::Timestamp>().ok()?.as_second())
+    }
+
+    fn ips(&self) -> Vec<Addr> {
+        distinct(&self.pod_ips, &self.pod_ip)
+    }
+}
+
+impl Container {
+    fn is_over(&self) -> bool {
+        let never_started = self.state.running.is_none() && self.last_state.terminated.is_none();
+        self.state.terminated.is_some() || never_started
+    }
+
+    /// RFC 3339 in UTC and whole seconds, as the kubelet writes it; such times compare as text.
+    fn last_start(&self) -> Option<&str> {
+        [
+            &self.state.running,
+            &self.state.terminated,
+            &self.last_state.terminated,
+        ]
+        .into_iter()
+        .filter_map(|run| run.as_ref()?.started_at.as_deref())
+        .max()
+    }
+}
+
+fn distinct(list: &[Ip], single: &str) -> Vec<Addr> {
+    let mut ips: Vec<Addr> = list
+        .iter()
+        .filter_map(|ip| addr(&ip.ip))
+        .chain(addr(single))
+        .collect();
+    ips.sort_unstable();
+    ips.dedup();
+    ips
+}

@@ -1,0 +1,107 @@
+//! `EndpointSlices` as the API writes them, as far as anybody here reads them.
+
+use super::{Meta, Name, Unreadable, addr, null_is_default, parse};
+use epguard_common::Addr;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RawSlice {
+    pub(super) metadata: Meta,
+    #[serde(default)]
+    address_type: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    endpoints: Vec<RawEndpoint>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) ports: Vec<RawPort>,
+}
+
+/// One address.
+pub(super) struct RawAddress<'a> {
+    pub(super) ip: Addr,
+    /// Its targetRef, if that is of kind Pod.
+    pub(super) pod: Option<&'a TargetRef>,
+    /// Where a slice says nothing, it is (discovery/v1 `EndpointConditions`).
+    pub(super) ready: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct TargetRef {
+    kind: String,
+    namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct RawPort {
+    pub(super) name: Option<String>,
+    pub(super) port: Option<i64>,
+    pub(super) protocol: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct RawEndpoint {
+    #[serde(deserialize_with = "null_is_default")]
+    addresses: Vec<String>,
+    target_ref: Option<TargetRef>,
+    conditions: Option<Conditions>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Conditions {
+    ready: Option<bool>,
+}
+
+impl RawSlice {
+    /// Errors: no slice, or one without a name.
+    pub(super) fn parse(json: &[u8]) -> Result<Self, Unreadable> {
+        let raw: Self = parse(json)?;
+        if raw.metadata.name.is_empty() {
+            return Err(Unreadable::because("EndpointSlice without a name"));
+        }
+        Ok(raw)
+    }
+
+    /// Label `kubernetes.io/service-name`; none for an orphan.
+    pub(super) fn service(&self) -> Option<Name> {
+        let service = self.label("kubernetes.io/service-name")?;
+        Some((self.metadata.namespace.clone(), service))
+    }
+
+    /// What a label says, if it says anything.
+    pub(super) fn label(&self, key: &str) -> Option<String> {
+        let value = self.metadata.labels.get(key);
+        value.filter(|value| !value.is_empty()).cloned()
+    }
+
+    /// Every usable address; none of an FQDN slice.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = RawAddress<'_>> {
+        let endpoints = self.endpoints.iter().filter(|_| self.address_type != "FQDN");
+        endpoints.flat_map(RawEndpoint::addresses)
+    }
+}
+
+impl TargetRef {
+    /// The namespace of the target; the slice's where the targetRef has none.
+    pub(super) fn namespace_or<'a>(&'a self, slice: &'a str) -> &'a str {
+        if self.namespace.is_empty() {
+            slice
+        } else {
+            &self.namespace
+        }
+    }
+}
+
+impl RawEndpoint {
+    fn addresses(&self) -> impl Iterator<Item = RawAddress<'_>> {
+        let pod = self.target_ref.as_ref().filter(|target| target.kind == "Pod");
+        let ready = self.conditions.as_ref().is_none_or(|c| c.ready != Some(false));
+        let addresses = self.addresses.iter().filter_map(|ip| addr(ip));
+        addresses.map(move |ip| RawAddress { ip, pod, ready })
+    }
+}

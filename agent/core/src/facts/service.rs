@@ -1,0 +1,235 @@
+//! Services: the addresses under which clients know them.
+
+use super::{Ignored, Meta, Name, Object, Pod, Unreadable, addr, null_is_default, parse};
+use epguard_common::{Action, Addr, Mode, Uid};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// The Service's own UID.
+    pub uid: Uid,
+    /// Namespace and name.
+    pub name: Name,
+    /// None: no selector; its slices are somebody's own business.
+    pub selector: Option<BTreeMap<String, String>>,
+    /// ClusterIPs, externalIPs, load-balancer IPs; empty for a headless one.
+    pub vips: Vec<Addr>,
+    /// What the VIPs listen on.
+    pub ports: Vec<ServicePort>,
+    /// Most that may be done about it, as its annotation `epguard.io/mode` asks.
+    pub bound: Mode,
+    /// How its denials are carried out.
+    pub steering: Steering,
+}
+
+/// How denials of a Service are carried out, and where its flows may be steered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Steering {
+    /// As its annotation `epguard.io/action` asks.
+    pub action: Action,
+    /// Only to endpoints on this node: `internalTrafficPolicy` or `externalTrafficPolicy` is Local. A packet doesn't tell
+    /// which of the two it came under.
+    pub local_only: bool,
+    /// All flows of a client to the same endpoint: `sessionAffinity` is `ClientIP`.
+    pub sticky: bool,
+}
+
+/// A port of a Service, host order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServicePort {
+    /// On the VIPs.
+    pub port: u16,
+    /// On every node, 0: none.
+    pub node_port: u16,
+    /// Transport protocol.
+    pub protocol: Protocol,
+}
+
+/// Transport protocols of a Service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Protocol {
+    Tcp,
+    Udp,
+    Sctp,
+}
+
+impl Protocol {
+    /// As the API writes it; TCP is the default (core/v1 ServicePort).
+    #[must_use]
+    pub fn parse(text: Option<&str>) -> Option<Self> {
+        match text {
+            None | Some("" | "TCP") => Some(Self::Tcp),
+            Some("UDP") => Some(Self::Udp),
+            Some("SCTP") => Some(Self::Sctp),
+            Some(_) => None,
+        }
+    }
+
+    /// As the API writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        }
+    }
+
+    /// From an IP protocol number.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            6 => Some(Self::Tcp),
+            17 => Some(Self::Udp),
+            132 => Some(Self::Sctp),
+            _ => None,
+        }
+    }
+
+    /// The IP protocol number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+            Self::Sctp => 132,
+        }
+    }
+}
+
+impl Service {
+    /// Whether a packet can be aimed at the Service at all; a headless one is only a name.
+    #[must_use]
+    pub fn has_vip(&self) -> bool {
+        !self.vips.is_empty() || self.ports.iter().any(|port| port.node_port != 0)
+    }
+
+    /// Whether the Service's selector picks the pod.
+    #[must_use]
+    pub fn selects(&self, pod: &Pod) -> bool {
+        let Some(selector) = &self.selector else {
+            return false;
+        };
+        self.name.0 == pod.name.0
+            && selector
+                .iter()
+                .all(|(key, value)| pod.labels.get(key) == Some(value))
+    }
+}
+
+impl Object for Service {
+    const KIND: &'static str = "Service";
+    const PATH: &'static str = "/api/v1/services";
+
+    fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        let raw: RawService = parse(json)?;
+        let (uid, name) = raw.metadata.identity()?;
+        Ok(Self {
+            uid,
+            name,
+            bound: raw.metadata.bound(ignored),
+            steering: Steering {
+                action: raw.metadata.action(ignored),
+                local_only: raw.spec.internal_traffic_policy == "Local"
+                    || raw.spec.external_traffic_policy == "Local",
+                sticky: raw.spec.session_affinity == "ClientIP",
+            },
+            vips: raw.vips(),
+            ports: raw.spec.ports.iter().filter_map(RawPort::port).collect(),
+            selector: raw.spec.selector.filter(|selector| !selector.is_empty()),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct RawService {
+    metadata: Meta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    selector: Option<BTreeMap<String, String>>,
+    #[serde(rename = "clusterIP")]
+    cluster_ip: String,
+    #[serde(rename = "clusterIPs")]
+    #[serde(deserialize_with = "null_is_default")]
+    cluster_ips: Vec<String>,
+    #[serde(rename = "externalIPs")]
+    #[serde(deserialize_with = "null_is_default")]
+    external_ips: Vec<String>,
+    internal_traffic_policy: String,
+    external_traffic_policy: String,
+    session_affinity: String,
+    #[serde(deserialize_with = "null_is_default")]
+    ports: Vec<RawPort>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    load_balancer: LoadBalancer,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LoadBalancer {
+    #[serde(deserialize_with = "null_is_default")]
+    ingress: Vec<Ingress>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Ingress {
+    ip: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct RawPort {
+    port: i64,
+    node_port: i64,
+    protocol: Option<String>,
+}
+
+impl RawService {
+    fn vips(&self) -> Vec<Addr> {
+        let spec = &self.spec;
+        // Proxies skip a headless Service whole, externalIPs included (pkg/proxy/util.ShouldSkipService).
+        if spec.cluster_ip == "None" {
+            return Vec::new();
+        }
+        let mut vips: Vec<Addr> = std::iter::once(&spec.cluster_ip)
+            .chain(&spec.cluster_ips)
+            .chain(&spec.external_ips)
+            .chain(
+                self.status
+                    .load_balancer
+                    .ingress
+                    .iter()
+                    .map(|ingress| &ingress.ip),
+            )
+            .filter_map(|ip| addr(ip))
+            .collect();
+        vips.sort_unstable();
+        vips.dedup();
+        vips
+    }
+}
+
+impl RawPort {
+    fn port(&self) -> Option<ServicePort> {
+        Some(ServicePort {
+            port: u16::try_from(self.port).ok().filter(|&port| port != 0)?,
+            node_port: u16::try_from(self.node_port).unwrap_or(0),
+            protocol: Protocol::parse(self.protocol.as_deref())?,
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
+
+use super::raw_slice::{RawAddress, RawPort, RawSlice};
+use super::{Ignored, Name, Object, Pod, Protocol, Unreadable};
+use epguard_common::{Addr, Uid};
+use jiff::Timestamp;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::SystemTime;
+
+/// One `EndpointSlice`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    /// Namespace and name of the slice.
+    pub name: Name,
+    /// Namespace and name of the Service (label `kubernetes.io/service-name`); none for an orphan.
+    pub service: Option<Name>,
+    /// Endpoints with a usable address.
+    pub endpoints: Vec<Endpoint>,
+    /// Target ports; without a number a port names nothing that a packet could carry.
+    pub ports: Vec<SlicePort>,
+    /// When the pod or Service changed that the slice was last written for, by the API server's clock: measured, and
+    /// never a reason to deny (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
+    pub triggered: Option<SystemTime>,
+}
+
+/// One address of a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The endpoint's IP.
+    pub ip: Addr,
+    /// The pod that is meant; none without a Pod targetRef or with an empty UID.
+    pub target: Option<Uid>,
+    /// Namespace and name of the targetRef of kind Pod; none where it has no name.
+    pub target_name: Option<PodName>,
+    /// `conditions.ready`; where a slice says nothing, it is (discovery/v1 `EndpointConditions`).
+    pub ready: bool,
+}
+
+/// A target port of a slice, host order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SlicePort {
+    /// Which of the Service's ports it stands for.
+    pub name: PortName,
+    /// Host order, never 0.
+    pub port: u16,
+    /// TCP where the slice says nothing.
+    pub protocol: Protocol,
+}
+
+/// The name of a port, unique within its Service; only its hash is kept, for there are as many as endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PortName(u64);
+
+impl PortName {
+    /// The name as the API writes it; empty where the Service has one port only.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+/// Namespace and name of a pod; only its hash is kept, for there are as many as endpoints. Two names with one hash can only
+/// lift a denial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PodName(u64);
+
+impl PodName {
+    /// The least of all, for ranges.
+    pub(crate) const MIN: Self = Self(0);
+    /// The greatest of all, for ranges.
+    pub(crate) const MAX: Self = Self(u64::MAX);
+
+    /// The name of a pod that was shown.
+    #[must_use]
+    pub fn of(pod: &Pod) -> Self {
+        let (namespace, name) = &pod.name;
+        Self::new(namespace, name)
+    }
+
+    /// The name of a pod in a namespace.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (namespace, name).hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+/// Written by the `EndpointSlice` controller, RFC 3339.
+const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+/// More than the API server accepts in one slice (`maxPorts`, discovery/validation).
+const MAX_PORTS: usize = 20_000;
+
+impl Object for Slice {
+    const KIND: &'static str = "EndpointSlice";
+    const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
+
+    fn read(json: &[u8], _: &mut Ignored) -> Result<Self, Unreadable> {
+        let raw = RawSlice::parse(json)?;
+        let annotations = &raw.metadata.annotations;
+        let ports = raw.ports.iter().take(MAX_PORTS);
+        Ok(Self {
+            service: raw.service(),
+            triggered: annotations.get(TRIGGERED).and_then(|text| time(text)),
+            endpoints: raw
+                .addresses()
+                .map(|address| endpoint(&address, &raw.metadata.namespace))
+                .collect(),
+            ports: ports.filter_map(RawPort::port).collect(),
+            name: (raw.metadata.namespace, raw.metadata.name),
+        })
+    }
+}
+
+fn time(text: &str) -> Option<SystemTime> {
+    text.parse::<Timestamp>().ok().map(SystemTime::from)
+}
+
+fn endpoint(address: &RawAddress<'_>, namespace: &str) -> Endpoint {
+    let named = address.pod.filter(|pod| !pod.name.is_empty());
+    Endpoint {
+        ip: address.ip,
+        target: address.pod.and_then(|pod| Uid::parse(&pod.uid)),
+        target_name: named.map(|pod| PodName::new(pod.namespace_or(namespace), &pod.name)),
+        ready: address.ready,
+    }
+}
+
+impl RawPort {
+    fn port(&self) -> Option<SlicePort> {
+        let port = u16::try_from(self.port?).ok().filter(|&port| port != 0)?;
+        Some(SlicePort {
+            name: PortName::new(self.name.as_deref().unwrap_or_default()),
+            port,
+            protocol: Protocol::parse(self.protocol.as_deref())?,
+        })
+    }
+}

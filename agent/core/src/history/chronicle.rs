@@ -1,0 +1,51 @@
+//! All that is kept about one IP, as it goes over the status socket.
+
+use crate::state::View;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// The history of an IP, with the clocks to read it by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Chronicle {
+    /// The IP.
+    pub ip: IpAddr,
+    /// What changed, the oldest first; empty if nothing did since it is known.
+    pub steps: Vec<Step>,
+    /// What is known now.
+    pub view: View,
+    /// When the first whole list was known, ms; what was there then may be older.
+    pub began_ms: u64,
+    /// When it was asked for, ms of `CLOCK_BOOTTIME`: the clock of the steps.
+    pub now_ms: u64,
+    /// The same moment in ms since 1970, by the node's clock.
+    pub wall_ms: i64,
+    /// Whether there were earlier steps, which had to make room.
+    pub truncated: bool,
+    /// The node's mode now, `off`, `observe` or `enforce`, and whether its lease is over.
+    pub mode: String,
+}
+
+/// From a moment on, this was known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Ms of `CLOCK_BOOTTIME`, when the agent had taken it in.
+    pub at_ms: u64,
+    /// The newest resourceVersion that the agent had seen.
+    pub rv: u64,
+    /// What was known.
+    pub view: View,
+}
+
+impl Chronicle {
+    /// Since when the IP's history is known, ms of `CLOCK_BOOTTIME`.
+    #[must_use]
+    pub fn since_ms(&self) -> u64 {
+        match self.steps.first() {
+            Some(first) if self.truncated => first.at_ms,
+            None if self.truncated => self.now_ms,
+            _ => self.began_ms,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Bounded memory: so many steps per IP, so many octets in all. The IP that was quiet longest makes room.
+
+use super::{Chronicle, Step};
+use crate::state::{State, View};
+use epguard_common::Addr;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+/// Steps kept per IP; the oldest go first.
+pub const MAX_STEPS: usize = 64;
+
+/// Octets for all IPs.
+pub const BUDGET: usize = 8 * 1024 * 1024;
+
+/// A list of more IPs than this is no news about each: those of which nothing is known yet, and of which there is nothing
+/// to tell, would only push out the others.
+const MASS: usize = 4096;
+
+/// Of an entry of both indexes.
+const ENTRY: usize = 128;
+
+/// What is remembered of all IPs.
+#[derive(Debug, Clone)]
+pub struct History {
+    ips: HashMap<Addr, Ring>,
+    /// IPs by the number of their last step.
+    order: BTreeSet<(u64, Addr)>,
+    number: u64,
+    octets: usize,
+    budget: usize,
+    /// Whether an IP had to make room, or got none.
+    forgot: bool,
+    /// When the first whole list was known.
+    began: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Ring {
+    steps: VecDeque<Step>,
+    last: u64,
+    truncated: bool,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self::with_budget(BUDGET)
+    }
+}
+
+impl History {
+    /// Keeps to so many octets.
+    #[must_use]
+    pub fn with_budget(budget: usize) -> Self {
+        Self {
+            ips: HashMap::new(),
+            order: BTreeSet::new(),
+            number: 0,
+            octets: 0,
+            budget,
+            forgot: false,
+            began: None,
+        }
+    }
+
+    /// Takes in what has changed since the last call. Until all has been listed once there is nothing to tell.
+    pub fn note(&mut self, now: Duration, rv: u64, state: &mut State) {
+        if !state.is_synced() && self.began.is_none() {
+            return;
+        }
+        self.began.get_or_insert(now);
+        let touched = state.take_touched();
+        let mass = touched.len() > MASS;
+        for ip in touched {
+            if mass && !self.ips.contains_key(&ip) && state.is_quiet(ip) {
+                self.forgot = true;
+                continue;
+            }
+            self.step(now, rv, ip, state.view(ip));
+        }
+    }
+
+    /// From now on this is known about the IP; nothing happens if it was before.
+    pub fn step(&mut self, now: Duration, rv: u64, ip: Addr, view: View) {
+        let known = self.ips.get(&ip).and_then(|ring| ring.steps.back());
+        if known.map_or_else(|| view.is_empty(), |known| known.view == view) {
+            return;
+        }
+        let at_ms = milliseconds(now);
+        let step = Step { at_ms, rv, view };
+        self.number += 1;
+        if !self.ips.contains_key(&ip) {
+            self.octets += ENTRY;
+        }
+        let ring = self.ips.entry(ip).or_default();
+        self.order.remove(&(ring.last, ip));
+        ring.last = self.number;
+        self.order.insert((self.number, ip));
+        self.octets += octets(&step);
+        ring.steps.push_back(step);
+        if ring.steps.len() > MAX_STEPS {
+            ring.truncated = true;
+            self.octets -= ring.steps.pop_front().as_ref().map_or(0, octets);
+        }
+        self.make_room();
+    }
+
+    /// What is kept about an IP, with what is known now; the clocks and the mode are the caller's to fill in.
+    #[must_use]
+    pub fn of(&self, ip: Addr, view: View) -> Chronicle {
+        let ring = self.ips.get(&ip);
+        let steps = ring.into_iter().flat_map(|ring| ring.steps.iter().cloned());
+        let began_ms = milliseconds(self.began.unwrap_or_default());
+        Chronicle {
+            ip: ip.ip(),
+            steps: steps.collect(),
+            view,
+            began_ms,
+            now_ms: began_ms,
+            wall_ms: 0,
+            truncated: self.forgot || ring.is_some_and(|ring| ring.truncated),
+            mode: String::new(),
+        }
+    }
+
+    /// Octets in use.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        self.octets
+    }
+
+    fn make_room(&mut self) {
+        while self.octets > self.budget
+            && let Some((_, ip)) = self.order.pop_first()
+        {
+            let ring = self.ips.remove(&ip).unwrap_or_default();
+            self.octets -= ENTRY + ring.steps.iter().map(octets).sum::<usize>();
+            self.forgot = true;
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn octets(step: &Step) -> usize {
+    size_of::<Step>() - size_of::<View>() + step.view.octets()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::PodView;
+
+    fn ip(last: u16) -> Addr {
+        let [high, low] = last.to_be_bytes();
+        Addr::v4([10, 0, high, low])
+    }
+
+    fn view(name: u64) -> View {
+        let pod = PodView {
+            name: format!("shop/web-{name:020}"),
+            ..PodView::default()
+        };
+        View {
+            pods: vec![pod],
+            ..View::default()
+        }
+    }
+
+    fn note(history: &mut History, ip: Addr, name: u64) {
+        history.step(Duration::from_secs(name), name, ip, view(name));
+    }
+
+    /// resourceVersions of the steps, and whether there were more.
+    fn of(history: &History, last: u16) -> (Vec<u64>, bool) {
+        let chronicle = history.of(ip(last), View::default());
+        (
+            chronicle.steps.iter().map(|step| step.rv).collect(),
+            chronicle.truncated,
+        )
+    }
+
+    #[test]
+    fn the_same_view_again_is_no_step_and_nothing_at_all_is_none_either() {
+        let mut history = History::default();
+        history.step(Duration::ZERO, 1, ip(1), View::default());
+        assert_eq!(of(&history, 1), (vec![], false));
+        for name in [1, 1, 2, 1] {
+            note(&mut history, ip(1), name);
+        }
+        assert_eq!(of(&history, 1), (vec![1, 2, 1], false));
+    }
+
+    #[test]
+    fn an_ip_keeps_its_newest_steps() {
+        let mut history = History::default();
+        for name in 0..100 {
+            note(&mut history, ip(1), name);
+        }
+        assert_eq!(of(&history, 1), ((36..100).collect(), true));
+    }
+
+    #[test]
+    fn the_budget_holds_and_the_quietest_ip_makes_room() {
+        let mut history = History::with_budget(128 * 1024);
+        for name in 0..1000 {
+            note(&mut history, ip(u16::try_from(name).unwrap()), name);
+            note(&mut history, ip(0), name + 1);
+            assert!(history.octets() <= 128 * 1024);
+        }
+        assert_eq!(of(&history, 1), (vec![], true));
+        assert_eq!(of(&history, 0).0.len(), MAX_STEPS);
+        assert_eq!(of(&history, 999), (vec![999], true));
+    }
+}

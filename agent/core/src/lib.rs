@@ -1,0 +1,11 @@
+//! The pure part of the agent: no client, no clock, no kernel.
+#![forbid(unsafe_code)]
+
+pub mod bucket;
+pub mod carrier;
+pub mod facts;
+pub mod freshness;
+pub mod history;
+pub mod plan;
+pub mod shares;
+pub mod state;

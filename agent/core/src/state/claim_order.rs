@@ -1,0 +1,24 @@
+//! The order in which the tables take denials.
+
+use super::{Breaker, Denials, Proven, Socket};
+use crate::facts::Name;
+use std::collections::HashMap;
+
+/// A denial with its proof, and whether it is held.
+pub(super) type Claim<'a> = ((&'a Name, &'a Socket), (&'a Proven, bool));
+
+/// All denials in the order in which tables take them: those that are carried out before those that are held, and small
+/// namespaces before large ones.
+pub(super) fn by_claim<'a>(denials: &'a Denials, breaker: &Breaker) -> Vec<Claim<'a>> {
+    let mut sizes: HashMap<&str, usize> = HashMap::new();
+    for (name, _) in denials.keys() {
+        *sizes.entry(&name.0).or_default() += 1;
+    }
+    let mut ordered: Vec<Claim<'a>> = denials
+        .iter()
+        .map(|((name, socket), proven)| ((name, socket), (proven, breaker.holds(name, socket))))
+        .collect();
+    // Stable: within a namespace the order stays.
+    ordered.sort_by_key(|((name, _), (_, held))| (*held, sizes.get(&*name.0).copied(), &name.0));
+    ordered
+}

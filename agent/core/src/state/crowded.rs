@@ -1,0 +1,100 @@
+//! What there was no room for, and VIPs that two Services claim: nothing is denied of such Services.
+
+use super::{Listings, State};
+use crate::facts::{Name, named};
+use epguard_common::Addr;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Listings {
+    /// Whether a slice of the Service was not taken in: it may list anybody.
+    #[must_use]
+    pub fn leaves_out(&self, service: &Name) -> bool {
+        self.left_out.is_of(service)
+    }
+
+    /// Whether a slice that was not taken in lists the IP.
+    #[must_use]
+    pub fn leaves_out_at(&self, ip: Addr) -> bool {
+        self.left_out.lists(ip)
+    }
+}
+
+impl State {
+    /// How many `EndpointSlices` and Services there is no room for, by namespace.
+    #[must_use]
+    pub fn left_out(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        let slices = self.world.listings.left_out.slices();
+        for (namespace, _) in slices.chain(self.world.vips.left_out()) {
+            *counts.entry(namespace.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Services with denials of which packets don't show that they are meant, as another Service claims one of their VIPs;
+    /// with that other one.
+    #[must_use]
+    pub fn rivals(&self) -> Vec<(String, String)> {
+        let services: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
+        let rival = |name: &Name| self.world.vips.rival(self.world.service(name)?);
+        let rivals = services.into_iter().filter_map(|name| Some((name, rival(name)?)));
+        rivals.map(|(name, rival)| (named(name), named(rival))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::quota::Quota;
+    use super::*;
+    use crate::facts::{Change, Endpoint, PortName, Protocol, Slice, SlicePort};
+    use crate::state::MEMORY;
+    use std::time::Duration;
+
+    fn slice(namespace: &str, name: &str, endpoints: u8) -> Slice {
+        let endpoint = |last| Endpoint {
+            ip: Addr::v4([10, 0, 0, last]),
+            target: None,
+            target_name: None,
+            ready: true,
+        };
+        Slice {
+            name: (namespace.into(), name.into()),
+            service: Some((namespace.into(), name.into())),
+            endpoints: (1..=endpoints).map(endpoint).collect(),
+            ports: vec![SlicePort {
+                name: PortName::new("http"),
+                port: 80,
+                protocol: Protocol::Tcp,
+            }],
+            triggered: None,
+        }
+    }
+
+    #[test]
+    fn a_namespace_fills_half_of_the_room_and_what_is_remembered_counts() {
+        let mut listings = Listings {
+            room: Quota::of(8),
+            ..Listings::default()
+        };
+        let mut now = Duration::from_secs(1);
+        let mut list = |namespace, name, endpoints| {
+            listings.apply(now, Change::Applied(slice(namespace, name, endpoints)));
+            listings.leaves_out(&(namespace.to_owned(), name.to_owned()))
+        };
+        assert!(list("flood", "a", 9));
+        assert!(!list("flood", "a", 4));
+        assert!(
+            !list("flood", "a", 4),
+            "what is listed already takes no more room"
+        );
+        assert!(list("flood", "b", 1));
+        assert!(!list("shop", "web", 2));
+        listings.apply(now, Change::Deleted(slice("flood", "a", 4)));
+        listings.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
+        assert!(listings.left_out.has(&("flood".into(), "b".into())));
+        now += MEMORY * 2;
+        listings.expire(now);
+        listings.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
+        assert!(!listings.left_out.has(&("flood".into(), "b".into())));
+    }
+}

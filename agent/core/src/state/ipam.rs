@@ -1,0 +1,80 @@
+//! Which node hands out which IPs.
+
+use super::{Ipam, World};
+use crate::facts::Pod;
+use epguard_common::Addr;
+use std::time::Duration;
+
+/// For how long an IP outside of its node's range counts when no pod shows it any more, if pods of one namespace alone have
+/// shown any: whoever may write `pods/status` can show any IP. Two namespaces disprove the ranges for good, as whoever
+/// hands out such IPs goes on doing so.
+const STRAYS: Duration = Duration::from_hours(1);
+
+impl World {
+    /// Whether nodes' ranges are believed.
+    fn ranges_are_honoured(&self) -> bool {
+        !self.ranges_are_disproved && self.strays.is_empty()
+    }
+
+    /// Learns from a pod what isn't about the pod itself. True if it changed how other pods are judged.
+    pub fn learn(&mut self, now: Duration, pod: &Pod) -> bool {
+        let before = self.ranges_are_honoured();
+        if !self.honours_ranges(pod) {
+            self.strays.insert(pod.name.0.clone(), now);
+            self.ranges_are_disproved |= self.strays.len() > 1;
+        }
+        before != self.ranges_are_honoured()
+    }
+
+    /// The same for all live pods, where nodes have changed.
+    pub(super) fn learn_all(&mut self, now: Duration) {
+        let live = self.pods.iter().filter(|record| record.is_live());
+        let strays = live.filter(|record| !self.honours_ranges(&record.pod));
+        let namespaces: Vec<String> = strays.map(|record| record.pod.name.0.clone()).collect();
+        self.strays
+            .extend(namespaces.into_iter().map(|namespace| (namespace, now)));
+        self.ranges_are_disproved |= self.strays.len() > 1;
+    }
+
+    /// Believes nodes' ranges again if the only namespace that had shown an IP outside of them shows none any more. True
+    /// if that changed how pods are judged.
+    pub fn forget_strays(&mut self, now: Duration) -> bool {
+        let is_due = |at: &Duration| now.saturating_sub(*at) >= STRAYS;
+        if self.ranges_are_disproved || !self.strays.values().any(is_due) {
+            return false;
+        }
+        self.strays.retain(|_, at| !is_due(at));
+        self.learn_all(now);
+        self.ranges_are_honoured()
+    }
+
+    pub(super) fn honours_ranges(&self, pod: &Pod) -> bool {
+        let Some(node) = pod
+            .node
+            .as_ref()
+            .filter(|_| !pod.host_network)
+            .and_then(|node| self.nodes.get(node))
+        else {
+            return true;
+        };
+        node.pod_cidrs.is_empty()
+            || pod
+                .ips
+                .iter()
+                .all(|ip| node.pod_cidrs.iter().any(|cidr| cidr.contains(*ip)))
+    }
+
+    /// Whether only pods of this node can hold the IP.
+    #[must_use]
+    pub fn is_exclusive(&self, ip: Addr, node: Option<&str>) -> bool {
+        let in_range = || {
+            node.and_then(|node| self.nodes.get(node))
+                .is_some_and(|node| node.pod_cidrs.iter().any(|cidr| cidr.contains(ip)))
+        };
+        match self.settings.ipam {
+            Ipam::Cluster => false,
+            Ipam::Node => in_range(),
+            Ipam::Auto => self.ranges_are_honoured() && in_range(),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The proof: may a Service's packets to an IP still arrive there?
+//!
+//! A flow is judged by the pod that was meant, never an IP by API state alone. Whatever is missing here (an unknown
+//! UID, an entry without one, a pod that may hold the IP unseen) is a pass.
+
+use super::backends::Backends;
+use super::world::World;
+use super::{Life, Listing, NotProven, NotStale, Record, Socket, Target};
+use crate::facts::{Name, Service};
+use epguard_common::{Addr, Mode, Reason, Uid, UidState};
+use std::collections::BTreeMap;
+
+/// A denial with its evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proven {
+    /// Which proof holds.
+    pub reason: Reason,
+    /// Dead: all packets. Retired: only those that open a flow.
+    pub state: UidState,
+    /// Most that may be done, as the annotations of everybody concerned ask.
+    pub mode: Mode,
+    /// The pod that was meant.
+    pub meant: Uid,
+    /// The pod that would be hit, for `reused`.
+    pub owner: Option<Uid>,
+    /// Boot id of the node that the meant pod ran on.
+    pub boot_id: Uid,
+}
+
+/// Denials by Service and socket.
+pub type Denials = BTreeMap<(Name, Socket), Proven>;
+
+/// What is proven about each endpoint of a Service at an IP, or why nothing is.
+#[must_use]
+pub fn judge(world: &World, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Verdict)> {
+    let endpoints = world.listings.at(name, ip);
+    match Case::new(world, name, service, ip) {
+        Ok(case) => endpoints
+            .map(|(socket, targets)| (*socket, case.prove(targets)))
+            .collect(),
+        Err(why) => endpoints.map(|(socket, _)| (*socket, Err(why.clone()))).collect(),
+    }
+}
+
+/// What becomes of the packets to one endpoint.
+pub type Verdict = Result<Proven, NotProven>;
+
+/// The first target that slices of the Service list at the IP, on any port, and that may be in service.
+fn survivor(world: &World, service: &Name, ip: Addr) -> Option<NotProven> {
+    let mut targets = world.listings.at(service, ip).flat_map(|(_, targets)| targets);
+    targets.find_map(|(target, listing)| {
+        let why = stale(world, *target).err().filter(|_| listing.is_current())?;
+        Some(NotProven::Target { why, listed: true })
+    })
+}
+
+/// The pod behind a target, if it is proven retired or dead.
+fn stale(world: &World, target: Target) -> Result<&Record, NotStale> {
+    let uid = target.ok_or(NotStale::NoPod)?;
+    let record = world.pods.get(uid).ok_or(NotStale::Unknown(uid))?;
+    match (record.life, world.exempt(&record.pod)) {
+        (Life::Live, _) if record.pod.deleting => Err(NotStale::Terminating(uid)),
+        (Life::Live, _) => Err(NotStale::Live(uid)),
+        (_, Some(why)) => Err(NotStale::Exempt(uid, why)),
+        (_, None) => Ok(record),
+    }
+}
+
+/// A Service at an IP, of which nothing forbids a denial on every port.
+struct Case<'a> {
+    world: &'a World,
+    service: &'a Service,
+    backends: Backends<'a>,
+    ip: Addr,
+    owner: Option<&'a Record>,
+    /// As the Service and the owner ask.
+    bound: Mode,
+}
+
+impl<'a> Case<'a> {
+    fn new(world: &'a World, name: &'a Name, service: &'a Service, ip: Addr) -> Result<Self, NotProven> {
+        if let Some(spared) = world.spared(ip) {
+            return Err(spared);
+        }
+        if !service.has_vip() {
+            return Err(NotProven::NoVip);
+        }
+        if world.listings.leaves_out(name) {
+            return Err(NotProven::TooLarge);
+        }
+        let backends = Backends::new(world, name, service, ip);
+        let certain = |record: &&Record| record.pod.ips.contains(&ip) || backends.contains(&record.pod);
+        let live = world.pods.claimants(ip).filter(|record| record.is_live());
+        let mut certain = live.filter(certain);
+        let owner = certain.next();
+        if let (Some(one), Some(other)) = (owner, certain.next()) {
+            return Err(NotProven::SeveralOwners(one.pod.uid, other.pod.uid));
+        }
+        let bound = world.bound_of_service(service);
+        if bound == Mode::Off {
+            return Err(NotProven::ServiceOptedOut);
+        }
+        let bound = owner.map_or(bound, |owner| bound.lower(world.bound_of_pod(&owner.pod)));
+        if let (Some(owner), Mode::Off) = (owner, bound) {
+            return Err(NotProven::OwnerOptedOut(owner.pod.uid));
+        }
+        if let Some(survivor) = survivor(world, name, ip) {
+            return Err(survivor);
+        }
+        // A claim in an annotation alone neither ends a denial nor bounds it: whoever holds the IP, this packet is not for it.
+        let attached = || world.plausible_claimants(ip).min_by_key(|record| record.pod.uid);
+        Ok(Case {
+            world,
+            service,
+            backends,
+            ip,
+            owner: owner.or_else(attached),
+            bound,
+        })
+    }
+
+    fn prove(&self, targets: &BTreeMap<Target, Listing>) -> Verdict {
+        let listed = targets.values().any(Listing::is_current);
+        if self.service.selector.is_none() && !listed {
+            return Err(NotProven::NotListed);
+        }
+        let mut pods = Vec::with_capacity(targets.len());
+        for (target, listing) in targets {
+            let listed = listing.is_current();
+            let pod = stale(self.world, *target).map_err(|why| NotProven::Target { why, listed })?;
+            pods.push((pod, listing));
+        }
+        let meant = pods
+            .iter()
+            .max_by_key(|(_, listing)| (listing.is_current(), listing.last));
+        let (meant, _) = meant.ok_or(NotProven::NotListed)?;
+        if let Some(holder) = pods.iter().find_map(|(record, _)| self.possible_holder(record)) {
+            return Err(NotProven::PossibleHolder(holder.pod.uid));
+        }
+        let selected = || {
+            let claimants = self.world.pods.claimants(self.ip);
+            claimants.filter(|record| self.backends.contains(&record.pod))
+        };
+        if let Some(own) = selected().find(|record| record.life == Life::Live) {
+            return Err(NotProven::OwnPod(own.pod.uid));
+        }
+        let mut gone = pods.iter().map(|(record, _)| *record).chain(selected());
+        let is_dead = gone.all(|record| record.life == Life::Dead);
+        let bounds = pods
+            .iter()
+            .map(|(record, _)| self.world.bound_of_pod(&record.pod));
+        Ok(Proven {
+            reason: self.reason(is_dead, meant)?,
+            state: if is_dead {
+                UidState::Dead
+            } else {
+                UidState::Retired
+            },
+            mode: bounds.fold(self.bound, Mode::lower),
+            meant: meant.pod.uid,
+            owner: self.owner.map(|owner| owner.pod.uid),
+            boot_id: self.world.boot_id(meant.pod.node.as_deref()),
+        })
+    }
+
+    fn reason(&self, is_dead: bool, meant: &Record) -> Result<Reason, NotProven> {
+        match (self.owner, is_dead) {
+            (None, true) => Ok(Reason::DeadBackend),
+            (None, false) => Ok(Reason::RetiredBackend),
+            (Some(owner), false) if !self.claimed_after(owner, meant) => {
+                Err(NotProven::NotLater(owner.pod.uid))
+            }
+            (Some(_), _) => Ok(Reason::Reused),
+        }
+    }
+
+    /// A retired pod may still run and own the IP; only a claim that was seen to come later says otherwise. For a
+    /// dead one the order is no matter: whatever it claimed is void. Claims on other networks than the pods' say nothing
+    /// about who came later: such networks may overlap.
+    fn claimed_after(&self, owner: &Record, meant: &Record) -> bool {
+        match (owner.claims.get(&self.ip), meant.claims.get(&self.ip)) {
+            (Some(later), Some(earlier)) => {
+                later.published && earlier.published && later.order > earlier.order
+            }
+            _ => false,
+        }
+    }
+
+    /// A pod of the Service that may hold the IP without showing it.
+    fn possible_holder(&self, stale: &Record) -> Option<&Record> {
+        let node = stale.pod.node.as_deref();
+        let anywhere = !self.world.is_exclusive(self.ip, node);
+        self.world
+            .pods
+            .candidates()
+            .find(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.backends.contains(&pod.pod))
+    }
+}

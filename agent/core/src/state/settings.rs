@@ -1,0 +1,52 @@
+//! What is fixed for the life of the agent.
+
+use super::Ranges;
+
+/// What is fixed for the agent's life.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The agent's own node.
+    pub node: String,
+    /// Whether a node's pod range belongs to that node alone.
+    pub ipam: Ipam,
+    /// Which endpoints may be denied.
+    pub ranges: Ranges,
+}
+
+/// Who hands out pod IPs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ipam {
+    /// Node ranges (`spec.podCIDRs`) are believed until a pod shows an IP outside its own node's: Calico, for one,
+    /// leaves them set and hands out others
+    #[default]
+    Auto,
+    /// Each node hands out its own podCIDRs.
+    Node,
+    /// One pool for the cluster: any pod may get any IP.
+    Cluster,
+}
+
+impl Ipam {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Node, Self::Cluster];
+
+    /// As `--ipam` takes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Node => "node",
+            Self::Cluster => "cluster",
+        }
+    }
+
+    /// What it means, for `--help`.
+    #[must_use]
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::Auto => "node ranges (spec.podCIDRs) hold until a pod shows an IP outside its own node's",
+            Self::Node => "each node hands out its own podCIDRs",
+            Self::Cluster => "one pool for the cluster: any pod may get any IP",
+        }
+    }
+}

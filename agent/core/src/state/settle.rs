@@ -1,0 +1,174 @@
+//! What follows from a changed world: denials, whether they are trusted, tables, owners.
+
+use super::dirty::Dirty;
+use super::{Denials, Socket, State, Tables, judge, tables};
+use crate::facts::{Name, Service, Watched};
+use epguard_common::{Action, Addr};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+impl State {
+    /// Judges again what may have changed; `list` is what was just listed in whole, if the news is a list.
+    pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty, list: Option<Watched>) {
+        self.touch(&dirty);
+        dirty.pairs.append(&mut dirty.selected);
+        if dirty.everything {
+            dirty.add_everything(&self.world);
+            let denied = self
+                .denials
+                .keys()
+                .map(|(service, socket)| (service.clone(), socket.ip));
+            dirty.pairs.extend(denied.collect::<Vec<_>>());
+        }
+        self.settle_owners(now, &dirty);
+        let mut changed = self.settle_draining(&dirty) || dirty.vips;
+        for (service, ip) in &dirty.pairs {
+            if self.rejudge(service, *ip) {
+                self.touched.insert(*ip);
+                changed = true;
+            }
+        }
+        let breaker = self.settle_breaker(now, &dirty, list);
+        if breaker {
+            self.touch_denied();
+        }
+        changed |= breaker;
+        changed |= dirty.pairs.iter().any(|(service, _)| self.steers(service));
+        if changed || dirty.everything {
+            self.lay_out(now);
+            let steered = self.steered_services();
+            let denied = self.denials.keys().map(|(service, _)| service);
+            let affected: BTreeSet<&Name> = denied.chain(&steered).collect();
+            let idle: Vec<Name> = self
+                .slots
+                .iter()
+                .map(|(_, name)| name)
+                .filter(|name| !affected.contains(name))
+                .cloned()
+                .collect();
+            for name in idle {
+                self.slots.rest(&name, now);
+            }
+        }
+        self.settle_vacancies();
+        for uid in dirty.pods {
+            let remembered = self.world.pods.get(uid).is_some_and(|record| !record.present);
+            if remembered && !self.world.listings.knows(uid) && !self.vacancies.knows(uid) {
+                self.world.pods.forget(uid);
+            }
+        }
+    }
+
+    /// Whether where the Service's flows are steered may depend on any of its endpoints.
+    fn steers(&self, service: &Name) -> bool {
+        let asks = |service: &Service| service.steering.action == Action::Redirect;
+        let (first, last) = Socket::range();
+        let denied = (service.clone(), first)..=(service.clone(), last);
+        self.world.service(service).is_some_and(asks) && self.denials.range(denied).next().is_some()
+    }
+
+    /// Puts the denials into tables.
+    pub(super) fn lay_out(&mut self, now: Duration) {
+        let steered = self.steered_services();
+        let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
+        self.tables = Tables {
+            terminated: std::mem::take(&mut self.tables.terminated),
+            ..Tables::build(now, &self.world, denials, breaker, slots, &self.draining)
+        };
+        self.tables
+            .keep_intent(&self.world, &mut self.slots, now, &steered);
+    }
+
+    fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Watched>) -> bool {
+        let mut services: BTreeSet<Name> = dirty.pairs.iter().map(|(service, _)| service.clone()).collect();
+        if let Some(list) = list {
+            services.extend(self.breaker.services().cloned());
+            self.breaker.listed(list);
+        }
+        let (world, denials) = (&self.world, &self.denials);
+        let mut changed = false;
+        for service in &services {
+            changed |= self.breaker.settle(world, now, denials, service, list);
+        }
+        if self.is_synced() {
+            self.breaker.forget_inherited();
+        }
+        changed
+    }
+
+    fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
+        let proven: Denials = match self.world.service(name).filter(|_| self.is_synced()) {
+            Some(service) => judge::judge(&self.world, name, service, ip)
+                .into_iter()
+                .filter_map(|(socket, verdict)| Some(((name.clone(), socket), verdict.ok()?)))
+                .collect(),
+            None => Denials::new(),
+        };
+        let bounds = Socket::range_at(ip);
+        let range = (name.clone(), bounds.0)..=(name.clone(), bounds.1);
+        let before: Vec<(Name, Socket)> = self
+            .denials
+            .range(range.clone())
+            .map(|(key, _)| key.clone())
+            .collect();
+        if before.iter().eq(proven.keys()) && self.denials.range(range).map(|(_, p)| p).eq(proven.values()) {
+            return false;
+        }
+        for key in before {
+            self.denials.remove(&key);
+        }
+        self.denials.extend(proven);
+        true
+    }
+
+    fn settle_vacancies(&mut self) {
+        let last_owner = |ip| self.generations.last_owner(ip);
+        let terminated = if self.is_synced() {
+            self.vacancies.proven(&self.world, last_owner)
+        } else {
+            BTreeMap::new()
+        };
+        let before = std::mem::replace(&mut self.tables.terminated, terminated);
+        let now = &self.tables.terminated;
+        let differ = |ip: &&Addr| before.get(*ip) != now.get(*ip);
+        self.touched
+            .extend(before.keys().chain(now.keys()).filter(differ));
+    }
+
+    fn settle_draining(&mut self, dirty: &Dirty) -> bool {
+        let mut changed = false;
+        for uid in &dirty.pods {
+            let draining = self.world.pods.get(*uid).filter(|record| {
+                record.is_live()
+                    && record.pod.deleting
+                    && !record.pod.host_network
+                    && self.world.listings.knows(*uid)
+            });
+            let before = match draining {
+                Some(record) => self.draining.insert(*uid, record.pod.ips.clone()),
+                None => self.draining.remove(uid),
+            };
+            changed |= before.as_ref() != draining.map(|record| &record.pod.ips);
+        }
+        changed
+    }
+
+    fn settle_owners(&mut self, now: Duration, dirty: &Dirty) {
+        for ip in &dirty.ips {
+            let before = self.owners.get(ip).copied();
+            let mut after = tables::owner(&self.world, *ip);
+            match &mut after {
+                Some(owner) => owner.generation = self.generations.owned(*ip, owner.uid),
+                None => self.generations.idle(*ip, now),
+            }
+            if after != before {
+                self.reuse.note(now, *ip, before.as_ref(), after.as_ref());
+                self.changed_owners.insert(*ip);
+                match after {
+                    Some(owner) => self.owners.insert(*ip, owner),
+                    None => self.owners.remove(ip),
+                };
+            }
+        }
+    }
+}

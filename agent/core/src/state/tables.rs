@@ -1,0 +1,196 @@
+//! What the maps should hold.
+
+use super::alternatives::Alternatives;
+use super::claim_order::by_claim;
+use super::quota::Quota;
+use super::slots::Given;
+use super::{Breaker, Denials, Proven, Record, Slots, Socket, Vacant, World};
+use crate::facts::Name;
+use epguard_common::{Action, Addr, Backends, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// IPs of the endpoints that terminate, by pod; packets to them are only counted.
+pub type Draining = BTreeMap<Uid, Vec<Addr>>;
+
+/// Contents of the datapath's tables. Small: only what is stale, never the size of the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// SUSPECTS.
+    pub suspects: BTreeMap<Addr, Suspect>,
+    /// SERVICES.
+    pub services: BTreeMap<Vip, Slot>,
+    /// DENIED.
+    pub denied: BTreeMap<Target, Denial>,
+    /// BACKENDS.
+    pub backends: BTreeMap<Target, Backends>,
+    /// TERMINATED.
+    pub terminated: BTreeMap<Addr, Vacant>,
+    /// Denials that found no room in a table, by the Service's namespace; those packets pass.
+    pub refused: BTreeMap<String, usize>,
+}
+
+impl Tables {
+    /// Lays the denials out, and the terminating endpoints that are only counted.
+    pub fn build(
+        now: Duration,
+        world: &World,
+        denials: &Denials,
+        breaker: &Breaker,
+        slots: &mut Slots,
+        draining: &Draining,
+    ) -> Self {
+        let mut tables = Self::default();
+        let mut quotas = Quotas {
+            denied: Quota::of(capacity::DENIED),
+            suspects: Quota::of(capacity::SUSPECTS),
+            services: Quota::of(capacity::SERVICES),
+            backends: Quota::of(capacity::BACKENDS),
+            vips: HashMap::new(),
+        };
+        let mut alternatives = Alternatives::default();
+        for (key, proof) in by_claim(denials, breaker) {
+            let backends = || alternatives.of(world, denials, key.0, key.1);
+            if !tables.add(now, world, key, (proof, backends), (slots, &mut quotas)) {
+                *tables.refused.entry(key.0.0.clone()).or_default() += 1;
+            }
+        }
+        let draining = draining.values().flatten();
+        for ip in draining.filter(|ip| !world.is_infrastructure(**ip)) {
+            if tables.suspects.len() < capacity::SUSPECTS || tables.suspects.contains_key(ip) {
+                tables.suspects.entry(*ip).or_default().flags |= Suspect::DRAINING;
+            }
+        }
+        tables
+    }
+
+    /// Everything or nothing of one denial, so that a full table fails open.
+    fn add<'a>(
+        &mut self,
+        now: Duration,
+        world: &World,
+        (name, socket): (&'a Name, &Socket),
+        ((proven, held), backends): ((&Proven, bool), impl FnOnce() -> Backends),
+        (slots, quotas): (&mut Slots, &mut Quotas<'a>),
+    ) -> bool {
+        let Some(service) = world.service(name) else {
+            return false;
+        };
+        let vips = quotas.vips.entry(name).or_insert_with(|| {
+            let vips = world.unambiguous_vips(service);
+            vips.filter(|vip| !self.services.contains_key(vip)).collect()
+        });
+        let namespace = name.0.as_str();
+        let suspects = usize::from(!self.suspects.contains_key(&socket.ip));
+        let fits = quotas.denied.admits(namespace, 1)
+            && quotas.suspects.admits(namespace, suspects)
+            && quotas.services.admits(namespace, vips.len());
+        if !fits {
+            return false;
+        }
+        let Some(Given { slot, since }) = slots.take(now, name) else {
+            return false;
+        };
+        quotas.denied.take(namespace, 1);
+        quotas.suspects.take(namespace, suspects);
+        quotas.services.take(namespace, vips.len());
+        self.services.extend(vips.drain(..).map(|vip| (vip, slot)));
+        let suspect = self.suspects.entry(socket.ip).or_default();
+        suspect.flags |= Suspect::DENIED;
+        if !held || suspect.dead_uid == Uid::NONE {
+            suspect.dead_uid = proven.meant;
+        }
+        let protocol = socket.protocol.number();
+        let target = Target {
+            addr: socket.ip,
+            slot,
+            port: socket.port,
+            protocol,
+            reserved: [0; 3],
+        };
+        let action = match service.steering.action {
+            Action::Redirect if quotas.backends.admits(namespace, 1) && self.steer(target, &backends()) => {
+                quotas.backends.take(namespace, 1);
+                Action::Redirect
+            }
+            Action::Redirect => Action::Reject,
+            asked => asked,
+        };
+        self.denied.insert(target, denial(proven, held, action, since));
+        true
+    }
+
+    /// Says where flows to a target are steered. False if there is nowhere to steer them to.
+    fn steer(&mut self, target: Target, backends: &Backends) -> bool {
+        let somewhere = backends.count > 0;
+        if somewhere {
+            self.backends.insert(target, *backends);
+        }
+        somewhere
+    }
+}
+
+/// How much of each table the namespaces hold, and what of it is yet to come.
+struct Quotas<'a> {
+    denied: Quota<&'a str>,
+    suspects: Quota<&'a str>,
+    services: Quota<&'a str>,
+    backends: Quota<&'a str>,
+    /// VIPs that are not in SERVICES yet.
+    vips: HashMap<&'a Name, Vec<Vip>>,
+}
+
+fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> Denial {
+    Denial {
+        dead_uid: proven.meant,
+        owner_uid: proven.owner.unwrap_or_default(),
+        boot_id: proven.boot_id,
+        reason: proven.reason,
+        uid_state: proven.state,
+        mode: proven.mode,
+        held: held.into(),
+        action,
+        reserved: 0,
+        slot_since_ns: nanoseconds(slot_since),
+    }
+}
+
+/// The pod that an IP belongs to as far as the API says, for OWNERS. With several live claimants the last one,
+/// flagged, unless all others are terminating or show it on another network, which may overlap. The generation is the caller's to count.
+#[must_use]
+pub fn owner(world: &World, ip: Addr) -> Option<Owner> {
+    if world.is_infrastructure(ip) {
+        return None;
+    }
+    let live = || world.plausible_claimants(ip);
+    let published = |record: &Record| record.pod.ips.contains(&ip);
+    let last = live().max_by_key(|record| {
+        (
+            published(record),
+            !record.pod.deleting,
+            record.claims.get(&ip).map(|claim| claim.order),
+        )
+    })?;
+    let staying = live()
+        .filter(|record| !record.pod.deleting && published(record))
+        .count();
+    let mut flags = 0;
+    if last.pod.deleting {
+        flags |= Owner::DRAINING;
+    }
+    if staying > 1 {
+        flags |= Owner::CONFLICT;
+    }
+    let since = last.claims.get(&ip).map(|claim| claim.since).unwrap_or_default();
+    Some(Owner {
+        uid: last.pod.uid,
+        generation: 0,
+        since_ns: nanoseconds(since),
+        flags,
+        reserved: 0,
+    })
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,117 @@
+//! What may be trusted: which denials are held, which lists would settle that, and which turned out to be wrong.
+
+use super::dirty::Dirty;
+use super::{Case, Finding, Socket, State, Trip};
+use crate::facts::{Name, Presence, Protocol, Watched};
+use epguard_common::{Event, Reason};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+impl State {
+    /// Whether a denial is only reported, until a second list agrees.
+    #[must_use]
+    pub fn is_held(&self, service: &Name, socket: &Socket) -> bool {
+        self.breaker.holds(service, socket)
+    }
+
+    /// The lists that the state waits for.
+    #[must_use]
+    pub fn wanted_lists(&self) -> BTreeSet<Watched> {
+        let mut wanted = self.breaker.wanted_lists();
+        wanted.extend(self.wanted_for_vacancies());
+        wanted
+    }
+
+    /// The lists to ask for now: each once, a moment after it is first wanted, and again if it doesn't come.
+    pub fn take_wanted_lists(&mut self, now: Duration) -> BTreeSet<Watched> {
+        let (wanted, others) = (self.wanted_lists(), self.wanted_for_vacancies());
+        self.breaker.take_due(now, wanted, others)
+    }
+
+    /// Services with denials that are held.
+    #[must_use]
+    pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
+        self.breaker.trips(&self.world, now)
+    }
+
+    /// Trusts what is held for a Service, or all of it, without another list. How many denials that were.
+    pub fn release_breaker(&mut self, now: Duration, service: Option<&Name>) -> usize {
+        let released = self.breaker.release(service);
+        self.touch_denied();
+        self.lay_out(now);
+        released
+    }
+
+    /// A packet was denied, or would have been; to be judged again when more is known.
+    pub fn denied(&mut self, event: &Event) {
+        let Some(reason) = Reason::from_raw(event.reason) else {
+            return;
+        };
+        let service = self.slots.service(event.slot).cloned();
+        if service.is_none() && reason != Reason::Terminated {
+            return;
+        }
+        let socket = Protocol::from_number(event.protocol).map(|protocol| Socket {
+            ip: event.dst,
+            port: event.dst_port,
+            protocol,
+        });
+        let held = service.as_ref().zip(socket);
+        let held = held.is_some_and(|(service, socket)| self.breaker.holds(service, &socket));
+        let case = Case {
+            ip: event.dst,
+            reason,
+            service,
+            port: event.dst_port,
+            protocol: event.protocol,
+            meant: event.dead_uid,
+        };
+        let at = Duration::from_nanos(event.at_ns);
+        self.audit.denied(&self.world, at, case, event.owner_uid, held);
+    }
+
+    /// Denials that were found to be wrong since the last call.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        self.audit.take_findings()
+    }
+
+    /// How many denials were wrong, by reason.
+    #[must_use]
+    pub fn wrong_denies(&self) -> &BTreeMap<Reason, u64> {
+        self.audit.wrong()
+    }
+
+    /// Past denials that had to make room for others before they could be checked against all later evidence.
+    #[must_use]
+    pub fn evicted_denials(&self) -> u64 {
+        self.audit.evicted()
+    }
+
+    pub(super) fn hear_of(&mut self, now: Duration, presence: &Presence) {
+        match presence {
+            Presence::Held(ips) => self.audit.held(now, ips),
+            Presence::Came(ips) => self.audit.came(now, ips),
+            Presence::Looked(at) => self.audit.looked(*at),
+            Presence::Unknown => self.audit.blind(),
+            // One packet ends a denial. It does not prove the denial wrong: any pod can forge it.
+            Presence::Spoke(..) => {}
+            Presence::Sighted(ip, at) => self.audit.sighted(now, *at, *ip),
+        }
+    }
+
+    pub(super) fn look_again(&mut self, dirty: &Dirty) {
+        self.audit
+            .seen_alive(&self.world, |uid| dirty.pods.contains(&uid));
+        for (uid, ip, since) in &dirty.published {
+            self.audit.published(&self.world, *uid, *ip, *since);
+        }
+    }
+
+    fn wanted_for_vacancies(&self) -> &'static [Watched] {
+        if self.is_synced() && self.vacancies.wait_for_a_list(&self.world) {
+            &[Watched::Pods]
+        } else {
+            &[]
+        }
+    }
+}

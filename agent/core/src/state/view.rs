@@ -1,0 +1,151 @@
+//! What is known about one IP, for the history: read only, nothing is decided here.
+
+use super::dirty::Dirty;
+use super::judge::judge;
+use super::{
+    DenialView, EndpointView, Life, NotProven, PodView, Record, ServiceView, Socket, State, TargetView, View,
+};
+use crate::facts::{Name, named};
+
+use epguard_common::{Addr, Uid, UidState};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl State {
+    /// IPs about which anything may have changed since the last call.
+    pub fn take_touched(&mut self) -> BTreeSet<Addr> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Whether nothing is denied, draining or finished at an IP.
+    #[must_use]
+    pub fn is_quiet(&self, ip: Addr) -> bool {
+        let tables = &self.tables;
+        let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
+        !suspect && self.world.pods.claimants(ip).all(Record::is_live)
+    }
+
+    /// Everything known about an IP.
+    #[must_use]
+    pub fn view(&self, ip: Addr) -> View {
+        let world = &self.world;
+        let services: Vec<ServiceView> = world
+            .listings
+            .services_at(ip)
+            .map(|name| self.service_view(name, ip))
+            .collect();
+        let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
+        let meant = world
+            .listings
+            .services_at(ip)
+            .flat_map(|name| world.listings.at(name, ip));
+        let meant = meant.flat_map(|(_, targets)| targets.keys().flatten());
+        let meant = meant.filter_map(|uid| world.pods.get(*uid));
+        for record in world.pods.claimants(ip).chain(meant) {
+            pods.insert(record.pod.uid, self.pod_view(record, ip));
+        }
+        let mut pods: Vec<PodView> = pods.into_values().collect();
+        pods.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid)));
+        let terminated = self.tables.terminated.get(&ip);
+        View {
+            synced: self.is_synced(),
+            spared: world.spared(ip).map(|spared| self.with_names(spared)),
+            pods,
+            services,
+            terminated: terminated.map(|vacant| self.pod_or_uid(vacant.dead)),
+        }
+    }
+
+    /// Remembers what there is news about. What follows from it is remembered where it is found out.
+    pub(super) fn touch(&mut self, dirty: &Dirty) {
+        let listed = dirty.pairs.iter().map(|(_, ip)| ip);
+        self.touched.extend(dirty.ips.iter().chain(listed));
+    }
+
+    /// Something may be held, or held no more.
+    pub(super) fn touch_denied(&mut self) {
+        self.touched
+            .extend(self.denials.keys().map(|(_, socket)| socket.ip));
+    }
+
+    fn pod_view(&self, record: &Record, ip: Addr) -> PodView {
+        let claim = record.claims.get(&ip).filter(|claim| claim.published);
+        PodView {
+            name: self.pod_or_uid(record.pod.uid),
+            uid: record.pod.uid.to_string(),
+            node: record.pod.node.clone(),
+            life: life(record.life).to_owned(),
+            exempt: self.world.exempt(&record.pod),
+            deleting: record.pod.deleting,
+            present: record.present,
+            shows: record.claims_now(ip),
+            order: claim.map(|claim| claim.order),
+        }
+    }
+
+    fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
+        let world = &self.world;
+        let why_not: BTreeMap<Socket, NotProven> =
+            world.service(name).map_or_else(BTreeMap::new, |service| {
+                let verdicts = judge(world, name, service, ip).into_iter();
+                verdicts
+                    .filter_map(|(socket, verdict)| Some((socket, verdict.err()?)))
+                    .collect()
+            });
+        let not_proven = |socket: &Socket| {
+            let otherwise = if self.is_synced() {
+                NotProven::NoVip
+            } else {
+                NotProven::NotSynced
+            };
+            let why = why_not.get(socket).filter(|_| self.is_synced()).cloned();
+            self.with_names(why.unwrap_or(otherwise))
+        };
+        let endpoints = world.listings.at(name, ip).map(|(socket, targets)| {
+            let mut targets: Vec<TargetView> = targets
+                .iter()
+                .map(|(target, listing)| TargetView {
+                    uid: target.map(|uid| uid.to_string()),
+                    pod: target.map(|uid| self.pod_or_uid(uid)),
+                    listed: listing.is_current(),
+                    ready: listing.ready > 0,
+                })
+                .collect();
+            targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
+            let proven = self.denials.get(&(name.clone(), *socket));
+            EndpointView {
+                port: socket.port,
+                protocol: socket.protocol.as_str().to_owned(),
+                targets,
+                denial: proven.map(|proven| DenialView {
+                    reason: proven.reason.as_str().to_owned(),
+                    openers_only: proven.state != UidState::Dead,
+                    meant: self.pod_or_uid(proven.meant),
+                    hit: proven.owner.map(|owner| self.pod_or_uid(owner)),
+                    held: self.breaker.holds(name, socket),
+                    bound: proven.mode.as_str().to_owned(),
+                }),
+                not_proven: proven.is_none().then(|| not_proven(socket)),
+            }
+        });
+        ServiceView {
+            name: named(name),
+            endpoints: endpoints.collect(),
+        }
+    }
+
+    fn with_names(&self, why: NotProven) -> NotProven<String> {
+        why.map(|uid| self.pod_or_uid(uid))
+    }
+
+    fn pod_or_uid(&self, uid: Uid) -> String {
+        self.pod_name(uid).map_or_else(|| uid.to_string(), named)
+    }
+}
+
+const fn life(life: Life) -> &'static str {
+    match life {
+        Life::Live => "live",
+        Life::Retired => "retired",
+        Life::Dead => "dead",
+    }
+}

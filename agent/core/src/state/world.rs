@@ -1,0 +1,227 @@
+//! Everything the facts say, indexed for the questions that the proof asks.
+
+use super::namespaces::Namespaces;
+use super::node_ranges::NodeRanges;
+use super::vips::Vips;
+use super::{Exemption, Life, Listings, NotProven, Pods, Settings};
+use crate::facts::{Name, Node, Pod, Service};
+use epguard_common::{Addr, Mode, Uid, Vip};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+/// The accumulated facts.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// What is fixed.
+    pub settings: Settings,
+    /// All pods.
+    pub pods: Pods,
+    /// All listings.
+    pub listings: Listings,
+    /// All Namespaces.
+    pub namespaces: Namespaces,
+    services: BTreeMap<Name, Service>,
+    pub(super) vips: Vips,
+    pub(super) nodes: HashMap<String, Node>,
+    pub(super) ranges_of_nodes: NodeRanges,
+    local: Vec<Addr>,
+    /// Addresses of nodes, as Nodes show them. Never judged, even after the node is gone.
+    pub(super) infrastructure: HashSet<Addr>,
+    /// Namespaces whose pods showed an IP outside of their node's range, and when last.
+    pub(super) strays: BTreeMap<String, Duration>,
+    /// Whether there was more than one such namespace.
+    pub(super) ranges_are_disproved: bool,
+    /// Names of nodes that were ever virtual kubelets: their pods outlive the Node object, or the mark on it.
+    virtual_kubelets: BTreeSet<String>,
+}
+
+impl World {
+    /// An empty world.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            pods: Pods::default(),
+            listings: Listings::default(),
+            namespaces: Namespaces::default(),
+            services: BTreeMap::new(),
+            vips: Vips::new(Vec::new()),
+            nodes: HashMap::new(),
+            ranges_of_nodes: NodeRanges::default(),
+            local: Vec::new(),
+            infrastructure: HashSet::new(),
+            strays: BTreeMap::new(),
+            ranges_are_disproved: false,
+            virtual_kubelets: BTreeSet::new(),
+        }
+    }
+
+    /// Forgets what the API has shown, except what makes cautious for good.
+    pub fn start_over(&mut self) {
+        *self = Self {
+            local: std::mem::take(&mut self.local),
+            infrastructure: std::mem::take(&mut self.infrastructure),
+            strays: std::mem::take(&mut self.strays),
+            ranges_are_disproved: self.ranges_are_disproved,
+            virtual_kubelets: std::mem::take(&mut self.virtual_kubelets),
+            ..Self::new(self.settings.clone())
+        };
+    }
+
+    /// A Service by name.
+    #[must_use]
+    pub fn service(&self, name: &Name) -> Option<&Service> {
+        self.services.get(name)
+    }
+
+    /// All Services.
+    pub fn services(&self) -> impl Iterator<Item = (&Name, &Service)> {
+        self.services.iter()
+    }
+
+    /// Services of one namespace.
+    pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Name, &'a Service)> {
+        let first = (namespace.to_owned(), String::new());
+        self.services
+            .range(first..)
+            .take_while(move |(name, _)| name.0 == namespace)
+    }
+
+    /// Puts a Service in, takes it out with `None`.
+    pub fn set_service(&mut self, name: &Name, fact: Option<Service>) {
+        if let Some(old) = self.services.remove(name) {
+            self.vips.remove(&old);
+        }
+        if let Some(fact) = fact {
+            self.vips.add(&fact);
+            self.services.insert(name.clone(), fact);
+        }
+    }
+
+    /// Where clients reach a Service, without what another Service claims too: then nobody knows who is meant.
+    pub fn unambiguous_vips<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
+        self.vips.unambiguous(service)
+    }
+
+    /// Addresses on which this node answers NodePorts.
+    fn own_addresses(&self) -> BTreeSet<Addr> {
+        let shown = self
+            .nodes
+            .get(&self.settings.node)
+            .map(|node| node.addresses.as_slice())
+            .unwrap_or_default();
+        self.local.iter().chain(shown).copied().collect()
+    }
+
+    /// The node's own interfaces.
+    pub fn set_local(&mut self, addresses: Vec<Addr>) {
+        self.local = addresses;
+        self.reindex();
+    }
+
+    /// All nodes, from a list, or one that changed.
+    pub fn set_nodes(&mut self, now: Duration, edit: impl FnOnce(&mut HashMap<String, Node>)) {
+        edit(&mut self.nodes);
+        self.ranges_of_nodes = NodeRanges::of(self.nodes.values());
+        for node in self.nodes.values() {
+            self.infrastructure.extend(&node.addresses);
+            if node.virtual_kubelet {
+                self.virtual_kubelets.insert(node.name.clone());
+            }
+        }
+        self.learn_all(now);
+        self.reindex();
+    }
+
+    /// A node by name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.get(name)
+    }
+
+    fn reindex(&mut self) {
+        self.vips = Vips::new(self.own_addresses().into_iter().collect());
+        for service in self.services.values() {
+            self.vips.add(service);
+        }
+    }
+
+    /// Node addresses and this node's own interfaces (gateways, tunnels) are never judged.
+    #[must_use]
+    pub fn is_infrastructure(&self, ip: Addr) -> bool {
+        self.infrastructure.contains(&ip) || self.local.contains(&ip)
+    }
+
+    /// Why no endpoint at the IP is ever denied; none if one may be.
+    #[must_use]
+    pub fn spared(&self, ip: Addr) -> Option<NotProven> {
+        if self.is_infrastructure(ip) {
+            Some(NotProven::NodeAddress)
+        } else {
+            (!self.settings.ranges.cover(ip)).then_some(NotProven::OutOfRange)
+        }
+    }
+
+    /// Whether a pod's death proves anything.
+    #[must_use]
+    pub fn is_proof(&self, pod: &Pod) -> bool {
+        self.exempt(pod).is_none()
+    }
+
+    /// Why a pod's death proves nothing; none if it does.
+    #[must_use]
+    pub fn exempt(&self, pod: &Pod) -> Option<Exemption> {
+        [
+            (self.bound_of_pod(pod) == Mode::Off, Exemption::OptedOut),
+            (pod.static_ip, Exemption::StaticIp),
+            (pod.host_network, Exemption::HostNetwork),
+            (self.is_virtual(pod.node.as_deref()), Exemption::VirtualKubelet),
+        ]
+        .into_iter()
+        .find_map(|(holds, why)| holds.then_some(why))
+    }
+
+    /// Whether a node is a virtual kubelet, or ever was.
+    #[must_use]
+    pub fn is_virtual(&self, node: Option<&str>) -> bool {
+        node.is_some_and(|node| self.virtual_kubelets.contains(node))
+    }
+
+    /// The Service that alone claims a VIP.
+    #[must_use]
+    pub fn service_at(&self, vip: &Vip) -> Option<&Name> {
+        self.vips.owner(vip)
+    }
+
+    /// The node with this boot id.
+    #[must_use]
+    pub fn node_that_booted(&self, boot_id: Uid) -> Option<String> {
+        let mut nodes = self.nodes.values().filter(|_| boot_id != Uid::NONE);
+        nodes
+            .find(|node| node.boot_id == boot_id)
+            .map(|node| node.name.clone())
+    }
+
+    /// A node's boot id; none if unknown.
+    #[must_use]
+    pub fn boot_id(&self, node: Option<&str>) -> Uid {
+        node.and_then(|node| self.nodes.get(node))
+            .map(|node| node.boot_id)
+            .unwrap_or_default()
+    }
+
+    /// Whether any Service's slice lists the IP for somebody who is not proven dead.
+    #[must_use]
+    pub fn listed_alive_anywhere(&self, ip: Addr) -> bool {
+        let dead = |target: &Option<Uid>| {
+            target
+                .and_then(|uid| self.pods.get(uid))
+                .is_some_and(|record| record.life == Life::Dead)
+        };
+        let listed_alive = self.listings.services_at(ip).any(|name| {
+            let mut targets = self.listings.at(name, ip).flat_map(|(_, targets)| targets);
+            targets.any(|(target, listing)| listing.is_current() && !dead(target))
+        });
+        listed_alive || self.listings.leaves_out_at(ip)
+    }
+}

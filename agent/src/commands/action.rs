@@ -1,0 +1,102 @@
+//! `epguard action`: switches what is done with denied packets, at once.
+
+use crate::kernel::maps;
+use crate::shared::args::PinArgs;
+use crate::shared::choice::{Choice, choice};
+use anyhow::{Result, bail};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use epguard_common::Reason;
+
+/// Options of `epguard action`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  epguard action reject
+  epguard action --reason reused redirect=tap0    for tcpdump -i tap0")]
+pub struct ActionArgs {
+    /// drop: silently; reject: with a TCP RST or an ICMP error to the sender; redirect=IFACE: out of an interface, as it is
+    #[arg(value_name = "ACTION", value_parser = choice)]
+    action: Choice,
+    /// Only for this reason
+    #[arg(long, value_parser = reason())]
+    reason: Option<Reason>,
+    /// Where the datapath is pinned.
+    #[command(flatten)]
+    pub pins: PinArgs,
+}
+
+impl ActionArgs {
+    /// What is chosen. Errors: for two reasons.
+    fn choice(&self) -> Result<Choice> {
+        if let (Some(reason), Some(other)) = (self.reason, self.action.reason)
+            && reason != other
+        {
+            let (reason, other) = (reason.as_str(), other.as_str());
+            bail!("--reason {reason} contradicts {other}=...: name the reason once");
+        }
+        Ok(Choice {
+            reason: self.reason.or(self.action.reason),
+            ..self.action.clone()
+        })
+    }
+}
+
+/// Switches the running datapath. Errors: no datapath is pinned there, or the interface does not exist.
+pub fn run(args: &ActionArgs) -> Result<()> {
+    maps::set_action(&args.pins.pin_dir, &args.choice()?)
+}
+
+fn reason() -> impl TypedValueParser<Value = Reason> {
+    let reasons = Reason::ALL
+        .into_iter()
+        .filter(|reason| *reason != Reason::Nothing);
+    PossibleValuesParser::new(reasons.map(Reason::as_str))
+        .map(|text| Reason::parse(&text).unwrap_or(Reason::Nothing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use epguard_common::{Action, ReasonActions};
+
+    #[derive(Parser)]
+    struct Switch {
+        #[command(flatten)]
+        switch: ActionArgs,
+    }
+
+    #[test]
+    fn the_action_command_switches_all_reasons_or_one() {
+        let switch = |args: &[&str]| {
+            let parsed = Switch::try_parse_from(["action"].iter().chain(args))
+                .ok()
+                .unwrap();
+            parsed
+                .switch
+                .choice()
+                .unwrap()
+                .applied_to(ReasonActions::default())
+        };
+        let all = switch(&["reject"]);
+        assert_eq!(
+            (all.terminated, all.dead_backend),
+            (Action::Reject, Action::Reject)
+        );
+        let one = switch(&["reject", "--reason", "reused"]);
+        assert_eq!((one.reused, one.dead_backend), (Action::Reject, Action::Unset));
+        assert!(Switch::try_parse_from(["action", "drop", "--reason", "none"]).is_err());
+    }
+
+    #[test]
+    fn an_action_for_two_reasons_is_refused() {
+        let both = ["action", "reused=drop", "--reason", "terminated"];
+        let parsed = Switch::try_parse_from(both).ok().unwrap();
+        let error = parsed.switch.choice().unwrap_err().to_string();
+        assert!(
+            error.contains("--reason terminated contradicts reused=..."),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! Flows that the kernel tracks (`linux/netfilter/nfnetlink_conntrack.h`).
+
+use super::netfilter::{Message, address, at, consistent, dump, number};
+use epguard_core::facts::Protocol;
+use std::net::SocketAddr;
+
+/// `NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET`
+const GET: u16 = 0x0101;
+const CTA_TUPLE_ORIG: u16 = 1;
+const CTA_TUPLE_REPLY: u16 = 2;
+/// `CTA_PROTOINFO`, `CTA_PROTOINFO_TCP`, `CTA_PROTOINFO_TCP_STATE`
+const TCP_STATE: [u16; 3] = [4, 1, 1];
+/// `CTA_COUNTERS_ORIG`, `CTA_COUNTERS_PACKETS`
+const PACKETS: [u16; 2] = [9, 1];
+const CTA_TUPLE_IP: u16 = 1;
+const CTA_TUPLE_PROTO: u16 = 2;
+/// `TCP_CONNTRACK_TIME_WAIT` and `TCP_CONNTRACK_CLOSE`: nobody sends any more.
+const ENDED: [u64; 2] = [7, 8];
+
+/// A tracked flow that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Flow {
+    /// Its transport.
+    pub protocol: Protocol,
+    /// Who opened it.
+    pub client: SocketAddr,
+    /// What it was aimed at: a Service, or the endpoint itself.
+    pub aim: SocketAddr,
+    /// Who answers it, or would.
+    pub endpoint: SocketAddr,
+    /// From the client; none if the kernel does not count.
+    pub packets: Option<u64>,
+    /// State of a TCP flow, as `conntrack -L` writes it.
+    pub state: Option<&'static str>,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Flows {
+    /// How many flows there are.
+    pub seen: usize,
+    /// Those that were wanted, ascending.
+    pub wanted: Vec<Flow>,
+}
+
+/// All TCP, UDP and SCTP flows that go on, of both families; there may be millions, so only those wanted are kept. Errors: the
+/// kernel's.
+pub fn read(wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<Flows> {
+    let take = |flows: &mut Flows, message: Message<'_>| {
+        if let Some(flow) = flow(message.attributes) {
+            flows.seen += 1;
+            flows.wanted.extend(Some(flow).filter(&wanted));
+        }
+    };
+    let mut flows = consistent(|| dump(GET, 0, &[], take))?;
+    // The kernel may list an entry twice if the table grows meanwhile.
+    flows.wanted.sort();
+    flows.wanted.dedup();
+    Ok(flows)
+}
+
+fn flow(entry: &[u8]) -> Option<Flow> {
+    if number(entry, &TCP_STATE).is_some_and(|state| ENDED.contains(&state)) {
+        return None;
+    }
+    let (client, aim, protocol) = tuple(at(entry, &[CTA_TUPLE_ORIG])?)?;
+    let (endpoint, ..) = tuple(at(entry, &[CTA_TUPLE_REPLY])?)?;
+    Some(Flow {
+        protocol,
+        client,
+        aim,
+        endpoint,
+        packets: number(entry, &PACKETS),
+        state: number(entry, &TCP_STATE).and_then(state),
+    })
+}
+
+/// `enum tcp_conntrack`
+fn state(number: u64) -> Option<&'static str> {
+    const STATES: [&str; 10] = [
+        "NONE",
+        "SYN_SENT",
+        "SYN_RECV",
+        "ESTABLISHED",
+        "FIN_WAIT",
+        "CLOSE_WAIT",
+        "LAST_ACK",
+        "TIME_WAIT",
+        "CLOSE",
+        "SYN_SENT2",
+    ];
+    STATES.get(usize::try_from(number).ok()?).copied()
+}
+
+/// Source and destination.
+fn tuple(tuple: &[u8]) -> Option<(SocketAddr, SocketAddr, Protocol)> {
+    let ip = |v4: u16| {
+        // CTA_IP_V4_SRC and _DST are 1 and 2, of IPv6 3 and 4.
+        let v6 = || at(tuple, &[CTA_TUPLE_IP, v4 + 2]).and_then(address);
+        at(tuple, &[CTA_TUPLE_IP, v4]).and_then(address).or_else(v6)
+    };
+    // CTA_PROTO_NUM, _SRC_PORT, _DST_PORT
+    let transport = |kind: u16| number(tuple, &[CTA_TUPLE_PROTO, kind]);
+    let port = |kind: u16| transport(kind).and_then(|port| u16::try_from(port).ok());
+    let protocol = u8::try_from(transport(1)?).ok().and_then(Protocol::from_number)?;
+    let source = SocketAddr::new(ip(1)?, port(2)?);
+    let destination = SocketAddr::new(ip(2)?, port(3)?);
+    Some((source, destination, protocol))
+}
+
+#[cfg(test)]
+#[path = "conntrack_fuzz.rs"]
+mod fuzz;
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::nested;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn side(source: [u8; 4], destination: [u8; 4], ports: [u16; 2]) -> Vec<u8> {
+        let addresses = [nested(1, &source), nested(2, &destination)].concat();
+        let [from, to] = ports.map(u16::to_be_bytes);
+        let transport = [nested(1, &[6]), nested(2, &from), nested(3, &to)].concat();
+        [nested(1, &addresses), nested(2, &transport)].concat()
+    }
+
+    /// A client's flow to a Service, in a state of TCP.
+    fn entry(state: u8) -> Vec<u8> {
+        let counters = nested(1, &7_u64.to_be_bytes());
+        [
+            nested(1, &side([10, 244, 1, 5], [10, 96, 0, 1], [40000, 80])),
+            nested(2, &side([10, 244, 1, 10], [10, 244, 1, 5], [8080, 40000])),
+            nested(4, &nested(1, &nested(1, &[state]))),
+            nested(9, &counters),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn a_flow_has_what_it_was_aimed_at_and_who_answers() {
+        let known = Flow {
+            protocol: Protocol::Tcp,
+            client: "10.244.1.5:40000".parse().unwrap(),
+            aim: "10.96.0.1:80".parse().unwrap(),
+            endpoint: "10.244.1.10:8080".parse().unwrap(),
+            packets: Some(7),
+            state: Some("ESTABLISHED"),
+        };
+        assert_eq!(flow(&entry(3)), Some(known.clone()));
+        let uncounted = entry(3).len() - nested(9, &nested(1, &[0; 8])).len();
+        assert_eq!(flow(&entry(3)[..uncounted]).unwrap().packets, None);
+        assert_eq!(flow(&entry(7)), None, "what has ended leads nobody anywhere");
+    }
+
+    #[test]
+    fn ipv6_is_read_the_same_way() {
+        let [a, b] = ["fd00::a", "fd00::b"].map(|ip| ip.parse::<std::net::Ipv6Addr>().unwrap());
+        let addresses = [nested(3, &a.octets()), nested(4, &b.octets())].concat();
+        let transport = [nested(1, &[17]), nested(2, &[0, 53]), nested(3, &[1, 0])].concat();
+        let octets = [nested(1, &addresses), nested(2, &transport)].concat();
+        let read = tuple(&octets).unwrap();
+        assert_eq!(
+            (read.0.to_string(), read.2),
+            ("[fd00::a]:53".into(), Protocol::Udp)
+        );
+        assert_eq!(read.1.to_string(), "[fd00::b]:256");
+    }
+
+    proptest! {
+        #[test]
+        fn a_broken_entry_is_no_flow_or_another_one_but_never_a_panic(
+            cut in 0_usize..300, at in 0_usize..300, octet: u8
+        ) {
+            let mut entry = entry(3);
+            let at = at % entry.len();
+            entry[at] = octet;
+            entry.truncate(cut);
+            let _ = flow(&entry);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What the agent holds against endpoints: its pinned maps, with names from its status.
+
+use super::finding::State;
+use crate::commands::dump::{denials, keyed, services};
+use crate::shared::status::Status;
+use anyhow::Result;
+use epguard_common::{Addr, Denial, Reason, Slot, Terminated, Uid, UidState};
+use epguard_core::facts::Protocol;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+/// Everything that flows and rules are compared with.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Where Services that have a denial are reached.
+    pub services: BTreeMap<(SocketAddr, Protocol), Slot>,
+    /// What is proven about an endpoint, by Service.
+    pub denied: BTreeMap<(SocketAddr, Protocol), Vec<Denied>>,
+    /// IPs of dead pods that nobody on this node has.
+    pub terminated: BTreeMap<IpAddr, Proof>,
+}
+
+/// An endpoint of a Service whose pod has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denied {
+    /// As packets carry it.
+    pub slot: Slot,
+    /// `namespace/name`.
+    pub service: String,
+    /// Why.
+    pub proof: Proof,
+}
+
+/// That a pod has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// Which proof.
+    pub reason: Reason,
+    /// How far it goes.
+    pub state: State,
+    /// The UID of the pod that is meant.
+    pub dead: Uid,
+    /// Its `namespace/name`.
+    pub meant: String,
+    /// Who has the IP now.
+    pub hit: Option<String>,
+}
+
+/// Which Service is meant, as far as one can tell.
+#[derive(Debug, Clone, Copy)]
+pub enum Aim<'a> {
+    /// Its slot.
+    Slot(Slot),
+    /// Its `namespace/name`.
+    Service(&'a str),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Aim<'_> {
+    /// The Service of what was found for it, if it named one.
+    #[must_use]
+    pub fn service<'a>(&self, denied: &'a Denied) -> Option<&'a String> {
+        (!matches!(self, Self::Unknown)).then_some(&denied.service)
+    }
+}
+
+impl Known {
+    /// Reads the pinned maps. Errors: no datapath is pinned there.
+    pub fn read(pin_dir: &Path, status: &Status) -> Result<Self> {
+        let mut known = Self::default();
+        for (vip, slot) in services(pin_dir)? {
+            let at = at(vip.addr, vip.port, vip.protocol);
+            known.services.extend(at.map(|at| (at, slot)));
+        }
+        for (target, denial) in denials(pin_dir)? {
+            if let Some(at) = at(target.addr, target.port, target.protocol) {
+                let denied = denied(target.slot, &denial, status);
+                known.denied.entry(at).or_default().push(denied);
+            }
+        }
+        for (addr, terminated) in keyed::<Addr, Terminated>(pin_dir, "TERMINATED")? {
+            if terminated.lifted_ns == 0 {
+                let proof = proof(Reason::Terminated, State::Stale, terminated.dead_uid, status);
+                known.terminated.insert(addr.ip(), proof);
+            }
+        }
+        Ok(known)
+    }
+
+    /// What is proven about an endpoint of that Service. Whoever has the IP of a dead pod may be led to by right: without
+    /// knowing the Service, nothing is said about an IP that has a new owner.
+    #[must_use]
+    pub fn denied(&self, endpoint: SocketAddr, protocol: Protocol, aim: Aim<'_>) -> Option<&Denied> {
+        let mut all = self.denied.get(&(endpoint, protocol))?.iter();
+        all.find(|denied| match aim {
+            Aim::Slot(slot) => denied.slot == slot,
+            Aim::Service(name) => denied.service == name,
+            Aim::Unknown => denied.proof.reason != Reason::Reused,
+        })
+    }
+
+    /// How many endpoints.
+    #[must_use]
+    pub fn endpoints(&self) -> usize {
+        self.denied.len() + self.terminated.len()
+    }
+}
+
+fn at(addr: Addr, port: u16, protocol: u8) -> Option<(SocketAddr, Protocol)> {
+    Some((SocketAddr::new(addr.ip(), port), Protocol::from_number(protocol)?))
+}
+
+fn denied(slot: Slot, denial: &Denial, status: &Status) -> Denied {
+    let state = match denial.uid_state {
+        _ if denial.held != 0 => State::Held,
+        UidState::Dead => State::Stale,
+        _ => State::AllowedToEnd,
+    };
+    let number = slot.number.to_string();
+    let service = status.services.get(&number).cloned();
+    Denied {
+        slot,
+        service: service.unwrap_or_else(|| format!("slot {number}")),
+        proof: Proof {
+            hit: Some(denial.owner_uid)
+                .filter(|uid| *uid != Uid::NONE)
+                .map(|uid| name(uid, status)),
+            ..proof(denial.reason, state, denial.dead_uid, status)
+        },
+    }
+}
+
+fn proof(reason: Reason, state: State, dead: Uid, status: &Status) -> Proof {
+    Proof {
+        reason,
+        state,
+        dead,
+        meant: name(dead, status),
+        hit: None,
+    }
+}
+
+fn name(uid: Uid, status: &Status) -> String {
+    let text = uid.to_string();
+    status.pods.get(&text).cloned().unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_common::{Action, Mode};
+
+    fn denial(reason: Reason, uid_state: UidState, held: u32) -> Denial {
+        Denial {
+            dead_uid: Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap(),
+            owner_uid: Uid::NONE,
+            boot_id: Uid::NONE,
+            reason,
+            uid_state,
+            mode: Mode::Enforce,
+            held,
+            action: Action::Unset,
+            reserved: 0,
+            slot_since_ns: 0,
+        }
+    }
+
+    #[test]
+    fn only_what_is_proven_dead_is_stale() {
+        let state = |reason, uid_state, held| {
+            let denial = denial(reason, uid_state, held);
+            denied(Slot { number: 9 }, &denial, &Status::default())
+                .proof
+                .state
+        };
+        assert_eq!(state(Reason::DeadBackend, UidState::Dead, 0), State::Stale);
+        assert_eq!(state(Reason::Reused, UidState::Dead, 0), State::Stale);
+        assert_eq!(state(Reason::Reused, UidState::Retired, 0), State::AllowedToEnd);
+        assert_eq!(
+            state(Reason::RetiredBackend, UidState::Retired, 0),
+            State::AllowedToEnd
+        );
+        assert_eq!(state(Reason::DeadBackend, UidState::Dead, 1), State::Held);
+    }
+
+    #[test]
+    fn names_are_the_agents_and_without_any_the_numbers_stay() {
+        let denial = denial(Reason::DeadBackend, UidState::Dead, 0);
+        let slot = Slot { number: 0x8001 };
+        let unnamed = denied(slot, &denial, &Status::default());
+        assert_eq!(unnamed.service, "slot 32769");
+        assert_eq!(unnamed.proof.meant, denial.dead_uid.to_string());
+        assert_eq!(unnamed.proof.hit, None);
+        let status = Status {
+            pods: [(denial.dead_uid.to_string(), "shop/a".into())].into(),
+            services: [("32769".into(), "shop/web".into())].into(),
+            ..Status::default()
+        };
+        let named = denied(slot, &denial, &status);
+        assert_eq!(
+            (named.service.as_str(), named.proof.meant.as_str()),
+            ("shop/web", "shop/a")
+        );
+    }
+}

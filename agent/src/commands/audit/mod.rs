@@ -1,0 +1,225 @@
+//! `epguard audit`: which flows and rules of this node still lead to pods that have ended. Reads, and changes nothing.
+//!
+//! ```text
+//! known (maps, status) ------------------------+
+//! kernel -> conntrack, rules, legacy, ipvs ----+-> judge (pure) -> finding, with since (history) -> report
+//! ```
+
+mod conntrack;
+mod elsewhere;
+mod expressions;
+mod finding;
+mod ipvs;
+mod judge;
+mod known;
+mod legacy;
+pub(crate) mod netfilter;
+mod registers;
+mod report;
+mod rules;
+mod since;
+#[cfg(test)]
+mod testing;
+mod xt;
+
+pub use finding::{Finding, Kind, State};
+pub use report::Report;
+pub use since::Since;
+
+use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::output::Output;
+use crate::shared::status::{self, Request};
+use anyhow::{Result, ensure};
+use clap::Args;
+use epguard_common::Uid;
+use known::Known;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Exits with 0 if nothing is stale, with 1 if anything is, with 2 if it could not look everywhere.
+const FOUND: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Options of `epguard audit`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+STATE: stale: the pod meant is dead, or another pod has its IP; allowed to end: it has finished or is deleted, and may
+still serve the flows it has (retired-backend); held: the agent waits for a second list (epguard breaker).
+FLOWS: flows to one endpoint in one state are one line; WHERE is the first of them.
+PACKETS: of flows, what their clients have sent (if net.netfilter.nf_conntrack_acct was 1 when they began); of a rule,
+what its counter says, which for NAT are the packets that open flows; for IPVS, the connections that it sent there.
+
+Exit code: 0 nothing stale, 1 something stale, 2 it could not look, or not everywhere and saw nothing stale.
+
+Examples:
+  epguard audit
+  epguard audit -o json | jq '.findings[] | select(.state == \"stale\")'")]
+pub struct AuditArgs {
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+    /// Where the datapath is pinned.
+    #[command(flatten)]
+    pub pins: PinArgs,
+    /// Where the agent can be asked.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Looks, prints, and says by the exit code what came of it.
+#[must_use]
+pub fn run(args: &AuditArgs) -> ExitCode {
+    let report = look(&args.pins.pin_dir, &args.run.run_dir);
+    let text = report.and_then(|report| Ok((args.output.text(&report, Report::text)?, report)));
+    match text {
+        Ok((text, report)) => {
+            println!("{text}");
+            verdict(&report).into()
+        }
+        Err(error) => {
+            eprintln!("epguard: {error:#}");
+            FAILED.into()
+        }
+    }
+}
+
+fn verdict(report: &Report) -> u8 {
+    if report.count(State::Stale) > 0 {
+        FOUND
+    } else if report.not_looked_at.is_empty() {
+        0
+    } else {
+        FAILED
+    }
+}
+
+/// Compares what the kernel is told with what the agent knows. Errors: no agent answers, or it knows nothing yet.
+pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
+    let status = status::read(run_dir)?;
+    ensure!(
+        status.synced,
+        "the agent has not seen everything yet, so nothing can be compared: see epguard status"
+    );
+    ensure!(
+        !status.denies() || status.lease_ms > 0,
+        "the agent's view is too old, so what it held against endpoints may be over: see epguard status"
+    );
+    let known = Known::read(pin_dir, &status)?;
+    let mut not_looked_at = Vec::new();
+    let mut missing = |what: &str, module: &str, error: &anyhow::Error| {
+        let line = format!("{what}: {error:#}: {}", remedy(module, error));
+        not_looked_at.push(line);
+    };
+    let flows = conntrack::read(|flow| judge::flow(&known, flow).is_some())
+        .inspect_err(|error| missing("conntrack", "nf_conntrack_netlink", error))
+        .ok();
+    let rules = rules::read()
+        .inspect_err(|error| missing("rules of nftables", "nf_tables", error))
+        .ok();
+    let legacy = elsewhere::legacy()
+        .map_err(anyhow::Error::from)
+        .and_then(|families| families.into_iter().map(legacy::read).collect::<Result<Vec<_>>>())
+        .inspect_err(|error| missing("rules of legacy iptables", "ip_tables", error));
+    let rules = rules.map(|rules| [rules, legacy.unwrap_or_default().concat()].concat());
+    let destinations = elsewhere::ipvs().then(ipvs::read).and_then(|destinations| {
+        destinations
+            .inspect_err(|error| missing("destinations of IPVS", "ip_vs", error))
+            .ok()
+    });
+    // Reading may have taken seconds: what was lifted meanwhile is not stale.
+    let known = Known::read(pin_dir, &status)?;
+    let wanted = flows.iter().flat_map(|flows| &flows.wanted);
+    let mut findings: Vec<Finding> = wanted.filter_map(|flow| judge::flow(&known, flow)).collect();
+    let all = rules.iter().flatten();
+    findings.extend(all.flat_map(|rule| judge::rule(&known, rule)));
+    let all = destinations.iter().flatten();
+    findings.extend(all.filter_map(|destination| judge::destination(&known, destination)));
+    let mut findings = finding::merge(findings);
+    date(&mut findings, run_dir);
+    findings.sort();
+    Ok(Report {
+        node: status.node,
+        endpoints: known.endpoints(),
+        flows: flows.map(|flows| flows.seen),
+        rules: rules.map(|rules| rules.len()),
+        destinations: destinations.map(|destinations| destinations.len()),
+        findings,
+        not_looked_at,
+    })
+}
+
+/// Asks the agent once for each pod at an IP, as long as it answers. What it does not remember stays open.
+fn date(findings: &mut [Finding], run_dir: &Path) {
+    let mut dated: BTreeMap<(IpAddr, Uid), Option<Since>> = BTreeMap::new();
+    for finding in findings {
+        let key = (finding.endpoint.ip(), finding.dead);
+        let since = match dated.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let Ok(answer) = status::ask(run_dir, &Request::History(key.0)) else {
+                    return;
+                };
+                place.insert(answer.history.and_then(|history| since::since(&history, key.1)))
+            }
+        };
+        finding.since.clone_from(since);
+    }
+}
+
+fn remedy(module: &str, error: &anyhow::Error) -> String {
+    let cause = error.downcast_ref::<io::Error>();
+    match cause.and_then(io::Error::raw_os_error) {
+        Some(libc::EPERM | libc::EACCES) => {
+            "run this as root, or with CAP_NET_ADMIN, in the node's own network namespace".to_owned()
+        }
+        Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT) => {
+            format!("`modprobe {module}`, if the kernel has it")
+        }
+        _ => "run this again".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_not_to_look_comes_with_its_remedy() {
+        let refused =
+            |errno| netfilter::consistent::<()>(|| Err(io::Error::from_raw_os_error(errno))).unwrap_err();
+        for (errno, expected) in [
+            (libc::EPERM, "run this as root"),
+            (libc::EINVAL, "`modprobe nf_tables`"),
+            (libc::ENOBUFS, "run this again"),
+        ] {
+            let error = refused(errno);
+            assert!(remedy("nf_tables", &error).starts_with(expected), "{error:#}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_stale_is_an_error_and_nothing_is_called_clean_that_was_not_looked_at() {
+        let finding = |state| Finding {
+            state,
+            ..finding::tests::flow()
+        };
+        let mut report = Report {
+            node: "n".into(),
+            endpoints: 0,
+            flows: Some(0),
+            rules: Some(0),
+            destinations: None,
+            findings: vec![finding(State::AllowedToEnd), finding(State::Held)],
+            not_looked_at: vec![],
+        };
+        assert_eq!(verdict(&report), 0);
+        report.not_looked_at.push("rules".into());
+        assert_eq!(verdict(&report), FAILED);
+        report.findings.push(finding(State::Stale));
+        assert_eq!(verdict(&report), FOUND);
+    }
+}

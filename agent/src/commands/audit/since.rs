@@ -1,0 +1,91 @@
+//! Since when a pod has ended, from what the agent remembers about its IP.
+
+use crate::commands::why::wall;
+use epguard_common::Uid;
+use epguard_core::history::Chronicle;
+use epguard_core::state::View;
+use serde::Serialize;
+
+/// A moment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Since {
+    /// When the agent heard of it, RFC 3339.
+    pub at: String,
+    /// Whether it was so when the agent's memory began.
+    pub or_earlier: bool,
+}
+
+/// The beginning of the time that lasts until now in which the pod was finished, deleted or dead, or the IP of a dead pod
+/// nobody's.
+pub fn since(chronicle: &Chronicle, dead: Uid) -> Option<Since> {
+    let steps = chronicle.steps.iter().rev();
+    let first = steps.take_while(|step| ended(&step.view, dead)).last()?;
+    Some(Since {
+        at: wall(chronicle, first.at_ms),
+        or_earlier: first.at_ms <= chronicle.since_ms(),
+    })
+}
+
+fn ended(view: &View, dead: Uid) -> bool {
+    let mut pods = view.pods.iter();
+    let is_dead = pods.any(|pod| Uid::parse(&pod.uid) == Some(dead) && pod.life != "live");
+    is_dead || view.terminated.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_core::history::Step;
+    use epguard_core::state::PodView;
+
+    const UID: &str = "145c3e45-83c2-43e7-82af-16a616c6f5e0";
+
+    fn step(at_ms: u64, life: &str) -> Step {
+        let pod = PodView {
+            uid: UID.into(),
+            life: life.into(),
+            ..PodView::default()
+        };
+        let view = View {
+            pods: vec![pod],
+            ..View::default()
+        };
+        Step { at_ms, rv: 1, view }
+    }
+
+    fn told(steps: Vec<Step>) -> Option<(String, bool)> {
+        let chronicle = Chronicle {
+            ip: "10.0.0.1".parse().unwrap(),
+            steps,
+            view: View::default(),
+            began_ms: 1_000,
+            now_ms: 10_000,
+            wall_ms: 10_000,
+            truncated: false,
+            mode: "observe".into(),
+        };
+        since(&chronicle, Uid::parse(UID).unwrap()).map(|since| (since.at, since.or_earlier))
+    }
+
+    #[test]
+    fn it_is_the_last_time_that_the_pod_was_heard_to_end() {
+        let steps = vec![
+            step(1_000, "retired"),
+            step(2_000, "live"),
+            step(3_000, "retired"),
+            step(4_000, "dead"),
+        ];
+        assert_eq!(told(steps), Some(("1970-01-01T00:00:03.000Z".into(), false)));
+    }
+
+    #[test]
+    fn what_was_so_from_the_beginning_may_be_older_and_what_is_not_remembered_is_none() {
+        assert_eq!(
+            told(vec![step(1_000, "dead")]),
+            Some(("1970-01-01T00:00:01.000Z".into(), true))
+        );
+        assert_eq!(told(vec![step(1_000, "live")]), None);
+        assert_eq!(told(vec![]), None);
+    }
+}

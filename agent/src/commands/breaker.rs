@@ -1,0 +1,90 @@
+//! `epguard breaker`: which denials the agent holds, and how to trust them by hand.
+
+use crate::shared::args::{RunArgs, name};
+use crate::shared::output::Output;
+use crate::shared::status::{self, Held, Request};
+use anyhow::Result;
+use clap::Args;
+use comfy_table::{Table, presets::NOTHING};
+
+/// Options of `epguard breaker`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  epguard breaker                        which Services have denials that wait
+  epguard breaker --release shop/web     carry them out; without a name, those of all Services
+  epguard breaker -o json")]
+pub struct BreakerArgs {
+    /// Carry out what is held for a Service, or for all, without a second list
+    #[arg(long, value_name = "NAMESPACE/NAME", num_args = 0..=1, default_missing_value = "", value_parser = service)]
+    pub release: Option<String>,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+    /// Where the agent can be asked.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Asks the agent, and prints what it holds then. Errors: no agent answers.
+pub fn run(args: BreakerArgs) -> Result<()> {
+    let request = args.release.map_or(Request::Status, Request::ReleaseBreaker);
+    let status = status::ask(&args.run.run_dir, &request)?;
+    println!("{}", args.output.text(&status.breaker, |held| table(held))?);
+    Ok(())
+}
+
+fn service(text: &str) -> Result<String, &'static str> {
+    if name(text).is_some() || text.is_empty() {
+        Ok(text.to_owned())
+    } else {
+        Err("not a Service: NAMESPACE/NAME, or nothing for all")
+    }
+}
+
+fn table(breaker: &[Held]) -> String {
+    if breaker.is_empty() {
+        return "nothing is held".to_owned();
+    }
+    let mut table = Table::new();
+    table
+        .load_preset(NOTHING)
+        .set_header(["SERVICE", "HELD", "READY RECENTLY", "FOR", "WHY"]);
+    table.add_rows(breaker.iter().map(|held| {
+        let seconds = held.since_ms / 1000;
+        vec![
+            held.service.clone(),
+            held.held.to_string(),
+            held.ready_recently.to_string(),
+            format!("{seconds} s"),
+            held.why.clone(),
+        ]
+    }));
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_named_in_full_or_not_at_all() {
+        assert!(service("").is_ok() && service("shop/web").is_ok());
+        assert!(service("web").is_err() && service("/web").is_err());
+    }
+
+    #[test]
+    fn what_is_held_is_one_line_per_service() {
+        assert_eq!(table(&[]), "nothing is held");
+        let held = Held {
+            service: "shop/web".into(),
+            held: 3,
+            ready_recently: 5,
+            since_ms: 12_345,
+            why: "more-than-half".into(),
+        };
+        let text = table(&[held]);
+        let fields: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(fields, ["shop/web", "3", "5", "12", "s", "more-than-half"]);
+    }
+}

@@ -1,0 +1,164 @@
+//! `epguard drops`: denied flows by Service, pod meant and pod hit; or as they come.
+//!
+//! ```text
+//! DENIAL_COUNTS -> Ledger -> Tally (in the agent; clients from events) -> status socket -> filter -> table, or lines
+//! ```
+
+mod text;
+
+pub use text::{ago, nothing};
+
+use crate::shared::args::{RunArgs, reason, service};
+use crate::shared::drops::{Dropped, Kind};
+use crate::shared::output::Output;
+use crate::shared::status::{self, Request};
+use anyhow::{Context as _, Result};
+use clap::Args;
+use epguard_common::Reason;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often the agent is asked for news.
+const PACE: Duration = Duration::from_secs(1);
+
+/// Options of `epguard drops`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  epguard drops                           what was denied, or would have been, since the agent's start
+  epguard drops -f -n shop                as it comes, for the Services of one namespace
+  epguard drops --reason reused -o json")]
+pub struct DropsArgs {
+    /// Print what is new, every second, until interrupted
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only Services of this namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Only this Service
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
+    pub service: Option<String>,
+    /// Only this reason: dead-backend, reused, retired-backend or terminated
+    #[arg(long, value_parser = reason)]
+    pub reason: Option<Reason>,
+    /// Form of the output; with --follow, json and yaml are a document per line
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+    /// Where the agent can be asked.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+impl DropsArgs {
+    fn is_narrowed(&self) -> bool {
+        self.namespace.is_some() || self.service.is_some() || self.reason.is_some()
+    }
+
+    fn wants(&self, kind: &Kind) -> bool {
+        let namespace = kind.service.split_once('/').map(|(namespace, _)| namespace);
+        self.namespace
+            .as_deref()
+            .is_none_or(|wanted| namespace == Some(wanted))
+            && self.service.as_ref().is_none_or(|wanted| kind.service == *wanted)
+            && self.reason.is_none_or(|wanted| kind.reason == wanted.as_str())
+    }
+
+    fn ask(&self, run_dir: &Path) -> Result<Vec<Dropped>> {
+        Ok(ask(run_dir)?
+            .into_iter()
+            .filter(|dropped| self.wants(&dropped.kind))
+            .collect())
+    }
+}
+
+/// What the agent has counted, the latest first. Blocks; errors name the socket and the remedy.
+pub fn ask(run_dir: &Path) -> Result<Vec<Dropped>> {
+    status::ask(run_dir, &Request::Drops)?.drops.context(
+        "the running agent does not count drops: use the epguard binary of this version for the agent, too",
+    )
+}
+
+/// Asks the agent and prints. Errors: no agent answers, or none any more.
+pub fn run(args: &DropsArgs) -> Result<()> {
+    let first = args.ask(&args.run.run_dir)?;
+    if !args.follow {
+        let table = |all: &Vec<Dropped>| text::table(all, args.is_narrowed());
+        println!("{}", args.output.text(&first, table)?);
+        return Ok(());
+    }
+    let mut counted = counts(&first);
+    loop {
+        sleep(PACE);
+        let now = args.ask(&args.run.run_dir)?;
+        for mut dropped in now.iter().rev().cloned() {
+            let before = counted.get(&dropped.kind).copied().unwrap_or_default();
+            // Fewer than before: the agent has started anew.
+            dropped.packets = dropped.packets.checked_sub(before).unwrap_or(dropped.packets);
+            if dropped.packets > 0 {
+                println!("{}", line(args.output, &dropped)?);
+            }
+        }
+        counted = counts(&now);
+    }
+}
+
+fn counts(all: &[Dropped]) -> BTreeMap<Kind, u64> {
+    all.iter()
+        .map(|dropped| (dropped.kind.clone(), dropped.packets))
+        .collect()
+}
+
+fn line(output: Output, dropped: &Dropped) -> Result<String> {
+    match output {
+        Output::Table => Ok(text::line(dropped)),
+        Output::Json | Output::Yaml => serde_json::to_string(dropped).context("cannot write JSON"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: DropsArgs,
+    }
+
+    #[test]
+    fn what_is_asked_for_is_shown_and_nothing_else() {
+        let kind = |service: &str, reason: &str| Kind {
+            service: service.into(),
+            endpoint: "10.244.1.10:8080".parse().unwrap(),
+            protocol: "TCP".into(),
+            reason: reason.into(),
+            outcome: "dropped".into(),
+            meant: "shop/a".into(),
+            hit: "nobody".into(),
+        };
+        let wants = |arguments: &[&str], kind: &Kind| {
+            let line = Line::parse_from([&["drops"], arguments].concat());
+            line.args.wants(kind)
+        };
+        let web = kind("shop/web", "reused");
+        for arguments in [
+            &[][..],
+            &["-n", "shop"],
+            &["--service", "shop/web"],
+            &["--reason", "reused"],
+        ] {
+            assert!(wants(arguments, &web), "{arguments:?}");
+        }
+        for arguments in [
+            &["-n", "sho"][..],
+            &["--service", "shop/we"],
+            &["--reason", "terminated"],
+        ] {
+            assert!(!wants(arguments, &web), "{arguments:?}");
+        }
+        assert!(!wants(&["-n", "shop"], &kind("unknown", "terminated")));
+    }
+}

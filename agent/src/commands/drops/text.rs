@@ -1,0 +1,119 @@
+//! Denied flows for people.
+
+use crate::shared::drops::{Dropped, clients};
+use comfy_table::{Table, presets::NOTHING};
+
+/// What stands for rows where there are none; `narrowed`: others may have been left out.
+pub fn nothing(narrowed: bool) -> String {
+    let scope = if narrowed { " of what was asked for" } else { "" };
+    format!("nothing{scope} was denied, and nothing would have been")
+}
+
+/// One row for each kind; `narrowed` as above.
+pub fn table(all: &[Dropped], narrowed: bool) -> String {
+    if all.is_empty() {
+        return nothing(narrowed);
+    }
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header([
+        "LAST",
+        "SERVICE",
+        "ENDPOINT",
+        "REASON",
+        "OUTCOME",
+        "MEANT",
+        "HIT",
+        "CLIENTS SEEN",
+        "OPENED",
+        "PACKETS",
+    ]);
+    table.add_rows(all.iter().map(|dropped| {
+        let kind = &dropped.kind;
+        vec![
+            ago(dropped.last_ms_ago),
+            kind.service.clone(),
+            format!("{} {}", kind.endpoint, kind.protocol),
+            kind.reason.clone(),
+            kind.outcome.clone(),
+            kind.meant.clone(),
+            kind.hit.clone(),
+            clients(&dropped.clients),
+            dropped.openings.to_string(),
+            dropped.packets.to_string(),
+        ]
+    }));
+    table.trim_fmt()
+}
+
+/// What is new of one kind.
+pub fn line(dropped: &Dropped) -> String {
+    let kind = &dropped.kind;
+    format!(
+        "{} {} {} -> {} {}: {} was meant, {} is there ({} packets from {})",
+        kind.outcome,
+        kind.reason,
+        kind.service,
+        kind.endpoint,
+        kind.protocol,
+        kind.meant,
+        kind.hit,
+        dropped.packets,
+        clients(&dropped.clients)
+    )
+}
+
+/// In the largest unit that says anything, as kubectl shows ages.
+pub fn ago(ms: u64) -> String {
+    match ms / 1000 {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7200 => format!("{}m", seconds / 60),
+        seconds @ 7200..172_800 => format!("{}h", seconds / 3600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::*;
+
+    fn dropped() -> Dropped {
+        Dropped {
+            kind: Kind {
+                service: "shop/web".into(),
+                endpoint: "10.244.1.10:8080".parse().unwrap(),
+                protocol: "TCP".into(),
+                reason: "reused".into(),
+                outcome: "dropped".into(),
+                meant: "shop/a".into(),
+                hit: "other/b".into(),
+            },
+            packets: 7,
+            bytes: 420,
+            openings: 3,
+            clients: vec![[10, 244, 2, 5].into(), [10, 244, 2, 6].into()],
+            first_ms_ago: 400_000,
+            last_ms_ago: 125_000,
+        }
+    }
+
+    #[test]
+    fn a_kind_is_one_row_and_one_line() {
+        let row = table(&[dropped()], false).lines().nth(1).unwrap().to_owned();
+        let fields: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(
+            fields.join(" "),
+            "2m shop/web 10.244.1.10:8080 TCP reused dropped shop/a other/b 10.244.2.5,10.244.2.6 3 7"
+        );
+        assert_eq!(
+            line(&dropped()),
+            "dropped reused shop/web -> 10.244.1.10:8080 TCP: shop/a was meant, other/b is there (7 packets from 10.244.2.5,10.244.2.6)"
+        );
+    }
+
+    #[test]
+    fn ages_are_short() {
+        let ages = [0, 119_999, 120_000, 7_200_000, 172_800_000].map(ago);
+        assert_eq!(ages, ["0s", "119s", "2m", "2h", "2d"]);
+    }
+}

@@ -1,0 +1,320 @@
+//! `epguard dump`: the maps with names, as far as the agent knows them.
+
+mod action;
+mod table;
+
+use crate::kernel::maps::{self, KeyedMap};
+use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::output::Output;
+use crate::shared::status::{self, Ranges, Status};
+use action::Chosen;
+use anyhow::{Context as _, Result};
+use aya::Pod;
+use aya::maps::{HashMap, Map, MapData};
+use clap::Args;
+use epguard_common::{
+    Addr, Affected, Denial, Keyed, Mode, Owner, RawDenial, Slot, Suspect, Target, Terminated, Uid, Vip,
+};
+use epguard_core::facts::Protocol;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// Options of `epguard dump`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  epguard dump
+  epguard dump -o json | jq .denied")]
+pub struct DumpArgs {
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+    /// Where the datapath is pinned.
+    #[command(flatten)]
+    pub pins: PinArgs,
+    /// Where the agent can be asked.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Reads the pinned maps and prints them. Errors: no datapath is pinned there.
+pub fn run(args: &DumpArgs) -> Result<()> {
+    let names = status::read(&args.run.run_dir).unwrap_or_default();
+    let dump = Dump::read(&args.pins.pin_dir, &names)?;
+    println!("{}", args.output.text(&dump, Dump::tables)?);
+    Ok(())
+}
+
+/// Everything there is to see, with names where a number or a UID stands in the maps.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Dump {
+    mode: &'static str,
+    ranges: Ranges,
+    owners: Vec<OwnerRow>,
+    suspects: Vec<SuspectRow>,
+    services: Vec<ServiceRow>,
+    denied: Vec<DeniedRow>,
+    terminated: Vec<TerminatedRow>,
+    counters: Vec<CounterRow>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OwnerRow {
+    ip: IpAddr,
+    uid: String,
+    pod: Option<String>,
+    generation: u64,
+    flags: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SuspectRow {
+    ip: IpAddr,
+    flags: Vec<&'static str>,
+    dead_pod: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ServiceRow {
+    vip: IpAddr,
+    port: u16,
+    protocol: &'static str,
+    slot: u16,
+    service: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeniedRow {
+    service: String,
+    ip: IpAddr,
+    port: u16,
+    protocol: &'static str,
+    reason: &'static str,
+    state: String,
+    /// Most that is done about it, as annotations ask.
+    bound: &'static str,
+    /// Whether it waits for a second list, and is only reported.
+    held: bool,
+    /// What is done with its packets unless they only are observed.
+    action: &'static str,
+    meant: String,
+    hit: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TerminatedRow {
+    ip: IpAddr,
+    dead_pod: Option<String>,
+    bound: &'static str,
+    /// As that of a denial.
+    action: &'static str,
+    lifted: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CounterRow {
+    reason: &'static str,
+    outcome: &'static str,
+    packets: u64,
+    bytes: u64,
+}
+
+impl Dump {
+    /// Reads the pinned maps; `names` is what the agent knows. Errors: no datapath is pinned there.
+    pub fn read(pin_dir: &Path, names: &Status) -> Result<Self> {
+        let pod = |uid: Uid| match names.pods.get(&uid.to_string()) {
+            _ if uid == Uid::NONE => None,
+            Some(name) => Some(name.clone()),
+            None => Some(uid.to_string()),
+        };
+        let config = maps::configuration(pin_dir)?;
+        let chosen = Chosen(config.actions);
+        let service = |slot: Slot| names.services.get(&slot.number.to_string()).cloned();
+        let owners = sorted(entries::<Addr, Owner>(pin_dir, "OWNERS")?, |(ip, owner)| {
+            OwnerRow {
+                ip: ip.ip(),
+                uid: owner.uid.to_string(),
+                pod: names.pods.get(&owner.uid.to_string()).cloned(),
+                generation: owner.generation,
+                flags: flags(
+                    owner.flags,
+                    &[(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")],
+                ),
+            }
+        });
+        let denials = denials(pin_dir)?;
+        let held = only_held(&denials);
+        let suspects = sorted(keyed::<Addr, Suspect>(pin_dir, "SUSPECTS")?, |(ip, suspect)| {
+            let denied = if held.contains(&ip) { "held" } else { "denied" };
+            SuspectRow {
+                ip: ip.ip(),
+                flags: flags(
+                    suspect.flags,
+                    &[(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")],
+                ),
+                dead_pod: pod(suspect.dead_uid),
+            }
+        });
+        let affected = sorted(services(pin_dir)?, |(vip, slot)| ServiceRow {
+            vip: vip.addr.ip(),
+            port: vip.port,
+            protocol: protocol(vip.protocol),
+            slot: slot.number,
+            service: service(slot),
+        });
+        let denied = sorted(denials, |(target, denial)| DeniedRow {
+            service: service(target.slot).unwrap_or_else(|| format!("slot {}", target.slot.number)),
+            ip: target.addr.ip(),
+            port: target.port,
+            protocol: protocol(target.protocol),
+            reason: denial.reason.as_str(),
+            state: format!("{:?}", denial.uid_state),
+            bound: denial.mode.as_str(),
+            held: denial.held != 0,
+            action: chosen.of_denial(&denial),
+            meant: pod(denial.dead_uid).unwrap_or_default(),
+            hit: pod(denial.owner_uid).unwrap_or_default(),
+        });
+        let terminated = sorted(
+            keyed::<Addr, Terminated>(pin_dir, "TERMINATED")?,
+            |(ip, terminated)| TerminatedRow {
+                ip: ip.ip(),
+                dead_pod: pod(terminated.dead_uid),
+                bound: Mode::from_raw(terminated.mode).as_str(),
+                action: chosen.of_terminated(&terminated),
+                lifted: terminated.lifted_ns != 0,
+            },
+        );
+        Ok(Self {
+            mode: config.mode.as_str(),
+            ranges: names.ranges.clone(),
+            owners,
+            suspects,
+            services: affected,
+            denied,
+            terminated,
+            counters: counters(pin_dir)?,
+        })
+    }
+}
+
+fn counters(pin_dir: &Path) -> Result<Vec<CounterRow>> {
+    let counters = maps::counters(pin_dir)?.into_iter();
+    let rows = counters.map(|((reason, outcome), count)| CounterRow {
+        reason: reason.as_str(),
+        outcome: outcome.as_str(),
+        packets: count.packets,
+        bytes: count.bytes,
+    });
+    Ok(rows.collect())
+}
+
+/// All denials of the pinned maps; what no epguard wrote is none.
+pub fn denials(pin_dir: &Path) -> Result<Vec<(Target, Denial)>> {
+    let raw = keyed::<Target, RawDenial>(pin_dir, "DENIED")?.into_iter();
+    Ok(raw
+        .filter_map(|(target, raw)| Some((target, raw.checked()?)))
+        .collect())
+}
+
+/// All addresses of affected Services in the pinned maps.
+pub fn services(pin_dir: &Path) -> Result<Vec<(Vip, Slot)>> {
+    let affected = keyed::<Vip, Affected>(pin_dir, "SERVICES")?.into_iter();
+    Ok(affected.map(|(vip, affected)| (vip, affected.slot)).collect())
+}
+
+/// All entries of a pinned hash map whose values carry their keys.
+pub fn keyed<K, V>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>>
+where
+    K: Pod + Ord,
+    Keyed<K, V>: Pod,
+{
+    let map = KeyedMap::<K, V>::pinned(pin_dir, name)?;
+    map.entries().with_context(|| format!("cannot read {name}"))
+}
+
+/// All entries of another pinned hash map.
+fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
+    let map: HashMap<MapData, K, V> = Map::HashMap(maps::open(pin_dir, name)?)
+        .try_into()
+        .with_context(|| format!("{name} has another layout"))?;
+    map.iter()
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(|| format!("cannot read {name}"))
+}
+
+fn sorted<K: Ord + Copy, V, R>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V)) -> R) -> Vec<R> {
+    entries.sort_by_key(|(key, _)| *key);
+    entries.into_iter().map(row).collect()
+}
+
+/// IPs whose denials all wait for a second list, so that nothing there is stopped.
+fn only_held(denials: &[(Target, Denial)]) -> BTreeSet<Addr> {
+    let (held, carried_out): (Vec<_>, Vec<_>) = denials.iter().partition(|(_, denial)| denial.held != 0);
+    let mut ips: BTreeSet<Addr> = held.iter().map(|(target, _)| target.addr).collect();
+    for (target, _) in carried_out {
+        ips.remove(&target.addr);
+    }
+    ips
+}
+
+fn flags(bits: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
+    names
+        .iter()
+        .filter(|(bit, _)| bits & bit != 0)
+        .map(|(_, name)| *name)
+        .collect()
+}
+
+fn protocol(number: u8) -> &'static str {
+    Protocol::from_number(number).map_or("?", Protocol::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_common::{Reason, UidState};
+
+    #[test]
+    fn an_ip_is_held_only_if_all_of_its_denials_are() {
+        let (x, y) = (Addr::v4([10, 244, 1, 10]), Addr::v4([10, 244, 1, 11]));
+        let entry = |addr, port, held| {
+            let target = Target {
+                addr,
+                port,
+                slot: Slot { number: 1 },
+                protocol: 6,
+                reserved: [0; 3],
+            };
+            let denial = Denial {
+                dead_uid: Uid::NONE,
+                owner_uid: Uid::NONE,
+                boot_id: Uid::NONE,
+                reason: Reason::Reused,
+                uid_state: UidState::Dead,
+                mode: Mode::Enforce,
+                held,
+                action: epguard_common::Action::Unset,
+                reserved: 0,
+                slot_since_ns: 0,
+            };
+            (target, denial)
+        };
+        let denials = [
+            entry(x, 80, 1),
+            entry(x, 443, 1),
+            entry(y, 80, 1),
+            entry(y, 443, 0),
+        ];
+        assert_eq!(only_held(&denials), BTreeSet::from([x]));
+    }
+}

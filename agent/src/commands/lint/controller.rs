@@ -1,0 +1,41 @@
+//! Who writes a slice, and so what has to be done to change it.
+
+use epguard_core::facts::{ListedSlice, Name, named};
+
+/// Makes the slices of Services that have a selector.
+pub const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
+/// Copies Endpoints objects of Services that have none.
+pub const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
+
+/// Who writes it, for people.
+#[must_use]
+pub fn controller(slice: &ListedSlice) -> String {
+    slice
+        .managed_by
+        .clone()
+        .unwrap_or_else(|| "none (no managed-by label)".to_owned())
+}
+
+/// How an endpoint is taken out of the slice, or corrected.
+#[must_use]
+pub fn correct(slice: &ListedSlice, how: &str) -> String {
+    let (namespace, name) = &slice.name;
+    match slice.managed_by.as_deref() {
+        Some(ENDPOINTSLICE) => format!(
+            "{how}: {ENDPOINTSLICE} should have, so see whether kube-controller-manager runs and what it logs about {}",
+            named(slice.service.as_ref().unwrap_or(&slice.name))
+        ),
+        Some(MIRRORING) => format!(
+            "{how} in the Endpoints object {}, of which this is a copy",
+            endpoints(slice)
+        ),
+        Some(other) => format!("have {other} {how}; it alone writes this slice"),
+        None => format!("{how}: kubectl -n {namespace} edit endpointslice {name}; nobody else will"),
+    }
+}
+
+/// The Endpoints object that a mirrored slice is copied from has the Service's name.
+fn endpoints(slice: &ListedSlice) -> String {
+    let of: &Name = slice.service.as_ref().unwrap_or(&slice.name);
+    named(of)
+}

@@ -1,0 +1,201 @@
+//! Each endpoint of each slice: is the pod that it names the one that has the address?
+
+use super::cluster::Cluster;
+use super::controller::{self, ENDPOINTSLICE, controller};
+use super::finding::{Finding, Object, Problem, Severity};
+use super::words::pods;
+use epguard_common::Uid;
+use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Standing, named};
+
+/// What is wrong with an endpoint; at most one thing, the worst first.
+#[must_use]
+pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice, endpoint: &ListedEndpoint) -> Option<Finding> {
+    let case = Case {
+        cluster,
+        slice,
+        endpoint,
+    };
+    match &endpoint.target {
+        None => case.anonymous(),
+        Some(target) => match target.uid {
+            None => Some(case.without_uid(target)),
+            Some(uid) => match cluster.pod(uid) {
+                None => Some(case.unknown(target, uid)),
+                Some(pod) if pod.standing != Standing::Live => Some(case.terminal(pod)),
+                Some(pod) if !pod.addresses().any(|ip| ip == endpoint.ip) => Some(case.elsewhere(pod)),
+                Some(pod) => case.outside(pod),
+            },
+        },
+    }
+}
+
+struct Case<'a> {
+    cluster: &'a Cluster<'a>,
+    slice: &'a ListedSlice,
+    endpoint: &'a ListedEndpoint,
+}
+
+impl<'a> Case<'a> {
+    /// Selector-less Services may list what is no pod: only pods' addresses have to say whose they are.
+    fn anonymous(&self) -> Option<Finding> {
+        let ip = self.endpoint.ip;
+        let holders: Vec<&Pod> = self.cluster.holders(ip).collect();
+        if !holders.is_empty() {
+            let what = format!("belongs to {}, but the endpoint names no pod", pods(holders));
+            let fix = self.correct("set its targetRef with the pod's UID");
+            return Some(self.finding(Problem::MissingTargetRef, Severity::Warning, what, fix));
+        }
+        let finished: Vec<&Pod> = self.cluster.showing(ip).filter(|pod| !pod.host_network).collect();
+        if finished.is_empty() && !self.cluster.is_in_a_range(ip) {
+            return None;
+        }
+        let what = if finished.is_empty() {
+            "is in a node's pod range, and no pod has it".to_owned()
+        } else {
+            format!(
+                "was that of {}, finished; the endpoint names no pod",
+                pods(finished)
+            )
+        };
+        Some(self.finding(
+            Problem::NobodysAddress,
+            self.severity(),
+            what,
+            self.correct("remove the endpoint"),
+        ))
+    }
+
+    fn without_uid(&self, target: &PodRef) -> Finding {
+        let pod = self.cluster.named(&target.name);
+        let (severity, state) = match pod {
+            None => (self.severity(), "which does not exist"),
+            Some(pod) if pod.standing != Standing::Live => (self.severity(), "which has finished"),
+            Some(pod) if !pod.addresses().any(|ip| ip == self.endpoint.ip) => {
+                (self.severity(), "which has another address")
+            }
+            Some(_) => (Severity::Warning, "which has the address now"),
+        };
+        let what = format!(
+            "names pod {} without a UID, {state}; after a replacement nobody can tell whom it means{}",
+            named(&target.name),
+            self.and_now(pod)
+        );
+        let fix = self.correct("set targetRef.uid, or remove the endpoint");
+        self.finding(Problem::MissingUid, severity, what, fix)
+    }
+
+    fn unknown(&self, target: &PodRef, uid: Uid) -> Finding {
+        let name = named(&target.name);
+        let fix = self.correct("remove the endpoint, or name the pod that is meant");
+        if let Some(pod) = self.cluster.named(&target.name) {
+            let now = self.and_now(Some(pod));
+            let what = format!("means UID {uid}, but pod {name} is UID {}{now}", pod.uid);
+            self.finding(Problem::ForeignUid, Severity::Error, what, fix)
+        } else {
+            let now = self.and_now(None);
+            let what = format!("names pod {name} ({uid}), which does not exist{now}");
+            self.finding(Problem::GonePod, self.severity(), what, fix)
+        }
+    }
+
+    fn terminal(&self, pod: &Pod) -> Finding {
+        let proof = match pod.standing {
+            _ if pod.host_network => "has finished, and the address is its node's",
+            Standing::Dead => "has finished and released the address",
+            _ => "has finished",
+        };
+        let ready = if self.endpoint.ready { "ready" } else { "not ready" };
+        let what = format!(
+            "pod {} {proof}, still listed as {ready}{}",
+            named(&pod.name),
+            self.and_now(Some(pod))
+        );
+        let (namespace, name) = &pod.name;
+        let fix = if self.slice.managed_by.as_deref() == Some(ENDPOINTSLICE) {
+            format!(
+                "delete the finished pod: kubectl -n {namespace} delete pod {name}; for Jobs set \
+                 ttlSecondsAfterFinished, or keep their pods out of the Service's selector"
+            )
+        } else {
+            self.correct("remove the endpoint")
+        };
+        self.finding(Problem::TerminalPod, self.severity(), what, fix)
+    }
+
+    fn elsewhere(&self, pod: &Pod) -> Finding {
+        let shown: Vec<String> = pod.addresses().map(|ip| ip.to_string()).collect();
+        let shown = if shown.is_empty() {
+            "no address".to_owned()
+        } else {
+            shown.join(", ")
+        };
+        let name = named(&pod.name);
+        let fix = self.correct("list the pod's present address, or remove the endpoint");
+        let mut holders = self.cluster.holders(self.endpoint.ip).peekable();
+        if holders.peek().is_some() {
+            let what = format!(
+                "belongs to {}; pod {name}, which is meant, has {shown}",
+                pods(holders)
+            );
+            self.finding(Problem::AnothersAddress, Severity::Error, what, fix)
+        } else {
+            let what = format!("no pod has it; pod {name}, which is meant, has {shown}");
+            self.finding(Problem::NobodysAddress, self.severity(), what, fix)
+        }
+    }
+
+    fn outside(&self, pod: &Pod) -> Option<Finding> {
+        let ip = self.endpoint.ip;
+        let ranges = self.cluster.ranges(pod, ip);
+        let expected = !pod.host_network && pod.ips.contains(&ip) && self.cluster.ranges_are_used;
+        if !expected || ranges.is_empty() || ranges.iter().any(|range| range.contains(ip)) {
+            return None;
+        }
+        let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+        let what = format!(
+            "pod {} has it, outside of {} of its node {}",
+            named(&pod.name),
+            ranges.join(", "),
+            pod.node.as_deref().unwrap_or_default()
+        );
+        let fix = "see which IPAM the node's CNI configuration names: other nodes' pods get addresses from their own range";
+        Some(self.finding(Problem::OutsidePodCidr, Severity::Warning, what, fix.to_owned()))
+    }
+
+    /// Traffic goes to ready endpoints only.
+    fn severity(&self) -> Severity {
+        if self.endpoint.ready {
+            Severity::Error
+        } else {
+            Severity::Warning
+        }
+    }
+
+    /// Who is hit instead of the pod that is meant.
+    fn and_now(&self, meant: Option<&'a Pod>) -> String {
+        let others = self.cluster.holders(self.endpoint.ip);
+        let mut others = others
+            .filter(|pod| meant.is_none_or(|meant| meant.uid != pod.uid))
+            .peekable();
+        match others.peek() {
+            Some(_) => format!("; the address belongs to {} now", pods(others)),
+            None => String::new(),
+        }
+    }
+
+    fn correct(&self, how: &str) -> String {
+        controller::correct(self.slice, how)
+    }
+
+    fn finding(&self, problem: Problem, severity: Severity, what: String, fix: String) -> Finding {
+        Finding {
+            object: Object::new("EndpointSlice", &self.slice.name),
+            controller: controller(self.slice),
+            address: Some(self.endpoint.ip.ip()),
+            problem,
+            severity,
+            what,
+            fix,
+        }
+    }
+}

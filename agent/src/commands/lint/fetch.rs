@@ -1,0 +1,71 @@
+//! Asks the API for what is to be checked.
+
+use super::cluster::Listed;
+use crate::watch::{Refusal, list_once};
+use anyhow::{Result, anyhow};
+use epguard_core::facts::{Ignored, Object};
+use kube::Client;
+use std::path::PathBuf;
+
+/// What was seen, and what was not.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// The objects.
+    pub listed: Listed,
+    /// What could not be looked at, and what that leaves out, in one line each.
+    pub unchecked: Vec<String>,
+}
+
+/// Lists once. With a namespace, rights in that namespace are enough; what they leave out is said.
+///
+/// Errors name the list, the cause and the remedy.
+pub async fn fetch(client: &Client, namespace: Option<&str>) -> Result<Fetched> {
+    let mut fetched = Fetched::default();
+    let unchecked = &mut fetched.unchecked;
+    let listed = &mut fetched.listed;
+    listed.slices = required(list_once(client, namespace).await, namespace, unchecked)?;
+    listed.services = required(list_once(client, namespace).await, namespace, unchecked)?;
+    listed.pods = match (list_once(client, None).await, namespace) {
+        (Err(Refusal::Forbidden(_)), Some(_)) => {
+            unchecked.push(
+                "pods of other namespaces: may not list them, so who else has an address is not known".into(),
+            );
+            required(list_once(client, namespace).await, namespace, unchecked)?
+        }
+        (pods, _) => required(pods, namespace, unchecked)?,
+    };
+    listed.nodes = match list_once(client, None).await {
+        Err(Refusal::Forbidden(_)) => {
+            unchecked.push("ranges: may not list nodes, so addresses outside of them, or in them and nobody's, are not found".into());
+            Vec::new()
+        }
+        nodes => required(nodes, namespace, unchecked)?,
+    };
+    Ok(fetched)
+}
+
+fn required<O: Object>(
+    list: Result<(Vec<O>, Ignored), Refusal>,
+    namespace: Option<&str>,
+    unchecked: &mut Vec<String>,
+) -> Result<Vec<O>> {
+    match list {
+        Ok((objects, skipped)) => {
+            unchecked.extend(skipped);
+            Ok(objects)
+        }
+        Err(Refusal::Forbidden(error)) if namespace.is_none() => {
+            Err(anyhow!("{error}, or pass -n NAMESPACE to check only one"))
+        }
+        Err(Refusal::Forbidden(error) | Refusal::Failed(error)) => Err(anyhow!(error)),
+    }
+}
+
+/// Where kubectl would look: `$KUBECONFIG` is read by clap, then `~/.kube/config`. `None`: the service account.
+#[must_use]
+pub fn kubeconfig(given: Option<PathBuf>) -> Option<PathBuf> {
+    given.or_else(|| {
+        let home = std::env::home_dir()?.join(".kube/config");
+        home.exists().then_some(home)
+    })
+}

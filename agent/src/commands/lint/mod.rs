@@ -1,0 +1,104 @@
+//! `epguard lint`: which `EndpointSlices` send traffic to the wrong pod, or to nobody. Needs the API and nothing else.
+//!
+//! ```text
+//! fetch (lists) -> Listed -> check (pure: endpoints, services, pods) -> findings -> report
+//! ```
+
+mod check;
+mod cluster;
+mod controller;
+mod endpoints;
+mod fetch;
+mod finding;
+mod pods;
+mod report;
+mod services;
+mod words;
+
+pub use check::findings;
+pub use cluster::Listed;
+pub use finding::{Finding, Object, Problem, Severity};
+pub use report::Report;
+
+use crate::shared::output::Output;
+use crate::watch;
+use anyhow::Result;
+use clap::{Args, builder::TypedValueParser as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Exits with 0 if there is no error (with `--strict` no finding), with 1 if there is, with 2 if it could not look.
+const FOUND: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Options of `epguard lint`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit code: 0 no error found, 1 errors (with --strict also warnings), 2 it could not look.
+
+Examples:
+  epguard lint                          all namespaces, with kubectl's credentials
+  epguard lint -n shop -o json          one namespace, for a script
+  epguard lint && kubectl apply -k .    before a change")]
+pub struct LintArgs {
+    /// Credentials for the API server [default: ~/.kube/config, else the pod's service account]
+    #[arg(long, value_name = "PATH", env = "KUBECONFIG")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Check only the EndpointSlices of this namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+    /// Exit with 1 for warnings, too
+    #[arg(long)]
+    pub strict: bool,
+    /// Look again after this time, and report only what is there both times: lists are not of one moment; 0: look once
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u64).range(0..=60).map(Duration::from_secs))]
+    pub confirm_after: Duration,
+}
+
+/// Looks, prints, and says by the exit code what came of it.
+pub async fn run(args: LintArgs) -> ExitCode {
+    let (output, strict) = (args.output, args.strict);
+    let report = match look(args).await {
+        Ok(report) => report,
+        Err(error) => return failed(&error),
+    };
+    match output.text(&report, Report::text) {
+        Ok(text) => println!("{text}"),
+        Err(error) => return failed(&error),
+    }
+    if report.fails(strict) {
+        FOUND.into()
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("epguard: {error:#}");
+    FAILED.into()
+}
+
+/// Looks once, and if anything is found a second time. Errors name the list, the cause and the remedy.
+pub async fn look(args: LintArgs) -> Result<Report> {
+    let namespace = args.namespace.as_deref();
+    let kubeconfig = fetch::kubeconfig(args.kubeconfig);
+    let client = watch::client(kubeconfig.as_deref()).await?;
+    let mut fetched = fetch::fetch(&client, namespace).await?;
+    let mut found = findings(&fetched.listed, namespace);
+    if !found.is_empty() && !args.confirm_after.is_zero() {
+        tokio::time::sleep(args.confirm_after).await;
+        fetched = fetch::fetch(&client, namespace).await?;
+        let again = findings(&fetched.listed, namespace);
+        found.retain(|finding| again.contains(finding));
+    }
+    Ok(Report {
+        slices: fetched.listed.slices.len(),
+        pods: fetched.listed.pods.len(),
+        findings: found,
+        unchecked: fetched.unchecked,
+    })
+}

@@ -1,0 +1,15 @@
+//! What an operator asks for on one node: one module for each verb.
+
+pub mod action;
+pub mod audit;
+pub mod breaker;
+pub mod detach;
+pub mod drops;
+pub mod dump;
+pub mod lint;
+pub mod manual;
+pub mod mode;
+pub mod status;
+pub mod sysdump;
+pub mod top;
+pub mod why;

@@ -1,0 +1,65 @@
+//! Objects of tenants that leave Services without protection.
+
+use super::problem::Problem;
+use super::problem::largest;
+use crate::shared::status::Status;
+
+/// How many Services are named.
+const NAMED: usize = 3;
+
+/// All of it, one problem for each cause.
+pub fn crowded(status: &Status) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let left_out: usize = status.left_out.values().sum();
+    if left_out > 0 {
+        found.push(Problem {
+            what: format!(
+                "{left_out} EndpointSlices or Services are too large to take in, so nothing is denied of those Services{}",
+                largest(&status.left_out)
+            ),
+            remedy: "an EndpointSlice may have 8,192 pairs of address and port, a Service 16,384 of VIP and port, and a \
+                     namespace half of all there is room for: split them, or have their owner remove them"
+                .to_owned(),
+        });
+    }
+    if !status.rivals.is_empty() {
+        let mut rivals: Vec<String> = (status.rivals.iter().take(NAMED))
+            .map(|(service, rival)| format!("{rival} claims a VIP of {service}"))
+            .collect();
+        if let more @ 1.. = status.rivals.len().saturating_sub(NAMED) {
+            rivals.push(format!("and {more} more"));
+        }
+        found.push(Problem {
+            what: format!("packets to a VIP of two Services pass: {}", rivals.join(", ")),
+            remedy: "look at the externalIPs and load-balancer IPs of both Services".to_owned(),
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_too_large_and_rival_services_are_named() {
+        let status = Status {
+            left_out: [("flood".into(), 2), ("shop".into(), 1)].into(),
+            rivals: (1..=4)
+                .map(|number| (format!("shop/web-{number}"), "flood/all".to_owned()))
+                .collect(),
+            ..Status::default()
+        };
+        let whats: Vec<String> = crowded(&status).into_iter().map(|problem| problem.what).collect();
+        assert_eq!(
+            whats,
+            [
+                "3 EndpointSlices or Services are too large to take in, so nothing is denied of those Services (namespace \
+                 flood: 2, shop: 1)",
+                "packets to a VIP of two Services pass: flood/all claims a VIP of shop/web-1, flood/all claims a VIP of \
+                 shop/web-2, flood/all claims a VIP of shop/web-3, and 1 more",
+            ]
+        );
+        assert_eq!(crowded(&Status::default()), []);
+    }
+}

@@ -1,0 +1,259 @@
+//! What is wrong, the worst first, each with its remedy. Pure.
+
+use super::carrier::uncarried;
+use super::crowded::crowded;
+use super::problem::{Problem, largest, seconds};
+use super::sockets::unfollowed;
+use super::unproven::unproven;
+use crate::shared::status::{Attachment, Status};
+
+/// A map that is fuller than this, in percent, is worth a word before it is full.
+const NEARLY_FULL: usize = 80;
+
+/// All problems of an agent, the worst first.
+#[must_use]
+pub fn problems(status: &Status) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut add = |what: String, remedy: &str| {
+        let remedy = remedy.to_owned();
+        found.push(Problem { what, remedy });
+    };
+    if !status.synced {
+        add(
+            "not every watch has shown a list yet, so nothing is denied newly".into(),
+            "wait; the watches below that are down say what they wait for",
+        );
+    }
+    for what in down(status) {
+        add(
+            what,
+            "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
+        );
+    }
+    if let Some(what) = &status.config_map {
+        add(
+            what.clone(),
+            "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard)",
+        );
+    }
+    if status.denies() && status.lease_ms <= 0 {
+        let age = status.view_age_ms.map_or("unknown".to_owned(), seconds);
+        add(
+            format!("the lease has ended (age of the view: {age}), so what is denied passes"),
+            "it comes back with a fresh view: see the watches' ages, and the log for `lease lost`",
+        );
+    }
+    for interface in &status.interfaces {
+        if let Some((what, remedy)) = unhooked(interface).or_else(|| bypassed(interface)) {
+            add(what, remedy);
+        }
+    }
+    if let Some((what, remedy)) = uncarried(&status.carrier) {
+        add(what, remedy);
+    }
+    if status.refused > 0 {
+        add(
+            format!(
+                "{} denials did not fit into a map, those packets pass{}",
+                status.refused,
+                largest(&status.refused_by_namespace)
+            ),
+            "a namespace may fill half of a map: see which map is full below; exclude what needs no protection \
+             (--protect-cidr, --exclude-cidr)",
+        );
+    }
+    for (name, fill) in &status.figures.maps {
+        if fill.entries * 100 > fill.capacity * NEARLY_FULL {
+            add(
+                format!("map {name} is nearly full: {} of {}", fill.entries, fill.capacity),
+                "exclude what needs no protection (--protect-cidr, --exclude-cidr)",
+            );
+        }
+    }
+    for reason in &status.demoted {
+        let count = status.wrong_denies.get(reason).copied().unwrap_or_default();
+        add(
+            format!("{reason} is only observed, because a denial was wrong ({count} since the start)"),
+            "look for `wrong deny` in the log and report it; `epguard mode --reason REASON enforce` trusts it again",
+        );
+    }
+    for held in &status.breaker {
+        add(
+            format!(
+                "{} denials of {} are held for {} ({}; {} endpoints were ready lately)",
+                held.held,
+                held.service,
+                seconds(held.since_ms),
+                held.why,
+                held.ready_recently
+            ),
+            "a second list decides within seconds; if it cannot, look at the Service and `epguard breaker --release`",
+        );
+    }
+    for conflict in &status.conflicts {
+        add(
+            format!(
+                "{} is claimed by live pods {}, so its traffic passes",
+                conflict.ip,
+                conflict.pods.join(" and ")
+            ),
+            "one of them cannot be reached: look at the CNI's IPAM on their nodes",
+        );
+    }
+    let skipped: u64 = status.watches.values().map(|watch| watch.skipped).sum();
+    if skipped > 0 {
+        add(
+            format!("{skipped} objects, or annotations of some, could not be read and count for nothing"),
+            "the log names each (`skipped`)",
+        );
+    }
+    found.extend(crowded(status));
+    found.extend(unproven(status));
+    found.extend(unfollowed(&status.node_sockets));
+    found
+}
+
+/// One cause is told once.
+fn down(status: &Status) -> Vec<String> {
+    let down = status.watches.iter().filter(|(_, watch)| !watch.up);
+    let mut told: Vec<(&str, &str)> = down
+        .map(|(name, watch)| {
+            let why = watch.error.as_deref();
+            (name.as_str(), why.unwrap_or("it has not connected yet"))
+        })
+        .collect();
+    if told.len() > 1 && told.len() == status.watches.len() {
+        told.truncate(1);
+        return told
+            .iter()
+            .map(|(_, why)| format!("no watch is up: {why}"))
+            .collect();
+    }
+    told.iter()
+        .map(|(name, why)| format!("watch {name} is down: {why}"))
+        .collect()
+}
+
+fn unhooked(interface: &Attachment) -> Option<(String, &'static str)> {
+    (!interface.attached && !interface.waiting).then(|| {
+        let why = interface.error.as_deref().unwrap_or("not attached yet");
+        (
+            format!("{} ({}) has no hooks: {why}", interface.name, interface.role),
+            "nothing is denied there; it is tried again every second",
+        )
+    })
+}
+
+fn bypassed(interface: &Attachment) -> Option<(String, &'static str)> {
+    let first = interface.before.first()?;
+    Some((
+        format!("{first} runs before epguard on {}", interface.name),
+        "what it lets past is not judged: start it before epguard, which then attaches first",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::status::{Conflict, Fill, Held, Watch};
+    use epguard_core::carrier::{Carrier, Decision};
+
+    fn well() -> Status {
+        let watch = Watch {
+            up: true,
+            ..Watch::default()
+        };
+        Status {
+            synced: true,
+            lease_ms: 9000,
+            interfaces: vec![Attachment {
+                waiting: true,
+                ..Attachment::default()
+            }],
+            watches: [("pods".to_owned(), watch)].into(),
+            carrier: Decision {
+                in_use: Carrier::TcIndex,
+                ..Decision::default()
+            },
+            ..Status::default()
+        }
+    }
+
+    fn whats(status: &Status) -> Vec<String> {
+        problems(status).into_iter().map(|problem| problem.what).collect()
+    }
+
+    #[test]
+    fn an_agent_that_is_well_has_no_problems() {
+        assert_eq!(problems(&well()), []);
+    }
+
+    #[test]
+    fn a_lease_that_ended_matters_only_while_something_is_denied() {
+        let mut status = well();
+        status.lease_ms = -1;
+        assert_eq!(problems(&status), []);
+        status.figures.ips.insert("denied".into(), 1);
+        status.view_age_ms = Some(31_000);
+        assert_eq!(
+            whats(&status),
+            ["the lease has ended (age of the view: 31 s), so what is denied passes"]
+        );
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_the_worst_first() {
+        let mut status = well();
+        status.synced = false;
+        status.config_map = Some("ConfigMap epguard/epguard was not read yet".into());
+        let watch = status.watches.get_mut("pods").unwrap();
+        (watch.up, watch.error, watch.skipped) = (false, Some("403 Forbidden".into()), 2);
+        let bare = |name: &str| Attachment {
+            name: name.into(),
+            role: "pod".into(),
+            ..Attachment::default()
+        };
+        let behind = Attachment {
+            attached: true,
+            before: vec!["cil_from_netdev".into()],
+            ..bare("eth0")
+        };
+        status.interfaces = vec![bare("veth1"), behind];
+        status.refused = 3;
+        status.refused_by_namespace = [("flood".into(), 2), ("shop".into(), 1)].into();
+        let fill = Fill {
+            entries: 81,
+            capacity: 100,
+        };
+        status.figures.maps.insert("DENIED".into(), fill);
+        status.demoted = vec!["reused".into()];
+        status.wrong_denies = [("reused".into(), 1)].into();
+        status.breaker = vec![Held {
+            service: "shop/web".into(),
+            held: 4,
+            ready_recently: 6,
+            since_ms: 2500,
+            why: "more-than-half".into(),
+        }];
+        status.conflicts = vec![Conflict {
+            ip: "10.0.0.7".into(),
+            pods: vec!["a/b".into(), "c/d".into()],
+        }];
+        assert_eq!(
+            whats(&status),
+            [
+                "not every watch has shown a list yet, so nothing is denied newly",
+                "watch pods is down: 403 Forbidden",
+                "ConfigMap epguard/epguard was not read yet",
+                "veth1 (pod) has no hooks: not attached yet",
+                "cil_from_netdev runs before epguard on eth0",
+                "3 denials did not fit into a map, those packets pass (namespace flood: 2, shop: 1)",
+                "map DENIED is nearly full: 81 of 100",
+                "reused is only observed, because a denial was wrong (1 since the start)",
+                "4 denials of shop/web are held for 2 s (more-than-half; 6 endpoints were ready lately)",
+                "10.0.0.7 is claimed by live pods a/b and c/d, so its traffic passes",
+                "2 objects, or annotations of some, could not be read and count for nothing",
+            ]
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! The status for people: problems first, then what there is.
+
+use super::problem::Problem;
+use super::problem::seconds;
+use crate::shared::status::{Attachment, Status};
+use anstyle::{AnsiColor, Style};
+use comfy_table::{Table, presets::NOTHING};
+use epguard_core::carrier::Decision;
+
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// All of it, with colours that a pipe must be spared.
+#[must_use]
+pub fn text(status: &Status, problems: &[Problem]) -> String {
+    let mut parts = vec![headline(status, problems)];
+    parts.extend(
+        problems
+            .iter()
+            .map(|problem| format!("  {BAD}!{BAD:#} {}\n      {}", problem.what, problem.remedy)),
+    );
+    let facts = facts(status);
+    let parts_after = [facts, watches(status), interfaces(status), maps(status)];
+    parts.extend(parts_after.into_iter().map(|part| format!("\n{part}")));
+    parts.join("\n")
+}
+
+fn headline(status: &Status, problems: &[Problem]) -> String {
+    let how = match problems.len() {
+        0 => format!("{GOOD}all is well{GOOD:#}"),
+        1 => format!("{BAD}degraded{BAD:#}, 1 problem"),
+        many => format!("{BAD}degraded{BAD:#}, {many} problems"),
+    };
+    format!(
+        "epguard {} on {}: {} (by {}), {how}",
+        status.version, status.node, status.mode, status.mode_source
+    )
+}
+
+fn facts(status: &Status) -> String {
+    let reasons = status
+        .reasons
+        .iter()
+        .map(|(reason, mode)| format!("{reason} {mode}"));
+    let wrong: u64 = status.wrong_denies.values().sum();
+    let rows = [
+        ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
+        ("LEASE", lease(status)),
+        ("VIEW", view(status)),
+        ("CARRIER", carrier(&status.carrier)),
+        ("WRONG DENIES", wrong.to_string()),
+        ("REPORTS SKIPPED", status.figures.events_skipped.to_string()),
+        (
+            "EVENT TO MAP",
+            format!(
+                "median {} us, 99th percentile {} us",
+                status.latency.p50_us, status.latency.p99_us
+            ),
+        ),
+    ];
+    table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]).into())
+}
+
+fn carrier(carrier: &Decision) -> String {
+    let by = carrier.decided_by.join(", ");
+    let by = if by.is_empty() { by } else { format!(" ({by})") };
+    format!("{}: {}{by}", carrier.in_use.as_str(), carrier.why)
+}
+
+/// For how long denials hold.
+pub(crate) fn lease(status: &Status) -> String {
+    match status.lease_ms {
+        _ if !status.denies() => "not needed, nothing is denied".to_owned(),
+        left if left > 0 => format!("{} left", seconds(left.unsigned_abs())),
+        over => format!("ended {} ago", seconds(over.unsigned_abs())),
+    }
+}
+
+/// How old that is which denials are proven by.
+pub(crate) fn view(status: &Status) -> String {
+    let age = status.view_age_ms.map(|ms| format!("as of {} ago", seconds(ms)));
+    age.unwrap_or_else(|| "of unknown age".to_owned())
+}
+
+fn watches(status: &Status) -> String {
+    let rows = status.watches.iter().map(|(name, watch)| {
+        vec![
+            name.clone(),
+            if watch.up { "up" } else { "down" }.to_owned(),
+            watch.age_ms.map_or("-".to_owned(), seconds),
+            watch.rv.to_string(),
+        ]
+    });
+    table(&["WATCH", "STATE", "FRESH AS OF", "VERSION"], rows.collect())
+}
+
+fn interfaces(status: &Status) -> String {
+    let hooks = |at: &Attachment| match (at.attached, at.position) {
+        (true, place @ 1..) => format!("{}, place {place}", at.kernel_path),
+        (true, 0) => at.kernel_path.clone(),
+        (false, _) if at.waiting => "waiting".to_owned(),
+        (false, _) => "none".to_owned(),
+    };
+    let rows = status.interfaces.iter().map(|at| {
+        let xdp = at.xdp.as_deref().or(at.xdp_error.as_ref().map(|_| "no"));
+        vec![
+            at.name.clone(),
+            at.role.clone(),
+            hooks(at),
+            xdp.unwrap_or("-").to_owned(),
+            if at.after.is_empty() {
+                "-".to_owned()
+            } else {
+                at.after.join(",")
+            },
+        ]
+    });
+    table(
+        &["INTERFACE", "ROLE", "HOOKS", "XDP", "MAY WIPE INTENTS"],
+        rows.collect(),
+    )
+}
+
+fn maps(status: &Status) -> String {
+    let rows = status
+        .figures
+        .maps
+        .iter()
+        .map(|(name, fill)| vec![name.clone(), fill.entries.to_string(), fill.capacity.to_string()]);
+    table(&["MAP", "ENTRIES", "ROOM FOR"], rows.collect())
+}
+
+fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    if !header.is_empty() {
+        table.set_header(header);
+    }
+    table.add_rows(rows);
+    table.trim_fmt()
+}

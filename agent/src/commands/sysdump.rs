@@ -1,0 +1,234 @@
+//! `epguard sysdump`: one archive with what a bug report needs. Nothing in it is a credential: of files that may hold one,
+//! none is read.
+
+mod node;
+
+use crate::commands::audit;
+use crate::commands::dump::Dump;
+use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::status::{self, Request};
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Options of `epguard sysdump`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The archive holds names of pods and Services, IP addresses, routes, interfaces and stale flows of this node. It holds no credentials.
+
+Examples:
+  epguard sysdump
+  kubectl -n epguard exec POD -- epguard sysdump -f /dev/stdout > node-1.tar")]
+pub struct SysdumpArgs {
+    /// The archive [default: epguard-sysdump-NODE-TIME.tar]
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Where the datapath is pinned.
+    #[command(flatten)]
+    pub pins: PinArgs,
+    /// Where the agent can be asked.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// The kernel's own words about this node: all there is where the agent's container has no tools.
+const FILES: [&str; 9] = [
+    "/proc/version",
+    "/proc/mounts",
+    "/proc/net/dev",
+    "/proc/net/fib_trie",
+    "/proc/net/ipv6_route",
+    "/proc/net/arp",
+    "/proc/net/netlink",
+    "/proc/sys/net/ipv4/conf/all/rp_filter",
+    "/proc/sys/net/core/bpf_jit_enable",
+];
+
+/// The most IPs whose history is asked for.
+const HISTORIES: usize = 200;
+
+/// What [`node`] shows in other tools' words, where these are installed.
+const COMMANDS: [(&str, &[&str]); 6] = [
+    ("ip-link.txt", &["ip", "-details", "-statistics", "link"]),
+    ("ip-route.txt", &["ip", "route", "show", "table", "all"]),
+    ("ip-neighbour.txt", &["ip", "neighbour"]),
+    ("bpftool-net.txt", &["bpftool", "net"]),
+    ("bpftool-prog.txt", &["bpftool", "prog", "show"]),
+    ("nft-ruleset.txt", &["nft", "list", "ruleset"]),
+];
+
+/// Writes the archive. What cannot be had is named in its `missing.txt`. Errors: the archive cannot be written.
+pub async fn run(args: &SysdumpArgs) -> Result<()> {
+    let status = status::ask(&args.run.run_dir, &Request::Status);
+    let node = status.as_ref().map_or("node", |status| &status.node).to_owned();
+    let path = args.file.clone().unwrap_or_else(|| {
+        let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+        format!("epguard-sysdump-{node}-{time}.tar").into()
+    });
+    let shown = path.display().to_string();
+    let file = File::create(&path).with_context(|| format!("cannot write {shown}"))?;
+    let mut archive = Archive::new(file);
+    let dump = Dump::read(
+        &args.pins.pin_dir,
+        status.as_ref().unwrap_or(&status::Status::default()),
+    );
+    archive.add("status.json", status.and_then(|status| json(&status)))?;
+    let drops = status::ask(&args.run.run_dir, &Request::Drops);
+    archive.add("drops.json", drops.and_then(|status| json(&status.drops)))?;
+    let dump = dump.and_then(|dump| serde_json::to_value(dump).context("cannot write JSON"));
+    let ips = dump.as_ref().map(suspects).unwrap_or_default();
+    archive.add("maps.json", dump.and_then(|dump| json(&dump)))?;
+    let log = status::ask(&args.run.run_dir, &Request::Log);
+    archive.add(
+        "log.txt",
+        log.map(|status| status.log.unwrap_or_default().join("\n").into_bytes()),
+    )?;
+    archive.add("why.json", histories(&args.run.run_dir, &ips))?;
+    let audit = audit::look(&args.pins.pin_dir, &args.run.run_dir);
+    archive.add("audit.json", audit.and_then(|report| json(&report)))?;
+    archive.add("version.txt", Ok(env!("CARGO_PKG_VERSION").into()))?;
+    for path in FILES {
+        let name = format!("{}.txt", path.trim_start_matches('/').replace('/', "-"));
+        archive.add(
+            &name,
+            fs::read(path).with_context(|| format!("cannot read {path}")),
+        )?;
+    }
+    for (name, content) in node::parts().await {
+        archive.add(&name, content)?;
+    }
+    for (name, command) in COMMANDS {
+        if let Some(content) = output(command) {
+            archive.add(name, content)?;
+        }
+    }
+    let (parts, missing) = archive.finish()?;
+    eprintln!("wrote {shown}: {parts} parts, {missing} missing");
+    Ok(())
+}
+
+struct Archive {
+    tar: tar::Builder<File>,
+    parts: usize,
+    missing: Vec<String>,
+}
+
+impl Archive {
+    fn new(file: File) -> Self {
+        Self {
+            tar: tar::Builder::new(file),
+            parts: 0,
+            missing: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, name: &str, content: Result<Vec<u8>>) -> Result<()> {
+        match content {
+            Ok(content) => {
+                self.parts += 1;
+                self.write(name, &content)
+            }
+            Err(error) => {
+                self.missing.push(format!("{name}: {error:#}\n"));
+                Ok(())
+            }
+        }
+    }
+
+    fn write(&mut self, name: &str, content: &[u8]) -> Result<()> {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        let path = Path::new("epguard-sysdump").join(name);
+        self.tar
+            .append_data(&mut header, path, content)
+            .with_context(|| format!("cannot write {name} to the archive"))
+    }
+
+    fn finish(mut self) -> Result<(usize, usize)> {
+        let missing = self.missing.concat();
+        self.write("missing.txt", missing.as_bytes())?;
+        self.tar.finish().context("cannot finish the archive")?;
+        Ok((self.parts, self.missing.len()))
+    }
+}
+
+/// The IPs that packets are, or were, denied to.
+fn suspects(dump: &Value) -> BTreeSet<IpAddr> {
+    let rows = ["suspects", "terminated"]
+        .into_iter()
+        .filter_map(|table| dump[table].as_array());
+    let ips = rows.flatten().filter_map(|row| row["ip"].as_str()?.parse().ok());
+    ips.collect()
+}
+
+/// What the agent knows of each, as `epguard why -o json` shows it of one.
+fn histories(run_dir: &Path, ips: &BTreeSet<IpAddr>) -> Result<Vec<u8>> {
+    let mut histories = Vec::new();
+    for ip in ips.iter().take(HISTORIES) {
+        histories.extend(status::ask(run_dir, &Request::History(*ip))?.history);
+    }
+    json(&histories)
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec_pretty(value).context("cannot write JSON")
+}
+
+/// What the command writes; none if it is not installed.
+fn output(command: &[&str]) -> Option<Result<Vec<u8>>> {
+    let (program, arguments) = command.split_first()?;
+    let line = command.join(" ");
+    let output = match Command::new(program).args(arguments).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        output => output.with_context(|| format!("cannot run `{line}`")),
+    };
+    Some(output.and_then(|output| {
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`{line}` failed: {}", error.trim());
+        Ok(output.stdout)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+
+    #[test]
+    fn what_cannot_be_had_is_named_and_the_rest_is_there() {
+        let path = std::env::temp_dir().join(format!("epguard-sysdump-{}.tar", std::process::id()));
+        let mut archive = Archive::new(File::create(&path).unwrap());
+        archive.add("a.txt", Ok(b"here".to_vec())).unwrap();
+        archive.add("b.txt", output(&["false"]).unwrap()).unwrap();
+        archive.add("c.txt", output(&["echo", "out"]).unwrap()).unwrap();
+        assert!(output(&["epguard-no-such-tool"]).is_none());
+        assert_eq!(archive.finish().unwrap(), (2, 1));
+        let mut parts = Vec::new();
+        let mut tar = tar::Archive::new(File::open(&path).unwrap());
+        for entry in tar.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let name = entry.path().unwrap().display().to_string();
+            let mut content = String::new();
+            entry.read_to_string(&mut content).unwrap();
+            parts.push((name, content));
+        }
+        fs::remove_file(path).unwrap();
+        let part = |name: &str, content: &str| (format!("epguard-sysdump/{name}"), content.to_owned());
+        assert_eq!(
+            parts,
+            [
+                part("a.txt", "here"),
+                part("c.txt", "out\n"),
+                part("missing.txt", "b.txt: `false` failed: \n")
+            ]
+        );
+    }
+}

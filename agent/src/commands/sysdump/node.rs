@@ -1,0 +1,110 @@
+//! What the kernel shows of this node over netlink and bpf(2), where no tools are installed: one line for each thing.
+
+use crate::commands::audit::netfilter::{self, Message};
+use crate::kernel::neighbours::Scanner;
+use crate::node::netlink;
+use anyhow::{Context as _, Result};
+use aya::maps::loaded_maps;
+use aya::programs::loaded_programs;
+use std::collections::BTreeSet;
+use std::fmt::{Debug, Write as _};
+use std::io;
+
+/// `linux/netfilter/nf_tables.h`: `NFT_MSG_GETRULE` of `NFNL_SUBSYS_NFTABLES`, and attributes of its answer.
+const GET_RULE: u16 = 0x0a07;
+const TABLE: u16 = 1;
+const CHAIN: u16 = 2;
+const HANDLE: u16 = 3;
+const EXPRESSIONS: u16 = 4;
+const NAME: u16 = 1;
+const DATA: u16 = 2;
+
+/// Names of parts, with their content.
+pub(super) async fn parts() -> Vec<(String, Result<Vec<u8>>)> {
+    let tables = netlink::tables().await.into_iter();
+    let mut parts: Vec<(String, Result<Vec<u8>>)> = tables
+        .map(|(name, messages)| {
+            (
+                format!("netlink-{name}.txt"),
+                messages.map(|messages| lines(&messages)),
+            )
+        })
+        .collect();
+    parts.push(("bpf-programs.txt".into(), programs()));
+    parts.push(("bpf-maps.txt".into(), maps()));
+    parts.push(("bpf-neighbours.txt".into(), neighbours()));
+    parts.push(("netfilter-rules.txt".into(), rules()));
+    parts
+}
+
+fn lines<T: Debug>(things: &[T]) -> Vec<u8> {
+    let mut text = String::new();
+    for thing in things {
+        let _ = writeln!(text, "{thing:?}");
+    }
+    text.into_bytes()
+}
+
+fn programs() -> Result<Vec<u8>> {
+    let mut text = String::new();
+    for program in loaded_programs() {
+        let program = program.context("cannot list BPF programs")?;
+        let _ = writeln!(
+            text,
+            "{} type {} name {} tag {:016x} maps {:?}",
+            program.id(),
+            program.program_type() as u32,
+            program.name_as_str().unwrap_or_default(),
+            program.tag(),
+            program.map_ids().ok().flatten().unwrap_or_default(),
+        );
+    }
+    Ok(text.into_bytes())
+}
+
+fn maps() -> Result<Vec<u8>> {
+    let mut text = String::new();
+    for map in loaded_maps() {
+        let map = map.context("cannot list BPF maps")?;
+        let _ = writeln!(
+            text,
+            "{} type {:?} name {} key {} value {} max_entries {}",
+            map.id(),
+            map.map_type().ok(),
+            map.name_as_str().unwrap_or_default(),
+            map.key_size(),
+            map.value_size(),
+            map.max_entries(),
+        );
+    }
+    Ok(text.into_bytes())
+}
+
+/// The programs and filters of this network namespace's interfaces, epguard's included.
+fn neighbours() -> Result<Vec<u8>> {
+    let survey = Scanner::new()?.survey(&BTreeSet::new())?;
+    Ok(format!("{survey:#?}\n").into_bytes())
+}
+
+/// Rules of nftables, those of iptables-nft included: family, table, chain, handle and, in hexadecimal, each expression.
+fn rules() -> Result<Vec<u8>> {
+    let read = || -> io::Result<Option<Vec<u8>>> { netfilter::dump(GET_RULE, 0, &[], write_rule) };
+    netfilter::consistent(read).context("cannot list rules (nftables)")
+}
+
+fn write_rule(to: &mut Vec<u8>, rule: Message<'_>) {
+    let text = |kind| netfilter::string(rule.attributes, &[kind]).unwrap_or_default();
+    let handle = netfilter::number(rule.attributes, &[HANDLE]).unwrap_or_default();
+    let mut line = format!("family {} {} {} {handle}:", rule.family, text(TABLE), text(CHAIN));
+    let expressions = netfilter::at(rule.attributes, &[EXPRESSIONS]).unwrap_or_default();
+    for (_, expression) in netfilter::attributes(expressions) {
+        let name = netfilter::string(expression, &[NAME]).unwrap_or_default();
+        let _ = write!(line, " {name}(");
+        for octet in netfilter::at(expression, &[DATA]).unwrap_or_default() {
+            let _ = write!(line, "{octet:02x}");
+        }
+        line.push(')');
+    }
+    line.push('\n');
+    to.extend(line.bytes());
+}

@@ -1,0 +1,112 @@
+//! `epguard top`: what is denied at this moment, on a screen that follows it.
+//!
+//! ```text
+//! status socket, COUNTERS -> Sample -> Model (rates since the one before) -> view -> screen, or plain text
+//! keys -> Controls -------------------------^
+//! ```
+
+mod columns;
+mod controls;
+mod keys;
+mod look;
+mod model;
+mod rates;
+mod rows;
+mod sample;
+mod screen;
+mod view;
+
+use crate::shared::args::{PinArgs, RunArgs};
+use anyhow::{Context as _, Result};
+use clap::Args;
+use model::Model;
+use sample::{Sample, Source};
+use std::io::{IsTerminal as _, Write as _, stdin, stdout};
+use std::time::Duration;
+use tokio::sync::mpsc::Receiver;
+
+/// Options of `epguard top`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Keys: q quit, r by rate, t by packets, l by time last seen, s Services or flows, p pause, arrows, PgUp, PgDn, Home and End
+scroll, ? keys.
+
+PACKETS/S is the kernel's count of every packet. Flows are counted by what the kernel reports: at most 100 packets a
+second for each IP.
+
+Examples:
+  epguard top
+  epguard top --batch -n 10 --interval 5    ten snapshots, five seconds apart")]
+pub struct TopArgs {
+    /// Seconds between refreshes, 1 to 60
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds())]
+    pub interval: Duration,
+    /// Print plain text instead of a screen; so it is without a terminal, too
+    #[arg(short, long)]
+    pub batch: bool,
+    /// Snapshots to print [default: 1]; implies --batch
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Where the datapath is pinned.
+    #[command(flatten)]
+    pub pins: PinArgs,
+    /// Where the agent can be asked.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+fn seconds() -> impl clap::builder::TypedValueParser<Value = Duration> {
+    use clap::builder::TypedValueParser as _;
+    clap::value_parser!(u64).range(1..=60).map(Duration::from_secs)
+}
+
+/// Shows it until a key or a signal ends it, or prints it. Errors: no agent answers, no datapath is pinned, or there is
+/// nowhere to show it.
+pub async fn run(args: TopArgs) -> Result<()> {
+    let source = Source {
+        pin_dir: args.pins.pin_dir,
+        run_dir: args.run.run_dir,
+    };
+    let model = Model::new(source.sample())?;
+    let samples = source.every(args.interval);
+    let live = !args.batch && args.count.is_none() && stdin().is_terminal() && stdout().is_terminal();
+    if live {
+        return screen::show(model, samples).await;
+    }
+    print(model, samples, args.count.unwrap_or(1)).await
+}
+
+async fn print(mut model: Model, mut samples: Receiver<Sample>, count: u64) -> Result<()> {
+    for number in 0..count {
+        model.refresh(samples.recv().await.context("nothing is read any more")?);
+        let gap = if number > 0 { "\n" } else { "" };
+        write!(stdout(), "{gap}{}", view::text(&model)).context("cannot print")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: TopArgs,
+    }
+
+    #[test]
+    fn a_refresh_takes_a_second_to_a_minute() {
+        let interval = |arguments: &[&str]| {
+            let line = Line::try_parse_from([&["top"], arguments].concat());
+            line.map(|line| line.args.interval.as_secs())
+        };
+        assert_eq!(interval(&[]).unwrap(), 1);
+        assert_eq!(interval(&["--interval", "60"]).unwrap(), 60);
+        for outside in ["0", "61"] {
+            let error = interval(&["--interval", outside]).unwrap_err().to_string();
+            assert!(error.contains("1..=60"), "{error}");
+        }
+    }
+}

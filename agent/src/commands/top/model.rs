@@ -1,0 +1,199 @@
+//! What is shown: the last that was heard, and the rates up to it.
+
+use super::controls::Controls;
+use super::rates::{History, Meter};
+use super::sample::{Agent, Sample};
+use crate::kernel::maps::Counters;
+use crate::shared::drops::{Dropped, Kind};
+use crate::shared::status::Status;
+use anyhow::{Error, Result};
+use epguard_common::{Mode, Outcome, Reason};
+use std::io;
+use std::time::Duration;
+
+/// All that the screen is made of.
+#[derive(Debug)]
+pub(super) struct Model {
+    /// As the agent last said it, and as old as it is by now.
+    pub(super) status: Status,
+    /// Likewise.
+    pub(super) drops: Vec<Dropped>,
+    /// Packets by verdict.
+    pub(super) verdicts: Meter<(Reason, Outcome)>,
+    /// Packets by flow.
+    pub(super) flows: Meter<Kind>,
+    /// Packets a second that were stopped, or in observe would have been.
+    pub(super) history: History,
+    /// Why something is not of this moment.
+    pub(super) trouble: Option<String>,
+    /// What was chosen by keys.
+    pub(super) controls: Controls,
+    at: Duration,
+}
+
+impl Model {
+    /// Of the first sample. Errors: as of what could not be read.
+    pub(super) fn new(first: Sample) -> Result<Self> {
+        let mut model = Self {
+            status: Status::default(),
+            drops: Vec::new(),
+            verdicts: Meter::new(),
+            flows: Meter::new(),
+            history: History::default(),
+            trouble: None,
+            controls: Controls::default(),
+            at: first.at,
+        };
+        model.hear(first.at, first.agent?);
+        model.count(first.at, &first.counters?);
+        Ok(model)
+    }
+
+    /// Takes the next sample in, unless the screen is to stand still.
+    pub(super) fn refresh(&mut self, sample: Sample) {
+        if self.controls.paused {
+            return;
+        }
+        self.trouble = None;
+        match sample.counters {
+            Ok(counters) => self.count(sample.at, &counters),
+            Err(error) => {
+                self.verdicts.missed();
+                self.trouble = Some(format!("{error:#}"));
+            }
+        }
+        match sample.agent {
+            Ok(agent) => self.hear(sample.at, agent),
+            Err(error) => {
+                self.flows.missed();
+                self.age(sample.at.saturating_sub(self.at));
+                self.trouble = Some(format!("agent does not answer: {}", cause(&error)));
+            }
+        }
+        if let Some(rate) = self.verdicts.sum(|(_, outcome)| self.drawn().contains(outcome)) {
+            self.history.push(rate);
+        }
+        self.at = sample.at;
+    }
+
+    /// Whether denied packets are stopped here.
+    pub(super) fn enforces(&self) -> bool {
+        self.status.mode == Mode::Enforce.as_str()
+    }
+
+    /// What the curve is about. Where nothing is stopped it is what would be.
+    fn drawn(&self) -> &'static [Outcome] {
+        if self.enforces() {
+            &Outcome::STOPPED
+        } else {
+            &[Outcome::Observed]
+        }
+    }
+
+    fn hear(&mut self, at: Duration, agent: Agent) {
+        let counts = agent.drops.iter();
+        let counts = counts.map(|dropped| (dropped.kind.clone(), dropped.packets));
+        self.flows.read(at, counts.collect());
+        let enforced = self.enforces();
+        (self.status, self.drops) = (agent.status, agent.drops);
+        if self.enforces() != enforced {
+            // It is about something else now.
+            self.history = History::default();
+        }
+    }
+
+    fn count(&mut self, at: Duration, counters: &Counters) {
+        let packets = counters.iter().map(|(key, count)| (*key, count.packets));
+        self.verdicts.read(at, packets.collect());
+    }
+
+    /// The lease runs on without the agent, and its view grows old.
+    fn age(&mut self, by: Duration) {
+        let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.status.lease_ms = self.status.lease_ms.saturating_sub_unsigned(ms);
+        let view = &mut self.status.view_age_ms;
+        *view = view.map(|age| age.saturating_add(ms));
+        for dropped in &mut self.drops {
+            dropped.last_ms_ago = dropped.last_ms_ago.saturating_add(ms);
+        }
+    }
+}
+
+/// The reader knows which socket and has read the remedy; of the rest only the cause is news.
+fn cause(error: &Error) -> String {
+    match error.root_cause().downcast_ref::<io::Error>() {
+        Some(cause) => cause.to_string(),
+        None => format!("{error:#}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::fixture::{agent, counters, model};
+    use super::*;
+    use anyhow::anyhow;
+
+    fn refused() -> Error {
+        Error::new(io::Error::from(io::ErrorKind::ConnectionRefused)).context("no agent answers at /run/x")
+    }
+
+    fn sample(seconds: u64, agent: Result<Agent>, counters: Result<Counters>) -> Sample {
+        Sample {
+            at: Duration::from_secs(seconds),
+            agent,
+            counters,
+        }
+    }
+
+    #[test]
+    fn without_an_agent_at_first_its_error_is_the_answer() {
+        let error = Model::new(sample(1, Err(refused()), Ok(counters(0)))).unwrap_err();
+        assert!(
+            format!("{error:#}").starts_with("no agent answers at /run/x"),
+            "{error:#}"
+        );
+    }
+
+    #[test]
+    fn an_agent_that_stops_leaves_what_it_said_and_the_kernels_rates() {
+        let mut model = model();
+        let (lease, seen) = (model.status.lease_ms, model.drops[0].last_ms_ago);
+        model.refresh(sample(4, Err(refused()), Ok(counters(50))));
+        assert_eq!(
+            model.trouble.as_deref(),
+            Some("agent does not answer: connection refused")
+        );
+        assert_eq!(model.status.lease_ms, lease - 2000);
+        assert_eq!(model.drops[0].last_ms_ago, seen + 2000);
+        assert_eq!(model.flows.rate(&model.drops[0].kind), None);
+        let dropped = model.verdicts.rate(&(Reason::Reused, Outcome::Dropped));
+        assert_eq!(dropped.unwrap().tenths, 150);
+    }
+
+    #[test]
+    fn a_new_agent_that_counts_from_zero_has_rates_from_zero() {
+        let mut model = model();
+        model.refresh(sample(3, Err(refused()), Ok(counters(20))));
+        let mut anew = agent(0);
+        anew.drops[0].packets = 4;
+        model.refresh(sample(4, Ok(anew), Ok(counters(20))));
+        assert_eq!(model.trouble, None);
+        assert_eq!(model.flows.rate(&model.drops[0].kind).unwrap().tenths, 20);
+    }
+
+    #[test]
+    fn a_datapath_that_is_gone_is_named_and_its_rates_are_unknown() {
+        let mut model = model();
+        model.refresh(sample(3, Ok(agent(20)), Err(anyhow!("no map at /p"))));
+        assert_eq!(model.trouble.as_deref(), Some("no map at /p"));
+        assert_eq!(model.verdicts.sum(|_| true), None);
+    }
+
+    #[test]
+    fn a_pause_keeps_everything_as_it_is() {
+        let mut model = model();
+        model.controls.paused = true;
+        model.refresh(sample(9, Err(refused()), Ok(counters(0))));
+        assert_eq!((model.trouble, model.at), (None, Duration::from_secs(2)));
+    }
+}

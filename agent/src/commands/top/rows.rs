@@ -1,0 +1,191 @@
+//! The rows of the table: flows, or what Services have of them. Pure.
+
+use super::columns::{self, Column, Form, column};
+use super::controls::Sort;
+use super::model::Model;
+use super::rates::Rate;
+use crate::commands::drops::{self, ago};
+use crate::shared::drops::Dropped;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A row for each flow.
+const FLOWS: [Column; 9] = [
+    column("RATE/S", Form::Number, 0),
+    column("SERVICE", Form::Name, 1),
+    column("ENDPOINT", Form::Word, 8),
+    column("REASON", Form::Word, 4),
+    column("OUTCOME", Form::Word, 7),
+    column("MEANT", Form::Name, 2),
+    column("HIT", Form::Name, 3),
+    column("PACKETS", Form::Number, 6),
+    column("LAST", Form::Number, 5),
+];
+
+/// A row for each Service.
+const SERVICES: [Column; 7] = [
+    column("RATE/S", Form::Number, 0),
+    column("SERVICE", Form::Name, 1),
+    column("ENDPOINTS", Form::Number, 5),
+    column("FLOWS", Form::Number, 6),
+    column("REASONS", Form::Name, 4),
+    column("PACKETS", Form::Number, 3),
+    column("LAST", Form::Number, 2),
+];
+
+/// A row.
+#[derive(Debug)]
+pub(super) struct Row {
+    rate: Option<Rate>,
+    packets: u64,
+    last_ms_ago: u64,
+    /// As the columns ask for them.
+    cells: Vec<String>,
+}
+
+impl Row {
+    /// Whether no packet came since the last refresh.
+    pub(super) fn is_idle(&self) -> bool {
+        self.rate.is_none_or(|rate| rate == Rate::default())
+    }
+}
+
+/// Rows in the chosen order.
+#[derive(Debug)]
+pub(super) struct Rows {
+    columns: &'static [Column],
+    pub(super) all: Vec<Row>,
+}
+
+impl Rows {
+    /// Titles, and a line for each row or one that says that there is none, in at most `width` characters.
+    pub(super) fn lines(&self, width: usize) -> (String, Vec<String>) {
+        let cells: Vec<&[String]> = self.all.iter().map(|row| row.cells.as_slice()).collect();
+        let (titles, mut lines) = columns::lines(self.columns, &cells, width);
+        if lines.is_empty() {
+            lines.push(drops::nothing(false));
+        }
+        (titles, lines)
+    }
+}
+
+/// The rows that were chosen.
+pub(super) fn rows(model: &Model) -> Rows {
+    let (columns, mut all): (&[Column], Vec<Row>) = if model.controls.services {
+        let mut services: BTreeMap<&str, Vec<&Dropped>> = BTreeMap::new();
+        for flow in &model.drops {
+            services.entry(&flow.kind.service).or_default().push(flow);
+        }
+        let rows = services.values().map(|flows| row(model, flows, of_service));
+        (&SERVICES, rows.collect())
+    } else {
+        let rows = model.drops.iter().map(|flow| row(model, &[flow], of_flow));
+        (&FLOWS, rows.collect())
+    };
+    all.sort_by(|a, b| order(model.controls.sort, a, b));
+    Rows { columns, all }
+}
+
+/// What is equal by the chosen measure stays where it is from one refresh to the next.
+fn order(by: Sort, a: &Row, b: &Row) -> Ordering {
+    let chosen = match by {
+        Sort::Rate => b.rate.cmp(&a.rate),
+        Sort::Total => b.packets.cmp(&a.packets),
+        Sort::Last => a.last_ms_ago.cmp(&b.last_ms_ago),
+    };
+    let names = |row: &Row| row.cells[1..].to_vec();
+    chosen
+        .then(b.packets.cmp(&a.packets))
+        .then_with(|| names(a).cmp(&names(b)))
+}
+
+fn row(model: &Model, flows: &[&Dropped], words: fn(&[&Dropped]) -> Vec<String>) -> Row {
+    let rates = flows.iter().map(|flow| model.flows.rate(&flow.kind));
+    let last = flows.iter().map(|flow| flow.last_ms_ago).min();
+    let mut row = Row {
+        rate: rates.sum(),
+        packets: flows.iter().map(|flow| flow.packets).sum(),
+        last_ms_ago: last.unwrap_or_default(),
+        cells: words(flows),
+    };
+    let rate = row.rate.map_or("-".to_owned(), |rate| rate.to_string());
+    row.cells.insert(0, rate);
+    row.cells.push(row.packets.to_string());
+    row.cells.push(ago(row.last_ms_ago));
+    row
+}
+
+/// What stands between rate and packets.
+fn of_flow(flows: &[&Dropped]) -> Vec<String> {
+    let kinds = flows.iter().map(|flow| &flow.kind);
+    kinds
+        .flat_map(|kind| {
+            [
+                kind.service.clone(),
+                format!("{} {}", kind.endpoint, kind.protocol),
+                kind.reason.clone(),
+                kind.outcome.clone(),
+                kind.meant.clone(),
+                kind.hit.clone(),
+            ]
+        })
+        .collect()
+}
+
+/// Likewise.
+fn of_service(flows: &[&Dropped]) -> Vec<String> {
+    let service = flows.first().map(|flow| flow.kind.service.clone());
+    let endpoints: BTreeSet<_> = flows.iter().map(|flow| flow.kind.endpoint).collect();
+    let reasons: BTreeSet<&str> = flows.iter().map(|flow| flow.kind.reason.as_str()).collect();
+    vec![
+        service.unwrap_or_default(),
+        endpoints.len().to_string(),
+        flows.len().to_string(),
+        reasons.into_iter().collect::<Vec<_>>().join(","),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::fixture::model;
+    use super::*;
+
+    fn services(model: &Model) -> Vec<String> {
+        let rows = rows(model).all;
+        rows.iter().map(|row| row.cells[1].clone()).collect()
+    }
+
+    #[test]
+    fn flows_are_sorted_by_rate_or_packets_or_time() {
+        let mut model = model();
+        assert_eq!(services(&model), ["shop/web", "shop/api", "shop/web", "unknown"]);
+        model.controls.sort = Sort::Total;
+        assert_eq!(services(&model), ["shop/api", "shop/web", "shop/web", "unknown"]);
+        model.controls.sort = Sort::Last;
+        assert_eq!(services(&model), ["shop/web", "shop/web", "shop/api", "unknown"]);
+    }
+
+    #[test]
+    fn a_service_has_the_sum_of_its_flows_and_the_latest_time() {
+        let mut model = model();
+        model.controls.services = true;
+        let rows = rows(&model).all;
+        let cells: Vec<String> = rows.iter().map(|row| row.cells.join(" ")).collect();
+        assert_eq!(
+            cells,
+            [
+                "12.0 shop/web 2 2 dead-backend,reused 23 0s",
+                "2.0 shop/api 1 1 dead-backend 500 4s",
+                "0.0 unknown 1 1 terminated 1 2m"
+            ]
+        );
+    }
+
+    #[test]
+    fn before_the_second_sample_no_rate_is_made_up() {
+        let mut model = model();
+        model.flows.missed();
+        let rows = rows(&model).all;
+        assert!(rows.iter().all(|row| row.cells[0] == "-" && row.is_idle()));
+    }
+}

@@ -1,0 +1,107 @@
+//! A node of two samples, one second apart, for tests.
+
+use super::super::model::Model;
+use super::super::sample::{Agent, Sample};
+use crate::kernel::maps::Counters;
+use crate::shared::drops::{Dropped, Kind};
+use crate::shared::status::{Status, Watch};
+use epguard_common::{Count, Outcome, Reason};
+use std::time::Duration;
+
+/// Of the second sample.
+pub(in super::super) fn model() -> Model {
+    let sample = |seconds, packets| Sample {
+        at: Duration::from_secs(seconds),
+        agent: Ok(agent(packets)),
+        counters: Ok(counters(packets)),
+    };
+    let mut model = Model::new(sample(1, 0)).unwrap();
+    model.refresh(sample(2, 20));
+    model
+}
+
+/// Flows after so many packets.
+pub(in super::super) fn agent(packets: u64) -> Agent {
+    let watch = Watch {
+        up: true,
+        ..Watch::default()
+    };
+    let status = Status {
+        node: "worker-1".into(),
+        mode: "enforce".into(),
+        mode_source: "flags".into(),
+        synced: true,
+        lease_ms: 12_000,
+        view_age_ms: Some(3000),
+        watches: [("pods".to_owned(), watch)].into(),
+        ..Status::default()
+    };
+    let web = flow(
+        "shop/web",
+        "10.244.1.10:8080",
+        ["reused", "dropped", "shop/web-1", "team-b/b"],
+    );
+    let api = flow(
+        "shop/api",
+        "10.244.1.11:443",
+        ["dead-backend", "rejected", "shop/api-7d9f8c6b5-x2x7k", "nobody"],
+    );
+    let idle = flow(
+        "shop/web",
+        "10.244.1.12:8080",
+        ["dead-backend", "dropped", "shop/web-2", "nobody"],
+    );
+    let direct = flow(
+        "unknown",
+        "[fd00::1]:80",
+        ["terminated", "observed", "old/job-1", "nobody"],
+    );
+    let drops = vec![
+        web(packets * 6 / 10, 100),
+        idle(11, 900),
+        api(498 + packets / 10, 4000),
+        direct(1, 130_000),
+    ];
+    let mut status = status;
+    status.figures.ips.insert("denied".into(), 3);
+    Agent { status, drops }
+}
+
+/// The kernel's counters after so many packets.
+pub(in super::super) fn counters(packets: u64) -> Counters {
+    let count = |packets| Count {
+        packets,
+        ..Count::default()
+    };
+    [
+        ((Reason::Reused, Outcome::Dropped), count(packets)),
+        ((Reason::DeadBackend, Outcome::Rejected), count(packets / 10)),
+        ((Reason::Terminated, Outcome::Observed), count(packets / 5)),
+        ((Reason::Nothing, Outcome::NotDenied), count(packets * 150)),
+        ((Reason::Reused, Outcome::Established), count(packets / 4)),
+        ((Reason::Reused, Outcome::EventSuppressed), count(packets)),
+    ]
+    .into()
+}
+
+fn flow(service: &str, endpoint: &str, words: [&str; 4]) -> impl Fn(u64, u64) -> Dropped {
+    let [reason, outcome, meant, hit] = words.map(str::to_owned);
+    let kind = Kind {
+        service: service.into(),
+        endpoint: endpoint.parse().unwrap(),
+        protocol: "TCP".into(),
+        reason,
+        outcome,
+        meant,
+        hit,
+    };
+    move |packets, last_ms_ago| Dropped {
+        kind: kind.clone(),
+        packets,
+        bytes: 60 * packets,
+        openings: packets,
+        clients: vec![[10, 244, 2, 5].into()],
+        first_ms_ago: 400_000,
+        last_ms_ago,
+    }
+}

@@ -1,0 +1,220 @@
+//! Each event that moved the IP: what differs from one view to the next, in words.
+
+use super::time::wall;
+use epguard_core::history::Chronicle;
+use epguard_core::state::NotProven;
+use epguard_core::state::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
+use serde::Serialize;
+
+/// Something became known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// When the agent had taken it in, RFC 3339.
+    pub at: String,
+    /// The newest resourceVersion seen by then.
+    pub rv: u64,
+    /// What, in one line.
+    pub what: String,
+}
+
+/// Everything up to a time, the oldest first.
+pub(super) fn events(chronicle: &Chronicle, until_ms: u64) -> Vec<Event> {
+    let mut before = View {
+        synced: true,
+        ..View::default()
+    };
+    let mut events = Vec::new();
+    for step in chronicle.steps.iter().take_while(|step| step.at_ms <= until_ms) {
+        events.extend(changes(&before, &step.view).into_iter().map(|what| Event {
+            at: wall(chronicle, step.at_ms),
+            rv: step.rv,
+            what,
+        }));
+        before = step.view.clone();
+    }
+    events
+}
+
+/// What differs: pods first, then slices, then what follows from them.
+fn changes(old: &View, new: &View) -> Vec<String> {
+    let mut lines = Vec::new();
+    if old.synced != new.synced {
+        lines.push(
+            if new.synced {
+                "everything is listed again"
+            } else {
+                "the API went back in time: nothing is known"
+            }
+            .to_owned(),
+        );
+    }
+    for pod in &new.pods {
+        pod_changes(
+            old.pods.iter().find(|known| known.uid == pod.uid),
+            pod,
+            &mut lines,
+        );
+    }
+    for pod in &old.pods {
+        if !new.pods.iter().any(|known| known.uid == pod.uid) {
+            let what = if pod.present {
+                "shows the IP no more, or is gone"
+            } else {
+                "is forgotten"
+            };
+            lines.push(format!("pod {} {what}", pod.name));
+        }
+    }
+    let nothing = ServiceView::default();
+    let mut verdicts = Vec::new();
+    for service in &new.services {
+        let known = old.services.iter().find(|known| known.name == service.name);
+        service_changes(known.unwrap_or(&nothing), service, &mut lines, &mut verdicts);
+    }
+    for service in &old.services {
+        if !new.services.iter().any(|known| known.name == service.name) {
+            lines.push(format!("{} is forgotten as one that listed it", service.name));
+        }
+    }
+    lines.append(&mut verdicts);
+    match (&old.terminated, &new.terminated) {
+        (None, Some(dead)) => lines.push(format!(
+            "the IP is unused on this node since {dead} died: terminated"
+        )),
+        (Some(_), None) => {
+            lines
+                .push("not terminated any more: the IP may be in use, or no packet is sent to it".to_owned());
+        }
+        _ => {}
+    }
+    lines
+}
+
+fn pod_changes(old: Option<&PodView>, new: &PodView, lines: &mut Vec<String>) {
+    let mut say = |what: &str| lines.push(format!("pod {} {what}", new.name));
+    let unknown = PodView {
+        life: "live".to_owned(),
+        present: true,
+        ..PodView::default()
+    };
+    let Some(old) = old.or(Some(&unknown)) else { return };
+    if !old.shows && new.shows {
+        let node = new
+            .node
+            .as_deref()
+            .map(|node| format!(" on {node}"))
+            .unwrap_or_default();
+        say(&format!("({}){node} shows the IP", new.uid));
+    }
+    if !old.deleting && new.deleting {
+        say("is being deleted: it has a deletionTimestamp");
+    }
+    if old.life != new.life {
+        say(match (new.life.as_str(), new.present) {
+            ("dead", _) => "is dead: finished, and its kubelet says that its network is torn down",
+            ("retired", true) => {
+                "has finished: Succeeded or Failed; whether its containers run is not proven"
+            }
+            ("retired", false) => "is deleted; whether its containers run is not proven",
+            _ => "is alive after all",
+        });
+    }
+    if old.present && !new.present && (old.life == new.life || new.life == "dead") {
+        say("is gone from the API");
+    } else if old.shows && !new.shows && new.present {
+        say("shows the IP no more");
+    }
+}
+
+fn service_changes(
+    old: &ServiceView,
+    new: &ServiceView,
+    lines: &mut Vec<String>,
+    verdicts: &mut Vec<String>,
+) {
+    let name = &new.name;
+    for endpoint in &new.endpoints {
+        let of = |known: &&EndpointView| known.port == endpoint.port && known.protocol == endpoint.protocol;
+        let known = old.endpoints.iter().find(of);
+        let (port, protocol) = (endpoint.port, &endpoint.protocol);
+        for target in &endpoint.targets {
+            let known = known.and_then(|known| known.targets.iter().find(|known| known.uid == target.uid));
+            if let Some(what) = listing(known, target) {
+                let pod = target.pod.as_deref().unwrap_or("no pod by name");
+                lines.push(format!("{name} {what} on {protocol} {port} for {pod}"));
+            }
+        }
+        let before = known.and_then(|known| known.denial.as_ref());
+        if let Some(what) = denial(before, endpoint.denial.as_ref()) {
+            verdicts.push(format!("{name} {protocol} {port}: {what}"));
+        }
+    }
+    let (before, after) = (possible_holder(old), possible_holder(new));
+    if before != after {
+        match after {
+            Some(pod) => lines.push(format!(
+                "pod {pod}, which {name} selects, may have the IP without showing it"
+            )),
+            None if has_no_possible_holder(new) => lines.push(format!(
+                "no pod that {name} selects may have the IP unseen any more"
+            )),
+            None => {}
+        }
+    }
+}
+
+fn possible_holder(service: &ServiceView) -> Option<&String> {
+    let mut why = service
+        .endpoints
+        .iter()
+        .filter_map(|endpoint| endpoint.not_proven.as_ref());
+    why.find_map(|why| match why {
+        NotProven::PossibleHolder(pod) => Some(pod),
+        _ => None,
+    })
+}
+
+/// Whether the proof has got past possible holders. Where it fails earlier there may be one, or not.
+fn has_no_possible_holder(service: &ServiceView) -> bool {
+    let is_past = |endpoint: &EndpointView| {
+        let why = endpoint.not_proven.as_ref();
+        why.is_none_or(|why| matches!(why, NotProven::OwnPod(_) | NotProven::NotLater(_)))
+    };
+    service.endpoints.iter().any(is_past)
+}
+
+fn listing(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {
+    let was = old.is_some_and(|old| old.listed);
+    match (was, new.listed) {
+        (false, true) if new.ready => Some("lists it, ready,"),
+        (false, true) => Some("lists it, not ready,"),
+        (true, false) => Some("lists it no more"),
+        (true, true) if old.is_some_and(|old| old.ready != new.ready) => Some(if new.ready {
+            "has it ready"
+        } else {
+            "has it not ready"
+        }),
+        _ => None,
+    }
+}
+
+fn denial(old: Option<&DenialView>, new: Option<&DenialView>) -> Option<String> {
+    match (old, new) {
+        (_, Some(new)) if old != Some(new) => {
+            let held = if new.held {
+                ", held until a second list agrees"
+            } else {
+                ""
+            };
+            let which = if new.openers_only {
+                "new connections"
+            } else {
+                "every packet"
+            };
+            Some(format!("denied as {}{held}: {which}", new.reason))
+        }
+        (Some(_), None) => Some("denied no more".to_owned()),
+        _ => None,
+    }
+}

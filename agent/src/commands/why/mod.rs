@@ -1,0 +1,73 @@
+//! `epguard why`: the verdict about an IP, now or then, and the evidence step by step.
+//!
+//! ```text
+//! Chronicle (status socket) + Question -> explain (pure: verdicts, owners, evidence) -> Explanation -> text
+//! ```
+
+mod evidence;
+mod exempt;
+mod explain;
+mod owners;
+mod pass;
+mod question;
+mod text;
+mod time;
+mod verdict;
+
+pub use evidence::Event;
+pub use explain::{Explanation, explain};
+pub use owners::Span;
+pub use question::{Question, Subject};
+pub use time::Moment;
+pub(crate) use time::wall;
+pub use verdict::Verdict;
+
+use crate::shared::args::{RunArgs, service};
+use crate::shared::output::Output;
+use crate::shared::status::{self, Request};
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+/// Options of `epguard why`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  epguard why 10.244.1.10                          every Service that lists the IP, and the IP itself
+  epguard why 10.244.1.10:8080 --service shop/web  one endpoint
+  epguard why [fd00::a]:8080 --at 5m               as it was five minutes ago
+  epguard why 10.244.1.10 --at 2026-11-21T10:47:01Z -o json
+
+The agent remembers the last 64 changes of an IP, in 8 MiB for all of them, since its start.")]
+pub struct WhyArgs {
+    /// The endpoint's IP, not the Service's
+    #[arg(value_name = "IP[:PORT]")]
+    pub subject: Subject,
+    /// Only this Service
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
+    pub service: Option<String>,
+    /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h) [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<Moment>,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+    /// Where the agent can be asked.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Asks the agent and prints. Errors: no agent answers, or an older one that keeps no history.
+pub fn run(args: WhyArgs) -> Result<()> {
+    let status = status::ask(&args.run.run_dir, &Request::History(args.subject.ip))?;
+    let chronicle = status.history.context(
+        "the running agent keeps no history: use the epguard binary of this version for the agent, too",
+    )?;
+    let question = Question {
+        subject: args.subject,
+        service: args.service,
+        at: args.at,
+    };
+    let explanation = explain(&chronicle, &question);
+    println!("{}", args.output.text(&explanation, Explanation::text)?);
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Who owned the IP from when to when, as far as the API showed it.
+
+use super::time::wall;
+use epguard_core::history::Chronicle;
+use epguard_core::state::{PodView, View};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A pod's hold on the IP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Span {
+    /// `namespace/name`.
+    pub pod: String,
+    /// Its UID.
+    pub uid: String,
+    /// Where it ran.
+    pub node: Option<String>,
+    /// Since when it was seen to have the IP, RFC 3339.
+    pub from: String,
+    /// Whether it had it before the history begins.
+    pub or_earlier: bool,
+    /// Until when; none: it has it still.
+    pub to: Option<String>,
+    /// Why it ended.
+    pub ended: Option<&'static str>,
+}
+
+/// All spans of the steps up to a time, in the order of their beginning.
+pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    let mut open: BTreeMap<String, usize> = BTreeMap::new();
+    let steps = chronicle.steps.iter().take_while(|step| step.at_ms <= until_ms);
+    let mut first = true;
+    for step in steps {
+        let at = wall(chronicle, step.at_ms);
+        let mut held = std::mem::take(&mut open);
+        for pod in step.view.pods.iter().filter(|pod| holds(pod)) {
+            let known = held.remove(&pod.uid);
+            let span = known.unwrap_or_else(|| {
+                let or_earlier = first && step.at_ms <= chronicle.since_ms();
+                spans.push(span(pod, at.clone(), or_earlier));
+                spans.len() - 1
+            });
+            open.insert(pod.uid.clone(), span);
+        }
+        first = false;
+        for (uid, span) in held {
+            spans[span].to = Some(at.clone());
+            spans[span].ended = Some(end(&step.view, &uid));
+        }
+    }
+    spans
+}
+
+fn holds(pod: &PodView) -> bool {
+    pod.shows && pod.present && pod.life == "live"
+}
+
+fn span(pod: &PodView, from: String, or_earlier: bool) -> Span {
+    Span {
+        pod: pod.name.clone(),
+        uid: pod.uid.clone(),
+        node: pod.node.clone(),
+        from,
+        or_earlier,
+        to: None,
+        ended: None,
+    }
+}
+
+fn end(view: &View, uid: &str) -> &'static str {
+    match view.pods.iter().find(|pod| pod.uid == uid) {
+        Some(pod) if pod.life == "dead" => "dead",
+        Some(pod) if !pod.present && pod.life == "retired" => "deleted",
+        Some(pod) if pod.life == "retired" => "finished",
+        Some(pod) if pod.present => "shows it no more",
+        _ => "gone from the API",
+    }
+}

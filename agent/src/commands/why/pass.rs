@@ -1,0 +1,160 @@
+//! Why packets pass, in words, and what would change that.
+
+use super::exempt::exempt;
+use epguard_core::state::{EndpointView, Exemption, PodView, ServiceView, View};
+use epguard_core::state::{NotProven, NotStale};
+
+/// The reason, and what would end it.
+pub(super) struct Pass {
+    pub because: String,
+    pub change: String,
+}
+
+pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> Pass {
+    Pass {
+        because: because.into(),
+        change: change.into(),
+    }
+}
+
+fn exempted(pod: &str, why: Exemption) -> Pass {
+    let (because, change) = exempt(pod, why);
+    pass(because, change)
+}
+
+/// For the endpoint of a Service that is not denied.
+pub(super) fn endpoint(service: &ServiceView, endpoint: &EndpointView) -> Pass {
+    endpoint.not_proven.as_ref().map_or_else(
+        || {
+            pass(
+                "the agent is of another version, which does not send the cause",
+                "the epguard binary of the agent's version",
+            )
+        },
+        |why| through(&service.name, why),
+    )
+}
+
+/// What holds for every packet to the IP.
+pub(super) fn anything(view: &View) -> Option<Pass> {
+    let not_synced = (!view.synced).then_some(&NotProven::NotSynced);
+    let why = not_synced.or(view.spared.as_ref())?;
+    Some(through("", why))
+}
+
+/// For what is aimed at the IP itself.
+pub(super) fn direct(view: &View) -> Pass {
+    let live = |pod: &&PodView| pod.shows && pod.present && pod.life == "live";
+    if let Some(owner) = view.pods.iter().find(live) {
+        return pass(
+            format!("{} shows the IP", owner.name),
+            format!("the end of {}", owner.name),
+        );
+    }
+    let shown = view.pods.iter().filter(|pod| pod.order.is_some());
+    let last = shown.max_by_key(|pod| pod.order);
+    last.and_then(|pod| Some(exempted(&pod.name, pod.exempt?)))
+        .unwrap_or_else(|| {
+            pass(
+                "it is not proven that the IP is unused on this node",
+                "the death of its last pod, on this node, with no route, neighbour or pod that holds it",
+            )
+        })
+}
+
+fn through(name: &str, why: &NotProven<String>) -> Pass {
+    let opted_out = "another value of that annotation";
+    match why {
+        NotProven::NotSynced => pass(
+            "the agent has not seen everything yet",
+            "the first whole list of every watch",
+        ),
+        NotProven::NodeAddress => pass("it is an address of a node, which is never judged", "nothing"),
+        NotProven::OutOfRange => pass(
+            "it is outside of --protect-cidr or inside of --exclude-cidr",
+            "other ranges on the agent's command line",
+        ),
+        NotProven::NoVip => pass(
+            format!("{name} has no VIP (headless, or gone), so no packet can be aimed at it"),
+            "what is aimed at the IP itself is judged as `terminated`, see below",
+        ),
+        NotProven::TooLarge => pass(
+            format!("{name} lists more endpoints than epguard takes in"),
+            "fewer endpoints in the slices of this Service, or of its namespace",
+        ),
+        NotProven::SeveralOwners(one, other) => pass(
+            format!("two live pods show the IP, {one} and {other}: the API does not tell whose it is"),
+            "the end of one of them",
+        ),
+        NotProven::ServiceOptedOut => pass(
+            format!("{name} or its Namespace has opted out (epguard.io/mode: off)"),
+            opted_out,
+        ),
+        NotProven::OwnerOptedOut(pod) => pass(
+            format!("{pod} shows the IP, and it or its Namespace has opted out (epguard.io/mode: off)"),
+            opted_out,
+        ),
+        NotProven::Target { why, listed: true } => listed(name, why),
+        NotProven::Target { why, listed: false } => remembered(name, why),
+        NotProven::NotListed => pass(
+            format!("{name} has no selector, and its slices do not list the IP any more"),
+            "a slice that lists it for a finished pod",
+        ),
+        NotProven::PossibleHolder(pod) => pass(
+            format!("{pod}, which {name} selects, may have the IP already without showing it"),
+            format!("{pod} showing its IP"),
+        ),
+        NotProven::OwnPod(pod) => pass(
+            format!("{pod} has the IP, and is a pod of {name}"),
+            format!("the end of {pod}"),
+        ),
+        NotProven::NotLater(pod) => pass(
+            format!("{pod} shows the IP, and did not provably get it after the pod that is meant"),
+            "the kubelet's proof that the pod that is meant is dead",
+        ),
+    }
+}
+
+/// A slice lists the IP for a pod that may be in service.
+fn listed(name: &str, why: &NotStale<String>) -> Pass {
+    let alive = |pod: &str, state: &str| {
+        pass(
+            format!("{name} lists the IP for {pod}, which {state}"),
+            format!("the end of {pod}: Succeeded, Failed or deleted"),
+        )
+    };
+    match why {
+        NotStale::NoPod => pass(
+            format!("{name} lists the IP without naming a pod: no pod is known to be meant"),
+            "a slice with a targetRef and its UID (see epguard lint)",
+        ),
+        NotStale::Unknown(pod) => pass(
+            format!("{name} lists the IP for {pod}, of which the agent knows nothing"),
+            "the pod that is meant, seen and then finished or deleted",
+        ),
+        NotStale::Live(pod) => alive(pod, "is alive"),
+        NotStale::Terminating(pod) => alive(pod, "is terminating, and may still serve"),
+        NotStale::Exempt(pod, why) => exempted(pod, *why),
+    }
+}
+
+/// A slice listed it not long ago.
+fn remembered(name: &str, why: &NotStale<String>) -> Pass {
+    let forgotten = format!("10 minutes in which {name} does not list it");
+    match why {
+        NotStale::NoPod => pass(format!("{name} listed it without naming a pod"), forgotten),
+        NotStale::Unknown(pod) => pass(
+            format!("{name} listed it for {pod}, of which nothing is known"),
+            forgotten,
+        ),
+        NotStale::Live(pod) | NotStale::Terminating(pod) => pass(
+            format!("{pod}, which {name} listed there, is not proven gone"),
+            format!("the end of {pod}: Succeeded, Failed or deleted"),
+        ),
+        NotStale::Exempt(pod, why) => exempted(pod, *why),
+    }
+}
+
+#[cfg(test)]
+#[path = "pass_tests.rs"]
+mod tests;

@@ -1,0 +1,64 @@
+//! Why packets pass, in words.
+
+use super::*;
+use epguard_core::state::Exemption;
+
+fn because(why: NotProven<&str>) -> String {
+    through("shop/web", &why.map(str::to_owned)).because
+}
+
+#[test]
+fn a_dead_pod_whose_end_proves_nothing_is_named_with_the_cause() {
+    for (why, words) in [
+        (Exemption::OptedOut, "opted out"),
+        (Exemption::StaticIp, "outlives it by design"),
+        (Exemption::HostNetwork, "its node's"),
+        (Exemption::VirtualKubelet, "virtual kubelet"),
+    ] {
+        let dead = PodView {
+            name: "shop/web-0".to_owned(),
+            life: "dead".to_owned(),
+            exempt: Some(why),
+            order: Some(1),
+            ..PodView::default()
+        };
+        let view = View {
+            synced: true,
+            pods: vec![dead],
+            ..View::default()
+        };
+        let target = |listed| NotProven::Target {
+            why: NotStale::Exempt("shop/web-0", why),
+            listed,
+        };
+        for because in [
+            because(target(true)),
+            because(target(false)),
+            direct(&view).because,
+        ] {
+            assert!(because.starts_with("shop/web-0 has ended, but"), "{because}");
+            assert!(because.contains(words), "{because}");
+        }
+    }
+}
+
+#[test]
+fn an_owner_that_opted_out_is_named() {
+    assert_eq!(
+        because(NotProven::OwnerOptedOut("bank/db-0")),
+        "bank/db-0 shows the IP, and it or its Namespace has opted out (epguard.io/mode: off)"
+    );
+}
+
+#[test]
+fn a_live_pod_that_is_meant_is_named_with_its_state() {
+    let target = |why| NotProven::Target { why, listed: true };
+    assert_eq!(
+        because(target(NotStale::Live("shop/web-0"))),
+        "shop/web lists the IP for shop/web-0, which is alive"
+    );
+    assert_eq!(
+        because(target(NotStale::Terminating("shop/web-0"))),
+        "shop/web lists the IP for shop/web-0, which is terminating, and may still serve"
+    );
+}

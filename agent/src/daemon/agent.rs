@@ -1,0 +1,267 @@
+//! The loop's body: what each kind of news leads to. Nothing here waits.
+
+mod earlier;
+mod fleet;
+mod history;
+mod interfaces;
+mod lifts;
+mod neighbours;
+mod overview;
+mod reports;
+#[cfg(test)]
+mod tests;
+mod unproven;
+mod watches;
+
+use crate::daemon::args::AgentArgs;
+use crate::daemon::attachments::Attachments;
+use crate::daemon::earlier::Earlier;
+use crate::daemon::lease::Lease;
+use crate::daemon::mode_policy::Fleet;
+use crate::daemon::pod_names::Names;
+use crate::daemon::report::denial_log::Report;
+use crate::daemon::report::kube_events::Announcer;
+use crate::daemon::report::metrics::Timings;
+use crate::daemon::report::ring_buffer::Budget;
+use crate::daemon::report::tally::Ledger;
+use crate::daemon::trust::Trust;
+use crate::kernel::datapath::Datapath;
+use crate::kernel::maps::Writer;
+use crate::shared::clock::{Clocks, boot as now, nanoseconds};
+use crate::shared::status::Watch;
+use crate::watch::{Message, Pace, Watches};
+use anyhow::Result;
+use epguard_common::Mode;
+use epguard_core::facts::{Fact, Watched};
+use epguard_core::freshness::Freshness;
+use epguard_core::history::History;
+use epguard_core::state::State;
+use neighbours::Neighbours;
+use std::collections::BTreeMap;
+use tokio::sync;
+
+/// Everything that one loop owns.
+pub struct Agent {
+    state: State,
+    writer: Writer,
+    attachments: Attachments,
+    report: Report,
+    names: Names,
+    budget: Budget,
+    ledger: Ledger,
+    looks: reports::Looks,
+    lease: Lease,
+    api: Watches,
+    pace: Pace,
+    trust: Trust,
+    announcer: Announcer,
+    fleet: Fleet,
+    neighbours: Neighbours,
+    earlier: Earlier,
+    watches: BTreeMap<Watched, Watch>,
+    timings: Timings,
+    /// Whether netlink has to say who is on the node.
+    ask_for_presence: sync::watch::Sender<bool>,
+    refused: usize,
+    /// Whether every interface that was there at the start has been hooked, or could not be.
+    settled: bool,
+    history: History,
+}
+
+impl Agent {
+    /// An agent that knows nothing yet, so denies nothing.
+    #[must_use]
+    pub fn new(
+        (state, names): (State, Names),
+        writer: Writer,
+        datapath: Datapath,
+        (api, pace): (Watches, Pace),
+        announcer: Announcer,
+        fleet: Fleet,
+        args: &AgentArgs,
+    ) -> Self {
+        let permitted = writer.permitted();
+        let view = Freshness::new(&Watched::ALWAYS, args.max_view_age, || {
+            0.8 + 0.4 * fastrand::f64()
+        });
+        Self {
+            state,
+            writer,
+            attachments: Attachments::new(
+                datapath,
+                args.selection(),
+                args.mode == Mode::Enforce,
+                args.clsact_delay,
+            ),
+            report: Report::default(),
+            names,
+            budget: Budget::default(),
+            ledger: Ledger::default(),
+            looks: reports::Looks::default(),
+            lease: Lease::new(view, args.lease, Clocks::now()),
+            api,
+            pace,
+            trust: Trust::new(args.on_wrong_deny),
+            announcer,
+            fleet,
+            neighbours: Neighbours::new(args.intent_carrier, permitted),
+            earlier: Earlier::default(),
+            watches: Watched::ALWAYS
+                .into_iter()
+                .map(|id| (id, Watch::default()))
+                .collect(),
+            timings: Timings::start(),
+            ask_for_presence: sync::watch::Sender::new(true),
+            refused: 0,
+            settled: false,
+            history: History::default(),
+        }
+    }
+
+    /// Takes in what the watches say, and writes once for all of it.
+    pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
+        let was_synced = self.state.is_synced();
+        let mut changed = false;
+        for message in messages {
+            match message {
+                Message::Fact {
+                    watch,
+                    received,
+                    rv,
+                    fact,
+                } => {
+                    self.timings.received(received, &fact);
+                    changed = true;
+                    match *fact {
+                        Fact::Fleet(change) => self.fleet.hear(change),
+                        fact => {
+                            self.state.apply(now(), fact);
+                            self.relist_if_revived();
+                        }
+                    }
+                    self.watch(watch).rv = rv;
+                }
+                Message::Progress { watch, rv } => self.watch(watch).rv = rv,
+                Message::Proven { watch, as_of, by } => {
+                    self.lease.view.proven(watch, as_of, by);
+                    let watch = self.watch(watch);
+                    watch.error = watch.error.take().filter(|_| !watch.up);
+                }
+                Message::Behind(watch) => self.behind(watch),
+                Message::Unconfirmed { watch, error } => {
+                    tracing::debug!(%watch, error, "not confirmed");
+                    self.watch(watch).error = Some(error);
+                }
+                Message::Rewound { watch, error } => self.start_over(watch, &error),
+                Message::Up(watch) => {
+                    tracing::info!(%watch, "watching");
+                    self.connected(watch, None);
+                }
+                Message::Down { watch, error } => {
+                    tracing::warn!(%watch, error, "watch lost; what is denied ends when the view is too old");
+                    self.connected(watch, Some(error));
+                }
+                Message::Skipped { watch, what } => {
+                    tracing::warn!(%watch, %what, "object skipped");
+                    self.watch(watch).skipped += 1;
+                }
+            }
+        }
+        if changed {
+            self.write()?;
+            self.timings.written();
+        }
+        if self.state.is_synced() && !was_synced {
+            self.timings.synced();
+            tracing::info!("synced");
+        }
+        self.follow_fleet()?;
+        self.vouch()
+    }
+
+    /// Lets time pass, and vouches for the view while it is fresh.
+    pub fn on_tick(&mut self) -> Result<()> {
+        self.hear_lifts()?;
+        self.state.tick(now());
+        let in_use = self.writer.sweep_flows()?;
+        self.state.steering(now(), in_use);
+        let (state, writer, announcer) = (&mut self.state, &mut self.writer, &mut self.announcer);
+        self.trust.tick(now(), state, writer, &self.api, announcer)?;
+        self.tell_of_denied()?;
+        self.announcer.tick(now());
+        self.write()?;
+        self.keep_names();
+        self.attachments.tick();
+        self.distrust_old_surveys()?;
+        self.show_roles();
+        if !self.attachments.follow_sockets()? {
+            self.writer.forget_sockets()?;
+        }
+        self.enter_earlier_sockets()?;
+        self.vouch()?;
+        let denies = self.denies();
+        self.lease.tell(now(), denies);
+        Ok(())
+    }
+
+    /// Removes everything of ours from the kernel.
+    pub fn detach(self) -> Result<Vec<String>> {
+        self.attachments.detach()
+    }
+
+    /// Not before the sync: what an earlier process proved stands under its lease, or a restart would let packets through.
+    fn write(&mut self) -> Result<()> {
+        let asks = self.state.asks_for_presence();
+        self.ask_for_presence
+            .send_if_modified(|asked| std::mem::replace(asked, asks) != asks);
+        if !self.state.is_synced() {
+            return Ok(());
+        }
+        if self.writer.replaces_terminated(self.state.tables()) {
+            self.hear_lifts()?;
+        }
+        if self.writer.install(self.state.tables())? {
+            self.report.remember(&self.state);
+            self.enter_earlier_sockets()?;
+        }
+        self.timings.reused(self.state.take_reuse_gaps());
+        let (owners, changed) = self.state.take_owners();
+        let left_out = self.writer.install_owners(owners, &changed);
+        if left_out > 0 {
+            tracing::warn!(
+                left_out,
+                "OWNERS is full: dumps and reports miss these IPs, and no flow is steered to them"
+            );
+        }
+        let by_namespace = &self.state.tables().refused;
+        let refused = by_namespace.values().sum::<usize>() + self.writer.left_out();
+        if refused > self.refused {
+            tracing::error!(
+                refused,
+                ?by_namespace,
+                "a map, or a namespace's share of it, is full: these denials are not carried out"
+            );
+        }
+        self.refused = refused;
+        self.report.conflicts(&self.state, changed.iter());
+        Ok(())
+    }
+
+    /// Never #4: everything received so far is in the maps. Renews the lease if the view is fresh enough, and asks for
+    /// what keeps it fresh if that matters.
+    fn vouch(&mut self) -> Result<()> {
+        if !self.neighbours.are_known() {
+            return Ok(());
+        }
+        let renewed = self.lease.renew(Clocks::now(), self.state.is_synced());
+        if let Some(deadline) = renewed {
+            self.writer.renew_lease(nanoseconds(deadline))?;
+        }
+        if self.denies() {
+            for id in self.lease.view.due(now()) {
+                self.api.confirm(id);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+//! What the agent remembers, for whoever asks why.
+
+use super::{Agent, now};
+use crate::shared::clock::Clocks;
+use crate::shared::status::Status;
+use epguard_common::{Addr, Mode};
+use epguard_core::history::Chronicle;
+use std::net::IpAddr;
+use std::time::Duration;
+
+impl Agent {
+    /// Remembers what changed. After the maps are written: no verdict waits for its record.
+    pub fn remember(&mut self) {
+        let rv = self.watches.values().map(|watch| watch.rv).max().unwrap_or(0);
+        self.history.note(now(), rv, &mut self.state);
+    }
+
+    /// Only the history of an IP: the rest of the status has nothing to do with it.
+    pub(super) fn recall(&self, ip: IpAddr) -> Status {
+        let clocks = Clocks::now();
+        let mode = self.writer.mode().map_or("unknown", Mode::as_str);
+        // Without a denial nobody renews the lease, and none is needed.
+        let mode = if self.lease.deadline() > clocks.boot || !self.denies() {
+            mode.to_owned()
+        } else {
+            format!("{mode} without a lease (everything passes)")
+        };
+        let ip = Addr::from(ip);
+        let chronicle = Chronicle {
+            now_ms: u64::try_from(clocks.boot.as_millis()).unwrap_or(u64::MAX),
+            wall_ms: milliseconds(clocks.real),
+            mode,
+            ..self.history.of(ip, self.state.view(ip))
+        };
+        Status {
+            history: Some(Box::new(chronicle)),
+            ..Status::default()
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,48 @@
+//! The node's interfaces, addresses and neighbours, as netlink tells of them.
+
+use super::{Agent, now};
+use crate::node::netlink::Event as LinkEvent;
+use anyhow::Result;
+use epguard_core::facts::{Fact, Presence};
+
+impl Agent {
+    /// Hooks what appears, forgets what is gone.
+    pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
+        match event {
+            LinkEvent::Appeared(interface) => self.attachments.appeared(&interface),
+            LinkEvent::Gone { ifindex } => self.attachments.gone(ifindex),
+            LinkEvent::Defaults(defaults) => self.attachments.set_defaults(defaults)?,
+            LinkEvent::Lost => self.attachments.lost(),
+            LinkEvent::Recovered => self.attachments.recovered(),
+            LinkEvent::Addresses(addresses) => {
+                self.state.apply(now(), Fact::LocalAddresses(addresses));
+                self.write()?;
+            }
+            LinkEvent::Held(ips) => {
+                let presence = ips.map_or(Presence::Unknown, Presence::Held);
+                self.state.apply(now(), Fact::Presence(presence));
+                self.write()?;
+            }
+            LinkEvent::Came(ips) => self.state.apply(now(), Fact::Presence(Presence::Came(ips))),
+            LinkEvent::Looked(at) => self.state.apply(now(), Fact::Presence(Presence::Looked(at))),
+            LinkEvent::Settled => {
+                self.show_roles();
+                let attachments = &self.attachments;
+                self.writer
+                    .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
+                self.attachments.settled()?;
+                self.writer.end_v1()?;
+                self.settled = true;
+                self.insist_on_hooks()?;
+            }
+        }
+        self.show_roles();
+        Ok(())
+    }
+
+    pub(super) fn show_roles(&mut self) {
+        for (ifindex, role) in self.attachments.take_roles() {
+            self.writer.set_role(ifindex, role);
+        }
+    }
+}

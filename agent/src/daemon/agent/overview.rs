@@ -1,0 +1,183 @@
+//! What the agent tells of itself to whoever asks.
+
+use super::Agent;
+use crate::daemon::{telemetry, trust};
+use crate::shared::clock::boot as now;
+use crate::shared::status::{Conflict, Figures, Fill, NodeSockets, Question, Request, Status, Watch};
+use anyhow::Result;
+use epguard_common::{Mode, capacity};
+use epguard_core::facts::Watched;
+use epguard_core::facts::named;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+impl Agent {
+    /// Answers whoever asks for the status; one who has left needs no answer.
+    pub fn on_question(&mut self, question: Question) -> Result<()> {
+        let answer = match &question.request {
+            Request::History(ip) => self.recall(*ip),
+            Request::ReleaseBreaker(service) => {
+                self.trust.release(now(), &mut self.state, service);
+                self.write()?;
+                self.status()
+            }
+            Request::Figures => self.figures(),
+            Request::Drops => {
+                self.count_all_denied()?;
+                Status {
+                    drops: Some(self.report.drops(now())),
+                    ..Status::default()
+                }
+            }
+            Request::Log => Status {
+                log: Some(telemetry::recent()),
+                ..Status::default()
+            },
+            Request::Alive => Status::default(),
+            Request::Status => self.status(),
+        };
+        let _ = question.answer.send(answer);
+        Ok(())
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            pods: self.pod_names(),
+            services: self
+                .state
+                .affected_services()
+                .map(|(slot, name)| (slot.to_string(), named(name)))
+                .collect(),
+            ..self.figures()
+        }
+    }
+
+    /// The same without names, which cost as much as there are pods.
+    fn figures(&self) -> Status {
+        let now = now();
+        let named = |watch: &Watched| watch.to_string();
+        let conflicts = self.report.open_conflicts(&self.state);
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: self.state.node().to_owned(),
+            mode_source: self.fleet.in_force().source.as_str().to_owned(),
+            config_map: self.fleet.problem(),
+            reasons: self.writer.reasons(),
+            synced: self.state.is_synced(),
+            mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
+            ranges: self.state.ranges().into(),
+            watches: self
+                .watches
+                .iter()
+                .map(|(id, watch)| (named(id), self.with_age(*id, watch.clone(), now)))
+                .collect(),
+            applied: self
+                .watches
+                .iter()
+                .map(|(id, watch)| (named(id), watch.rv))
+                .collect(),
+            lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
+            view_age_ms: self
+                .lease
+                .view
+                .age(now)
+                .map(|age| milliseconds(age).unsigned_abs()),
+            carrier: self.carrier(),
+            interfaces: self.hooked_interfaces().collect(),
+            node_sockets: NodeSockets {
+                earlier: self.earlier.entered,
+                left_out: self.earlier.left_out,
+                ..self.attachments.node_sockets()
+            },
+            latency: self.timings.latency(),
+            conflicts: conflicts
+                .into_iter()
+                .map(|(ip, pods)| Conflict {
+                    ip: ip.to_string(),
+                    pods,
+                })
+                .collect(),
+            refused: self.refused,
+            refused_by_namespace: self.state.tables().refused.clone(),
+            breaker: trust::held(&self.state, now),
+            wrong_denies: trust::wrong_denies(&self.state),
+            demoted: self.writer.demoted(),
+            unproven: self.unproven(),
+            possible_holders: self.possible_holders(now),
+            left_out: self.state.left_out(),
+            rivals: self.state.rivals(),
+            figures: self.counted(),
+            ..Status::default()
+        }
+    }
+
+    fn counted(&self) -> Figures {
+        let census = self.state.census();
+        let named = |counts: BTreeMap<&'static str, u64>| {
+            counts
+                .into_iter()
+                .map(|(state, count)| (state.to_owned(), count))
+                .collect()
+        };
+        let tables = self.state.tables();
+        let maps = [
+            ("OWNERS", self.state.owner_count(), capacity::OWNERS),
+            ("SUSPECTS", tables.suspects.len(), capacity::SUSPECTS),
+            ("SERVICES", tables.services.len(), capacity::SERVICES),
+            ("DENIED", tables.denied.len(), capacity::DENIED),
+            ("BACKENDS", tables.backends.len(), capacity::BACKENDS),
+            ("FLOWS", self.writer.redirected(), capacity::FLOWS),
+            ("TERMINATED", tables.terminated.len(), capacity::TERMINATED),
+            (
+                "INTERFACES",
+                self.attachments.list().count(),
+                capacity::INTERFACES,
+            ),
+        ];
+        let fill =
+            |(name, entries, capacity): (&str, usize, usize)| (name.to_owned(), Fill { entries, capacity });
+        Figures {
+            pods: named(census.pods),
+            ips: named(census.ips),
+            maps: maps.map(fill).into(),
+            api: self.pace.figures(),
+            events_skipped: self.budget.skipped(),
+            evicted: [
+                ("drops".to_owned(), self.report.evicted()),
+                ("review".to_owned(), self.state.evicted_denials()),
+            ]
+            .into(),
+            uncounted: self.writer.uncounted(),
+            ..self.timings.figures()
+        }
+    }
+
+    fn pod_names(&self) -> BTreeMap<String, String> {
+        let owners = self
+            .state
+            .owners()
+            .filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
+        self.report
+            .pods()
+            .chain(owners)
+            .map(|(uid, name)| (uid.to_string(), name))
+            .collect()
+    }
+
+    fn with_age(&self, id: Watched, watch: Watch, now: Duration) -> Watch {
+        let (age, by) = self.lease.view.of(id, now).unzip();
+        let silent = self.denies() && self.lease.view.is_stale(id, now);
+        let not_proven = || "connected, but not proven fresh in time".to_owned();
+        Watch {
+            up: watch.up && !silent,
+            error: watch.error.or_else(|| silent.then(not_proven)),
+            age_ms: age.map(|age| milliseconds(age).unsigned_abs()),
+            proven_by: by,
+            ..watch
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,113 @@
+//! Denied packets: the kernel counts them and reports some, and people hear of them.
+
+use super::{Agent, now};
+use crate::daemon::report::denial_log::target;
+use crate::daemon::report::kube_events::{Denial, Subject};
+use crate::kernel::maps::Denied;
+use anyhow::Result;
+use epguard_common::{Event, Outcome, Target};
+use epguard_core::facts::Protocol;
+use epguard_core::state::Socket;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Between two looks at the counts of all denials. Those that the kernel reports packets of are looked at each tick.
+const ALL: Duration = Duration::from_secs(10);
+
+/// Which denials to look at.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    active: BTreeSet<Target>,
+    all: Duration,
+}
+
+impl Agent {
+    /// Reports denied packets, as many as the node is allowed.
+    pub fn on_events(&mut self, mut events: Vec<Event>) -> Result<()> {
+        self.budget.admit(now(), &mut events);
+        let mut spoke = false;
+        for event in &events {
+            if event.outcome == Outcome::Lifted as u32 {
+                spoke = true;
+                self.hear(event.src, Duration::from_nanos(event.at_ns));
+                continue;
+            }
+            self.report.client(now(), &self.state, event);
+            self.looks.active.insert(target(event));
+            self.state.denied(event);
+            if let Some(protocol) = Protocol::from_number(event.protocol) {
+                let socket = Socket {
+                    ip: event.dst,
+                    port: event.dst_port,
+                    protocol,
+                };
+                self.state.hit(now(), event.slot, &socket);
+            }
+        }
+        if spoke { self.write() } else { Ok(()) }
+    }
+
+    /// Keeps the names that denials refer to for the agent's next process, which may find the pods gone.
+    pub(super) fn keep_names(&mut self) {
+        if self.state.is_synced() {
+            // Denials that were restored changed no map, so nothing else has looked their names up.
+            self.report.remember(&self.state);
+            let (state, report) = (&self.state, &self.report);
+            let named = |(uid, _)| Some((uid, report.pod_name(state, uid)?.clone()));
+            self.names.keep(report.pods().filter_map(named));
+        }
+    }
+
+    /// Counts and logs what was denied since the last tick.
+    pub(super) fn tell_of_denied(&mut self) -> Result<()> {
+        if now().saturating_sub(self.looks.all) >= ALL {
+            self.count_all_denied()?;
+        } else {
+            let active = std::mem::take(&mut self.looks.active);
+            self.count_denied(|target| active.contains(target))?;
+        }
+        self.report.log(now());
+        Ok(())
+    }
+
+    /// The same of all denials, for one who asks.
+    pub(super) fn count_all_denied(&mut self) -> Result<()> {
+        (self.looks.all, self.looks.active) = (now(), BTreeSet::new());
+        self.count_denied(|_| true)
+    }
+
+    fn count_denied(&mut self, wanted: impl Fn(&Target) -> bool) -> Result<()> {
+        for reading in self.writer.take_readings(wanted)? {
+            let last = Duration::from_nanos(reading.count.last_ns);
+            for (outcome, count) in self.ledger.news(&reading) {
+                self.report
+                    .count(&self.state, &reading.denied, outcome, count, last);
+                if self.announcer.tells_of_denials()
+                    && let Some(denial) = self.denial(&reading.denied, outcome)
+                {
+                    self.announcer.denied(last, &denial, count.packets);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// For whoever looks at the objects. Where no Service was meant there is no object to tell it of.
+    fn denial(&self, denied: &Denied, outcome: Outcome) -> Option<Denial> {
+        let service = self.state.service_name(denied.target.slot)?.clone();
+        let hit = self.report.pod_name(&self.state, denied.owner);
+        Some(Denial {
+            service: Subject::service(&self.state, service),
+            ip: denied.target.addr.ip(),
+            meant: (denied.dead, self.report.pod(&self.state, denied.dead)),
+            owner: denied.owner,
+            hit: hit.map(|name| Subject {
+                kind: "Pod",
+                name: name.clone(),
+                uid: Some(denied.owner),
+            }),
+            reason: denied.reason.as_str(),
+            outcome: outcome.as_str(),
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! What the loop's body does with messages, on maps of the kernel.
+
+use super::*;
+use crate::cli::Cli;
+use crate::cli::Command as Verb;
+use crate::daemon::report::kube_events;
+use crate::fuzz::harness::corpus;
+use crate::kernel::datapath::{self, Hooks};
+use crate::kernel::maps::open;
+use crate::watch;
+use aya::maps::{HashMap, Map};
+use clap::Parser as _;
+use epguard_common::{Addr, Owner};
+use epguard_core::facts::Presence;
+use epguard_core::facts::{Change, Object as _, Pod};
+use epguard_core::state::{Settings, Slots};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+use tokio::sync::mpsc;
+
+/// A bpffs of the test's own.
+struct Bpffs(PathBuf);
+
+impl Bpffs {
+    fn mount() -> Self {
+        let folder = std::env::temp_dir().join(format!("epguard-agent-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "bpf", "bpf"])
+            .arg(&folder)
+            .status();
+        assert!(mounted.unwrap().success());
+        Self(folder)
+    }
+}
+
+impl Drop for Bpffs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// An agent that talks to no API server, and has no hook.
+async fn agent(folder: &Path) -> Agent {
+    let kubeconfig = std::env::temp_dir().join(format!("epguard-agent-{}.yaml", std::process::id()));
+    std::fs::write(&kubeconfig, NOBODY).unwrap();
+    let pins = folder.join("epguard");
+    let arguments = ["epguard", "agent", "--node-name", "node-a", "--pin-dir"];
+    let cli = Cli::parse_from(arguments.into_iter().chain(pins.to_str()));
+    let Verb::Agent(args) = cli.command else {
+        panic!("another verb")
+    };
+    let pace = Pace::new(1, 1);
+    let client = pace.client(watch::client(Some(&kubeconfig)).await.unwrap());
+    let mut datapath = Datapath::load(&pins, Hooks::Auto).unwrap();
+    let writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie().unwrap()).unwrap();
+    let writer = writer.lock_config(&pins).unwrap();
+    let settings = Settings {
+        node: args.node_name.clone(),
+        ipam: args.ipam,
+        ranges: args.ranges.ranges(),
+    };
+    let state = State::with_slots(settings, Slots::starting_at(0));
+    let (tell, _) = mpsc::channel(1);
+    let watches = watch::start(&client, None, &tell);
+    let announcer = Announcer::start(client, args.node_name.clone(), kube_events::Announce::None);
+    let fleet = Fleet::new(None, (args.mode, args.reasons.modes()), None);
+    let names = Names::load(folder);
+    Agent::new(
+        (state, names.unwrap()),
+        writer,
+        datapath,
+        (watches, pace),
+        announcer,
+        fleet,
+        &args,
+    )
+}
+
+fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {
+    let said = |fact| Message::Fact {
+        watch: Watched::Pods,
+        received: Instant::now(),
+        rv: 1,
+        fact: Box::new(fact),
+    };
+    facts.into_iter().map(said).collect()
+}
+
+#[tokio::test]
+#[ignore = "needs root: loads eBPF programs"]
+async fn facts_are_in_the_maps_when_they_were_taken_in_without_any_tick() {
+    let bpffs = Bpffs::mount();
+    let mut agent = agent(&bpffs.0).await;
+    let lists = [
+        Fact::Presence(Presence::Held(vec![])),
+        Fact::Namespace(Change::Reset(vec![])),
+        Fact::Node(Change::Reset(vec![])),
+        Fact::Service(Change::Reset(vec![])),
+        Fact::Slice(Change::Reset(vec![])),
+        Fact::Pod(Change::Reset(vec![])),
+    ];
+    agent.on_messages(said(lists)).unwrap();
+    assert!(agent.state.is_synced());
+    let owners = || {
+        let map = Map::HashMap(open(&bpffs.0.join("epguard"), "OWNERS").unwrap());
+        let owners: HashMap<_, Addr, Owner> = map.try_into().unwrap();
+        owners.keys().count()
+    };
+    assert_eq!(owners(), 0);
+    let pods = corpus("pod");
+    let pod = pods.iter().map(|json| Pod::parse(json).unwrap());
+    let pod = pod
+        .into_iter()
+        .find(|pod| !pod.ips.is_empty() && !pod.host_network)
+        .unwrap();
+    agent
+        .on_messages(said([Fact::Pod(Change::Applied(pod))]))
+        .unwrap();
+    assert!(owners() > 0, "the pod's IPs");
+}
+
+/// A cluster at a port of loopback where no server listens.
+const NOBODY: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+  "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+  "users": [{"name": "c", "user": {}}],
+  "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}"#;

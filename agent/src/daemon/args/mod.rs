@@ -1,0 +1,159 @@
+//! The options of `epguard agent`.
+
+mod actions;
+mod api;
+mod cgroups;
+mod ranges;
+mod reasons;
+
+pub use actions::ActionArgs;
+pub use api::ApiArgs;
+pub use cgroups::{CgroupArgs, cgroup2_mount};
+pub use ranges::RangeArgs;
+pub use reasons::ReasonArgs;
+
+use crate::daemon::report::metrics::MetricsArgs;
+use crate::daemon::telemetry::LogFormat;
+use crate::kernel::datapath::{Hooks, Xdp};
+use crate::node::netlink::{Glob, Selection};
+use crate::shared::args::{PinArgs, RunArgs, mode, name};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use epguard_common::Mode;
+use epguard_core::carrier::IntentCarrier;
+use epguard_core::facts::Name;
+use epguard_core::state::Ipam;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options of `epguard agent`.
+#[derive(Debug, Args)]
+pub struct AgentArgs {
+    /// Credentials for the API server [default: the pod's service account]
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Name of this node's Node object
+    #[arg(long, env = "NODE_NAME", value_name = "NAME", default_value = "", hide_default_value = true, value_parser = node_name)]
+    pub node_name: String,
+    /// Mode at the start
+    #[arg(long, default_value = Mode::Observe.as_str(), value_parser = mode())]
+    pub mode: Mode,
+    /// Which reasons are carried out.
+    #[command(flatten)]
+    pub reasons: ReasonArgs,
+    /// Config map that sets mode and reasons for all nodes, and may let canaries go first; it overrides the flags [default:
+    /// none]
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced)]
+    pub fleet_config: Option<Name>,
+    /// How denied packets are stopped.
+    #[command(flatten)]
+    pub actions: ActionArgs,
+    /// Has no effect: every agent watches all pods
+    #[arg(long, hide = true, value_name = "SCOPE")]
+    pub pod_scope: Option<String>,
+    /// Who hands out pod IPs: whether only pods of a node can have the IPs of its podCIDRs
+    #[arg(long, default_value = Ipam::Auto.as_str(), value_parser = one_of(Ipam::ALL, Ipam::as_str, Ipam::help))]
+    pub ipam: Ipam,
+    /// Which endpoints may be denied.
+    #[command(flatten)]
+    pub ranges: RangeArgs,
+    /// Interfaces that lead to pods [default with no --uplinks either: found by kind]
+    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
+    pub pod_interfaces: Vec<Glob>,
+    /// Interfaces that lead out of the node [default with no --pod-interfaces either: found by kind]
+    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
+    pub uplinks: Vec<Glob>,
+    /// How to attach to interfaces
+    #[arg(long, default_value = "auto")]
+    pub hooks: Hooks,
+    /// How long an interface that appears later is left to the CNI before it gets a clsact qdisc, 0 to 300. Until then
+    /// its traffic passes; kernels with TCX need no delay
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds(0))]
+    pub clsact_delay: Duration,
+    /// Where uplinks judge packets to IPs that nobody holds (terminated) before the network stack takes them in
+    #[arg(long, default_value = "off")]
+    pub xdp: Xdp,
+    /// Bits of skb->tc_index that may carry which Service a packet is aimed at; bits that another program uses are never
+    /// touched
+    #[arg(long, default_value = IntentCarrier::Auto.as_str(), value_parser = one_of(IntentCarrier::ALL, IntentCarrier::as_str, IntentCarrier::help))]
+    pub intent_carrier: IntentCarrier,
+    /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the next agent takes over
+    #[arg(long)]
+    pub detach_on_exit: bool,
+    /// Where maps and links stay.
+    #[command(flatten)]
+    pub pins: PinArgs,
+    /// Where the status socket is.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Where metrics are served.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
+    /// Whose sockets are followed.
+    #[command(flatten)]
+    pub cgroups: CgroupArgs,
+    /// How much of the API server is used.
+    #[command(flatten)]
+    pub api: ApiArgs,
+    /// How long denials outlive the agent, 3 to 300
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds(3))]
+    pub lease: Duration,
+    /// How old the least fresh watch may be while anything is denied, 3 to 300
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds(3))]
+    pub max_view_age: Duration,
+    /// What to do about a reason for which a packet was denied wrongly
+    #[arg(long, default_value = "observe")]
+    pub on_wrong_deny: crate::daemon::trust::OnWrongDeny,
+    /// Form of the log
+    #[arg(long, default_value = "text")]
+    pub log_format: LogFormat,
+    /// Log what the kernel programs do with each packet: slow, for a lab
+    #[arg(long)]
+    pub debug_datapath: bool,
+}
+
+impl AgentArgs {
+    /// Which interfaces carry the hooks.
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        Selection {
+            pods: self.pod_interfaces.clone(),
+            uplinks: self.uplinks.clone(),
+        }
+    }
+}
+
+/// One of a closed list, by its name; `--help` explains each.
+fn one_of<T: Copy + Default + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+    help: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let values = all.map(|value| PossibleValue::new(name(value)).help(help(value)));
+    PossibleValuesParser::new(values).map(move |text| {
+        all.into_iter()
+            .find(|value| name(*value) == text)
+            .unwrap_or_default()
+    })
+}
+
+fn seconds(least: u64) -> impl TypedValueParser<Value = Duration> {
+    clap::value_parser!(u64)
+        .range(least..=300)
+        .map(Duration::from_secs)
+}
+
+fn namespaced(text: &str) -> Result<Name, &'static str> {
+    name(text).ok_or("not NAMESPACE/NAME, as in epguard/epguard")
+}
+
+/// The alphabet of Node names tells a forgotten `$(NODE_NAME)` from a name.
+fn node_name(text: &str) -> Result<String, &'static str> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    if text.is_empty() || !text.chars().all(fits) {
+        return Err(
+            "not the name of a Node: pass --node-name, or set NODE_NAME from the pod's spec.nodeName (fieldRef)",
+        );
+    }
+    Ok(text.into())
+}

@@ -1,0 +1,282 @@
+//! The interfaces that carry our hooks: from the kernel's news to the datapath, and looked after.
+
+mod early;
+mod failure;
+mod waiting;
+
+use crate::kernel::datapath::{Chain, Datapath, KernelPath};
+use crate::node::netlink::{Interface, Role, Roles, Selection};
+use crate::shared::status::{Attachment, NodeSockets};
+use anyhow::{Context as _, Result, bail};
+use failure::{vanished, warn_of};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use waiting::Waiting;
+
+/// How often the chains are looked at for hooks that somebody removed.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often an interface that could not be hooked is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is hooked, and what could not be.
+pub struct Attachments {
+    datapath: Datapath,
+    roles: Roles,
+    /// Without a single hook the agent does not start (design section 6.8).
+    must_enforce: bool,
+    interfaces: BTreeMap<u32, Attachment>,
+    /// As INTERFACES holds them.
+    told: BTreeMap<u32, epguard_common::Role>,
+    /// What is known of interfaces may be out of date.
+    lost: bool,
+    knows_defaults: bool,
+    checked: Instant,
+    retried: Instant,
+    waiting: Waiting,
+}
+
+impl Attachments {
+    /// None yet.
+    #[must_use]
+    pub fn new(datapath: Datapath, selection: Selection, must_enforce: bool, clsact_delay: Duration) -> Self {
+        let delay = match datapath.path() {
+            KernelPath::Tcx => Duration::ZERO,
+            KernelPath::Clsact => clsact_delay,
+        };
+        Self {
+            waiting: Waiting::new(delay),
+            datapath,
+            roles: Roles::new(selection),
+            must_enforce,
+            interfaces: BTreeMap::new(),
+            told: BTreeMap::new(),
+            lost: false,
+            knows_defaults: false,
+            checked: Instant::now(),
+            retried: Instant::now(),
+        }
+    }
+
+    /// For the status.
+    pub fn list(&self) -> impl Iterator<Item = &Attachment> {
+        self.interfaces.values()
+    }
+
+    /// Hooks an interface that is new, renamed, or now selected.
+    pub fn appeared(&mut self, interface: &Interface) {
+        let Some(role) = self.roles.add(interface) else {
+            return;
+        };
+        let ifindex = interface.ifindex;
+        let mut attachment = Attachment {
+            ifindex: interface.ifindex,
+            name: interface.name.clone(),
+            role: role.as_str().to_owned(),
+            kernel_path: self.datapath.path().as_str().to_owned(),
+            ..Attachment::default()
+        };
+        // One that was renamed has its hooks already.
+        if self.waiting.has_to_wait(ifindex)
+            && !self.datapath.find(ifindex).is_ok_and(|chain| chain.is_some())
+        {
+            attachment.waiting = true;
+            self.interfaces.insert(ifindex, attachment);
+            return;
+        }
+        let hooked = self.datapath.hook(ifindex, &interface.name);
+        self.note(attachment, hooked);
+    }
+
+    /// Lets an interface go.
+    pub fn gone(&mut self, ifindex: u32) {
+        self.interfaces.remove(&ifindex);
+        self.roles.remove(ifindex);
+        self.waiting.gone(ifindex);
+        self.datapath.unhook(ifindex);
+    }
+
+    /// Takes in which interfaces default routes lead through. The first time it fails if one cannot have the XDP that
+    /// the operator demands.
+    pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Result<()> {
+        for ifindex in self.roles.set_defaults(defaults) {
+            if let Some((role, mut shown)) = self.roles.role(ifindex).zip(self.interfaces.remove(&ifindex)) {
+                role.as_str().clone_into(&mut shown.role);
+                self.judge_early(&mut shown);
+                self.interfaces.insert(ifindex, shown);
+            }
+        }
+        if std::mem::replace(&mut self.knows_defaults, true) {
+            return Ok(());
+        }
+        self.insist_on_xdp()
+    }
+
+    /// Interfaces may have changed unseen: none has a role until they can be listed again.
+    pub fn lost(&mut self) {
+        self.lost = true;
+    }
+
+    /// What was told is up to date again; hooks may have gone with interfaces that were made anew.
+    pub fn recovered(&mut self) {
+        self.lost = false;
+        self.check();
+    }
+
+    /// What has to change in INTERFACES since the last call. An interface without our hooks proves nothing.
+    pub fn take_roles(&mut self) -> Vec<(u32, Option<epguard_common::Role>)> {
+        let is_open = |ifindex| self.interfaces.get(&ifindex).is_some_and(|at| !at.attached);
+        let numbers = self.roles.numbers();
+        let wanted: BTreeMap<u32, epguard_common::Role> = numbers
+            .filter(|(ifindex, _)| !self.lost && !is_open(*ifindex))
+            .collect();
+        let gone = self.told.keys().filter(|ifindex| !wanted.contains_key(ifindex));
+        let mut changes: Vec<_> = gone.map(|ifindex| (*ifindex, None)).collect();
+        let new = wanted
+            .iter()
+            .filter(|(ifindex, role)| self.told.get(ifindex) != Some(role));
+        changes.extend(new.map(|(ifindex, role)| (*ifindex, Some(*role))));
+        self.told = wanted;
+        changes
+    }
+
+    /// As INTERFACES holds it.
+    #[must_use]
+    pub fn known_role(&self, ifindex: u32) -> Option<epguard_common::Role> {
+        self.told.get(&ifindex).copied()
+    }
+
+    /// Every interface that was there at the start has been told of.
+    pub fn settled(&mut self) -> Result<()> {
+        if self.interfaces.is_empty() {
+            bail!(
+                "no interface matches --pod-interfaces and --uplinks: nothing would be protected (see `ip link`)"
+            )
+        }
+        self.waiting.settled();
+        let hooked = self.interfaces.values().filter(|at| at.attached).count();
+        if let Some(first) = self.interfaces.values().find_map(|at| at.error.as_deref())
+            && self.must_enforce
+            && hooked == 0
+        {
+            bail!("no interface can be hooked, so nothing would be enforced: {first}")
+        }
+        self.insist_on_xdp()?;
+        tracing::info!(interfaces = hooked, "hooked");
+        match self.datapath.remove_leftovers() {
+            Ok(removed) => removed
+                .iter()
+                .for_each(|what| tracing::info!(what, "removed what an earlier process left")),
+            Err(error) => warn_of(
+                &error,
+                "something that an earlier process left stays; `epguard detach`, with the agent stopped, removes it",
+            ),
+        }
+        Ok(())
+    }
+
+    /// Detaches from what was let go, tries again what failed, and looks after the rest now and then.
+    pub fn tick(&mut self) {
+        if self.retried.elapsed() < RETRY_INTERVAL {
+            return;
+        }
+        self.retried = Instant::now();
+        if let Err(error) = self.datapath.detach_leaving() {
+            warn_of(&error, "an interface that was let go stays hooked; trying again");
+        }
+        if self.checked.elapsed() < CHECK_INTERVAL {
+            self.look_after(|attachment| !attachment.attached);
+        } else {
+            self.checked = Instant::now();
+            self.check();
+        }
+    }
+
+    /// Follows the node's sockets again where somebody detached us. False if some may have gone unnoticed.
+    pub fn follow_sockets(&mut self) -> Result<bool> {
+        self.datapath.follow_sockets()
+    }
+
+    /// Which of these cgroups, by their ids, are hooked or below a hooked one.
+    #[must_use]
+    pub fn follows(&self, cgroups: &BTreeSet<u64>) -> BTreeSet<u64> {
+        self.datapath.follows(cgroups)
+    }
+
+    /// Whose sockets are followed.
+    #[must_use]
+    pub fn node_sockets(&self) -> NodeSockets {
+        self.datapath.node_sockets()
+    }
+
+    /// Attaches again where somebody detached us.
+    pub fn check(&mut self) {
+        self.look_after(|_| true);
+    }
+
+    fn look_after(&mut self, which: impl Fn(&Attachment) -> bool) {
+        let waiting = &self.waiting;
+        let due = |at: &&Attachment| which(at) && waiting.is_over(at.ifindex);
+        let attachments: Vec<_> = self.interfaces.values().filter(due).cloned().collect();
+        for attachment in attachments {
+            if self.roles.role(attachment.ifindex) != Some(Role::Uplink)
+                && let Err(error) = self.datapath.unhook_xdp(attachment.ifindex)
+            {
+                warn_of(&error, "XDP stays where it should not; trying again");
+            }
+            let hooked = match self.datapath.find(attachment.ifindex) {
+                Ok(Some(chain)) => Ok(chain),
+                Ok(None) => {
+                    let interface = &attachment.name;
+                    if attachment.attached {
+                        tracing::warn!(interface, "another program removed the hooks: attaching again");
+                    }
+                    self.datapath.hook(attachment.ifindex, interface)
+                }
+                Err(error) => Err(error),
+            };
+            self.note(attachment, hooked);
+        }
+    }
+
+    /// Removes everything of ours from the kernel.
+    pub fn detach(self) -> Result<Vec<String>> {
+        self.datapath
+            .detach()
+            .context("cannot detach; `epguard detach` tries again")
+    }
+
+    /// One interface that cannot be hooked is no reason to end: it stays open, and is tried again.
+    fn note(&mut self, mut attachment: Attachment, hooked: Result<Chain>) {
+        attachment.waiting = false;
+        let name = &attachment.name;
+        match hooked {
+            Err(error) if vanished(&error) => return,
+            Err(error) => {
+                let error = format!("{error:#}");
+                if attachment.error.as_ref() != Some(&error) {
+                    tracing::error!(
+                        interface = name,
+                        error,
+                        "not hooked: packets there pass unseen; trying again every second (see who holds the hooks: `bpftool net show dev`, `tc filter show dev`)"
+                    );
+                }
+                attachment.attached = false;
+                attachment.error = Some(error);
+            }
+            Ok(chain) => {
+                if chain.before != attachment.before {
+                    let before = chain.before.join(", ");
+                    tracing::warn!(interface = name, position = chain.position, before, "not first");
+                }
+                attachment.attached = true;
+                attachment.error = None;
+                attachment.position = chain.position;
+                attachment.before = chain.before;
+                attachment.after = chain.after;
+                self.judge_early(&mut attachment);
+            }
+        }
+        self.interfaces.insert(attachment.ifindex, attachment);
+    }
+}

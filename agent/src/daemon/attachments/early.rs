@@ -1,0 +1,47 @@
+//! XDP at uplinks, where the operator asks for it.
+
+use super::Attachments;
+use super::failure::vanished;
+use crate::node::netlink::Role;
+use crate::shared::status::Attachment;
+use anyhow::{Result, bail};
+
+impl Attachments {
+    /// XDP at uplinks. What it cannot do, or must not, TC does; unless the operator demands XDP at the start.
+    pub(super) fn judge_early(&mut self, attachment: &mut Attachment) {
+        let (ifindex, name) = (attachment.ifindex, &attachment.name);
+        let hooked = match self.roles.role(ifindex) {
+            _ if !attachment.attached => return,
+            Some(Role::Uplink) => self.datapath.hook_xdp(ifindex, name),
+            // At the start nobody knows the default routes yet, and a link that is taken over must not go in between.
+            _ if attachment.xdp.is_none() => return,
+            _ => self.datapath.unhook_xdp(ifindex).map(|_| None),
+        };
+        if hooked.as_ref().is_err_and(vanished) {
+            return;
+        }
+        let error = hooked.as_ref().err().map(|error| format!("{error:#}"));
+        if let Some(error) = error
+            .as_ref()
+            .filter(|error| attachment.xdp_error.as_ref() != Some(error))
+        {
+            tracing::info!(interface = name, error, "no XDP: TC judges alone");
+        }
+        attachment.xdp = hooked.ok().flatten().map(|mode| mode.as_str().to_owned());
+        attachment.xdp_error = error;
+    }
+
+    /// The error that ends an agent at its start.
+    pub(super) fn insist_on_xdp(&self) -> Result<()> {
+        let failed = |at: &&Attachment| self.datapath.demands_xdp() && at.xdp_error.is_some();
+        let Some(Attachment {
+            name,
+            xdp_error: Some(error),
+            ..
+        }) = self.interfaces.values().find(failed)
+        else {
+            return Ok(());
+        };
+        bail!("cannot attach XDP to interface {name}, which --xdp demands: {error}")
+    }
+}

@@ -1,0 +1,190 @@
+//! The lease: until when the kernel may deny, and what has to be asked so that it may go on.
+
+use crate::shared::clock::Clocks;
+use epguard_core::freshness::Freshness;
+use std::time::Duration;
+
+/// Looks that find the lease over before that is told: the answers to the first questions need a moment.
+const PATIENCE: u32 = 2;
+
+/// The deadline that the kernel has, and the view that it stands on. Times are `CLOCK_BOOTTIME`.
+#[derive(Debug)]
+pub struct Lease {
+    /// The age of the view.
+    pub view: Freshness,
+    length: Duration,
+    deadline: Duration,
+    clocks: Clocks,
+    missed: u32,
+}
+
+impl Lease {
+    /// No lease yet. `length` is how long denials outlive the agent.
+    #[must_use]
+    pub fn new(view: Freshness, length: Duration, clocks: Clocks) -> Self {
+        Self {
+            view,
+            length,
+            deadline: Duration::ZERO,
+            clocks,
+            missed: 0,
+        }
+    }
+
+    /// Past it nothing is denied.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// The deadline to write into the kernel, if it has to change: `length` from now, but never later than the view
+    /// may be trusted. Only to be called when everything that came before the proofs is in the maps.
+    ///
+    /// The lease ends at once if the clocks jump, if `synced` is false, and if a proof that the view stood on is void.
+    pub fn renew(&mut self, clocks: Clocks, synced: bool) -> Option<Duration> {
+        let jump = clocks.jumped_since(&self.clocks);
+        self.clocks = clocks;
+        if let Some(jump) = jump {
+            tracing::warn!(
+                seconds = jump.as_secs(),
+                "the clocks jumped (was the machine asleep or paused?); nothing is denied until every watch is proven \
+                 fresh anew"
+            );
+            self.view.void(clocks.boot);
+        }
+        let now = clocks.boot;
+        let allowed = self
+            .view
+            .deadline(now)
+            .filter(|_| synced)
+            .map_or(Duration::ZERO, |deadline| deadline.min(now + self.length));
+        let ended = self.deadline > now && allowed <= now;
+        let half_over = now + self.length / 2 > self.deadline;
+        let renewed = half_over && allowed > self.deadline;
+        (ended || renewed).then(|| {
+            self.deadline = allowed;
+            allowed
+        })
+    }
+
+    /// Tells once that the lease is over though something is denied, and once that it is back. To be called regularly.
+    pub fn tell(&mut self, now: Duration, denies: bool) {
+        let lost = denies && self.deadline <= now;
+        if lost {
+            self.missed = self.missed.saturating_add(1);
+            if self.missed == PATIENCE {
+                let (watch, as_of) = self.view.least_fresh().unzip();
+                tracing::warn!(
+                    watch = watch.map(tracing::field::display),
+                    age_s = as_of.flatten().map(|as_of| now.saturating_sub(as_of).as_secs()),
+                    "lease lost: the view is too old, so every packet passes"
+                );
+            }
+        } else if std::mem::take(&mut self.missed) >= PATIENCE {
+            tracing::info!("lease back: the view is fresh again, or nothing is denied");
+        }
+    }
+}
+
+/// How often to look at leases and views of this length: often enough that a look's delay doesn't matter.
+#[must_use]
+pub fn period(lease: Duration, max_age: Duration) -> Duration {
+    (lease.min(max_age) / 12).clamp(Duration::from_millis(100), Duration::from_secs(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_core::facts::Watched::{Nodes, Pods};
+    use epguard_core::freshness::Proof::{Confirmation, List};
+
+    fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn at(seconds: u64) -> Clocks {
+        Clocks {
+            boot: s(seconds),
+            monotonic: s(seconds),
+            real: s(1_000_000 + seconds),
+        }
+    }
+
+    /// A lease of 15 s on a view that may be 30 s old and was listed at second 100.
+    fn lease() -> Lease {
+        let mut view = Freshness::new(&[Pods, Nodes], s(30), || 1.0);
+        for id in [Pods, Nodes] {
+            view.connected(id, true);
+            view.proven(id, s(100), List);
+        }
+        Lease::new(view, s(15), at(100))
+    }
+
+    #[test]
+    fn a_lease_is_renewed_when_half_over_and_never_past_the_views_age() {
+        let mut lease = lease();
+        assert_eq!(lease.renew(at(100), true), Some(s(115)));
+        assert_eq!(lease.renew(at(107), true), None);
+        assert_eq!(lease.renew(at(108), true), Some(s(123)));
+        assert_eq!(lease.renew(at(116), true), Some(s(130)));
+        assert_eq!(lease.renew(at(124), true), None);
+        assert_eq!(lease.renew(at(131), true), None);
+        assert_eq!(lease.deadline(), s(130));
+    }
+
+    #[test]
+    fn one_stale_watch_is_enough_to_lose_it_and_its_proof_to_get_it_back() {
+        let mut lease = lease();
+        lease.renew(at(100), true);
+        lease.view.proven(Pods, s(125), Confirmation);
+        assert_eq!(lease.renew(at(125), true), Some(s(130)));
+        assert_eq!(lease.renew(at(140), true), None);
+        lease.view.proven(Nodes, s(140), Confirmation);
+        assert_eq!(lease.renew(at(140), true), Some(s(155)));
+    }
+
+    #[test]
+    fn before_everything_was_listed_there_is_no_lease_and_after_a_new_start_it_ends() {
+        let mut lease = lease();
+        assert_eq!(lease.renew(at(100), false), None);
+        lease.renew(at(100), true);
+        assert_eq!(lease.renew(at(101), false), Some(s(0)));
+        assert_eq!(lease.renew(at(102), false), None);
+    }
+
+    #[test]
+    fn a_clock_jump_ends_it_at_once_and_only_fresh_proofs_bring_it_back() {
+        let mut lease = lease();
+        lease.renew(at(100), true);
+        let paused = Clocks {
+            real: s(1_000_200),
+            ..at(101)
+        };
+        assert_eq!(lease.renew(paused, true), Some(s(0)));
+        let later = |seconds: u64| Clocks {
+            real: s(1_000_099 + seconds),
+            ..at(seconds)
+        };
+        lease.view.proven(Pods, s(102), Confirmation);
+        assert_eq!(lease.renew(later(102), true), None);
+        lease.view.proven(Nodes, s(102), Confirmation);
+        assert_eq!(lease.renew(later(102), true), Some(s(117)));
+    }
+
+    #[test]
+    fn a_watch_that_lacks_something_ends_it_at_once_and_its_own_proof_brings_it_back() {
+        let mut lease = lease();
+        lease.renew(at(100), true);
+        lease.view.void_watch(Pods, s(101));
+        assert_eq!(lease.renew(at(101), true), Some(s(0)));
+        assert_eq!(lease.renew(at(102), true), None);
+        lease.view.proven(Pods, s(102), Confirmation);
+        assert_eq!(lease.renew(at(102), true), Some(s(117)));
+    }
+
+    #[test]
+    fn short_leases_are_looked_at_more_often() {
+        assert_eq!(period(s(15), s(30)), s(1));
+        assert_eq!(period(s(3), s(30)), Duration::from_millis(250));
+    }
+}

@@ -1,0 +1,13 @@
+//! The node agent: facts in, maps written, reports out.
+
+pub mod agent;
+pub mod args;
+pub mod attachments;
+pub mod earlier;
+pub mod lease;
+pub mod mode_policy;
+mod pod_names;
+pub mod report;
+pub mod run;
+pub mod telemetry;
+pub mod trust;

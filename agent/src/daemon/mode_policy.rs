@@ -1,0 +1,178 @@
+//! Which modes hold on this node: those of its own flags, or what the `ConfigMap` of the fleet wants. Pure.
+//!
+//! A wish is carried out when it changes, so that what an operator sets on one node (`epguard mode`) stands until then.
+
+use epguard_common::{Mode, Reason, ReasonModes};
+use epguard_core::facts::{self, Change, Name, named};
+
+/// What is wanted.
+#[derive(Debug)]
+pub struct Fleet {
+    flags: Modes,
+    /// Namespace and name of the `ConfigMap`, if the flags name one.
+    config_map: Option<Name>,
+    /// As it was read last; none if there is none.
+    read: Option<facts::Fleet>,
+    /// Whether the API has shown it, or that there is none.
+    heard: bool,
+    in_force: Modes,
+}
+
+/// The modes of a node, and who wants them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Modes {
+    /// Most that is done.
+    pub mode: Mode,
+    /// Most that is done for a reason.
+    pub reasons: ReasonModes,
+    /// Who says so.
+    pub source: Source,
+}
+
+/// Who says what is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The agent's own command line.
+    Flags,
+    /// The lower of the command line and of what an earlier agent left in the maps: the `ConfigMap` was not read yet. An
+    /// operator may have lowered either, and a `ConfigMap` that cannot be read must not raise it.
+    Lower,
+    /// The `ConfigMap`.
+    ConfigMap,
+    /// The `ConfigMap`, because the node is a canary.
+    Canary,
+}
+
+impl Source {
+    /// As the status writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Flags => "flags",
+            Self::Lower => "the lower of flags and maps",
+            Self::ConfigMap => "configmap",
+            Self::Canary => "configmap, canary",
+        }
+    }
+}
+
+impl Fleet {
+    /// The `ConfigMap` is not read yet. `before` is what an earlier agent was given.
+    #[must_use]
+    pub fn new(
+        config_map: Option<Name>,
+        flags: (Mode, ReasonModes),
+        before: Option<(Mode, ReasonModes)>,
+    ) -> Self {
+        let flags = Modes {
+            mode: flags.0,
+            reasons: flags.1,
+            source: Source::Flags,
+        };
+        let before = before.filter(|_| config_map.is_some());
+        let in_force = before.map_or(flags, |(mode, reasons)| flags.lower(mode, reasons));
+        let source = match config_map {
+            Some(_) => Source::Lower,
+            None => Source::Flags,
+        };
+        Self {
+            flags,
+            config_map,
+            read: None,
+            heard: false,
+            in_force: Modes { source, ..in_force },
+        }
+    }
+
+    /// The `ConfigMap` is so, or is gone.
+    pub fn hear(&mut self, change: Change<facts::Fleet>) {
+        self.heard = true;
+        self.read = match change {
+            Change::Reset(all) => all.into_iter().next(),
+            Change::Applied(fleet) => Some(fleet),
+            Change::Deleted(_) => None,
+        };
+    }
+
+    /// The modes, if they are others than before.
+    pub fn take_change(&mut self, canary: bool) -> Option<Modes> {
+        let wanted = self.wanted(canary);
+        if !self.heard || self.in_force == wanted {
+            return None;
+        }
+        self.in_force = wanted;
+        Some(wanted)
+    }
+
+    /// The modes that hold, unless `epguard mode` was used since.
+    #[must_use]
+    pub const fn in_force(&self) -> Modes {
+        self.in_force
+    }
+
+    /// Why the `ConfigMap` is not in force, or not all of it; in one line.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let name = named(self.config_map.as_ref()?);
+        if !self.heard {
+            return Some(format!(
+                "ConfigMap {name} was not read yet, so the lower of the flags' modes and of those in the maps hold"
+            ));
+        }
+        let error = self.read.as_ref()?.errors.first()?;
+        Some(format!(
+            "ConfigMap {name}: {error}; only its keys that lower a mode count"
+        ))
+    }
+
+    fn wanted(&self, canary: bool) -> Modes {
+        let Some(read) = &self.read else {
+            return self.flags;
+        };
+        let wish = &read.wish;
+        let asked = |flags: Modes| {
+            let (mode, source) = match wish.canary_mode.filter(|_| canary) {
+                Some(mode) => (mode, Source::Canary),
+                None => (wish.mode.unwrap_or(flags.mode), Source::ConfigMap),
+            };
+            let mut reasons = flags.reasons;
+            for (reason, mode) in &wish.reasons {
+                if let Some(own) = reasons.of(*reason) {
+                    *own = *mode;
+                }
+            }
+            Modes {
+                mode,
+                reasons,
+                source,
+            }
+        };
+        if read.errors.is_empty() {
+            return asked(self.flags);
+        }
+        let asked = asked(self.in_force);
+        let lowered = self.in_force.lower(asked.mode, asked.reasons);
+        let source = if lowered == self.in_force {
+            lowered.source
+        } else {
+            asked.source
+        };
+        Modes { source, ..lowered }
+    }
+}
+
+impl Modes {
+    /// The lower of each mode.
+    fn lower(mut self, mode: Mode, mut reasons: ReasonModes) -> Self {
+        self.mode = self.mode.lower(mode);
+        for reason in Reason::ALL {
+            if let (Some(own), Some(other)) = (self.reasons.of(reason), reasons.of(reason)) {
+                *own = own.lower(*other);
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! `<run-dir>/names.json`: names of the pods that denials are about, for the agent's next process. Pinned maps hold UIDs only,
+//! and the API no longer shows a pod that is gone.
+
+use anyhow::{Context as _, Result};
+use epguard_common::Uid;
+use epguard_core::facts::Name;
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+/// Names that are kept, about 100 bytes each; denials beyond are named by UID after a restart.
+const MOST: usize = 4_096;
+
+/// The file, and what stands in it or soon will.
+#[derive(Debug)]
+pub struct Names {
+    known: BTreeMap<Uid, Name>,
+    /// Gives each new content to the thread that writes it; none once that is to end.
+    write: Option<Sender<BTreeMap<Uid, Name>>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Names {
+    /// Reads the file. One that is not there, or cannot be read, holds no names. A thread writes it from now on: a disk that
+    /// is slow must not stop the agent. Errors: no thread can be started.
+    pub fn load(run_dir: &Path) -> Result<Self> {
+        let path = run_dir.join("names.json");
+        let known = fs::read(&path).ok().and_then(|text| parse(&text));
+        let (write, contents) = mpsc::channel();
+        let writer = thread::Builder::new()
+            .name("names".into())
+            .spawn(move || write_each(&path, &contents))
+            .context("cannot start the thread that writes names")?;
+        Ok(Self {
+            known: known.unwrap_or_default(),
+            write: Some(write),
+            writer: Some(writer),
+        })
+    }
+
+    /// The names that are kept.
+    #[must_use]
+    pub fn known(&self) -> &BTreeMap<Uid, Name> {
+        &self.known
+    }
+
+    /// Keeps these names, and has them written unless they are the same as before. A failure is logged once: only names depend
+    /// on it.
+    pub fn keep(&mut self, names: impl Iterator<Item = (Uid, Name)>) {
+        let names: BTreeMap<Uid, Name> = names.take(MOST).collect();
+        if names == self.known {
+            return;
+        }
+        self.known.clone_from(&names);
+        if let Some(write) = &self.write {
+            // An error would mean that the thread panicked, which was logged.
+            let _ = write.send(names);
+        }
+    }
+}
+
+impl Drop for Names {
+    /// Waits until everything is written.
+    fn drop(&mut self) {
+        self.write = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Writes each content that comes; of several that wait, the last.
+fn write_each(path: &Path, contents: &Receiver<BTreeMap<Uid, Name>>) {
+    let mut failed = false;
+    while let Ok(content) = contents.recv() {
+        let content = contents.try_iter().last().unwrap_or(content);
+        let written = write(path, &content);
+        if let Err(error) = written.as_ref().map_err(|error| format!("{error:#}"))
+            && !failed
+        {
+            tracing::warn!("pods that are gone will be named by UID after a restart: {error}");
+        }
+        failed = written.is_err();
+    }
+}
+
+/// Replaces the file in one step: a reader sees the old one or the new one.
+fn write(path: &Path, names: &BTreeMap<Uid, Name>) -> Result<()> {
+    let names: BTreeMap<String, &Name> = names.iter().map(|(uid, name)| (uid.to_string(), name)).collect();
+    let text = serde_json::to_vec(&names).context("cannot write JSON")?;
+    let aside = path.with_extension("json.new");
+    let mut options = OpenOptions::new();
+    // As the status socket: only root reads names.
+    options.create(true).write(true).truncate(true).mode(0o600);
+    options
+        .open(&aside)
+        .and_then(|mut file| file.write_all(&text))
+        .and_then(|()| fs::rename(&aside, path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn parse(text: &[u8]) -> Option<BTreeMap<Uid, Name>> {
+    let names: BTreeMap<String, Name> = serde_json::from_slice(text).ok()?;
+    let names = names.into_iter().take(MOST);
+    Some(
+        names
+            .filter_map(|(uid, name)| Some((Uid::parse(&uid)?, name)))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn directory(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("epguard-names-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn name(pod: &str) -> Name {
+        ("shop".into(), pod.into())
+    }
+
+    fn read(run_dir: &Path) -> BTreeMap<Uid, Name> {
+        Names::load(run_dir).unwrap().known().clone()
+    }
+
+    #[test]
+    fn names_that_were_kept_are_there_for_the_next_process() {
+        let run_dir = directory("kept");
+        let uid = Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap();
+        let mut names = Names::load(&run_dir).unwrap();
+        assert!(names.known().is_empty());
+        names.keep([(uid, name("a"))].into_iter());
+        drop(names);
+        assert_eq!(read(&run_dir), BTreeMap::from([(uid, name("a"))]));
+        let mut names = Names::load(&run_dir).unwrap();
+        names.keep(std::iter::empty());
+        drop(names);
+        assert!(read(&run_dir).is_empty());
+        fs::remove_dir_all(run_dir).unwrap();
+    }
+
+    #[test]
+    fn a_disk_that_does_not_answer_stops_only_the_writing() {
+        let run_dir = directory("slow");
+        // Whoever opens a pipe for writing waits for a reader.
+        let aside = run_dir.join("names.json.new");
+        assert!(Command::new("mkfifo").arg(&aside).status().unwrap().success());
+        let mut names = Names::load(&run_dir).unwrap();
+        let uid = Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap();
+        for pod in ["a", "b"] {
+            names.keep([(uid, name(pod))].into_iter());
+        }
+        assert_eq!(names.known()[&uid], name("b"));
+        assert!(!fs::read(aside).unwrap().is_empty());
+        names.keep([(uid, name("c"))].into_iter());
+        drop(names);
+        assert_eq!(read(&run_dir)[&uid], name("c"));
+        fs::remove_dir_all(run_dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_holds_no_names_and_is_replaced() {
+        let run_dir = directory("broken");
+        for text in ["", "{", "[]", r#"{"": ["shop", "a"]}"#] {
+            fs::write(run_dir.join("names.json"), text).unwrap();
+            assert!(read(&run_dir).is_empty(), "{text}");
+        }
+        fs::remove_dir_all(run_dir).unwrap();
+    }
+}

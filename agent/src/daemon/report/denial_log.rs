@@ -1,0 +1,211 @@
+//! What is said of denied packets: counts by what they have in common, and a log line with counts per kind in ten seconds,
+//! with the names of the Service, the pod that was meant and the pod that was hit.
+
+use crate::daemon::report::tally::{Due, Tally};
+use crate::kernel::maps::{Denied, Lift};
+use crate::shared::drops::{Dropped, Kind, clients};
+use epguard_common::{Addr, Count, Event, Outcome, Reason, Target, Uid};
+use epguard_core::facts::{Name, Protocol, named};
+use epguard_core::state::State;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Names outlive the objects they belong to: a packet may come after its pod is gone.
+#[derive(Debug, Default)]
+pub struct Report {
+    pods: BTreeMap<Uid, Name>,
+    conflicts: BTreeMap<Addr, Vec<Uid>>,
+    tally: Tally,
+}
+
+impl Report {
+    /// Takes in packets of a denial as the kernel counted them, the last one at `last`, `CLOCK_BOOTTIME`.
+    pub fn count(&mut self, state: &State, denied: &Denied, outcome: Outcome, count: Count, last: Duration) {
+        let kind = self.kind(state, denied, outcome);
+        self.tally.count(last, kind, count);
+    }
+
+    /// Takes in who sent a packet that the kernel reported. It is counted elsewhere.
+    pub fn client(&mut self, now: Duration, state: &State, event: &Event) {
+        let numbers = Reason::from_raw(event.reason).zip(Outcome::from_raw(event.outcome));
+        let Some((reason, outcome)) = numbers else {
+            return;
+        };
+        let denied = Denied {
+            target: target(event),
+            reason,
+            dead: event.dead_uid,
+            owner: event.owner_uid,
+        };
+        let kind = self.kind(state, &denied, outcome);
+        self.tally.client(now, kind, event.src.ip());
+    }
+
+    fn kind(&self, state: &State, denied: &Denied, outcome: Outcome) -> Kind {
+        let target = &denied.target;
+        Kind {
+            service: named_or_unknown(state.service_name(target.slot)),
+            endpoint: SocketAddr::new(target.addr.ip(), target.port),
+            protocol: protocol(target.protocol).to_owned(),
+            reason: denied.reason.as_str().to_owned(),
+            outcome: outcome.as_str().to_owned(),
+            meant: self.pod(state, denied.dead),
+            hit: self.pod(state, denied.owner),
+        }
+    }
+
+    /// Logs what was counted since the last line about the same kind.
+    pub fn log(&mut self, now: Duration) {
+        for Due {
+            kind,
+            count,
+            clients: seen,
+        } in self.tally.due(now)
+        {
+            tracing::warn!(
+                reason = kind.reason,
+                outcome = kind.outcome,
+                service = kind.service,
+                meant = kind.meant,
+                hit = kind.hit,
+                client = clients(&seen),
+                endpoint = %kind.endpoint,
+                protocol = kind.protocol,
+                packets = count.packets,
+                opened = count.openings,
+                "{}",
+                message(&kind.outcome)
+            );
+        }
+    }
+
+    /// Denied packets by what they have in common.
+    #[must_use]
+    pub fn drops(&self, now: Duration) -> Vec<Dropped> {
+        self.tally.all(now)
+    }
+
+    /// Rows of [`Report::drops`] that had to make room for others.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.tally.evicted()
+    }
+
+    /// Logs that a packet from the IP of a dead pod was seen.
+    pub fn lifted(&self, state: &State, lift: &Lift) {
+        tracing::warn!(
+            ip = %lift.ip,
+            dead = self.pod(state, lift.dead),
+            "a packet from the IP of a dead pod was seen: the IP is in use, nothing is denied there"
+        );
+    }
+
+    /// Logs IPs that two live pods claim, once.
+    pub fn conflicts<'a>(&mut self, state: &State, changed: impl Iterator<Item = &'a Addr>) {
+        for ip in changed {
+            let claimants: Vec<Uid> = state
+                .live_claimants(*ip)
+                .filter(|record| !record.pod.deleting)
+                .map(|record| record.pod.uid)
+                .collect();
+            if claimants.len() < 2 {
+                self.conflicts.remove(ip);
+            } else if self.conflicts.get(ip) != Some(&claimants) {
+                let pods: Vec<String> = claimants.iter().map(|uid| self.pod(state, *uid)).collect();
+                tracing::warn!(%ip, pods = pods.join(","), "conflict: live pods claim the same IP; its traffic passes");
+                self.conflicts.insert(*ip, claimants);
+            }
+        }
+    }
+
+    /// IPs that two live pods claim now, with their names.
+    #[must_use]
+    pub fn open_conflicts(&self, state: &State) -> Vec<(Addr, Vec<String>)> {
+        let names = |uids: &Vec<Uid>| uids.iter().map(|uid| self.pod(state, *uid)).collect();
+        self.conflicts
+            .iter()
+            .map(|(ip, uids)| (*ip, names(uids)))
+            .collect()
+    }
+
+    /// Remembers the names that denials refer to.
+    pub fn remember(&mut self, state: &State) {
+        let mut pods = BTreeMap::new();
+        let denied = state
+            .denials()
+            .flat_map(|(_, _, proven)| std::iter::once(proven.meant).chain(proven.owner));
+        let terminated = state.tables().terminated.values().map(|vacant| vacant.dead);
+        for uid in denied.chain(terminated) {
+            if let Some(name) = state.pod_name(uid).or_else(|| self.pods.get(&uid)) {
+                pods.insert(uid, name.clone());
+            }
+        }
+        self.pods = pods;
+    }
+
+    /// The names that denials refer to.
+    pub fn pods(&self) -> impl Iterator<Item = (Uid, String)> {
+        self.pods.iter().map(|(uid, name)| (*uid, named(name)))
+    }
+
+    /// What a pod is called, also once it is gone while a denial refers to it.
+    #[must_use]
+    pub fn pod_name<'a>(&'a self, state: &'a State, uid: Uid) -> Option<&'a Name> {
+        state.pod_name(uid).or_else(|| self.pods.get(&uid))
+    }
+
+    /// The same for people, also where there is no name.
+    #[must_use]
+    pub fn pod(&self, state: &State, uid: Uid) -> String {
+        if uid == Uid::NONE {
+            return "nobody".to_owned();
+        }
+        self.pod_name(state, uid).map_or_else(|| uid.to_string(), named)
+    }
+}
+
+/// Whatever is done about a denial, it is one; only what is observed goes where it would have gone anyway.
+fn message(outcome: &str) -> &'static str {
+    if outcome == Outcome::Observed.as_str() {
+        "would deny"
+    } else {
+        "denied"
+    }
+}
+
+fn named_or_unknown(name: Option<&Name>) -> String {
+    name.map_or_else(|| "unknown".to_owned(), named)
+}
+
+/// The key of the denial that a packet was reported for.
+#[must_use]
+pub fn target(event: &Event) -> Target {
+    if !event.slot.is_some() {
+        return Target::of_ip(event.dst);
+    }
+    Target {
+        addr: event.dst,
+        slot: event.slot,
+        port: event.dst_port,
+        protocol: event.protocol,
+        reserved: [0; 3],
+    }
+}
+
+fn protocol(number: u8) -> &'static str {
+    Protocol::from_number(number).map_or("other", Protocol::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_observed_would_be_denied() {
+        assert_eq!(message(Outcome::Observed.as_str()), "would deny");
+        for stopped in Outcome::STOPPED {
+            assert_eq!(message(stopped.as_str()), "denied", "{stopped:?}");
+        }
+    }
+}

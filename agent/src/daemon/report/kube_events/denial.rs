@@ -1,0 +1,188 @@
+//! A denied flow, as it is told to the people behind the Service and behind the pod that has the IP now.
+
+use super::topic::{Case, Subject, Topic};
+use epguard_common::{Outcome, Uid};
+use epguard_core::facts::named;
+use std::net::IpAddr;
+
+/// A packet of a Service that was denied, or would have been.
+#[derive(Debug, Clone)]
+pub struct Denial {
+    /// The Service that was called.
+    pub service: Subject,
+    /// The endpoint's IP.
+    pub ip: IpAddr,
+    /// The pod that was meant, and its `namespace/name`.
+    pub meant: (Uid, String),
+    /// Who has the IP now; [`Uid::NONE`] if nobody has.
+    pub owner: Uid,
+    /// The same, if its name is known.
+    pub hit: Option<Subject>,
+    /// `reused`, ...
+    pub reason: &'static str,
+    /// `dropped`, ..., `observed`.
+    pub outcome: &'static str,
+}
+
+impl Denial {
+    /// About whom it is.
+    pub(super) fn topics(&self) -> impl Iterator<Item = Topic> {
+        let (reason, action) = if self.is_observed() {
+            ("StaleEndpointObserved", "ObservePackets")
+        } else {
+            ("StaleEndpointDenied", "DenyPackets")
+        };
+        let case = Case {
+            ip: self.ip,
+            meant: self.meant.0,
+            hit: self.owner,
+            reason: self.reason,
+            outcome: self.outcome,
+        };
+        let subjects = std::iter::once(&self.service).chain(&self.hit);
+        subjects.map(move |about| Topic {
+            about: about.clone(),
+            reason,
+            action,
+            case: Some(case.clone()),
+        })
+    }
+
+    /// What happened, and what to ask next. The API lets nobody change it later, so it counts nothing.
+    pub(super) fn note(&self, node: &str) -> String {
+        let Self {
+            service,
+            ip,
+            meant: (_, meant),
+            reason,
+            outcome,
+            ..
+        } = self;
+        let service = named(&service.name);
+        let holder = match &self.hit {
+            Some(pod) => format!("pod {}", named(&pod.name)),
+            None if self.owner == Uid::NONE => "nobody".to_owned(),
+            None => format!("pod {}", self.owner),
+        };
+        let done = if self.is_observed() {
+            "the packets pass, as this is only observed".to_owned()
+        } else {
+            format!("the packets are {outcome}")
+        };
+        format!(
+            "Service {service} still sends to endpoint {ip} for pod {meant}, which has ended; {holder} has that IP now \
+             ({reason}). On node {node} {done}. Why: epguard why {ip} --service {service}"
+        )
+    }
+
+    fn is_observed(&self) -> bool {
+        self.outcome == Outcome::Observed.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(kind: &'static str, namespace: &str, name: &str, uid: u8) -> Subject {
+        Subject {
+            kind,
+            name: (namespace.into(), name.into()),
+            uid: Some(Uid { octets: [uid; 16] }),
+        }
+    }
+
+    fn denial() -> Denial {
+        Denial {
+            service: subject("Service", "shop", "web", 1),
+            ip: [10, 244, 1, 10].into(),
+            meant: (Uid { octets: [2; 16] }, "shop/a".into()),
+            owner: Uid { octets: [3; 16] },
+            hit: Some(subject("Pod", "team-b", "b", 3)),
+            reason: "reused",
+            outcome: "rejected",
+        }
+    }
+
+    #[test]
+    fn the_service_and_the_pod_that_has_the_ip_hear_of_it() {
+        let told: Vec<_> = denial()
+            .topics()
+            .map(|topic| (topic.about.kind, topic.reason, topic.action))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("Service", "StaleEndpointDenied", "DenyPackets"),
+                ("Pod", "StaleEndpointDenied", "DenyPackets")
+            ]
+        );
+        assert_eq!(
+            denial().note("node-1"),
+            "Service shop/web still sends to endpoint 10.244.1.10 for pod shop/a, which has ended; pod team-b/b has that \
+             IP now (reused). On node node-1 the packets are rejected. Why: epguard why 10.244.1.10 --service shop/web"
+        );
+    }
+
+    #[test]
+    fn what_is_only_observed_says_so_and_nobody_is_told_where_nobody_is() {
+        let observed = Denial {
+            owner: Uid::NONE,
+            hit: None,
+            reason: "dead-backend",
+            outcome: "observed",
+            ..denial()
+        };
+        let told: Vec<_> = observed
+            .topics()
+            .map(|topic| (topic.about.kind, topic.reason, topic.action))
+            .collect();
+        assert_eq!(told, [("Service", "StaleEndpointObserved", "ObservePackets")]);
+        let note = observed.note("node-1");
+        assert!(
+            note.contains("nobody has that IP now (dead-backend). On node node-1 the packets pass, as this"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn a_pod_whose_name_is_forgotten_is_not_nobody() {
+        let unnamed = Denial {
+            hit: None,
+            ..denial()
+        };
+        let note = unnamed.note("node-1");
+        assert!(
+            note.contains("pod 03030303-0303-0303-0303-030303030303 has that IP now"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn another_pod_meant_or_hit_another_ip_another_outcome_are_other_topics() {
+        let topic = |denial: &Denial| denial.topics().next().unwrap();
+        let first = topic(&denial());
+        assert_eq!(first, topic(&denial()));
+        for other in [
+            Denial {
+                meant: (Uid { octets: [9; 16] }, "shop/a".into()),
+                ..denial()
+            },
+            Denial {
+                owner: Uid::NONE,
+                hit: None,
+                ..denial()
+            },
+            Denial {
+                ip: [10, 244, 1, 11].into(),
+                ..denial()
+            },
+            Denial {
+                outcome: "observed",
+                ..denial()
+            },
+        ] {
+            assert_ne!(first, topic(&other));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What happens to whom, as Events of the Kubernetes API. Best effort: the log has all of it.
+//!
+//! ```text
+//! denied packets, alarms -> topic (what is said of whom) -> series (when, pure) -> event -> writer (a task of its own)
+//! ```
+
+mod denial;
+mod event;
+mod series;
+mod topic;
+mod writer;
+
+pub use denial::Denial;
+pub use topic::Subject;
+
+use clap::ValueEnum;
+use epguard_core::state::Trip;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use series::Series;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use topic::Topic;
+use writer::Entry;
+
+/// Events waiting for the API server; more than that are dropped.
+const BACKLOG: usize = 64;
+
+/// One word about dropped Events in this time.
+const QUIET: Duration = Duration::from_mins(1);
+
+/// What is announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Announce {
+    /// Nothing
+    None,
+    /// Services whose denials the breaker holds
+    Breaker,
+    /// Also denied flows, and in observe flows that would be: on the Service, and on the pod that has the IP now
+    All,
+}
+
+/// Announces without ever waiting. Times are `CLOCK_BOOTTIME`.
+#[derive(Debug)]
+pub struct Announcer {
+    what: Announce,
+    node: String,
+    series: Series,
+    /// Closed: nothing is announced any more.
+    queue: mpsc::Sender<Entry>,
+    dropped: u64,
+    told: Option<Duration>,
+}
+
+impl Announcer {
+    /// Starts the task that writes Events, unless there is nothing to announce; it ends with the announcer, or when the
+    /// API server forbids it.
+    #[must_use]
+    pub fn start(client: Client, node: String, what: Announce) -> Self {
+        let (queue, entries) = mpsc::channel(BACKLOG);
+        if what != Announce::None {
+            tokio::spawn(writer::write(client, entries));
+        }
+        Self {
+            what,
+            node,
+            series: Series::new(fastrand::u64(..)),
+            queue,
+            dropped: 0,
+            told: None,
+        }
+    }
+
+    /// The breaker holds denials of this Service.
+    pub fn tripped(&mut self, now: Duration, service: Subject, trip: &Trip) {
+        if !self.queue.is_closed() {
+            self.series
+                .hear(now, Topic::tripped(service), || topic::alarm(trip));
+        }
+    }
+
+    /// Whether anybody is told of denied packets.
+    #[must_use]
+    pub fn tells_of_denials(&self) -> bool {
+        self.what == Announce::All && !self.queue.is_closed()
+    }
+
+    /// So many packets were denied, or would have been, the last one at `last`.
+    pub fn denied(&mut self, last: Duration, denial: &Denial, packets: u64) {
+        if !self.tells_of_denials() {
+            return;
+        }
+        for topic in denial.topics() {
+            self.series
+                .hear_often(last, topic, packets, || denial.note(&self.node));
+        }
+    }
+
+    /// Hands over what is due.
+    pub fn tick(&mut self, now: Duration) {
+        if self.queue.is_closed() {
+            return;
+        }
+        for due in self.series.due(now) {
+            let event = event::event(&due, &self.node, now, Timestamp::now());
+            let repeated = due.repeated;
+            self.dropped += u64::from(self.queue.try_send(Entry { event, repeated }).is_err());
+        }
+        self.dropped += self.series.take_forgotten();
+        if self.dropped > 0 && self.told.is_none_or(|told| now.saturating_sub(told) >= QUIET) {
+            tracing::warn!(
+                dropped = self.dropped,
+                "Events were not written to the API: more happens than may be written, or the API server takes nothing; \
+                 `epguard drops` has all of it"
+            );
+            (self.dropped, self.told) = (0, Some(now));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What to write when: once when it is new, then its count once a minute. Pure: callers bring the clock, `CLOCK_BOOTTIME`.
+
+use super::topic::Topic;
+use epguard_core::bucket::Bucket;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Between two writes of one Event.
+const REST: Duration = Duration::from_mins(1);
+
+/// What was quiet for so long is new when it happens again, as API servers forget it then (`--event-ttl`).
+const MEMORY: Duration = Duration::from_hours(1);
+
+/// Topics that are remembered.
+const MAX: usize = 1024;
+
+/// All writes together: so many at once after a pause ...
+const BURST: u32 = 10;
+
+/// ... and one more in this time.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// What is being announced.
+#[derive(Debug)]
+pub struct Series {
+    topics: BTreeMap<Topic, Course>,
+    budget: Bucket,
+    next: u64,
+    forgotten: u64,
+}
+
+/// How a topic went on.
+#[derive(Debug)]
+struct Course {
+    number: u64,
+    note: String,
+    count: u64,
+    first: Duration,
+    last: Duration,
+    /// When, and the count that it showed.
+    written: Option<(Duration, u64)>,
+}
+
+/// Something to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// What.
+    pub topic: Topic,
+    /// No other topic has it.
+    pub number: u64,
+    /// In words, as first heard.
+    pub note: String,
+    /// How often it was heard.
+    pub count: u64,
+    /// When first.
+    pub first: Duration,
+    /// When last.
+    pub last: Duration,
+    /// It was written before, with a lower count.
+    pub repeated: bool,
+}
+
+impl Series {
+    /// Numbers begin with `first`: the caller draws it, so that those of two agents differ.
+    pub fn new(first: u64) -> Self {
+        Self {
+            topics: BTreeMap::new(),
+            budget: Bucket::new(INTERVAL, BURST),
+            next: first,
+            forgotten: 0,
+        }
+    }
+
+    /// It happened. Beyond [`MAX`] topics a new one is counted as forgotten.
+    pub fn hear(&mut self, now: Duration, topic: Topic, note: impl FnOnce() -> String) {
+        self.hear_often(now, topic, 1, note);
+    }
+
+    /// It happened so many times.
+    pub fn hear_often(&mut self, now: Duration, topic: Topic, times: u64, note: impl FnOnce() -> String) {
+        if let Some(course) = self.topics.get_mut(&topic) {
+            course.count += times;
+            course.last = course.last.max(now);
+        } else if self.topics.len() < MAX {
+            let course = Course {
+                number: self.next,
+                note: note(),
+                count: times,
+                first: now,
+                last: now,
+                written: None,
+            };
+            self.next = self.next.wrapping_add(1);
+            self.topics.insert(topic, course);
+        } else {
+            self.forgotten += times;
+        }
+    }
+
+    /// What to write now, which counts as written: what nobody knows yet first, in either case the longest waiting one.
+    pub fn due(&mut self, now: Duration) -> Vec<Due> {
+        self.expire(now);
+        let mut waiting: Vec<_> = self
+            .topics
+            .iter_mut()
+            .filter(|(_, course)| course.is_due(now))
+            .collect();
+        waiting.sort_by_key(|(_, course)| (course.written, course.first));
+        let budget = &mut self.budget;
+        let affordable = waiting.into_iter().take_while(|_| budget.take(now));
+        affordable
+            .map(|(topic, course)| {
+                let repeated = course.written.is_some();
+                course.written = Some((now, course.count));
+                Due {
+                    topic: topic.clone(),
+                    number: course.number,
+                    note: course.note.clone(),
+                    count: course.count,
+                    first: course.first,
+                    last: course.last,
+                    repeated,
+                }
+            })
+            .collect()
+    }
+
+    /// How often something was heard that nobody will read, since the last call.
+    pub fn take_forgotten(&mut self) -> u64 {
+        std::mem::take(&mut self.forgotten)
+    }
+
+    fn expire(&mut self, now: Duration) {
+        self.topics.retain(|_, course| {
+            let remembered = now.saturating_sub(course.last) < MEMORY;
+            if !remembered {
+                let written = course.written.map_or(0, |(_, count)| count);
+                self.forgotten += course.count - written;
+            }
+            remembered
+        });
+    }
+}
+
+impl Course {
+    fn is_due(&self, now: Duration) -> bool {
+        self.written
+            .is_none_or(|(at, count)| self.count > count && now.saturating_sub(at) >= REST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::topic::Subject;
+    use super::*;
+
+    fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn topic(name: &str) -> Topic {
+        let kind = "Service";
+        let name = ("shop".to_owned(), name.to_owned());
+        let uid = None;
+        Topic::tripped(Subject { kind, name, uid })
+    }
+
+    fn hear(series: &mut Series, at: Duration, name: &str, times: usize) {
+        for _ in 0..times {
+            series.hear(at, topic(name), || format!("at {at:?}"));
+        }
+    }
+
+    /// Name, count, whether it is repeated.
+    fn due(series: &mut Series, at: Duration) -> Vec<(String, u64, bool)> {
+        let due = series.due(at).into_iter();
+        due.map(|due| (due.topic.about.name.1, due.count, due.repeated))
+            .collect()
+    }
+
+    #[test]
+    fn a_thousand_packets_are_one_event_and_its_count_follows_once_a_minute() {
+        let mut series = Series::new(7);
+        hear(&mut series, s(100), "web", 1);
+        assert_eq!(due(&mut series, s(101)), [("web".into(), 1, false)]);
+        hear(&mut series, s(102), "web", 1000);
+        for at in 102..161 {
+            assert_eq!(due(&mut series, s(at)), []);
+        }
+        assert_eq!(due(&mut series, s(161)), [("web".into(), 1001, true)]);
+        assert_eq!(due(&mut series, s(300)), [], "nothing new");
+        hear(&mut series, s(400), "web", 1);
+        let due = series.due(s(400)).remove(0);
+        assert_eq!((due.count, due.repeated, due.number), (1002, true, 7));
+        assert_eq!(
+            (due.first, due.last, due.note.as_str()),
+            (s(100), s(400), "at 100s")
+        );
+    }
+
+    #[test]
+    fn all_together_keep_the_budget_and_what_nobody_knows_yet_comes_first() {
+        let mut series = Series::new(0);
+        for number in 0..14 {
+            hear(&mut series, s(100 + number), &format!("web-{number}"), 2);
+        }
+        let first = due(&mut series, s(120));
+        assert_eq!((first.len(), &first[0].0), (10, &"web-0".to_owned()));
+        hear(&mut series, s(125), "web-0", 1);
+        assert_eq!(due(&mut series, s(129)), []);
+        assert_eq!(due(&mut series, s(130)), [("web-10".into(), 2, false)]);
+        let later = due(&mut series, s(181));
+        assert_eq!(
+            later[2..],
+            [("web-13".into(), 2, false), ("web-0".into(), 3, true)]
+        );
+    }
+
+    #[test]
+    fn what_was_quiet_for_an_hour_is_new_again() {
+        let mut series = Series::new(0);
+        hear(&mut series, s(0), "web", 1);
+        assert_eq!(due(&mut series, s(0)).len(), 1);
+        hear(&mut series, s(3599), "web", 1);
+        assert_eq!(due(&mut series, s(3599)), [("web".into(), 2, true)]);
+        assert_eq!(due(&mut series, s(7199)), []);
+        hear(&mut series, s(7199), "web", 1);
+        assert_eq!(due(&mut series, s(7199)), [("web".into(), 1, false)]);
+    }
+
+    #[test]
+    fn beyond_the_bound_and_beyond_an_hour_of_waiting_things_are_forgotten_and_counted() {
+        let mut series = Series::new(0);
+        for number in 0..=MAX {
+            hear(&mut series, s(0), &format!("web-{number}"), 1);
+        }
+        assert_eq!(series.take_forgotten(), 1);
+        assert_eq!(due(&mut series, s(0)).len(), 10);
+        assert_eq!(due(&mut series, s(3600)), []);
+        assert_eq!(series.take_forgotten(), MAX as u64 - 10);
+        assert_eq!(series.take_forgotten(), 0);
+    }
+}

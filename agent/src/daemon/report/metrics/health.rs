@@ -1,0 +1,125 @@
+//! `/readyz`: does the agent do its work? `/healthz` asks only whether the main loop answers, since a restart helps
+//! against nothing else: not against an API server that is away, nor an interface that cannot be hooked.
+
+use crate::shared::status::Status;
+use std::fmt;
+
+/// One condition of readiness.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// `sync`, `hooks` or `lease`.
+    pub name: &'static str,
+    /// Why it does not hold.
+    pub failure: Option<String>,
+}
+
+impl fmt::Display for Check {
+    /// As the API server's own `/readyz?verbose`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.failure {
+            None => write!(f, "[+]{} ok", self.name),
+            Some(why) => write!(f, "[-]{} failed: {why}", self.name),
+        }
+    }
+}
+
+/// Ready: everything was listed, every selected interface is hooked, and what is denied is denied under a lease.
+#[must_use]
+pub fn readiness(status: &Status) -> Vec<Check> {
+    let bare = status
+        .interfaces
+        .iter()
+        .find(|interface| !interface.attached && !interface.waiting);
+    let down: Vec<&str> = status
+        .watches
+        .iter()
+        .filter(|(_, watch)| !watch.up)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let check = |name, failure| Check { name, failure };
+    vec![
+        check(
+            "sync",
+            (!status.synced).then(|| match down.as_slice() {
+                [] => "everything is listed anew".to_owned(),
+                down => format!("not listed yet: {}", down.join(", ")),
+            }),
+        ),
+        check(
+            "hooks",
+            bare.map(|interface| {
+                let why = interface.error.as_deref().unwrap_or("not attached");
+                format!("{}: {why}", interface.name)
+            }),
+        ),
+        check(
+            "lease",
+            (status.denies() && status.lease_ms <= 0).then(|| {
+                let age = status
+                    .view_age_ms
+                    .map_or("unknown".to_owned(), |ms| format!("{} s", ms / 1000));
+                format!("the view is too old ({age}), so nothing is denied")
+            }),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::status::{Attachment, Watch};
+
+    fn ready() -> Status {
+        let mut status = Status {
+            synced: true,
+            lease_ms: -1,
+            view_age_ms: Some(31_000),
+            interfaces: vec![Attachment {
+                name: "eth0".into(),
+                attached: true,
+                ..Attachment::default()
+            }],
+            ..Status::default()
+        };
+        status.watches.insert("pods".into(), Watch::default());
+        status
+    }
+
+    fn told(status: &Status) -> Vec<String> {
+        readiness(status).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_agent_that_denies_nothing_is_ready_without_a_lease() {
+        assert_eq!(told(&ready()), ["[+]sync ok", "[+]hooks ok", "[+]lease ok"]);
+    }
+
+    #[test]
+    fn an_interface_that_is_left_to_the_cni_keeps_no_agent_from_being_ready() {
+        let mut status = ready();
+        let waiting = Attachment {
+            waiting: true,
+            ..Attachment::default()
+        };
+        status.interfaces.push(waiting);
+        assert_eq!(told(&status)[1], "[+]hooks ok");
+    }
+
+    #[test]
+    fn each_failure_says_what_is_missing() {
+        let mut status = ready();
+        status.synced = false;
+        status.interfaces[0].attached = false;
+        status.figures.ips.insert("terminated".into(), 1);
+        assert_eq!(
+            told(&status),
+            [
+                "[-]sync failed: not listed yet: pods",
+                "[-]hooks failed: eth0: not attached",
+                "[-]lease failed: the view is too old (31 s), so nothing is denied",
+            ]
+        );
+        status.lease_ms = 1;
+        assert_eq!(told(&status)[2], "[+]lease ok");
+    }
+}

@@ -1,0 +1,7 @@
+//! What the agent reports: Events, log lines, counts for `epguard drops`, metrics.
+
+pub mod denial_log;
+pub mod kube_events;
+pub mod metrics;
+pub mod ring_buffer;
+pub mod tally;

@@ -1,0 +1,259 @@
+//! Denied packets by what they have in common. Pure: callers bring the clock.
+
+mod ledger;
+
+pub use ledger::Ledger;
+
+use crate::shared::drops::{Dropped, Kind};
+use epguard_common::Count;
+use epguard_core::shares::Shares;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Kinds that are kept; beyond it the IP with the most of them loses the one that was seen longest ago.
+pub const MAX_KINDS: usize = 1024;
+
+/// Kinds of one IP; beyond it the oldest of that IP is removed. A scan of its ports takes no room from others.
+pub const MAX_OF_IP: usize = 128;
+
+/// Clients that are named for each kind.
+const MAX_CLIENTS: usize = 8;
+
+/// Between two log lines about one kind.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// All of them, since the agent's start, and since the denial began where that is longer ago.
+#[derive(Debug, Default)]
+pub struct Tally {
+    kinds: BTreeMap<Kind, Seen>,
+    shares: Shares<IpAddr>,
+    evicted: u64,
+}
+
+#[derive(Debug)]
+struct Seen {
+    count: Count,
+    /// The part of it that was logged.
+    logged: Count,
+    logged_at: Option<Duration>,
+    clients: Vec<IpAddr>,
+    first: Duration,
+    last: Duration,
+}
+
+/// A kind with what is to be logged of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// The kind.
+    pub kind: Kind,
+    /// Since the last line.
+    pub count: Count,
+    /// As [`Dropped::clients`].
+    pub clients: Vec<IpAddr>,
+}
+
+impl Tally {
+    /// Packets, the last one at `last`.
+    pub fn count(&mut self, last: Duration, kind: Kind, count: Count) {
+        let seen = self.seen(last, kind);
+        seen.count = seen.count.plus(count);
+        seen.last = seen.last.max(last);
+    }
+
+    /// One packet's client.
+    pub fn client(&mut self, now: Duration, kind: Kind, client: IpAddr) {
+        let clients = &mut self.seen(now, kind).clients;
+        clients.retain(|known| *known != client);
+        clients.truncate(MAX_CLIENTS - 1);
+        clients.insert(0, client);
+    }
+
+    fn seen(&mut self, now: Duration, kind: Kind) -> &mut Seen {
+        if !self.kinds.contains_key(&kind) {
+            let ip = kind.endpoint.ip();
+            self.make_room(ip);
+            self.shares.take(ip);
+        }
+        self.kinds.entry(kind).or_insert(Seen {
+            count: Count::default(),
+            logged: Count::default(),
+            logged_at: None,
+            clients: Vec::new(),
+            first: now,
+            last: now,
+        })
+    }
+
+    /// What to log now, which counts as logged: each kind at most once in ten seconds.
+    pub fn due(&mut self, now: Duration) -> Vec<Due> {
+        let news = self.kinds.iter_mut().filter(|(_, seen)| {
+            let quiet = seen.logged_at.is_none_or(|at| now.saturating_sub(at) >= QUIET);
+            quiet && seen.count.packets > seen.logged.packets
+        });
+        news.map(|(kind, seen)| {
+            let count = seen.count.since(seen.logged);
+            (seen.logged, seen.logged_at) = (seen.count, Some(now));
+            Due {
+                kind: kind.clone(),
+                count,
+                clients: seen.clients.clone(),
+            }
+        })
+        .collect()
+    }
+
+    /// Kinds that had to make room for others.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    fn make_room(&mut self, ip: IpAddr) {
+        let Some(evictable) = self.shares.evictable(ip, MAX_OF_IP, MAX_KINDS) else {
+            return;
+        };
+        let found = (self.kinds.iter()).filter(|(kind, _)| evictable(&kind.endpoint.ip()));
+        let oldest = found
+            .min_by_key(|(_, seen)| seen.last)
+            .map(|(kind, _)| kind.clone());
+        drop(evictable);
+        if let Some(oldest) = oldest {
+            self.kinds.remove(&oldest);
+            self.shares.give_back(&oldest.endpoint.ip());
+            self.evicted += 1;
+        }
+    }
+
+    /// What was counted, the latest first.
+    #[must_use]
+    pub fn all(&self, now: Duration) -> Vec<Dropped> {
+        let ago = |at: Duration| u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
+        let mut all: Vec<Dropped> = (self.kinds.iter())
+            .map(|(kind, seen)| Dropped {
+                kind: kind.clone(),
+                packets: seen.count.packets,
+                bytes: seen.count.bytes,
+                openings: seen.count.openings,
+                clients: seen.clients.clone(),
+                first_ms_ago: ago(seen.first),
+                last_ms_ago: ago(seen.last),
+            })
+            .collect();
+        all.sort_by_key(|dropped| dropped.last_ms_ago);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(service: &str, endpoint: &str) -> Kind {
+        Kind {
+            service: service.into(),
+            endpoint: endpoint.parse().unwrap(),
+            protocol: "TCP".into(),
+            reason: "reused".into(),
+            outcome: "dropped".into(),
+            meant: "shop/a".into(),
+            hit: "shop/b".into(),
+        }
+    }
+
+    const X: &str = "10.244.1.10:8080";
+
+    fn client(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn packets_of_a_kind_are_one_row_and_the_latest_comes_first() {
+        let mut tally = Tally::default();
+        for (second, service) in [(1, "shop/web"), (2, "shop/api"), (4, "shop/web")] {
+            tally.client(s(second), kind(service, X), client(u8::try_from(second).unwrap()));
+            tally.count(s(second), kind(service, X), Count::one(60, second == 1));
+        }
+        let all = tally.all(s(5));
+        let row = |row: &Dropped| {
+            (
+                row.kind.service.clone(),
+                row.packets,
+                row.openings,
+                row.clients.clone(),
+            )
+        };
+        assert_eq!(
+            all.iter().map(row).collect::<Vec<_>>(),
+            [
+                ("shop/web".to_owned(), 2, 1, vec![client(4), client(1)]),
+                ("shop/api".to_owned(), 1, 0, vec![client(2)])
+            ]
+        );
+        assert_eq!((all[0].first_ms_ago, all[0].last_ms_ago), (4000, 1000));
+    }
+
+    #[test]
+    fn a_kind_is_logged_once_in_ten_seconds_with_what_came_since() {
+        let mut tally = Tally::default();
+        let mut logged = |second, packets: u32| {
+            for _ in 0..packets {
+                tally.count(s(second), kind("shop/web", X), Count::one(60, true));
+            }
+            tally
+                .due(s(second))
+                .iter()
+                .map(|due| due.count.packets)
+                .sum::<u64>()
+        };
+        assert_eq!(
+            [
+                logged(1, 100),
+                logged(2, 100),
+                logged(10, 1),
+                logged(11, 0),
+                logged(30, 0)
+            ],
+            [100, 0, 0, 101, 0]
+        );
+    }
+
+    #[test]
+    fn a_scan_of_one_ip_takes_no_room_from_others() {
+        let mut tally = Tally::default();
+        tally.count(s(0), kind("shop/web", X), Count::one(60, true));
+        for port in 1..5000 {
+            let endpoint = format!("10.244.1.11:{port}");
+            tally.count(s(port), kind("shop/scanned", &endpoint), Count::one(60, true));
+        }
+        let all = tally.all(s(5000));
+        assert_eq!(all.len(), MAX_OF_IP + 1);
+        assert!(all.iter().any(|row| row.kind.service == "shop/web"));
+        assert_eq!(tally.evicted(), 4999 - MAX_OF_IP as u64);
+    }
+
+    #[test]
+    fn beyond_the_bound_the_ip_with_the_most_makes_room() {
+        let mut tally = Tally::default();
+        for number in 0..100 {
+            tally.count(
+                s(0),
+                kind("shop/large", &format!("10.0.0.1:{number}")),
+                Count::one(60, true),
+            );
+        }
+        for number in 0..u16::try_from(MAX_KINDS).unwrap() - 100 + 10 {
+            let [high, low] = number.to_be_bytes();
+            let endpoint = format!("10.1.{high}.{low}:80");
+            tally.count(s(1), kind("shop/web", &endpoint), Count::one(60, true));
+        }
+        let all = tally.all(s(2));
+        assert_eq!(all.len(), MAX_KINDS);
+        let large = all.iter().filter(|row| row.kind.service == "shop/large");
+        assert_eq!(large.count(), 90);
+    }
+}

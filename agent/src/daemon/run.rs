@@ -1,0 +1,174 @@
+//! `epguard agent`: every part wired to one loop that owns the state and the maps.
+
+mod inbox;
+
+use crate::daemon::agent::Agent;
+use crate::daemon::args::AgentArgs;
+use crate::daemon::mode_policy::{Fleet, Modes};
+use crate::daemon::pod_names::Names;
+use crate::daemon::report::kube_events::Announcer;
+use crate::daemon::report::metrics;
+use crate::daemon::report::metrics::Pages;
+use crate::daemon::report::ring_buffer::Events;
+use crate::daemon::{lease, telemetry};
+use crate::kernel::datapath::{self, Datapath};
+use crate::kernel::maps::{Writer, only_agent};
+use crate::kernel::neighbours;
+use crate::node::netlink;
+use crate::shared::status;
+use crate::watch;
+use crate::watch::Pace;
+use anyhow::{Context as _, Result};
+use epguard_common::Mode;
+use epguard_core::facts::Watched;
+use epguard_core::state::{Settings, Slots, State};
+use inbox::{BACKLOG, Inbox, Turn};
+use std::fs::{self, File};
+use std::path::Path;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Runs until a signal, or until something fails that protects nobody any more.
+pub async fn run(args: AgentArgs) -> Result<()> {
+    telemetry::init(args.log_format, args.debug_datapath)?;
+    if args.pod_scope.is_some() {
+        tracing::warn!(
+            "--pod-scope has no effect: every agent watches all pods. Remove it; the next release refuses it"
+        );
+    }
+    let _only_one = lock(&args.run.run_dir)?;
+    let rate = args.api.rate(Watched::ALWAYS.len(), args.max_view_age)?;
+    let pace = Pace::new(rate, args.api.burst);
+    let client = pace.client(watch::client(args.kubeconfig.as_deref()).await?);
+    let metrics_listener = metrics::bind(args.metrics.listen, "--metrics-listen").await?;
+    let health_listener = metrics::bind(args.metrics.health, "--health-listen").await?;
+    let _only_one_here = only_agent(&args.pins.pin_dir)?;
+    let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
+    let writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
+    let mut writer = writer.lock_config(&args.pins.pin_dir)?;
+    writer.take_over_v1(&args.pins.pin_dir)?;
+    let flags = (args.mode, args.reasons.modes());
+    let fleet = Fleet::new(args.fleet_config.clone(), flags, writer.configured()?);
+    let Modes { mode, reasons, .. } = fleet.in_force();
+    writer.configure(mode, reasons, args.debug_datapath)?;
+    writer.choose(args.actions.actions(), args.actions.limits())?;
+    writer.capture(args.actions.capture()?)?;
+    if !datapath.hook_sockets(args.cgroups.scope()?)? {
+        writer.forget_sockets()?;
+    }
+    if args.mode == Mode::Enforce {
+        datapath.require_sockets()?;
+    }
+    let reports = Events::new(&mut datapath.ebpf)?;
+    if args.debug_datapath {
+        tokio::spawn(crate::daemon::report::ring_buffer::log(&mut datapath.ebpf)?);
+    }
+
+    let (tell, messages) = mpsc::channel(BACKLOG);
+    let config_map = args.fleet_config.as_ref();
+    let watches = watch::start(&client, config_map, &tell);
+    let (announce, interfaces) = mpsc::channel(BACKLOG);
+    let mut follow = tokio::spawn(netlink::follow(announce.clone()));
+    let (report, surveys) = mpsc::channel(1);
+    neighbours::follow(datapath.own_programs()?, report).context("cannot start a thread")?;
+    let (ask, questions) = mpsc::channel(1);
+    let (probe, probes) = mpsc::channel(1);
+    let metrics = metrics::serve(
+        metrics_listener,
+        Pages::Metrics(args.pins.pin_dir.clone()),
+        ask.clone(),
+    );
+    let health = metrics::serve(health_listener, Pages::Health, probe);
+    let serve = status::serve(&args.run.run_dir, ask);
+    tokio::pin!(metrics, health, serve);
+
+    let names = Names::load(&args.run.run_dir)?;
+    let state = state(&args, &writer, &names);
+    let announcer = Announcer::start(client, args.node_name.clone(), args.api.events);
+    let mut agent = Agent::new(
+        (state, names),
+        writer,
+        datapath,
+        (watches, pace),
+        announcer,
+        fleet,
+        &args,
+    );
+    let mut presence = tokio::spawn(netlink::presence(announce, agent.asks_for_presence()));
+    let mut tick = interval(lease::period(args.lease, args.max_view_age));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    tracing::info!(node = args.node_name, mode = mode.as_str(), "started");
+    let mut inbox = Inbox {
+        surveys,
+        tick,
+        probes,
+        interfaces,
+        messages,
+        questions,
+        reports,
+    };
+    loop {
+        let turn = tokio::select! {
+            biased;
+            _ = terminate.recv() => break,
+            _ = tokio::signal::ctrl_c() => break,
+            followed = &mut follow => return followed.context("cannot follow the node's interfaces any more"),
+            followed = &mut presence => return followed.context("cannot follow the node's routes any more"),
+            served = &mut metrics => return served.context("cannot serve metrics"),
+            served = &mut health => return served.context("cannot serve health"),
+            served = &mut serve => return served.context("cannot serve the status"),
+            turn = inbox.next() => turn?,
+        };
+        act(&mut agent, turn)?;
+    }
+    if args.detach_on_exit {
+        let removed = agent.detach()?.len();
+        tracing::info!(removed, "stopped and detached; nothing is denied any more");
+    } else {
+        tracing::info!("stopped; denials stand until the lease ends, or the next agent takes over");
+    }
+    Ok(())
+}
+
+/// What an earlier process proved, for the time until everything is listed.
+fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
+    let settings = Settings {
+        node: args.node_name.clone(),
+        ipam: args.ipam,
+        ranges: args.ranges.ranges(),
+    };
+    let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
+    state.inherit(writer.found().clone());
+    state.know_names(names.known().clone());
+    state
+}
+
+fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
+    match turn {
+        Turn::Tick => agent.on_tick()?,
+        Turn::Interface(event) => agent.on_interface(event)?,
+        Turn::Survey(survey) => agent.on_survey(&survey)?,
+        Turn::Messages(batch) => agent.on_messages(batch)?,
+        Turn::Question(question) => agent.on_question(question)?,
+        Turn::Events(events) => agent.on_events(events)?,
+    }
+    agent.remember();
+    Ok(())
+}
+
+/// Two agents would answer at the same socket.
+fn lock(run_dir: &Path) -> Result<File> {
+    fs::create_dir_all(run_dir)
+        .with_context(|| format!("cannot make the --run-dir {}", run_dir.display()))?;
+    let path = run_dir.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    file.try_lock().with_context(|| {
+        format!(
+            "another epguard agent holds {}: stop it, or give another --run-dir",
+            path.display()
+        )
+    })?;
+    Ok(file)
+}

@@ -1,0 +1,184 @@
+//! What the loop does next. Whatever a tenant can make plenty of comes after what keeps the node protected.
+
+use crate::daemon::report::ring_buffer::Reports;
+use crate::kernel::neighbours::Survey;
+use crate::node::netlink::Event as LinkEvent;
+use crate::shared::status::Question;
+use crate::watch::Message;
+use anyhow::Result;
+use epguard_common::Event;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::Interval;
+
+/// Facts waiting for the loop, and at most taken at once; the watches wait when it is full.
+pub(super) const BACKLOG: usize = 4096;
+
+/// One thing to do.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// Renews the lease, attaches again, and lets time pass.
+    Tick,
+    /// An interface came or went, or an address or route of the node.
+    Interface(LinkEvent),
+    /// The foreign programs of the node, or why they could not be listed.
+    Survey(Result<Survey, String>),
+    /// What the watches received, at most [`BACKLOG`] messages.
+    Messages(Vec<Message>),
+    /// A request of a probe, of a reader of metrics or of the status socket.
+    Question(Question),
+    /// Packets that the programs report.
+    Events(Vec<Event>),
+}
+
+/// Everything that the loop listens to, in the order in which it is served.
+#[derive(Debug)]
+pub(super) struct Inbox<R> {
+    /// Four a second.
+    pub surveys: Receiver<Result<Survey, String>>,
+    /// When to renew the lease at the latest.
+    pub tick: Interval,
+    /// Questions of the kubelet's probes: few, and answered at once.
+    pub probes: Receiver<Question>,
+    /// Few, and each may be an interface without hooks.
+    pub interfaces: Receiver<LinkEvent>,
+    /// News of the API server.
+    pub messages: Receiver<Message>,
+    /// Questions of everybody else.
+    pub questions: Receiver<Question>,
+    /// Up to 100 a second for each suspect, whatever their number.
+    pub reports: R,
+}
+
+impl<R: Reports> Inbox<R> {
+    /// Waits for the next thing to do. Safe to cancel.
+    ///
+    /// Errors: those of the reports' source.
+    pub async fn next(&mut self) -> Result<Turn> {
+        let turn = tokio::select! {
+            biased;
+            // Before the tick, which takes back what the last survey permits if that is old.
+            Some(survey) = self.surveys.recv() => Turn::Survey(survey),
+            _ = self.tick.tick() => Turn::Tick,
+            Some(question) = self.probes.recv() => Turn::Question(question),
+            Some(event) = self.interfaces.recv() => Turn::Interface(event),
+            Some(message) = self.messages.recv() => {
+                let mut batch = vec![message];
+                while batch.len() < BACKLOG && let Ok(message) = self.messages.try_recv() {
+                    batch.push(message);
+                }
+                Turn::Messages(batch)
+            }
+            Some(question) = self.questions.recv() => Turn::Question(question),
+            events = self.reports.next() => Turn::Events(events?),
+        };
+        Ok(turn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::status::Request;
+    use epguard_core::facts::Watched;
+    use std::time::Duration;
+    use tokio::sync::{mpsc, oneshot};
+    use tokio::time::{MissedTickBehavior, advance, interval};
+
+    /// A flood: there always are reports.
+    struct Flood;
+
+    impl Reports for Flood {
+        async fn next(&mut self) -> Result<Vec<Event>> {
+            Ok(vec![Event::default(); 512])
+        }
+    }
+
+    fn question(request: Request) -> Question {
+        let (answer, _) = oneshot::channel();
+        Question { request, answer }
+    }
+
+    fn name(turn: &Turn) -> String {
+        match turn {
+            Turn::Tick => "tick".into(),
+            Turn::Interface(_) => "interface".into(),
+            Turn::Survey(_) => "survey".into(),
+            Turn::Messages(messages) => format!("{} messages", messages.len()),
+            Turn::Question(question) => format!("{:?}", question.request),
+            Turn::Events(_) => "events".into(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_reports_is_served_after_everything_else_and_ticks_after_surveys_only() {
+        let (link, interfaces) = mpsc::channel(9);
+        let (survey, surveys) = mpsc::channel(9);
+        let (tell, messages) = mpsc::channel(9);
+        let (probe, probes) = mpsc::channel(9);
+        let (ask, questions) = mpsc::channel(9);
+        let period = Duration::from_secs(1);
+        let mut tick = interval(period);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut inbox = Inbox {
+            surveys,
+            tick,
+            probes,
+            interfaces,
+            messages,
+            questions,
+            reports: Flood,
+        };
+        for _ in 0..2 {
+            tell.try_send(Message::Up(Watched::Pods)).unwrap();
+        }
+        ask.try_send(question(Request::Figures)).unwrap();
+        survey.try_send(Err(String::new())).unwrap();
+        link.try_send(LinkEvent::Settled).unwrap();
+        probe.try_send(question(Request::Alive)).unwrap();
+        let mut turns = Vec::new();
+        for _ in 0..8 {
+            turns.push(name(&inbox.next().await.unwrap()));
+        }
+        assert_eq!(
+            turns,
+            [
+                "survey",
+                "tick",
+                "Alive",
+                "interface",
+                "2 messages",
+                "Figures",
+                "events",
+                "events"
+            ]
+        );
+        advance(period).await;
+        let after: [String; 2] = [
+            name(&inbox.next().await.unwrap()),
+            name(&inbox.next().await.unwrap()),
+        ];
+        assert_eq!(after, ["tick", "events"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_turn_takes_no_more_messages_than_the_backlog_has_room_for() {
+        let (tell, messages) = mpsc::channel(2 * BACKLOG);
+        for _ in 0..=BACKLOG {
+            tell.try_send(Message::Up(Watched::Pods)).unwrap();
+        }
+        let mut inbox = Inbox {
+            surveys: mpsc::channel(1).1,
+            tick: interval(Duration::from_secs(1)),
+            probes: mpsc::channel(1).1,
+            interfaces: mpsc::channel(1).1,
+            messages,
+            questions: mpsc::channel(1).1,
+            reports: Flood,
+        };
+        let mut turns = Vec::new();
+        for _ in 0..3 {
+            turns.push(name(&inbox.next().await.unwrap()));
+        }
+        assert_eq!(turns, ["tick", "4096 messages", "1 messages"]);
+    }
+}

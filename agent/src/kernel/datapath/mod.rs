@@ -1,0 +1,229 @@
+//! The kernel side and its life cycle.
+//!
+//! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` hooks cgroups, over `bpf` and
+//! `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` say that it may · `chain` says who else is
+//! there, `own` which programs are ours · `programs` reads those of the whole kernel · `detach` removes it all.
+//!
+//! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
+//! into the same links, so that at no moment a packet meets none, or two.
+
+pub(crate) mod bpf;
+mod cgroup_links;
+mod cgroups;
+mod chain;
+mod clsact;
+mod detach;
+mod hook;
+mod links;
+pub(crate) mod netlink;
+pub(crate) mod node;
+mod object;
+mod outside;
+mod own;
+mod pins;
+pub(crate) mod programs;
+mod sockets;
+mod tcx;
+mod xdp;
+mod xdp_device;
+mod xdp_mode;
+mod xdp_tags;
+
+pub use cgroups::Scope;
+pub use chain::Chain;
+pub use detach::detach;
+pub use hook::{Hook, Hooks, KernelPath};
+pub use node::netns_cookie;
+pub use outside::holds_processes;
+pub use pins::Pins;
+pub use xdp::Xdp;
+pub use xdp_mode::XdpMode;
+
+use crate::shared::status::NodeSockets;
+use anyhow::{Context as _, Result, bail};
+use aya::Ebpf;
+use sockets::Sockets;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+/// The loaded programs and where they are attached. Dropping it leaves everything as it is.
+pub struct Datapath {
+    /// For the maps and the logger.
+    pub ebpf: Ebpf,
+    pins: Pins,
+    path: KernelPath,
+    xdp: Xdp,
+    /// What drivers said that take no XDP program: asked once, since some log each refusal.
+    xdp_refused: BTreeMap<u32, String>,
+    /// Ids of the programs in the order of [`Hook::ALL`].
+    programs: [u32; 2],
+    hooked: BTreeSet<u32>,
+    /// None until [`Datapath::hook_sockets`].
+    sockets: Option<Sockets>,
+    /// Let go, unless they are hooked again.
+    leaving: BTreeSet<u32>,
+}
+
+impl Datapath {
+    /// Loads the object over the maps pinned under `<pin-dir>/v2`, or over new ones. What an earlier process attached
+    /// runs on until it is hooked here, or found to be left over.
+    pub fn load(pin_dir: &Path, hooks: Hooks) -> Result<Self> {
+        object::check_kernel()?;
+        let pins = Pins::make(pin_dir)?;
+        let mut ebpf = object::load(&pins)?;
+        let path = match (hooks, tcx::is_supported()) {
+            (Hooks::Auto | Hooks::Tcx, true) => KernelPath::Tcx,
+            (Hooks::Auto, false) | (Hooks::Clsact, _) => KernelPath::Clsact,
+            (Hooks::Tcx, false) => bail!("this kernel has no TCX (Linux 6.6): use --hooks auto or clsact"),
+        };
+        let mut programs = [0; 2];
+        for (hook, id) in Hook::ALL.into_iter().zip(&mut programs) {
+            *id = object::classifier(&mut ebpf, hook)?.info()?.id();
+        }
+        Ok(Self {
+            ebpf,
+            pins,
+            path,
+            xdp: Xdp::Off,
+            xdp_refused: BTreeMap::new(),
+            programs,
+            hooked: BTreeSet::new(),
+            sockets: None,
+            leaving: BTreeSet::new(),
+        })
+    }
+
+    /// How interfaces are hooked.
+    #[must_use]
+    pub const fn path(&self) -> KernelPath {
+        self.path
+    }
+
+    /// Follows the sockets that are made in these cgroups and in the network namespace that this process is in. False if
+    /// some may have gone unnoticed since an earlier process followed them: then what is known of sockets is to be
+    /// forgotten, see [`Writer::forget_sockets`](crate::kernel::maps::Writer::forget_sockets).
+    pub fn hook_sockets(&mut self, scope: impl Into<Scope>) -> Result<bool> {
+        let (sockets, nothing_unheard) = Sockets::start(&mut self.ebpf, &self.pins, scope.into())?;
+        self.sockets = Some(sockets);
+        Ok(nothing_unheard)
+    }
+
+    /// Follows them in new cgroups too, and again where another process detached us. False as for
+    /// [`Datapath::hook_sockets`].
+    pub fn follow_sockets(&mut self) -> Result<bool> {
+        match &mut self.sockets {
+            Some(sockets) => sockets.follow(&mut self.ebpf, &self.pins),
+            None => Ok(true),
+        }
+    }
+
+    /// Which of these cgroups, by their ids, are hooked or below a hooked one.
+    #[must_use]
+    pub fn follows(&self, cgroups: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let sockets = self.sockets.as_ref();
+        sockets.map_or_else(BTreeSet::new, |sockets| sockets.follows(cgroups))
+    }
+
+    /// Error: sockets of no cgroup at all are followed.
+    pub fn require_sockets(&self) -> Result<()> {
+        self.sockets.as_ref().map_or(Ok(()), Sockets::require_one)
+    }
+
+    /// Whose sockets are followed.
+    #[must_use]
+    pub fn node_sockets(&self) -> NodeSockets {
+        self.sockets.as_ref().map(Sockets::status).unwrap_or_default()
+    }
+
+    /// Hooks an interface, before all other programs in both directions; what is there of ours gets these programs.
+    pub fn hook(&mut self, ifindex: u32, interface: &str) -> Result<Chain> {
+        // Each look takes the kernel's lock of all interfaces, and a new one waits for its hooks.
+        let is_new = self.path == KernelPath::Tcx
+            && !Hook::ALL
+                .iter()
+                .any(|hook| self.pins.link(ifindex, *hook).exists());
+        if !is_new && let Some(chain) = self.find(ifindex)? {
+            self.hooked.insert(ifindex);
+            return Ok(chain);
+        }
+        if let Err(error) = self.attach(ifindex, interface) {
+            // Somebody may hold our links, whose pins went (EEXIST).
+            let Ok(Some(chain)) = self.find(ifindex) else {
+                return Err(error);
+            };
+            tracing::warn!(
+                interface,
+                error = format!("{error:#}"),
+                "our hooks are there without their pins: restarting the node or the interface removes them"
+            );
+            self.hooked.insert(ifindex);
+            return Ok(chain);
+        }
+        // An earlier process may have gone the other way.
+        match self.path {
+            KernelPath::Tcx => clsact::detach(&self.pins, ifindex)?,
+            KernelPath::Clsact => tcx::detach(&self.pins, ifindex)?,
+        };
+        if self.xdp == Xdp::Off {
+            xdp::detach(&self.pins, ifindex)?;
+        }
+        self.hooked.insert(ifindex);
+        let chain = self.find(ifindex)?;
+        chain.with_context(|| format!("another program detached epguard from interface {interface} at once"))
+    }
+
+    fn attach(&mut self, ifindex: u32, interface: &str) -> Result<()> {
+        for (hook, id) in Hook::ALL.into_iter().zip(self.programs) {
+            let program = object::classifier(&mut self.ebpf, hook)?.fd()?.try_clone()?;
+            match self.path {
+                KernelPath::Tcx => tcx::attach(&self.pins, ifindex, hook, program.as_fd(), id),
+                KernelPath::Clsact => clsact::attach(&self.pins, ifindex, hook, program.as_fd()),
+            }
+            .with_context(|| format!("cannot attach {} to interface {interface}", hook.program()))?;
+        }
+        Ok(())
+    }
+
+    /// Lets an interface go that is gone, renamed or no longer selected. Unless it is hooked again before
+    /// [`Datapath::detach_leaving`], its hooks are removed then.
+    pub fn unhook(&mut self, ifindex: u32) {
+        self.xdp_refused.remove(&ifindex);
+        if self.hooked.remove(&ifindex) {
+            self.leaving.insert(ifindex);
+        }
+    }
+
+    /// Removes the hooks of interfaces that were let go; those where that fails stay to be tried again.
+    pub fn detach_leaving(&mut self) -> Result<()> {
+        let mut failed = Ok(());
+        for ifindex in std::mem::take(&mut self.leaving) {
+            if self.hooked.contains(&ifindex) {
+                continue;
+            }
+            let detached = tcx::detach(&self.pins, ifindex)
+                .and_then(|_| clsact::detach(&self.pins, ifindex))
+                .and_then(|_| self.unhook_xdp(ifindex));
+            if let Err(error) = detached {
+                self.leaving.insert(ifindex);
+                failed = Err(error.context(format!("interface {ifindex}")));
+            }
+        }
+        failed
+    }
+
+    /// Who is at the interface's hooks; none if one of our programs is not.
+    pub fn find(&self, ifindex: u32) -> Result<Option<Chain>> {
+        chain::chain(ifindex, self.programs)
+    }
+
+    /// Once all interfaces are hooked: removes what earlier processes left on others, and other ABI versions.
+    pub fn remove_leftovers(&self) -> Result<Vec<String>> {
+        detach::remove_leftovers(&self.pins, |ifindex| self.hooked.contains(&ifindex))
+    }
+
+    /// Removes everything, as [`detach()`] does.
+    pub fn detach(self) -> Result<Vec<String>> {
+        detach(self.pins.root())
+    }
+}

@@ -1,0 +1,162 @@
+//! The eBPF object: checked against what is pinned, loaded.
+
+use super::hook::Hook;
+use super::pins::Pins;
+use crate::kernel::maps;
+use anyhow::{Context as _, Result, bail, ensure};
+use aya::maps::MapInfo;
+use aya::programs::{SchedClassifier, Xdp};
+use aya::{Ebpf, EbpfLoader};
+use aya_obj::generated::bpf_map_type;
+use std::fs;
+use std::path::Path;
+
+/// The object that `cargo xtask build` made; empty if this binary was built without it.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-ebpf"));
+
+/// Loads the programs of interfaces, over the pinned maps of an earlier process where there are any.
+pub fn load(pins: &Pins) -> Result<Ebpf> {
+    check_object()?;
+    let directory = pins.maps();
+    discard_other_layouts(&directory)?;
+    let mut loader = EbpfLoader::new();
+    for name in maps::NAMES {
+        loader.map_pin_path(name, directory.join(name));
+    }
+    let mut ebpf = loader
+        .load(OBJECT)
+        .map_err(|error| explain(error, "cannot load the eBPF object"))?;
+    for hook in Hook::ALL {
+        classifier(&mut ebpf, hook)?
+            .load()
+            .map_err(|error| explain(error, hook.program()))?;
+    }
+    Ok(ebpf)
+}
+
+/// The program of a hook.
+pub fn classifier(ebpf: &mut Ebpf, hook: Hook) -> Result<&mut SchedClassifier> {
+    let name = hook.program();
+    let program = ebpf
+        .program_mut(name)
+        .with_context(|| format!("the eBPF object has no program {name}"))?;
+    Ok(program.try_into()?)
+}
+
+/// The XDP program.
+pub fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
+    let program = ebpf
+        .program_mut(XDP)
+        .with_context(|| format!("the eBPF object has no program {XDP}"))?;
+    Ok(program.try_into()?)
+}
+
+/// Loads it, before anybody takes a map out of the object. It needs more of the kernel than the others do.
+pub fn load_xdp(ebpf: &mut Ebpf) -> Result<()> {
+    xdp(ebpf)?
+        .load()
+        .map_err(|error| explain(error, XDP).context("XDP needs Linux 5.18"))
+}
+
+const XDP: &str = "epguard_xdp";
+
+fn check_object() -> Result<()> {
+    ensure!(
+        !OBJECT.is_empty(),
+        "this epguard was built without its eBPF object: run `cargo xtask build`"
+    );
+    Ok(())
+}
+
+/// What it takes, before anything is made.
+pub fn check_kernel() -> Result<()> {
+    let btf = Path::new("/sys/kernel/btf/vmlinux");
+    ensure!(
+        btf.exists(),
+        "the kernel has no BTF ({}): it needs CONFIG_DEBUG_INFO_BTF=y",
+        btf.display()
+    );
+    let real_time = fs::read_to_string(REAL_TIME).unwrap_or_default();
+    ensure!(
+        !is_real_time(&real_time),
+        "this is a real-time kernel ({REAL_TIME}): there packets could be judged in each other's place, so epguard keeps off; \
+         exclude the node from the DaemonSet (nodeSelector)"
+    );
+    check_privileges()
+}
+
+/// Written by kernels with `PREEMPT_RT`. Programs hand a packet over in a map of their CPU, and from Linux 6.18 on such a
+/// kernel may run another one there in between.
+const REAL_TIME: &str = "/sys/kernel/realtime";
+
+fn is_real_time(text: &str) -> bool {
+    text.trim() == "1"
+}
+
+/// Anything that touches BPF or traffic control needs them.
+pub fn check_privileges() -> Result<()> {
+    // SAFETY: no arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        bail!(
+            "not enough privileges: run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON as uid 0 in the pod"
+        );
+    }
+    Ok(())
+}
+
+/// aya takes a pinned map as it is. One of another shape would be misread, so its pin goes and what it held passes.
+fn discard_other_layouts(directory: &Path) -> Result<()> {
+    let object = aya_obj::Object::parse(OBJECT).context("cannot read the eBPF object")?;
+    for name in maps::NAMES {
+        let path = directory.join(name);
+        let wanted = object
+            .maps
+            .get(name)
+            .with_context(|| format!("the eBPF object has no map {name}"))?;
+        if !path.exists() {
+            continue;
+        }
+        let fits = MapInfo::from_pin(&path).is_ok_and(|pinned| has_layout(&pinned, wanted));
+        if !fits {
+            tracing::warn!(pin = %path.display(), "the pinned map has another layout: starting with an empty one");
+            fs::remove_file(&path)
+                .with_context(|| format!("cannot remove the old pin {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn has_layout(pinned: &MapInfo, wanted: &aya_obj::Map) -> bool {
+    let kind = pinned
+        .map_type()
+        .is_ok_and(|kind| kind as u32 == wanted.map_type());
+    // A ring is as large as the pages that hold it, and who reads it looks.
+    let ring = wanted.map_type() == bpf_map_type::BPF_MAP_TYPE_RINGBUF as u32;
+    let entries = ring || pinned.max_entries() == wanted.max_entries();
+    let (key, value, flags) = (wanted.key_size(), wanted.value_size(), wanted.map_flags());
+    kind && entries && (pinned.key_size(), pinned.value_size(), pinned.map_flags()) == (key, value, flags)
+}
+
+/// The last of the kernel's own words on one line; the verifier's whole log goes to the debug log.
+pub fn explain(error: impl std::error::Error + Send + Sync + 'static, what: &str) -> anyhow::Error {
+    let error = format!("{:#}", anyhow::Error::new(error));
+    tracing::debug!(what, error, "refused");
+    let said: Vec<&str> = error.lines().collect();
+    let last = match said.as_slice() {
+        [] => String::new(),
+        [line] => (*line).to_owned(),
+        [first, .., _, _, verdict, _, _] | [first, .., verdict] => format!("{first} ... {verdict}"),
+    };
+    anyhow::anyhow!("{what}: {last} (needs Linux 5.14, CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_kernel_that_says_so_is_a_real_time_kernel() {
+        assert!(is_real_time("1\n"));
+        assert!(!is_real_time("0\n") && !is_real_time(""));
+    }
+}

@@ -1,0 +1,199 @@
+//! What lies where in the pin directory, a bpffs.
+//!
+//! ```text
+//! <pin-dir>/v2/OWNERS ...           maps
+//! <pin-dir>/v2/links/12-from ...    TCX links, by interface number: a name may be handed on
+//! <pin-dir>/v2/links/12-xdp         the XDP link of an uplink
+//! <pin-dir>/v2/links/cgroup-34-...  links of cgroups, by cgroup id: no id comes twice
+//! <pin-dir>/clsact/12/              a directory for each clsact qdisc that we made
+//! ```
+
+use super::hook::Hook;
+use crate::kernel::maps;
+use anyhow::{Context as _, Result, ensure};
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A pin directory.
+#[derive(Debug, Clone)]
+pub struct Pins {
+    root: PathBuf,
+}
+
+impl Pins {
+    /// Names what is there; touches nothing.
+    #[must_use]
+    pub fn at(pin_dir: &Path) -> Self {
+        Self {
+            root: pin_dir.to_owned(),
+        }
+    }
+
+    /// Makes the directories of this ABI version.
+    pub fn make(pin_dir: &Path) -> Result<Self> {
+        let pins = Self::at(pin_dir);
+        for directory in [pins.links(), pins.root.join("clsact")] {
+            fs::create_dir_all(&directory).with_context(|| {
+                format!(
+                    "cannot make {}: mount bpffs there (mount -t bpf bpf /sys/fs/bpf)",
+                    directory.display()
+                )
+            })?;
+        }
+        pins.check()?;
+        Ok(pins)
+    }
+
+    /// Refuses a directory that is no bpffs.
+    pub fn check(&self) -> Result<()> {
+        let path = CString::new(self.root.as_os_str().as_encoded_bytes())?;
+        // SAFETY: an all-zero statfs is a valid one, and the kernel overwrites it.
+        let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: a NUL-terminated path and one statfs to write to.
+        let failed = unsafe { libc::statfs(path.as_ptr(), &raw mut stat) };
+        ensure!(
+            failed == 0 && stat.f_type == BPF_FS_MAGIC,
+            "{} is not on a bpf file system: mount one (mount -t bpf bpf /sys/fs/bpf) or give another --pin-dir",
+            self.root.display()
+        );
+        Ok(())
+    }
+
+    /// `<pin-dir>`.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the maps of this version are.
+    #[must_use]
+    pub fn maps(&self) -> PathBuf {
+        maps::directory(&self.root)
+    }
+
+    fn links(&self) -> PathBuf {
+        self.maps().join("links")
+    }
+
+    /// The link of an interface's hook.
+    #[must_use]
+    pub fn link(&self, ifindex: u32, hook: Hook) -> PathBuf {
+        self.links().join(format!("{ifindex}-{}", hook.as_str()))
+    }
+
+    /// The XDP link of an interface.
+    #[must_use]
+    pub fn xdp_link(&self, ifindex: u32) -> PathBuf {
+        self.links().join(format!("{ifindex}-xdp"))
+    }
+
+    /// The link of a program on the cgroup with this id.
+    #[must_use]
+    pub fn cgroup_link(&self, cgroup: u64, program: &str) -> PathBuf {
+        self.links().join(format!("cgroup-{cgroup}-{program}"))
+    }
+
+    /// Links of cgroups that are pinned here, with the cgroup's id; 0, which no cgroup has, for a name without one.
+    pub fn cgroup_links(&self) -> Result<Vec<(u64, PathBuf)>> {
+        let links = list(&self.links())?;
+        Ok(links
+            .into_iter()
+            .filter_map(|path| Some((cgroup(&path)?, path)))
+            .collect())
+    }
+
+    /// Says by being there that the interface's clsact qdisc is ours.
+    #[must_use]
+    pub fn made_clsact(&self, ifindex: u32) -> PathBuf {
+        self.root.join("clsact").join(ifindex.to_string())
+    }
+
+    /// Interfaces that anything here is about.
+    pub fn interfaces(&self) -> Result<BTreeSet<u32>> {
+        let links = list(&self.links())?;
+        let qdiscs = list(&self.root.join("clsact"))?;
+        Ok(links
+            .iter()
+            .chain(&qdiscs)
+            .filter_map(|path| number(path))
+            .collect())
+    }
+
+    /// The directories of all ABI versions, or of all but this one.
+    pub fn versions(&self, but_own: bool) -> Result<Vec<PathBuf>> {
+        let own = self.maps();
+        let mut versions = list(&self.root)?;
+        versions.retain(|path| is_version(path) && !(but_own && *path == own));
+        Ok(versions)
+    }
+}
+
+/// What is in a directory, in order; nothing if it is not there.
+pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
+        entries => entries.with_context(|| format!("cannot list {}", directory.display()))?,
+    };
+    let mut paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(|| format!("cannot list {}", directory.display()))?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn is_version(path: &Path) -> bool {
+    let digits = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(|name| name.strip_prefix('v'));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// `12` of `12-from` and of `12`.
+fn number(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.split('-').next()?.parse().ok()
+}
+
+/// `34` of `cgroup-34-epguard_connect4`; none for the pin of an interface.
+fn cgroup(path: &Path) -> Option<u64> {
+    let rest = path.file_name()?.to_str()?.strip_prefix("cgroup-")?;
+    Some(rest.split('-').next()?.parse().unwrap_or_default())
+}
+
+/// Magic number of bpffs (linux/magic.h).
+const BPF_FS_MAGIC: libc::__fsword_t = 0xcafe_4a11;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_v_and_digits_name_a_version() {
+        for (name, version) in [
+            ("v1", true),
+            ("v12", true),
+            ("v", false),
+            ("vx", false),
+            ("clsact", false),
+        ] {
+            assert_eq!(is_version(Path::new(name)), version, "{name}");
+        }
+    }
+
+    #[test]
+    fn pins_of_interfaces_begin_with_their_number() {
+        let numbers = ["12-from", "7", "cgroup-34-epguard_connect4"].map(|name| number(Path::new(name)));
+        assert_eq!(numbers, [Some(12), Some(7), None]);
+    }
+
+    #[test]
+    fn pins_of_cgroups_carry_the_cgroups_id() {
+        let names = ["cgroup-34-epguard_connect4", "cgroup-epguard_connect4", "12-from"];
+        let found = names.map(|name| cgroup(Path::new(name)));
+        assert_eq!(found, [Some(34), Some(0), None]);
+    }
+}

@@ -1,0 +1,223 @@
+//! XDP at uplinks: packets that TC would drop as `terminated` are dropped, or answered with a RST, before an skb is made of
+//! them. Everything else is left to TC, which is there anyway; so nothing is counted twice, and an uplink without XDP is none the worse.
+
+use super::bpf::{self, Target};
+use super::pins::Pins;
+use super::xdp_device::Device;
+use super::xdp_mode::XdpMode;
+use super::{Datapath, links, object, xdp_tags};
+use anyhow::{Context as _, Result, bail, ensure};
+use aya::maps::{HashMap, MapData};
+use aya_obj::generated::bpf_attach_type;
+use epguard_common::Mac;
+use std::os::fd::AsFd as _;
+
+/// How `epguard agent --xdp` attaches to uplinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Xdp {
+    /// In the driver where hardware has it, shows VLAN tags and runs no other XDP program; elsewhere TC alone
+    Auto,
+    /// In the driver of every uplink, or the agent ends; only for uplinks without VLANs: their tags may be hidden
+    Driver,
+    /// On the skb of every uplink, or the agent ends: dearer than TC alone, for trying it out; without VLANs as well
+    Generic,
+    /// TC alone: some drivers, `virtio_net` among them, lose offloads for all traffic while an XDP program is attached
+    #[default]
+    Off,
+}
+
+impl Xdp {
+    /// Whether the agent ends where this is not possible.
+    #[must_use]
+    pub const fn is_demanded(self) -> bool {
+        matches!(self, Self::Driver | Self::Generic)
+    }
+
+    const fn mode(self) -> Option<XdpMode> {
+        match self {
+            Self::Auto | Self::Driver => Some(XdpMode::Driver),
+            Self::Generic => Some(XdpMode::Generic),
+            Self::Off => None,
+        }
+    }
+}
+
+impl Datapath {
+    /// Lets uplinks judge early. The error says that this kernel cannot, and that somebody demands it.
+    pub fn with_xdp(mut self, xdp: Xdp) -> Result<Self> {
+        self.xdp = xdp;
+        if xdp != Xdp::Off
+            && let Err(error) = object::load_xdp(&mut self.ebpf)
+        {
+            ensure!(!xdp.is_demanded(), "{error:#}, which --xdp demands");
+            tracing::warn!(error = format!("{error:#}"), "no XDP: TC judges alone");
+        }
+        Ok(self)
+    }
+
+    /// Whether [`Datapath::hook_xdp`] must not fail.
+    #[must_use]
+    pub const fn demands_xdp(&self) -> bool {
+        self.xdp.is_demanded()
+    }
+
+    /// Attaches the XDP program to an uplink, or puts it into the link that an earlier process left; at once if it is
+    /// there. None if nobody wants it. The error says why this device cannot have it, or must not.
+    pub fn hook_xdp(&mut self, ifindex: u32, interface: &str) -> Result<Option<XdpMode>> {
+        let Some(mode) = self.xdp.mode() else {
+            return Ok(None);
+        };
+        let attached = self.attach_xdp(ifindex, interface, mode);
+        if attached.is_err() {
+            self.unhook_xdp(ifindex)?;
+        }
+        attached.map(|()| Some(mode))
+    }
+
+    /// Detaches it; false if it was not there.
+    pub fn unhook_xdp(&mut self, ifindex: u32) -> Result<bool> {
+        let removed = detach(&self.pins, ifindex)?;
+        // Absent, mostly. One that stays behind denies nothing without a program.
+        let _ = self.macs()?.remove(&ifindex);
+        Ok(removed)
+    }
+
+    fn attach_xdp(&mut self, ifindex: u32, interface: &str, mode: XdpMode) -> Result<()> {
+        let device = Device::look(ifindex).context("cannot look at the interface (rtnetlink)")?;
+        let mac = device.mac.context("XDP: the interface is no Ethernet device")?;
+        if self.xdp == Xdp::Auto {
+            check_auto(&device, interface)?;
+        }
+        ensure!(
+            !matches!(device.kind.as_str(), "bond" | "team"),
+            "XDP: frames of a {} show the number of its port: give its ports as --uplinks instead",
+            device.kind
+        );
+        let mac = Mac {
+            octets: mac,
+            sends: sends(&device, mode).into(),
+            reserved: 0,
+        };
+        self.macs()?
+            .insert(ifindex, mac, 0)
+            .context("XDP: cannot write MACS")?;
+        let program = object::xdp(&mut self.ebpf)?;
+        let id = program
+            .info()
+            .context("XDP: this kernel did not take the program")?
+            .id();
+        if let Some((true, said)) = self
+            .xdp_refused
+            .get(&ifindex)
+            .map(|said| (device.programs.is_empty(), said))
+        {
+            bail!("{said}");
+        }
+        let pin = self.pins.xdp_link(ifindex);
+        if device.program(mode) == Some(id) && pin.exists() {
+            return Ok(());
+        }
+        let program = program.fd()?.try_clone()?;
+        let flag = mode.flag();
+        // A link may have left with its interface, or be of the other mode.
+        let sound = |_: &_| Ok(Device::look(ifindex)?.program(mode) == Some(id));
+        let attached = links::attach(
+            &pin,
+            program.as_fd(),
+            Target::Xdp { ifindex, mode: flag },
+            bpf_attach_type::BPF_XDP,
+            sound,
+        );
+        attached
+            .map(drop)
+            .map_err(|error| self.refusal(error, ifindex, mode))
+    }
+
+    /// The kernel's number tells little; who is there tells more.
+    fn refusal(&mut self, error: anyhow::Error, ifindex: u32, mode: XdpMode) -> anyhow::Error {
+        let there = Device::look(ifindex).map(|device| device.programs.first().copied());
+        match there {
+            Ok(Some((where_, id))) => {
+                let name = bpf::program_name(id).unwrap_or_default();
+                error.context(format!(
+                    "XDP: the program {name} (id {id}, {}) of another owner is there and stays",
+                    where_.map_or("hardware", XdpMode::as_str)
+                ))
+            }
+            Ok(None) => {
+                let error = error.context(format!(
+                    "XDP: the device takes no program in {} mode",
+                    mode.as_str()
+                ));
+                self.xdp_refused.insert(ifindex, format!("{error:#}"));
+                error
+            }
+            Err(_) => error,
+        }
+    }
+
+    fn macs(&mut self) -> Result<HashMap<&mut MapData, u32, Mac>> {
+        let map = self
+            .ebpf
+            .map_mut("MACS")
+            .context("the eBPF object has no map MACS")?;
+        Ok(map.try_into()?)
+    }
+}
+
+/// Severs the XDP link of an interface, which may be gone; false if there was none.
+pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
+    links::remove(&pins.xdp_link(ifindex))
+}
+
+/// Nobody has vouched for the interface, so it must be worth it, and a tagged frame must never look like an untagged one.
+fn check_auto(device: &Device, interface: &str) -> Result<()> {
+    ensure!(
+        device.kind.is_empty(),
+        "XDP gains little on a {}: its packets are skbs already (--xdp driver attaches nevertheless)",
+        device.kind
+    );
+    ensure!(
+        !xdp_tags::are_hidden(interface),
+        "XDP would not see VLAN tags: the device takes them off (ethtool -K {interface} rxvlan off), or --xdp driver if there are none"
+    );
+    Ok(())
+}
+
+/// Whether what an XDP program sends leaves the device. Most drivers with native XDP do that, but a veth pair loses it unless
+/// its other end runs XDP itself; from a bond's port it could make the switch believe that the bond is there; and on an skb
+/// the checksum may be anybody's.
+fn sends(device: &Device, mode: XdpMode) -> bool {
+    mode == XdpMode::Driver && device.kind != "veth" && !device.is_port
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_kind(kind: &str) -> Device {
+        Device {
+            kind: kind.to_owned(),
+            ..Device::default()
+        }
+    }
+
+    #[test]
+    fn unasked_xdp_goes_to_hardware_that_leaves_vlan_tags_on() {
+        assert!(check_auto(&of_kind(""), "lo").is_ok());
+        assert!(check_auto(&of_kind("veth"), "lo").is_err());
+        // Who does not say hides them.
+        assert!(check_auto(&of_kind(""), "no-such-device").is_err());
+    }
+
+    #[test]
+    fn answers_are_left_to_tc_where_they_might_be_lost() {
+        assert!(sends(&of_kind(""), XdpMode::Driver) && sends(&of_kind("tun"), XdpMode::Driver));
+        assert!(!sends(&of_kind("veth"), XdpMode::Driver) && !sends(&of_kind(""), XdpMode::Generic));
+        let port = Device {
+            is_port: true,
+            ..Device::default()
+        };
+        assert!(!sends(&port, XdpMode::Driver));
+    }
+}

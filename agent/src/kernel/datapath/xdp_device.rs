@@ -1,0 +1,109 @@
+//! What an interface says of itself that matters to XDP.
+
+use super::netlink::ask;
+use super::xdp_mode::XdpMode;
+use rtnetlink::packet_core::NLM_F_ACK;
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp};
+use std::io;
+
+/// An interface, now.
+#[derive(Debug, Default)]
+pub struct Device {
+    /// `IFLA_INFO_KIND`; empty for hardware.
+    pub kind: String,
+    /// Its own link-layer address, if it is an Ethernet device.
+    pub mac: Option<[u8; 6]>,
+    /// Whether it is a port of a bond, a bridge or a VRF.
+    pub is_port: bool,
+    /// Ids of the XDP programs that are there, with where they run; in the device itself: none.
+    pub programs: Vec<(Option<XdpMode>, u32)>,
+}
+
+impl Device {
+    /// Asks the kernel. `ENODEV` for one that is gone.
+    pub fn look(ifindex: u32) -> io::Result<Self> {
+        let mut request = LinkMessage::default();
+        request.header.index = ifindex;
+        let answers = ask(RouteNetlinkMessage::GetLink(request), NLM_F_ACK)?;
+        let link = answers.into_iter().find_map(|answer| match answer {
+            RouteNetlinkMessage::NewLink(link) => Some(link),
+            _ => None,
+        });
+        link.map(|link| Self::read(&link))
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+    }
+
+    /// The program that runs there.
+    pub fn program(&self, mode: XdpMode) -> Option<u32> {
+        let mut programs = self.programs.iter();
+        programs.find(|(runs, _)| *runs == Some(mode)).map(|(_, id)| *id)
+    }
+
+    fn read(link: &LinkMessage) -> Self {
+        let mut device = Self::default();
+        for attribute in &link.attributes {
+            match attribute {
+                LinkAttribute::Address(address) if link.header.link_layer_type == LinkLayerType::Ether => {
+                    device.mac = address.as_slice().try_into().ok();
+                }
+                LinkAttribute::Controller(controller) => device.is_port = *controller != 0,
+                LinkAttribute::LinkInfo(infos) => device.kind = kind(infos),
+                LinkAttribute::Xdp(said) => device.programs = said.iter().filter_map(program).collect(),
+                _ => {}
+            }
+        }
+        device
+    }
+}
+
+fn kind(infos: &[LinkInfo]) -> String {
+    let kind = infos.iter().find_map(|info| match info {
+        LinkInfo::Kind(kind) => Some(kind.to_string()),
+        _ => None,
+    });
+    kind.unwrap_or_default()
+}
+
+fn program(said: &LinkXdp) -> Option<(Option<XdpMode>, u32)> {
+    match said {
+        LinkXdp::DrvProgId(id) => Some((Some(XdpMode::Driver), *id)),
+        LinkXdp::SkbProgId(id) => Some((Some(XdpMode::Generic), *id)),
+        LinkXdp::HwProgId(id) => Some((None, *id)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_message_yields_its_address_and_programs_by_mode() {
+        let mut link = LinkMessage::default();
+        link.header.link_layer_type = LinkLayerType::Ether;
+        let xdp = vec![LinkXdp::ProgId(9), LinkXdp::SkbProgId(7), LinkXdp::DrvProgId(8)];
+        link.attributes = vec![
+            LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]),
+            LinkAttribute::Xdp(xdp),
+        ];
+        let device = Device::read(&link);
+        assert_eq!(device.mac, Some([2, 0, 0, 0, 0, 1]));
+        assert_eq!(device.program(XdpMode::Driver), Some(8));
+        assert_eq!(device.program(XdpMode::Generic), Some(7));
+    }
+
+    #[test]
+    fn what_is_no_ethernet_device_has_no_address_to_compare_with() {
+        let mut link = LinkMessage::default();
+        link.header.link_layer_type = LinkLayerType::Infiniband;
+        link.attributes = vec![LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1])];
+        assert_eq!(Device::read(&link).mac, None);
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_an_error_that_says_so() {
+        let error = Device::look(u32::MAX >> 1).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+    }
+}

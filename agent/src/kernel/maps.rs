@@ -1,0 +1,299 @@
+//! The one file that writes maps.
+
+mod actions;
+mod carrier;
+mod config;
+mod counters;
+mod denial_counts;
+mod earlier;
+mod flows;
+mod followed;
+mod found;
+mod full;
+mod keyed;
+mod lock;
+mod modes;
+mod roles;
+mod terminated;
+mod v1;
+
+pub use actions::set_action;
+pub use config::configuration;
+pub use counters::{Counters, counters};
+pub use denial_counts::{Denied, Reading};
+pub use keyed::KeyedMap;
+pub use lock::only_agent;
+pub use modes::{DEFAULT, set_mode, show_mode};
+pub use terminated::Lift;
+
+use anyhow::{Context as _, Result};
+use aya::Ebpf;
+use aya::maps::{Array, HashMap, Map, MapData, MapError};
+use denial_counts::DenialCounts;
+use epguard_common::{
+    ABI_VERSION, Addr, Affected, Backends, Owner, RawConfig, RawDenial, Role, Slot, SocketIntent, Suspect,
+    Target, Terminated, View, Vip,
+};
+use epguard_core::plan::{self, Op};
+use epguard_core::state::Tables;
+use flows::Flows;
+use found::Found;
+use full::absent;
+use lock::ConfigLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use terminated::Sightings;
+
+/// Every map of the datapath, as pinned.
+pub const NAMES: [&str; 23] = [
+    "OWNERS",
+    "SUSPECTS",
+    "SERVICES",
+    "DENIED",
+    "BACKENDS",
+    "FLOWS",
+    "RETURNS",
+    "OPENING",
+    "OPENING_RETURNS",
+    "CLIENTS",
+    "LIVE",
+    "DIRECT",
+    "TERMINATED",
+    "INTERFACES",
+    "MACS",
+    "SOCKETS",
+    "CONFIG",
+    "VIEW",
+    "AIMED",
+    "COUNTERS",
+    "DENIAL_COUNTS",
+    "EVENTS",
+    "ANSWERS",
+];
+
+/// Where the maps of this version are pinned: `<pin-dir>/v2`.
+#[must_use]
+pub fn directory(pin_dir: &Path) -> PathBuf {
+    pin_dir.join(format!("v{ABI_VERSION}"))
+}
+
+/// A pinned map, for whoever only reads.
+pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
+    let path = directory(pin_dir).join(name);
+    MapData::from_pin(&path).with_context(|| {
+        format!(
+            "no map at {}: is `epguard agent` running with this --pin-dir?",
+            path.display()
+        )
+    })
+}
+
+/// Writes what the state says, and vouches for it.
+pub struct Writer {
+    owners: HashMap<MapData, Addr, Owner>,
+    suspects: KeyedMap<Addr, Suspect>,
+    services: KeyedMap<Vip, Affected>,
+    denied: KeyedMap<Target, RawDenial>,
+    backends: KeyedMap<Target, Backends>,
+    terminated: KeyedMap<Addr, Terminated>,
+    interfaces: KeyedMap<u32, Role>,
+    sockets: KeyedMap<u64, SocketIntent>,
+    config: Array<MapData, RawConfig>,
+    config_lock: Option<ConfigLock>,
+    view: Array<MapData, View>,
+    vouched: View,
+    installed: Tables,
+    /// Entries that the kernel had no room for when the tables were written last.
+    left_out: usize,
+    counts: DenialCounts,
+    flows: Flows,
+    flows_go_on: bool,
+    /// Of entries that were taken out before anybody asked.
+    lifts: Vec<Lift>,
+    sightings: Sightings,
+    found: Found,
+}
+
+impl Writer {
+    /// Takes over the maps of a loaded object with all that an earlier process left in them: its denials stand, and its
+    /// lease runs, until [`Writer::install`].
+    pub fn new(ebpf: &mut Ebpf, netns_cookie: u64) -> Result<Self> {
+        let found = Found::read(ebpf)?;
+        let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
+        let pinned = view.get(&0, 0).context("cannot read VIEW")?;
+        let vouched = View {
+            netns_cookie,
+            terminated: count(found.tables.terminated.len()),
+            vips: count(found.tables.services.len()),
+            answer: carrier::answer(pinned.answer),
+            ..pinned
+        };
+        let mut writer = Self {
+            owners: take(ebpf, "OWNERS")?.try_into()?,
+            suspects: KeyedMap::take(ebpf, "SUSPECTS")?,
+            services: KeyedMap::take(ebpf, "SERVICES")?,
+            denied: KeyedMap::take(ebpf, "DENIED")?,
+            backends: KeyedMap::take(ebpf, "BACKENDS")?,
+            terminated: KeyedMap::take(ebpf, "TERMINATED")?,
+            interfaces: KeyedMap::take(ebpf, "INTERFACES")?,
+            sockets: KeyedMap::take(ebpf, "SOCKETS")?,
+            config: take(ebpf, "CONFIG")?.try_into()?,
+            config_lock: None,
+            view,
+            vouched,
+            installed: found.tables.clone(),
+            left_out: 0,
+            counts: DenialCounts::of(ebpf)?,
+            flows: Flows::of(ebpf)?,
+            flows_go_on: true,
+            lifts: Vec::new(),
+            sightings: Sightings::default(),
+            found,
+        };
+        writer.resume_following()?;
+        writer.vouch()?;
+        for target in std::mem::take(&mut writer.found.unreadable) {
+            writer
+                .write(&Op::RemoveDenial(target))
+                .context("cannot write DENIED")?;
+        }
+        Ok(writer)
+    }
+
+    /// What an earlier process left in SUSPECTS, SERVICES and DENIED.
+    #[must_use]
+    pub const fn found(&self) -> &Tables {
+        &self.found.tables
+    }
+
+    /// Until when the programs deny, nanoseconds of `CLOCK_BOOTTIME`; at first that is the earlier process's lease.
+    #[must_use]
+    pub const fn lease_deadline_ns(&self) -> u64 {
+        self.vouched.lease_deadline_ns
+    }
+
+    /// Writes the difference between what is installed and what is desired; false if there is none.
+    pub fn install(&mut self, desired: &Tables) -> Result<bool> {
+        if self.installed == *desired {
+            return Ok(false);
+        }
+        self.settle_counts(desired)?;
+        let mut installed = desired.clone();
+        self.left_out = 0;
+        let live = flows::live(&desired.backends);
+        self.flows.add_live(&live);
+        for op in plan::tables(&self.installed, desired) {
+            self.write_or_leave_out(&op, &mut installed)
+                .with_context(|| format!("cannot write {op:?}"))?;
+        }
+        if self
+            .installed
+            .backends
+            .keys()
+            .any(|target| !desired.backends.contains_key(target))
+        {
+            // Flows may have been steered there since the last look.
+            self.flows_go_on = true;
+            self.flows.look_again();
+        }
+        self.flows.retain_live(&live)?;
+        self.installed = installed;
+        if self.nobody_is_followed() {
+            // First, and apart: no program may see suspects together with an earlier time.
+            self.forget_sockets()?;
+        }
+        self.vouched.suspects = count(desired.suspects.len());
+        self.vouched.terminated = count(desired.terminated.len());
+        self.vouched.flows = self.flow_count();
+        self.vouched.vips = count(desired.services.len());
+        self.vouch()?;
+        Ok(true)
+    }
+
+    /// Forgets flows that are over; the slots of Services whose flows go on. Costs nothing while none is steered.
+    pub fn sweep_flows(&mut self) -> Result<BTreeSet<Slot>> {
+        if self.vouched.flows == 0 && !self.flows_go_on {
+            return Ok(BTreeSet::new());
+        }
+        let mut in_use = self.flows.sweep()?.clone();
+        self.flows_go_on = !in_use.is_empty();
+        if self.vouched.flows != self.flow_count() {
+            self.vouched.flows = self.flow_count();
+            self.vouch()?;
+        }
+        in_use.extend(self.installed.backends.keys().map(|target| target.slot));
+        Ok(in_use)
+    }
+
+    /// How many redirected connections are in FLOWS, as of the last look.
+    #[must_use]
+    pub const fn redirected(&self) -> usize {
+        self.flows.proven()
+    }
+
+    fn flow_count(&self) -> u32 {
+        u32::from(self.flows_go_on) + count(self.installed.backends.len())
+    }
+
+    /// Writes owners that changed, the first time also those found. They deny nothing, so one that has no room is only
+    /// left out; no flow is steered there.
+    pub fn install_owners(&mut self, owners: &BTreeMap<Addr, Owner>, changed: &BTreeSet<Addr>) -> usize {
+        let mut stale = std::mem::take(&mut self.found.owners);
+        stale.retain(|ip| !changed.contains(ip));
+        plan::owners(owners, changed)
+            .chain(plan::owners(owners, &stale))
+            .filter(|op| self.write(op).is_err())
+            .count()
+    }
+
+    /// Vouches for everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.
+    pub fn renew_lease(&mut self, deadline_ns: u64) -> Result<()> {
+        self.vouched.lease_deadline_ns = deadline_ns;
+        self.vouch()
+    }
+
+    fn vouch(&mut self) -> Result<()> {
+        self.view.set(0, self.vouched, 0).context("cannot write VIEW")
+    }
+
+    fn write(&mut self, op: &Op) -> Result<(), MapError> {
+        match op {
+            Op::RemoveDenial(target) => {
+                absent(self.denied.remove(target))?;
+                self.end_denial(target)
+            }
+            Op::RemoveSuspect(ip) => absent(self.suspects.remove(ip)),
+            Op::RemoveService(vip) => absent(self.services.remove(vip)),
+            Op::RemoveOwner(ip) => absent(self.owners.remove(ip)),
+            Op::PutDenial(target, denial) => {
+                self.counts.begin(target)?;
+                self.denied.insert(*target, *denial, 0)
+            }
+            Op::PutService(vip, slot) => self.services.insert(*vip, *slot, 0),
+            Op::PutSuspect(ip, suspect) => self.suspects.insert(*ip, *suspect, 0),
+            Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
+            Op::RemoveBackends(target) => absent(self.backends.remove(target)),
+            Op::PutBackends(target, backends) => self.backends.insert(*target, **backends, 0),
+            Op::RemoveTerminated(ip) => {
+                self.remove_terminated(*ip)?;
+                self.end_terminated(&Target::of_ip(*ip))
+            }
+            Op::PutTerminated(ip, vacant) => {
+                self.counts.begin(&Target::of_ip(*ip))?;
+                self.put_terminated(*ip, *vacant)
+            }
+        }
+    }
+}
+
+/// Flag of a map update: only a key that is not there.
+const BPF_NOEXIST: u64 = 1;
+
+fn count(entries: usize) -> u32 {
+    u32::try_from(entries).unwrap_or(u32::MAX)
+}
+
+fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map> {
+    ebpf.take_map(name)
+        .with_context(|| format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`"))
+}

@@ -1,0 +1,161 @@
+//! `DENIAL_COUNTS`: the packets of each denial, as the kernel counts them. An entry is made before its denial and taken out
+//! after it, so that no packet is missed.
+
+use super::{BPF_NOEXIST, Writer, absent, full::is_full, take};
+use anyhow::{Context as _, Result};
+use aya::Ebpf;
+use aya::maps::{MapData, MapError, PerCpuHashMap, PerCpuValues};
+use epguard_common::{Denial, DenialCount, Reason, Target, Uid};
+use epguard_core::state::Tables;
+use std::io::ErrorKind;
+
+/// What the packets of a denial have in common. The key of a denial stays while its proof may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Denied {
+    /// The key; of `terminated` only the address is set.
+    pub target: Target,
+    /// The proof.
+    pub reason: Reason,
+    /// The pod that is meant.
+    pub dead: Uid,
+    /// The pod that would be hit; [`Uid::NONE`] if none claims the IP.
+    pub owner: Uid,
+}
+
+/// What the kernel has counted of a denial since its entry was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The denial.
+    pub denied: Denied,
+    /// The sum over all processors.
+    pub count: DenialCount,
+    /// The entry is gone: another one of this key begins at 0.
+    pub ended: bool,
+}
+
+pub(super) struct DenialCounts {
+    map: PerCpuHashMap<MapData, Target, DenialCount>,
+    cpus: usize,
+    /// Of denials that have ended or have got another proof since the last call of [`Writer::take_readings`].
+    readings: Vec<Reading>,
+    uncounted: usize,
+}
+
+impl DenialCounts {
+    pub fn of(ebpf: &mut Ebpf) -> Result<Self> {
+        let cpus =
+            aya::util::nr_cpus().map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
+        Ok(Self {
+            map: take(ebpf, "DENIAL_COUNTS")?.try_into()?,
+            cpus,
+            readings: Vec::new(),
+            uncounted: 0,
+        })
+    }
+
+    /// Before the denial is written. Where the map is full, the denial is carried out, and its packets are counted in
+    /// COUNTERS only.
+    pub fn begin(&mut self, target: &Target) -> Result<(), MapError> {
+        let zero =
+            PerCpuValues::try_from(vec![DenialCount::default(); self.cpus]).map_err(MapError::IoError)?;
+        match self.map.insert(target, zero, BPF_NOEXIST) {
+            Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(error) if is_full(&error) => {
+                self.uncounted += 1;
+                Ok(())
+            }
+            inserted => inserted,
+        }
+    }
+
+    /// After the denial is removed.
+    fn end(&mut self, denied: Denied) -> Result<(), MapError> {
+        self.read(denied, true)?;
+        absent(self.map.remove(&denied.target))
+    }
+
+    fn read(&mut self, denied: Denied, ended: bool) -> Result<(), MapError> {
+        let per_cpu = match self.map.get(&denied.target, 0) {
+            Err(MapError::KeyNotFound) => return Ok(()),
+            per_cpu => per_cpu?,
+        };
+        let count = per_cpu.iter().fold(DenialCount::default(), DenialCount::plus);
+        self.readings.push(Reading { denied, count, ended });
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// What the kernel has counted of the denials that were installed since the last call, in the order of the changes; then
+    /// of all that are installed, or of those that are `wanted`.
+    ///
+    /// Errors: `DENIAL_COUNTS` cannot be read.
+    pub fn take_readings(&mut self, wanted: impl Fn(&Target) -> bool) -> Result<Vec<Reading>> {
+        for denied in all(&self.installed).filter(|denied| wanted(&denied.target)) {
+            let read = self.counts.read(denied, false);
+            read.context("cannot read DENIAL_COUNTS")?;
+        }
+        Ok(std::mem::take(&mut self.counts.readings))
+    }
+
+    /// How many denials found no room in `DENIAL_COUNTS`.
+    #[must_use]
+    pub const fn uncounted(&self) -> usize {
+        self.counts.uncounted
+    }
+
+    /// The packets until now belong to the proof until now.
+    pub(super) fn settle_counts(&mut self, desired: &Tables) -> Result<()> {
+        let changed = all(&self.installed).filter(|denied| {
+            let next = desired.denied.get(&denied.target);
+            next.is_some_and(|next| of_denial(&denied.target, next) != *denied)
+        });
+        for denied in changed {
+            let read = self.counts.read(denied, false);
+            read.context("cannot read DENIAL_COUNTS")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_denial(&mut self, target: &Target) -> Result<(), MapError> {
+        let denial = self.installed.denied.get(target);
+        match denial.map(|denial| of_denial(target, denial)) {
+            Some(denied) => self.counts.end(denied),
+            None => absent(self.counts.map.remove(target)),
+        }
+    }
+
+    pub(super) fn end_terminated(&mut self, target: &Target) -> Result<(), MapError> {
+        let vacant = self.installed.terminated.get(&target.addr);
+        match vacant.map(|vacant| of_terminated(target.addr, vacant.dead)) {
+            Some(denied) => self.counts.end(denied),
+            None => absent(self.counts.map.remove(target)),
+        }
+    }
+}
+
+fn all(tables: &Tables) -> impl Iterator<Item = Denied> {
+    let denied = tables.denied.iter();
+    let terminated = tables.terminated.iter();
+    denied
+        .map(|(target, denial)| of_denial(target, denial))
+        .chain(terminated.map(|(ip, vacant)| of_terminated(*ip, vacant.dead)))
+}
+
+fn of_denial(target: &Target, denial: &Denial) -> Denied {
+    Denied {
+        target: *target,
+        reason: denial.reason,
+        dead: denial.dead_uid,
+        owner: denial.owner_uid,
+    }
+}
+
+fn of_terminated(ip: epguard_common::Addr, dead: Uid) -> Denied {
+    Denied {
+        target: Target::of_ip(ip),
+        reason: Reason::Terminated,
+        dead,
+        owner: Uid::NONE,
+    }
+}

@@ -1,0 +1,176 @@
+//! The maps of redirected flows: the programs put flows in, and here they are taken out when nobody needs them any more.
+
+use super::{KeyedMap, absent, take};
+use crate::shared::clock::boot_ns;
+use anyhow::{Context as _, Result};
+use aya::Ebpf;
+use aya::maps::{HashMap, MapData};
+use epguard_common::{ALL_CLIENTS, Addr, Backends, Flow, Return, Slot, Steered, Target, Vip, capacity};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) struct Flows {
+    /// Proven, and opening or closed.
+    tables: [Table; 2],
+    clients: HashMap<MapData, Addr, u32>,
+    live: HashMap<MapData, Vip, u32>,
+    swept_ns: u64,
+    in_use: BTreeSet<Slot>,
+    proven: usize,
+}
+
+/// Flows as both sides know them.
+struct Table {
+    name: &'static str,
+    steered: KeyedMap<Flow, Steered>,
+    returns: KeyedMap<Flow, Return>,
+}
+
+/// Between two looks at all flows: one of them costs some microseconds for each flow.
+const PERIOD_NS: u64 = 10_000_000_000;
+
+impl Flows {
+    pub fn of(ebpf: &mut Ebpf) -> Result<Self> {
+        Ok(Self {
+            tables: [
+                Table::of(ebpf, "FLOWS", "RETURNS")?,
+                Table::of(ebpf, "OPENING", "OPENING_RETURNS")?,
+            ],
+            clients: take(ebpf, "CLIENTS")?.try_into()?,
+            live: take(ebpf, "LIVE")?.try_into()?,
+            swept_ns: 0,
+            in_use: BTreeSet::new(),
+            proven: 0,
+        })
+    }
+
+    /// Lets the next [`Flows::sweep`] look, however lately one did.
+    pub fn look_again(&mut self) {
+        self.swept_ns = 0;
+    }
+
+    /// How many proven flows the last [`Flows::sweep`] found.
+    pub const fn proven(&self) -> usize {
+        self.proven
+    }
+
+    /// Adds endpoints that flows are redirected to; to be called before BACKENDS names them. From then on the programs
+    /// note which connections clients have there. One that has no room gets no flow.
+    pub fn add_live(&mut self, endpoints: &BTreeSet<Vip>) {
+        for endpoint in endpoints {
+            if self.live.get(endpoint, 0).is_err()
+                && let Err(error) = self.live.insert(endpoint, 1, 0)
+            {
+                tracing::warn!(%error, "LIVE is full: flows to some endpoints are rejected instead of redirected");
+                return;
+            }
+        }
+    }
+
+    /// Takes out all other endpoints.
+    pub fn retain_live(&mut self, endpoints: &BTreeSet<Vip>) -> Result<()> {
+        let known: Vec<Vip> = self.live.keys().flatten().collect();
+        for endpoint in known.iter().filter(|known| !endpoints.contains(known)) {
+            absent(self.live.remove(endpoint)).context("cannot write LIVE")?;
+        }
+        Ok(())
+    }
+
+    /// Takes out what is over; the Services whose flows go on.
+    pub fn sweep(&mut self) -> Result<&BTreeSet<Slot>> {
+        let now_ns = boot_ns();
+        if now_ns.saturating_sub(self.swept_ns) < PERIOD_NS {
+            return Ok(&self.in_use);
+        }
+        self.swept_ns = now_ns;
+        let [proven, opening] = &mut self.tables;
+        let (proven, opening) = (proven.sweep(now_ns)?, opening.sweep(now_ns)?);
+        self.in_use = proven.iter().chain(&opening).map(|flow| flow.slot).collect();
+        self.proven = proven.len();
+        self.count_again(&proven)?;
+        Ok(&self.in_use)
+    }
+
+    /// Writes how many proven flows each client has, and all together: processors that race miscount a little.
+    fn count_again(&mut self, proven: &BTreeSet<Flow>) -> Result<()> {
+        let mut counts: BTreeMap<Addr, u32> = BTreeMap::new();
+        for flow in proven {
+            *counts.entry(flow.client).or_default() += 1;
+        }
+        for (client, count) in counts
+            .iter()
+            .filter(|(_, count)| **count >= capacity::FLOWS_PER_CLIENT)
+        {
+            tracing::warn!(client = %client.ip(), count, "a client has used up its share of redirected connections: a flood may reset its next ones");
+        }
+        let all = u32::try_from(proven.len()).unwrap_or(u32::MAX);
+        let _ = counts.insert(ALL_CLIENTS, all);
+        let known: Vec<Addr> = self.clients.keys().flatten().collect();
+        for client in known.iter().filter(|client| !counts.contains_key(client)) {
+            absent(self.clients.remove(client)).context("cannot write CLIENTS")?;
+        }
+        for (client, count) in counts {
+            if self.clients.get(&client, 0).ok() != Some(count) {
+                // A full map has no room for a client whose flows the kernel counts anew.
+                let _ = self.clients.insert(client, count, 0);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    fn of(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
+        Ok(Self {
+            name,
+            steered: KeyedMap::take(ebpf, name)?,
+            returns: KeyedMap::take(ebpf, returns)?,
+        })
+    }
+
+    /// Takes out what is over; the flows that go on.
+    fn sweep(&mut self, now_ns: u64) -> Result<BTreeSet<Flow>> {
+        let (mut on, mut over) = (BTreeSet::new(), Vec::new());
+        // A key that goes while it is the last one read begins the list anew.
+        for entry in self.steered.iter().take(2 * capacity::OPENING) {
+            let (flow, steered) = entry.with_context(|| format!("cannot read {}", self.name))?;
+            if steered.is_over(flow.protocol, now_ns) {
+                over.push((flow, steered));
+            } else {
+                let _ = on.insert(flow);
+            }
+        }
+        for (flow, steered) in over {
+            // It may have gone on meanwhile.
+            let now = self.steered.get(&flow);
+            if now.is_ok_and(|now| now.used_ns != steered.used_ns) {
+                continue;
+            }
+            absent(self.steered.remove(&flow)).with_context(|| format!("cannot write {}", self.name))?;
+            let behind = flow.at(&steered.backend);
+            // A later flow of the client's port may have taken the place.
+            if self
+                .returns
+                .get(&behind)
+                .is_ok_and(|back| behind.before(&back) == flow)
+            {
+                absent(self.returns.remove(&behind))
+                    .with_context(|| format!("cannot write the returns of {}", self.name))?;
+            }
+        }
+        Ok(on)
+    }
+}
+
+/// The endpoints that flows to denied ones are redirected to.
+pub(super) fn live(backends: &BTreeMap<Target, Backends>) -> BTreeSet<Vip> {
+    let named = backends.iter().flat_map(|(target, backends)| {
+        let live = backends.live.iter().take(backends.count as usize);
+        live.map(|backend| Vip {
+            addr: backend.addr,
+            port: backend.port,
+            protocol: target.protocol,
+            reserved: 0,
+        })
+    });
+    named.collect()
+}

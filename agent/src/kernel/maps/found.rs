@@ -1,0 +1,67 @@
+//! What an earlier process left in the maps.
+
+use super::keyed::loaded;
+use super::terminated;
+use anyhow::{Context as _, Result};
+use aya::Ebpf;
+use aya::maps::{HashMap, Map, MapData};
+use epguard_common::{Addr, Affected, Owner, Rate, RawDenial, Suspect, Target, Terminated, Vip};
+use epguard_core::state::Tables;
+use std::collections::BTreeSet;
+
+/// Contents of the tables, and keys of OWNERS.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub tables: Tables,
+    pub owners: BTreeSet<Addr>,
+    /// Denials that no epguard wrote; the programs take them for none.
+    pub unreadable: BTreeSet<Target>,
+}
+
+impl Found {
+    /// Reads the maps of a loaded object.
+    pub fn read(ebpf: &Ebpf) -> Result<Self> {
+        let mut found = Self::default();
+        for (target, raw) in loaded::<Target, RawDenial>(ebpf, "DENIED")? {
+            match raw.checked() {
+                Some(denial) => drop(found.tables.denied.insert(target, denial)),
+                None => drop(found.unreadable.insert(target)),
+            }
+        }
+        found.tables.suspects = loaded::<Addr, Suspect>(ebpf, "SUSPECTS")?
+            .into_iter()
+            .map(|(ip, suspect)| (ip, without_telemetry(suspect)))
+            .collect();
+        found.tables.backends = loaded(ebpf, "BACKENDS")?.into_iter().collect();
+        found.tables.services = loaded::<Vip, Affected>(ebpf, "SERVICES")?
+            .into_iter()
+            .map(|(vip, affected)| (vip, affected.slot))
+            .collect();
+        found.tables.terminated = loaded::<Addr, Terminated>(ebpf, "TERMINATED")?
+            .into_iter()
+            .map(|(ip, entry)| (ip, terminated::vacant(&entry)))
+            .collect();
+        found.owners = owners(ebpf)?;
+        Ok(found)
+    }
+}
+
+/// The programs write into suspects; the state doesn't.
+fn without_telemetry(suspect: Suspect) -> Suspect {
+    Suspect {
+        rate: Rate::default(),
+        ..suspect
+    }
+}
+
+fn owners(ebpf: &Ebpf) -> Result<BTreeSet<Addr>> {
+    let map: &Map = ebpf
+        .map("OWNERS")
+        .context("the eBPF object has no map OWNERS: rebuild with `cargo xtask build`")?;
+    let map: HashMap<&MapData, Addr, Owner> = map.try_into()?;
+    map.keys().collect::<Result<_, _>>().context("cannot read OWNERS")
+}
+
+#[cfg(test)]
+#[path = "found_fuzz.rs"]
+mod fuzz;

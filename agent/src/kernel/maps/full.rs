@@ -1,0 +1,46 @@
+//! Writes that the kernel refuses: it has no room for an entry, or has none to remove.
+
+use super::Writer;
+use aya::maps::MapError;
+use epguard_core::plan::Op;
+use epguard_core::state::Tables;
+use std::io::ErrorKind;
+
+impl Writer {
+    /// Entries that the kernel had no room for when the tables were written last: those packets pass, or are rejected
+    /// instead of redirected.
+    #[must_use]
+    pub const fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Writes to a map. An entry that finds no room is left out, together with an older one of the same key, and tried again
+    /// with the next change: to end the agent would only let its successor meet the same full map.
+    pub(super) fn write_or_leave_out(&mut self, op: &Op, installed: &mut Tables) -> Result<(), MapError> {
+        let written = self.write(op);
+        let Some(removal) = op.removal().filter(|_| written.as_ref().is_err_and(is_full)) else {
+            return written;
+        };
+        self.left_out += 1;
+        self.write(&removal)?;
+        removal.forget(installed);
+        Ok(())
+    }
+}
+
+/// The map has its most entries, or the kernel no memory for another one.
+pub(super) fn is_full(error: &MapError) -> bool {
+    let MapError::SyscallError(error) = error else {
+        return false;
+    };
+    matches!(error.io_error.raw_os_error(), Some(libc::E2BIG | libc::ENOMEM))
+}
+
+/// What somebody else removed already is removed.
+pub(super) fn absent(result: Result<(), MapError>) -> Result<(), MapError> {
+    match result {
+        Err(MapError::KeyNotFound) => Ok(()),
+        Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,120 @@
+//! TERMINATED, which the programs write into as well: an IP that speaks is lifted there, whoever hears of it when.
+
+use super::{BPF_NOEXIST, Writer, absent, v1::Lifting};
+use crate::shared::clock::boot_ns;
+use anyhow::{Context as _, Result};
+use aya::maps::MapError;
+use epguard_common::{Addr, Mode, Terminated, Uid};
+use epguard_core::state::{Tables, Vacant};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A packet from an IP that nobody was thought to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lift {
+    /// The IP.
+    pub ip: Addr,
+    /// The pod that had it last.
+    pub dead: Uid,
+    /// When the packet was seen, `CLOCK_BOOTTIME`.
+    pub at: Duration,
+}
+
+/// IPs in TERMINATED whose holder the programs have sighted.
+#[derive(Debug, Default)]
+pub(super) struct Sightings {
+    known: BTreeSet<Addr>,
+    new: Vec<(Addr, Duration)>,
+    /// Where programs of v1 lift, until none is at an interface any more.
+    pub v1: Option<Lifting>,
+}
+
+impl Writer {
+    /// What the programs have lifted since the last call. The ring tells sooner, but may be full; the map forgets
+    /// nothing that is not taken out of it.
+    ///
+    /// Errors: TERMINATED cannot be read.
+    pub fn take_lifts(&mut self) -> Result<Vec<Lift>> {
+        let mut lifts = std::mem::take(&mut self.lifts);
+        for (ip, vacant) in &mut self.installed.terminated {
+            if vacant.lifted.is_some() && self.sightings.known.contains(ip) {
+                continue;
+            }
+            let entry = match self.terminated.get(ip) {
+                Err(MapError::KeyNotFound) => continue,
+                entry => entry.context("cannot read TERMINATED")?,
+            };
+            if entry.confirmed_ns != 0 && self.sightings.known.insert(*ip) {
+                let first = Duration::from_nanos(entry.holder_ns);
+                self.sightings.new.push((*ip, first));
+            }
+            if vacant.lifted.is_none() {
+                vacant.lifted = lifted(&entry);
+                lifts.extend(lift(*ip, &entry).filter(|lift| !lifts.contains(lift)));
+            }
+        }
+        Ok(lifts)
+    }
+
+    /// IPs whose holder the programs have sighted, each once, as [`Writer::take_lifts`] found them; when it was first
+    /// sighted.
+    pub fn take_sightings(&mut self) -> Vec<(Addr, Duration)> {
+        std::mem::take(&mut self.sightings.new)
+    }
+
+    /// Whether installing this takes out or writes over what the programs may have lifted: first [`Writer::take_lifts`].
+    #[must_use]
+    pub fn replaces_terminated(&self, desired: &Tables) -> bool {
+        self.installed.terminated != desired.terminated
+    }
+
+    pub(super) fn remove_terminated(&mut self, ip: Addr) -> Result<(), MapError> {
+        let known = self
+            .installed
+            .terminated
+            .get(&ip)
+            .is_some_and(|vacant| vacant.lifted.is_some());
+        if !known && let Ok(entry) = self.terminated.get(&ip) {
+            self.lifts.extend(lift(ip, &entry));
+        }
+        self.sightings.known.remove(&ip);
+        absent(self.terminated.remove(&ip))
+    }
+
+    pub(super) fn put_terminated(&mut self, ip: Addr, vacant: Vacant) -> Result<(), MapError> {
+        let just_taken_out = self
+            .lifts
+            .iter()
+            .find(|lift| (lift.ip, lift.dead) == (ip, vacant.dead));
+        let lifted = vacant.lifted.or(just_taken_out.map(|lift| lift.at));
+        let entry = Terminated {
+            dead_uid: vacant.dead,
+            mode: vacant.mode as u32,
+            proven_ns: boot_ns(),
+            lifted_ns: lifted.map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX)),
+            ..Terminated::default()
+        };
+        self.terminated.insert(ip, entry, BPF_NOEXIST)
+    }
+}
+
+/// What an entry says.
+pub(super) fn vacant(entry: &Terminated) -> Vacant {
+    Vacant {
+        dead: entry.dead_uid,
+        mode: Mode::from_raw(entry.mode),
+        lifted: lifted(entry),
+    }
+}
+
+fn lifted(entry: &Terminated) -> Option<Duration> {
+    (entry.lifted_ns != 0).then(|| Duration::from_nanos(entry.lifted_ns))
+}
+
+fn lift(ip: Addr, entry: &Terminated) -> Option<Lift> {
+    lifted(entry).map(|at| Lift {
+        ip,
+        dead: entry.dead_uid,
+        at,
+    })
+}

@@ -1,0 +1,204 @@
+//! Loads and stores that may reach a carrier.
+
+use super::bits::mask;
+use super::field::Field;
+use super::field::Origin;
+use super::fields::Layout;
+use super::insn::Insn;
+use super::stack::Stack;
+use super::state::State;
+use super::uses::{Carrier, Use};
+use super::value::Value;
+
+/// What a load through `base` gives.
+pub fn load(base: Value, insn: Insn, stack: &Stack, layout: &Layout, uses: &mut Use) -> Value {
+    let size = insn.size();
+    let (origin, delta) = match base {
+        Value::Stack(at) => return stack.load(offset(at, insn), size, uses),
+        Value::Mixed { address: true, .. } => {
+            *uses = Use::UNKNOWN;
+            return Value::ANY;
+        }
+        Value::Pointer { origin, delta } => (origin, offset(delta, insn)),
+        Value::Field(_) | Value::Mixed { .. } => {
+            base.escape(uses);
+            return Value::NUMBER;
+        }
+        Value::Other(_) | Value::Map(_) => return Value::NUMBER.slice(0, size),
+    };
+    match fields_at(delta, size, layout)[..] {
+        [] if origin != Origin::Context && size == 8 => Value::ANY,
+        [] => Value::NUMBER.slice(0, size),
+        [(which, shift)] => {
+            let field = Field {
+                which,
+                origin,
+                shift,
+                taint: u16::MAX,
+                kept: u16::MAX,
+                altered: 0,
+                ones: u64::MAX,
+            };
+            let ones = !field.place(u16::MAX);
+            let octets = Value::Field(Field { ones, ..field }).slice(0, size);
+            match (octets, origin) {
+                // Eight octets of what may be another struct: a pointer, perhaps.
+                (Value::Field(_), Origin::Argument(_) | Origin::Any) if size == 8 => {
+                    octets.escape(uses);
+                    Value::ANY
+                }
+                _ => octets,
+            }
+        }
+        ref several => {
+            for (which, _) in several {
+                uses.of(*which).reads = u16::MAX;
+            }
+            if origin == Origin::Context {
+                Value::NUMBER
+            } else {
+                Value::ANY
+            }
+        }
+    }
+}
+
+/// Stores a value through `base`.
+pub fn store(base: Value, insn: Insn, value: Value, stack: &mut Stack, layout: &Layout, uses: &mut Use) {
+    let size = insn.size();
+    let (origin, delta) = match base {
+        Value::Mixed { address: true, .. } => {
+            *uses = Use::UNKNOWN;
+            return stack.store(None, size, value, uses);
+        }
+        Value::Stack(None) => {
+            // It may be other memory.
+            value.escape(uses);
+            return stack.store(None, size, value, uses);
+        }
+        Value::Stack(at) => return stack.store(offset(at, insn), size, value, uses),
+        Value::Pointer { origin, delta } => (origin, offset(delta, insn)),
+        Value::Field(_) | Value::Other(_) | Value::Map(_) | Value::Mixed { .. } => {
+            base.escape(uses);
+            value.escape(uses);
+            return;
+        }
+    };
+    if delta.is_none() {
+        *uses = Use::UNKNOWN;
+    }
+    let fields = fields_at(delta, size, layout);
+    if fields.is_empty() {
+        value.escape(uses);
+    }
+    for (which, shift) in fields {
+        put(value.slice(0, size), (which, shift), origin, size, uses);
+    }
+}
+
+/// Carries out an atomic operation; none if its destination is no register.
+pub fn atomic(insn: Insn, state: &mut State, layout: &Layout, uses: &mut Use) -> Option<()> {
+    /// Of `imm`: the old value goes into the source register, or r0 for the exchange that compares.
+    const FETCH: i32 = 1;
+    const EXCHANGE_IF_EQUAL: i32 = 0xf1;
+    const LOAD_ACQUIRE: i32 = 0x100;
+    const STORE_RELEASE: i32 = 0x110;
+    let dst = *state.registers.get(usize::from(insn.dst))?;
+    let src = *state.registers.get(usize::from(insn.src))?;
+    match insn.imm {
+        LOAD_ACQUIRE => {
+            let value = load(src, insn, &state.stack, layout, uses);
+            *state.registers.get_mut(usize::from(insn.dst))? = value;
+            return Some(());
+        }
+        STORE_RELEASE => {
+            store(dst, insn, src, &mut state.stack, layout, uses);
+            return Some(());
+        }
+        _ => {}
+    }
+    load(dst, insn, &state.stack, layout, uses).escape(uses);
+    src.escape(uses);
+    if insn.imm == EXCHANGE_IF_EQUAL {
+        state.registers[0].escape(uses);
+        state.registers[0] = Value::NUMBER;
+    } else if insn.imm & FETCH != 0 {
+        *state.registers.get_mut(usize::from(insn.src))? = Value::NUMBER;
+    }
+    store(dst, insn, Value::NUMBER, &mut state.stack, layout, uses);
+    Some(())
+}
+
+fn offset(at: Option<i32>, insn: Insn) -> Option<i32> {
+    at?.checked_add(insn.off.into())
+}
+
+/// The carriers that `size` octets at an offset overlap, with the position of their lowest bit in the number that is
+/// loaded or stored.
+fn fields_at(at: Option<i32>, size: u8, layout: &Layout) -> Vec<(Carrier, i32)> {
+    let size = i32::from(size);
+    let placed = |carrier| {
+        let field = layout.offset(carrier);
+        let Some(at) = at else {
+            // The verifier refuses an address that varies: this one is not understood.
+            return Some((carrier, 0));
+        };
+        let shift = if cfg!(target_endian = "little") {
+            (field - at) * 8
+        } else {
+            (at + size - field - 2) * 8
+        };
+        (field < at + size && at < field + 2).then_some((carrier, shift))
+    };
+    Carrier::ALL.into_iter().filter_map(placed).collect()
+}
+
+/// A store over a carrier.
+fn put(value: Value, (which, shift): (Carrier, i32), origin: Origin, size: u8, uses: &mut Use) {
+    let octets = mask(size);
+    let target = Field {
+        which,
+        origin,
+        shift,
+        taint: u16::MAX,
+        kept: 0,
+        altered: 0,
+        ones: 0,
+    };
+    let span = target.at(octets);
+    let (sets, keeps, reads) = match value {
+        Value::Other(number) => (target.at(number.ones()), 0, None),
+        Value::Field(field) if (field.which, field.shift) == (which, shift) => {
+            let keeps = if field.origin == origin && origin != Origin::Any {
+                field.kept
+            } else {
+                0
+            };
+            let same = field.origin == origin && origin != Origin::Any;
+            let carried = if same { 0 } else { field.taint };
+            let reads = if same { field.altered } else { field.taint };
+            (target.at(field.ones) | carried, keeps, Some((which, reads)))
+        }
+        Value::Field(field) => {
+            let positions = field.ones | field.place(field.taint);
+            (target.at(positions), 0, Some((field.which, field.taint)))
+        }
+        _ => {
+            value.escape(uses);
+            (u16::MAX, 0, None)
+        }
+    };
+    if let Some((which, reads)) = reads {
+        uses.of(which).reads |= reads;
+    }
+    let there = uses.of(which);
+    there.sets |= sets & span;
+    there.clears |= span & !keeps;
+    // What of the old value stands in other octets of a wider store goes to another field.
+    if let Value::Field(field) = value {
+        let outside = octets & !target.place(u16::MAX);
+        if field.shift != shift {
+            uses.of(field.which).reads |= field.at(outside) & field.taint;
+        }
+    }
+}

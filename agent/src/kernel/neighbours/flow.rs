@@ -1,0 +1,254 @@
+//! What a program does with the two carriers, from its translated instructions, on every path.
+//!
+//! Abstract interpretation: each instruction is carried out on [`Value`]s, joined where paths meet, until nothing
+//! changes. A subprogram gets the arguments of all its calls. What no jump and no call leads to is a callback, whose
+//! arguments may be the packet.
+
+use super::field::Origin;
+use super::fields::Layout;
+use super::insn::{Insn, LD_IMM64, PSEUDO_FUNC, class, jmp};
+use super::stack::Stack;
+use super::state::State;
+use super::step::{self, Next};
+use super::uses::Use;
+use super::value::Value;
+use crate::kernel::datapath::programs::MapSize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a program finds in r1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Entry {
+    /// The packet's `sk_buff`.
+    Packet,
+    /// Something that may be it, or lead to it.
+    Unknown,
+}
+
+/// Instructions carried out per instruction of the program, beyond which its use counts as unknown. Real programs need
+/// 1 to 5: a point is visited again only when a value there covers more than before.
+const STEPS: usize = 64;
+
+/// What a program may do with the carriers. [`Use::UNKNOWN`] for instructions that this analysis does not know, and for
+/// programs that take more than 64 steps per instruction: that bounds the time.
+#[must_use]
+pub fn analyse(program: &[Insn], entry: Entry, layout: &Layout, maps: &BTreeMap<u32, MapSize>) -> Use {
+    attempt(program, entry, layout, maps).unwrap_or(Use::UNKNOWN)
+}
+
+/// As [`analyse`]; none if it gives up.
+pub fn attempt(
+    program: &[Insn],
+    entry: Entry,
+    layout: &Layout,
+    maps: &BTreeMap<u32, MapSize>,
+) -> Option<Use> {
+    Flow::new(program, layout, maps).run(entry)
+}
+
+struct Flow<'a> {
+    program: &'a [Insn],
+    layout: &'a Layout,
+    maps: &'a BTreeMap<u32, MapSize>,
+    has_callbacks: bool,
+    /// States of the instructions that jumps lead to.
+    states: Vec<Option<Box<State>>>,
+    is_target: Vec<bool>,
+    visited: Vec<bool>,
+    /// Lowest first, so that paths meet before they go on.
+    work: BTreeSet<usize>,
+    uses: Use,
+}
+
+impl<'a> Flow<'a> {
+    fn new(program: &'a [Insn], layout: &'a Layout, maps: &'a BTreeMap<u32, MapSize>) -> Self {
+        let constants = program.iter().filter(|insn| insn.code == LD_IMM64);
+        let mut flow = Self {
+            program,
+            layout,
+            maps,
+            has_callbacks: constants.into_iter().any(|insn| insn.src == PSEUDO_FUNC),
+            states: vec![None; program.len()],
+            is_target: vec![false; program.len()],
+            visited: vec![false; program.len()],
+            work: BTreeSet::new(),
+            uses: Use::NONE,
+        };
+        for (at, insn) in program.iter().enumerate() {
+            if let Some(target) = flow.target(at, *insn) {
+                flow.is_target[target] = true;
+            }
+        }
+        flow
+    }
+
+    /// None if it gives up.
+    fn run(mut self, entry: Entry) -> Option<Use> {
+        let mut steps = self.program.len() * STEPS;
+        let mut unreached = 0;
+        let first = match entry {
+            Entry::Packet => State::of_program(),
+            Entry::Unknown => State::of_subprogram(),
+        };
+        self.seed(0, first);
+        loop {
+            while let Some(at) = self.work.pop_first() {
+                self.follow(at, &mut steps)?;
+            }
+            unreached += self.visited[unreached..].iter().take_while(|seen| **seen).count();
+            if unreached == self.program.len() {
+                return Some(self.uses);
+            }
+            self.seed(unreached, State::of_subprogram());
+        }
+    }
+
+    fn seed(&mut self, at: usize, state: State) {
+        if let Some(slot) = self.states.get_mut(at) {
+            *slot = Some(Box::new(state));
+            self.work.insert(at);
+        }
+    }
+
+    /// Carries out instructions up to the next point where paths meet.
+    fn follow(&mut self, mut at: usize, steps: &mut usize) -> Option<()> {
+        let mut state = self.states.get(at)?.as_deref()?.clone();
+        loop {
+            *steps = steps.checked_sub(1)?;
+            let insn = *self.program.get(at)?;
+            self.visited[at] = true;
+            if let Some(callee) = self.callee(at, insn) {
+                let arguments = state.of_callee(&mut self.uses);
+                self.merge(callee, &arguments);
+            }
+            let next = step::step(
+                insn,
+                self.program.get(at + 1),
+                &mut state,
+                &step::Surroundings {
+                    layout: self.layout,
+                    has_callbacks: self.has_callbacks,
+                    maps: self.maps,
+                },
+                &mut self.uses,
+            )?;
+            at = match next {
+                Next::End => return Some(()),
+                Next::Skip => {
+                    *self.visited.get_mut(at + 1)? = true;
+                    at + 2
+                }
+                Next::Jump => {
+                    let target = self.target(at, insn)?;
+                    self.merge(target, &state);
+                    return Some(());
+                }
+                Next::Branch => {
+                    let target = self.target(at, insn)?;
+                    self.merge(target, &state);
+                    at + 1
+                }
+                Next::Fall => at + 1,
+            };
+            if *self.is_target.get(at)? {
+                self.merge(at, &state);
+                return Some(());
+            }
+        }
+    }
+
+    fn merge(&mut self, at: usize, state: &State) {
+        match &mut self.states[at] {
+            Some(there) => {
+                if !there.join(state) {
+                    return;
+                }
+            }
+            empty => *empty = Some(Box::new(state.clone())),
+        }
+        self.work.insert(at);
+    }
+
+    /// The first instruction of the subprogram that is called; the kernel puts its distance into `off`
+    /// (`jit_subprogs()` and `bpf_patch_call_args()`), which has room for 32,767. None if it is not certain: where callbacks
+    /// exist, a subprogram may also be one.
+    fn callee(&self, at: usize, insn: Insn) -> Option<usize> {
+        let calls =
+            insn.class() == class::JMP && insn.operation() == jmp::CALL && insn.src == step::SUBPROGRAM;
+        if !calls || self.has_callbacks || self.program.len() > i16::MAX as usize {
+            return None;
+        }
+        let target = i64::try_from(at).ok()? + 1 + i64::from(insn.off);
+        usize::try_from(target)
+            .ok()
+            .filter(|target| *target < self.program.len())
+    }
+
+    /// Where an instruction may jump to; none if it does not jump, or out of the program.
+    fn target(&self, at: usize, insn: Insn) -> Option<usize> {
+        let distance = match (insn.class(), insn.operation()) {
+            (class::JMP | class::JMP32, jmp::CALL | jmp::EXIT) => return None,
+            (class::JMP32, jmp::JA) => i64::from(insn.imm),
+            (class::JMP | class::JMP32, _) => i64::from(insn.off),
+            _ => return None,
+        };
+        let target = i64::try_from(at).ok()? + 1 + distance;
+        usize::try_from(target)
+            .ok()
+            .filter(|target| *target < self.program.len())
+    }
+}
+
+impl State {
+    fn of_program() -> Self {
+        let mut registers = [Value::NUMBER; 12];
+        registers[1] = Value::Pointer {
+            origin: Origin::Context,
+            delta: Some(0),
+        };
+        registers[10] = Value::Stack(Some(0));
+        Self {
+            registers,
+            stack: Stack::default(),
+        }
+    }
+
+    /// What a subprogram finds that is called here. Of the caller's stack it gets addresses at most.
+    fn of_callee(&self, uses: &mut Use) -> Self {
+        let mut callee = Self::of_program();
+        for argument in 1..=5 {
+            callee.registers[argument] = match self.registers[argument] {
+                Value::Stack(_) => Value::Stack(None),
+                Value::Field(_) | Value::Mixed { .. } => {
+                    self.registers[argument].escape(uses);
+                    Value::NUMBER.join(self.registers[argument])
+                }
+                value => value,
+            };
+        }
+        callee
+    }
+
+    fn of_subprogram() -> Self {
+        let mut registers = [Value::ANY; 12];
+        for (number, register) in (1..).zip(&mut registers[1..=5]) {
+            *register = Value::Pointer {
+                origin: Origin::Argument(number),
+                delta: Some(0),
+            };
+        }
+        registers[10] = Value::Stack(Some(0));
+        Self {
+            registers,
+            stack: Stack::default(),
+        }
+    }
+
+    /// True if it covers more than before.
+    fn join(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        for (register, other) in self.registers.iter_mut().zip(&other.registers) {
+            changed |= register.widen(*other);
+        }
+        self.stack.join(&other.stack) | changed
+    }
+}

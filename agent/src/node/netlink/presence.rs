@@ -1,0 +1,250 @@
+//! Which addresses the node itself leads to, by its routes and neighbours. And which way leads out of it.
+//!
+//! As in `follow`, an announcement leads to a dump that is compared with what was told: overruns cost nothing. The
+//! kernel's program asks the routes for each packet, so news may wait a moment for more of them. While nobody asks who
+//! is there, only changes of routes are looked at, for the way out.
+
+use super::dump::{connect, dump};
+use super::evidence::{Ports, defaults, holder, that_answered};
+use super::{Event, RETRY};
+use crate::shared::clock::boot;
+use anyhow::{Context as _, anyhow, bail};
+use epguard_common::Addr;
+use futures::StreamExt as _;
+use futures::channel::mpsc::UnboundedReceiver;
+use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::neighbour::NeighbourMessage;
+use rtnetlink::packet_route::route::RouteMessage;
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
+use rtnetlink::sys::SocketAddr;
+use rtnetlink::{Handle, MulticastGroup};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+
+/// Neighbours change by the second on a busy node.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Of the time, at least this many parts of ten pass without a dump, however many routes there are.
+const REST: u32 = 9;
+
+/// Rest no longer than this: on a busy machine a dump takes long that is none of its own work.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
+/// How often everything is looked at without an announcement, while somebody asks.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
+
+/// Tells the interfaces that lead out of the node and, while `asked`, every address that it leads to; then the whole
+/// list after every change of it.
+///
+/// Returns when the receiver is dropped. While the kernel cannot be followed, says that nothing is known and tries again.
+pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
+    let mut told = Seen::default();
+    while let Err(error) = subscribe(&mut told, &tx, asked.clone()).await {
+        let error = format!("{error:#}");
+        tracing::error!(
+            error,
+            "cannot follow the node's routes and neighbours, so nothing is denied as terminated; trying again (look at `ip route`, /proc/net/netlink and the agent's memory)"
+        );
+        let nothing = Seen {
+            held: None,
+            defaults: told.defaults.clone(),
+        };
+        if !told.tell(nothing, &tx).await {
+            return;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn subscribe(
+    told: &mut Seen,
+    tx: &mpsc::Sender<Event>,
+    asked: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    let groups = [
+        MulticastGroup::Neigh,
+        MulticastGroup::Ipv4Route,
+        MulticastGroup::Ipv6Route,
+    ];
+    let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&groups)
+        .context("cannot subscribe to changes of routes (rtnetlink)")?;
+    let (requests, handle) = connect()?;
+    tokio::select! {
+        () = subscription => bail!("the kernel closed the subscription to routes (rtnetlink)"),
+        () = requests => bail!("the kernel closed the socket that lists routes (rtnetlink)"),
+        result = compare(&handle, announcements, told, tx, asked) => result,
+    }
+}
+
+/// Until nobody listens: read, tell the difference, wait.
+async fn compare(
+    handle: &Handle,
+    mut announcements: Announcements,
+    told: &mut Seen,
+    tx: &mpsc::Sender<Event>,
+    mut asked: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    let mut came = BTreeSet::new();
+    loop {
+        let (begun, as_of) = (Instant::now(), boot());
+        let is_asked = *asked.borrow_and_update();
+        let mut now = seen(handle, is_asked).await?;
+        // The subscription's turn: what changed during the dump has been announced by now.
+        tokio::task::yield_now().await;
+        let torn = is_asked && drain(&mut announcements, &mut came);
+        if torn {
+            now.held = now
+                .held
+                .zip(told.held.clone())
+                .map(|(now, before)| &now | &before);
+        }
+        if !told.tell(now, tx).await {
+            return Ok(());
+        }
+        if is_asked && !tell_news(&mut came, as_of, tx).await {
+            return Ok(());
+        }
+        let rest = (begun.elapsed() * REST).clamp(GATHER, LONGEST_REST);
+        tokio::select! {
+            news = announcement(&mut announcements, is_asked, &mut came), if !torn => news?,
+            () = std::future::ready(()), if torn => {}
+            Ok(()) = asked.changed() => continue,
+            () = tokio::time::sleep(LOOK_AGAIN), if is_asked => {}
+            () = tx.closed() => return Ok(()),
+        }
+        tokio::time::sleep(rest).await;
+        drain(&mut announcements, &mut came);
+        if !is_asked {
+            came.clear();
+        }
+    }
+}
+
+/// Tells what was announced before a look that began at `as_of`; false if nobody listens.
+async fn tell_news(came: &mut BTreeSet<Addr>, as_of: Duration, tx: &mpsc::Sender<Event>) -> bool {
+    let came = std::mem::take(came);
+    if !came.is_empty() && tx.send(Event::Came(came.into_iter().collect())).await.is_err() {
+        return false;
+    }
+    tx.send(Event::Looked(as_of)).await.is_ok()
+}
+
+/// Waits for one that matters: if nobody asks who is there, neighbours do not.
+async fn announcement(
+    announcements: &mut Announcements,
+    is_asked: bool,
+    came: &mut BTreeSet<Addr>,
+) -> anyhow::Result<()> {
+    loop {
+        let news = announcements.next().await;
+        let (news, _) = news.ok_or_else(|| anyhow!("announcements of routes ended"))?;
+        came.extend(comer(&news).filter(|_| is_asked));
+        let neighbour = matches!(
+            news.payload,
+            NetlinkPayload::InnerMessage(
+                RouteNetlinkMessage::NewNeighbour(_) | RouteNetlinkMessage::DelNeighbour(_)
+            )
+        );
+        if is_asked || !neighbour {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether there were any.
+fn drain(announcements: &mut Announcements, came: &mut BTreeSet<Addr>) -> bool {
+    let mut any = false;
+    while let Ok((news, _)) = announcements.try_recv() {
+        came.extend(comer(&news));
+        any = true;
+    }
+    any
+}
+
+/// The address that the node leads to from now on.
+fn comer(news: &NetlinkMessage<RouteNetlinkMessage>) -> Option<Addr> {
+    match &news.payload {
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => holder(route),
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(neighbour)) => {
+            that_answered(neighbour, &Ports::default())
+        }
+        _ => None,
+    }
+}
+
+/// What a look at the node shows; what is not known is `None`.
+#[derive(Default)]
+struct Seen {
+    held: Option<BTreeSet<Addr>>,
+    defaults: Option<BTreeSet<u32>>,
+}
+
+impl Seen {
+    /// Tells the way to `now`; false if nobody listens.
+    async fn tell(&mut self, now: Self, tx: &mpsc::Sender<Event>) -> bool {
+        let mut events = Vec::new();
+        if let Some(defaults) = now.defaults.clone().filter(|_| self.defaults != now.defaults) {
+            events.push(Event::Defaults(defaults));
+        }
+        if self.held != now.held {
+            let held = now.held.as_ref();
+            events.push(Event::Held(held.map(|held| held.iter().copied().collect())));
+        }
+        *self = now;
+        for event in events {
+            if tx.send(event).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Neighbours only if somebody asks who is there.
+async fn seen(handle: &Handle, is_asked: bool) -> anyhow::Result<Seen> {
+    let mut routes = routes(handle, AddressFamily::Inet).await?;
+    routes.extend(self::routes(handle, AddressFamily::Inet6).await?);
+    let held = if is_asked {
+        let ports = Ports::from_iter(neighbours(handle, AddressFamily::Bridge).await?);
+        let neighbours = neighbours(handle, AddressFamily::Unspec).await?;
+        let answered = neighbours.iter().filter_map(|it| that_answered(it, &ports));
+        Some(routes.iter().filter_map(holder).chain(answered).collect())
+    } else {
+        None
+    };
+    Ok(Seen {
+        held,
+        defaults: Some(routes.iter().flat_map(defaults).collect()),
+    })
+}
+
+async fn routes(handle: &Handle, family: AddressFamily) -> anyhow::Result<Vec<RouteMessage>> {
+    let mut request = RouteMessage::default();
+    request.header.address_family = family;
+    let answers = dump(handle, RouteNetlinkMessage::GetRoute(request)).await;
+    let answers = answers.context("cannot list routes (rtnetlink)")?;
+    let routes = answers.into_iter().filter_map(|answer| match answer {
+        RouteNetlinkMessage::NewRoute(route) => Some(route),
+        _ => None,
+    });
+    Ok(routes.collect())
+}
+
+async fn neighbours(handle: &Handle, family: AddressFamily) -> anyhow::Result<Vec<NeighbourMessage>> {
+    let mut request = NeighbourMessage::default();
+    request.header.family = family;
+    let answers = dump(handle, RouteNetlinkMessage::GetNeighbour(request)).await;
+    let answers = answers.context("cannot list neighbours (rtnetlink)")?;
+    let neighbours = answers.into_iter().filter_map(|answer| match answer {
+        RouteNetlinkMessage::NewNeighbour(neighbour) => Some(neighbour),
+        _ => None,
+    });
+    Ok(neighbours.collect())
+}
+
+#[cfg(test)]
+#[path = "presence_tests.rs"]
+mod tests;

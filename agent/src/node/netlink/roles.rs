@@ -1,0 +1,231 @@
+//! What each interface is to the node, as INTERFACES says to the programs.
+
+use super::selection::is_tunnel;
+use super::{Interface, Role, Selection};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The interfaces that are there. Whoever carries a default route leads out of the node, even a veth: where nodes are
+/// containers themselves, their uplinks are veths.
+#[derive(Debug, Default)]
+pub struct Roles {
+    selection: Selection,
+    interfaces: BTreeMap<u32, Interface>,
+    defaults: BTreeSet<u32>,
+}
+
+impl Roles {
+    /// None yet.
+    #[must_use]
+    pub fn new(selection: Selection) -> Self {
+        Self {
+            selection,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in an interface; its role if it is to be hooked.
+    pub fn add(&mut self, interface: &Interface) -> Option<Role> {
+        self.interfaces.insert(interface.ifindex, interface.clone());
+        self.role(interface.ifindex)
+    }
+
+    /// Forgets an interface.
+    pub fn remove(&mut self, ifindex: u32) {
+        self.interfaces.remove(&ifindex);
+    }
+
+    /// Takes in which interfaces default routes lead through; those whose role that may change.
+    pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Vec<u32> {
+        let changed = self.defaults.symmetric_difference(&defaults).copied().collect();
+        self.defaults = defaults;
+        changed
+    }
+
+    /// The role of a hooked interface.
+    #[must_use]
+    pub fn role(&self, ifindex: u32) -> Option<Role> {
+        let role = self.selection.role(self.interfaces.get(&ifindex)?)?;
+        let leads_out = role == Role::Pod && self.defaults.contains(&ifindex);
+        Some(if leads_out { Role::Uplink } else { role })
+    }
+
+    /// As INTERFACES holds it: it proves that packets leave the node, so none for one of which that is not certain.
+    #[must_use]
+    pub fn number(&self, ifindex: u32) -> Option<epguard_common::Role> {
+        let interface = self.interfaces.get(&ifindex)?;
+        if interface.kind == "bridge" {
+            return Some(epguard_common::Role::BRIDGE);
+        }
+        match self.role(ifindex)? {
+            Role::Pod => Some(epguard_common::Role::POD),
+            _ if !self.leads_away(interface) => None,
+            Role::Uplink if self.is_stacked(interface) => Some(epguard_common::Role::STACKED),
+            Role::Uplink => Some(epguard_common::Role::UPLINK),
+            Role::Tunnel => Some(epguard_common::Role::TUNNEL),
+        }
+    }
+
+    /// All of them, by interface.
+    pub fn numbers(&self) -> impl Iterator<Item = (u32, epguard_common::Role)> {
+        let known = self.interfaces.keys();
+        known.filter_map(|ifindex| Some((*ifindex, self.number(*ifindex)?)))
+    }
+
+    /// Whether what leaves here leaves through another hooked interface, too.
+    fn is_stacked(&self, interface: &Interface) -> bool {
+        let carrier = (interface.lower).filter(|_| interface.kind == "vlan");
+        carrier.is_some_and(|lower| self.role(lower).is_some())
+    }
+
+    /// Whether nothing behind it can be on this node. Behind a macvlan's, an ipvlan's or an Open vSwitch's interface, a
+    /// VRF or a kind that we have not heard of, pods may sit as well.
+    fn leads_away(&self, interface: &Interface) -> bool {
+        let wire = ["", "bond", "team"];
+        match interface.kind.as_str() {
+            "" => !interface.representor,
+            "bond" | "team" => true,
+            "vlan" => (interface.base_kind.as_deref()).is_some_and(|base| wire.contains(&base)),
+            "veth" => self.defaults.contains(&interface.ifindex),
+            kind => is_tunnel(kind),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::netlink::Glob;
+
+    fn interface(ifindex: u32, kind: &str) -> Interface {
+        Interface {
+            ifindex,
+            name: format!("if{ifindex}"),
+            kind: kind.into(),
+            ..Interface::default()
+        }
+    }
+
+    #[test]
+    fn a_veth_that_carries_the_default_route_is_an_uplink_as_long_as_it_does() {
+        let mut roles = Roles::default();
+        assert_eq!(roles.add(&interface(2, "veth")), Some(Role::Pod));
+        assert_eq!(roles.set_defaults(BTreeSet::from([2])), [2]);
+        assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK));
+        assert_eq!(roles.set_defaults(BTreeSet::new()), [2]);
+        assert_eq!(roles.number(2), Some(epguard_common::Role::POD));
+    }
+
+    #[test]
+    fn a_vlan_is_stacked_while_the_interface_that_carries_it_is_hooked_too() {
+        let mut roles = Roles::default();
+        let vlan = Interface {
+            lower: Some(2),
+            base_kind: Some(String::new()),
+            ..interface(3, "vlan")
+        };
+        roles.add(&vlan);
+        assert_eq!(roles.number(3), Some(epguard_common::Role::UPLINK));
+        roles.add(&Interface {
+            base_kind: Some(String::new()),
+            ..interface(2, "")
+        });
+        assert_eq!(roles.number(3), Some(epguard_common::Role::STACKED));
+        roles.remove(2);
+        assert_eq!(roles.number(3), Some(epguard_common::Role::UPLINK));
+    }
+
+    #[test]
+    fn a_bridge_is_known_but_not_hooked() {
+        let mut roles = Roles::default();
+        assert_eq!(roles.add(&interface(3, "bridge")), None);
+        assert_eq!(roles.number(3), Some(epguard_common::Role::BRIDGE));
+        roles.remove(3);
+        assert_eq!(roles.number(3), None);
+    }
+
+    #[test]
+    fn a_bridge_is_a_bridge_whatever_it_was_named_as_and_whatever_leads_through_it() {
+        let any = || vec![Glob::new("*").unwrap()];
+        for (pods, uplinks) in [(any(), vec![]), (vec![], any()), (vec![], vec![])] {
+            let mut roles = Roles::new(Selection { pods, uplinks });
+            roles.add(&interface(3, "bridge"));
+            for defaults in [BTreeSet::new(), BTreeSet::from([3])] {
+                roles.set_defaults(defaults);
+                assert_eq!(roles.number(3), Some(epguard_common::Role::BRIDGE));
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_kind_behind_which_no_pod_can_be_leads_away_whoever_calls_it_an_uplink() {
+        let uplinks = vec![Glob::new("*").unwrap()];
+        let named = Selection {
+            pods: vec![],
+            uplinks,
+        };
+        for selection in [Selection::default(), named] {
+            let mut roles = Roles::new(selection);
+            let kinds = [
+                "openvswitch",
+                "macvlan",
+                "macvtap",
+                "ipvlan",
+                "ipvtap",
+                "vrf",
+                "vlan",
+                "tun",
+                "netkit",
+                "ifb",
+                "new",
+            ];
+            for (ifindex, kind) in (2..).zip(kinds) {
+                roles.add(&interface(ifindex, kind));
+                roles.set_defaults(BTreeSet::from([ifindex]));
+                let away = [epguard_common::Role::UPLINK, epguard_common::Role::TUNNEL].map(Some);
+                assert!(!away.contains(&roles.number(ifindex)), "{kind}");
+            }
+            for kind in ["", "bond", "team"] {
+                roles.add(&interface(2, kind));
+                assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK), "{kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_vlan_leads_where_its_carrier_does_and_a_representor_to_a_pod() {
+        let mut roles = Roles::default();
+        let bases = [
+            (Some(""), true),
+            (Some("bond"), true),
+            (Some("bridge"), false),
+            (Some("veth"), false),
+            (None, false),
+        ];
+        for (base, leads) in bases {
+            roles.add(&Interface {
+                base_kind: base.map(Into::into),
+                ..interface(2, "vlan")
+            });
+            let number = roles.number(2);
+            assert_eq!(number, leads.then_some(epguard_common::Role::UPLINK), "{base:?}");
+        }
+        roles.add(&Interface {
+            representor: true,
+            ..interface(2, "")
+        });
+        assert_eq!(roles.number(2), None);
+    }
+
+    #[test]
+    fn a_veth_leads_away_by_its_default_route_only_not_by_its_name() {
+        let uplinks = vec![Glob::new("*").unwrap()];
+        let mut roles = Roles::new(Selection {
+            pods: vec![],
+            uplinks,
+        });
+        roles.add(&interface(2, "veth"));
+        assert_eq!(roles.number(2), None);
+        roles.set_defaults(BTreeSet::from([2]));
+        assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK));
+    }
+}

@@ -1,0 +1,55 @@
+//! Denied flows, as the status socket and `epguard drops` show them.
+
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
+
+/// What packets that are counted together have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Kind {
+    /// `namespace/name`, `unknown` without one.
+    pub service: String,
+    /// The pod's end.
+    pub endpoint: SocketAddr,
+    /// `TCP`, `UDP`, `SCTP`, `other`.
+    pub protocol: String,
+    /// `dead-backend`, `reused`, ...
+    pub reason: String,
+    /// What was done: `dropped`, `rejected`, ..., `observed`.
+    pub outcome: String,
+    /// The pod that was meant.
+    pub meant: String,
+    /// The pod that would have been hit, or `nobody`.
+    pub hit: String,
+}
+
+/// Such packets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Dropped {
+    /// What they have in common.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// As the kernel counts them.
+    pub packets: u64,
+    /// Of these packets, with link-layer headers.
+    pub bytes: u64,
+    /// Of these packets those that open a connection: TCP SYN, SCTP INIT. One that is sent again counts again.
+    pub openings: u64,
+    /// Clients seen, at most eight, the latest first. The kernel reports at most 100 packets a second for each IP, so
+    /// there may have been others.
+    pub clients: Vec<IpAddr>,
+    /// Milliseconds since the first one.
+    pub first_ms_ago: u64,
+    /// Milliseconds since the last one.
+    pub last_ms_ago: u64,
+}
+
+/// Those seen; a dash for none.
+#[must_use]
+pub fn clients(clients: &[IpAddr]) -> String {
+    if clients.is_empty() {
+        return "-".to_owned();
+    }
+    let clients: Vec<String> = clients.iter().map(ToString::to_string).collect();
+    clients.join(",")
+}

@@ -1,0 +1,8 @@
+//! What the daemon and the commands share: arguments, clocks, and the document at the status socket.
+
+pub mod args;
+pub mod choice;
+pub mod clock;
+pub mod drops;
+pub mod output;
+pub mod status;

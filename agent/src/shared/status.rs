@@ -1,0 +1,193 @@
+//! What the agent knows, as one document for whoever asks at its socket.
+
+mod figures;
+mod latency;
+mod socket;
+mod sockets;
+mod trust;
+mod unproven;
+
+pub use figures::{ApiFigures, Distribution, Figures, Fill};
+pub use latency::{Latency, LatencyFigures};
+pub use socket::{Question, ask, read, serve};
+pub use sockets::{CgroupHooks, NodeSockets};
+pub use trust::{Held, Request};
+pub use unproven::{PossibleHolder, UnprovenDeaths};
+
+use crate::shared::drops::Dropped;
+use epguard_core::carrier::Decision;
+use epguard_core::freshness::Proof;
+use epguard_core::history::Chronicle;
+use epguard_core::state;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The agent's state at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Of the agent, as `epguard --version` says it.
+    pub version: String,
+    /// Name of the Node that it runs on.
+    pub node: String,
+    /// Whether every watch has shown a whole list.
+    pub synced: bool,
+    /// `off`, `observe` or `enforce`.
+    pub mode: String,
+    /// Who wants that: `flags`, `configmap`, `configmap, canary` or, until the `ConfigMap` was read, `the lower of flags and
+    /// maps`. `epguard mode` may have been used since.
+    pub mode_source: String,
+    /// Why the `ConfigMap` with the modes is not in force, or not all of it; none if it is, or if none is named.
+    #[serde(default)]
+    pub config_map: Option<String>,
+    /// What is done for each reason: the lower of its own mode and the node's.
+    pub reasons: BTreeMap<String, String>,
+    /// Which endpoints may be denied, as the operator said.
+    pub ranges: Ranges,
+    /// By resource: `pods`, `endpointslices`, ...
+    pub watches: BTreeMap<String, Watch>,
+    /// resourceVersion per watch up to which the maps are written.
+    pub applied: BTreeMap<String, u64>,
+    /// Milliseconds until denials lapse; negative once they have.
+    pub lease_ms: i64,
+    /// Age of the view in milliseconds: of its least fresh watch; none if one was never proven fresh.
+    pub view_age_ms: Option<u64>,
+    /// Pod UID to `namespace/name`: of those that own an IP, or that a denial is about.
+    pub pods: BTreeMap<String, String>,
+    /// Number of the intent slot to `namespace/name` of its Service.
+    pub services: BTreeMap<String, String>,
+    /// What carries a packet's intent from hook to hook, and why.
+    #[serde(default)]
+    pub carrier: Decision,
+    /// Interfaces that were selected.
+    pub interfaces: Vec<Attachment>,
+    /// Whose sockets are followed on the node itself.
+    #[serde(default)]
+    pub node_sockets: NodeSockets,
+    /// From the receipt of an API event to the map write.
+    pub latency: LatencyFigures,
+    /// IPs that several live pods claim; nothing is denied there.
+    pub conflicts: Vec<Conflict>,
+    /// Denials that did not fit into a map: those packets pass.
+    pub refused: usize,
+    /// The same by the Service's namespace, without those that the kernel itself had no room for.
+    pub refused_by_namespace: BTreeMap<String, usize>,
+    /// Services with denials that wait for a second list.
+    pub breaker: Vec<Held>,
+    /// Denials that later evidence showed to be wrong, by reason.
+    pub wrong_denies: BTreeMap<String, u64>,
+    /// Reasons that are only observed because of that.
+    pub demoted: Vec<String>,
+    /// Nodes on which pods finish and none is proven dead.
+    #[serde(default)]
+    pub unproven: Vec<UnprovenDeaths>,
+    /// Pods that may hold an IP that they do not show for more than a minute, if that keeps something from being denied.
+    #[serde(default)]
+    pub possible_holders: Vec<PossibleHolder>,
+    /// How many `EndpointSlices` and Services are too large to take in, by namespace.
+    #[serde(default)]
+    pub left_out: BTreeMap<String, usize>,
+    /// Services with denials that another Service, named second, claims a VIP of.
+    #[serde(default)]
+    pub rivals: Vec<(String, String)>,
+    /// Counts and measurements.
+    pub figures: Figures,
+    /// What was denied, if that was asked for; then nothing else is filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drops: Option<Vec<Dropped>>,
+    /// The last lines of the agent's log, if that was asked for; then nothing else is filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Vec<String>>,
+    /// The history of one IP, if that was asked for; then nothing else is filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Box<Chronicle>>,
+}
+
+impl Status {
+    /// Whether anything is denied, or would be.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        let counts = ["denied", "terminated"].map(|state| self.figures.ips.get(state).copied());
+        counts.into_iter().flatten().any(|count| count > 0)
+    }
+}
+
+/// Ranges of endpoints, as people write them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ranges {
+    /// Only endpoints in these are denied; none: all.
+    pub protect: Vec<String>,
+    /// Endpoints in these never are.
+    pub exclude: Vec<String>,
+}
+
+impl From<&state::Ranges> for Ranges {
+    fn from(ranges: &state::Ranges) -> Self {
+        Self {
+            protect: ranges.protect.iter().map(ToString::to_string).collect(),
+            exclude: ranges.exclude.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// A watch of one resource.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Watch {
+    /// Whether it is connected and, while anything is denied, proven fresh within `--max-view-age`.
+    pub up: bool,
+    /// The newest resourceVersion seen.
+    pub rv: u64,
+    /// Milliseconds since it was proven fresh.
+    pub age_ms: Option<u64>,
+    /// By what.
+    pub proven_by: Option<Proof>,
+    /// Why it is down, or why it could not be confirmed.
+    pub error: Option<String>,
+    /// Objects, and annotations of objects, that could not be read.
+    pub skipped: u64,
+    /// How often it was lost; it then lists or resumes.
+    pub restarts: u64,
+}
+
+/// An interface and its hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attachment {
+    /// The kernel's number of it.
+    pub ifindex: u32,
+    /// Name, as in `ip link`.
+    pub name: String,
+    /// `pod`, `uplink` or `tunnel`.
+    pub role: String,
+    /// Whether both hooks are there.
+    pub attached: bool,
+    /// Why not.
+    pub error: Option<String>,
+    /// Whether it is left to the CNI for some seconds, because it appeared under a running agent (`--clsact-delay`).
+    #[serde(default)]
+    pub waiting: bool,
+    /// `tcx` or `clsact`.
+    pub kernel_path: String,
+    /// Our place in the longer of the two queues of programs, 1 is first; 0 without hooks.
+    pub position: usize,
+    /// What runs before us, and could let a packet past us.
+    pub before: Vec<String>,
+    /// Programs and filters after the ingress hook that could wipe a packet's intent: a miss, counted as `intent-lost`.
+    pub after: Vec<String>,
+    /// `driver` or `generic` where XDP judges `terminated` before TC does.
+    pub xdp: Option<String>,
+    /// Why it does not, where it was wanted: TC judges alone.
+    pub xdp_error: Option<String>,
+}
+
+/// An IP with more than one claimant.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Conflict {
+    /// As people write it.
+    pub ip: String,
+    /// `namespace/name` each.
+    pub pods: Vec<String>,
+}

@@ -1,0 +1,295 @@
+//! The unix socket `<run-dir>/status.sock`: whoever connects gets one JSON document, then the end of file.
+
+use super::{Request, Status};
+use anyhow::Context as _;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+
+/// A reader that takes longer gets no more.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where a reader's question goes, with the way back.
+#[derive(Debug)]
+pub struct Question {
+    /// What to do first.
+    pub request: Request,
+    /// Who waits for the status.
+    pub answer: oneshot::Sender<Status>,
+}
+
+/// A request that is not there by then is none: who only reads may leave the writing half open.
+const TO_ASK: Duration = Duration::from_millis(100);
+
+/// Longest request, octets.
+const MAX_REQUEST: u64 = 1024;
+
+/// Asks for the status on behalf of each reader, for ever. A socket that an earlier agent left is replaced, without a gap.
+///
+/// Only root may connect. Errors: the directory or the socket cannot be made.
+pub async fn serve(run_dir: &Path, ask: mpsc::Sender<Question>) -> anyhow::Result<()> {
+    let listener = bind(run_dir)?;
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let ask = ask.clone();
+                tokio::spawn(async move {
+                    match tokio::time::timeout(PATIENCE, answer(stream, &ask)).await {
+                        Ok(Err(error)) => tracing::debug!("status reader left: {error:#}"),
+                        Err(_) => tracing::debug!("status reader is too slow"),
+                        Ok(Ok(())) => {}
+                    }
+                });
+            }
+            // Out of file descriptors, or the reader is gone again: the next one may do better.
+            Err(error) => {
+                tracing::warn!("cannot accept a status reader: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// The running agent's status. Blocks; errors name the socket and the remedy.
+pub fn read(run_dir: &Path) -> anyhow::Result<Status> {
+    ask(run_dir, &Request::Status)
+}
+
+/// Asks the running agent for something; its status afterwards. Blocks; errors as of [`read`].
+pub fn ask(run_dir: &Path, request: &Request) -> anyhow::Result<Status> {
+    let path = socket(run_dir);
+    let mut document = vec![];
+    std::os::unix::net::UnixStream::connect(&path)
+        .and_then(|mut stream| {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(request.line().as_bytes())?;
+            stream.shutdown(std::net::Shutdown::Write)?;
+            stream.read_to_end(&mut document)
+        })
+        .with_context(|| {
+            let path = path.display();
+            format!("no agent answers at {path}: run this as root on a node where epguard agent runs, with its --run-dir")
+        })?;
+    serde_json::from_slice(&document).with_context(|| {
+        let path = path.display();
+        format!("{path} does not speak this version's status: use the epguard binary of the running agent")
+    })
+}
+
+fn socket(run_dir: &Path) -> PathBuf {
+    run_dir.join("status.sock")
+}
+
+/// Made aside and renamed, so that there always is one to connect to and nobody sees it with other permissions.
+fn bind(run_dir: &Path) -> anyhow::Result<UnixListener> {
+    let path = socket(run_dir);
+    let aside = run_dir.join(format!("status.{}.sock", std::process::id()));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(run_dir)
+        .and_then(|()| match fs::remove_file(&aside) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => UnixListener::bind(&aside),
+        })
+        .and_then(|listener| {
+            fs::set_permissions(&aside, Permissions::from_mode(0o600))?;
+            fs::rename(&aside, &path)?;
+            Ok(listener)
+        })
+        .with_context(|| format!("cannot make {}: is --run-dir writable?", path.display()))
+}
+
+async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow::Result<()> {
+    let mut line = String::new();
+    let mut written = BufReader::new((&mut stream).take(MAX_REQUEST));
+    let _ = tokio::time::timeout(TO_ASK, written.read_line(&mut line)).await;
+    let request = Request::parse(&line);
+    let (answer, status) = oneshot::channel();
+    ask.send(Question { request, answer }).await?;
+    let document = serde_json::to_vec(&status.await?)?;
+    stream.write_all(&document).await?;
+    Ok(stream.shutdown().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Attachment, CgroupHooks, Conflict, LatencyFigures, NodeSockets, Ranges, Watch};
+    use super::*;
+    use epguard_core::carrier::{Carrier, Decision};
+    use epguard_core::freshness::Proof;
+
+    /// A directory of one test's own, removed with it.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("epguard-status-{name}-{}", std::process::id()));
+            Self(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn status() -> Status {
+        Status {
+            version: "0.1.0".into(),
+            node: "n".into(),
+            mode_source: "flags".into(),
+            config_map: None,
+            reasons: [("reused".into(), "observe".into())].into(),
+            synced: true,
+            mode: "observe".into(),
+            ranges: Ranges {
+                protect: vec!["10.244.0.0/16".into()],
+                exclude: vec!["10.244.9.0/24".into()],
+            },
+            watches: [(
+                "pods".into(),
+                Watch {
+                    up: true,
+                    rv: 7,
+                    error: Some("slow".into()),
+                    age_ms: Some(7),
+                    proven_by: Some(Proof::Confirmation),
+                    skipped: 1,
+                    restarts: 2,
+                },
+            )]
+            .into(),
+            applied: [("pods".into(), 6)].into(),
+            lease_ms: -5,
+            view_age_ms: Some(7),
+            pods: [("u-1".into(), "shop/cart-1".into())].into(),
+            services: [("3".into(), "shop/cart".into())].into(),
+            carrier: Decision {
+                in_use: Carrier::TcIndexHigh,
+                why: "others use the low bits".into(),
+                decided_by: vec!["cil_from_container (id 7)".into()],
+                services_without_room: 1,
+            },
+            interfaces: vec![Attachment {
+                ifindex: 4,
+                name: "eth0".into(),
+                role: "uplink".into(),
+                attached: true,
+                error: None,
+                waiting: true,
+                kernel_path: "tcx".into(),
+                position: 2,
+                before: vec!["from: tcx other".into()],
+                after: vec![],
+                xdp: Some("driver".into()),
+                xdp_error: None,
+            }],
+            node_sockets: NodeSockets {
+                root: "/sys/fs/cgroup".into(),
+                cgroups: vec![CgroupHooks {
+                    path: "/sys/fs/cgroup/kubepods.slice".into(),
+                    attached: false,
+                    error: Some("EPERM".into()),
+                }],
+                exclusive: Some("sock4_connect (id 8)".into()),
+                outside: vec!["sshd (812)".into()],
+                earlier: 3,
+                left_out: 4,
+            },
+            latency: LatencyFigures {
+                count: 1,
+                last_us: 2,
+                p50_us: 2,
+                p99_us: 2,
+                max_us: 2,
+            },
+            conflicts: vec![Conflict {
+                ip: "10.0.0.1".into(),
+                pods: vec!["a/b".into(), "a/c".into()],
+            }],
+            refused: 9,
+            refused_by_namespace: [("a".into(), 9)].into(),
+            breaker: vec![],
+            wrong_denies: [("reused".into(), 1)].into(),
+            demoted: vec!["reused".into()],
+            ..Status::default()
+        }
+    }
+
+    async fn read_aside(run_dir: &Path) -> anyhow::Result<Status> {
+        let run_dir = run_dir.to_owned();
+        tokio::task::spawn_blocking(move || read(&run_dir)).await.unwrap()
+    }
+
+    /// Serves one status until the reader has an answer; connecting needs no wait, since `bind` comes first.
+    async fn serve_and_read(run_dir: &Path, status: &Status) -> anyhow::Result<Status> {
+        let (ask, mut questions) = mpsc::channel::<Question>(1);
+        let answers = async {
+            while let Some(question) = questions.recv().await {
+                question.answer.send(status.clone()).unwrap();
+            }
+        };
+        tokio::select! {
+            biased;
+            served = serve(run_dir, ask) => panic!("{served:?}"),
+            () = answers => panic!("nobody asks any more"),
+            status = read_aside(run_dir) => status,
+        }
+    }
+
+    #[tokio::test]
+    async fn every_reader_gets_the_whole_status_of_the_moment() {
+        let dir = Directory::new("round");
+        assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());
+        let newer = Status {
+            mode: "enforce".into(),
+            ..status()
+        };
+        assert_eq!(serve_and_read(&dir.0, &newer).await.unwrap(), newer);
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_a_dead_agent_left_is_replaced_and_only_the_owner_may_connect() {
+        let dir = Directory::new("stale");
+        fs::create_dir_all(&dir.0).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(socket(&dir.0)).unwrap());
+        let error = format!("{:#}", read(&dir.0).unwrap_err());
+        assert!(
+            error.contains("no agent answers at") && error.contains("--run-dir"),
+            "{error}"
+        );
+
+        assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());
+        let mode = fs::metadata(socket(&dir.0)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_run_directory_that_cannot_be_made_is_named_with_the_remedy() {
+        let (ask, _questions) = mpsc::channel(1);
+        let error = serve(Path::new("/dev/null/epguard"), ask).await.unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("/dev/null/epguard/status.sock: is --run-dir writable?"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn names_in_the_document_are_camel_case() {
+        let document = serde_json::to_value(status()).unwrap();
+        assert_eq!(document["leaseMs"], -5);
+        assert_eq!(document["watches"]["pods"]["provenBy"], "confirmation");
+        assert_eq!(document["latency"]["p99Us"], 2);
+        assert_eq!(document["watches"]["pods"]["error"], "slow");
+        assert_eq!(document["interfaces"][0]["attached"], true);
+    }
+}

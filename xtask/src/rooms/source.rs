@@ -1,0 +1,237 @@
+//! The modules of a crate, and which of them names which, read from its sources. Tests are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, UseTree};
+
+use super::Module;
+use crate::files::sources;
+
+/// What a crate's modules name.
+pub(super) struct Crate {
+    /// By module: every path in it that begins at the crate or at a module above.
+    named: BTreeMap<Module, BTreeSet<Vec<String>>>,
+    /// By module: what its `use` declarations bring into it, under which name.
+    brought: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
+    tests: BTreeSet<Module>,
+}
+
+impl Crate {
+    /// Errors: a file cannot be read, or is no Rust.
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let mut read = Self {
+            named: BTreeMap::new(),
+            brought: BTreeMap::new(),
+            tests: BTreeSet::new(),
+        };
+        for file in sources(folder)? {
+            let text =
+                fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let module = module_of(file.strip_prefix(folder)?);
+            read.add(module, &text)
+                .with_context(|| format!("cannot parse {}", file.display()))?;
+        }
+        Ok(read)
+    }
+
+    fn add(&mut self, module: Module, text: &str) -> Result<()> {
+        let file = syn::parse_file(text)?;
+        let mut reader = Reader {
+            module: module.clone(),
+            named: BTreeSet::new(),
+            brought: BTreeMap::new(),
+            tests: BTreeSet::new(),
+        };
+        reader.visit_file(&file);
+        self.named.entry(module.clone()).or_default().extend(reader.named);
+        self.brought.entry(module).or_default().extend(reader.brought);
+        self.tests.extend(reader.tests);
+        Ok(())
+    }
+
+    /// Each module with each other one that it needs.
+    pub(super) fn arrows(&self) -> BTreeSet<(Module, Module)> {
+        let product = |module: &Module| !self.tests.iter().any(|test| module.starts_with(test));
+        let needs = |(from, paths): (&Module, &BTreeSet<Vec<String>>)| {
+            let found = paths.iter().map(|path| self.home(path, 0));
+            let found: Vec<_> = found
+                .filter(|to| to != from)
+                .map(|to| (from.clone(), to))
+                .collect();
+            found
+        };
+        let modules = self.named.iter().filter(|(module, _)| product(module));
+        modules.flat_map(needs).filter(|(_, to)| product(to)).collect()
+    }
+
+    /// The module that a path leads to, through what others bring in.
+    fn home(&self, path: &[String], depth: usize) -> Module {
+        let mut known = path.len();
+        while known > 0 && !self.named.contains_key(&path[..known]) {
+            known -= 1;
+        }
+        let module = path[..known].to_vec();
+        let brought = path
+            .get(known)
+            .and_then(|name| self.brought.get(&module)?.get(name));
+        match brought {
+            // Names can be brought in a circle only by mistake.
+            Some(brought) if depth < 8 && brought != path => {
+                let on = [brought.as_slice(), &path[known + 1..]].concat();
+                self.home(&on, depth + 1)
+            }
+            _ => module,
+        }
+    }
+}
+
+/// `a/b.rs` and `a/b/mod.rs` are the module `a::b`.
+fn module_of(file: &Path) -> Module {
+    let mut module: Module = file
+        .with_extension("")
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
+    let last = module.last().map(String::as_str);
+    if matches!(last, Some("mod")) || (module.len() == 1 && matches!(last, Some("lib" | "main"))) {
+        module.pop();
+    }
+    module
+}
+
+struct Reader {
+    module: Module,
+    named: BTreeSet<Vec<String>>,
+    brought: BTreeMap<String, Vec<String>>,
+    tests: BTreeSet<Module>,
+}
+
+impl Reader {
+    /// A path from the crate's root down; `None` if it leads out of the crate or begins at something local.
+    fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
+        let above = path.iter().take_while(|part| *part == "super").count();
+        match path.first().map(String::as_str) {
+            Some("crate") => Some(path[1..].to_vec()),
+            Some("self") => Some([&self.module, &path[1..]].concat()),
+            Some("super") => {
+                let base = self.module.len().checked_sub(above)?;
+                Some([&self.module[..base], &path[above..]].concat())
+            }
+            _ => None,
+        }
+    }
+
+    fn bring(&mut self, before: &mut Vec<String>, tree: &UseTree) {
+        match tree {
+            UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.bring(before, &path.tree);
+                before.pop();
+            }
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.bring(before, tree)),
+            UseTree::Name(name) => self.one(before, &name.ident.to_string(), &name.ident.to_string()),
+            UseTree::Rename(name) => self.one(before, &name.ident.to_string(), &name.rename.to_string()),
+            _ => self.named.extend(self.absolute(before)),
+        }
+    }
+
+    fn one(&mut self, before: &[String], name: &str, as_name: &str) {
+        let mut path = before.to_vec();
+        if name != "self" {
+            path.push(name.to_owned());
+        }
+        // `use child::Name`, as a module's door has it.
+        let relative = || Some([&self.module, path.as_slice()].concat()).filter(|_| before.len() == 1);
+        if let Some(path) = self.absolute(&path) {
+            self.named.insert(path.clone());
+            self.brought.insert(as_name.to_owned(), path);
+        } else if let Some(path) = relative() {
+            self.brought.insert(as_name.to_owned(), path);
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Reader {
+    fn visit_item(&mut self, item: &'a Item) {
+        match item {
+            Item::Mod(inner) if is_test(&inner.attrs) => {
+                let name = inner.ident.to_string();
+                self.tests.insert([self.module.as_slice(), &[name]].concat());
+            }
+            Item::Use(used) if !is_test(&used.attrs) => self.bring(&mut Vec::new(), &used.tree),
+            Item::Use(_) => {}
+            Item::Fn(function) if is_test(&function.attrs) => {}
+            Item::Impl(block) if is_test(&block.attrs) => {}
+            item => visit::visit_item(self, item),
+        }
+    }
+
+    fn visit_path(&mut self, path: &'a syn::Path) {
+        let parts: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
+        self.named.extend(self.absolute(&parts));
+        visit::visit_path(self, path);
+    }
+
+    /// `pub(super)` names a place and needs nothing of it.
+    fn visit_visibility(&mut self, _: &'a syn::Visibility) {}
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute
+                .parse_args::<syn::Path>()
+                .is_ok_and(|cfg| cfg.is_ident("test"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrows(files: &[(&str, &str)]) -> Vec<String> {
+        let mut read = Crate {
+            named: BTreeMap::new(),
+            brought: BTreeMap::new(),
+            tests: BTreeSet::new(),
+        };
+        for (file, text) in files {
+            read.add(module_of(Path::new(file)), text).unwrap();
+        }
+        let arrows = read.arrows().into_iter();
+        arrows
+            .map(|(from, to)| format!("{} -> {}", from.join("::"), to.join("::")))
+            .collect()
+    }
+
+    #[test]
+    fn a_name_leads_through_the_door_that_brings_it_to_the_module_that_has_it() {
+        let files = [
+            ("lib.rs", "pub mod a; mod b;"),
+            ("a/mod.rs", "mod deep; pub use deep::Thing;"),
+            ("a/deep.rs", "pub struct Thing;"),
+            (
+                "b.rs",
+                "use crate::a::Thing; fn f() { let _ = super::a::deep::Thing; }",
+            ),
+        ];
+        assert_eq!(arrows(&files), ["b -> a::deep"]);
+    }
+
+    #[test]
+    fn tests_need_what_they_like() {
+        let files = [
+            ("lib.rs", "mod a; #[cfg(test)] mod fuzz;"),
+            (
+                "a.rs",
+                "#[cfg(test)] mod tests { use crate::fuzz::x; } #[cfg(test)] use crate::fuzz;",
+            ),
+            ("fuzz.rs", "use crate::a::y;"),
+        ];
+        assert_eq!(arrows(&files), Vec::<String>::new());
+    }
+}
