@@ -84,17 +84,18 @@ fn what_does_not_exist_is_refused() {
     assert!(keys::annotations("`epguard.io/mood: off`").is_err());
 }
 
-/// The commands in a page's blocks, and code spans of two words or more that begin with a program.
+/// The commands in a page's blocks, and code spans of two words or more whose first command is one of a known program.
 fn commands(page: &Page) -> Vec<Vec<String>> {
     let Parts { blocks, spans, .. } = parts(&page.text);
     let blocks = blocks.iter().filter(|block| is_shell(block));
     let blocks = blocks.filter(|_| !DRAWINGS.contains(&&*page.name));
-    let spans = spans.iter().filter(|span| {
-        let mut words = span.split_whitespace();
-        words.next().is_some_and(programs::is_program) && words.next().is_some()
+    let in_blocks = blocks.flat_map(|block| shell::commands(&block.text));
+    let in_spans = spans.iter().map(|span| shell::commands(span));
+    let in_spans = in_spans.filter(|commands| match commands.first().map(Vec::as_slice) {
+        Some([program, _, ..]) => programs::is_program(program),
+        _ => false,
     });
-    let scripts = blocks.map(|block| &block.text).chain(spans);
-    scripts.flat_map(|script| shell::commands(script)).collect()
+    in_blocks.chain(in_spans.flatten()).collect()
 }
 
 fn is_shell(block: &Block) -> bool {
