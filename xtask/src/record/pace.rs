@@ -32,7 +32,8 @@ pub(super) fn paced(events: &[Event]) -> Vec<Event> {
             continue;
         }
         for line in event.text.split_inclusive('\n') {
-            if line.contains(RULE) {
+            // The first heading has only an empty line above it.
+            if line.contains(RULE) && paced.len() > 1 {
                 now += HEADING;
             }
             paced.push(Event {
