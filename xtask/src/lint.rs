@@ -6,6 +6,7 @@ use crate::files;
 use crate::ladder::{Counted, Ladder};
 use crate::lines;
 use crate::linker;
+use crate::pages;
 use crate::process::{cargo, read};
 use crate::prose;
 use crate::rooms;
@@ -22,6 +23,7 @@ pub(crate) fn run() -> ExitCode {
 pub(crate) fn add_to(ladder: &mut Ladder) {
     component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
     ladder.check("file lengths", files::check_lengths);
+    ladder.check("pages", pages::check);
     ladder.check("rooms", rooms::check);
     ladder.check("prose", prose::check);
     ladder.check("lines", lines::count);

@@ -69,3 +69,14 @@ fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
         assert!(unknown.is_empty(), "{file}: {unknown:?}");
     }
 }
+
+#[test]
+fn every_metric_that_a_page_names_is_served() {
+    for page in ["actions", "first-steps", "operate", "reference", "threats"] {
+        let unknown: Vec<String> = named(&format!("docs/{page}.md"))
+            .difference(&served())
+            .cloned()
+            .collect();
+        assert!(unknown.is_empty(), "{page}: {unknown:?}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Links and anchors between pages.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use super::markdown::parts;
+use super::{Page, SUMMARY};
+
+/// A line for each link whose file or heading does not exist. Addresses on other machines are not followed.
+pub(super) fn broken(pages: &[Page], root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for page in pages {
+        for link in parts(&page.text).links {
+            if let Some(why) = error(page, &link, pages, root) {
+                found.push(format!("{}: {link}: {why}", page.name));
+            }
+        }
+    }
+    found
+}
+
+fn error(page: &Page, link: &str, pages: &[Page], root: &Path) -> Option<&'static str> {
+    if link.starts_with("https://") || link.starts_with("http://") {
+        return None;
+    }
+    let (file, anchor) = link
+        .split_once('#')
+        .map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+    let target = if file.is_empty() {
+        PathBuf::from(&page.name)
+    } else {
+        resolved(&page.name, file)
+    };
+    if page.name.starts_with("docs/") && !target.starts_with("docs") {
+        return Some("leads out of the book: write https://... or name the file without a link");
+    }
+    if target == Path::new(SUMMARY) || !root.join(&target).exists() {
+        return Some("there is no such file");
+    }
+    let anchor = anchor?;
+    let headed = pages.iter().find(|page| Path::new(&page.name) == target);
+    let anchors = headed.map(|page| anchors(&page.text)).unwrap_or_default();
+    (!anchors.contains(anchor)).then_some("there is no such heading")
+}
+
+/// The path from the root to `link`, as `page` writes it.
+fn resolved(page: &str, link: &str) -> PathBuf {
+    let folder = Path::new(page).parent().unwrap_or(Path::new(""));
+    let mut path = PathBuf::new();
+    for part in folder.join(link).components() {
+        match part {
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    path
+}
+
+/// The anchors that GitHub and mdBook give to the headings of a page: a repeated heading gets a number.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    for heading in parts(text).headings {
+        let plain = anchor(&heading);
+        let numbered = (1..).map(|number| format!("{plain}-{number}"));
+        let free = std::iter::once(plain.clone())
+            .chain(numbered)
+            .find(|anchor| !anchors.contains(anchor));
+        anchors.extend(free);
+    }
+    anchors
+}
+
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        '-' | '_' => Some(c),
+        c if c.is_alphanumeric() => Some(c),
+        _ => None,
+    });
+    kept.collect::<String>().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(name: &str, text: &str) -> Page {
+        Page {
+            name: name.into(),
+            text: text.into(),
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_missing_file_heading_or_out_of_the_book_is_named() {
+        let root = crate::process::root();
+        let pages = [
+            page("README.md", "[a](docs/b.md#two--words) [c](docs/none.md)"),
+            page(
+                "docs/b.md",
+                "# B\n## Two & words\n[d](#b) [e](#none) [f](../README.md) [g](https://example.org/none)",
+            ),
+            page("docs/limits.md", "[h](../docs/limits.md)"),
+        ];
+        let found = broken(&pages, root);
+        let named: Vec<&str> = found
+            .iter()
+            .filter_map(|error| error.split(": ").nth(1))
+            .collect();
+        // The page docs/b.md is none of this repository's, so nothing leads to it but its own headings.
+        assert_eq!(
+            named,
+            [
+                "docs/b.md#two--words",
+                "docs/none.md",
+                "#b",
+                "#none",
+                "../README.md"
+            ]
+        );
+    }
+
+    #[test]
+    fn anchors_are_those_of_github() {
+        let found = anchors("# Why `epguard lint` is slow, sometimes\n## A\n## A\n");
+        let expected = ["a", "a-1", "why-epguard-lint-is-slow-sometimes"];
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
+    }
+}
