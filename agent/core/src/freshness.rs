@@ -8,9 +8,8 @@
 //!
 //! Nothing while nothing is denied: open watches only, and one confirmation of each watch whose stream ended before its
 //! time. While something is denied, each watch that hasn't been proven fresh for a third of `--max-view-age` (30 s), give or
-//! take a fifth, is confirmed: 6 requests a minute for each of the five watches, 30 per
-//! agent. A collection of more than 50 objects in which nothing changes needs a watch of up to 3 s besides, so that it is
-//! 60 at most. One confirmation of two may be lost before the lease ends.
+//! take a fifth, is confirmed: 6 requests a minute for each of the five watches, 30 per agent. A collection of more than 50
+//! objects in which nothing changes needs a watch of up to 3 s besides: 60 at most. One of two may be lost before the lease ends.
 
 use crate::facts::Watched;
 use serde::{Deserialize, Serialize};

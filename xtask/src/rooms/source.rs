@@ -135,7 +135,7 @@ impl Reader {
             UseTree::Group(group) => group.items.iter().for_each(|tree| self.bring(before, tree)),
             UseTree::Name(name) => self.one(before, &name.ident.to_string(), &name.ident.to_string()),
             UseTree::Rename(name) => self.one(before, &name.ident.to_string(), &name.rename.to_string()),
-            _ => self.named.extend(self.absolute(before)),
+            UseTree::Glob(_) => self.named.extend(self.absolute(before)),
         }
     }
 

@@ -16,7 +16,7 @@ pub struct ClusterIndex {
     pub settings: Settings,
     /// All pods.
     pub pods: PodIndex,
-    /// All endpoint_index.
+    /// All endpoints.
     pub endpoint_index: EndpointIndex,
     /// All Namespaces.
     pub namespaces: Namespaces,
@@ -36,7 +36,7 @@ pub struct ClusterIndex {
 }
 
 impl ClusterIndex {
-    /// An empty cluster.
+    /// An empty index.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {

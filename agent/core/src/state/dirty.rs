@@ -25,7 +25,7 @@ pub struct Dirty {
     pub everything: bool,
 }
 
-/// Puts a fact into the cluster.
+/// Puts a fact into the index.
 pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
     let mut dirty = Dirty::default();
     match fact {

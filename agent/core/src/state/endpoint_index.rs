@@ -16,7 +16,7 @@ pub const MEMORY: Duration = Duration::from_mins(10);
 /// Endpoints remembered per Service beyond those that are listed; the oldest go first.
 pub const MAX_REMEMBERED: usize = 4096;
 
-/// All endpoint_index of all Services.
+/// The endpoints of all Services.
 #[derive(Debug, Clone)]
 pub struct EndpointIndex {
     pub(super) slices: HashMap<Name, Slice>,
@@ -43,7 +43,7 @@ impl Default for EndpointIndex {
     }
 }
 
-/// What a change of endpoint_index touched.
+/// What a change of slices touched.
 #[derive(Debug, Default)]
 pub struct Touched {
     /// (Service, IP) pairs.

@@ -10,7 +10,7 @@ use epguard_common::{Addr, Denial, Target, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Puts into the cluster what the tables prove. To be called when everything has been listed once.
+/// Puts into the index what the tables prove. To be called when everything has been listed once.
 pub fn inherit(
     tables: &Tables,
     cluster: &mut ClusterIndex,

@@ -1,7 +1,7 @@
 //! From facts to what the maps should hold. Pure and synchronous: no client, no clock, no await.
 //!
 //! ```text
-//! fact -> ClusterIndex (pods, endpoint_index, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
+//! fact -> ClusterIndex (pods, endpoints, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
 //! ```
 
 mod alternatives;
@@ -174,7 +174,7 @@ impl State {
         self.settle(now, dirty, list);
     }
 
-    /// Lets time pass: forgets old endpoint_index, frees slots. Once a second is enough.
+    /// Lets time pass: forgets old endpoints, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
         self.review.tick(now);

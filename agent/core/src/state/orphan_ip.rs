@@ -26,9 +26,9 @@ pub struct OrphanIp {
 #[derive(Debug, Clone, Default)]
 pub struct OrphanIps {
     graves: BTreeMap<Addr, Grave>,
-    /// When a packet from the IP was last seen: for pods that were dead by then it is never orphan_ip again.
+    /// When a packet from the IP was last seen: for pods that were dead by then it is never an orphan again.
     spoke: HashMap<Addr, Duration>,
-    /// What the node leads to; `None` while it has not said, and nothing is orphan_ip.
+    /// What the node leads to; `None` while it has not said, and no IP is an orphan.
     held: Option<BTreeSet<Addr>>,
 }
 

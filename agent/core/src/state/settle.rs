@@ -1,4 +1,4 @@
-//! What follows from a changed cluster: denials, whether they are trusted, tables, owners.
+//! What follows from a change of the index: denials, whether they are trusted, tables, owners.
 
 use super::dirty::Dirty;
 use super::{Denials, Socket, State, Tables, judge, tables};

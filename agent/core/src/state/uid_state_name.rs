@@ -11,6 +11,10 @@ const NAMES: [(UidState, &str); 3] = [
     (UidState::Dead, "dead"),
 ];
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes fields by reference"
+)]
 pub(super) fn serialize<S: Serializer>(state: &UidState, to: S) -> Result<S::Ok, S::Error> {
     let name = NAMES.iter().find(|(known, _)| known == state);
     to.serialize_str(name.map_or("live", |(_, name)| name))

@@ -4,6 +4,7 @@ use crate::shared::drops::{Dropped, clients};
 use comfy_table::{Table, presets::NOTHING};
 
 /// What stands for rows where there are none; `narrowed`: others may have been left out.
+#[must_use]
 pub fn nothing(narrowed: bool) -> String {
     let scope = if narrowed { " of what was asked for" } else { "" };
     format!("nothing{scope} was denied, and nothing would have been")
@@ -63,6 +64,7 @@ pub fn line(dropped: &Dropped) -> String {
 }
 
 /// In the largest unit that says anything, as kubectl shows ages.
+#[must_use]
 pub fn ago(ms: u64) -> String {
     match ms / 1000 {
         seconds @ 0..120 => format!("{seconds}s"),

@@ -1,6 +1,6 @@
 //! The same for people.
 
-use super::Dump;
+use super::document::Dump;
 use comfy_table::{Table, presets::NOTHING};
 use std::net::SocketAddr;
 

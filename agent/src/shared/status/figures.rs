@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Figures {
     /// Milliseconds from the agent's start until every watch had shown a whole list; none before.
     pub synced_after_ms: Option<u64>,
-    /// Pods by state, see [`PodCounts`](epguard_core::state::Census).
+    /// Pods by state, see [`PodCounts`](epguard_core::state::PodCounts).
     pub pods: BTreeMap<String, u64>,
     /// IPs by state, likewise.
     pub ips: BTreeMap<String, u64>,

@@ -1,17 +1,11 @@
-//! `epguard dump`: the maps with names, as far as the agent knows them.
+//! The pinned maps as one document.
 
-mod action;
-mod table;
-
+use super::action::Chosen;
 use crate::kernel::maps::{self, KeyedMap};
-use crate::shared::args::{PinArgs, RunArgs};
-use crate::shared::output::Output;
-use crate::shared::status::{self, Ranges, Status};
-use action::Chosen;
+use crate::shared::status::{Ranges, Status};
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
-use clap::Args;
 use epguard_common::{
     Addr, Affected, Denial, Keyed, Mode, Owner, RawDenial, Slot, Suspect, Target, Terminated, Uid, Vip,
 };
@@ -21,111 +15,85 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Options of `epguard dump`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  epguard dump
-  epguard dump -o json | jq .denied")]
-pub struct DumpArgs {
-    /// Form of the output
-    #[arg(short, long, default_value = "table")]
-    pub output: Output,
-    /// Where the datapath is pinned.
-    #[command(flatten)]
-    pub pins: PinArgs,
-    /// Where the agent can be asked.
-    #[command(flatten)]
-    pub run: RunArgs,
-}
-
-/// Reads the pinned maps and prints them. Errors: no datapath is pinned there.
-pub fn run(args: &DumpArgs) -> Result<()> {
-    let names = status::read(&args.run.run_dir).unwrap_or_default();
-    let dump = Dump::read(&args.pins.pin_dir, &names)?;
-    println!("{}", args.output.text(&dump, Dump::tables)?);
-    Ok(())
-}
-
 /// Everything there is to see, with names where a number or a UID stands in the maps.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dump {
-    mode: &'static str,
-    ranges: Ranges,
-    owners: Vec<OwnerRow>,
-    suspects: Vec<SuspectRow>,
-    services: Vec<ServiceRow>,
-    denied: Vec<DeniedRow>,
-    terminated: Vec<TerminatedRow>,
-    counters: Vec<CounterRow>,
+    pub(super) mode: &'static str,
+    pub(super) ranges: Ranges,
+    pub(super) owners: Vec<OwnerRow>,
+    pub(super) suspects: Vec<SuspectRow>,
+    pub(super) services: Vec<ServiceRow>,
+    pub(super) denied: Vec<DeniedRow>,
+    pub(super) terminated: Vec<TerminatedRow>,
+    pub(super) counters: Vec<CounterRow>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OwnerRow {
-    ip: IpAddr,
-    uid: String,
-    pod: Option<String>,
-    generation: u64,
-    flags: Vec<&'static str>,
+pub(super) struct OwnerRow {
+    pub(super) ip: IpAddr,
+    pub(super) uid: String,
+    pub(super) pod: Option<String>,
+    pub(super) generation: u64,
+    pub(super) flags: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SuspectRow {
-    ip: IpAddr,
-    flags: Vec<&'static str>,
-    dead_pod: Option<String>,
+pub(super) struct SuspectRow {
+    pub(super) ip: IpAddr,
+    pub(super) flags: Vec<&'static str>,
+    pub(super) dead_pod: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ServiceRow {
-    vip: IpAddr,
-    port: u16,
-    protocol: &'static str,
-    slot: u16,
-    service: Option<String>,
+pub(super) struct ServiceRow {
+    pub(super) vip: IpAddr,
+    pub(super) port: u16,
+    pub(super) protocol: &'static str,
+    pub(super) slot: u16,
+    pub(super) service: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct DeniedRow {
-    service: String,
-    ip: IpAddr,
-    port: u16,
-    protocol: &'static str,
-    reason: &'static str,
-    state: String,
+pub(super) struct DeniedRow {
+    pub(super) service: String,
+    pub(super) ip: IpAddr,
+    pub(super) port: u16,
+    pub(super) protocol: &'static str,
+    pub(super) reason: &'static str,
+    pub(super) state: String,
     /// Most that is done about it, as annotations ask.
-    bound: &'static str,
+    pub(super) bound: &'static str,
     /// Whether it waits for a second list, and is only reported.
-    held: bool,
+    pub(super) held: bool,
     /// What is done with its packets unless they only are observed.
-    action: &'static str,
-    meant: String,
-    hit: String,
+    pub(super) action: &'static str,
+    pub(super) meant: String,
+    pub(super) hit: String,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct TerminatedRow {
-    ip: IpAddr,
-    dead_pod: Option<String>,
-    bound: &'static str,
+pub(super) struct TerminatedRow {
+    pub(super) ip: IpAddr,
+    pub(super) dead_pod: Option<String>,
+    pub(super) bound: &'static str,
     /// As that of a denial.
-    action: &'static str,
-    lifted: bool,
+    pub(super) action: &'static str,
+    pub(super) lifted: bool,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CounterRow {
-    reason: &'static str,
-    outcome: &'static str,
-    packets: u64,
-    bytes: u64,
+pub(super) struct CounterRow {
+    pub(super) reason: &'static str,
+    pub(super) outcome: &'static str,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
 }
 
 impl Dump {

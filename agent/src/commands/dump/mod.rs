@@ -1,0 +1,39 @@
+//! `epguard dump`: the maps with names, as far as the agent knows them.
+
+mod action;
+mod document;
+mod table;
+
+pub use document::{Dump, denials, keyed, services};
+
+use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::output::Output;
+use crate::shared::status;
+use anyhow::Result;
+use clap::Args;
+
+/// Options of `epguard dump`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  epguard dump
+  epguard dump -o json | jq .denied")]
+pub struct DumpArgs {
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+    /// Where the datapath is pinned.
+    #[command(flatten)]
+    pub pins: PinArgs,
+    /// Where the agent can be asked.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Reads the pinned maps and prints them. Errors: no datapath is pinned there.
+pub fn run(args: &DumpArgs) -> Result<()> {
+    let names = status::read(&args.run.run_dir).unwrap_or_default();
+    let dump = Dump::read(&args.pins.pin_dir, &names)?;
+    println!("{}", args.output.text(&dump, Dump::tables)?);
+    Ok(())
+}
