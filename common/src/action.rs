@@ -1,6 +1,6 @@
-//! How a denial is carried out, and how often somebody is answered.
+//! The action for a denied packet, and the limits of answers.
 
-use crate::{Outcome, PerReason, Verdict};
+use crate::PerReason;
 
 /// How a denied packet is stopped.
 #[repr(u32)]
@@ -69,43 +69,9 @@ pub struct AnswerLimits {
     pub per_node: u32,
 }
 
-/// What is done with a packet.
-#[repr(u32)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use = "a fate that is not carried out protects nobody"]
-pub enum Fate {
-    /// Other programs decide.
-    Pass,
-    /// Stopped silently.
-    Drop,
-    /// Stopped, and its sender told.
-    Answer,
-    /// Sent to a live endpoint instead.
-    Steer,
-    /// From there: sent back as the client expects it.
-    Return,
-    /// Stopped, and shown at another interface.
-    Capture,
-}
-
-impl Verdict {
-    /// How the packet is counted, given its fate; `None` if it isn't.
-    #[inline]
-    #[must_use]
-    pub const fn counted_as(self, fate: Fate) -> Option<(crate::Reason, Outcome)> {
-        match (self.counted(), fate) {
-            (Some((reason, Outcome::Dropped)), Fate::Answer) => Some((reason, Outcome::Rejected)),
-            (Some((reason, Outcome::Dropped)), Fate::Steer) => Some((reason, Outcome::Redirected)),
-            (Some((reason, Outcome::Dropped)), Fate::Capture) => Some((reason, Outcome::Captured)),
-            (counted, _) => counted,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reason;
 
     #[test]
     fn the_choice_in_a_denial_comes_before_the_one_in_config() {
@@ -129,20 +95,5 @@ mod tests {
         for garbage in [5, 77, u32::MAX] {
             assert_eq!(Action::from_raw(garbage), Action::Unset);
         }
-    }
-
-    #[test]
-    fn a_denied_packet_is_counted_as_what_was_done_with_it() {
-        let denied = |enforce| Verdict::Deny {
-            reason: Reason::Reused,
-            enforce,
-        };
-        let as_counted = |enforce, fate: Fate| denied(enforce).counted_as(fate).map(|(_, outcome)| outcome);
-        assert_eq!(as_counted(true, Fate::Answer), Some(Outcome::Rejected));
-        assert_eq!(as_counted(true, Fate::Steer), Some(Outcome::Redirected));
-        assert_eq!(as_counted(true, Fate::Capture), Some(Outcome::Captured));
-        assert_eq!(as_counted(true, Fate::Drop), Some(Outcome::Dropped));
-        assert_eq!(as_counted(false, Fate::Pass), Some(Outcome::Observed));
-        assert_eq!(Verdict::Clear.counted_as(Fate::Pass), None);
     }
 }

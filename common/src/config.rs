@@ -183,6 +183,13 @@ pub struct View {
 }
 
 impl View {
+    /// Whether the agent has renewed the lease in time. `now_ns`: `CLOCK_BOOTTIME`.
+    #[inline]
+    #[must_use]
+    pub const fn lease_is_valid(&self, now_ns: u64) -> bool {
+        now_ns <= self.lease_deadline_ns
+    }
+
     /// Whether there is nothing to look for: all that most packets on most nodes ever need to know.
     #[inline]
     #[must_use]

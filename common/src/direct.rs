@@ -10,8 +10,10 @@ pub trait DirectModel {
     /// Whether the frame is addressed to this host itself and belongs to no VLAN. What a port takes in for others, or
     /// for a network of its own, says nothing about where the node's routes lead.
     fn is_ours(&self) -> bool;
-    /// The mode in force for [`Reason::Terminated`].
+    /// The operator's mode, an upper bound for every reason.
     fn mode(&self) -> Mode;
+    /// The operator's mode for [`Reason::Terminated`].
+    fn mode_of_reason(&self) -> Mode;
     /// Most that may be done about packets to the address that [`DirectModel::lifted`] was asked for.
     fn bound(&self) -> Mode;
     /// Whether the agent has vouched for its view recently enough.
@@ -50,7 +52,7 @@ pub fn judge_direct<M: DirectModel>(packet: &Packet, model: &M) -> Verdict {
     if lifted {
         return pass(Outcome::Lifted);
     }
-    let mode = model.mode().lower(model.bound());
+    let mode = model.mode().lower(model.mode_of_reason()).lower(model.bound());
     if mode == Mode::Off {
         return pass(Outcome::Off);
     }
@@ -80,6 +82,7 @@ mod tests {
         lifted: Option<bool>,
         ours: bool,
         mode: Mode,
+        of_reason: Mode,
         bound: Mode,
         fresh: bool,
         way: Way,
@@ -89,6 +92,7 @@ mod tests {
         lifted: Some(false),
         ours: true,
         mode: Mode::Enforce,
+        of_reason: Mode::Enforce,
         bound: Mode::Enforce,
         fresh: true,
         way: Way::Away,
@@ -103,6 +107,9 @@ mod tests {
         }
         fn mode(&self) -> Mode {
             self.mode
+        }
+        fn mode_of_reason(&self) -> Mode {
+            self.of_reason
         }
         fn bound(&self) -> Mode {
             self.bound
@@ -177,6 +184,13 @@ mod tests {
             (
                 World {
                     bound: Mode::Off,
+                    ..GONE
+                },
+                pass(Outcome::Off),
+            ),
+            (
+                World {
+                    of_reason: Mode::Off,
                     ..GONE
                 },
                 pass(Outcome::Off),

@@ -11,8 +11,10 @@ pub trait Model {
     fn intent(&self, packet: &Packet) -> Intent;
     /// The denial of an endpoint.
     fn denial(&self, target: &Target) -> Option<Proof>;
-    /// The mode in force for a reason.
-    fn mode(&self, reason: Reason) -> Mode;
+    /// The operator's mode, an upper bound for every reason.
+    fn mode(&self) -> Mode;
+    /// The operator's mode for a reason.
+    fn mode_of(&self, reason: Reason) -> Mode;
     /// Whether the agent has vouched for its view recently enough.
     fn lease_is_valid(&self) -> bool;
 }
@@ -96,7 +98,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
         UidState::Retired if packet.transport == Transport::Opening => {}
         UidState::Retired | UidState::Live => return Verdict::Pass(reason, Outcome::Established),
     }
-    let mode = model.mode(reason).lower(proof.mode);
+    let mode = model.mode().lower(model.mode_of(reason)).lower(proof.mode);
     if mode == Mode::Off {
         return Verdict::Pass(reason, Outcome::Off);
     }

@@ -36,6 +36,24 @@ pub struct Packet {
     pub transport_at: u32,
 }
 
+impl Packet {
+    /// Whether the packet opens a flow.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn opens(&self) -> bool {
+        matches!(self.transport, Transport::Opening)
+    }
+
+    /// Whether the packet may open a flow: a UDP packet does not show whether it does.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn may_open(&self) -> bool {
+        self.opens() || self.protocol == UDP
+    }
+}
+
 /// What can be said of the transport header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {

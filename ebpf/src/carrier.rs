@@ -5,29 +5,13 @@ use crate::skb::Skb;
 use crate::{clock, maps};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::__sk_buff;
-use epguard_common::{JUDGED, Mode, Role, Slot, View};
-
-/// Whether epguard may act on packets now.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Force {
-    /// The operator wants nothing.
-    Off,
-    /// The agent has not renewed the lease.
-    Lapsed,
-    /// A mode is on, and the lease runs.
-    On,
-}
+use epguard_common::{Force, JUDGED, Mode, Role, Slot, View};
 
 /// What is in force.
 #[inline(always)]
 pub fn force(view: &View) -> Force {
-    if maps::config().is_none_or(|(_, mode, _)| mode == Mode::Off) {
-        Force::Off
-    } else if clock::now_ns() > view.lease_deadline_ns {
-        Force::Lapsed
-    } else {
-        Force::On
-    }
+    let mode = maps::config().map_or(Mode::Off, |(_, mode, _)| mode);
+    Force::of(mode, view, clock::now_ns)
 }
 
 impl Skb {

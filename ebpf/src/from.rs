@@ -1,35 +1,33 @@
-//! Entering the stack, before DNAT: which Service is the packet aimed at? If it is aimed at a pod's IP itself, is there
-//! anybody?
+//! The ingress hook, before DNAT: writes which Service a packet is aimed at, and judges packets to a pod's IP itself.
 
-use crate::carrier::{Force, force};
+use crate::carrier::force;
 use crate::frame::Frame as _;
 use crate::skb::Skb;
 use crate::{aimed, direct, maps, turned};
-use epguard_common::{Fate, Outcome, Packet, Reason, Slot, View, Vip};
+use epguard_common::{
+    Decision, Entering, Force, IngressModel, Marking, Outcome, Packet, Reason, Slot, View, Vip, decide_ingress,
+};
 
-/// Judges what is aimed at an IP itself, and writes down the intent of everything else.
+/// Carries out what `epguard_common` decides about a packet that enters.
 #[inline(always)]
-pub fn judge(skb: &Skb) -> Fate {
+pub fn judge(skb: &Skb) -> Decision {
     let Some(view) = maps::active() else {
-        return Fate::Pass;
+        return Decision::Pass;
     };
     let packet = skb.packet();
-    if view.is_answer(skb.carried(&view)) && !packet.is_some_and(is_aimed) {
-        // The egress hook needs the mark too.
-        skb.carry(&view, view.answer);
-        return Fate::Pass;
-    }
-    if view.flows != 0
-        && packet.is_some_and(|packet| turned::is_answer(skb, packet))
-        && force(&view) == Force::On
-    {
-        return Fate::Return;
+    match decide_ingress(packet, &Tables { skb, view: &view }) {
+        Entering::OwnAnswer => {
+            skb.carry(&view, view.answer);
+            return Decision::Pass;
+        }
+        Entering::Reply => return Decision::Reply,
+        Entering::Judge => {}
     }
     if view.vips != 0 {
         mark(skb, packet, &view);
     }
     if view.terminated == 0 {
-        return Fate::Pass;
+        return Decision::Pass;
     }
     direct::lift(skb, packet);
     match packet {
@@ -37,14 +35,36 @@ pub fn judge(skb: &Skb) -> Fate {
             direct::sight(skb, packet);
             direct::judge(skb, packet, &view)
         }
-        None => Fate::Pass,
+        None => Decision::Pass,
     }
 }
 
-/// Whether the packet goes where no answer of ours goes: its sender has guessed the mark.
-#[inline(always)]
-fn is_aimed(packet: &Packet) -> bool {
-    maps::service(&vip(packet)).is_some() || maps::terminated(&packet.dst).is_some()
+/// What the decision looks up, in the packet and the maps.
+struct Tables<'a> {
+    skb: &'a Skb,
+    view: &'a View,
+}
+
+impl IngressModel for Tables<'_> {
+    #[inline(always)]
+    fn is_marked(&self) -> bool {
+        self.view.is_answer(self.skb.carried(self.view))
+    }
+
+    #[inline(always)]
+    fn is_aimed(&self, packet: &Packet) -> bool {
+        maps::service(&vip(packet)).is_some() || maps::terminated(&packet.dst).is_some()
+    }
+
+    #[inline(always)]
+    fn is_reply(&self, packet: &Packet) -> bool {
+        self.view.flows != 0 && turned::is_answer(self.skb, packet)
+    }
+
+    #[inline(always)]
+    fn force(&self) -> Force {
+        force(self.view)
+    }
 }
 
 #[inline(always)]
@@ -57,7 +77,7 @@ fn vip(packet: &Packet) -> Vip {
     }
 }
 
-/// Writes the packet's intent. A packet that is aimed elsewhere carries none, whatever its sender wrote there.
+/// Writes the packet's intent. A packet to any other destination gets none, also if its sender wrote a number there.
 #[inline(always)]
 fn mark(skb: &Skb, packet: Option<&Packet>, view: &View) {
     let vip = packet.filter(|packet| packet.transport.has_ports()).map(vip);
@@ -66,15 +86,10 @@ fn mark(skb: &Skb, packet: Option<&Packet>, view: &View) {
     let Some(packet) = packet.filter(|_| slot.is_some()) else {
         return;
     };
-    if carried && view.wipers == 0 {
-        return;
-    }
-    match force(view) {
-        Force::Off => {}
-        // Counted by the egress hook, if the packet goes to a denied endpoint.
-        Force::Lapsed => aimed::remember_sender(packet, slot),
-        Force::On if carried => aimed::remember_sender(packet, slot),
-        Force::On => {
+    match Marking::of(carried, view.wipers != 0, || force(view)) {
+        Marking::Done => {}
+        Marking::RememberSender => aimed::remember_sender(packet, slot),
+        Marking::NotCarried => {
             skb.carry(view, Slot::NONE.number);
             maps::count(Reason::Nothing, Outcome::NotCarried, skb.length());
         }

@@ -47,7 +47,7 @@ use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_UNSPEC};
 use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
-use epguard_common::Fate;
+use epguard_common::Decision;
 use reject::{Way, carry_out, turn_round_early};
 use skb::{Skb, parse_packet};
 use xdp::Raw;
@@ -78,7 +78,7 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
     let parsed = parse_packet(ctx.skb.skb);
     match judge_from(ctx.skb.skb, parsed) {
-        Fate::Pass => {
+        Decision::Pass => {
             note::note(ctx.skb.skb, parsed);
             carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
         }
@@ -88,13 +88,13 @@ pub fn epguard_selftest(ctx: TcContext) -> i32 {
 
 /// Not inlined: while an answer is made, its stack is free again.
 #[inline(never)]
-fn judge_from(context: *mut __sk_buff, parsed: u32) -> Fate {
+fn judge_from(context: *mut __sk_buff, parsed: u32) -> Decision {
     from::judge(&Skb::new(context, parsed))
 }
 
 /// As `judge_from`.
 #[inline(never)]
-fn judge_to(context: *mut __sk_buff, parsed: u32) -> Fate {
+fn judge_to(context: *mut __sk_buff, parsed: u32) -> Decision {
     to::judge(&Skb::new(context, parsed))
 }
 
@@ -103,9 +103,9 @@ fn judge_to(context: *mut __sk_buff, parsed: u32) -> Fate {
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match direct::judge_early(&Raw(ctx.ctx)) {
-        Fate::Drop => XDP_DROP,
-        Fate::Answer => turn_round_early(ctx.ctx),
-        Fate::Pass | Fate::Steer | Fate::Return | Fate::Capture => XDP_PASS,
+        Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured => XDP_DROP,
+        Decision::Reject => turn_round_early(ctx.ctx),
+        _ => XDP_PASS,
     }
 }
 

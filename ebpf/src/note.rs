@@ -3,7 +3,7 @@
 use crate::redirected::{of_client, of_endpoint};
 use crate::route::shows_its_sender;
 use crate::skb::Skb;
-use crate::steer::{closes, opens, resets};
+use crate::steer::{closes, resets};
 use crate::{flows, maps};
 use aya_ebpf::bindings::__sk_buff;
 use epguard_common::{Flow, JUDGED, Packet, Slot, Steered};
@@ -50,7 +50,7 @@ extern "C" fn note_connection(context: *mut __sk_buff, parsed: u32) -> u32 {
 /// Forgets the closed flow of a port from which another one opens.
 #[inline(always)]
 pub fn forget_last(packet: &Packet, slot: Slot) {
-    if !opens(packet) || !slot.is_some() {
+    if !packet.opens() || !slot.is_some() {
         return;
     }
     if let Some((_, flow)) = of_client(packet, slot)
@@ -65,7 +65,7 @@ fn note_direct(skb: &Skb, packet: &Packet) {
     let is_real = || shows_its_sender(skb, packet);
     if flows::is_live(packet.dst, packet.dst_port, packet.protocol) {
         let flow = Flow::to(packet, Slot::NONE);
-        flows::note_direct(&flow, opens(packet), closes(skb, packet), is_real);
+        flows::note_direct(&flow, packet.opens(), closes(skb, packet), is_real);
     } else if resets(skb, packet) && flows::is_live(packet.src, packet.src_port, packet.protocol) {
         // The client of a connection that its endpoint resets sends nothing more.
         flows::end_direct(&Flow::from(packet), is_real);

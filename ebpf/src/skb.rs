@@ -31,20 +31,19 @@ impl Frame for Skb {
     const IS_LAST: bool = true;
 
     #[inline(always)]
-    fn is_answered(&self, _: &Packet) -> bool {
+    fn can_reject(&self, _: &Packet) -> bool {
         true
     }
 
-    /// The hooks that the packet passes next must know it as ours.
     #[inline(always)]
-    fn can_turn(&self, number: u16) -> bool {
+    fn can_carry(&self, number: u16) -> bool {
         maps::view().is_some_and(|view| view.can_carry(number))
     }
 
     /// At a hooked interface a packet of a socket of the node's own would be judged by its cookie once more.
     #[inline(always)]
     fn can_capture(&self) -> bool {
-        !self.has_socket() || self.can_turn(JUDGED) || !maps::is_hooked(maps::capture())
+        !self.has_socket() || self.can_carry(JUDGED) || !maps::is_hooked(maps::capture())
     }
 
     #[inline(always)]

@@ -15,11 +15,10 @@ use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::bpf_redirect_neigh;
 use core::ptr::null_mut;
 use epguard_common::{
-    Backend, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Return, Role, Slot, Steered, Transport,
+    Backend, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Return, Role, Slot, Steered,
 };
 
 const TCP: u8 = 6;
-const UDP: u8 = 17;
 
 /// Where the packet's flow was steered, while the endpoint is there.
 #[inline(always)]
@@ -27,16 +26,15 @@ pub fn known(packet: &Packet, slot: Slot) -> Option<Backend> {
     let (_, flow) = of_client(packet, slot)?;
     let Steered { backend, flags, .. } = flow.there.value;
     // Another flow from the same port: nothing of the last one may lead it away.
-    let anew = opens(packet) && flags & Steered::CLIENT_CLOSED != 0;
+    let anew = packet.opens() && flags & Steered::CLIENT_CLOSED != 0;
     (!anew && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
 }
 
 /// Where a flow that opens is steered to. UDP does not say whether it opens: nobody answered it before.
 #[inline(always)]
 pub fn chosen(packet: &Packet, backend: Option<Backend>) -> Option<Backend> {
-    let opens = opens(packet) || packet.protocol == UDP;
     let backend = backend?;
-    (opens && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+    (packet.may_open() && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
 }
 
 /// Whether no other connection of the client looks like this one to the live endpoint. Another redirected one of TCP counts
@@ -93,20 +91,6 @@ pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
 fn aimed(skb: &Skb) -> Option<(&Packet, Slot)> {
     let view = maps::view()?;
     Some((skb.packet()?, skb.carried_slot(&view)))
-}
-
-/// Whether a packet can get another destination: not a fragment, whose others have no port, not SCTP, whose checksum
-/// nobody would put right, and nothing between the headers that means the address too.
-#[inline(always)]
-pub fn is_steerable<F: Frame>(frame: &F, packet: &Packet) -> bool {
-    const MORE_FRAGMENTS: u8 = 0x20;
-    let whole = if packet.dst.is_v4() {
-        let fragmentation = frame.read::<1>(packet.network_at + 6);
-        fragmentation.is_some_and(|[flags]| flags & MORE_FRAGMENTS == 0)
-    } else {
-        packet.transport_at == 40
-    };
-    whole && packet.network_at == 0 && matches!(packet.protocol, TCP | UDP)
 }
 
 /// Where packets leave towards the live endpoint; `None` where the node would not send them. Nor into a tunnel with an
@@ -229,13 +213,13 @@ fn progress(skb: &Skb) -> Option<()> {
     let (entry, flow) = of_client(packet, slot)?;
     let steered = &mut flow.there.value;
     let mut flags = steered.flags | closed_by_client(skb, packet);
-    if flags & Steered::PROVEN == 0 && !opens(packet) {
+    if flags & Steered::PROVEN == 0 && !packet.opens() {
         let number = skb.read::<4>(packet.transport_at + 8).map(u32::from_be_bytes)?;
         if steered.is_proven_by(number) {
             flags |= Steered::PROVEN;
         }
     }
-    if flags & Steered::RESET != 0 && !opens(packet) && !closes(skb, packet) {
+    if flags & Steered::RESET != 0 && !packet.opens() && !closes(skb, packet) {
         // Who goes on sending has not reset the connection: that was forged.
         flags &= !(Steered::RESET | Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED);
     }
@@ -260,11 +244,6 @@ fn progress(skb: &Skb) -> Option<()> {
     } else {
         Some(())
     }
-}
-
-#[inline(always)]
-pub fn opens(packet: &Packet) -> bool {
-    matches!(packet.transport, Transport::Opening)
 }
 
 #[inline(always)]

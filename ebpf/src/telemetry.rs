@@ -4,8 +4,7 @@ use crate::frame::Frame;
 use crate::{clock, maps};
 use aya_log_ebpf::info;
 use epguard_common::{
-    Action, Addr, Backend, Event, Fate, Outcome, Packet, Rate, Reason, Slot, Terminated, Transport, Uid,
-    Verdict,
+    Addr, Decision, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict,
 };
 
 /// What was found on the way to a verdict.
@@ -16,10 +15,6 @@ pub trait Evidence {
     fn tell_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid);
     /// The Service that is meant.
     fn slot(&self) -> Slot;
-    /// Where the denial steers the packet's flow to.
-    fn backend(&self, packet: &Packet) -> Option<Backend>;
-    /// How the denial itself wants to be carried out.
-    fn action(&self) -> Action;
 }
 
 /// Counts what was decided and, for a denial, tells the agent.
@@ -28,15 +23,17 @@ pub fn report<F: Frame, E: Evidence>(
     frame: &F,
     packet: &Packet,
     verdict: Verdict,
-    fate: Fate,
+    decision: Decision,
     evidence: &E,
     debug: bool,
 ) {
-    let Some((reason, outcome)) = verdict.counted_as(fate) else {
+    let Some((reason, outcome)) = verdict.counted_as(decision) else {
         return;
     };
-    let opens = matches!(packet.transport, Transport::Opening);
-    maps::count_packet(reason, outcome, frame.length(), opens);
+    if let Some(beside) = decision.counted_beside() {
+        maps::count(reason, beside, 0);
+    }
+    maps::count_packet(reason, outcome, frame.length(), packet.opens());
     if debug {
         log(frame, packet, reason, outcome);
     }

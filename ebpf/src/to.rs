@@ -1,27 +1,28 @@
-//! Leaving towards a pod, after DNAT: may the Service that was meant still send there?
+//! The egress hook, after DNAT: judges packets that leave towards a pod, by the Service that they were aimed at.
 
 use crate::frame::Frame as _;
+use crate::reject::limit;
 use crate::skb::Skb;
 use crate::telemetry::{self, Evidence};
-use crate::{aimed, clock, direct, maps, reject, steer};
+use crate::{aimed, clock, direct, maps, steer};
 use core::cell::Cell;
 use epguard_common::{
-    Action, Addr, Backend, Fate, Intent, JUDGED, Mode, Model, Outcome, Packet, Proof, Rate, RawConfig,
-    Reason, Slot, Suspect, Target, Uid, Verdict, View,
+    Action, ActionModel, Addr, Backend, Decision, EgressModel, Intent, JUDGED, Mode, Model, Outcome, Packet,
+    Proof, Rate, RawConfig, Reason, Slot, Suspect, Target, Uid, View, decide_egress,
 };
 
 const UDP: u8 = 17;
 
 /// Judges the packet, counts it and reports a denial. The verdict stands before anything is reported.
 #[inline(always)]
-pub fn judge(skb: &Skb) -> Fate {
+pub fn judge(skb: &Skb) -> Decision {
     let Some(view) = maps::active() else {
-        return Fate::Pass;
+        return Decision::Pass;
     };
     let carried = skb.carried(&view);
     skb.hand_on(&view, carried);
     if view.is_answer(carried) {
-        return Fate::Pass;
+        return Decision::Pass;
     }
     // First of all: the verifier of Linux 6.1 loses sight of what an Option is about where much comes in between.
     let Some(packet) = skb.packet() else {
@@ -31,17 +32,18 @@ pub fn judge(skb: &Skb) -> Fate {
         direct::lift(skb, Some(packet));
     }
     if view.suspects == 0 && view.flows == 0 {
-        return Fate::Pass;
+        return Decision::Pass;
     }
     let (slot, judged) = (Slot::from_carried(carried), carried == JUDGED);
     let Some((config, mode, debug)) = maps::config() else {
-        return Fate::Pass;
+        return Decision::Pass;
     };
     if mode == Mode::Off {
-        return Fate::Pass;
+        return Decision::Pass;
     }
     let tables = Tables {
         skb,
+        view: &view,
         carried: if slot.is_some() || judged {
             Intent::carried(slot)
         } else {
@@ -49,72 +51,38 @@ pub fn judge(skb: &Skb) -> Fate {
         },
         config,
         mode,
-        lease_deadline_ns: view.lease_deadline_ns,
-        since_ns: view.since_ns,
         judged,
         suspect: Cell::new(None),
         denial: Cell::new(None),
         slot: Cell::new(Slot::NONE),
     };
-    if view.flows != 0 && !judged && is_steered(packet, &tables) {
-        maps::count(Reason::Nothing, Outcome::Redirected, skb.length());
-        skb.carry(&view, tables.slot.get().number);
-        return Fate::Steer;
-    }
-    let mut verdict = epguard_common::judge(packet, &tables);
-    if verdict == Verdict::Pass(Reason::Nothing, Outcome::NoIntent) {
-        verdict = why_no_intent(packet, &view, verdict);
-    }
-    let fate = reject::fate(skb, packet, verdict, &tables, config);
-    match fate {
-        Fate::Steer => {
+    let (verdict, decision) = decide_egress(packet, &tables);
+    match decision {
+        Decision::Follow => {
+            maps::count(Reason::Nothing, Outcome::Redirected, skb.length());
             skb.carry(&view, tables.slot.get().number);
         }
-        // The hooks that it passes from here on must not judge it by its socket once more.
-        Fate::Capture if skb.has_socket() => {
+        Decision::Redirect => {
+            skb.carry(&view, tables.slot.get().number);
+        }
+        Decision::Reject => limit::take(config, &tables),
+        // No hook that the packet passes from here on may judge it by its socket again.
+        Decision::Capture if skb.has_socket() => {
             skb.relabel(&view, skb.carried(&view), JUDGED);
         }
         _ => {}
     }
-    telemetry::report(skb, packet, verdict, fate, &tables, debug);
-    fate
+    telemetry::report(skb, packet, verdict, decision, &tables, debug);
+    decision
 }
 
 /// ARP, whose sender shows that it is there, and what is aimed at no pod.
 #[inline(always)]
-fn without_packet(skb: &Skb, view: &View) -> Fate {
+fn without_packet(skb: &Skb, view: &View) -> Decision {
     if view.terminated != 0 {
         direct::lift(skb, None);
     }
-    Fate::Pass
-}
-
-/// Why a packet to a suspect carries no Service, if an ingress hook saw its sender aim at one that is denied this endpoint:
-/// the lease has ended, or a foreign program has wiped the number. Only counted: a source port may have several
-/// destinations.
-#[inline(always)]
-fn why_no_intent(packet: &Packet, view: &View, verdict: Verdict) -> Verdict {
-    let lapsed = clock::now_ns() > view.lease_deadline_ns;
-    if !packet.transport.has_ports() || view.wipers == 0 && !lapsed {
-        return verdict;
-    }
-    let denial = aimed::aimed_at(packet).and_then(|slot| maps::denial(&Target::of(packet, slot)));
-    match denial {
-        Some(denied) if lapsed => Verdict::Pass(denied.proof().reason, Outcome::LeaseExpired),
-        Some(denied) => Verdict::Pass(denied.proof().reason, Outcome::IntentLost),
-        None => verdict,
-    }
-}
-
-/// Whether the packet belongs to a flow that was steered before, as long as somebody vouches for the endpoint.
-#[inline(always)]
-fn is_steered(packet: &Packet, tables: &Tables<'_>) -> bool {
-    let slot = tables.intent(packet).slot;
-    slot.is_some()
-        && tables.skb.can_turn(slot.number)
-        && tables.lease_is_valid()
-        && steer::is_steerable(tables.skb, packet)
-        && steer::known(packet, slot).is_some()
+    Decision::Pass
 }
 
 /// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.
@@ -151,11 +119,10 @@ fn peer(cookie: u64, since_ns: u64) -> Intent {
 /// The decision's questions, answered from the maps. What was found on the way is kept for the report.
 struct Tables<'a> {
     skb: &'a Skb,
+    view: &'a View,
     carried: Intent,
     config: *const RawConfig,
     mode: Mode,
-    lease_deadline_ns: u64,
-    since_ns: u64,
     /// Whether an egress hook has judged the packet before: what its socket is aimed at was used there.
     judged: bool,
     /// The suspect that the packet is aimed at.
@@ -180,7 +147,7 @@ impl Model for Tables<'_> {
             self.carried
         } else {
             let cookie = self.skb.socket_cookie();
-            peer(cookie, self.since_ns)
+            peer(cookie, self.view.since_ns)
         };
         self.slot.set(intent.slot);
         intent
@@ -194,13 +161,18 @@ impl Model for Tables<'_> {
     }
 
     #[inline(always)]
-    fn mode(&self, reason: Reason) -> Mode {
-        maps::mode_of(self.config, self.mode, reason)
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    #[inline(always)]
+    fn mode_of(&self, reason: Reason) -> Mode {
+        maps::mode_of(self.config, reason)
     }
 
     #[inline(always)]
     fn lease_is_valid(&self) -> bool {
-        clock::now_ns() <= self.lease_deadline_ns
+        self.view.lease_is_valid(clock::now_ns())
     }
 }
 
@@ -224,6 +196,40 @@ impl Evidence for Tables<'_> {
     fn slot(&self) -> Slot {
         self.slot.get()
     }
+}
+
+impl ActionModel for Tables<'_> {
+    type Frame = Skb;
+
+    #[inline(always)]
+    fn frame(&self) -> &Skb {
+        self.skb
+    }
+
+    #[inline(always)]
+    fn own_action(&self) -> Action {
+        self.denial.get().map_or(Action::Unset, |denied| denied.action())
+    }
+
+    #[inline(always)]
+    fn configured_action(&self, reason: Reason) -> Action {
+        maps::action_of(self.config, reason)
+    }
+
+    #[inline(always)]
+    fn can_capture(&self) -> bool {
+        self.skb.can_capture()
+    }
+
+    #[inline(always)]
+    fn service(&self) -> u16 {
+        self.slot.get().number
+    }
+
+    #[inline(always)]
+    fn can_carry(&self, number: u16) -> bool {
+        self.skb.can_carry(number)
+    }
 
     #[inline(always)]
     fn backend(&self, packet: &Packet) -> Option<Backend> {
@@ -231,7 +237,45 @@ impl Evidence for Tables<'_> {
     }
 
     #[inline(always)]
-    fn action(&self) -> Action {
-        self.denial.get().map_or(Action::Unset, |denied| denied.action())
+    fn owner(&self, addr: &Addr) -> Option<Uid> {
+        maps::owner(addr)
+    }
+
+    #[inline(always)]
+    fn has_route(&self, packet: &Packet, backend: &Backend) -> bool {
+        steer::way(self.skb, packet, backend).is_some()
+    }
+
+    #[inline(always)]
+    fn is_to_many(&self) -> bool {
+        self.skb.is_to_many()
+    }
+
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        limit::has_room(self.config, self)
+    }
+}
+
+impl EgressModel for Tables<'_> {
+    #[inline(always)]
+    fn may_follow(&self) -> bool {
+        self.view.flows != 0 && !self.judged
+    }
+
+    #[inline(always)]
+    fn is_redirected(&self, packet: &Packet, slot: Slot) -> bool {
+        steer::known(packet, slot).is_some()
+    }
+
+    #[inline(always)]
+    fn may_be_wiped(&self) -> bool {
+        self.view.wipers != 0
+    }
+
+    #[inline(always)]
+    fn aimed_reason(&self, packet: &Packet) -> Option<Reason> {
+        let slot = aimed::aimed_at(packet)?;
+        maps::denial(&Target::of(packet, slot)).map(|denied| denied.proof().reason)
     }
 }

@@ -25,17 +25,17 @@ impl EbpfContext for Raw {
 impl Frame for Raw {
     const IS_LAST: bool = false;
 
-    /// Only what becomes shorter in place: a RST, and no IP options before it.
+    /// Only an answer that is no longer than the packet: a RST, to a packet without IP options.
     #[inline(always)]
-    fn is_answered(&self, packet: &Packet) -> bool {
+    fn can_reject(&self, packet: &Packet) -> bool {
         packet.protocol == TCP
             && options_length(packet) == 0
             && maps::mac(self.ifindex()).is_some_and(|mac| mac.sends != 0)
     }
 
-    /// What XDP sends passes no hook.
+    /// A frame that XDP sends passes no hook.
     #[inline(always)]
-    fn can_turn(&self, _: u16) -> bool {
+    fn can_carry(&self, _: u16) -> bool {
         true
     }
 

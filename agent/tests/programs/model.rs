@@ -82,7 +82,11 @@ impl Model for World {
         })
     }
 
-    fn mode(&self, _: Reason) -> Mode {
+    fn mode(&self) -> Mode {
+        Mode::Enforce
+    }
+
+    fn mode_of(&self, _: Reason) -> Mode {
         Mode::Enforce
     }
 

@@ -4,7 +4,7 @@ use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
 use aya_ebpf::macros::btf_map;
 use epguard_common::{
-    Count, DenialCount, Outcome, Packet, Reason, Slot, Target, Transport, capacity, counter,
+    Count, DenialCount, Outcome, Packet, Reason, Slot, Target, capacity, counter,
 };
 
 /// Written here, by [`counter`].
@@ -56,8 +56,7 @@ pub fn count_denied(packet: &Packet, slot: Slot, outcome: Outcome, bytes: u32, n
             _ => return,
         }
     };
-    let opens = matches!(packet.transport, Transport::Opening);
-    add(count, Count::one(bytes, opens));
+    add(count, Count::one(bytes, packet.opens()));
 }
 
 #[inline(always)]

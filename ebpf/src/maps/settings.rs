@@ -38,11 +38,11 @@ pub fn config() -> Option<(*const RawConfig, Mode, bool)> {
     Some((config, Mode::from_raw(mode), debug != 0))
 }
 
-/// The lower of the operator's mode and the reason's own.
+/// The operator's mode for a reason.
 #[inline(always)]
-pub fn mode_of(config: *const RawConfig, mode: Mode, reason: Reason) -> Mode {
+pub fn mode_of(config: *const RawConfig, reason: Reason) -> Mode {
     // SAFETY: as in `config`.
-    let own = Mode::from_raw(unsafe {
+    Mode::from_raw(unsafe {
         match reason {
             Reason::Nothing => return Mode::Off,
             Reason::DeadBackend => addr_of!((*config).reasons.dead_backend).read_volatile(),
@@ -50,8 +50,7 @@ pub fn mode_of(config: *const RawConfig, mode: Mode, reason: Reason) -> Mode {
             Reason::RetiredBackend => addr_of!((*config).reasons.retired_backend).read_volatile(),
             Reason::Terminated => addr_of!((*config).reasons.terminated).read_volatile(),
         }
-    });
-    own.lower(mode)
+    })
 }
 
 /// How denials for a reason are carried out.

@@ -1,80 +1,23 @@
-//! What becomes of a denied packet, and how it is turned round.
+//! How a decision is carried out, and how a packet becomes its own answer.
 //!
-//! At To the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack undoes the
+//! At the egress hook the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack undoes the
 //! DNAT on its way to the client. It carries [`View::answer`](epguard_common::View::answer), so that it lifts nothing at the hooks that it passes, and so
 //! does one from From, which goes straight back to the sender before DNAT. One from XDP passes no hook.
 
 mod early;
-mod limit;
+pub mod limit;
 mod rewrite;
 
 pub use early::turn_round_early;
 
 use crate::frame::Frame;
 use crate::skb::Skb;
-use crate::telemetry::Evidence;
 use crate::{maps, steer, turned};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect;
 use aya_ebpf::programs::TcContext;
-use epguard_common::{
-    Action, Fate, JUDGED, Outcome, Packet, RawConfig, Reason, Verdict, answer, is_answerable,
-};
+use epguard_common::{Decision, Outcome, Reason, answer, is_answerable};
 use rewrite::Turned;
-
-/// Chooses what is done with a packet that was judged. Where nobody can be answered ([`Frame::is_answered`]), nothing is
-/// taken off the limits: [`Fate::Answer`] then means that another program will.
-#[inline(always)]
-pub fn fate<F: Frame, E: Evidence>(
-    frame: &F,
-    packet: &Packet,
-    verdict: Verdict,
-    evidence: &E,
-    config: *const RawConfig,
-) -> Fate {
-    let Verdict::Deny {
-        reason,
-        enforce: true,
-    } = verdict
-    else {
-        return Fate::Pass;
-    };
-    let action = evidence.action().or(maps::action_of(config, reason));
-    if action == Action::Capture {
-        if frame.can_capture() {
-            return Fate::Capture;
-        }
-        maps::count(reason, Outcome::RedirectFailed, 0);
-        return Fate::Drop;
-    }
-    if F::IS_LAST
-        && action == Action::Redirect
-        && frame.can_turn(evidence.slot().number)
-        && steer::is_steerable(frame, packet)
-        && steer::chosen(packet, evidence.backend(packet))
-            .is_some_and(|backend| steer::way(frame, packet, &backend).is_some())
-    {
-        return Fate::Steer;
-    }
-    if !matches!(action, Action::Reject | Action::Redirect)
-        || frame.is_to_many()
-        || !is_answerable(frame, packet)
-    {
-        return Fate::Drop;
-    }
-    let admitted = if !frame.can_turn(JUDGED) {
-        false
-    } else if frame.is_answered(packet) {
-        limit::take(config, evidence)
-    } else {
-        limit::has_room(config, evidence)
-    };
-    if admitted {
-        return Fate::Answer;
-    }
-    maps::count(reason, Outcome::AnswerSuppressed, 0);
-    Fate::Drop
-}
 
 /// Which way an answer goes.
 #[derive(Clone, Copy)]
@@ -85,18 +28,18 @@ pub enum Way {
     Out,
 }
 
-/// Carries a fate out. `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never overrules another program.
+/// Carries a decision out. `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never overrules another program.
 #[inline(always)]
-pub fn carry_out(ctx: &TcContext, fate: Fate, way: Way) -> i32 {
-    match (fate, way) {
-        (Fate::Pass, _) => TC_ACT_UNSPEC,
-        (Fate::Drop, _) => TC_ACT_SHOT,
-        (Fate::Answer, Way::In) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
-        (Fate::Answer, Way::Out) => turn_round(ctx.skb.skb, 0),
-        (Fate::Steer, _) => redirect(ctx.skb.skb),
-        (Fate::Return, _) => turned::back(ctx.skb.skb),
+pub fn carry_out(ctx: &TcContext, decision: Decision, way: Way) -> i32 {
+    match (decision, way) {
+        (Decision::Pass, _) => TC_ACT_UNSPEC,
+        (Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured, _) => TC_ACT_SHOT,
+        (Decision::Reject, Way::In) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
+        (Decision::Reject, Way::Out) => turn_round(ctx.skb.skb, 0),
+        (Decision::Redirect | Decision::Follow, _) => redirect(ctx.skb.skb),
+        (Decision::Reply, _) => turned::back(ctx.skb.skb),
         // SAFETY: takes numbers only. Where there is no such interface the packet is dropped.
-        (Fate::Capture, _) => unsafe { bpf_redirect(maps::capture(), 0) as i32 },
+        (Decision::Capture, _) => unsafe { bpf_redirect(maps::capture(), 0) as i32 },
     }
 }
 
