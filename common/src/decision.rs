@@ -1,9 +1,6 @@
 //! The choice of an action: what becomes of a packet, from the packet, its verdict and the tables.
 
-use crate::{
-    Action, Addr, Backend, Bytes, JUDGED, Outcome, Packet, Reason, Uid, Verdict, is_answerable,
-    is_redirectable,
-};
+use crate::{Action, Bytes, JUDGED, Outcome, Packet, Reason, Verdict, is_answerable, is_redirectable};
 
 /// What the datapath does with a packet.
 #[repr(u32)]
@@ -73,6 +70,8 @@ impl Verdict {
 pub trait ActionModel {
     /// The packet's octets.
     type Frame: Bytes;
+    /// A live endpoint, or where it is kept.
+    type Backend;
 
     /// The packet's octets.
     fn frame(&self) -> &Self::Frame;
@@ -87,11 +86,12 @@ pub trait ActionModel {
     /// Whether the packet can carry the number to the next hook.
     fn can_carry(&self, number: u16) -> bool;
     /// The live endpoint that BACKENDS names for the packet's flow.
-    fn backend(&self, packet: &Packet) -> Option<Backend>;
-    /// The pod that publishes the address.
-    fn owner(&self, addr: &Addr) -> Option<Uid>;
-    /// Whether the node has a route to the live endpoint that redirected packets may take.
-    fn has_route(&self, packet: &Packet, backend: &Backend) -> bool;
+    fn backend(&self, packet: &Packet) -> Option<Self::Backend>;
+    /// Whether OWNERS shows the endpoint's pod at its IP.
+    fn is_live(&self, backend: &Self::Backend) -> bool;
+    /// Whether the node has a route to the live endpoint that redirected packets may take. The last endpoint that has one is
+    /// where [`Decision::Redirect`] goes.
+    fn has_route(&self, packet: &Packet, backend: &Self::Backend) -> bool;
     /// Whether the link layer brought the frame to more than one host.
     fn is_to_many(&self) -> bool;
     /// Whether the limits of the denied IP and of the node have room for one more answer.
@@ -125,8 +125,7 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
         return Decision::Redirect;
     }
     if !matches!(action, Action::Reject | Action::Redirect)
-        || model.is_to_many()
-        || !is_answerable(model.frame(), packet)
+        || !can_answer(model.frame(), packet, model.is_to_many())
     {
         return Decision::Drop;
     }
@@ -137,6 +136,14 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
     }
 }
 
+/// Whether the packet may be answered. `is_to_many`: the link layer brought it to more than one host.
+#[inline(always)]
+#[must_use]
+#[allow(clippy::inline_always, reason = "as decide")]
+pub fn can_answer<B: Bytes>(bytes: &B, packet: &Packet, is_to_many: bool) -> bool {
+    !is_to_many && is_answerable(bytes, packet)
+}
+
 /// Whether the packet opens a flow that can go to a live endpoint. UDP does not show whether it opens a flow.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as decide")]
@@ -144,9 +151,9 @@ fn can_redirect<M: ActionModel>(packet: &Packet, model: &M) -> bool {
     model.can_carry(model.service())
         && is_redirectable(model.frame(), packet)
         && packet.may_open()
-        && model.backend(packet).is_some_and(|backend| {
-            model.owner(&backend.addr) == Some(backend.uid) && model.has_route(packet, &backend)
-        })
+        && model
+            .backend(packet)
+            .is_some_and(|backend| model.is_live(&backend) && model.has_route(packet, &backend))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One denied packet, and what can be done with it.
 
 use super::*;
-use crate::Transport;
+use crate::{Addr, Backend, Transport, Uid};
 
 const LIVE: Backend = Backend {
     addr: Addr::v4([10, 244, 1, 2]),
@@ -38,7 +38,7 @@ struct Means {
     capture: bool,
     carrier: fn(u16) -> bool,
     backend: Option<Backend>,
-    owner: Option<Uid>,
+    live: bool,
     route: bool,
     to_many: bool,
     room: bool,
@@ -57,7 +57,7 @@ fn means(own: Action) -> Means {
         capture: true,
         carrier: |_| true,
         backend: Some(LIVE),
-        owner: Some(LIVE.uid),
+        live: true,
         route: true,
         to_many: false,
         room: true,
@@ -66,6 +66,7 @@ fn means(own: Action) -> Means {
 
 impl ActionModel for Means {
     type Frame = Octets;
+    type Backend = Backend;
 
     fn frame(&self) -> &Octets {
         &self.octets
@@ -89,8 +90,8 @@ impl ActionModel for Means {
     fn backend(&self, _: &Packet) -> Option<Backend> {
         self.backend
     }
-    fn owner(&self, addr: &Addr) -> Option<Uid> {
-        self.owner.filter(|_| *addr == LIVE.addr)
+    fn is_live(&self, backend: &Backend) -> bool {
+        self.live && *backend == LIVE
     }
     fn has_route(&self, _: &Packet, backend: &Backend) -> bool {
         self.route && *backend == LIVE
@@ -166,14 +167,13 @@ fn a_packet_that_cannot_be_captured_is_dropped_and_counted() {
 #[test]
 fn a_packet_that_cannot_be_redirected_is_rejected() {
     type Row = (&'static str, fn(&mut Means));
-    let table: [Row; 6] = [
+    let table: [Row; 5] = [
         ("no carrier for the Service", |means| {
             means.carrier = |number| number != SLOT
         }),
         ("first fragment", |means| means.octets.fragmentation = 0x20),
         ("no live endpoint", |means| means.backend = None),
-        ("its IP is another pod's", |means| means.owner = Some(Uid::NONE)),
-        ("its IP is no pod's", |means| means.owner = None),
+        ("its IP is another pod's or no pod's", |means| means.live = false),
         ("no route to it", |means| means.route = false),
     ];
     for (name, change) in table {

@@ -1,7 +1,7 @@
 //! One packet to one suspect at the egress hook: with a denial, in a redirected flow, or without a Service.
 
 use super::*;
-use crate::{Action, Addr, Backend, Bytes, Intent, Mode, Proof, Suspect, Target, Transport, Uid, UidState};
+use crate::{Action, Addr, Bytes, Intent, Mode, Proof, Suspect, Target, Transport, UidState};
 
 const X: Addr = Addr::v4([10, 244, 1, 10]);
 const SHOP: Slot = Slot { number: 0x8001 };
@@ -70,6 +70,7 @@ impl Model for Node {
 
 impl ActionModel for Node {
     type Frame = Zeros;
+    type Backend = ();
 
     fn frame(&self) -> &Zeros {
         &Zeros
@@ -89,13 +90,13 @@ impl ActionModel for Node {
     fn can_carry(&self, _: u16) -> bool {
         self.carrier
     }
-    fn backend(&self, _: &Packet) -> Option<Backend> {
+    fn backend(&self, _: &Packet) -> Option<()> {
         None
     }
-    fn owner(&self, _: &Addr) -> Option<Uid> {
-        None
+    fn is_live(&self, (): &()) -> bool {
+        false
     }
-    fn has_route(&self, _: &Packet, _: &Backend) -> bool {
+    fn has_route(&self, _: &Packet, (): &()) -> bool {
         false
     }
     fn is_to_many(&self) -> bool {

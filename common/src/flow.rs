@@ -132,6 +132,27 @@ impl Steered {
         self.flags & Self::ANSWERED != 0 && acknowledged == self.proof
     }
 
+    /// Whether a packet with the flow's addresses and ports belongs to it. One that opens a flow after the client has closed
+    /// this one belongs to another.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn is_for(&self, packet: &Packet) -> bool {
+        !(packet.opens() && self.flags & Self::CLIENT_CLOSED != 0)
+    }
+
+    /// Whether another flow may be redirected that looks the same to the live endpoint: this one is closed or forgotten, or
+    /// a TCP handshake without proof, as anyone can forge a SYN.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn gives_way(&self, protocol: u8, now_ns: u64) -> bool {
+        const TCP: u8 = 6;
+        protocol == TCP && self.flags & Self::PROVEN == 0
+            || Self::is_closed(self.flags)
+            || self.is_over(protocol, now_ns)
+    }
+
     /// Whether nobody needs the flow any more: as long as conntrack remembers one by default, but a day for TCP.
     #[inline(always)]
     #[must_use]

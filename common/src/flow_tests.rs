@@ -71,6 +71,50 @@ fn a_flow_that_is_closed_or_was_never_proven_is_forgotten_sooner() {
 }
 
 #[test]
+fn an_open_proven_flow_keeps_its_place_and_its_packets() {
+    let flow = |flags| Steered {
+        flags,
+        ..Steered::default()
+    };
+    let table = [
+        (Steered::PROVEN, 6, false),
+        (Steered::PROVEN | Steered::CLIENT_CLOSED, 6, false),
+        (
+            Steered::PROVEN | Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED,
+            6,
+            true,
+        ),
+        (Steered::ANSWERED, 6, true),
+        (0, 6, true),
+        (0, 17, false),
+    ];
+    for (flags, protocol, expected) in table {
+        assert_eq!(flow(flags).gives_way(protocol, 1), expected, "{flags} {protocol}");
+    }
+    assert!(
+        flow(0).gives_way(17, 200_000_000_000),
+        "a UDP flow is over after 180 s"
+    );
+    let opening = Packet {
+        src: LIVE.addr,
+        dst: LIVE.addr,
+        src_port: 1,
+        dst_port: 2,
+        protocol: 6,
+        transport: Transport::Opening,
+        network_at: 0,
+        transport_at: 20,
+    };
+    let later = Packet {
+        transport: Transport::Ports,
+        ..opening
+    };
+    assert!(flow(0).is_for(&opening) && flow(0).is_for(&later));
+    assert!(flow(Steered::CLIENT_CLOSED).is_for(&later));
+    assert!(!flow(Steered::CLIENT_CLOSED).is_for(&opening));
+}
+
+#[test]
 fn only_the_number_of_the_syn_ack_proves_a_handshake_and_only_both_sides_close_a_flow() {
     let answered = Steered {
         flags: Steered::ANSWERED,

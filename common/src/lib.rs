@@ -37,7 +37,7 @@ pub use carrier::{Aimed, CARRIER_ALL, CARRIER_HIGH, JUDGED, Sender};
 pub use claim::claimed;
 pub use config::{Config, Mode, PerReason, RawConfig, ReasonModes, View};
 pub use count::{Count, DenialCount, counter};
-pub use decision::{ActionModel, Decision, decide};
+pub use decision::{ActionModel, Decision, can_answer, decide};
 pub use denial::{Denial, RawDenial, UidState};
 pub use direct::{DirectModel, Way, judge_direct};
 pub use egress::{EgressModel, decide_egress};

@@ -1,16 +1,16 @@
 //! Aimed at a pod's IP itself: is there anybody? And who speaks is there.
 
 use crate::frame::Frame;
+use crate::reject::limit;
 use crate::route::{Hop, route, source_interface};
 use crate::skb::Skb;
 use crate::xdp::Raw;
-use crate::reject::limit;
 use crate::{clock, maps, telemetry};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
-    Action, ActionModel, Addr, Backend, Decision, DirectModel, Mode, Packet, Rate, RawConfig, Reason, Role,
-    Sighting, Slot, Terminated, Uid, View, Way, decide, is_vlan_tag, judge_direct,
+    Action, ActionModel, Addr, Decision, DirectModel, Mode, Packet, Rate, RawConfig, Reason, Role, Sighting,
+    Slot, Terminated, Uid, View, Way, decide, is_vlan_tag, judge_direct,
 };
 
 /// Judges where nobody but the program at the same interface's TC hook will see what passes: what is not stopped
@@ -189,6 +189,7 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
 /// A packet that is aimed at no Service is never redirected.
 impl<F: Frame> ActionModel for Tables<'_, F> {
     type Frame = F;
+    type Backend = ();
 
     #[inline(always)]
     fn frame(&self) -> &F {
@@ -222,17 +223,17 @@ impl<F: Frame> ActionModel for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn backend(&self, _: &Packet) -> Option<Backend> {
+    fn backend(&self, _: &Packet) -> Option<()> {
         None
     }
 
     #[inline(always)]
-    fn owner(&self, _: &Addr) -> Option<Uid> {
-        None
+    fn is_live(&self, (): &()) -> bool {
+        false
     }
 
     #[inline(always)]
-    fn has_route(&self, _: &Packet, _: &Backend) -> bool {
+    fn has_route(&self, _: &Packet, (): &()) -> bool {
         false
     }
 

@@ -5,7 +5,8 @@ use crate::frame::Frame as _;
 use crate::skb::Skb;
 use crate::{aimed, direct, maps, turned};
 use epguard_common::{
-    Decision, Entering, Force, IngressModel, Marking, Outcome, Packet, Reason, Slot, View, Vip, decide_ingress,
+    Decision, Entering, Force, IngressModel, Marking, Outcome, Packet, Reason, Slot, View, Vip,
+    decide_ingress,
 };
 
 /// Carries out what `epguard_common` decides about a packet that enters.

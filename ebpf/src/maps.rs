@@ -5,7 +5,7 @@ mod denied;
 mod settings;
 
 pub use counts::{count, count_denied, count_packet};
-pub use denied::{Denied, backend, denial};
+pub use denied::{Denied, choose, denial};
 pub use settings::{action_of, active, capture, config, limits, mode_of, view};
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;

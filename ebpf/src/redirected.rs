@@ -4,7 +4,7 @@ use crate::maps::copy_of_key;
 use crate::{clock, flows};
 use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
-use epguard_common::{Flow, Keyed, Packet, Return, Slot, Steered};
+use epguard_common::{Backend, Flow, Keyed, Packet, Return, Slot, Steered};
 
 /// A redirected flow, and how its answers come back.
 #[repr(C)]
@@ -61,6 +61,30 @@ fn place(number: u32) -> Option<&'static mut Redirected> {
     // SAFETY: this processor's own element, and a program of ours is not interrupted by another one on it. Every bit pattern
     // is a Redirected. Each place is taken once in a run of one global function.
     REDIRECTED.get_ptr_mut(number).map(|flow| unsafe { &mut *flow })
+}
+
+/// Where the packet goes, as the egress hook has decided.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Destination {
+    /// The live endpoint.
+    pub backend: Backend,
+    /// The interface towards it; 0: not looked up yet.
+    pub through: u32,
+}
+
+/// From the choice to the functions that carry it out, in one run of a program.
+#[btf_map]
+static DESTINATION: PerCpuArray<Destination, 1> = PerCpuArray::new();
+
+/// Where the packet goes, once the choice has found it in this run of the program: the stack is too short for it.
+#[inline(always)]
+pub fn destination() -> Option<&'static mut Destination> {
+    // SAFETY: this processor's own element, and no other program of ours interrupts this one on it. Every bit pattern is a
+    // Destination. Each reference is used up before the next one is made.
+    DESTINATION
+        .get_ptr_mut(0)
+        .map(|destination| unsafe { &mut *destination })
 }
 
 /// Where a redirected flow has its entry in FLOWS or OPENING.

@@ -4,13 +4,14 @@
 //! answer gets the denied one as its source and comes in once more, where it would have come in from there: so conntrack
 //! knows it, and a strict `rp_filter` lets it through.
 
-use crate::frame::Frame;
+use crate::frame::Frame as _;
 use crate::link::Link;
 use crate::note::forget_last;
-use crate::redirected::{of_client, of_endpoint, opening};
+use crate::redirected::{destination, of_client, of_endpoint, opening};
 use crate::route::{Hop, route, shows_its_sender};
 use crate::skb::Skb;
 use crate::{clock, flows, maps};
+use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::bpf_redirect_neigh;
 use core::ptr::null_mut;
@@ -20,25 +21,29 @@ use epguard_common::{
 
 const TCP: u8 = 6;
 
-/// Where the packet's flow was steered, while the endpoint is there.
-#[inline(always)]
-pub fn known(packet: &Packet, slot: Slot) -> Option<Backend> {
-    let (_, flow) = of_client(packet, slot)?;
-    let Steered { backend, flags, .. } = flow.there.value;
-    // Another flow from the same port: nothing of the last one may lead it away.
-    let anew = packet.opens() && flags & Steered::CLIENT_CLOSED != 0;
-    (!anew && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+/// Finds the live endpoint of the packet's redirected flow, as long as OWNERS shows the same pod there, and keeps it as the
+/// [`destination`]. Not inlined: the stack of the choice is short.
+#[inline(never)]
+pub fn known(packet: &Packet, slot: Slot) -> bool {
+    let (Some((_, flow)), Some(destination)) = (of_client(packet, slot), destination()) else {
+        return false;
+    };
+    let steered = &flow.there.value;
+    if !steered.is_for(packet) || !is_live(&steered.backend) {
+        return false;
+    }
+    destination.backend = steered.backend;
+    destination.through = 0;
+    true
 }
 
-/// Where a flow that opens is steered to. UDP does not say whether it opens: nobody answered it before.
-#[inline(always)]
-pub fn chosen(packet: &Packet, backend: Option<Backend>) -> Option<Backend> {
-    let backend = backend?;
-    (packet.may_open() && maps::owner(&backend.addr) == Some(backend.uid)).then_some(backend)
+/// Whether OWNERS shows the endpoint's pod at its IP. Not inlined, as [`known`].
+#[inline(never)]
+pub fn is_live(backend: &Backend) -> bool {
+    maps::owner(&backend.addr) == Some(backend.uid)
 }
 
-/// Whether no other connection of the client looks like this one to the live endpoint. Another redirected one of TCP counts
-/// once its handshake is proven: anybody can forge a SYN.
+/// Whether no other connection of the client looks like this one to the live endpoint.
 #[inline(always)]
 fn is_free(flow: &Flow, backend: &Backend) -> bool {
     let behind = flow.at(backend);
@@ -48,42 +53,21 @@ fn is_free(flow: &Flow, backend: &Backend) -> bool {
     let Some((_, other)) = of_endpoint(behind) else {
         return true;
     };
-    let steered = &other.there.value;
-    other.there.key == *flow
-        || flow.protocol == TCP && steered.flags & Steered::PROVEN == 0
-        || Steered::is_closed(steered.flags)
-        || steered.is_over(flow.protocol, clock::now_ns())
+    other.there.key == *flow || other.there.value.gives_way(flow.protocol, clock::now_ns())
 }
 
-/// A flow that is not redirected.
-pub const REFUSED: u32 = 0;
-/// A flow that is redirected.
-pub const ADMITTED: u32 = 1;
-/// A flow that opens, and is redirected if [`names_its_sender`](crate::route::names_its_sender) says so.
-pub const ADMITTED_IF_SHOWN: u32 = 2;
-
-/// Whether a packet's flow may be redirected: one that opens may be if no connection looks like it to the live endpoint, and
-/// if its source shows its sender. Global, as all that follow: each has the stack for itself, and the verifier judges it once.
-/// Kernels before Linux 6.5 round each frame up to 32 octets, so that one with a lookup of routes below it may have 320.
+/// Whether the flow that a packet opens may be redirected: no other connection may look like it to the live endpoint. 0 if
+/// not. Global, as all that follow: each has the stack for itself, and the verifier judges it once. Kernels before Linux 6.5
+/// round each frame up to 32 octets, so that one with a lookup of routes below it may have 320.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
     let skb = Skb::judged(context);
-    let Some((packet, slot)) = aimed(&skb) else {
-        return REFUSED;
+    let (Some((packet, slot)), Some(destination)) = (aimed(&skb), destination()) else {
+        return 0;
     };
-    if known(packet, slot).is_some() {
-        return ADMITTED;
-    }
     forget_last(packet, slot);
-    let Some(backend) = chosen(packet, maps::backend(packet, slot)) else {
-        return REFUSED;
-    };
-    if is_free(&Flow::to(packet, slot), &backend) {
-        ADMITTED_IF_SHOWN
-    } else {
-        REFUSED
-    }
+    u32::from(is_free(&Flow::to(packet, slot), &destination.backend))
 }
 
 /// The packet, and the Service whose number it carries.
@@ -93,22 +77,31 @@ fn aimed(skb: &Skb) -> Option<(&Packet, Slot)> {
     Some((skb.packet()?, skb.carried_slot(&view)))
 }
 
-/// Where packets leave towards the live endpoint; `None` where the node would not send them. Nor into a tunnel with an
-/// address of the node's own, which was chosen for the way to the denied endpoint: it may be one that the other node
-/// expects elsewhere (strict `rp_filter`).
-#[inline(always)]
-pub fn way<F: Frame>(frame: &F, packet: &Packet, backend: &Backend) -> Option<u32> {
+/// Finds the interface through which a packet leaves to its [`destination`], and keeps it there; 0 where the node would not send it. Nor into a tunnel
+/// from an address of the node's own, which was chosen for the way to the denied endpoint: the other node may expect it
+/// elsewhere (strict `rp_filter`).
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn way(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::judged(context);
+    let (Some(packet), Some(destination)) = (skb.packet(), destination()) else {
+        return 0;
+    };
     let to = |dst, dst_port| Packet {
         dst,
         dst_port,
         ..*packet
     };
-    let Hop::Through(ifindex) = route(frame, &to(backend.addr, backend.port))? else {
-        return None;
+    let there = to(destination.backend.addr, destination.backend.port);
+    let Some(Hop::Through(ifindex)) = route(&skb, &there) else {
+        return 0;
     };
-    let own = || route(frame, &to(packet.src, packet.src_port)).is_none();
-    let expected = maps::role(ifindex) != Role::TUNNEL || !own();
-    expected.then_some(ifindex)
+    let own = || route(&skb, &to(packet.src, packet.src_port)).is_none();
+    if maps::role(ifindex) == Role::TUNNEL && own() {
+        return 0;
+    }
+    destination.through = ifindex;
+    ifindex
 }
 
 /// Writes down where the flow of an admitted packet goes; 0 if that fails.
@@ -157,8 +150,12 @@ fn forward(skb: &Skb) -> Option<i32> {
     let slot = skb.carried_slot(&view);
     skb.relabel(&view, slot.number, JUDGED);
     let packet = skb.packet()?;
-    let backend = known(packet, slot)?;
-    let ifindex = way(skb, packet, &backend)?;
+    let ifindex = match destination()?.through {
+        0 => way(skb.as_ptr().cast()),
+        found => found,
+    };
+    (ifindex != 0).then_some(())?;
+    let backend = &destination()?.backend;
     let mut link = Link::of(skb)?;
     link.readdress(packet, true, (backend.addr, backend.port))?;
     // SAFETY: takes numbers only.
@@ -169,10 +166,7 @@ fn forward(skb: &Skb) -> Option<i32> {
 #[inline(always)]
 fn remember(skb: &Skb) -> Option<()> {
     let (packet, slot) = aimed(skb)?;
-    let backend = match known(packet, slot) {
-        Some(backend) => backend,
-        None => chosen(packet, maps::backend(packet, slot))?,
-    };
+    let backend = &destination()?.backend;
     let [d0, d1, d2, s0, s1, s2] = Link::of(skb)?.ethernet()?;
     let back = Return {
         target: packet.dst,
@@ -182,20 +176,20 @@ fn remember(skb: &Skb) -> Option<()> {
         ethernet: [s0, s1, s2, d0, d1, d2],
     };
     let flow = opening(packet, slot)?;
-    flow.back.key = flow.there.key.at(&backend);
+    flow.back.key = flow.there.key.at(backend);
     let returns = flows::read_return(&mut flow.back).is_some() && flow.back.value == back;
     flow.back.value = back;
-    let writable = || is_free(&flow.there.key, &backend) && flows::remember_return(flow);
+    let writable = || is_free(&flow.there.key, backend) && flows::remember_return(flow);
     (returns || writable()).then_some(())?;
     if let Some(entry) = flows::steered(&flow.there.key)
         && entry.read(&mut flow.there).is_some()
-        && flow.there.value.backend == backend
+        && flow.there.value.backend == *backend
     {
         entry.touch();
         return Some(());
     }
     flow.there.value = Steered {
-        backend,
+        backend: *backend,
         used_ns: clock::now_ns(),
         ..Steered::default()
     };

@@ -3,9 +3,7 @@
 use crate::frame::Frame;
 use crate::{clock, maps};
 use aya_log_ebpf::info;
-use epguard_common::{
-    Addr, Decision, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict,
-};
+use epguard_common::{Addr, Decision, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict};
 
 /// What was found on the way to a verdict.
 pub trait Evidence {

@@ -1,14 +1,16 @@
 //! The egress hook, after DNAT: judges packets that leave towards a pod, by the Service that they were aimed at.
 
 use crate::frame::Frame as _;
+use crate::redirected::destination;
 use crate::reject::limit;
 use crate::skb::Skb;
 use crate::telemetry::{self, Evidence};
 use crate::{aimed, clock, direct, maps, steer};
+use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
-    Action, ActionModel, Addr, Backend, Decision, EgressModel, Intent, JUDGED, Mode, Model, Outcome, Packet,
-    Proof, Rate, RawConfig, Reason, Slot, Suspect, Target, Uid, View, decide_egress,
+    Action, ActionModel, Addr, Decision, EgressModel, Intent, JUDGED, Mode, Model, Outcome, Packet, Proof,
+    Rate, RawConfig, Reason, Slot, Suspect, Target, Uid, View, decide_egress,
 };
 
 const UDP: u8 = 17;
@@ -200,6 +202,8 @@ impl Evidence for Tables<'_> {
 
 impl ActionModel for Tables<'_> {
     type Frame = Skb;
+    /// Kept as the [`destination`].
+    type Backend = ();
 
     #[inline(always)]
     fn frame(&self) -> &Skb {
@@ -232,18 +236,20 @@ impl ActionModel for Tables<'_> {
     }
 
     #[inline(always)]
-    fn backend(&self, packet: &Packet) -> Option<Backend> {
-        maps::backend(packet, self.slot.get())
+    fn backend(&self, packet: &Packet) -> Option<()> {
+        let destination = destination()?;
+        destination.through = 0;
+        maps::choose(packet, self.slot.get(), &mut destination.backend).then_some(())
     }
 
     #[inline(always)]
-    fn owner(&self, addr: &Addr) -> Option<Uid> {
-        maps::owner(addr)
+    fn is_live(&self, (): &()) -> bool {
+        destination().is_some_and(|destination| steer::is_live(&destination.backend))
     }
 
     #[inline(always)]
-    fn has_route(&self, packet: &Packet, backend: &Backend) -> bool {
-        steer::way(self.skb, packet, backend).is_some()
+    fn has_route(&self, _: &Packet, (): &()) -> bool {
+        steer::way(self.skb.as_ptr().cast()) != 0
     }
 
     #[inline(always)]
@@ -265,7 +271,7 @@ impl EgressModel for Tables<'_> {
 
     #[inline(always)]
     fn is_redirected(&self, packet: &Packet, slot: Slot) -> bool {
-        steer::known(packet, slot).is_some()
+        steer::known(packet, slot)
     }
 
     #[inline(always)]
@@ -275,7 +281,13 @@ impl EgressModel for Tables<'_> {
 
     #[inline(always)]
     fn aimed_reason(&self, packet: &Packet) -> Option<Reason> {
-        let slot = aimed::aimed_at(packet)?;
-        maps::denial(&Target::of(packet, slot)).map(|denied| denied.proof().reason)
+        Reason::from_raw(aimed_reason(packet)).filter(|reason| *reason != Reason::Nothing)
     }
+}
+
+/// The number of the reason, 0 if there is none. Not inlined, as `leave`.
+#[inline(never)]
+fn aimed_reason(packet: &Packet) -> u32 {
+    let denied = aimed::aimed_at(packet).and_then(|slot| maps::denial(&Target::of(packet, slot)));
+    denied.map_or(0, |denied| denied.proof().reason as u32)
 }

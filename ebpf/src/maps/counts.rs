@@ -3,9 +3,7 @@
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
 use aya_ebpf::macros::btf_map;
-use epguard_common::{
-    Count, DenialCount, Outcome, Packet, Reason, Slot, Target, capacity, counter,
-};
+use epguard_common::{Count, DenialCount, Outcome, Packet, Reason, Slot, Target, capacity, counter};
 
 /// Written here, by [`counter`].
 #[btf_map]

@@ -85,15 +85,10 @@ pub fn denial(target: &Target) -> Option<Denied> {
     Some(denied)
 }
 
-/// Where a flow that opens towards a denied endpoint goes. Not inlined: the stack is short.
-#[inline(always)]
-pub fn backend(packet: &Packet, slot: Slot) -> Option<Backend> {
-    let mut chosen = Backend::default();
-    choose(packet, slot, &mut chosen).then_some(chosen)
-}
-
+/// Finds the live endpoint for a flow that opens towards a denied one; false if there is none. Not inlined: the stack is
+/// short.
 #[inline(never)]
-fn choose(packet: &Packet, slot: Slot, chosen: &mut Backend) -> bool {
+pub fn choose(packet: &Packet, slot: Slot, chosen: &mut Backend) -> bool {
     let target = &Target::of(packet, slot);
     let Some(entry) = BACKENDS.get_ptr(target) else {
         return false;

@@ -11,12 +11,13 @@ mod rewrite;
 pub use early::turn_round_early;
 
 use crate::frame::Frame;
+use crate::route::names_its_sender;
 use crate::skb::Skb;
 use crate::{maps, steer, turned};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect;
 use aya_ebpf::programs::TcContext;
-use epguard_common::{Decision, Outcome, Reason, answer, is_answerable};
+use epguard_common::{Decision, Outcome, Reason, answer, can_answer};
 use rewrite::Turned;
 
 /// Which way an answer goes.
@@ -36,28 +37,30 @@ pub fn carry_out(ctx: &TcContext, decision: Decision, way: Way) -> i32 {
         (Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured, _) => TC_ACT_SHOT,
         (Decision::Reject, Way::In) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
         (Decision::Reject, Way::Out) => turn_round(ctx.skb.skb, 0),
-        (Decision::Redirect | Decision::Follow, _) => redirect(ctx.skb.skb),
+        (Decision::Redirect, _) => redirect(ctx.skb.skb),
+        (Decision::Follow, _) => follow(ctx.skb.skb),
         (Decision::Reply, _) => turned::back(ctx.skb.skb),
         // SAFETY: takes numbers only. Where there is no such interface the packet is dropped.
         (Decision::Capture, _) => unsafe { bpf_redirect(maps::capture(), 0) as i32 },
     }
 }
 
-/// Sends the packet to a live endpoint. A flow that may not go there is rejected.
+/// Opens a redirected flow. One that may not be redirected is rejected.
 #[inline(always)]
 fn redirect(context: *mut __sk_buff) -> i32 {
-    let admitted = match steer::admit(context) {
-        steer::ADMITTED => true,
-        steer::ADMITTED_IF_SHOWN => crate::route::names_its_sender(context) != 0,
-        _ => false,
-    };
-    if !admitted {
-        return if is_refusable(context) != 0 {
-            turn_round(context, BPF_F_INGRESS.into())
-        } else {
-            TC_ACT_SHOT
-        };
+    if steer::admit(context) != 0 && names_its_sender(context) != 0 {
+        return follow(context);
     }
+    if is_refusable(context) != 0 {
+        turn_round(context, BPF_F_INGRESS.into())
+    } else {
+        TC_ACT_SHOT
+    }
+}
+
+/// Sends a packet of a redirected flow to the live endpoint.
+#[inline(always)]
+fn follow(context: *mut __sk_buff) -> i32 {
     if steer::enter(context) == 0 {
         return steer::fail(context);
     }
@@ -74,7 +77,7 @@ extern "C" fn is_refusable(context: *mut __sk_buff) -> u32 {
     let (Some(packet), Some((config, ..))) = (skb.packet(), maps::config()) else {
         return 0;
     };
-    let answered = !skb.is_to_many() && is_answerable(&skb, packet) && limit::take_of_node(config);
+    let answered = can_answer(&skb, packet, skb.is_to_many()) && limit::take_of_node(config);
     u32::from(answered)
 }
 
