@@ -2,25 +2,25 @@
 
 use crate::PerReason;
 
-/// How a denied packet is stopped.
+/// What is done with a denied packet.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Action {
-    /// Nobody chose: in a denial what CONFIG says, in CONFIG drop.
+    /// Not set: in a denial the action of CONFIG, in CONFIG drop.
     #[default]
     Unset = 0,
-    /// Silently.
+    /// Drop it silently.
     Drop = 1,
-    /// With an answer to the sender: TCP RST, or ICMP port unreachable.
+    /// Drop it, and send the sender a TCP RST or ICMP port unreachable.
     Reject = 2,
-    /// A flow that opens goes to a live endpoint of the same Service instead; where there is none it is rejected.
+    /// Send a flow that opens to a live endpoint of the same Service; reject it where there is none.
     Redirect = 3,
-    /// To another interface, unchanged, for somebody to look at ([`crate::Config::capture`]).
+    /// Send it unchanged to another interface, for analysis ([`crate::Config::capture`]).
     Capture = 4,
 }
 
 impl Action {
-    /// From what a map holds. Anything unknown is unset.
+    /// Reads a number from a map. An unknown number is unset.
     #[inline]
     #[must_use]
     pub const fn from_raw(raw: u32) -> Self {
@@ -33,7 +33,7 @@ impl Action {
         }
     }
 
-    /// This one, or the other where nobody chose.
+    /// This action, or the other one if this is unset.
     #[inline]
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
@@ -59,13 +59,13 @@ impl Action {
 /// The action of each reason.
 pub type ReasonActions = PerReason<Action>;
 
-/// Answers a second; beyond them packets are dropped silently. All-zero answers nobody.
+/// Limits of answers a second; beyond them packets are dropped silently. Zero: no answers.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AnswerLimits {
-    /// Packets aimed at one IP.
+    /// To packets for one IP.
     pub per_suspect: u32,
-    /// Packets that this node stops.
+    /// To all packets that this node stops.
     pub per_node: u32,
 }
 

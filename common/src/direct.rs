@@ -1,22 +1,22 @@
-//! The decision about a packet that enters the node's stack aimed at a pod's IP itself: headless Services, DNS caches,
-//! pooled connections.
+//! The verdict on a packet that enters the node's stack for a pod's IP itself: headless Services, DNS caches, pooled
+//! connections.
 
 use crate::{Addr, Mode, Outcome, Packet, Reason, Verdict};
 
 /// What the decision looks up, in this order, the route last: it costs most.
 pub trait DirectModel {
-    /// Whether a packet from the address was seen since; `None` if nothing is proven of it.
+    /// Whether a packet from the address was seen since; `None` if TERMINATED does not hold the address.
     fn lifted(&self, addr: &Addr) -> Option<bool>;
-    /// Whether the frame is addressed to this host itself and belongs to no VLAN. What a port takes in for others, or
-    /// for a network of its own, says nothing about where the node's routes lead.
+    /// Whether the frame is addressed to this host itself and belongs to no VLAN. The node's routes do not apply to
+    /// frames for other hosts or networks.
     fn is_ours(&self) -> bool;
     /// The operator's mode, an upper bound for every reason.
     fn mode(&self) -> Mode;
     /// The operator's mode for [`Reason::Terminated`].
     fn mode_of_reason(&self) -> Mode;
-    /// Most that may be done about packets to the address that [`DirectModel::lifted`] was asked for.
+    /// Upper bound of the address that [`DirectModel::lifted`] has looked up.
     fn bound(&self) -> Mode;
-    /// Whether the agent has vouched for its view recently enough.
+    /// Whether the agent has renewed the lease in time.
     fn lease_is_valid(&self) -> bool;
     /// Where the node would forward the packet to, now.
     fn way(&self, packet: &Packet) -> Way;
@@ -25,17 +25,17 @@ pub trait DirectModel {
 /// Where the node's routes lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// Off the node, through an uplink or a tunnel, or into a blackhole: nobody on the node holds the address.
+    /// Off the node, through an uplink or a tunnel, or into a blackhole: no pod on the node holds the address.
     Away,
-    /// Into a bridge, whose ports no route tells apart.
+    /// Into a bridge: no route names its port.
     Bridge,
-    /// To a pod, to an interface that nobody has looked at yet, to the node itself; or there is none, and the node says
-    /// so to the sender.
+    /// To a pod, to an interface without a role yet, to the node itself; or there is no route, and the node sends the sender
+    /// an error.
     Held,
 }
 
-/// Decides about one packet. Kernel and agent must agree that nobody holds the address: the agent when it put the
-/// address down, the kernel for this very packet.
+/// Judges one packet. Agent and kernel must agree that the address is unused: the agent when it adds the address to
+/// TERMINATED, the kernel for this packet.
 #[inline(always)]
 #[allow(
     clippy::inline_always,

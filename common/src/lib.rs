@@ -1,6 +1,6 @@
-//! What the kernel programs and the agent share: map layouts, packet parsing, verdicts.
+//! Map layouts, packet parsing, verdicts and decisions, shared by the kernel programs and the agent.
 //!
-//! Everything that decides is here, as pure functions, so that it is tested without a kernel.
+//! All decisions about packets are here, as pure functions, so that they are tested without a kernel.
 #![no_std]
 
 mod abi;

@@ -1,4 +1,4 @@
-//! From bytes to the fields that decide. Truncated and malformed packets are `None`, never a guess.
+//! Parses the fields of a packet that decide. Truncated and malformed packets are `None`, never a guess.
 
 use crate::Addr;
 use network_types::{eth::EtherType, ip::IpProto};
@@ -54,7 +54,7 @@ impl Packet {
     }
 }
 
-/// What can be said of the transport header.
+/// The kind of the transport header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
     /// TCP, UDP, SCTP: a packet with ports.

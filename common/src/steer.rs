@@ -1,11 +1,11 @@
-//! Steering: a flow that opens towards a denied endpoint goes to a live one of the same Service instead, and stays there.
+//! Redirect: a flow that opens towards a denied endpoint goes to a live one of the same Service, and stays there.
 //!
-//! The kernel's conntrack goes on believing in the denied endpoint: packets get their new destination behind it, answers
-//! their old source before it.
+//! The kernel's conntrack keeps the denied endpoint: packets get their new destination behind it, replies their old source
+//! before it.
 
 use crate::{Addr, Bytes, Packet, Uid};
 
-/// Live endpoints that a denial can name; with more of them the agent picks some.
+/// The most live endpoints that a denial can name; with more of them the agent picks some.
 pub const MAX_BACKENDS: usize = 16;
 
 /// A live endpoint.
@@ -14,7 +14,7 @@ pub const MAX_BACKENDS: usize = 16;
 pub struct Backend {
     /// A pod's IP.
     pub addr: Addr,
-    /// The pod: once OWNERS shows another one at the IP, or none, the endpoint is gone.
+    /// The pod. The endpoint is gone once OWNERS shows another pod at the IP, or none.
     pub uid: Uid,
     /// Host order.
     pub port: u16,

@@ -1,4 +1,4 @@
-//! Aimed at a pod's IP itself: is there anybody? And who speaks is there.
+//! Packets to a pod's IP itself: judges them by TERMINATED. A packet from such an IP lifts its denial.
 
 use crate::frame::Frame;
 use crate::reject::limit;
@@ -13,8 +13,7 @@ use epguard_common::{
     Slot, Terminated, Uid, View, Way, decide, is_vlan_tag, judge_direct,
 };
 
-/// Judges where nobody but the program at the same interface's TC hook will see what passes: what is not stopped
-/// here is counted and reported there.
+/// Judges a frame before its skb is made. The program at the same interface's TC hook counts and reports what passes here.
 #[inline(always)]
 pub fn judge_early(frame: &Raw) -> Decision {
     let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
@@ -25,7 +24,7 @@ pub fn judge_early(frame: &Raw) -> Decision {
     packet.map_or(Decision::Pass, |packet| judge(frame, packet, &view))
 }
 
-/// Judges a packet to an IP that nobody may hold.
+/// Judges a packet to an IP that may be unused.
 #[inline(always)]
 pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
     let Some((config, mode, debug)) = maps::config() else {
@@ -53,7 +52,7 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
     decision
 }
 
-/// Nothing is denied any more at an address that speaks. The agent learns of it, but nobody waits for that.
+/// Lifts the denial of an address that sends a packet, at once. The agent learns of it from an event.
 #[inline(always)]
 pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
     let Some(address) = frame.claimed(packet) else {
@@ -106,7 +105,7 @@ pub fn sight(skb: &Skb, packet: &Packet) {
     }
 }
 
-/// The decision's questions, answered from the maps and the node's routes.
+/// What the decision looks up, in the maps and the node's routes.
 struct Tables<'a, F> {
     frame: &'a F,
     config: *const RawConfig,

@@ -1,8 +1,8 @@
-//! The datapath. Entry points only translate verdicts into actions; the decisions are in `epguard-common`.
+//! The datapath. The programs carry decisions out; `epguard-common` makes them.
 //!
-//! *From* sees packets entering the node's stack, before DNAT, and writes down which Service they are aimed at.
-//! *To* sees packets leaving towards a pod, after DNAT, and judges them. Sockets of the node itself pass no From
-//! hook; the cgroup hooks follow them.
+//! The *ingress hook* sees packets that enter the node's stack, before DNAT, and writes which Service they are aimed at. The
+//! *egress hook* sees packets that leave towards a pod, after DNAT, and judges them. Packets of the node's own sockets pass no
+//! ingress hook; the cgroup hooks follow those sockets.
 #![no_std]
 #![no_main]
 #![allow(
@@ -52,7 +52,7 @@ use reject::{Way, carry_out, turn_round_early};
 use skb::{Skb, parse_packet};
 use xdp::Raw;
 
-/// TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
+/// The ingress hook: TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_from(ctx: TcContext) -> i32 {
     if maps::active().is_none() {
@@ -62,7 +62,7 @@ pub fn epguard_from(ctx: TcContext) -> i32 {
     carry_out(&ctx, judge_from(ctx.skb.skb, parsed), Way::Out)
 }
 
-/// TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
+/// The egress hook: TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_to(ctx: TcContext) -> i32 {
     if maps::active().is_none() {
@@ -73,7 +73,7 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
     carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
 }
 
-/// From and To in one: a program test run can't set `tc_index`, so the tables of packets run through this one.
+/// Both hooks in one program: a program test run can't set `tc_index`, so the tests' tables of packets run through this one.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
     let parsed = parse_packet(ctx.skb.skb);
@@ -86,7 +86,7 @@ pub fn epguard_selftest(ctx: TcContext) -> i32 {
     }
 }
 
-/// Not inlined: while an answer is made, its stack is free again.
+/// Not inlined: its stack is free again while the decision is carried out.
 #[inline(never)]
 fn judge_from(context: *mut __sk_buff, parsed: u32) -> Decision {
     from::judge(&Skb::new(context, parsed))
@@ -98,8 +98,8 @@ fn judge_to(context: *mut __sk_buff, parsed: u32) -> Decision {
     to::judge(&Skb::new(context, parsed))
 }
 
-/// XDP of uplinks: what the TC program there would drop, or answer with a RST, before an skb is made of it. Everything else
-/// is left to it. Linux 5.18, for frames of several buffers.
+/// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the TC program there would.
+/// That one gets all other packets. Linux 5.18, for frames of several buffers.
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match direct::judge_early(&Raw(ctx.ctx)) {
@@ -109,7 +109,7 @@ pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     }
 }
 
-/// UDP sockets of the node itself, when they are made. Linux 4.10.
+/// UDP sockets of the node itself, at their creation. Linux 4.10.
 #[cgroup_sock(sock_create)]
 pub fn epguard_socket(ctx: SockContext) -> i32 {
     sockets::create(&ctx);
@@ -144,7 +144,7 @@ pub fn epguard_sendmsg6(ctx: SockAddrContext) -> i32 {
     ALLOW
 }
 
-/// A cgroup hook that answers 1 lets the system call go on.
+/// A cgroup hook that returns 1 lets the system call go on.
 const ALLOW: i32 = 1;
 
 /// Several helpers need a GPL-compatible licence.

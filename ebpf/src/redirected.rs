@@ -1,4 +1,4 @@
-//! A redirected flow as the programs look at it: in memory of their own processor, since the stack is short.
+//! A redirected flow in per-CPU memory: the stack is too short for it.
 
 use crate::maps::copy_of_key;
 use crate::{clock, flows};
@@ -6,20 +6,20 @@ use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
 use epguard_common::{Backend, Flow, Keyed, Packet, Return, Slot, Steered};
 
-/// A redirected flow, and how its answers come back.
+/// A redirected flow, and where its replies go.
 #[repr(C)]
 pub struct Redirected {
-    /// As its client knows it.
+    /// With the client's addresses: FLOWS or OPENING.
     pub there: Keyed<Flow, Steered>,
-    /// As the live endpoint knows it.
+    /// With the live endpoint's addresses: RETURNS or `OPENING_RETURNS`.
     pub back: Keyed<Flow, Return>,
 }
 
-/// Written here, for an instant; nothing lives in it.
+/// Scratch memory: no value outlives one run of a program.
 #[btf_map]
 static REDIRECTED: PerCpuArray<Redirected, 2> = PerCpuArray::new();
 
-/// The place for the flow of a packet, and the one for another flow that the live endpoint could take for it.
+/// Places for the flow of a packet, and for another flow with the same addresses at the live endpoint.
 const OWN: u32 = 0;
 const OTHER: u32 = 1;
 
@@ -42,8 +42,8 @@ pub fn opening(packet: &Packet, slot: Slot) -> Option<&'static mut Redirected> {
     Some(flow)
 }
 
-/// The flow that looks like this to a live endpoint, if it is redirected there. What RETURNS says may be of an earlier flow of
-/// the same client and port: FLOWS knows to which endpoint it goes now.
+/// The redirected flow that has these addresses at the live endpoint. RETURNS may hold an earlier flow of the same client and
+/// port: FLOWS has the endpoint that the flow goes to now.
 #[inline(always)]
 pub fn of_endpoint(behind: Flow) -> Option<(Entry, &'static mut Redirected)> {
     let flow = place(OTHER)?;
@@ -92,21 +92,21 @@ pub fn destination() -> Option<&'static mut Destination> {
 pub struct Entry(pub *mut Keyed<Flow, Steered>);
 
 impl Entry {
-    /// All of it; `None` if the entry is another flow's by now.
+    /// Copies the value; `None` if the entry now belongs to another flow.
     #[inline(always)]
     pub fn read(self, into: &mut Keyed<Flow, Steered>) -> Option<()> {
         copy_of_key(self.0, into)
     }
 
-    /// The flow goes on.
+    /// Notes that the flow has sent a packet now.
     #[inline(always)]
     pub fn touch(self) {
         // SAFETY: a field of an entry that stays writable for the run of the program, of this flow or of one that has just
-        // got its place: then it is looked at a little later.
+        // got its place: then the agent removes that one a little later.
         unsafe { (&raw mut (*self.0).value.used_ns).write_volatile(clock::now_ns()) };
     }
 
-    /// Adds flags. Of processors that race one may lose its own: the next packet brings them again.
+    /// Adds flags. If two processors race, one may lose its flag: the next packet sets it again.
     #[inline(always)]
     pub fn add_flags(self, flags: u32) {
         // SAFETY: as in `touch`.
@@ -116,14 +116,14 @@ impl Entry {
         }
     }
 
-    /// Replaces the flags; likewise.
+    /// Replaces the flags. Races as [`Entry::add_flags`].
     #[inline(always)]
     pub fn set_flags(self, flags: u32) {
         // SAFETY: as in `touch`.
         unsafe { (&raw mut (*self.0).value.flags).write_volatile(flags) };
     }
 
-    /// The endpoint has answered; who got that answer acknowledges this number.
+    /// Notes the endpoint's answer. A client that received it acknowledges this number.
     #[inline(always)]
     pub fn answered(self, proof: u32) {
         // SAFETY: as in `touch`.

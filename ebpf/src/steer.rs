@@ -1,8 +1,8 @@
-//! Steered flows: to the live endpoint behind conntrack, and their answers back before it.
+//! Redirected flows: packets go to the live endpoint behind conntrack, and replies go back before it.
 //!
-//! A packet that leaves towards the denied endpoint gets the live one as its destination and leaves towards that. An
-//! answer gets the denied one as its source and comes in once more, where it would have come in from there: so conntrack
-//! knows it, and a strict `rp_filter` lets it through.
+//! A packet that leaves towards the denied endpoint gets the live one as its destination and leaves towards that. A reply
+//! gets the denied one as its source and enters again, at the interface towards the denied endpoint: so conntrack knows it,
+//! and a strict `rp_filter` lets it through.
 
 use crate::frame::Frame as _;
 use crate::link::Link;
@@ -104,7 +104,7 @@ pub extern "C" fn way(context: *mut __sk_buff) -> u32 {
     ifindex
 }
 
-/// Writes down where the flow of an admitted packet goes; 0 if that fails.
+/// Stores where the flow of an admitted packet goes; 0 if that fails.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn enter(context: *mut __sk_buff) -> u32 {
@@ -112,7 +112,7 @@ pub extern "C" fn enter(context: *mut __sk_buff) -> u32 {
     u32::from(remember(&skb).is_some())
 }
 
-/// Brings the flow of a packet to the map that its state belongs to; 0 if it is in none.
+/// Moves the flow of a packet to the map that its state belongs to; 0 if it is in none.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn advance(context: *mut __sk_buff) -> u32 {
@@ -135,7 +135,7 @@ pub extern "C" fn fail(context: *mut __sk_buff) -> i32 {
     or_drop(&Skb::judged(context), None)
 }
 
-/// What cannot be sent where it should go is dropped and counted.
+/// Drops and counts a packet that could not be sent.
 #[inline(always)]
 pub fn or_drop(skb: &Skb, sent: Option<i32>) -> i32 {
     sent.unwrap_or_else(|| {
@@ -162,7 +162,7 @@ fn forward(skb: &Skb) -> Option<i32> {
     Some(unsafe { bpf_redirect_neigh(ifindex, null_mut(), 0, 0) } as i32)
 }
 
-/// Writes down where the flow goes and how answers come back; interfaces and neighbours may have changed since.
+/// Stores where the flow and its replies go; interfaces and neighbours may have changed since.
 #[inline(always)]
 fn remember(skb: &Skb) -> Option<()> {
     let (packet, slot) = aimed(skb)?;
@@ -196,8 +196,8 @@ fn remember(skb: &Skb) -> Option<()> {
     flows::open(flow).then_some(())
 }
 
-/// Moves a flow to where its state belongs: to FLOWS once the client has proven its handshake, out of it once both sides
-/// have closed.
+/// Moves a flow to the map that its state belongs to: to FLOWS once the client has proven its handshake, to OPENING once both
+/// sides have closed.
 #[inline(always)]
 fn progress(skb: &Skb) -> Option<()> {
     let (packet, slot) = aimed(skb)?;
@@ -214,7 +214,7 @@ fn progress(skb: &Skb) -> Option<()> {
         }
     }
     if flags & Steered::RESET != 0 && !packet.opens() && !closes(skb, packet) {
-        // Who goes on sending has not reset the connection: that was forged.
+        // A client that goes on sending has not reset the connection: the RST was forged.
         flags &= !(Steered::RESET | Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED);
     }
     if flags != steered.flags {
@@ -249,7 +249,7 @@ pub fn closes(skb: &Skb, packet: &Packet) -> bool {
             .is_some_and(|[flags]| flags & FIN_OR_RST != 0)
 }
 
-/// How a packet of the client closes its flow. A RST of the client is the end of it, if nothing follows.
+/// The flags by which a packet of the client closes its flow. A RST of the client ends it, unless more packets follow.
 #[inline(always)]
 fn closed_by_client(skb: &Skb, packet: &Packet) -> u32 {
     if !closes(skb, packet) {

@@ -15,7 +15,8 @@ use epguard_common::{
 
 const UDP: u8 = 17;
 
-/// Judges the packet, counts it and reports a denial. The verdict stands before anything is reported.
+/// Carries out what `epguard_common` decides about a packet that leaves: writes numbers to the packet, takes answers from the
+/// limits, counts and reports. The decision never depends on the report.
 #[inline(always)]
 pub fn judge(skb: &Skb) -> Decision {
     let Some(view) = maps::active() else {
@@ -26,7 +27,7 @@ pub fn judge(skb: &Skb) -> Decision {
     if view.is_answer(carried) {
         return Decision::Pass;
     }
-    // First of all: the verifier of Linux 6.1 loses sight of what an Option is about where much comes in between.
+    // Before the rest: the verifier of Linux 6.1 loses the value of an Option if much code comes between its test and its use.
     let Some(packet) = skb.packet() else {
         return without_packet(skb, &view);
     };
@@ -78,7 +79,7 @@ pub fn judge(skb: &Skb) -> Decision {
     decision
 }
 
-/// ARP, whose sender shows that it is there, and what is aimed at no pod.
+/// ARP and non-IP packets. The sender of an ARP packet holds its address.
 #[inline(always)]
 fn without_packet(skb: &Skb, view: &View) -> Decision {
     if view.terminated != 0 {
@@ -87,7 +88,7 @@ fn without_packet(skb: &Skb, view: &View) -> Decision {
     Decision::Pass
 }
 
-/// A datagram of one of the node's own sockets uses up its destination when it leaves, suspect or not.
+/// The intent of a datagram of one of the node's own sockets. It is used up when the datagram leaves, to any destination.
 #[inline(always)]
 fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Intent {
     let later_fragment = matches!(packet.transport, epguard_common::Transport::Fragment);
@@ -101,7 +102,7 @@ fn datagram_intent(skb: &Skb, packet: &Packet, since_ns: u64) -> Intent {
     leave(cookie, since_ns)
 }
 
-/// Not inlined: a socket would take its part of the stack.
+/// Not inlined: a socket's entry would take its part of the stack.
 #[inline(never)]
 fn leave(cookie: u64, since_ns: u64) -> Intent {
     maps::socket(cookie).map_or(Intent::NONE, |(entry, mut socket)| {
@@ -112,26 +113,26 @@ fn leave(cookie: u64, since_ns: u64) -> Intent {
     })
 }
 
-/// Likewise.
+/// The Service that a connected socket is aimed at. Not inlined, as `leave`.
 #[inline(never)]
 fn peer(cookie: u64, since_ns: u64) -> Intent {
     maps::socket(cookie).map_or(Intent::NONE, |(_, socket)| socket.peer(since_ns))
 }
 
-/// The decision's questions, answered from the maps. What was found on the way is kept for the report.
+/// What the decision looks up, in the maps. It keeps what it finds, for the report.
 struct Tables<'a> {
     skb: &'a Skb,
     view: &'a View,
     carried: Intent,
     config: *const RawConfig,
     mode: Mode,
-    /// Whether an egress hook has judged the packet before: what its socket is aimed at was used there.
+    /// Whether an egress hook has judged the packet before, and has used its socket's intent.
     judged: bool,
-    /// The suspect that the packet is aimed at.
+    /// The suspect that the packet goes to.
     suspect: Cell<Option<*mut Suspect>>,
     /// The denial that was found.
     denial: Cell<Option<maps::Denied>>,
-    /// The Service that is meant.
+    /// The Service that the packet is aimed at.
     slot: Cell<Slot>,
 }
 

@@ -1,4 +1,4 @@
-//! COUNTERS and `DENIAL_COUNTS`: packets by what became of them, of all denials and of each.
+//! COUNTERS and `DENIAL_COUNTS`: packets by outcome, of all denials and of each.
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
@@ -8,7 +8,7 @@ use epguard_common::{Count, DenialCount, Outcome, Packet, Reason, Slot, Target, 
 /// Written here, by [`counter`].
 #[btf_map]
 static COUNTERS: PerCpuArray<Count, { capacity::COUNTERS }> = PerCpuArray::new();
-/// Keys are put in by the agent, values counted here.
+/// The agent adds the keys; the programs count the values.
 #[btf_map]
 static DENIAL_COUNTS: PerCpuHashMap<
     Target,
@@ -17,7 +17,7 @@ static DENIAL_COUNTS: PerCpuHashMap<
     { BPF_F_NO_PREALLOC as usize },
 > = PerCpuHashMap::new();
 
-/// Counts one packet, or one piece of news.
+/// Counts one packet, or one event beside a packet.
 #[inline(always)]
 pub fn count(reason: Reason, outcome: Outcome, bytes: u32) {
     count_packet(reason, outcome, bytes, false);

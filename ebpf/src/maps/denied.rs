@@ -1,4 +1,4 @@
-//! DENIED and BACKENDS: what is proven of an endpoint of a Service, and where its flows may go instead.
+//! DENIED and BACKENDS: denied endpoints of Services, and the live endpoints that their flows may go to.
 
 use super::{KeyedMap, of_key};
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
@@ -29,7 +29,7 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// What it rests on.
+    /// The proof that the denial rests on.
     #[inline(always)]
     pub fn proof(&self) -> Proof {
         Proof {
@@ -41,7 +41,7 @@ impl Denied {
         }
     }
 
-    /// Writes the pods that the denial means and hits; none if the entry is another one's by now.
+    /// Writes the pods that the denial means and hits; none if the entry now belongs to another key.
     #[inline(always)]
     pub fn tell_uids(&self, target: &Target, dead: *mut Uid, owner: *mut Uid) {
         // SAFETY: as in `of_key`; the caller has room for two.
@@ -58,14 +58,14 @@ impl Denied {
         }
     }
 
-    /// How its packets are stopped, if not as CONFIG says.
+    /// The denial's own action; unset: that of CONFIG.
     #[inline(always)]
     pub fn action(&self) -> Action {
         Action::from_raw(self.action)
     }
 }
 
-/// The denial of an endpoint. A number that is no proof is no denial.
+/// The denial of an endpoint; `None` also if its reason is an unknown number.
 #[inline(always)]
 pub fn denial(target: &Target) -> Option<Denied> {
     let entry = DENIED.get_ptr(target)?;

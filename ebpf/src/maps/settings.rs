@@ -1,4 +1,4 @@
-//! CONFIG and VIEW: what the operator wants, and what the agent vouches for.
+//! CONFIG and VIEW: the operator's settings, and the agent's view with its lease.
 
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
@@ -10,14 +10,14 @@ static CONFIG: Array<RawConfig, 1> = Array::new();
 #[btf_map]
 static VIEW: Array<View, 1> = Array::new();
 
-/// What the agent vouches for; `None` only if the map is missing.
+/// VIEW; `None` only if the map is missing.
 #[inline(always)]
 pub fn view() -> Option<View> {
     // SAFETY: one element that is only ever overwritten in place; every bit pattern is a View.
     VIEW.get_ptr(0).map(|view| unsafe { view.read() })
 }
 
-/// The same while there is anything to look for.
+/// VIEW, unless it is idle: [`View::is_idle`].
 #[inline(always)]
 pub fn active() -> Option<View> {
     view().filter(|view| !view.is_idle())
@@ -53,7 +53,7 @@ pub fn mode_of(config: *const RawConfig, reason: Reason) -> Mode {
     })
 }
 
-/// How denials for a reason are carried out.
+/// The action that CONFIG holds for a reason.
 #[inline(always)]
 pub fn action_of(config: *const RawConfig, reason: Reason) -> Action {
     // SAFETY: as in `config`.
@@ -68,7 +68,7 @@ pub fn action_of(config: *const RawConfig, reason: Reason) -> Action {
     })
 }
 
-/// How many packets are answered.
+/// The limits of answers.
 #[inline(always)]
 pub fn limits(config: *const RawConfig) -> AnswerLimits {
     // SAFETY: as in `config`; every bit pattern is an AnswerLimits.

@@ -44,7 +44,7 @@ fn bucket<E: Evidence>(evidence: &E) -> Option<*mut Bucket> {
     evidence.rate().map(|rate| unsafe { &raw mut (*rate).answers })
 }
 
-/// CPUs may race for it, and then both answer: the compiler for BPF has no exchange.
+/// Two CPUs that race may both answer: the compiler for BPF has no atomic exchange.
 #[inline(always)]
 fn take_from(bucket: *mut Bucket, now_ns: u64, per_second: u32) -> bool {
     // SAFETY: an entry that stays there, and writable, for the run of the program; every bit pattern is a Bucket.

@@ -20,7 +20,7 @@ use aya_ebpf::programs::TcContext;
 use epguard_common::{Decision, Outcome, Reason, answer, can_answer};
 use rewrite::Turned;
 
-/// Which way an answer goes.
+/// The direction of an answer.
 #[derive(Clone, Copy)]
 pub enum Way {
     /// Into the stack, where the packet was leaving.
@@ -68,7 +68,7 @@ fn follow(context: *mut __sk_buff) -> i32 {
     steer::forth(context)
 }
 
-/// Counts a packet that may not be redirected, and says whether it can be answered instead; 0 if not.
+/// Counts a packet that may not be redirected, and returns whether it is rejected instead; 0 if not.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn is_refusable(context: *mut __sk_buff) -> u32 {
@@ -81,7 +81,8 @@ extern "C" fn is_refusable(context: *mut __sk_buff) -> u32 {
     u32::from(answered)
 }
 
-/// A global function: it has a stack of its own, and the verifier judges it once, whoever calls it. Linux 5.6.
+/// Makes the packet its own answer, and sends it. A global function: it has a stack of its own, and the verifier checks it
+/// once for all callers. Linux 5.6.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn turn_round(context: *mut __sk_buff, flags: u64) -> i32 {
