@@ -1,7 +1,7 @@
 //! The numbers that a packet carries from one hook to the next, in `skb->tc_index`.
 //!
-//! The field belongs to the node's other programs, if they use it. The agent gives the programs a mask of the bits that no foreign
-//! program reads or sets ([`crate::View::carrier`]); the programs read and write these bits only.
+//! The field belongs to the node's other programs, if they use it. The agent gives the programs a mask of the bits that no
+//! foreign program reads or sets ([`crate::View::carrier`]); the programs read and write these bits only.
 
 use crate::{Addr, Slot, View};
 

@@ -50,7 +50,8 @@ pub struct Denial {
     pub action: Action,
     /// Always 0.
     pub reserved: u32,
-    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that stored the slot earlier meant another Service.
+    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that stored the slot earlier meant
+    /// another Service.
     pub slot_since_ns: u64,
 }
 

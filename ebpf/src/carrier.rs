@@ -24,8 +24,8 @@ impl Skb {
 
     /// Writes a number for the next hook; 0 removes an older one. False if that is not permitted.
     ///
-    /// Both fields get it: where a later TCX program returns PASS, the kernel copies `tc_classid` to `tc_index`. The old value of
-    /// `tc_classid` is left over from other uses of `skb->cb`.
+    /// Both fields get it: where a later TCX program returns PASS, the kernel copies `tc_classid` to `tc_index`. The old value
+    /// of `tc_classid` is left over from other uses of `skb->cb`.
     #[inline(always)]
     pub fn carry(&self, view: &View, number: u16) -> bool {
         let sk_buff = self.sk_buff();
@@ -60,8 +60,8 @@ impl Skb {
         self.relabel(view, carried, if ours && !last { JUDGED } else { 0 });
     }
 
-    /// Replaces the number of a packet that leaves. In `tc_classid` only a number that epguard wrote: at egress the field holds
-    /// data of the IP layer in `skb->cb`.
+    /// Replaces the number of a packet that leaves. In `tc_classid` only a number that epguard wrote: at egress the field
+    /// holds data of the IP layer in `skb->cb`.
     #[inline(always)]
     pub fn relabel(&self, view: &View, carried: u16, number: u16) -> bool {
         if carried == number {
@@ -82,8 +82,8 @@ impl Skb {
         true
     }
 
-    /// Marks a rewritten packet as an answer of epguard, and clears `skb->mark` (Cilium keeps the sender's identity there, Calico
-    /// its verdicts). False without a carrier.
+    /// Marks a rewritten packet as an answer of epguard, and clears `skb->mark` (Cilium keeps the sender's identity there,
+    /// Calico its verdicts). False without a carrier.
     #[inline(always)]
     pub fn make_answer(&self, view: &View) -> bool {
         // SAFETY: a field of the program's own context that TC programs may write.

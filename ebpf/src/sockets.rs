@@ -39,7 +39,8 @@ fn vip(addr: Addr, sock_addr: *mut bpf_sock_addr) -> Vip {
     }
 }
 
-/// Follows a UDP socket from its creation, so that no datagram goes unnoticed. A TCP socket has one peer, which `connect` names.
+/// Follows a UDP socket from its creation, so that no datagram goes unnoticed. A TCP socket has one peer, which
+/// `connect` names.
 #[inline(always)]
 pub fn create(ctx: &SockContext) {
     // SAFETY: a field of the program's own context.

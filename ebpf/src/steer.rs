@@ -77,9 +77,9 @@ fn aimed(skb: &Skb) -> Option<(&Packet, Slot)> {
     Some((skb.packet()?, skb.carried_slot(&view)))
 }
 
-/// Finds the interface through which a packet leaves to its [`destination`], and keeps it there; 0 where the node would not send it. Nor into a tunnel
-/// from an address of the node's own, which was chosen for the way to the denied endpoint: the other node may expect it
-/// elsewhere (strict `rp_filter`).
+/// Finds the interface through which a packet leaves to its [`destination`], and keeps it there; 0 where the node would
+/// not send it. Also 0 for a tunnel and an address of the node's own, which was chosen for the way to the denied endpoint: the
+/// other node may expect it elsewhere (strict `rp_filter`).
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn way(context: *mut __sk_buff) -> u32 {

@@ -1,8 +1,9 @@
 //! How a decision is carried out, and how a packet becomes its own answer.
 //!
-//! At the egress hook the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack undoes the
-//! DNAT on its way to the client. It carries [`View::answer`](epguard_common::View::answer), so that it lifts nothing at the hooks that it passes, and so
-//! does one from From, which goes straight back to the sender before DNAT. One from XDP passes no hook.
+//! At the egress hook the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack
+//! undoes the DNAT on its way to the client. From the ingress hook it goes straight back to the sender, before DNAT. Both carry
+//! [`View::answer`](epguard_common::View::answer), so that they lift no denial at the hooks that they pass. An answer from XDP
+//! passes no hook.
 
 mod early;
 pub mod limit;
