@@ -26,9 +26,10 @@ mod aimed;
 mod carrier;
 mod clock;
 mod direct;
+mod egress;
 mod flows;
 mod frame;
-mod from;
+mod ingress;
 mod link;
 mod maps;
 mod note;
@@ -39,7 +40,6 @@ mod skb;
 mod sockets;
 mod steer;
 mod telemetry;
-mod to;
 mod turned;
 mod xdp;
 
@@ -48,7 +48,7 @@ use aya_ebpf::bindings::{__sk_buff, TC_ACT_UNSPEC};
 use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
 use epguard_common::Decision;
-use reject::{Way, carry_out, turn_round_early};
+use reject::{Hook, carry_out, turn_round_early};
 use skb::{Skb, parse_packet};
 use xdp::Raw;
 
@@ -59,7 +59,7 @@ pub fn epguard_from(ctx: TcContext) -> i32 {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_packet(ctx.skb.skb);
-    carry_out(&ctx, judge_from(ctx.skb.skb, parsed), Way::Out)
+    carry_out(&ctx, judge_ingress(ctx.skb.skb, parsed), Hook::Ingress)
 }
 
 /// The egress hook: TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
@@ -70,32 +70,32 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
     }
     let parsed = parse_packet(ctx.skb.skb);
     note::note(ctx.skb.skb, parsed);
-    carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
+    carry_out(&ctx, judge_egress(ctx.skb.skb, parsed), Hook::Egress)
 }
 
 /// Both hooks in one program: a program test run can't set `tc_index`, so the tests' tables of packets run through this one.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
     let parsed = parse_packet(ctx.skb.skb);
-    match judge_from(ctx.skb.skb, parsed) {
+    match judge_ingress(ctx.skb.skb, parsed) {
         Decision::Pass => {
             note::note(ctx.skb.skb, parsed);
-            carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
+            carry_out(&ctx, judge_egress(ctx.skb.skb, parsed), Hook::Egress)
         }
-        denied => carry_out(&ctx, denied, Way::Out),
+        denied => carry_out(&ctx, denied, Hook::Ingress),
     }
 }
 
 /// Not inlined: its stack is free again while the decision is carried out.
 #[inline(never)]
-fn judge_from(context: *mut __sk_buff, parsed: u32) -> Decision {
-    from::judge(&Skb::new(context, parsed))
+fn judge_ingress(context: *mut __sk_buff, parsed: u32) -> Decision {
+    ingress::judge(&Skb::new(context, parsed))
 }
 
-/// As `judge_from`.
+/// As `judge_ingress`.
 #[inline(never)]
-fn judge_to(context: *mut __sk_buff, parsed: u32) -> Decision {
-    to::judge(&Skb::new(context, parsed))
+fn judge_egress(context: *mut __sk_buff, parsed: u32) -> Decision {
+    egress::judge(&Skb::new(context, parsed))
 }
 
 /// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the TC program there would.

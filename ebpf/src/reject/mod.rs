@@ -21,23 +21,23 @@ use aya_ebpf::programs::TcContext;
 use epguard_common::{Decision, Outcome, Reason, answer, can_answer};
 use rewrite::Turned;
 
-/// The direction of an answer.
+/// The hook that carries a decision out.
 #[derive(Clone, Copy)]
-pub enum Way {
-    /// Into the stack, where the packet was leaving.
-    In,
-    /// Out, where the packet came in.
-    Out,
+pub enum Hook {
+    /// Before DNAT: an answer leaves where the packet entered.
+    Ingress,
+    /// After DNAT: an answer enters the stack where the packet was leaving.
+    Egress,
 }
 
 /// Carries a decision out. `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never overrules another program.
 #[inline(always)]
-pub fn carry_out(ctx: &TcContext, decision: Decision, way: Way) -> i32 {
-    match (decision, way) {
+pub fn carry_out(ctx: &TcContext, decision: Decision, hook: Hook) -> i32 {
+    match (decision, hook) {
         (Decision::Pass, _) => TC_ACT_UNSPEC,
         (Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured, _) => TC_ACT_SHOT,
-        (Decision::Reject, Way::In) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
-        (Decision::Reject, Way::Out) => turn_round(ctx.skb.skb, 0),
+        (Decision::Reject, Hook::Egress) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
+        (Decision::Reject, Hook::Ingress) => turn_round(ctx.skb.skb, 0),
         (Decision::Redirect, _) => redirect(ctx.skb.skb),
         (Decision::Follow, _) => follow(ctx.skb.skb),
         (Decision::Reply, _) => turned::back(ctx.skb.skb),
