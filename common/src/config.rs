@@ -116,7 +116,7 @@ impl From<Config> for RawConfig {
 /// The mode of each reason; what is in force is the lower of this and [`Config::mode`].
 pub type ReasonModes = PerReason<Mode>;
 
-/// Something for each reason.
+/// Something for each reason, in the order of the reasons' numbers.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "named after the reasons")]
@@ -219,6 +219,28 @@ mod tests {
             ..config.into()
         };
         assert_eq!(garbage.checked().mode, Mode::Off);
+    }
+
+    #[test]
+    fn the_settings_of_reasons_lie_in_the_order_of_their_numbers() {
+        let offsets = [
+            (
+                Reason::DeadBackend,
+                core::mem::offset_of!(PerReason<u32>, dead_backend),
+            ),
+            (Reason::Reused, core::mem::offset_of!(PerReason<u32>, reused)),
+            (
+                Reason::RetiredBackend,
+                core::mem::offset_of!(PerReason<u32>, retired_backend),
+            ),
+            (
+                Reason::Terminated,
+                core::mem::offset_of!(PerReason<u32>, terminated),
+            ),
+        ];
+        for (reason, offset) in offsets {
+            assert_eq!(offset, (reason as usize - 1) * size_of::<u32>(), "{reason:?}");
+        }
     }
 
     #[test]
