@@ -86,20 +86,20 @@ impl Flow {
 /// Value of FLOWS and OPENING: where a flow was redirected.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Steered {
+pub struct Redirected {
     /// The live endpoint.
     pub backend: Backend,
-    /// [`Steered::CLIENT_CLOSED`] and the others.
+    /// [`Redirected::CLIENT_CLOSED`] and the others.
     pub flags: u32,
     /// The last packet in either direction, `CLOCK_BOOTTIME`.
     pub used_ns: u64,
-    /// TCP, with [`Steered::ANSWERED`]: the acknowledgement number of a client that got the SYN-ACK.
+    /// TCP, with [`Redirected::ANSWERED`]: the acknowledgement number of a client that got the SYN-ACK.
     pub proof: u32,
     /// Always 0.
     pub reserved: u32,
 }
 
-impl Steered {
+impl Redirected {
     /// The client sent a FIN.
     pub const CLIENT_CLOSED: u32 = 1;
     /// The endpoint sent a FIN or a RST.

@@ -35,7 +35,7 @@ impl<K: PartialEq, V> Keyed<K, V> {
 mod tests {
     use super::*;
     use crate::{
-        Addr, Affected, Backends, Flow, RawDenial, Return, Role, SocketIntent, Steered, Suspect, Target,
+        Addr, Affected, Backends, Flow, RawDenial, Redirected, Return, Role, SocketIntent, Suspect, Target,
         Terminated, Vip,
     };
 
@@ -51,7 +51,7 @@ mod tests {
         assert!(is_dense::<Target, Backends>());
         assert!(is_dense::<u64, SocketIntent>());
         assert!(is_dense::<u32, Role>());
-        assert!(is_dense::<Flow, Steered>());
+        assert!(is_dense::<Flow, Redirected>());
         assert!(is_dense::<Flow, Return>());
     }
 

@@ -26,7 +26,7 @@ pod!(
     crate::Keyed<crate::Target, crate::RawDenial>,
     crate::Keyed<crate::Target, crate::Backends>,
     crate::Keyed<u64, crate::SocketIntent>,
-    crate::Keyed<crate::Flow, crate::Steered>,
+    crate::Keyed<crate::Flow, crate::Redirected>,
     crate::Keyed<crate::Flow, crate::Return>,
     crate::Keyed<u32, crate::Role>
 );

@@ -5,7 +5,7 @@ use crate::redirected::destination;
 use crate::reject::limit;
 use crate::skb::Skb;
 use crate::telemetry::{self, Evidence};
-use crate::{aimed, clock, direct, maps, steer};
+use crate::{aimed, clock, direct, maps, redirect};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
@@ -245,12 +245,12 @@ impl ActionModel for Tables<'_> {
 
     #[inline(always)]
     fn is_live(&self, (): &()) -> bool {
-        destination().is_some_and(|destination| steer::is_live(&destination.backend))
+        destination().is_some_and(|destination| redirect::is_live(&destination.backend))
     }
 
     #[inline(always)]
     fn has_route(&self, _: &Packet, (): &()) -> bool {
-        steer::way(self.skb.as_ptr().cast()) != 0
+        redirect::way(self.skb.as_ptr().cast()) != 0
     }
 
     #[inline(always)]
@@ -272,7 +272,7 @@ impl EgressModel for Tables<'_> {
 
     #[inline(always)]
     fn is_redirected(&self, packet: &Packet, slot: Slot) -> bool {
-        steer::known(packet, slot)
+        redirect::known(packet, slot)
     }
 
     #[inline(always)]

@@ -9,23 +9,23 @@
 )]
 
 use crate::maps::{KeyedMap, copy_of_key};
-use crate::redirected::{Entry, Redirected};
+use crate::redirected::{Entry, FlowPair};
 use crate::{clock, maps};
 use aya_ebpf::bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST};
 use aya_ebpf::btf_maps::{HashMap, LruHashMap};
 use aya_ebpf::macros::btf_map;
 use epguard_common::{
-    ALL_CLIENTS, Addr, Direct, Flow, Keyed, Outcome, Reason, Return, Steered, Vip, capacity, has_room,
+    ALL_CLIENTS, Addr, Direct, Flow, Keyed, Outcome, Reason, Redirected, Return, Vip, capacity, has_room,
 };
 
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
 
 #[btf_map]
-static FLOWS: KeyedMap<Flow, Steered, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
+static FLOWS: KeyedMap<Flow, Redirected, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 #[btf_map]
 static RETURNS: KeyedMap<Flow, Return, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 #[btf_map]
-static OPENING: LruHashMap<Flow, Keyed<Flow, Steered>, { capacity::OPENING }> = LruHashMap::new();
+static OPENING: LruHashMap<Flow, Keyed<Flow, Redirected>, { capacity::OPENING }> = LruHashMap::new();
 #[btf_map]
 static OPENING_RETURNS: LruHashMap<Flow, Keyed<Flow, Return>, { capacity::OPENING }> = LruHashMap::new();
 /// The number of flows in FLOWS of each client address, and of all together. The agent corrects miscounts of processors that
@@ -40,7 +40,7 @@ static DIRECT: LruHashMap<Flow, Direct, { capacity::DIRECT }> = LruHashMap::new(
 
 /// The entry of a redirected flow.
 #[inline(always)]
-pub fn steered(flow: &Flow) -> Option<Entry> {
+pub fn redirected(flow: &Flow) -> Option<Entry> {
     established(flow).or_else(|| OPENING.get_ptr_mut(flow).map(Entry))
 }
 
@@ -61,7 +61,7 @@ pub fn read_return(back: &mut Keyed<Flow, Return>) -> Option<()> {
 
 /// Stores where replies of a flow go.
 #[inline(always)]
-pub fn remember_return(flow: &Redirected) -> bool {
+pub fn remember_return(flow: &FlowPair) -> bool {
     if established(&flow.there.key).is_some() {
         return RETURNS.insert(&flow.back.key, &flow.back, 0).is_ok();
     }
@@ -72,7 +72,7 @@ pub fn remember_return(flow: &Redirected) -> bool {
 
 /// Stores where a flow that opens goes.
 #[inline(always)]
-pub fn open(flow: &Redirected) -> bool {
+pub fn open(flow: &FlowPair) -> bool {
     leave(&flow.there.key);
     OPENING.insert(&flow.there.key, &flow.there, 0).is_ok()
 }
@@ -80,7 +80,7 @@ pub fn open(flow: &Redirected) -> bool {
 /// Moves a flow whose handshake is proven to FLOWS, if its client's share has room. Otherwise it stays in OPENING, and is
 /// counted once. `None` if no entry holds where its replies go.
 #[inline(always)]
-pub fn establish(entry: Entry, flow: &mut Redirected) -> Option<()> {
+pub fn establish(entry: Entry, flow: &mut FlowPair) -> Option<()> {
     read_return(&mut flow.back)?;
     let client = &flow.there.key.client;
     let (taken, all) = (count_of(client), count_of(&ALL_CLIENTS));
@@ -122,16 +122,16 @@ fn count_of(client: &Addr) -> Option<u32> {
 }
 
 #[inline(always)]
-fn beyond(entry: Entry, steered: &Steered) {
-    if steered.flags & Steered::BEYOND_SHARE == 0 {
-        entry.add_flags(Steered::BEYOND_SHARE);
+fn beyond(entry: Entry, redirected: &Redirected) {
+    if redirected.flags & Redirected::BEYOND_SHARE == 0 {
+        entry.add_flags(Redirected::BEYOND_SHARE);
         maps::count(Reason::Nothing, Outcome::BeyondShare, 0);
     }
 }
 
 /// Moves a flow that both sides have closed to OPENING, for its last acknowledgements. `None` if that fails: it stays.
 #[inline(always)]
-pub fn close(flow: &mut Redirected) -> Option<()> {
+pub fn close(flow: &mut FlowPair) -> Option<()> {
     read_return(&mut flow.back)?;
     OPENING.insert(&flow.there.key, &flow.there, 0).ok()?;
     OPENING_RETURNS.insert(&flow.back.key, &flow.back, 0).ok()?;
@@ -142,7 +142,7 @@ pub fn close(flow: &mut Redirected) -> Option<()> {
 
 /// Removes a flow. Its entry in `OPENING_RETURNS` stays, without effect.
 #[inline(always)]
-pub fn forget(flow: &Redirected) {
+pub fn forget(flow: &FlowPair) {
     let _ = OPENING.remove(&flow.there.key);
     if leave(&flow.there.key) {
         // Otherwise the entry may belong to a later flow.

@@ -1,12 +1,12 @@
 //! Notes about flows from packets that are not redirected.
 
+use crate::redirect::{closes, resets};
 use crate::redirected::{of_client, of_endpoint};
 use crate::route::shows_its_sender;
 use crate::skb::Skb;
-use crate::steer::{closes, resets};
 use crate::{flows, maps};
 use aya_ebpf::bindings::__sk_buff;
-use epguard_common::{Flow, JUDGED, Packet, Slot, Steered};
+use epguard_common::{Flow, JUDGED, Packet, Redirected, Slot};
 
 /// Takes notes from a packet that no egress hook has judged: of redirected flows, which it may end, and of connections to
 /// endpoints in LIVE that were not redirected there.
@@ -54,7 +54,7 @@ pub fn forget_last(packet: &Packet, slot: Slot) {
         return;
     }
     if let Some((_, flow)) = of_client(packet, slot)
-        && flow.there.value.flags & Steered::CLIENT_CLOSED != 0
+        && flow.there.value.flags & Redirected::CLIENT_CLOSED != 0
     {
         flows::forget(flow);
     }

@@ -4,20 +4,20 @@ use crate::maps::copy_of_key;
 use crate::{clock, flows};
 use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
-use epguard_common::{Backend, Flow, Keyed, Packet, Return, Slot, Steered};
+use epguard_common::{Backend, Flow, Keyed, Packet, Redirected, Return, Slot};
 
 /// A redirected flow, and where its replies go.
 #[repr(C)]
-pub struct Redirected {
+pub struct FlowPair {
     /// With the client's addresses: FLOWS or OPENING.
-    pub there: Keyed<Flow, Steered>,
+    pub there: Keyed<Flow, Redirected>,
     /// With the live endpoint's addresses: RETURNS or `OPENING_RETURNS`.
     pub back: Keyed<Flow, Return>,
 }
 
 /// Scratch memory: no value outlives one run of a program.
 #[btf_map]
-static REDIRECTED: PerCpuArray<Redirected, 2> = PerCpuArray::new();
+static REDIRECTED: PerCpuArray<FlowPair, 2> = PerCpuArray::new();
 
 /// Places for the flow of a packet, and for another flow with the same addresses at the live endpoint.
 const OWN: u32 = 0;
@@ -25,10 +25,10 @@ const OTHER: u32 = 1;
 
 /// The flow of a packet of its client, if it is redirected.
 #[inline(always)]
-pub fn of_client(packet: &Packet, slot: Slot) -> Option<(Entry, &'static mut Redirected)> {
+pub fn of_client(packet: &Packet, slot: Slot) -> Option<(Entry, &'static mut FlowPair)> {
     let flow = place(OWN)?;
     flow.there.key = Flow::to(packet, slot);
-    let entry = flows::steered(&flow.there.key)?;
+    let entry = flows::redirected(&flow.there.key)?;
     entry.read(&mut flow.there)?;
     flow.back.key = flow.there.key.at(&flow.there.value.backend);
     Some((entry, flow))
@@ -36,7 +36,7 @@ pub fn of_client(packet: &Packet, slot: Slot) -> Option<(Entry, &'static mut Red
 
 /// The flow that a packet of its client opens: only its key is filled in.
 #[inline(always)]
-pub fn opening(packet: &Packet, slot: Slot) -> Option<&'static mut Redirected> {
+pub fn opening(packet: &Packet, slot: Slot) -> Option<&'static mut FlowPair> {
     let flow = place(OWN)?;
     flow.there.key = Flow::to(packet, slot);
     Some(flow)
@@ -45,21 +45,21 @@ pub fn opening(packet: &Packet, slot: Slot) -> Option<&'static mut Redirected> {
 /// The redirected flow that has these addresses at the live endpoint. RETURNS may hold an earlier flow of the same client and
 /// port: FLOWS has the endpoint that the flow goes to now.
 #[inline(always)]
-pub fn of_endpoint(behind: Flow) -> Option<(Entry, &'static mut Redirected)> {
+pub fn of_endpoint(behind: Flow) -> Option<(Entry, &'static mut FlowPair)> {
     let flow = place(OTHER)?;
     flow.back.key = behind;
     flows::read_return(&mut flow.back)?;
     flow.there.key = flow.back.key.before(&flow.back.value);
-    let entry = flows::steered(&flow.there.key)?;
+    let entry = flows::redirected(&flow.there.key)?;
     entry.read(&mut flow.there)?;
     let (backend, behind) = (&flow.there.value.backend, &flow.back.key);
     (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((entry, flow))
 }
 
 #[inline(always)]
-fn place(number: u32) -> Option<&'static mut Redirected> {
+fn place(number: u32) -> Option<&'static mut FlowPair> {
     // SAFETY: this processor's own element, and a program of ours is not interrupted by another one on it. Every bit pattern
-    // is a Redirected. Each place is taken once in a run of one global function.
+    // is a FlowPair. Each place is taken once in a run of one global function.
     REDIRECTED.get_ptr_mut(number).map(|flow| unsafe { &mut *flow })
 }
 
@@ -89,12 +89,12 @@ pub fn destination() -> Option<&'static mut Destination> {
 
 /// Where a redirected flow has its entry in FLOWS or OPENING.
 #[derive(Clone, Copy)]
-pub struct Entry(pub *mut Keyed<Flow, Steered>);
+pub struct Entry(pub *mut Keyed<Flow, Redirected>);
 
 impl Entry {
     /// Copies the value; `None` if the entry now belongs to another flow.
     #[inline(always)]
-    pub fn read(self, into: &mut Keyed<Flow, Steered>) -> Option<()> {
+    pub fn read(self, into: &mut Keyed<Flow, Redirected>) -> Option<()> {
         copy_of_key(self.0, into)
     }
 
@@ -128,6 +128,6 @@ impl Entry {
     pub fn answered(self, proof: u32) {
         // SAFETY: as in `touch`.
         unsafe { (&raw mut (*self.0).value.proof).write_volatile(proof) };
-        self.add_flags(Steered::ANSWERED);
+        self.add_flags(Redirected::ANSWERED);
     }
 }

@@ -3,14 +3,14 @@
 use crate::frame::Frame as _;
 use crate::link::Link;
 use crate::maps;
+use crate::redirect::{closes, or_drop};
 use crate::redirected::of_endpoint;
 use crate::route::source_interface;
 use crate::skb::Skb;
-use crate::steer::{closes, or_drop};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS};
 use aya_ebpf::helpers::generated::bpf_redirect;
-use epguard_common::{Bytes as _, Flow, Packet, Role, Steered};
+use epguard_common::{Bytes as _, Flow, Packet, Redirected, Role};
 
 const TCP: u8 = 6;
 
@@ -38,7 +38,7 @@ fn backward(skb: &Skb) -> Option<i32> {
     let back = &flow.back.value;
     entry.touch();
     if closes(skb, packet) && entered_from_endpoint(skb) {
-        entry.add_flags(Steered::ENDPOINT_CLOSED);
+        entry.add_flags(Redirected::ENDPOINT_CLOSED);
     }
     if let Some(proof) = proof(skb, packet) {
         entry.answered(proof);

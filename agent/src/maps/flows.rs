@@ -5,7 +5,7 @@ use crate::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
-use epguard_common::{ALL_CLIENTS, Addr, Backends, Flow, Return, Slot, Steered, Target, Vip, capacity};
+use epguard_common::{ALL_CLIENTS, Addr, Backends, Flow, Redirected, Return, Slot, Target, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Flows {
@@ -21,7 +21,7 @@ pub(super) struct Flows {
 /// Flows as both sides know them.
 struct Table {
     name: &'static str,
-    steered: KeyedMap<Flow, Steered>,
+    steered: KeyedMap<Flow, Redirected>,
     returns: KeyedMap<Flow, Return>,
 }
 

@@ -9,8 +9,8 @@ use epguard::maps;
 use epguard_common::{
     Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount,
     Direct, Flow, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions, ReasonModes,
-    Return, Role, Sender, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip,
-    capacity,
+    Redirected, Return, Role, Sender, Slot, SocketIntent, Suspect, Target, Terminated, Uid, UidState, View,
+    Vip, capacity,
 };
 use serde_json::{Value, json};
 
@@ -28,9 +28,9 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "SERVICES" => shape::<Vip, Keyed<Vip, Affected>>("hash", capacity::SERVICES),
             "DENIED" => shape::<Target, Keyed<Target, RawDenial>>("hash", capacity::DENIED),
             "BACKENDS" => shape::<Target, Keyed<Target, Backends>>("hash", capacity::BACKENDS),
-            "FLOWS" => shape::<Flow, Keyed<Flow, Steered>>("hash", capacity::FLOWS),
+            "FLOWS" => shape::<Flow, Keyed<Flow, Redirected>>("hash", capacity::FLOWS),
             "RETURNS" => shape::<Flow, Keyed<Flow, Return>>("hash", capacity::FLOWS),
-            "OPENING" => shape::<Flow, Keyed<Flow, Steered>>("lru_hash", capacity::OPENING),
+            "OPENING" => shape::<Flow, Keyed<Flow, Redirected>>("lru_hash", capacity::OPENING),
             "OPENING_RETURNS" => shape::<Flow, Keyed<Flow, Return>>("lru_hash", capacity::OPENING),
             "CLIENTS" => shape::<Addr, u32>("hash", capacity::FLOWS),
             "LIVE" => shape::<Vip, u32>("hash", capacity::LIVE),

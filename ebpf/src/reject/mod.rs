@@ -14,7 +14,7 @@ pub use early::turn_round_early;
 use crate::frame::Frame;
 use crate::route::names_its_sender;
 use crate::skb::Skb;
-use crate::{maps, steer, turned};
+use crate::{maps, redirect, turned};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect;
 use aya_ebpf::programs::TcContext;
@@ -49,7 +49,7 @@ pub fn carry_out(ctx: &TcContext, decision: Decision, hook: Hook) -> i32 {
 /// Opens a redirected flow. One that may not be redirected is rejected.
 #[inline(always)]
 fn redirect(context: *mut __sk_buff) -> i32 {
-    if steer::admit(context) != 0 && names_its_sender(context) != 0 {
+    if redirect::admit(context) != 0 && names_its_sender(context) != 0 {
         return follow(context);
     }
     if is_refusable(context) != 0 {
@@ -62,11 +62,11 @@ fn redirect(context: *mut __sk_buff) -> i32 {
 /// Sends a packet of a redirected flow to the live endpoint.
 #[inline(always)]
 fn follow(context: *mut __sk_buff) -> i32 {
-    if steer::enter(context) == 0 {
-        return steer::fail(context);
+    if redirect::enter(context) == 0 {
+        return redirect::fail(context);
     }
-    steer::advance(context);
-    steer::forth(context)
+    redirect::advance(context);
+    redirect::forth(context)
 }
 
 /// Counts a packet that may not be redirected, and returns whether it is rejected instead; 0 if not.

@@ -16,7 +16,7 @@ use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::bpf_redirect_neigh;
 use core::ptr::null_mut;
 use epguard_common::{
-    Backend, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Return, Role, Slot, Steered,
+    Backend, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Redirected, Return, Role, Slot,
 };
 
 const TCP: u8 = 6;
@@ -28,11 +28,11 @@ pub fn known(packet: &Packet, slot: Slot) -> bool {
     let (Some((_, flow)), Some(destination)) = (of_client(packet, slot), destination()) else {
         return false;
     };
-    let steered = &flow.there.value;
-    if !steered.is_for(packet) || !is_live(&steered.backend) {
+    let redirected = &flow.there.value;
+    if !redirected.is_for(packet) || !is_live(&redirected.backend) {
         return false;
     }
-    destination.backend = steered.backend;
+    destination.backend = redirected.backend;
     destination.through = 0;
     true
 }
@@ -181,17 +181,17 @@ fn remember(skb: &Skb) -> Option<()> {
     flow.back.value = back;
     let writable = || is_free(&flow.there.key, backend) && flows::remember_return(flow);
     (returns || writable()).then_some(())?;
-    if let Some(entry) = flows::steered(&flow.there.key)
+    if let Some(entry) = flows::redirected(&flow.there.key)
         && entry.read(&mut flow.there).is_some()
         && flow.there.value.backend == *backend
     {
         entry.touch();
         return Some(());
     }
-    flow.there.value = Steered {
+    flow.there.value = Redirected {
         backend: *backend,
         used_ns: clock::now_ns(),
-        ..Steered::default()
+        ..Redirected::default()
     };
     flows::open(flow).then_some(())
 }
@@ -205,30 +205,30 @@ fn progress(skb: &Skb) -> Option<()> {
         return None;
     }
     let (entry, flow) = of_client(packet, slot)?;
-    let steered = &mut flow.there.value;
-    let mut flags = steered.flags | closed_by_client(skb, packet);
-    if flags & Steered::PROVEN == 0 && !packet.opens() {
+    let redirected = &mut flow.there.value;
+    let mut flags = redirected.flags | closed_by_client(skb, packet);
+    if flags & Redirected::PROVEN == 0 && !packet.opens() {
         let number = skb.read::<4>(packet.transport_at + 8).map(u32::from_be_bytes)?;
-        if steered.is_proven_by(number) {
-            flags |= Steered::PROVEN;
+        if redirected.is_proven_by(number) {
+            flags |= Redirected::PROVEN;
         }
     }
-    if flags & Steered::RESET != 0 && !packet.opens() && !closes(skb, packet) {
+    if flags & Redirected::RESET != 0 && !packet.opens() && !closes(skb, packet) {
         // A client that goes on sending has not reset the connection: the RST was forged.
-        flags &= !(Steered::RESET | Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED);
+        flags &= !(Redirected::RESET | Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED);
     }
-    if flags != steered.flags {
+    if flags != redirected.flags {
         if !shows_its_sender(skb, packet) {
             return Some(());
         }
         entry.set_flags(flags);
-        steered.flags = flags;
+        redirected.flags = flags;
     }
-    if steered.flags & Steered::PROVEN == 0 {
+    if redirected.flags & Redirected::PROVEN == 0 {
         return Some(());
     }
     let (closed, established) = (
-        Steered::is_closed(steered.flags),
+        Redirected::is_closed(redirected.flags),
         flows::established(&flow.there.key).is_some(),
     );
     if closed && established {
@@ -255,9 +255,9 @@ fn closed_by_client(skb: &Skb, packet: &Packet) -> u32 {
     if !closes(skb, packet) {
         0
     } else if resets(skb, packet) {
-        Steered::RESET | Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED
+        Redirected::RESET | Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED
     } else {
-        Steered::CLIENT_CLOSED
+        Redirected::CLIENT_CLOSED
     }
 }
 
