@@ -5,7 +5,7 @@ use crate::drops::{Dropped, Due, Kind, Tally, clients};
 use crate::facts::{Name, Protocol, named};
 use crate::maps::{Denied, Lift};
 use crate::state::State;
-use epguard_common::{Addr, Count, Event, Outcome, Reason, Target, Uid};
+use epguard_common::{Addr, Count, DenialKey, Event, Outcome, Reason, Uid};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -179,11 +179,11 @@ fn named_or_unknown(name: Option<&Name>) -> String {
 
 /// The key of the denial that a packet was reported for.
 #[must_use]
-pub fn target(event: &Event) -> Target {
+pub fn target(event: &Event) -> DenialKey {
     if !event.slot.is_some() {
-        return Target::of_ip(event.dst);
+        return DenialKey::of_ip(event.dst);
     }
-    Target {
+    DenialKey {
         addr: event.dst,
         slot: event.slot,
         port: event.dst_port,

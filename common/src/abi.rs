@@ -121,7 +121,7 @@ impl Slot {
 /// Key of DENIED: an endpoint of a Service.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Target {
+pub struct DenialKey {
     /// The endpoint's IP, which is the packet's destination after DNAT.
     pub addr: Addr,
     /// The Service that the packet was aimed at.
@@ -134,7 +134,7 @@ pub struct Target {
     pub reserved: [u8; 3],
 }
 
-impl Target {
+impl DenialKey {
     /// The endpoint that a packet leaves for.
     #[inline(always)]
     #[must_use]
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
-        assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
+        assert_eq!(size_of::<DenialKey>(), 16 + 2 + 2 + 1 + 3);
         assert_eq!(size_of::<Affected>(), 2 + 2);
         assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
         assert_eq!(size_of::<Count>(), 3 * 8);

@@ -1,7 +1,7 @@
 //! One packet to one suspect at the egress hook: with a denial, in a redirected flow, or without a Service.
 
 use super::*;
-use crate::{Action, Addr, Bytes, Intent, Mode, Proof, Suspect, Target, Transport, UidState};
+use crate::{Action, Addr, Bytes, DenialKey, Intent, Mode, Proof, Suspect, Transport, UidState};
 
 const X: Addr = Addr::v4([10, 244, 1, 10]);
 const SHOP: Slot = Slot { number: 0x8001 };
@@ -48,7 +48,7 @@ impl Model for Node {
     fn intent(&self, _: &Packet) -> Intent {
         Intent::carried(self.slot)
     }
-    fn denial(&self, _: &Target) -> Option<Proof> {
+    fn denial(&self, _: &DenialKey) -> Option<Proof> {
         self.denied.then_some(Proof {
             reason: Reason::DeadBackend,
             uid_state: UidState::Dead,

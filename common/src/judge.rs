@@ -1,6 +1,6 @@
 //! The verdict on a packet that leaves towards a pod, after DNAT.
 
-use crate::{Addr, Mode, Outcome, Packet, Reason, Slot, Suspect, Target, Transport, UidState, Verdict};
+use crate::{Addr, DenialKey, Mode, Outcome, Packet, Reason, Slot, Suspect, Transport, UidState, Verdict};
 
 /// What the verdict needs: from maps in the kernel, from constants in tests. Each lookup happens only where its result
 /// matters, so a packet to an IP that is no suspect costs one lookup.
@@ -10,7 +10,7 @@ pub trait Model {
     /// The Service that the packet was aimed at.
     fn intent(&self, packet: &Packet) -> Intent;
     /// The denial of an endpoint.
-    fn denial(&self, target: &Target) -> Option<Proof>;
+    fn denial(&self, target: &DenialKey) -> Option<Proof>;
     /// The operator's mode, an upper bound for every reason.
     fn mode(&self) -> Mode;
     /// The operator's mode for a reason.
@@ -87,7 +87,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
             Outcome::NotDenied
         });
     }
-    let target = Target::of(packet, slot);
+    let target = DenialKey::of(packet, slot);
     let means_this_service = |proof: &Proof| noted_ns >= proof.slot_since_ns;
     let Some(proof) = model.denial(&target).filter(means_this_service) else {
         return otherwise(Outcome::NotDenied);

@@ -38,7 +38,7 @@ impl Model for World {
     fn intent(&self, _: &Packet) -> Intent {
         self.intent
     }
-    fn denial(&self, target: &Target) -> Option<Proof> {
+    fn denial(&self, target: &DenialKey) -> Option<Proof> {
         (target.addr == X && target.slot == SHOP && target.port == 8080 && target.protocol == 6)
             .then_some(self.proof)
     }

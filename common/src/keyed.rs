@@ -35,8 +35,8 @@ impl<K: PartialEq, V> Keyed<K, V> {
 mod tests {
     use super::*;
     use crate::{
-        Addr, Affected, Backends, Flow, RawDenial, Redirected, Return, Role, SocketIntent, Suspect, Target,
-        Terminated, Vip,
+        Addr, Affected, Backends, DenialKey, Flow, RawDenial, Redirected, Return, Role, SocketIntent,
+        Suspect, Terminated, Vip,
     };
 
     #[test]
@@ -47,8 +47,8 @@ mod tests {
         assert!(is_dense::<Vip, Affected>());
         assert!(is_dense::<Addr, Suspect>());
         assert!(is_dense::<Addr, Terminated>());
-        assert!(is_dense::<Target, RawDenial>());
-        assert!(is_dense::<Target, Backends>());
+        assert!(is_dense::<DenialKey, RawDenial>());
+        assert!(is_dense::<DenialKey, Backends>());
         assert!(is_dense::<u64, SocketIntent>());
         assert!(is_dense::<u32, Role>());
         assert!(is_dense::<Flow, Redirected>());

@@ -30,7 +30,7 @@ mod uid;
 mod user;
 mod verdict;
 
-pub use abi::{ABI_VERSION, Affected, Owner, Slot, SocketIntent, Suspect, Target, Vip};
+pub use abi::{ABI_VERSION, Affected, DenialKey, Owner, Slot, SocketIntent, Suspect, Vip};
 pub use action::{Action, AnswerLimits, ReasonActions};
 pub use addr::Addr;
 pub use carrier::{Aimed, CARRIER_ALL, CARRIER_HIGH, JUDGED, Sender};

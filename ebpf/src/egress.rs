@@ -9,8 +9,8 @@ use crate::{aimed, clock, direct, maps, redirect};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
-    Action, ActionModel, Addr, Decision, EgressModel, Intent, JUDGED, Mode, Model, Outcome, Packet, Proof,
-    Rate, RawConfig, Reason, Slot, Suspect, Target, Uid, View, decide_egress,
+    Action, ActionModel, Addr, Decision, DenialKey, EgressModel, Intent, JUDGED, Mode, Model, Outcome,
+    Packet, Proof, Rate, RawConfig, Reason, Slot, Suspect, Uid, View, decide_egress,
 };
 
 const UDP: u8 = 17;
@@ -157,7 +157,7 @@ impl Model for Tables<'_> {
     }
 
     #[inline(always)]
-    fn denial(&self, target: &Target) -> Option<Proof> {
+    fn denial(&self, target: &DenialKey) -> Option<Proof> {
         let denied = maps::denial(target)?;
         self.denial.set(Some(denied));
         Some(denied.proof())
@@ -191,7 +191,7 @@ impl Evidence for Tables<'_> {
     #[inline(always)]
     fn tell_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid) {
         if let Some(denied) = self.denial.get() {
-            denied.tell_uids(&Target::of(packet, self.slot.get()), dead, owner);
+            denied.tell_uids(&DenialKey::of(packet, self.slot.get()), dead, owner);
         }
     }
 
@@ -289,6 +289,6 @@ impl EgressModel for Tables<'_> {
 /// The number of the reason, 0 if there is none. Not inlined, as `leave`.
 #[inline(never)]
 fn aimed_reason(packet: &Packet) -> u32 {
-    let denied = aimed::aimed_at(packet).and_then(|slot| maps::denial(&Target::of(packet, slot)));
+    let denied = aimed::aimed_at(packet).and_then(|slot| maps::denial(&DenialKey::of(packet, slot)));
     denied.map_or(0, |denied| denied.proof().reason as u32)
 }

@@ -6,7 +6,7 @@
 
 use super::{Life, Slots, Socket, Tables, Vacancies, World};
 use crate::facts::{Name, Presence, Protocol};
-use epguard_common::{Addr, Denial, Target, Uid, UidState};
+use epguard_common::{Addr, Denial, DenialKey, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ fn services(tables: &Tables, world: &World) -> BTreeMap<u16, Option<Name>> {
     services
 }
 
-fn inherit_denial(target: &Target, denial: &Denial, service: &Name, world: &mut World, now: Duration) {
+fn inherit_denial(target: &DenialKey, denial: &Denial, service: &Name, world: &mut World, now: Duration) {
     let Some(protocol) = Protocol::from_number(target.protocol) else {
         return;
     };

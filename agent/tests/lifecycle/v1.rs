@@ -8,7 +8,7 @@ use epguard::clock::boot_ns;
 use epguard::datapath::{Hook, Hooks, netns_cookie};
 use epguard::maps::{Writer, show_mode};
 use epguard::state::Tables;
-use epguard_common::{Addr, Slot, Target, Uid, Vip};
+use epguard_common::{Addr, DenialKey, Slot, Uid, Vip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const VIP: Vip = Vip {
     protocol: 6,
     reserved: 0,
 };
-const TARGET: Target = Target {
+const TARGET: DenialKey = DenialKey {
     addr: X,
     slot: SLOT,
     port: 8080,

@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
 use aya_ebpf::macros::btf_map;
-use epguard_common::{Count, DenialCount, Outcome, Packet, Reason, Slot, Target, capacity, counter};
+use epguard_common::{Count, DenialCount, DenialKey, Outcome, Packet, Reason, Slot, capacity, counter};
 
 /// Written here, by [`counter`].
 #[btf_map]
@@ -11,7 +11,7 @@ static COUNTERS: PerCpuArray<Count, { capacity::COUNTERS }> = PerCpuArray::new()
 /// The agent adds the keys; the programs count the values.
 #[btf_map]
 static DENIAL_COUNTS: PerCpuHashMap<
-    Target,
+    DenialKey,
     DenialCount,
     { capacity::DENIAL_COUNTS },
     { BPF_F_NO_PREALLOC as usize },
@@ -35,9 +35,9 @@ pub fn count_packet(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
 #[inline(never)]
 pub fn count_denied(packet: &Packet, slot: Slot, outcome: Outcome, bytes: u32, now_ns: u64) {
     let target = if slot.is_some() {
-        Target::of(packet, slot)
+        DenialKey::of(packet, slot)
     } else {
-        Target::of_ip(packet.dst)
+        DenialKey::of_ip(packet.dst)
     };
     let Some(counts) = DENIAL_COUNTS.get_ptr_mut(target) else {
         return;

@@ -7,7 +7,7 @@ use crate::hooks::Hooks;
 use crate::sink::Sink;
 use epguard::state::Tables;
 use epguard_common::{
-    Action, Addr, Denial, Mode, Outcome, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
+    Action, Addr, Denial, DenialKey, Mode, Outcome, Reason, Slot, Suspect, Uid, UidState, Vip,
 };
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
@@ -219,7 +219,7 @@ pub(crate) fn suspect(tables: &mut Tables, ip: IpAddr) {
 
 /// Denies Service S an endpoint.
 pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
-    let target = Target {
+    let target = DenialKey {
         addr: ip.into(),
         slot: DENIED_SLOT,
         port,
