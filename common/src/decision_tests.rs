@@ -31,6 +31,10 @@ impl Bytes for Octets {
 }
 
 /// Everything is possible; each row of a table takes one thing away.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "one for each thing that can be missing"
+)]
 struct Means {
     octets: Octets,
     own: Action,
@@ -169,7 +173,7 @@ fn a_packet_that_cannot_be_redirected_is_rejected() {
     type Row = (&'static str, fn(&mut Means));
     let table: [Row; 5] = [
         ("no carrier for the Service", |means| {
-            means.carrier = |number| number != SLOT
+            means.carrier = |number| number != SLOT;
         }),
         ("first fragment", |means| means.octets.fragmentation = 0x20),
         ("no live endpoint", |means| means.backend = None),

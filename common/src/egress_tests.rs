@@ -19,6 +19,10 @@ impl Bytes for Zeros {
 }
 
 #[derive(Clone, Copy)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "one for each condition of the choice"
+)]
 struct Node {
     slot: Slot,
     denied: bool,
