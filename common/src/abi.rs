@@ -9,8 +9,8 @@ use crate::{Addr, Packet, Rate, Uid};
 /// Part of the pin path: `<pin-dir>/v2/OWNERS`.
 pub const ABI_VERSION: u32 = 2;
 
-/// OWNERS: IP -> the pod that publishes it. For people, reports and audits, and for where flows are steered: only to a
-/// pod that still has its IP. Never asked to let a packet through.
+/// OWNERS: IP -> the pod that publishes it. For people, reports and audits, and for redirected flows: they go only to a
+/// pod that still has its IP. No packet passes because of it.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Owner {
@@ -33,7 +33,7 @@ impl Owner {
     pub const CONFLICT: u32 = 2;
 }
 
-/// SUSPECTS: the only IPs the fast path looks at twice.
+/// SUSPECTS: the IPs that the fast path looks up more for.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Suspect {
@@ -54,7 +54,7 @@ impl Suspect {
     pub const DRAINING: u32 = 2;
 }
 
-/// Key of SERVICES: what a packet is aimed at before DNAT.
+/// Key of SERVICES: the destination of a packet before DNAT.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Vip {
@@ -98,7 +98,7 @@ impl Slot {
     /// Slots lie in the upper half of 16 bits: another program's class ids that end up in `tc_index` are small.
     pub const FIRST: u16 = 0x8000;
 
-    /// The intent that a packet carries; numbers that are no slot are somebody else's.
+    /// The intent that a packet carries; a number that is no slot belongs to another program.
     #[inline]
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "just compared with u16::MAX")]
@@ -121,7 +121,7 @@ impl Slot {
 /// Key of DENIED: an endpoint of a Service.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Target {
+pub struct DenialKey {
     /// The endpoint's IP, which is the packet's destination after DNAT.
     pub addr: Addr,
     /// The Service that the packet was aimed at.
@@ -134,8 +134,8 @@ pub struct Target {
     pub reserved: [u8; 3],
 }
 
-impl Target {
-    /// What a packet that was aimed at a Service leaves for.
+impl DenialKey {
+    /// The endpoint that a packet leaves for.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
@@ -149,7 +149,7 @@ impl Target {
         }
     }
 
-    /// The key in `DENIAL_COUNTS` of what is denied as `terminated`: an IP, whatever the Service and the port.
+    /// The key in `DENIAL_COUNTS` of a denial for `terminated`: an IP, for every Service and port.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
@@ -164,27 +164,27 @@ impl Target {
     }
 }
 
-/// SOCKETS, by socket cookie: what a socket of the node itself is aimed at. The rules are its methods.
+/// SOCKETS, by socket cookie: the Services that a socket of the node itself is aimed at. The rules are its methods.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SocketIntent {
-    /// When it was written down, `CLOCK_BOOTTIME`.
+    /// When the entry was made, `CLOCK_BOOTTIME`.
     pub made_ns: u64,
-    /// When the last datagram with an address of its own was handed in, `CLOCK_BOOTTIME`.
+    /// When the last datagram with an address of its own was sent, `CLOCK_BOOTTIME`.
     pub sent_ns: u64,
-    /// Datagrams with an address of their own that were handed in.
+    /// Datagrams with an address of their own that were sent.
     pub handed: u32,
-    /// How many of them were seen leaving.
+    /// How many of them have left.
     pub left: u32,
-    /// The thread that hands them in.
+    /// The thread that sends them.
     pub thread: u32,
     /// Where the last one is aimed.
     pub sent: Slot,
     /// Where the socket is connected.
     pub connected: Slot,
-    /// Not 0: several threads hand them in.
+    /// Not 0: several threads send them.
     pub shared: u16,
-    /// Not 0: it had sent nothing by then, so every datagram of it was seen handed in.
+    /// Not 0: the socket had sent nothing by then, so the hooks have seen every datagram of it.
     pub fresh: u16,
     /// Always 0.
     pub reserved: [u16; 2],
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
-        assert_eq!(size_of::<Target>(), 16 + 2 + 2 + 1 + 3);
+        assert_eq!(size_of::<DenialKey>(), 16 + 2 + 2 + 1 + 3);
         assert_eq!(size_of::<Affected>(), 2 + 2);
         assert_eq!(size_of::<SocketIntent>(), 2 * 8 + 3 * 4 + 3 * 2 + 6);
         assert_eq!(size_of::<Count>(), 3 * 8);

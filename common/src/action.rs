@@ -1,26 +1,26 @@
-//! How a denial is carried out, and how often somebody is answered.
+//! The action for a denied packet, and the limits of answers.
 
-use crate::{Outcome, PerReason, Verdict};
+use crate::PerReason;
 
-/// How a denied packet is stopped.
+/// What is done with a denied packet.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Action {
-    /// Nobody chose: in a denial what CONFIG says, in CONFIG drop.
+    /// Not set: in a denial the action of CONFIG, in CONFIG drop.
     #[default]
     Unset = 0,
-    /// Silently.
+    /// Drop it silently.
     Drop = 1,
-    /// With an answer to the sender: TCP RST, or ICMP port unreachable.
+    /// Drop it, and send the sender a TCP RST or ICMP port unreachable.
     Reject = 2,
-    /// A flow that opens goes to a live endpoint of the same Service instead; where there is none it is rejected.
+    /// Send a flow that opens to a live endpoint of the same Service; reject it where there is none.
     Redirect = 3,
-    /// To another interface, unchanged, for somebody to look at ([`crate::Config::capture`]).
+    /// Send it unchanged to another interface, for analysis ([`crate::Config::capture`]).
     Capture = 4,
 }
 
 impl Action {
-    /// From what a map holds. Anything unknown is unset.
+    /// Reads a number from a map. An unknown number is unset.
     #[inline]
     #[must_use]
     pub const fn from_raw(raw: u32) -> Self {
@@ -33,7 +33,7 @@ impl Action {
         }
     }
 
-    /// This one, or the other where nobody chose.
+    /// This action, or the other one if this is unset.
     #[inline]
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
@@ -59,53 +59,19 @@ impl Action {
 /// The action of each reason.
 pub type ReasonActions = PerReason<Action>;
 
-/// Answers a second; beyond them packets are dropped silently. All-zero answers nobody.
+/// Limits of answers a second; beyond them packets are dropped silently. Zero: no answers.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AnswerLimits {
-    /// Packets aimed at one IP.
+    /// To packets for one IP.
     pub per_suspect: u32,
-    /// Packets that this node stops.
+    /// To all packets that this node stops.
     pub per_node: u32,
-}
-
-/// What is done with a packet.
-#[repr(u32)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use = "a fate that is not carried out protects nobody"]
-pub enum Fate {
-    /// Other programs decide.
-    Pass,
-    /// Stopped silently.
-    Drop,
-    /// Stopped, and its sender told.
-    Answer,
-    /// Sent to a live endpoint instead.
-    Steer,
-    /// From there: sent back as the client expects it.
-    Return,
-    /// Stopped, and shown at another interface.
-    Capture,
-}
-
-impl Verdict {
-    /// How the packet is counted, given its fate; `None` if it isn't.
-    #[inline]
-    #[must_use]
-    pub const fn counted_as(self, fate: Fate) -> Option<(crate::Reason, Outcome)> {
-        match (self.counted(), fate) {
-            (Some((reason, Outcome::Dropped)), Fate::Answer) => Some((reason, Outcome::Rejected)),
-            (Some((reason, Outcome::Dropped)), Fate::Steer) => Some((reason, Outcome::Redirected)),
-            (Some((reason, Outcome::Dropped)), Fate::Capture) => Some((reason, Outcome::Captured)),
-            (counted, _) => counted,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reason;
 
     #[test]
     fn the_choice_in_a_denial_comes_before_the_one_in_config() {
@@ -129,20 +95,5 @@ mod tests {
         for garbage in [5, 77, u32::MAX] {
             assert_eq!(Action::from_raw(garbage), Action::Unset);
         }
-    }
-
-    #[test]
-    fn a_denied_packet_is_counted_as_what_was_done_with_it() {
-        let denied = |enforce| Verdict::Deny {
-            reason: Reason::Reused,
-            enforce,
-        };
-        let as_counted = |enforce, fate: Fate| denied(enforce).counted_as(fate).map(|(_, outcome)| outcome);
-        assert_eq!(as_counted(true, Fate::Answer), Some(Outcome::Rejected));
-        assert_eq!(as_counted(true, Fate::Steer), Some(Outcome::Redirected));
-        assert_eq!(as_counted(true, Fate::Capture), Some(Outcome::Captured));
-        assert_eq!(as_counted(true, Fate::Drop), Some(Outcome::Dropped));
-        assert_eq!(as_counted(false, Fate::Pass), Some(Outcome::Observed));
-        assert_eq!(Verdict::Clear.counted_as(Fate::Pass), None);
     }
 }

@@ -17,7 +17,7 @@ pub const COUNTERS: usize = crate::count::COUNTERS;
 pub const DENIAL_COUNTS: usize = 16_384;
 /// Bytes of the ring buffer.
 pub const EVENTS: usize = 1 << 18;
-/// Denied endpoints whose flows are steered. Allocated on demand, up to 4,096 * ~650 bytes = 2.7 MB.
+/// Denied endpoints whose flows are redirected. Allocated on demand, up to 4,096 * ~650 bytes = 2.7 MB.
 pub const BACKENDS: usize = 4_096;
 /// Redirected TCP connections whose handshake is proven, and again by their answers. Beyond it they stay in OPENING.
 /// Allocated on demand, up to 2 * 16,384 * ~150 bytes = 5 MB.
@@ -30,7 +30,7 @@ pub const OPENING: usize = 16_384;
 pub const LIVE: usize = BACKENDS * crate::MAX_BACKENDS;
 /// Connections of clients to these that were not redirected. 16,384 * ~110 bytes = 1.8 MB.
 pub const DIRECT: usize = 16_384;
-/// IPs of this node that nobody holds; a node's range is rarely larger than a /22.
+/// Orphan IPs of this node; a node's range is rarely larger than a /22.
 pub const TERMINATED: usize = 4_096;
 /// Senders to affected Services, remembered where foreign programs may wipe numbers off packets. 0.5 MB.
 pub const AIMED: usize = 4_096;

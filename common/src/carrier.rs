@@ -1,7 +1,7 @@
 //! The numbers that a packet carries from one hook to the next, in `skb->tc_index`.
 //!
-//! The field belongs to whoever uses it on the node. The agent gives the programs a mask of the bits that no foreign
-//! program reads or sets ([`crate::View::carrier`]); the programs read and write these bits only.
+//! The field belongs to the node's other programs, if they use it. The agent gives the programs a mask of the bits that no
+//! foreign program reads or sets ([`crate::View::carrier`]); the programs read and write these bits only.
 
 use crate::{Addr, Slot, View};
 
@@ -59,7 +59,7 @@ impl Slot {
     }
 }
 
-/// Key of AIMED: who sent a packet to an affected Service, as the ingress hook saw it.
+/// Key of AIMED: the sender of a packet to an affected Service, as the ingress hook saw it.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Sender {
@@ -86,7 +86,7 @@ pub struct Aimed {
 }
 
 impl Aimed {
-    /// A packet that was aimed longer ago has left already.
+    /// The longest time between the hooks: an older packet has left already.
     pub const WINDOW_NS: u64 = 100_000_000;
 }
 

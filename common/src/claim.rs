@@ -1,10 +1,10 @@
-//! Whose packet is it? An address that speaks is held by somebody, whatever the API says.
+//! The address that a frame shows to be in use. Its sender holds it, also if the API shows no pod there.
 
 use crate::packet::{IPV6, skip_vlan_tags};
 use crate::{Addr, Bytes, Packet};
 
-/// The address that a frame shows to be held: the sender of an IP packet, of an ARP message (RFC 826), or what an IPv6
-/// neighbour message is about (RFC 4861 sections 4.3 and 4.4). Whoever only probes for an address (RFC 5227, RFC 4862
+/// The address that a frame shows to be held: the sender of an IP packet, of an ARP message (RFC 826), or the
+/// target of an IPv6 neighbour message (RFC 4861 sections 4.3 and 4.4). A host that probes for an address (RFC 5227, RFC 4862
 /// section 5.4) is about to take it.
 #[inline(always)]
 #[allow(

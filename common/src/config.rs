@@ -1,4 +1,4 @@
-//! CONFIG and VIEW: what the operator wants, and what the agent vouches for. All-zero is off.
+//! CONFIG and VIEW: the operator's settings, and the agent's view with its lease. All-zero is off.
 
 use crate::{Action, AnswerLimits, Reason};
 
@@ -6,7 +6,7 @@ use crate::{Action, AnswerLimits, Reason};
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Mode {
-    /// Nothing is looked at.
+    /// Every packet passes, and none is counted.
     #[default]
     Off = 0,
     /// Denials are counted and reported; every packet passes.
@@ -16,7 +16,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// From what a map holds. Anything unknown is off.
+    /// Reads a number from a map. An unknown number is off.
     #[inline]
     #[must_use]
     pub const fn from_raw(raw: u32) -> Self {
@@ -38,7 +38,7 @@ impl Mode {
         }
     }
 
-    /// From what people write; `None` for anything else.
+    /// Parses a mode; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Off, Self::Observe, Self::Enforce]
@@ -57,7 +57,7 @@ impl Mode {
     }
 }
 
-/// CONFIG, one element: what the operator wants. Written by `epguard agent` at start and when the
+/// CONFIG, one element: the operator's settings. Written by `epguard agent` at start and when the
 /// fleet's `ConfigMap` changes, by `epguard mode` and by `epguard action`.
 ///
 /// The map holds it as [`RawConfig`].
@@ -68,11 +68,11 @@ pub struct Config<M = Mode, A = Action> {
     pub mode: M,
     /// Bound per reason.
     pub reasons: PerReason<M>,
-    /// The same as the operator asked for: a reason that was wrong is observed until `epguard mode` sets it again.
+    /// The bounds that the operator set: a reason with a wrong denial is in observe until `epguard mode` sets it again.
     pub configured: PerReason<M>,
-    /// How denials are carried out, unless they say so themselves.
+    /// The action per reason, for denials without an action of their own.
     pub actions: PerReason<A>,
-    /// How many packets are answered.
+    /// The limits of answers.
     pub limits: AnswerLimits,
     /// `ifindex` of the interface that captured packets go to; 0: none.
     pub capture: u32,
@@ -80,7 +80,7 @@ pub struct Config<M = Mode, A = Action> {
     pub debug: u32,
 }
 
-/// CONFIG as the map holds it: numbers instead of enums, as a person may have written anything with bpftool.
+/// CONFIG as the map holds it: numbers instead of enums, as a person may have written any number with bpftool.
 pub type RawConfig = Config<u32, u32>;
 
 impl RawConfig {
@@ -116,7 +116,7 @@ impl From<Config> for RawConfig {
 /// The mode of each reason; what is in force is the lower of this and [`Config::mode`].
 pub type ReasonModes = PerReason<Mode>;
 
-/// Something for each reason.
+/// Something for each reason, in the order of the reasons' numbers.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "named after the reasons")]
@@ -152,16 +152,16 @@ impl<T> PerReason<T> {
     }
 }
 
-/// VIEW, one element: what the agent vouches for. Written by the agent's map writer only, so that
+/// VIEW, one element: the agent's view with its lease. Written by the agent's map writer only, so that
 /// switching the mode and renewing the lease never overwrite each other.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct View {
-    /// Nanoseconds of `CLOCK_BOOTTIME`; past it nothing is denied.
+    /// Nanoseconds of `CLOCK_BOOTTIME`; after it every packet passes.
     pub lease_deadline_ns: u64,
     /// `SO_NETNS_COOKIE` of the node's network namespace: only its sockets are followed.
     pub netns_cookie: u64,
-    /// Since when SUSPECTS and `flows` were never both empty, `CLOCK_BOOTTIME`: what sockets did before was not followed.
+    /// Since when SUSPECTS and `flows` were never both empty, `CLOCK_BOOTTIME`: the hooks have not followed sockets before.
     pub since_ns: u64,
     /// Entries in SUSPECTS; with none, and none of the following, the programs read this and pass.
     pub suspects: u32,
@@ -169,21 +169,28 @@ pub struct View {
     pub vips: u32,
     /// Entries in TERMINATED.
     pub terminated: u32,
-    /// Not 0: flows are steered, or were and go on.
+    /// Not 0: flows are redirected, or some that were still go on.
     pub flows: u32,
     /// Bits of `skb->tc_index` and `skb->tc_classid` that the programs may read and write; 0: none. Writing also needs a
     /// mode other than off and a valid lease.
     pub carrier: u32,
-    /// Not 0: a foreign program may wipe what packets carry, so the programs remember who sent to an affected Service.
+    /// Not 0: a foreign program may wipe what packets carry, so the programs store the senders to affected Services in AIMED.
     pub wipers: u32,
-    /// The number that marks our own answers, drawn by the agent when it starts; 0: none.
+    /// The number that marks epguard's own answers, drawn by the agent when it starts; 0: none.
     pub answer: u16,
     /// Always 0.
     pub reserved: [u16; 3],
 }
 
 impl View {
-    /// Whether there is nothing to look for: all that most packets on most nodes ever need to know.
+    /// Whether the agent has renewed the lease in time. `now_ns`: `CLOCK_BOOTTIME`.
+    #[inline]
+    #[must_use]
+    pub const fn lease_is_valid(&self, now_ns: u64) -> bool {
+        now_ns <= self.lease_deadline_ns
+    }
+
+    /// Whether every packet passes without a lookup, as on most nodes most of the time.
     #[inline]
     #[must_use]
     pub const fn is_idle(&self) -> bool {
@@ -212,6 +219,28 @@ mod tests {
             ..config.into()
         };
         assert_eq!(garbage.checked().mode, Mode::Off);
+    }
+
+    #[test]
+    fn the_settings_of_reasons_lie_in_the_order_of_their_numbers() {
+        let offsets = [
+            (
+                Reason::DeadBackend,
+                core::mem::offset_of!(PerReason<u32>, dead_backend),
+            ),
+            (Reason::Reused, core::mem::offset_of!(PerReason<u32>, reused)),
+            (
+                Reason::RetiredBackend,
+                core::mem::offset_of!(PerReason<u32>, retired_backend),
+            ),
+            (
+                Reason::Terminated,
+                core::mem::offset_of!(PerReason<u32>, terminated),
+            ),
+        ];
+        for (reason, offset) in offsets {
+            assert_eq!(offset, (reason as usize - 1) * size_of::<u32>(), "{reason:?}");
+        }
     }
 
     #[test]

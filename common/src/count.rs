@@ -1,4 +1,4 @@
-//! COUNTERS and `DENIAL_COUNTS`: what the programs count.
+//! COUNTERS and `DENIAL_COUNTS`: packets that the programs count.
 
 use crate::{Outcome, Reason};
 

@@ -1,12 +1,12 @@
-//! DENIED: what is proven of an endpoint of a Service, as programs and agent use it and as the map holds it.
+//! DENIED: the denial of a Service's endpoint, as programs and agent use it and as the map holds it.
 
 use crate::{Action, Mode, Reason, Uid};
 
-/// What is proven of the pod that was meant.
+/// The state of the pod UID that the Service meant.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum UidState {
-    /// Nothing. No denial has this.
+    /// Neither retired nor dead. No denial has this.
     #[default]
     Live = 0,
     /// Kubernetes intends no new flow for it, but it may still run: only packets that open a flow.
@@ -16,7 +16,7 @@ pub enum UidState {
 }
 
 impl UidState {
-    /// From what a map holds; `None` for a number that no epguard wrote.
+    /// Reads a number from a map; `None` for an unknown one.
     #[inline]
     #[must_use]
     pub const fn from_raw(raw: u32) -> Option<Self> {
@@ -34,7 +34,7 @@ impl UidState {
 pub struct Denial {
     /// The pod that the Service meant.
     pub dead_uid: Uid,
-    /// The pod that would be hit; none if nobody claims the IP.
+    /// The pod that would be hit; none if no pod claims the IP.
     pub owner_uid: Uid,
     /// `status.nodeInfo.bootID` of the node that the dead pod ran on.
     pub boot_id: Uid,
@@ -42,25 +42,26 @@ pub struct Denial {
     pub reason: Reason,
     /// How far it goes.
     pub uid_state: UidState,
-    /// Most that is done about it, as annotations ask: the mode in force is the lowest of all.
+    /// Upper bound from annotations: the mode in force is the lowest of all.
     pub mode: Mode,
-    /// Not 0: held by the breaker until a second list agrees; reported, never carried out.
+    /// Not 0: the denial waits for confirmation by a second list; it is reported, never carried out.
     pub held: u32,
-    /// How packets are stopped, if not as CONFIG says.
+    /// The denial's own action; unset: that of CONFIG.
     pub action: Action,
     /// Always 0.
     pub reserved: u32,
-    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that noted it earlier meant another.
+    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that stored the slot earlier meant
+    /// another Service.
     pub slot_since_ns: u64,
 }
 
-/// Value of DENIED, behind its key. Numbers instead of enums: a person may have written anything with bpftool.
+/// Value of DENIED, behind its key. Numbers instead of enums: a person may have written any number with bpftool.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RawDenial {
     /// The pod that the Service meant.
     pub dead_uid: Uid,
-    /// The pod that would be hit; none if nobody claims the IP.
+    /// The pod that would be hit; none if no pod claims the IP.
     pub owner_uid: Uid,
     /// `status.nodeInfo.bootID` of the node that the dead pod ran on.
     pub boot_id: Uid,
@@ -81,7 +82,7 @@ pub struct RawDenial {
 }
 
 impl RawDenial {
-    /// The denial; `None` for numbers that no epguard wrote, and for a pod that lives.
+    /// The denial; `None` for unknown numbers, and for a live pod.
     #[must_use]
     pub fn checked(&self) -> Option<Denial> {
         let uid_state = UidState::from_raw(self.uid_state).filter(|state| *state != UidState::Live)?;

@@ -1,20 +1,22 @@
-//! The decision about a packet that enters the node's stack aimed at a pod's IP itself: headless Services, DNS caches,
-//! pooled connections.
+//! The verdict on a packet that enters the node's stack for a pod's IP itself: headless Services, DNS caches, pooled
+//! connections.
 
 use crate::{Addr, Mode, Outcome, Packet, Reason, Verdict};
 
 /// What the decision looks up, in this order, the route last: it costs most.
 pub trait DirectModel {
-    /// Whether a packet from the address was seen since; `None` if nothing is proven of it.
+    /// Whether a packet from the address was seen since; `None` if TERMINATED does not hold the address.
     fn lifted(&self, addr: &Addr) -> Option<bool>;
-    /// Whether the frame is addressed to this host itself and belongs to no VLAN. What a port takes in for others, or
-    /// for a network of its own, says nothing about where the node's routes lead.
+    /// Whether the frame is addressed to this host itself and belongs to no VLAN. The node's routes do not apply to
+    /// frames for other hosts or networks.
     fn is_ours(&self) -> bool;
-    /// The mode in force for [`Reason::Terminated`].
+    /// The operator's mode, an upper bound for every reason.
     fn mode(&self) -> Mode;
-    /// Most that may be done about packets to the address that [`DirectModel::lifted`] was asked for.
+    /// The operator's mode for [`Reason::Terminated`].
+    fn mode_of_reason(&self) -> Mode;
+    /// Upper bound of the address that [`DirectModel::lifted`] has looked up.
     fn bound(&self) -> Mode;
-    /// Whether the agent has vouched for its view recently enough.
+    /// Whether the agent has renewed the lease in time.
     fn lease_is_valid(&self) -> bool;
     /// Where the node would forward the packet to, now.
     fn way(&self, packet: &Packet) -> Way;
@@ -23,17 +25,17 @@ pub trait DirectModel {
 /// Where the node's routes lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// Off the node, through an uplink or a tunnel, or into a blackhole: nobody on the node holds the address.
+    /// Off the node, through an uplink or a tunnel, or into a blackhole: no pod on the node holds the address.
     Away,
-    /// Into a bridge, whose ports no route tells apart.
+    /// Into a bridge: no route names its port.
     Bridge,
-    /// To a pod, to an interface that nobody has looked at yet, to the node itself; or there is none, and the node says
-    /// so to the sender.
+    /// To a pod, to an interface without a role yet, to the node itself; or there is no route, and the node sends the sender
+    /// an error.
     Held,
 }
 
-/// Decides about one packet. Kernel and agent must agree that nobody holds the address: the agent when it put the
-/// address down, the kernel for this very packet.
+/// Judges one packet. Agent and kernel must agree that the address is unused: the agent when it adds the address to
+/// TERMINATED, the kernel for this packet.
 #[inline(always)]
 #[allow(
     clippy::inline_always,
@@ -50,7 +52,7 @@ pub fn judge_direct<M: DirectModel>(packet: &Packet, model: &M) -> Verdict {
     if lifted {
         return pass(Outcome::Lifted);
     }
-    let mode = model.mode().lower(model.bound());
+    let mode = model.mode().lower(model.mode_of_reason()).lower(model.bound());
     if mode == Mode::Off {
         return pass(Outcome::Off);
     }
@@ -80,6 +82,7 @@ mod tests {
         lifted: Option<bool>,
         ours: bool,
         mode: Mode,
+        of_reason: Mode,
         bound: Mode,
         fresh: bool,
         way: Way,
@@ -89,6 +92,7 @@ mod tests {
         lifted: Some(false),
         ours: true,
         mode: Mode::Enforce,
+        of_reason: Mode::Enforce,
         bound: Mode::Enforce,
         fresh: true,
         way: Way::Away,
@@ -103,6 +107,9 @@ mod tests {
         }
         fn mode(&self) -> Mode {
             self.mode
+        }
+        fn mode_of_reason(&self) -> Mode {
+            self.of_reason
         }
         fn bound(&self) -> Mode {
             self.bound
@@ -177,6 +184,13 @@ mod tests {
             (
                 World {
                     bound: Mode::Off,
+                    ..GONE
+                },
+                pass(Outcome::Off),
+            ),
+            (
+                World {
+                    of_reason: Mode::Off,
                     ..GONE
                 },
                 pass(Outcome::Off),

@@ -1,13 +1,13 @@
-//! Flows that were steered, as the client's side and as the endpoint's side of them know them.
+//! Redirected flows: keys and values of FLOWS, OPENING, RETURNS and DIRECT.
 
 use crate::{Addr, Backend, Packet, Slot};
 
-/// Key of FLOWS and RETURNS, of OPENING and `OPENING_RETURNS`, and of DIRECT: a flow as it is seen behind conntrack on one
-/// side.
+/// Key of FLOWS and RETURNS, of OPENING and `OPENING_RETURNS`, and of DIRECT: a flow with the addresses behind conntrack, on
+/// one side.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Flow {
-    /// Who opened it, after masquerading.
+    /// The address that opened the flow, after masquerading.
     pub client: Addr,
     /// FLOWS, OPENING: the denied endpoint. The others: the live one.
     pub endpoint: Addr,
@@ -15,7 +15,7 @@ pub struct Flow {
     pub client_port: u16,
     /// Host order.
     pub endpoint_port: u16,
-    /// FLOWS, OPENING: the Service that is meant. The others: none.
+    /// FLOWS, OPENING: the Service that the flow is aimed at. The others: none.
     pub slot: Slot,
     /// IP protocol number.
     pub protocol: u8,
@@ -56,7 +56,7 @@ impl Flow {
         }
     }
 
-    /// The flow of an answer as FLOWS knows it.
+    /// The key in FLOWS of a reply's flow.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
@@ -69,7 +69,7 @@ impl Flow {
         }
     }
 
-    /// The same flow as the live endpoint sees it.
+    /// The key in RETURNS of the same flow: with the live endpoint's address.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
@@ -83,23 +83,23 @@ impl Flow {
     }
 }
 
-/// Value of FLOWS and OPENING: where a flow was steered.
+/// Value of FLOWS and OPENING: where a flow was redirected.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Steered {
+pub struct Redirected {
     /// The live endpoint.
     pub backend: Backend,
-    /// [`Steered::CLIENT_CLOSED`] and the others.
+    /// [`Redirected::CLIENT_CLOSED`] and the others.
     pub flags: u32,
     /// The last packet in either direction, `CLOCK_BOOTTIME`.
     pub used_ns: u64,
-    /// TCP, with [`Steered::ANSWERED`]: the acknowledgement number by which the client shows that it got the SYN-ACK.
+    /// TCP, with [`Redirected::ANSWERED`]: the acknowledgement number of a client that got the SYN-ACK.
     pub proof: u32,
     /// Always 0.
     pub reserved: u32,
 }
 
-impl Steered {
+impl Redirected {
     /// The client sent a FIN.
     pub const CLIENT_CLOSED: u32 = 1;
     /// The endpoint sent a FIN or a RST.
@@ -123,8 +123,8 @@ impl Steered {
         flags & Self::CLOSED == Self::CLOSED
     }
 
-    /// Whether a TCP packet of the client with this acknowledgement number proves the handshake. Only who received the
-    /// SYN-ACK knows the number.
+    /// Whether a TCP packet of the client with this acknowledgement number proves the handshake. Only a host that received
+    /// the SYN-ACK knows the number.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
@@ -132,7 +132,28 @@ impl Steered {
         self.flags & Self::ANSWERED != 0 && acknowledged == self.proof
     }
 
-    /// Whether nobody needs the flow any more: as long as conntrack remembers one by default, but a day for TCP.
+    /// Whether a packet with the flow's addresses and ports belongs to it. One that opens a flow after the client has closed
+    /// this one belongs to another.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn is_for(&self, packet: &Packet) -> bool {
+        !(packet.opens() && self.flags & Self::CLIENT_CLOSED != 0)
+    }
+
+    /// Whether another flow may be redirected that looks the same to the live endpoint: this one is closed or forgotten, or
+    /// a TCP handshake without proof, as anyone can forge a SYN.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn gives_way(&self, protocol: u8, now_ns: u64) -> bool {
+        const TCP: u8 = 6;
+        protocol == TCP && self.flags & Self::PROVEN == 0
+            || Self::is_closed(self.flags)
+            || self.is_over(protocol, now_ns)
+    }
+
+    /// Whether the flow has ended: after conntrack's default timeouts, but a day for TCP.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
@@ -178,7 +199,7 @@ impl Direct {
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_over(&self, protocol: u8, now_ns: u64) -> bool {
         const TCP: u8 = 6;
-        /// For last acknowledgements; and the time after which a client's UDP port may well ask somebody else.
+        /// For last acknowledgements. `UDP_NS`: the time after which a client's UDP port may have another destination.
         const SHORT_NS: u64 = 10_000_000_000;
         const UDP_NS: u64 = 30_000_000_000;
         let patience = match (self.closing, protocol) {
@@ -201,17 +222,17 @@ const fn patience(protocol: u8, open: bool) -> u64 {
     }
 }
 
-/// Value of RETURNS and `OPENING_RETURNS`: how an answer finds its way back.
+/// Value of RETURNS and `OPENING_RETURNS`: where a reply goes.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Return {
-    /// The denied endpoint, which the client's conntrack entry knows.
+    /// The denied endpoint, which the client's conntrack entry contains.
     pub target: Addr,
-    /// Where packets leave towards it: answers come in there, or a strict `rp_filter` would drop them.
+    /// The interface towards it: replies enter there, or a strict `rp_filter` would drop them.
     pub ifindex: u32,
     /// Host order.
     pub target_port: u16,
-    /// The Service that is meant, for the key in FLOWS.
+    /// The Service that the flow is aimed at, for the key in FLOWS.
     pub slot: Slot,
     /// Destination and source of the Ethernet header that a packet from the denied endpoint would have; all zero on
     /// devices without one.

@@ -13,7 +13,7 @@ const LIVE: Backend = Backend {
 #[test]
 fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
     assert_eq!(size_of::<Flow>(), 2 * 16 + 3 * 2 + 1 + 1);
-    assert_eq!(size_of::<Steered>(), 36 + 4 + 8 + 4 + 4);
+    assert_eq!(size_of::<Redirected>(), 36 + 4 + 8 + 4 + 4);
     assert_eq!(size_of::<Direct>(), 8 + 4 + 4);
     assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 2 + 12);
 }
@@ -51,14 +51,14 @@ fn an_answer_is_found_by_what_the_packet_became_and_leads_back() {
 
 #[test]
 fn a_flow_that_is_closed_or_was_never_proven_is_forgotten_sooner() {
-    let flow = |flags| Steered {
+    let flow = |flags| Redirected {
         flags,
-        ..Steered::default()
+        ..Redirected::default()
     };
     let minutes = |minutes: u64| minutes * 60_000_000_000;
-    assert!(!flow(Steered::PROVEN).is_over(6, minutes(60)));
-    assert!(flow(Steered::PROVEN | Steered::CLIENT_CLOSED).is_over(6, minutes(3)));
-    assert!(flow(Steered::ANSWERED).is_over(6, minutes(3)));
+    assert!(!flow(Redirected::PROVEN).is_over(6, minutes(60)));
+    assert!(flow(Redirected::PROVEN | Redirected::CLIENT_CLOSED).is_over(6, minutes(3)));
+    assert!(flow(Redirected::ANSWERED).is_over(6, minutes(3)));
     assert!(flow(0).is_over(17, minutes(4)));
     assert!(!flow(0).is_over(17, minutes(2)));
     let direct = |closing| Direct {
@@ -71,18 +71,64 @@ fn a_flow_that_is_closed_or_was_never_proven_is_forgotten_sooner() {
 }
 
 #[test]
+fn an_open_proven_flow_keeps_its_place_and_its_packets() {
+    let flow = |flags| Redirected {
+        flags,
+        ..Redirected::default()
+    };
+    let table = [
+        (Redirected::PROVEN, 6, false),
+        (Redirected::PROVEN | Redirected::CLIENT_CLOSED, 6, false),
+        (
+            Redirected::PROVEN | Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED,
+            6,
+            true,
+        ),
+        (Redirected::ANSWERED, 6, true),
+        (0, 6, true),
+        (0, 17, false),
+    ];
+    for (flags, protocol, expected) in table {
+        assert_eq!(flow(flags).gives_way(protocol, 1), expected, "{flags} {protocol}");
+    }
+    assert!(
+        flow(0).gives_way(17, 200_000_000_000),
+        "a UDP flow is over after 180 s"
+    );
+    let opening = Packet {
+        src: LIVE.addr,
+        dst: LIVE.addr,
+        src_port: 1,
+        dst_port: 2,
+        protocol: 6,
+        transport: Transport::Opening,
+        network_at: 0,
+        transport_at: 20,
+    };
+    let later = Packet {
+        transport: Transport::Ports,
+        ..opening
+    };
+    assert!(flow(0).is_for(&opening) && flow(0).is_for(&later));
+    assert!(flow(Redirected::CLIENT_CLOSED).is_for(&later));
+    assert!(!flow(Redirected::CLIENT_CLOSED).is_for(&opening));
+}
+
+#[test]
 fn only_the_number_of_the_syn_ack_proves_a_handshake_and_only_both_sides_close_a_flow() {
-    let answered = Steered {
-        flags: Steered::ANSWERED,
+    let answered = Redirected {
+        flags: Redirected::ANSWERED,
         proof: 7,
-        ..Steered::default()
+        ..Redirected::default()
     };
     assert!(answered.is_proven_by(7) && !answered.is_proven_by(8));
-    assert!(!Steered::default().is_proven_by(0), "nobody answered yet");
-    assert!(!Steered::is_closed(Steered::CLIENT_CLOSED | Steered::PROVEN));
-    assert!(!Steered::is_closed(Steered::ENDPOINT_CLOSED));
-    assert!(Steered::is_closed(
-        Steered::CLIENT_CLOSED | Steered::ENDPOINT_CLOSED
+    assert!(!Redirected::default().is_proven_by(0), "nobody answered yet");
+    assert!(!Redirected::is_closed(
+        Redirected::CLIENT_CLOSED | Redirected::PROVEN
+    ));
+    assert!(!Redirected::is_closed(Redirected::ENDPOINT_CLOSED));
+    assert!(Redirected::is_closed(
+        Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED
     ));
 }
 

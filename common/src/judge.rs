@@ -1,36 +1,38 @@
-//! The decision about a packet that leaves towards a pod, after DNAT.
+//! The verdict on a packet that leaves towards a pod, after DNAT.
 
-use crate::{Addr, Mode, Outcome, Packet, Reason, Slot, Suspect, Target, Transport, UidState, Verdict};
+use crate::{Addr, DenialKey, Mode, Outcome, Packet, Reason, Slot, Suspect, Transport, UidState, Verdict};
 
-/// What the decision looks up. The kernel answers from maps, tests from vectors; every answer is asked
-/// for only when it matters, so that a packet to nobody suspicious costs one lookup.
+/// What the verdict needs: from maps in the kernel, from constants in tests. Each lookup happens only where its result
+/// matters, so a packet to an IP that is no suspect costs one lookup.
 pub trait Model {
     /// Flags of [`Suspect`], `None` if the address is no suspect.
     fn suspect(&self, addr: &Addr) -> Option<u32>;
     /// The Service that the packet was aimed at.
     fn intent(&self, packet: &Packet) -> Intent;
     /// The denial of an endpoint.
-    fn denial(&self, target: &Target) -> Option<Proof>;
-    /// The mode in force for a reason.
-    fn mode(&self, reason: Reason) -> Mode;
-    /// Whether the agent has vouched for its view recently enough.
+    fn denial(&self, target: &DenialKey) -> Option<Proof>;
+    /// The operator's mode, an upper bound for every reason.
+    fn mode(&self) -> Mode;
+    /// The operator's mode for a reason.
+    fn mode_of(&self, reason: Reason) -> Mode;
+    /// Whether the agent has renewed the lease in time.
     fn lease_is_valid(&self) -> bool;
 }
 
-/// The Service that a packet was aimed at. Slots are handed on, so a note of one is worth nothing without its time.
+/// The Service that a packet was aimed at. Slots are reused, so a stored slot counts only with its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Intent {
-    /// As it was numbered then.
+    /// The Service's slot at that time.
     pub slot: Slot,
-    /// When the socket noted it, `CLOCK_BOOTTIME`.
+    /// When the socket's entry stored it, `CLOCK_BOOTTIME`.
     pub noted_ns: u64,
 }
 
 impl Intent {
-    /// Nobody knows.
+    /// No known Service.
     pub const NONE: Self = Self::carried(Slot::NONE);
 
-    /// What the packet itself carries: no packet lives as long as a slot rests.
+    /// The slot that the packet itself carries: no packet lives as long as an unused slot rests.
     #[inline]
     #[must_use]
     pub const fn carried(slot: Slot) -> Self {
@@ -41,22 +43,22 @@ impl Intent {
     }
 }
 
-/// What a denial rests on.
+/// The proof that a denial rests on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Proof {
-    /// Which proof it is.
+    /// The reason.
     pub reason: Reason,
     /// Whether the pod that was meant is dead, or only retired.
     pub uid_state: UidState,
-    /// Most that may be done about it.
+    /// Upper bound from annotations.
     pub mode: Mode,
-    /// Whether it waits for a second list that agrees: then it is only reported.
+    /// Whether it waits for confirmation by a second list: then it is only reported.
     pub held: bool,
-    /// Since when the slot is the denied Service's.
+    /// Since when the slot belongs to the denied Service, `CLOCK_BOOTTIME`.
     pub slot_since_ns: u64,
 }
 
-/// Decides about one packet. Deny only on a proof that is present and fresh; a miss anywhere is a pass.
+/// Judges one packet. Denies only on a proof that is present and fresh; a miss anywhere is a pass.
 #[inline(always)]
 #[allow(
     clippy::inline_always,
@@ -85,7 +87,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
             Outcome::NotDenied
         });
     }
-    let target = Target::of(packet, slot);
+    let target = DenialKey::of(packet, slot);
     let means_this_service = |proof: &Proof| noted_ns >= proof.slot_since_ns;
     let Some(proof) = model.denial(&target).filter(means_this_service) else {
         return otherwise(Outcome::NotDenied);
@@ -96,7 +98,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
         UidState::Retired if packet.transport == Transport::Opening => {}
         UidState::Retired | UidState::Live => return Verdict::Pass(reason, Outcome::Established),
     }
-    let mode = model.mode(reason).lower(proof.mode);
+    let mode = model.mode().lower(model.mode_of(reason)).lower(proof.mode);
     if mode == Mode::Off {
         return Verdict::Pass(reason, Outcome::Off);
     }

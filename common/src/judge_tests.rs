@@ -12,6 +12,7 @@ struct World {
     intent: Intent,
     proof: Proof,
     mode: Mode,
+    of_reason: Mode,
     fresh: bool,
 }
 
@@ -26,6 +27,7 @@ const DENYING: World = World {
         slot_since_ns: 0,
     },
     mode: Mode::Enforce,
+    of_reason: Mode::Enforce,
     fresh: true,
 };
 
@@ -36,12 +38,15 @@ impl Model for World {
     fn intent(&self, _: &Packet) -> Intent {
         self.intent
     }
-    fn denial(&self, target: &Target) -> Option<Proof> {
+    fn denial(&self, target: &DenialKey) -> Option<Proof> {
         (target.addr == X && target.slot == SHOP && target.port == 8080 && target.protocol == 6)
             .then_some(self.proof)
     }
-    fn mode(&self, _: Reason) -> Mode {
+    fn mode(&self) -> Mode {
         self.mode
+    }
+    fn mode_of(&self, _: Reason) -> Mode {
+        self.of_reason
     }
     fn lease_is_valid(&self) -> bool {
         self.fresh
@@ -103,6 +108,9 @@ fn in_observe_nothing_is_stopped_and_off_passes_whether_the_operator_or_an_annot
     assert_eq!(bounded(Mode::Enforce, Mode::Observe), observed);
     assert_eq!(bounded(Mode::Off, Mode::Enforce), off);
     assert_eq!(bounded(Mode::Enforce, Mode::Off), off);
+    let by_reason = |of_reason| verdict(World { of_reason, ..DENYING });
+    assert_eq!(by_reason(Mode::Observe), observed);
+    assert_eq!(by_reason(Mode::Off), off);
 }
 
 #[test]

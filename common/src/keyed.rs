@@ -1,7 +1,7 @@
 //! Map values that carry their key.
 //!
 //! A hash map hands the memory of a removed element to the next one at once, also while a program still reads it
-//! (preallocated and LRU maps since ever, all others since Linux 6.1). So a lookup is no promise: a program loads what it
+//! (preallocated and LRU maps since ever, all others since Linux 6.1). So a found entry may change: a program loads what it
 //! needs and then compares the key in the value with the one that it looked up. The key stands first, and the kernel
 //! copies a new value in from its start. Processors that reorder loads and stores (arm64) leave a window of some
 //! nanoseconds: there the key makes a mistake rare, not impossible.
@@ -35,8 +35,8 @@ impl<K: PartialEq, V> Keyed<K, V> {
 mod tests {
     use super::*;
     use crate::{
-        Addr, Affected, Backends, Flow, RawDenial, Return, Role, SocketIntent, Steered, Suspect, Target,
-        Terminated, Vip,
+        Addr, Affected, Backends, DenialKey, Flow, RawDenial, Redirected, Return, Role, SocketIntent,
+        Suspect, Terminated, Vip,
     };
 
     #[test]
@@ -47,11 +47,11 @@ mod tests {
         assert!(is_dense::<Vip, Affected>());
         assert!(is_dense::<Addr, Suspect>());
         assert!(is_dense::<Addr, Terminated>());
-        assert!(is_dense::<Target, RawDenial>());
-        assert!(is_dense::<Target, Backends>());
+        assert!(is_dense::<DenialKey, RawDenial>());
+        assert!(is_dense::<DenialKey, Backends>());
         assert!(is_dense::<u64, SocketIntent>());
         assert!(is_dense::<u32, Role>());
-        assert!(is_dense::<Flow, Steered>());
+        assert!(is_dense::<Flow, Redirected>());
         assert!(is_dense::<Flow, Return>());
     }
 

@@ -1,4 +1,4 @@
-//! Maps about the node itself: IPs of its own range that nobody holds, and its interfaces.
+//! Maps about the node itself: orphan IPs of its own range, and its interfaces.
 
 use crate::{Bucket, Uid};
 
@@ -11,7 +11,7 @@ pub struct Terminated {
     pub dead_uid: Uid,
     /// When the agent had its proof, nanoseconds of `CLOCK_BOOTTIME`.
     pub proven_ns: u64,
-    /// Not 0: when a packet from the IP was seen, `CLOCK_BOOTTIME`. From then on nothing is denied.
+    /// Not 0: when a packet from the IP was seen, `CLOCK_BOOTTIME`. From then on all packets to it pass.
     pub lifted_ns: u64,
     /// Not 0: when a packet from the IP first entered at the pod interface that the node routes the IP to,
     /// `CLOCK_BOOTTIME`. A pod cannot forge that: the CNI sets the routes.
@@ -24,7 +24,7 @@ pub struct Terminated {
     /// Most that is done about packets to the IP, as the dead pod's annotations ask: a [`crate::Mode`]; a
     /// number, since a person may have written anything with bpftool.
     pub mode: u32,
-    /// How they are stopped, if not as CONFIG says: a [`crate::Action`], as a number.
+    /// The action for packets to the IP, a [`crate::Action`] as a number; unset: that of CONFIG.
     pub action: u32,
 }
 
@@ -87,7 +87,7 @@ impl Rate {
     }
 }
 
-/// Value of INTERFACES, by ifindex: what an interface is to the node. Zero, or no entry: unknown.
+/// Value of INTERFACES, by ifindex: the role of an interface. Zero, or no entry: unknown.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Role {

@@ -1,4 +1,4 @@
-//! From bytes to the fields that decide. Truncated and malformed packets are `None`, never a guess.
+//! Parses the fields of a packet that decide. Truncated and malformed packets are `None`, never a guess.
 
 use crate::Addr;
 use network_types::{eth::EtherType, ip::IpProto};
@@ -36,7 +36,25 @@ pub struct Packet {
     pub transport_at: u32,
 }
 
-/// What can be said of the transport header.
+impl Packet {
+    /// Whether the packet opens a flow.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn opens(&self) -> bool {
+        matches!(self.transport, Transport::Opening)
+    }
+
+    /// Whether the packet may open a flow: a UDP packet does not show whether it does.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn may_open(&self) -> bool {
+        self.opens() || self.protocol == UDP
+    }
+}
+
+/// The kind of the transport header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
     /// TCP, UDP, SCTP: a packet with ports.

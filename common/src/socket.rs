@@ -1,19 +1,19 @@
-//! Intent of packets that processes on the node send: no From hook sees them before DNAT.
+//! Intent of packets that processes on the node send: no ingress hook sees them before DNAT.
 //!
 //! A TCP socket has one destination, and so has a UDP socket that is connected. An unconnected one has another for
-//! each `sendto`. What it was told last is believed for a datagram only if it must be that datagram: in the same
-//! thread, just after the call, with every one of its predecessors seen leaving (they wait where a neighbour is being
+//! each `sendto`. The last destination counts for a datagram only if the datagram must be that one: in
+//! the same thread, just after the call, after all earlier datagrams have left (they wait while a neighbour is being
 //! resolved). In doubt there is no intent, and the datagram passes.
 
 use crate::{Intent, Slot, SocketIntent};
 
-/// From the system call to the device takes microseconds; a datagram that waits longer is not recognised.
+/// The longest time from the system call to the device. It usually takes microseconds; a later datagram has no intent.
 pub const SEND_WINDOW_NS: u64 = 200_000;
 
-/// A datagram that was not seen leaving in this time never will: it was dropped, or left by an unhooked device.
+/// The longest time that a datagram waits. A later one was dropped, or left by an unhooked device.
 pub const PENDING_NS: u64 = 5_000_000_000;
 
-/// Where and when a datagram is handed in or leaves.
+/// When and in which thread a datagram is sent or leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moment {
     /// `CLOCK_BOOTTIME`.
@@ -25,15 +25,15 @@ pub struct Moment {
 }
 
 impl SocketIntent {
-    /// A socket that was made just now.
+    /// A new socket.
     #[inline]
     #[must_use]
     pub const fn created(now_ns: u64) -> Self {
         Self::connected(Slot::NONE, true, now_ns)
     }
 
-    /// `connect` was called on a socket that may have sent before, unless it is `fresh`: what it sent to others and
-    /// still waits must not be taken for the new peer's.
+    /// `connect` was called on a socket that may have sent before, unless it is `fresh`: datagrams to others
+    /// that still wait must not count as the new peer's.
     #[inline]
     #[must_use]
     pub const fn connected(slot: Slot, fresh: bool, now_ns: u64) -> Self {
@@ -51,7 +51,7 @@ impl SocketIntent {
         }
     }
 
-    /// A thread has an unconnected socket that may have sent before.
+    /// An unconnected socket of a thread, which may have sent before.
     #[inline]
     #[must_use]
     pub const fn unconnected(at: Moment) -> Self {
@@ -63,7 +63,7 @@ impl SocketIntent {
 
     /// `sendto` was called on an unconnected socket with an address aimed at `slot`.
     ///
-    /// Threads that send at once cannot be told apart without locking: a socket that two of them use is given up.
+    /// Threads that send at once cannot be distinguished without locking: a socket of two threads loses its intent.
     #[inline]
     pub fn send(&mut self, slot: Slot, at: Moment) {
         if self.thread == 0 {
@@ -82,8 +82,8 @@ impl SocketIntent {
         self.sent_ns = at.now_ns;
     }
 
-    /// A datagram leaves. The Service that it is aimed at. One that is not counted because another CPU counts one at
-    /// the same time only adds doubt.
+    /// Counts a datagram that leaves, and returns the Service that it is aimed at. If two CPUs race, one datagram is not
+    /// counted, and the socket has no intent until the counts agree again.
     #[inline]
     pub fn leave(&mut self, at: Moment) -> Intent {
         let settled = self.fresh != 0 || at.now_ns >= self.made_ns + PENDING_NS;
@@ -122,7 +122,7 @@ impl SocketIntent {
         }
     }
 
-    /// Whether nothing that the socket did since went unnoticed. Never believe what is older than that.
+    /// Whether the hooks have seen all that the socket did since the entry was made. An older entry never counts.
     #[inline]
     #[must_use]
     pub const fn is_followed(&self, since_ns: u64) -> bool {

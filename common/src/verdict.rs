@@ -1,18 +1,18 @@
-//! What is decided about a packet. A verdict is a type; only entry points turn it into an action.
+//! Reasons, outcomes, and the verdict on a packet.
 
 /// Why a packet is, or would be, denied. The meaning is fixed by the proofs in `judge`.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reason {
-    /// No denial is at hand.
+    /// No denial was found.
     Nothing = 0,
-    /// The pod that the Service meant is dead, and nobody claims its IP.
+    /// The pod that the Service meant is dead, and no pod claims its IP.
     DeadBackend = 1,
-    /// The pod that the Service meant is dead or retired, and a pod of somebody else claims its IP.
+    /// The pod that the Service meant is dead or retired, and a pod of another owner claims its IP.
     Reused = 2,
     /// The pod that the Service meant is retired; Kubernetes intends no new flow for it.
     RetiredBackend = 3,
-    /// Aimed at an IP directly, whose last owner is dead and which nobody on its node holds.
+    /// The packet goes to an orphan IP without a Service: its last pod is dead, and it is unused on its node.
     Terminated = 4,
 }
 
@@ -26,7 +26,7 @@ impl Reason {
         Self::Terminated,
     ];
 
-    /// From what a map holds; `None` for a number that no epguard wrote.
+    /// Reads a number from a map; `None` for an unknown one.
     #[inline]
     #[must_use]
     pub const fn from_raw(raw: u32) -> Option<Self> {
@@ -40,7 +40,7 @@ impl Reason {
         }
     }
 
-    /// From what people write; `None` for anything that is no reason to deny.
+    /// Parses a reason to deny; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL
@@ -61,7 +61,7 @@ impl Reason {
     }
 }
 
-/// What became of a packet aimed at a suspect, or of the news about it.
+/// What became of a packet to a suspect, or of the event about it.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Outcome {
@@ -71,7 +71,7 @@ pub enum Outcome {
     Observed = 1,
     /// Passed: the mode of this reason is off.
     Off = 2,
-    /// Passed: nobody renewed the lease, so the proof may be out of date.
+    /// Passed: the agent has not renewed the lease, so the proof may be out of date.
     LeaseExpired = 3,
     /// Passed: no Service is known to be meant (direct traffic, a reply, or the intent was lost).
     NoIntent = 4,
@@ -87,25 +87,25 @@ pub enum Outcome {
     EventLost = 9,
     /// An event beyond the suspect's rate; the verdict stood.
     EventSuppressed = 10,
-    /// Passed: a packet from the IP was seen, so somebody holds it.
+    /// Passed: a packet from the IP was seen, so it is in use.
     Lifted = 11,
     /// Passed: the node's own routes lead to the IP, or nowhere, which the node itself answers.
     Held = 12,
-    /// Denied: dropped, and its sender told.
+    /// Denied: dropped, and answered with a TCP RST or an ICMP error.
     Rejected = 13,
     /// An answer beyond the limits; the packet was dropped.
     AnswerSuppressed = 14,
-    /// An answer that the kernel let nobody write; the packet, counted as rejected, was dropped.
+    /// The kernel refused to write an answer; the packet, counted as rejected, was dropped.
     AnswerFailed = 15,
     /// Denied, or of a flow that was: sent to a live endpoint instead.
     Redirected = 16,
-    /// It could not be sent there, and was dropped.
+    /// A packet could not be redirected or captured, and was dropped.
     RedirectFailed = 17,
     /// Denied: sent to the capture interface.
     Captured = 18,
-    /// Passed: aimed at an affected Service, but the packet has no room for the Service's number.
+    /// Passed: the packet is aimed at an affected Service, but cannot carry the Service's number.
     NotCarried = 19,
-    /// Passed: the packet was aimed at the denied Service, and a foreign program has wiped that off it.
+    /// Passed: the packet was aimed at the denied Service, and a foreign program has wiped the number.
     IntentLost = 20,
     /// A redirected connection beyond its client's share of FLOWS: it goes on, but a flood may reset it.
     BeyondShare = 21,
@@ -141,10 +141,10 @@ impl Outcome {
         Self::RedirectRefused,
     ];
 
-    /// What becomes of a packet only where denials are enforced: it does not go where it would have gone.
+    /// Outcomes of enforced denials: the packet does not reach its destination.
     pub const STOPPED: [Self; 4] = [Self::Dropped, Self::Rejected, Self::Redirected, Self::Captured];
 
-    /// What is counted of a packet beside what became of it.
+    /// What is counted beside what became of a packet.
     pub const NEWS: [Self; 7] = [
         Self::EventLost,
         Self::EventSuppressed,
@@ -155,7 +155,7 @@ impl Outcome {
         Self::RedirectRefused,
     ];
 
-    /// From what an event holds; `None` for a number that no epguard wrote.
+    /// Reads a number from an event; `None` for an unknown one.
     #[must_use]
     pub fn from_raw(raw: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|outcome| *outcome as u32 == raw)
@@ -196,9 +196,9 @@ impl Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a verdict that is not turned into an action protects nobody"]
 pub enum Verdict {
-    /// Nothing suspicious; not even counted.
+    /// Not a suspect; not counted.
     Clear,
-    /// Looked at and passed, for the reason that `Outcome` names.
+    /// Passed and counted; `Outcome` names why.
     Pass(Reason, Outcome),
     /// Denied for this reason; `enforce` false: only reported.
     Deny {

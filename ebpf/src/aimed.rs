@@ -1,10 +1,10 @@
-//! Who aimed at which Service just now: to count why a packet carries no intent, never to judge it.
+//! The Service that each sender aimed at a moment ago: to count why a packet carries no intent, never to judge it.
 
 use crate::clock;
 use crate::maps::AIMED;
 use epguard_common::{Aimed, Packet, Sender, Slot};
 
-/// Remembers which Service the packet is aimed at.
+/// Stores which Service the packet's sender aims at.
 #[inline(always)]
 pub fn remember_sender(packet: &Packet, slot: Slot) {
     let aimed = Aimed {
@@ -12,11 +12,11 @@ pub fn remember_sender(packet: &Packet, slot: Slot) {
         slot,
         reserved: [0; 3],
     };
-    // A full LRU map forgets the coldest one, whose lost intents are then counted as none.
+    // A full LRU map evicts the coldest sender, whose lost intents are then counted as `no-intent`.
     let _ = AIMED.insert(sender(packet), aimed, 0);
 }
 
-/// The Service that the packet's sender aimed at just now.
+/// The Service that the packet's sender aimed at a moment ago ([`Aimed::WINDOW_NS`]).
 #[inline(always)]
 pub fn aimed_at(packet: &Packet) -> Option<Slot> {
     // SAFETY: every bit pattern is an Aimed.

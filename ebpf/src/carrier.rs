@@ -1,33 +1,17 @@
-//! Numbers that packets carry between our hooks: only in the bits that the agent permits ([`View::carrier`]), and only
+//! Numbers that packets carry between epguard's hooks: only in the bits that the agent permits ([`View::carrier`]), and only
 //! while a mode is on and the lease runs. No other file reads or writes `tc_index` and `tc_classid`.
 
 use crate::skb::Skb;
 use crate::{clock, maps};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::__sk_buff;
-use epguard_common::{JUDGED, Mode, Role, Slot, View};
-
-/// Whether epguard may act on packets now.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Force {
-    /// The operator wants nothing.
-    Off,
-    /// The agent has not renewed the lease.
-    Lapsed,
-    /// A mode is on, and the lease runs.
-    On,
-}
+use epguard_common::{Force, JUDGED, Mode, Role, Slot, View};
 
 /// What is in force.
 #[inline(always)]
 pub fn force(view: &View) -> Force {
-    if maps::config().is_none_or(|(_, mode, _)| mode == Mode::Off) {
-        Force::Off
-    } else if clock::now_ns() > view.lease_deadline_ns {
-        Force::Lapsed
-    } else {
-        Force::On
-    }
+    let mode = maps::config().map_or(Mode::Off, |(_, mode, _)| mode);
+    Force::of(mode, view, clock::now_ns)
 }
 
 impl Skb {
@@ -38,10 +22,10 @@ impl Skb {
         view.carried(unsafe { (*self.sk_buff()).tc_index })
     }
 
-    /// Writes a number for the next hook; 0 takes an older one off. False if that is not permitted.
+    /// Writes a number for the next hook; 0 removes an older one. False if that is not permitted.
     ///
-    /// Both fields get it: where a TCX program behind us answers PASS, the kernel copies `tc_classid` to `tc_index`. What
-    /// lies in `tc_classid` before is left over from other uses of `skb->cb`.
+    /// Both fields get it: where a later TCX program returns PASS, the kernel copies `tc_classid` to `tc_index`. The old value
+    /// of `tc_classid` is left over from other uses of `skb->cb`.
     #[inline(always)]
     pub fn carry(&self, view: &View, number: u16) -> bool {
         let sk_buff = self.sk_buff();
@@ -61,7 +45,7 @@ impl Skb {
     }
 
     /// Takes `carried` off a packet that leaves, so that it has the fields that it would have without epguard. Where
-    /// another egress hook of ours follows, a packet of the node's own sockets carries [`JUDGED`] there: a tunnel's outer
+    /// another egress hook of epguard follows, a packet of the node's own sockets carries [`JUDGED`] there: a tunnel's outer
     /// packet still belongs to the socket of the inner one.
     #[inline(always)]
     pub fn hand_on(&self, view: &View, carried: u16) {
@@ -76,8 +60,8 @@ impl Skb {
         self.relabel(view, carried, if ours && !last { JUDGED } else { 0 });
     }
 
-    /// Replaces the number of a packet that leaves. In `tc_classid` only one that we wrote: on the way out the field holds
-    /// what the IP layer keeps in `skb->cb`.
+    /// Replaces the number of a packet that leaves. In `tc_classid` only a number that epguard wrote: at egress the field
+    /// holds data of the IP layer in `skb->cb`.
     #[inline(always)]
     pub fn relabel(&self, view: &View, carried: u16, number: u16) -> bool {
         if carried == number {
@@ -98,8 +82,8 @@ impl Skb {
         true
     }
 
-    /// Makes a packet of our own out of a denied one: it carries the mark of answers, and nothing that others noted on the
-    /// denied one (`skb->mark`: Cilium keeps the sender's identity there, Calico its verdicts). False without a carrier.
+    /// Marks a rewritten packet as an answer of epguard, and clears `skb->mark` (Cilium keeps the sender's identity there,
+    /// Calico its verdicts). False without a carrier.
     #[inline(always)]
     pub fn make_answer(&self, view: &View) -> bool {
         // SAFETY: a field of the program's own context that TC programs may write.

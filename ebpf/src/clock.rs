@@ -1,4 +1,4 @@
-//! Time, and on whose behalf it passes.
+//! The time, and the thread that the kernel runs for.
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_ktime_get_boot_ns};
 use epguard_common::Moment;
@@ -10,9 +10,9 @@ pub fn now_ns() -> u64 {
     unsafe { bpf_ktime_get_boot_ns() }
 }
 
-/// Now, on behalf of which thread, where sockets are followed since `since_ns`. TC programs may ask for a thread's number
-/// only from Linux 6.10 on, but always for where the kernel keeps it, which is as good: 64 octets apart at least, so that
-/// 256 GiB of memory have different ones.
+/// The time and the current thread; sockets are followed since `since_ns`. TC programs can read a thread's number only from
+/// Linux 6.10 on, but always the address of its `task_struct`, which identifies it as well: they lie at least 64 octets apart,
+/// so 32 bits are enough for 256 GiB of memory.
 #[inline(always)]
 pub fn moment(since_ns: u64) -> Moment {
     // SAFETY: no arguments.

@@ -1,57 +1,58 @@
-//! Aimed at a pod's IP itself: is there anybody? And who speaks is there.
+//! Packets to a pod's IP itself: judges them by TERMINATED. A packet from such an IP lifts its denial.
 
 use crate::frame::Frame;
+use crate::reject::limit;
 use crate::route::{Hop, route, source_interface};
 use crate::skb::Skb;
 use crate::xdp::Raw;
-use crate::{clock, maps, reject, telemetry};
+use crate::{clock, maps, telemetry};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
-    Action, Addr, Backend, DirectModel, Fate, Mode, Packet, Rate, RawConfig, Reason, Role, Sighting, Slot,
-    Terminated, Uid, View, Way, is_vlan_tag, judge_direct,
+    Action, ActionModel, Addr, Decision, DirectModel, Mode, Packet, Rate, RawConfig, Reason, Role, Sighting,
+    Slot, Terminated, Uid, View, Way, decide, is_vlan_tag, judge_direct,
 };
 
-/// Judges where nobody but the program at the same interface's TC hook will see what passes: what is not stopped
-/// here is counted and reported there.
+/// Judges a frame before its skb is made. The program at the same interface's TC hook counts and reports what passes here.
 #[inline(always)]
-pub fn judge_early(frame: &Raw) -> Fate {
+pub fn judge_early(frame: &Raw) -> Decision {
     let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
-        return Fate::Pass;
+        return Decision::Pass;
     };
     let packet = frame.parse();
     lift(frame, packet);
-    packet.map_or(Fate::Pass, |packet| judge(frame, packet, &view))
+    packet.map_or(Decision::Pass, |packet| judge(frame, packet, &view))
 }
 
-/// Judges a packet to an IP that nobody may hold.
+/// Judges a packet to an IP that may be unused.
 #[inline(always)]
-pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Fate {
+pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
     let Some((config, mode, debug)) = maps::config() else {
-        return Fate::Pass;
+        return Decision::Pass;
     };
     let tables = Tables {
         frame,
         config,
         mode,
-        lease_deadline_ns: view.lease_deadline_ns,
+        view,
         terminated: Cell::new(None),
     };
     let verdict = judge_direct(packet, &tables);
-    let fate = reject::fate(frame, packet, verdict, &tables, config);
-    let ours = match fate {
-        Fate::Drop => true,
-        Fate::Answer => frame.is_answered(packet),
-        _ => false,
-    };
-    if F::IS_LAST || ours {
-        telemetry::report(frame, packet, verdict, fate, &tables, debug);
-        return fate;
+    let mut decision = decide(packet, verdict, &tables);
+    if !F::IS_LAST {
+        decision = decision.before_tc(|| frame.can_reject(packet));
+        if decision == Decision::Pass {
+            return Decision::Pass;
+        }
     }
-    Fate::Pass
+    if decision == Decision::Reject {
+        limit::take(config, &tables);
+    }
+    telemetry::report(frame, packet, verdict, decision, &tables, debug);
+    decision
 }
 
-/// Nothing is denied any more at an address that speaks. The agent learns of it, but nobody waits for that.
+/// Lifts the denial of an address that sends a packet, at once. The agent learns of it from an event.
 #[inline(always)]
 pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
     let Some(address) = frame.claimed(packet) else {
@@ -104,12 +105,12 @@ pub fn sight(skb: &Skb, packet: &Packet) {
     }
 }
 
-/// The decision's questions, answered from the maps and the node's routes.
+/// What the decision looks up, in the maps and the node's routes.
 struct Tables<'a, F> {
     frame: &'a F,
     config: *const RawConfig,
     mode: Mode,
-    lease_deadline_ns: u64,
+    view: &'a View,
     terminated: Cell<Option<maps::Vacant>>,
 }
 
@@ -128,7 +129,12 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
 
     #[inline(always)]
     fn mode(&self) -> Mode {
-        maps::mode_of(self.config, self.mode, Reason::Terminated)
+        self.mode
+    }
+
+    #[inline(always)]
+    fn mode_of_reason(&self) -> Mode {
+        maps::mode_of(self.config, Reason::Terminated)
     }
 
     #[inline(always)]
@@ -139,7 +145,7 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
 
     #[inline(always)]
     fn lease_is_valid(&self) -> bool {
-        clock::now_ns() <= self.lease_deadline_ns
+        self.view.lease_is_valid(clock::now_ns())
     }
 
     #[inline(always)]
@@ -177,15 +183,66 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     fn slot(&self) -> Slot {
         Slot::NONE
     }
+}
+
+/// A packet that is aimed at no Service is never redirected.
+impl<F: Frame> ActionModel for Tables<'_, F> {
+    type Frame = F;
+    type Backend = ();
 
     #[inline(always)]
-    fn backend(&self, _: &Packet) -> Option<Backend> {
+    fn frame(&self) -> &F {
+        self.frame
+    }
+
+    #[inline(always)]
+    fn own_action(&self) -> Action {
+        let action = self.terminated.get().map(|found| found.action);
+        Action::from_raw(action.unwrap_or_default())
+    }
+
+    #[inline(always)]
+    fn configured_action(&self, reason: Reason) -> Action {
+        maps::action_of(self.config, reason)
+    }
+
+    #[inline(always)]
+    fn can_capture(&self) -> bool {
+        self.frame.can_capture()
+    }
+
+    #[inline(always)]
+    fn service(&self) -> u16 {
+        Slot::NONE.number
+    }
+
+    #[inline(always)]
+    fn can_carry(&self, number: u16) -> bool {
+        self.frame.can_carry(number)
+    }
+
+    #[inline(always)]
+    fn backend(&self, _: &Packet) -> Option<()> {
         None
     }
 
     #[inline(always)]
-    fn action(&self) -> Action {
-        let action = self.terminated.get().map(|found| found.action);
-        Action::from_raw(action.unwrap_or_default())
+    fn is_live(&self, (): &()) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn has_route(&self, _: &Packet, (): &()) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn is_to_many(&self) -> bool {
+        self.frame.is_to_many()
+    }
+
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        limit::has_room(self.config, self)
     }
 }

@@ -1,7 +1,7 @@
-//! The maps of redirected flows. The programs write all of them but LIVE; the agent takes out what is over.
+//! The maps of redirected flows. The programs write all of them but LIVE; the agent removes ended flows.
 //!
-//! A SYN, which anybody can send from any address, only reaches OPENING: there the coldest flow is forgotten. A proven
-//! handshake brings the flow to FLOWS, of which each client address has a share, and from which nothing is evicted.
+//! A SYN, which any client can forge, adds a flow to OPENING only, which evicts its coldest flow. A proven handshake moves the
+//! flow to FLOWS, of which each client address has a share, and which evicts none.
 
 #![allow(
     clippy::needless_borrows_for_generic_args,
@@ -9,27 +9,27 @@
 )]
 
 use crate::maps::{KeyedMap, copy_of_key};
-use crate::redirected::{Entry, Redirected};
+use crate::redirected::{Entry, FlowPair};
 use crate::{clock, maps};
 use aya_ebpf::bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST};
 use aya_ebpf::btf_maps::{HashMap, LruHashMap};
 use aya_ebpf::macros::btf_map;
 use epguard_common::{
-    ALL_CLIENTS, Addr, Direct, Flow, Keyed, Outcome, Reason, Return, Steered, Vip, capacity, has_room,
+    ALL_CLIENTS, Addr, Direct, Flow, Keyed, Outcome, Reason, Redirected, Return, Vip, capacity, has_room,
 };
 
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
 
 #[btf_map]
-static FLOWS: KeyedMap<Flow, Steered, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
+static FLOWS: KeyedMap<Flow, Redirected, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 #[btf_map]
 static RETURNS: KeyedMap<Flow, Return, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 #[btf_map]
-static OPENING: LruHashMap<Flow, Keyed<Flow, Steered>, { capacity::OPENING }> = LruHashMap::new();
+static OPENING: LruHashMap<Flow, Keyed<Flow, Redirected>, { capacity::OPENING }> = LruHashMap::new();
 #[btf_map]
 static OPENING_RETURNS: LruHashMap<Flow, Keyed<Flow, Return>, { capacity::OPENING }> = LruHashMap::new();
-/// How many flows of FLOWS each client address has, and all together. The agent puts right what processors that race
-/// miscount.
+/// The number of flows in FLOWS of each client address, and of all together. The agent corrects miscounts of processors that
+/// race.
 #[btf_map]
 static CLIENTS: HashMap<Addr, u32, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 /// Written by the agent.
@@ -38,19 +38,19 @@ static LIVE: HashMap<Vip, u32, { capacity::LIVE }, ON_DEMAND> = HashMap::new();
 #[btf_map]
 static DIRECT: LruHashMap<Flow, Direct, { capacity::DIRECT }> = LruHashMap::new();
 
-/// Where a flow was steered.
+/// The entry of a redirected flow.
 #[inline(always)]
-pub fn steered(flow: &Flow) -> Option<Entry> {
+pub fn redirected(flow: &Flow) -> Option<Entry> {
     established(flow).or_else(|| OPENING.get_ptr_mut(flow).map(Entry))
 }
 
-/// The same if its handshake is proven.
+/// The entry of a redirected flow in FLOWS: its handshake is proven.
 #[inline(always)]
 pub fn established(flow: &Flow) -> Option<Entry> {
     FLOWS.get_ptr_mut(flow).map(Entry)
 }
 
-/// How answers of a redirected flow go back, by the key.
+/// Reads where replies of a redirected flow go, by the key in `back`.
 #[inline(always)]
 pub fn read_return(back: &mut Keyed<Flow, Return>) -> Option<()> {
     let entry = RETURNS
@@ -59,28 +59,28 @@ pub fn read_return(back: &mut Keyed<Flow, Return>) -> Option<()> {
     copy_of_key(entry, back)
 }
 
-/// Writes down how answers of a flow come back.
+/// Stores where replies of a flow go.
 #[inline(always)]
-pub fn remember_return(flow: &Redirected) -> bool {
+pub fn remember_return(flow: &FlowPair) -> bool {
     if established(&flow.there.key).is_some() {
         return RETURNS.insert(&flow.back.key, &flow.back, 0).is_ok();
     }
-    // Of an older flow that is over.
+    // It belongs to an older flow that has ended.
     let _ = RETURNS.remove(&flow.back.key);
     OPENING_RETURNS.insert(&flow.back.key, &flow.back, 0).is_ok()
 }
 
-/// Writes down where a flow that opens goes.
+/// Stores where a flow that opens goes.
 #[inline(always)]
-pub fn open(flow: &Redirected) -> bool {
+pub fn open(flow: &FlowPair) -> bool {
     leave(&flow.there.key);
     OPENING.insert(&flow.there.key, &flow.there, 0).is_ok()
 }
 
-/// Moves a flow whose handshake is proven to FLOWS, if its client's share has room. Otherwise it stays where it is, and is
-/// counted once. `None` if its answers have no way back.
+/// Moves a flow whose handshake is proven to FLOWS, if its client's share has room. Otherwise it stays in OPENING, and is
+/// counted once. `None` if no entry holds where its replies go.
 #[inline(always)]
-pub fn establish(entry: Entry, flow: &mut Redirected) -> Option<()> {
+pub fn establish(entry: Entry, flow: &mut FlowPair) -> Option<()> {
     read_return(&mut flow.back)?;
     let client = &flow.there.key.client;
     let (taken, all) = (count_of(client), count_of(&ALL_CLIENTS));
@@ -122,17 +122,16 @@ fn count_of(client: &Addr) -> Option<u32> {
 }
 
 #[inline(always)]
-fn beyond(entry: Entry, steered: &Steered) {
-    if steered.flags & Steered::BEYOND_SHARE == 0 {
-        entry.add_flags(Steered::BEYOND_SHARE);
+fn beyond(entry: Entry, redirected: &Redirected) {
+    if redirected.flags & Redirected::BEYOND_SHARE == 0 {
+        entry.add_flags(Redirected::BEYOND_SHARE);
         maps::count(Reason::Nothing, Outcome::BeyondShare, 0);
     }
 }
 
-/// Moves a flow that both sides have closed to OPENING: only its last acknowledgements are still to come. `None` if that
-/// fails, and it stays.
+/// Moves a flow that both sides have closed to OPENING, for its last acknowledgements. `None` if that fails: it stays.
 #[inline(always)]
-pub fn close(flow: &mut Redirected) -> Option<()> {
+pub fn close(flow: &mut FlowPair) -> Option<()> {
     read_return(&mut flow.back)?;
     OPENING.insert(&flow.there.key, &flow.there, 0).ok()?;
     OPENING_RETURNS.insert(&flow.back.key, &flow.back, 0).ok()?;
@@ -141,17 +140,17 @@ pub fn close(flow: &mut Redirected) -> Option<()> {
     Some(())
 }
 
-/// Forgets where a flow goes. How its answers came back stays in `OPENING_RETURNS`, and is believed no more.
+/// Removes a flow. Its entry in `OPENING_RETURNS` stays, without effect.
 #[inline(always)]
-pub fn forget(flow: &Redirected) {
+pub fn forget(flow: &FlowPair) {
     let _ = OPENING.remove(&flow.there.key);
     if leave(&flow.there.key) {
-        // Otherwise it may be a later flow's.
+        // Otherwise the entry may belong to a later flow.
         let _ = RETURNS.remove(&flow.back.key);
     }
 }
 
-/// Takes a flow out of FLOWS; false if it was not there.
+/// Removes a flow from FLOWS; false if it was not there.
 #[inline(always)]
 fn leave(flow: &Flow) -> bool {
     let was_there = FLOWS.remove(flow).is_ok();
@@ -179,8 +178,8 @@ pub fn is_live(addr: Addr, port: u16, protocol: u8) -> bool {
     LIVE.get_ptr(endpoint).is_some()
 }
 
-/// Notes a packet of a connection that a client has to an endpoint in LIVE. A SYN begins none: it may be refused. Only one
-/// that `is_real` makes a note, or changes whether it is open.
+/// Notes a packet of a client's own connection to an endpoint in LIVE. A SYN adds no entry: the endpoint may refuse it. Only
+/// a packet that `is_real` adds an entry, or changes whether the connection is open.
 #[inline(always)]
 pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce() -> bool) {
     let now_ns = clock::now_ns();
@@ -198,7 +197,7 @@ pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce
             closing: closing.into(),
             reserved: 0,
         };
-        // A full LRU map forgets the coldest one.
+        // A full LRU map evicts the coldest one.
         let _ = DIRECT.insert(flow, direct, 0);
     }
 }
@@ -214,7 +213,7 @@ pub fn end_direct(flow: &Flow, is_real: impl FnOnce() -> bool) {
     }
 }
 
-/// Whether a client has a connection of its own that looks the same to the live endpoint.
+/// Whether the client has its own connection with the same addresses to the live endpoint.
 #[inline(always)]
 pub fn is_direct(behind: &Flow) -> bool {
     // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Direct. Of another connection that

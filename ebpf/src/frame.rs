@@ -5,7 +5,8 @@ use epguard_common::{Addr, Bytes, Packet, claimed};
 
 /// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.
 pub trait Frame: Bytes + EbpfContext {
-    /// Whether nobody judges it here after this program. What passes, or is steered, is the last one's to tell and to do.
+    /// True if this is the last program that judges the packet at this interface. The last program also reports passes
+    /// and captures packets.
     const IS_LAST: bool;
 
     /// What the network header is, host order.
@@ -14,11 +15,11 @@ pub trait Frame: Bytes + EbpfContext {
     fn length(&self) -> u32;
     /// Where it enters or leaves.
     fn ifindex(&self) -> u32;
-    /// Whether an answer can be made of it. What can't is left to a program that can.
-    fn is_answered(&self, packet: &Packet) -> bool;
-    /// Whether it can be answered or sent elsewhere: that takes a carrier for `number`, where our hooks see it again.
-    fn can_turn(&self, number: u16) -> bool;
-    /// Whether a hook that it passes on its way to the capture interface can tell that it was judged.
+    /// Whether the program can write the answer to the packet. Otherwise a later program does.
+    fn can_reject(&self, packet: &Packet) -> bool;
+    /// Whether the hooks that the packet passes next can read `number` from it, if they see it at all.
+    fn can_carry(&self, number: u16) -> bool;
+    /// Whether no hook judges the packet again on its way to the capture interface.
     fn can_capture(&self) -> bool;
     /// Whether the link layer brought it to more than one host.
     fn is_to_many(&self) -> bool;

@@ -1,4 +1,4 @@
-//! An skb as it lies on its device, link layer included: where the programs write.
+//! An skb with its link-layer header: where the programs write.
 
 use crate::skb::Skb;
 use aya_ebpf::EbpfContext as _;
@@ -18,7 +18,7 @@ pub struct Link<'a> {
 
 impl<'a> Link<'a> {
     /// Finds out whether the device has Ethernet headers: where there is none, the first octet of the frame is that of
-    /// the IP header. Only trying tells for certain; what lies there is the same afterwards.
+    /// the IP header. Only a test write shows it; the octet is restored afterwards.
     #[inline(always)]
     pub fn of(skb: &'a Skb) -> Option<Self> {
         let mut link = Self { skb, length: 0 };
@@ -54,7 +54,7 @@ impl<'a> Link<'a> {
     }
 
     /// Gives an untagged TCP or UDP packet without IPv6 extension headers another destination, or another source. The
-    /// checksums go along, whoever is to complete them.
+    /// checksums follow, complete or left to the device.
     #[inline(always)]
     pub fn readdress(&mut self, packet: &Packet, destination: bool, (addr, port): (Addr, u16)) -> Option<()> {
         let (old, old_port) = if destination {
@@ -79,7 +79,7 @@ impl<'a> Link<'a> {
             let [_, _, _, word] = addr.words();
             self.store(self.length + if destination { 16 } else { 12 }, word)?;
         } else {
-            // Linux 6.16 wants to be told that no IP checksum changes along; older ones know no such flag.
+            // Linux 6.16 needs the flag: no IP checksum changes too. Older kernels refuse it.
             let flags = BPF_F_PSEUDO_HDR | unused;
             self.sum(sum_at, 0, difference, flags | BPF_F_IPV6)
                 .or_else(|| self.sum(sum_at, 0, difference, flags))?;
@@ -130,7 +130,7 @@ const BPF_F_PSEUDO_HDR: u64 = 1 << 4;
 const BPF_F_MARK_MANGLED_0: u64 = 1 << 5;
 const BPF_F_IPV6: u64 = 1 << 7;
 
-/// What the checksum of a header changes by. v4-mapped addresses differ in their last word only.
+/// The change of a header's checksum. v4-mapped addresses differ in their last word only.
 #[inline(always)]
 fn difference(old: Addr, new: Addr) -> Option<u64> {
     let (mut old, mut new) = (old.words(), new.words());

@@ -1,8 +1,8 @@
-//! The datapath. Entry points only translate verdicts into actions; the decisions are in `epguard-common`.
+//! The datapath. The programs carry decisions out; `epguard-common` makes them.
 //!
-//! *From* sees packets entering the node's stack, before DNAT, and writes down which Service they are aimed at.
-//! *To* sees packets leaving towards a pod, after DNAT, and judges them. Sockets of the node itself pass no From
-//! hook; the cgroup hooks follow them.
+//! The *ingress hook* sees packets that enter the node's stack, before DNAT, and writes which Service they are aimed at. The
+//! *egress hook* sees packets that leave towards a pod, after DNAT, and judges them. Packets of the node's own sockets pass no
+//! ingress hook; the cgroup hooks follow those sockets.
 #![no_std]
 #![no_main]
 #![allow(
@@ -26,20 +26,20 @@ mod aimed;
 mod carrier;
 mod clock;
 mod direct;
+mod egress;
 mod flows;
 mod frame;
-mod from;
+mod ingress;
 mod link;
 mod maps;
 mod note;
+mod redirect;
 mod redirected;
 mod reject;
 mod route;
 mod skb;
 mod sockets;
-mod steer;
 mod telemetry;
-mod to;
 mod turned;
 mod xdp;
 
@@ -47,22 +47,22 @@ use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_UNSPEC};
 use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
-use epguard_common::Fate;
-use reject::{Way, carry_out, turn_round_early};
+use epguard_common::Decision;
+use reject::{Hook, carry_out, turn_round_early};
 use skb::{Skb, parse_packet};
 use xdp::Raw;
 
-/// TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
+/// The ingress hook: TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_from(ctx: TcContext) -> i32 {
     if maps::active().is_none() {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_packet(ctx.skb.skb);
-    carry_out(&ctx, judge_from(ctx.skb.skb, parsed), Way::Out)
+    carry_out(&ctx, judge_ingress(ctx.skb.skb, parsed), Hook::Ingress)
 }
 
-/// TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
+/// The egress hook: TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_to(ctx: TcContext) -> i32 {
     if maps::active().is_none() {
@@ -70,46 +70,46 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
     }
     let parsed = parse_packet(ctx.skb.skb);
     note::note(ctx.skb.skb, parsed);
-    carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
+    carry_out(&ctx, judge_egress(ctx.skb.skb, parsed), Hook::Egress)
 }
 
-/// From and To in one: a program test run can't set `tc_index`, so the tables of packets run through this one.
+/// Both hooks in one program: a program test run can't set `tc_index`, so the tests' tables of packets run through this one.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
     let parsed = parse_packet(ctx.skb.skb);
-    match judge_from(ctx.skb.skb, parsed) {
-        Fate::Pass => {
+    match judge_ingress(ctx.skb.skb, parsed) {
+        Decision::Pass => {
             note::note(ctx.skb.skb, parsed);
-            carry_out(&ctx, judge_to(ctx.skb.skb, parsed), Way::In)
+            carry_out(&ctx, judge_egress(ctx.skb.skb, parsed), Hook::Egress)
         }
-        denied => carry_out(&ctx, denied, Way::Out),
+        denied => carry_out(&ctx, denied, Hook::Ingress),
     }
 }
 
-/// Not inlined: while an answer is made, its stack is free again.
+/// Not inlined: its stack is free again while the decision is carried out.
 #[inline(never)]
-fn judge_from(context: *mut __sk_buff, parsed: u32) -> Fate {
-    from::judge(&Skb::new(context, parsed))
+fn judge_ingress(context: *mut __sk_buff, parsed: u32) -> Decision {
+    ingress::judge(&Skb::new(context, parsed))
 }
 
-/// As `judge_from`.
+/// As `judge_ingress`.
 #[inline(never)]
-fn judge_to(context: *mut __sk_buff, parsed: u32) -> Fate {
-    to::judge(&Skb::new(context, parsed))
+fn judge_egress(context: *mut __sk_buff, parsed: u32) -> Decision {
+    egress::judge(&Skb::new(context, parsed))
 }
 
-/// XDP of uplinks: what the TC program there would drop, or answer with a RST, before an skb is made of it. Everything else
-/// is left to it. Linux 5.18, for frames of several buffers.
+/// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the TC program there would.
+/// That one gets all other packets. Linux 5.18, for frames of several buffers.
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match direct::judge_early(&Raw(ctx.ctx)) {
-        Fate::Drop => XDP_DROP,
-        Fate::Answer => turn_round_early(ctx.ctx),
-        Fate::Pass | Fate::Steer | Fate::Return | Fate::Capture => XDP_PASS,
+        Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured => XDP_DROP,
+        Decision::Reject => turn_round_early(ctx.ctx),
+        _ => XDP_PASS,
     }
 }
 
-/// UDP sockets of the node itself, when they are made. Linux 4.10.
+/// UDP sockets of the node itself, at their creation. Linux 4.10.
 #[cgroup_sock(sock_create)]
 pub fn epguard_socket(ctx: SockContext) -> i32 {
     sockets::create(&ctx);
@@ -144,7 +144,7 @@ pub fn epguard_sendmsg6(ctx: SockAddrContext) -> i32 {
     ALLOW
 }
 
-/// A cgroup hook that answers 1 lets the system call go on.
+/// A cgroup hook that returns 1 lets the system call go on.
 const ALLOW: i32 = 1;
 
 /// Several helpers need a GPL-compatible licence.

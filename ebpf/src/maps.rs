@@ -1,11 +1,12 @@
-//! The maps, and typed ways to ask them. Layouts: `epguard_common::abi`. Written by the agent, except where said.
+//! The maps, and typed lookups. Layouts: `epguard_common::abi`. The agent writes the maps, except where a comment names
+//! another writer.
 
 mod counts;
 mod denied;
 mod settings;
 
 pub use counts::{count, count_denied, count_packet};
-pub use denied::{Denied, backend, denial};
+pub use denied::{Denied, choose, denial};
 pub use settings::{action_of, active, capture, config, limits, mode_of, view};
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
@@ -18,7 +19,7 @@ use epguard_common::{
     Suspect, Terminated, Uid, Vip, capacity,
 };
 
-/// Entries whose value says which key it belongs to, see [`Keyed`].
+/// A map whose values contain their key, see [`Keyed`].
 pub type KeyedMap<K, V, const N: usize, const F: usize = 0> = HashMap<K, Keyed<K, V>, N, F>;
 
 #[btf_map]
@@ -41,23 +42,23 @@ pub static AIMED: LruHashMap<Sender, Aimed, { capacity::AIMED }> = LruHashMap::n
 /// Written here.
 #[btf_map]
 static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
-/// Written here: the node's share of answers.
+/// Written here: the node's limit of answers.
 #[btf_map]
 static ANSWERS: Array<Bucket, 1> = Array::new();
-/// Written here, for an instant; nothing lives in it.
+/// Scratch memory: no value outlives one run of a program.
 #[btf_map]
 static SCRATCH: PerCpuArray<Packet, 1> = PerCpuArray::new();
-/// For people and reports, and to know that a live endpoint is the one that was meant.
+/// For people and reports, and to check that a live endpoint still has its IP.
 #[btf_map]
 static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
-/// Where this CPU's programs leave a packet for themselves.
+/// Memory of this CPU for the parsed packet.
 #[inline(always)]
 pub fn scratch() -> Option<*mut Packet> {
     SCRATCH.get_ptr_mut(0)
 }
 
-/// The answers of this node; `None` only if the map is missing.
+/// The node's limit of answers; `None` only if the map is missing.
 #[inline(always)]
 pub fn answers() -> Option<*mut Bucket> {
     ANSWERS.get_ptr_mut(0)
@@ -114,7 +115,7 @@ pub struct Vacant {
     pub action: u32,
 }
 
-/// The dead pod that had the address last, if nobody holds it now.
+/// The entry of an address whose last pod is dead and that is unused.
 #[inline(always)]
 pub fn terminated(addr: &Addr) -> Option<Vacant> {
     let entry = TERMINATED.get_ptr_mut(addr)?;
@@ -135,7 +136,7 @@ pub fn terminated(addr: &Addr) -> Option<Vacant> {
     })
 }
 
-/// What an interface is to the node; the default if nobody has said yet.
+/// The role of an interface; the default if INTERFACES has no entry.
 #[inline(always)]
 pub fn role(ifindex: u32) -> Role {
     // SAFETY: as in `of_key`.
@@ -179,7 +180,7 @@ pub fn owner(addr: &Addr) -> Option<Uid> {
         .map(|owner| unsafe { addr_of!((*owner).uid).read() })
 }
 
-/// What is known of a socket, and where to write.
+/// The entry of a socket, and a copy of its value.
 #[inline(always)]
 pub fn socket(cookie: u64) -> Option<(*mut SocketIntent, SocketIntent)> {
     let entry = SOCKETS.get_ptr_mut(cookie)?;
@@ -202,20 +203,20 @@ pub fn socket(cookie: u64) -> Option<(*mut SocketIntent, SocketIntent)> {
     Some((unsafe { &raw mut (*entry).value }, now))
 }
 
-/// Writes down a socket. A full LRU map forgets the coldest one, which then has no intent and passes.
+/// Adds a socket. A full LRU map evicts the coldest one, whose packets then have no intent and pass.
 #[inline(always)]
 pub fn remember_socket(cookie: u64, intent: &SocketIntent) -> bool {
     let entry = Keyed::new(cookie, *intent);
     SOCKETS.insert(cookie, entry, 0).is_ok()
 }
 
-/// Forgets a socket.
+/// Removes a socket.
 #[inline(always)]
 pub fn forget_socket(cookie: u64) -> bool {
     SOCKETS.remove(cookie).is_ok()
 }
 
-/// Hands an event to the agent, which `write` writes right into the ring: the stack is short. False if the ring is full.
+/// Sends an event to the agent. `write` fills it in the ring itself, as the stack is short. False if the ring is full.
 #[inline(always)]
 pub fn publish(write: impl FnOnce(*mut Event)) -> bool {
     let Some(mut event) = EVENTS.reserve(0) else {

@@ -1,15 +1,15 @@
-//! What packets that nobody steers say of flows.
+//! Notes about flows from packets that are not redirected.
 
+use crate::redirect::{closes, resets};
 use crate::redirected::{of_client, of_endpoint};
 use crate::route::shows_its_sender;
 use crate::skb::Skb;
-use crate::steer::{closes, opens, resets};
 use crate::{flows, maps};
 use aya_ebpf::bindings::__sk_buff;
-use epguard_common::{Flow, JUDGED, Packet, Slot, Steered};
+use epguard_common::{Flow, JUDGED, Packet, Redirected, Slot};
 
-/// Notes what a packet that no egress hook has judged says of flows: of redirected ones, which it may end, and of
-/// connections to endpoints in LIVE that were not redirected there.
+/// Takes notes from a packet that no egress hook has judged: of redirected flows, which it may end, and of connections to
+/// endpoints in LIVE that were not redirected there.
 #[inline(always)]
 pub fn note(context: *mut __sk_buff, parsed: u32) {
     if note_redirected(context, parsed) != 0 {
@@ -17,8 +17,8 @@ pub fn note(context: *mut __sk_buff, parsed: u32) {
     }
 }
 
-/// What the packet says of redirected flows. Returns 0 if an egress hook has judged it. Global: it has the stack for itself,
-/// and the verifier judges it once. Two functions: before Linux 6.5 one is too large above a lookup of routes.
+/// Takes notes of redirected flows. Returns 0 if an egress hook has judged the packet. Global: it has the stack for itself,
+/// and the verifier checks it once. Two functions: before Linux 6.5 one is too large above a lookup of routes.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn note_redirected(context: *mut __sk_buff, parsed: u32) -> u32 {
@@ -35,7 +35,7 @@ extern "C" fn note_redirected(context: *mut __sk_buff, parsed: u32) -> u32 {
     1
 }
 
-/// What the packet says of connections that were not redirected. Global, as `note_redirected`.
+/// Takes notes of connections that were not redirected. Global, as `note_redirected`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn note_connection(context: *mut __sk_buff, parsed: u32) -> u32 {
@@ -47,14 +47,14 @@ extern "C" fn note_connection(context: *mut __sk_buff, parsed: u32) -> u32 {
     1
 }
 
-/// Forgets the closed flow of a port from which another one opens.
+/// Removes the closed flow of a port from which another one opens.
 #[inline(always)]
 pub fn forget_last(packet: &Packet, slot: Slot) {
-    if !opens(packet) || !slot.is_some() {
+    if !packet.opens() || !slot.is_some() {
         return;
     }
     if let Some((_, flow)) = of_client(packet, slot)
-        && flow.there.value.flags & Steered::CLIENT_CLOSED != 0
+        && flow.there.value.flags & Redirected::CLIENT_CLOSED != 0
     {
         flows::forget(flow);
     }
@@ -65,15 +65,15 @@ fn note_direct(skb: &Skb, packet: &Packet) {
     let is_real = || shows_its_sender(skb, packet);
     if flows::is_live(packet.dst, packet.dst_port, packet.protocol) {
         let flow = Flow::to(packet, Slot::NONE);
-        flows::note_direct(&flow, opens(packet), closes(skb, packet), is_real);
+        flows::note_direct(&flow, packet.opens(), closes(skb, packet), is_real);
     } else if resets(skb, packet) && flows::is_live(packet.src, packet.src_port, packet.protocol) {
         // The client of a connection that its endpoint resets sends nothing more.
         flows::end_direct(&Flow::from(packet), is_real);
     }
 }
 
-/// A packet that conntrack itself sends to the live endpoint, from the same port: that flow is the one that everybody
-/// knows of, so a steered one that looks the same to the endpoint has to go. A forged packet ends nothing.
+/// Removes the redirected flow that has the same addresses at the live endpoint as a packet that conntrack itself sends there
+/// from the same port. A forged packet ends no flow.
 #[inline(always)]
 fn give_way(skb: &Skb, packet: &Packet) {
     if let Some((_, flow)) = of_endpoint(Flow::to(packet, Slot::NONE))

@@ -1,34 +1,34 @@
-//! A redirected flow as the programs look at it: in memory of their own processor, since the stack is short.
+//! A redirected flow in per-CPU memory: the stack is too short for it.
 
 use crate::maps::copy_of_key;
 use crate::{clock, flows};
 use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
-use epguard_common::{Flow, Keyed, Packet, Return, Slot, Steered};
+use epguard_common::{Backend, Flow, Keyed, Packet, Redirected, Return, Slot};
 
-/// A redirected flow, and how its answers come back.
+/// A redirected flow, and where its replies go.
 #[repr(C)]
-pub struct Redirected {
-    /// As its client knows it.
-    pub there: Keyed<Flow, Steered>,
-    /// As the live endpoint knows it.
+pub struct FlowPair {
+    /// With the client's addresses: FLOWS or OPENING.
+    pub there: Keyed<Flow, Redirected>,
+    /// With the live endpoint's addresses: RETURNS or `OPENING_RETURNS`.
     pub back: Keyed<Flow, Return>,
 }
 
-/// Written here, for an instant; nothing lives in it.
+/// Scratch memory: no value outlives one run of a program.
 #[btf_map]
-static REDIRECTED: PerCpuArray<Redirected, 2> = PerCpuArray::new();
+static REDIRECTED: PerCpuArray<FlowPair, 2> = PerCpuArray::new();
 
-/// The place for the flow of a packet, and the one for another flow that the live endpoint could take for it.
+/// Places for the flow of a packet, and for another flow with the same addresses at the live endpoint.
 const OWN: u32 = 0;
 const OTHER: u32 = 1;
 
 /// The flow of a packet of its client, if it is redirected.
 #[inline(always)]
-pub fn of_client(packet: &Packet, slot: Slot) -> Option<(Entry, &'static mut Redirected)> {
+pub fn of_client(packet: &Packet, slot: Slot) -> Option<(Entry, &'static mut FlowPair)> {
     let flow = place(OWN)?;
     flow.there.key = Flow::to(packet, slot);
-    let entry = flows::steered(&flow.there.key)?;
+    let entry = flows::redirected(&flow.there.key)?;
     entry.read(&mut flow.there)?;
     flow.back.key = flow.there.key.at(&flow.there.value.backend);
     Some((entry, flow))
@@ -36,53 +36,77 @@ pub fn of_client(packet: &Packet, slot: Slot) -> Option<(Entry, &'static mut Red
 
 /// The flow that a packet of its client opens: only its key is filled in.
 #[inline(always)]
-pub fn opening(packet: &Packet, slot: Slot) -> Option<&'static mut Redirected> {
+pub fn opening(packet: &Packet, slot: Slot) -> Option<&'static mut FlowPair> {
     let flow = place(OWN)?;
     flow.there.key = Flow::to(packet, slot);
     Some(flow)
 }
 
-/// The flow that looks like this to a live endpoint, if it is redirected there. What RETURNS says may be of an earlier flow of
-/// the same client and port: FLOWS knows to which endpoint it goes now.
+/// The redirected flow that has these addresses at the live endpoint. RETURNS may hold an earlier flow of the same client and
+/// port: FLOWS has the endpoint that the flow goes to now.
 #[inline(always)]
-pub fn of_endpoint(behind: Flow) -> Option<(Entry, &'static mut Redirected)> {
+pub fn of_endpoint(behind: Flow) -> Option<(Entry, &'static mut FlowPair)> {
     let flow = place(OTHER)?;
     flow.back.key = behind;
     flows::read_return(&mut flow.back)?;
     flow.there.key = flow.back.key.before(&flow.back.value);
-    let entry = flows::steered(&flow.there.key)?;
+    let entry = flows::redirected(&flow.there.key)?;
     entry.read(&mut flow.there)?;
     let (backend, behind) = (&flow.there.value.backend, &flow.back.key);
     (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((entry, flow))
 }
 
 #[inline(always)]
-fn place(number: u32) -> Option<&'static mut Redirected> {
+fn place(number: u32) -> Option<&'static mut FlowPair> {
     // SAFETY: this processor's own element, and a program of ours is not interrupted by another one on it. Every bit pattern
-    // is a Redirected. Each place is taken once in a run of one global function.
+    // is a FlowPair. Each place is taken once in a run of one global function.
     REDIRECTED.get_ptr_mut(number).map(|flow| unsafe { &mut *flow })
+}
+
+/// Where the packet goes, as the egress hook has decided.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Destination {
+    /// The live endpoint.
+    pub backend: Backend,
+    /// The interface towards it; 0: not looked up yet.
+    pub through: u32,
+}
+
+/// From the choice to the functions that carry it out, in one run of a program.
+#[btf_map]
+static DESTINATION: PerCpuArray<Destination, 1> = PerCpuArray::new();
+
+/// Where the packet goes, once the choice has found it in this run of the program: the stack is too short for it.
+#[inline(always)]
+pub fn destination() -> Option<&'static mut Destination> {
+    // SAFETY: this processor's own element, and no other program of ours interrupts this one on it. Every bit pattern is a
+    // Destination. Each reference is used up before the next one is made.
+    DESTINATION
+        .get_ptr_mut(0)
+        .map(|destination| unsafe { &mut *destination })
 }
 
 /// Where a redirected flow has its entry in FLOWS or OPENING.
 #[derive(Clone, Copy)]
-pub struct Entry(pub *mut Keyed<Flow, Steered>);
+pub struct Entry(pub *mut Keyed<Flow, Redirected>);
 
 impl Entry {
-    /// All of it; `None` if the entry is another flow's by now.
+    /// Copies the value; `None` if the entry now belongs to another flow.
     #[inline(always)]
-    pub fn read(self, into: &mut Keyed<Flow, Steered>) -> Option<()> {
+    pub fn read(self, into: &mut Keyed<Flow, Redirected>) -> Option<()> {
         copy_of_key(self.0, into)
     }
 
-    /// The flow goes on.
+    /// Notes that the flow has sent a packet now.
     #[inline(always)]
     pub fn touch(self) {
         // SAFETY: a field of an entry that stays writable for the run of the program, of this flow or of one that has just
-        // got its place: then it is looked at a little later.
+        // got its place: then the agent removes that one a little later.
         unsafe { (&raw mut (*self.0).value.used_ns).write_volatile(clock::now_ns()) };
     }
 
-    /// Adds flags. Of processors that race one may lose its own: the next packet brings them again.
+    /// Adds flags. If two processors race, one may lose its flag: the next packet sets it again.
     #[inline(always)]
     pub fn add_flags(self, flags: u32) {
         // SAFETY: as in `touch`.
@@ -92,18 +116,18 @@ impl Entry {
         }
     }
 
-    /// Replaces the flags; likewise.
+    /// Replaces the flags. Races as [`Entry::add_flags`].
     #[inline(always)]
     pub fn set_flags(self, flags: u32) {
         // SAFETY: as in `touch`.
         unsafe { (&raw mut (*self.0).value.flags).write_volatile(flags) };
     }
 
-    /// The endpoint has answered; who got that answer acknowledges this number.
+    /// Notes the endpoint's answer. A client that received it acknowledges this number.
     #[inline(always)]
     pub fn answered(self, proof: u32) {
         // SAFETY: as in `touch`.
         unsafe { (&raw mut (*self.0).value.proof).write_volatile(proof) };
-        self.add_flags(Steered::ANSWERED);
+        self.add_flags(Redirected::ANSWERED);
     }
 }

@@ -1,4 +1,4 @@
-//! Where the node's own routes lead.
+//! Lookups in the node's routes.
 
 use crate::frame::Frame;
 use crate::maps;
@@ -32,7 +32,7 @@ pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
 }
 
 /// Whether the source of a packet shows its sender; 0 if not: a process of this node, or a client that the node has a route
-/// to. Of masqueraded clients several may share one address and port, which only conntrack tells apart.
+/// to. Several masqueraded clients may share one address and port: only conntrack can distinguish them.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn names_its_sender(context: *mut __sk_buff) -> u32 {
@@ -45,7 +45,7 @@ pub extern "C" fn names_its_sender(context: *mut __sk_buff) -> u32 {
 }
 
 /// Whether a packet at an egress hook entered where the node routes its source, so that it shows its sender: any other may
-/// be forged. The pods behind one bridge are not told apart.
+/// be forged. All pods behind one bridge count as one.
 #[inline(always)]
 pub fn shows_its_sender(skb: &Skb, packet: &Packet) -> bool {
     let came_in_at = skb.came_in_at();
@@ -54,7 +54,7 @@ pub fn shows_its_sender(skb: &Skb, packet: &Packet) -> bool {
     }
     let from_pod = maps::role(came_in_at) == Role::POD;
     match source_interface(skb.as_ptr().cast()) {
-        // An address of the node, for a masqueraded client. A bridge passes on whatever source a frame has.
+        // An address of the node, for a masqueraded client. A bridge forwards a frame with any source.
         0 => !from_pod || !leads_to_bridge(skb, packet),
         there => there == came_in_at || from_pod && maps::role(there) == Role::BRIDGE,
     }
@@ -71,11 +71,11 @@ pub enum Hop {
     Through(u32),
 }
 
-/// Where the node would forward the packet to; `None` where it would not, or says so to the sender.
+/// Where the node would forward the packet; `None` where it would not, also if it sends the sender an error.
 ///
-/// With no flags the kernel asks the routing rules (`ip rule`) which table counts, as for a packet that enters through
-/// the frame's interface (in a VRF, that one's table); `BPF_FIB_LOOKUP_DIRECT` would skip the rules,
-/// `BPF_FIB_LOOKUP_OUTPUT` ask as for a packet that leaves there. The packet's mark is taken for 0: rules by mark would
+/// With no flags the kernel applies the routing rules (`ip rule`) for a packet that enters through the frame's interface
+/// (in a VRF: the VRF's table); `BPF_FIB_LOOKUP_DIRECT` would skip the rules, `BPF_FIB_LOOKUP_OUTPUT` apply those for a packet
+/// that leaves there. The packet's mark is taken for 0: rules by mark would
 /// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
 #[inline(always)]
 pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
@@ -95,7 +95,7 @@ pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
         route.__bindgen_anon_3.ipv6_src = src;
         route.__bindgen_anon_4.ipv6_dst = dst;
     }
-    // SAFETY: the program's own context, and as many octets as are said.
+    // SAFETY: the program's own context, and as many octets as the struct has.
     let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut route, ROUTE_SIZE, 0) };
     match answer {
         BLACKHOLE => Some(Hop::Blackhole),

@@ -1,4 +1,4 @@
-//! What TC programs need of an skb.
+//! The frame of a TC program: an skb.
 
 use crate::frame::Frame;
 use crate::maps;
@@ -31,20 +31,19 @@ impl Frame for Skb {
     const IS_LAST: bool = true;
 
     #[inline(always)]
-    fn is_answered(&self, _: &Packet) -> bool {
+    fn can_reject(&self, _: &Packet) -> bool {
         true
     }
 
-    /// The hooks that the packet passes next must know it as ours.
     #[inline(always)]
-    fn can_turn(&self, number: u16) -> bool {
+    fn can_carry(&self, number: u16) -> bool {
         maps::view().is_some_and(|view| view.can_carry(number))
     }
 
     /// At a hooked interface a packet of a socket of the node's own would be judged by its cookie once more.
     #[inline(always)]
     fn can_capture(&self) -> bool {
-        !self.has_socket() || self.can_turn(JUDGED) || !maps::is_hooked(maps::capture())
+        !self.has_socket() || self.can_carry(JUDGED) || !maps::is_hooked(maps::capture())
     }
 
     #[inline(always)]
@@ -79,8 +78,8 @@ impl Frame for Skb {
     }
 }
 
-/// Parses the packet into the scratch map; 0 if there is none. Global, and by way of a map: the verifier would follow each
-/// path through the parser on through all that comes after it. Linux 5.6.
+/// Parses the packet into the scratch map; 0 if there is none. Global, with the result in a map: otherwise the verifier
+/// follows each path of the parser through all code behind it. Linux 5.6.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn parse_packet(context: *mut __sk_buff) -> u32 {
@@ -106,7 +105,7 @@ impl Bytes for Skb {
 }
 
 impl Skb {
-    /// The frame of a TC program, from its context and what [`parse_packet`] said of it.
+    /// The frame of a TC program. `parsed`: the result of [`parse_packet`].
     #[inline(always)]
     pub fn new(context: *mut __sk_buff, parsed: u32) -> Self {
         let has_packet = parsed != 0;
@@ -128,13 +127,13 @@ impl Skb {
         Some(unsafe { &*scratch })
     }
 
-    /// The frame of a TC program whose packet was not looked for.
+    /// The frame of a TC program before [`parse_packet`].
     #[inline(always)]
     fn unparsed(context: *mut __sk_buff) -> Self {
         Self::new(context, 0)
     }
 
-    /// The frame of a TC program that was judged by its packet.
+    /// The frame of a TC program that has a parsed packet.
     #[inline(always)]
     pub fn judged(context: *mut __sk_buff) -> Self {
         Self::new(context, 1)

@@ -20,7 +20,7 @@ pub fn destination_v4(ctx: &SockAddrContext) -> Vip {
 pub fn destination_v6(ctx: &SockAddrContext) -> Vip {
     let mut octets = [0; 16];
     for (word, part) in octets.chunks_exact_mut(4).enumerate() {
-        // SAFETY: as in `destination_v4`, one aligned word at a time as the verifier wants it.
+        // SAFETY: as in `destination_v4`, one aligned word at a time as the verifier demands.
         let ip = unsafe { core::ptr::addr_of!((*ctx.sock_addr).user_ip6[word]).read_volatile() };
         part.copy_from_slice(&ip.to_ne_bytes());
     }
@@ -39,7 +39,8 @@ fn vip(addr: Addr, sock_addr: *mut bpf_sock_addr) -> Vip {
     }
 }
 
-/// Follows a socket from its birth: all that it sends is heard of. TCP sockets have one peer, which `connect` tells.
+/// Follows a UDP socket from its creation, so that no datagram goes unnoticed. A TCP socket has one peer, which
+/// `connect` names.
 #[inline(always)]
 pub fn create(ctx: &SockContext) {
     // SAFETY: a field of the program's own context.
@@ -69,7 +70,7 @@ pub fn connect(to: Vip, ctx: &SockAddrContext) {
     }
 }
 
-/// Follows a `sendto`. Sockets that are older and never sent to an affected Service are not written down.
+/// Follows a `sendto`. An older socket that never sent to an affected Service gets no entry.
 #[inline(always)]
 pub fn send(to: Vip, ctx: &SockAddrContext) {
     let Some((cookie, since_ns)) = followed(ctx) else {
@@ -82,7 +83,7 @@ pub fn send(to: Vip, ctx: &SockAddrContext) {
     }
     let moment = clock::moment(since_ns);
     match socket {
-        // One that was connected until now may have sent without our hearing of it.
+        // A socket that was connected until now may have sent unnoticed.
         Some((entry, mut socket)) if !socket.connected.is_some() && socket.is_followed(since_ns) => {
             socket.send(slot, moment);
             store_sent(entry, &socket);
@@ -96,8 +97,8 @@ pub fn send(to: Vip, ctx: &SockAddrContext) {
     }
 }
 
-/// What a connected socket sends to its peer is not heard of. Once it also sends elsewhere, a datagram of either kind
-/// could be taken for one of the other: it loses its intent.
+/// No hook sees what a connected socket sends to its peer. Once it also sends elsewhere, the datagrams cannot be
+/// distinguished: the socket loses its intent.
 #[inline(always)]
 fn still_aimed_at(socket: Option<(*mut SocketIntent, SocketIntent)>, slot: Slot) {
     if let Some((entry, socket)) = socket
@@ -108,8 +109,8 @@ fn still_aimed_at(socket: Option<(*mut SocketIntent, SocketIntent)>, slot: Slot)
     }
 }
 
-/// Writes what `send` changes, and nothing that other calls change: of threads that race for it only one counts, and the
-/// others give the socket up.
+/// Writes what `send` changes, and nothing that other calls change: if threads race, one of them
+/// counts, and the others mark the socket as shared.
 #[inline(always)]
 fn store_sent(entry: *mut SocketIntent, socket: &SocketIntent) {
     // SAFETY: fields of an entry that stays writable for the run of the program.
@@ -126,7 +127,7 @@ fn store_sent(entry: *mut SocketIntent, socket: &SocketIntent) {
 /// The socket's local port; 0 for one that was never bound, and so has never sent.
 #[inline(always)]
 fn local_port(ctx: &SockAddrContext) -> u32 {
-    // SAFETY: the socket of the program's own context; the verifier wants it compared with null.
+    // SAFETY: the socket of the program's own context; the verifier demands the test for null.
     unsafe { (*ctx.sock_addr).__bindgen_anon_1.sk.as_ref() }.map_or(u32::MAX, |socket| socket.src_port)
 }
 

@@ -1,42 +1,37 @@
-//! Counting and reporting. Nothing here changes a verdict; what can't be reported is counted.
+//! Counts and reports. No verdict depends on it; an event that cannot be sent is counted.
 
 use crate::frame::Frame;
 use crate::{clock, maps};
 use aya_log_ebpf::info;
-use epguard_common::{
-    Action, Addr, Backend, Event, Fate, Outcome, Packet, Rate, Reason, Slot, Terminated, Transport, Uid,
-    Verdict,
-};
+use epguard_common::{Addr, Decision, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict};
 
-/// What was found on the way to a verdict.
+/// What the decision has found.
 pub trait Evidence {
-    /// The limit of events, of the suspect that the packet is aimed at.
+    /// The limit of events of the suspect that the packet goes to.
     fn rate(&self) -> Option<*mut Rate>;
-    /// Writes the pod that is meant, and the one that would be hit.
+    /// Writes the pod that the Service meant, and the one that would be hit.
     fn tell_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid);
-    /// The Service that is meant.
+    /// The Service that the packet is aimed at.
     fn slot(&self) -> Slot;
-    /// Where the denial steers the packet's flow to.
-    fn backend(&self, packet: &Packet) -> Option<Backend>;
-    /// How the denial itself wants to be carried out.
-    fn action(&self) -> Action;
 }
 
-/// Counts what was decided and, for a denial, tells the agent.
+/// Counts the decision and, for a denial, sends the agent an event.
 #[inline(always)]
 pub fn report<F: Frame, E: Evidence>(
     frame: &F,
     packet: &Packet,
     verdict: Verdict,
-    fate: Fate,
+    decision: Decision,
     evidence: &E,
     debug: bool,
 ) {
-    let Some((reason, outcome)) = verdict.counted_as(fate) else {
+    let Some((reason, outcome)) = verdict.counted_as(decision) else {
         return;
     };
-    let opens = matches!(packet.transport, Transport::Opening);
-    maps::count_packet(reason, outcome, frame.length(), opens);
+    if let Some(beside) = decision.counted_beside() {
+        maps::count(reason, beside, 0);
+    }
+    maps::count_packet(reason, outcome, frame.length(), packet.opens());
     if debug {
         log(frame, packet, reason, outcome);
     }
@@ -86,7 +81,7 @@ fn admit(rate: *mut Rate, now_ns: u64) -> bool {
     }
 }
 
-/// Tells the agent, once, that somebody holds the address. If the ring is full, the entry tells it a little later.
+/// Reports once that a pod holds the address. If the ring is full, the agent reads it from the entry a little later.
 #[inline(always)]
 pub fn lifted<F: Frame>(frame: &F, address: &Addr, terminated: *const Terminated, at_ns: u64) {
     let told = maps::publish(|event| {
@@ -106,7 +101,7 @@ pub fn lifted<F: Frame>(frame: &F, address: &Addr, terminated: *const Terminated
     }
 }
 
-/// Writes what every event has. Field by field: a whole event would be made on the stack first.
+/// Writes the fields that every event has, one by one: a whole event would be made on the stack first.
 #[inline(always)]
 unsafe fn write<F: Frame>(event: *mut Event, frame: &F, reason: Reason, outcome: Outcome, at_ns: u64) {
     // SAFETY: the caller's memory, which has room for an event.
@@ -123,7 +118,7 @@ unsafe fn write<F: Frame>(event: *mut Event, frame: &F, reason: Reason, outcome:
     }
 }
 
-/// Only with `--debug-datapath`. Not inlined, to leave the stack to those who run always.
+/// Only with `--debug-datapath`. Not inlined, to keep its stack out of the programs' own.
 #[inline(never)]
 fn log<F: Frame>(frame: &F, packet: &Packet, reason: Reason, outcome: Outcome) {
     let (src, dst) = (packet.src.octets, packet.dst.octets);

@@ -1,20 +1,20 @@
-//! Answers of live endpoints to redirected flows: back to where the flow's packets left.
+//! Replies of live endpoints in redirected flows: back to the interface where the flow's packets left.
 
 use crate::frame::Frame as _;
 use crate::link::Link;
 use crate::maps;
+use crate::redirect::{closes, or_drop};
 use crate::redirected::of_endpoint;
 use crate::route::source_interface;
 use crate::skb::Skb;
-use crate::steer::{closes, or_drop};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS};
 use aya_ebpf::helpers::generated::bpf_redirect;
-use epguard_common::{Bytes as _, Flow, Packet, Role, Steered};
+use epguard_common::{Bytes as _, Flow, Packet, Redirected, Role};
 
 const TCP: u8 = 6;
 
-/// Sends an answer of a live endpoint back. Global, see `reject::turn_round`.
+/// Sends a reply of a live endpoint back to the client. Global, see `reject::turn_round`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
@@ -22,7 +22,7 @@ pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
     or_drop(&skb, backward(&skb))
 }
 
-/// Whether the packet is an answer of a live endpoint to a flow that was steered to it, and can be turned back.
+/// Whether the packet is a reply of a live endpoint in a redirected flow, and can be sent back.
 #[inline(always)]
 pub fn is_answer(skb: &Skb, packet: &Packet) -> bool {
     packet.transport.has_ports()
@@ -38,7 +38,7 @@ fn backward(skb: &Skb) -> Option<i32> {
     let back = &flow.back.value;
     entry.touch();
     if closes(skb, packet) && entered_from_endpoint(skb) {
-        entry.add_flags(Steered::ENDPOINT_CLOSED);
+        entry.add_flags(Redirected::ENDPOINT_CLOSED);
     }
     if let Some(proof) = proof(skb, packet) {
         entry.answered(proof);
@@ -52,7 +52,7 @@ fn backward(skb: &Skb) -> Option<i32> {
     Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
 }
 
-/// What the client acknowledges if it gets this SYN-ACK; `None` for other packets, and for one that may be forged.
+/// The number that the client acknowledges if it gets this SYN-ACK; `None` for other packets, and for one that may be forged.
 #[inline(always)]
 fn proof(skb: &Skb, packet: &Packet) -> Option<u32> {
     const SYN_ACK: u8 = 0x12;
@@ -64,8 +64,8 @@ fn proof(skb: &Skb, packet: &Packet) -> Option<u32> {
     Some(number.wrapping_add(1))
 }
 
-/// Whether the packet enters where the node routes the endpoint; otherwise it may be forged. A bridge's ports are not told
-/// apart.
+/// Whether the packet enters where the node routes the endpoint; otherwise it may be forged. All ports of a bridge count as
+/// one.
 #[inline(always)]
 fn entered_from_endpoint(skb: &Skb) -> bool {
     let there = source_interface(skb.as_ptr().cast());

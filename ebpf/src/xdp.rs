@@ -1,5 +1,5 @@
-//! What XDP programs need of a frame. There is no skb yet, so nothing else has parsed it: the Ethernet header is ours
-//! to skip. Devices without one have no native XDP.
+//! The frame of an XDP program. There is no skb yet: the program skips the Ethernet header itself. Devices without one have
+//! no native XDP.
 
 use crate::frame::Frame;
 use crate::maps;
@@ -25,17 +25,17 @@ impl EbpfContext for Raw {
 impl Frame for Raw {
     const IS_LAST: bool = false;
 
-    /// Only what becomes shorter in place: a RST, and no IP options before it.
+    /// Only an answer that is no longer than the packet: a RST, to a packet without IP options.
     #[inline(always)]
-    fn is_answered(&self, packet: &Packet) -> bool {
+    fn can_reject(&self, packet: &Packet) -> bool {
         packet.protocol == TCP
             && options_length(packet) == 0
             && maps::mac(self.ifindex()).is_some_and(|mac| mac.sends != 0)
     }
 
-    /// What XDP sends passes no hook.
+    /// A frame that XDP sends passes no hook.
     #[inline(always)]
-    fn can_turn(&self, _: u16) -> bool {
+    fn can_carry(&self, _: u16) -> bool {
         true
     }
 
@@ -66,7 +66,7 @@ impl Frame for Raw {
         self.load::<[u8; 1]>(0).is_none_or(|[first]| first & 1 != 0)
     }
 
-    /// A tag that the device takes off is not seen here: the agent only attaches where none is expected.
+    /// The program doesn't see a VLAN tag that the device has removed: the agent attaches only where none is expected.
     #[inline(always)]
     fn is_ours(&self) -> bool {
         let addressed = self.load::<[u8; 6]>(0);
@@ -113,6 +113,6 @@ impl Raw {
 /// The packet that [`Raw::parse`] has parsed.
 #[inline(always)]
 pub fn parsed<'a>() -> Option<&'a Packet> {
-    // SAFETY: this CPU's own element; TC programs run here before or after an XDP program, never in its midst.
+    // SAFETY: this CPU's own element; no TC program interrupts an XDP program on it.
     maps::scratch().map(|scratch| unsafe { &*scratch })
 }

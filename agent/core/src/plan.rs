@@ -1,25 +1,25 @@
 //! What to write so that the maps hold what they should.
 
 use crate::state::{OrphanIp, Tables};
-use epguard_common::{Addr, Backends, Denial, Owner, Slot, Suspect, Target, Vip};
+use epguard_common::{Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One write to a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the maps")]
 pub enum Op {
-    RemoveDenial(Target),
+    RemoveDenial(DenialKey),
     RemoveSuspect(Addr),
     RemoveService(Vip),
-    PutDenial(Target, Denial),
+    PutDenial(DenialKey, Denial),
     PutService(Vip, Slot),
     PutSuspect(Addr, Suspect),
     RemoveOwner(Addr),
     PutOwner(Addr, Owner),
     RemoveTerminated(Addr),
     PutTerminated(Addr, OrphanIp),
-    RemoveBackends(Target),
-    PutBackends(Target, Box<Backends>),
+    RemoveBackends(DenialKey),
+    PutBackends(DenialKey, Box<Backends>),
 }
 
 impl Op {
@@ -65,8 +65,8 @@ pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
     ops.extend(gone(&installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
     ops.extend(gone(&installed.services, &desired.services).map(Op::RemoveService));
     ops.extend(other(&installed.terminated, &desired.terminated).map(Op::RemoveTerminated));
-    let redirects = |target: &Target| desired.backends.contains_key(target);
-    let idle: Vec<Target> = gone(&installed.backends, &desired.backends).collect();
+    let redirects = |target: &DenialKey| desired.backends.contains_key(target);
+    let idle: Vec<DenialKey> = gone(&installed.backends, &desired.backends).collect();
     let (rest, redirected): (Vec<_>, Vec<_>) =
         changed(&installed.denied, &desired.denied).partition(|(target, _)| !redirects(target));
     ops.extend(rest.into_iter().map(|(k, v)| Op::PutDenial(k, v)));
@@ -133,7 +133,7 @@ mod tests {
         protocol: 6,
         reserved: 0,
     };
-    const TARGET: Target = Target {
+    const TARGET: DenialKey = DenialKey {
         addr: X,
         slot: SLOT,
         port: 8080,
@@ -212,7 +212,7 @@ mod tests {
         let (_, mut denial) = tables.denied.pop_first().unwrap();
         denial.action = Action::Redirect;
         for port in first..first + count {
-            let target = Target { port, ..TARGET };
+            let target = DenialKey { port, ..TARGET };
             tables.denied.insert(target, denial);
             let backends = Backends {
                 count: 1,

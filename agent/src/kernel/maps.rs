@@ -31,8 +31,8 @@ use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError};
 use denial_counts::DenialCounts;
 use epguard_common::{
-    ABI_VERSION, Addr, Affected, Backends, Owner, RawConfig, RawDenial, Role, Slot, SocketIntent, Suspect,
-    Target, Terminated, View, Vip,
+    ABI_VERSION, Addr, Affected, Backends, DenialKey, Owner, RawConfig, RawDenial, Role, Slot, SocketIntent,
+    Suspect, Terminated, View, Vip,
 };
 use epguard_core::plan::{self, Op};
 use epguard_core::state::Tables;
@@ -93,8 +93,8 @@ pub struct Writer {
     owners: HashMap<MapData, Addr, Owner>,
     suspects: KeyedMap<Addr, Suspect>,
     services: KeyedMap<Vip, Affected>,
-    denied: KeyedMap<Target, RawDenial>,
-    backends: KeyedMap<Target, Backends>,
+    denied: KeyedMap<DenialKey, RawDenial>,
+    backends: KeyedMap<DenialKey, Backends>,
     terminated: KeyedMap<Addr, Terminated>,
     interfaces: KeyedMap<u32, Role>,
     sockets: KeyedMap<u64, SocketIntent>,
@@ -276,10 +276,10 @@ impl Writer {
             Op::PutBackends(target, backends) => self.backends.insert(*target, **backends, 0),
             Op::RemoveTerminated(ip) => {
                 self.remove_terminated(*ip)?;
-                self.end_terminated(&Target::of_ip(*ip))
+                self.end_terminated(&DenialKey::of_ip(*ip))
             }
             Op::PutTerminated(ip, vacant) => {
-                self.counts.begin(&Target::of_ip(*ip))?;
+                self.counts.begin(&DenialKey::of_ip(*ip))?;
                 self.put_terminated(*ip, *vacant)
             }
         }

@@ -5,7 +5,7 @@ use super::{Rewrite, Sum, UDP, network};
 use crate::Packet;
 
 /// Octets of the packet that are quoted at most, in full words: IP header, ports, and SCTP's INIT with its tag (RFC 9260
-/// section 10 wants 40 octets of it).
+/// section 10 demands 40 octets of it).
 pub const MAX_QUOTE: u32 = 128;
 /// At least so much is quoted of the transport header (RFC 792).
 const LEAST: u32 = 8;

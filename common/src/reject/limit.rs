@@ -1,4 +1,4 @@
-//! How often somebody is answered: a token bucket that needs one word (GCRA, ITU-T I.371).
+//! The limit of answers: a token bucket that needs one word (GCRA, ITU-T I.371).
 
 /// Until when, `CLOCK_BOOTTIME`, the answers given so far use up the rate. Written by the programs: CPUs
 /// that race for it may give an answer more.

@@ -1,5 +1,5 @@
-//! The answer to a packet that is rejected. It is made of the packet itself, where it lies: the sender's addresses and
-//! ports are at hand, and the kernel gives programs no other packet.
+//! The answer to a rejected packet. The packet itself is rewritten in place: it holds the sender's addresses and ports, and
+//! the kernel gives programs no other packet.
 //!
 //! TCP gets a RST ([`mod@reset`]), UDP and SCTP an ICMP error ([`icmp`]), both behind a new IP header ([`network`])
 //! without options. The link layer is the caller's.
@@ -32,7 +32,7 @@ pub trait Rewrite: Bytes {
     /// Takes `count` octets out behind the first IP header, which has no VLAN tag before it.
     fn cut_options(&mut self, count: u32) -> Option<()>;
 
-    /// Whether the device, or nobody, is to complete the transport checksum (`CHECKSUM_PARTIAL`). The octets at `offset`
+    /// Whether the transport checksum is left to the device (`CHECKSUM_PARTIAL`). The octets at `offset`
     /// are zero, and may be something else afterwards.
     fn is_partial(&mut self, offset: u32) -> Option<bool>;
 }

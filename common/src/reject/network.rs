@@ -18,7 +18,7 @@ pub const fn options_length(packet: &Packet) -> u32 {
     (packet.transport_at - packet.network_at).saturating_sub(header_length(packet))
 }
 
-/// Octets of the packet from the IP header on, as that says.
+/// Octets of the packet from the IP header on, by the header's length field.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
 pub fn length<R: Rewrite>(frame: &R, packet: &Packet) -> Option<u32> {

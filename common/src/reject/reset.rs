@@ -1,5 +1,5 @@
 //! A TCP RST (RFC 9293 section 3.10.7.1) that a client in any state takes: its numbers are those that it expects
-//! exactly, as RFC 5961 section 3.2 wants.
+//! exactly, as RFC 5961 section 3.2 demands.
 
 use super::{Rewrite, TCP, network};
 use crate::Packet;
@@ -51,7 +51,7 @@ struct Segment {
     acknowledged: u32,
     /// Data offset, flags, window.
     control: u32,
-    /// Octets with the TCP header, as the IP header says: more than that holds is said as 0.
+    /// Octets with the TCP header, by the IP header's length field; 0 for a packet too long for that field.
     length: u32,
 }
 

@@ -1,25 +1,23 @@
-//! COUNTERS and `DENIAL_COUNTS`: packets by what became of them, of all denials and of each.
+//! COUNTERS and `DENIAL_COUNTS`: packets by outcome, of all denials and of each.
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
 use aya_ebpf::macros::btf_map;
-use epguard_common::{
-    Count, DenialCount, Outcome, Packet, Reason, Slot, Target, Transport, capacity, counter,
-};
+use epguard_common::{Count, DenialCount, DenialKey, Outcome, Packet, Reason, Slot, capacity, counter};
 
 /// Written here, by [`counter`].
 #[btf_map]
 static COUNTERS: PerCpuArray<Count, { capacity::COUNTERS }> = PerCpuArray::new();
-/// Keys are put in by the agent, values counted here.
+/// The agent adds the keys; the programs count the values.
 #[btf_map]
 static DENIAL_COUNTS: PerCpuHashMap<
-    Target,
+    DenialKey,
     DenialCount,
     { capacity::DENIAL_COUNTS },
     { BPF_F_NO_PREALLOC as usize },
 > = PerCpuHashMap::new();
 
-/// Counts one packet, or one piece of news.
+/// Counts one packet, or one event beside a packet.
 #[inline(always)]
 pub fn count(reason: Reason, outcome: Outcome, bytes: u32) {
     count_packet(reason, outcome, bytes, false);
@@ -37,9 +35,9 @@ pub fn count_packet(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
 #[inline(never)]
 pub fn count_denied(packet: &Packet, slot: Slot, outcome: Outcome, bytes: u32, now_ns: u64) {
     let target = if slot.is_some() {
-        Target::of(packet, slot)
+        DenialKey::of(packet, slot)
     } else {
-        Target::of_ip(packet.dst)
+        DenialKey::of_ip(packet.dst)
     };
     let Some(counts) = DENIAL_COUNTS.get_ptr_mut(target) else {
         return;
@@ -56,8 +54,7 @@ pub fn count_denied(packet: &Packet, slot: Slot, outcome: Outcome, bytes: u32, n
             _ => return,
         }
     };
-    let opens = matches!(packet.transport, Transport::Opening);
-    add(count, Count::one(bytes, opens));
+    add(count, Count::one(bytes, packet.opens()));
 }
 
 #[inline(always)]

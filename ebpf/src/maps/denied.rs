@@ -1,4 +1,4 @@
-//! DENIED and BACKENDS: what is proven of an endpoint of a Service, and where its flows may go instead.
+//! DENIED and BACKENDS: denied endpoints of Services, and the live endpoints that their flows may go to.
 
 use super::{KeyedMap, of_key};
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
@@ -6,20 +6,20 @@ use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Action, Backend, Backends, Keyed, Mode, Packet, Proof, RawDenial, Reason, Slot, Target, Uid, UidState,
+    Action, Backend, Backends, DenialKey, Keyed, Mode, Packet, Proof, RawDenial, Reason, Slot, Uid, UidState,
     capacity,
 };
 
 #[btf_map]
-static DENIED: KeyedMap<Target, RawDenial, { capacity::DENIED }> = HashMap::new();
+static DENIED: KeyedMap<DenialKey, RawDenial, { capacity::DENIED }> = HashMap::new();
 #[btf_map]
-static BACKENDS: KeyedMap<Target, Backends, { capacity::BACKENDS }, { BPF_F_NO_PREALLOC as usize }> =
+static BACKENDS: KeyedMap<DenialKey, Backends, { capacity::BACKENDS }, { BPF_F_NO_PREALLOC as usize }> =
     HashMap::new();
 
 /// A denial as it was found. Numbers only: the kernel refuses the BTF of an `Option` that hides in an enum further inside.
 #[derive(Clone, Copy)]
 pub struct Denied {
-    entry: *const Keyed<Target, RawDenial>,
+    entry: *const Keyed<DenialKey, RawDenial>,
     slot_since_ns: u64,
     reason: u32,
     uid_state: u32,
@@ -29,7 +29,7 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// What it rests on.
+    /// The proof that the denial rests on.
     #[inline(always)]
     pub fn proof(&self) -> Proof {
         Proof {
@@ -41,9 +41,9 @@ impl Denied {
         }
     }
 
-    /// Writes the pods that the denial means and hits; none if the entry is another one's by now.
+    /// Writes the pods that the denial means and hits; none if the entry now belongs to another key.
     #[inline(always)]
-    pub fn tell_uids(&self, target: &Target, dead: *mut Uid, owner: *mut Uid) {
+    pub fn tell_uids(&self, target: &DenialKey, dead: *mut Uid, owner: *mut Uid) {
         // SAFETY: as in `of_key`; the caller has room for two.
         let told = of_key(self.entry, target, |denial| unsafe {
             dead.write(addr_of!((*denial).dead_uid).read());
@@ -58,16 +58,16 @@ impl Denied {
         }
     }
 
-    /// How its packets are stopped, if not as CONFIG says.
+    /// The denial's own action; unset: that of CONFIG.
     #[inline(always)]
     pub fn action(&self) -> Action {
         Action::from_raw(self.action)
     }
 }
 
-/// The denial of an endpoint. A number that is no proof is no denial.
+/// The denial of an endpoint; `None` also if its reason is an unknown number.
 #[inline(always)]
-pub fn denial(target: &Target) -> Option<Denied> {
+pub fn denial(target: &DenialKey) -> Option<Denied> {
     let entry = DENIED.get_ptr(target)?;
     // SAFETY: as in `of_key`.
     let denied = of_key(entry, target, |denial| unsafe {
@@ -85,16 +85,11 @@ pub fn denial(target: &Target) -> Option<Denied> {
     Some(denied)
 }
 
-/// Where a flow that opens towards a denied endpoint goes. Not inlined: the stack is short.
-#[inline(always)]
-pub fn backend(packet: &Packet, slot: Slot) -> Option<Backend> {
-    let mut chosen = Backend::default();
-    choose(packet, slot, &mut chosen).then_some(chosen)
-}
-
+/// Finds the live endpoint for a flow that opens towards a denied one; false if there is none. Not inlined: the stack is
+/// short.
 #[inline(never)]
-fn choose(packet: &Packet, slot: Slot, chosen: &mut Backend) -> bool {
-    let target = &Target::of(packet, slot);
+pub fn choose(packet: &Packet, slot: Slot, chosen: &mut Backend) -> bool {
+    let target = &DenialKey::of(packet, slot);
     let Some(entry) = BACKENDS.get_ptr(target) else {
         return false;
     };

@@ -1,4 +1,4 @@
-//! CONFIG and VIEW: what the operator wants, and what the agent vouches for.
+//! CONFIG and VIEW: the operator's settings, and the agent's view with its lease.
 
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
@@ -10,14 +10,14 @@ static CONFIG: Array<RawConfig, 1> = Array::new();
 #[btf_map]
 static VIEW: Array<View, 1> = Array::new();
 
-/// What the agent vouches for; `None` only if the map is missing.
+/// VIEW; `None` only if the map is missing.
 #[inline(always)]
 pub fn view() -> Option<View> {
     // SAFETY: one element that is only ever overwritten in place; every bit pattern is a View.
     VIEW.get_ptr(0).map(|view| unsafe { view.read() })
 }
 
-/// The same while there is anything to look for.
+/// VIEW, unless it is idle: [`View::is_idle`].
 #[inline(always)]
 pub fn active() -> Option<View> {
     view().filter(|view| !view.is_idle())
@@ -38,38 +38,44 @@ pub fn config() -> Option<(*const RawConfig, Mode, bool)> {
     Some((config, Mode::from_raw(mode), debug != 0))
 }
 
-/// The lower of the operator's mode and the reason's own.
+/// The operator's mode for a reason.
 #[inline(always)]
-pub fn mode_of(config: *const RawConfig, mode: Mode, reason: Reason) -> Mode {
-    // SAFETY: as in `config`.
-    let own = Mode::from_raw(unsafe {
-        match reason {
-            Reason::Nothing => return Mode::Off,
-            Reason::DeadBackend => addr_of!((*config).reasons.dead_backend).read_volatile(),
-            Reason::Reused => addr_of!((*config).reasons.reused).read_volatile(),
-            Reason::RetiredBackend => addr_of!((*config).reasons.retired_backend).read_volatile(),
-            Reason::Terminated => addr_of!((*config).reasons.terminated).read_volatile(),
-        }
-    });
-    own.lower(mode)
-}
-
-/// How denials for a reason are carried out.
-#[inline(always)]
-pub fn action_of(config: *const RawConfig, reason: Reason) -> Action {
-    // SAFETY: as in `config`.
-    Action::from_raw(unsafe {
-        match reason {
-            Reason::Nothing => return Action::Unset,
-            Reason::DeadBackend => addr_of!((*config).actions.dead_backend).read_volatile(),
-            Reason::Reused => addr_of!((*config).actions.reused).read_volatile(),
-            Reason::RetiredBackend => addr_of!((*config).actions.retired_backend).read_volatile(),
-            Reason::Terminated => addr_of!((*config).actions.terminated).read_volatile(),
-        }
+pub fn mode_of(config: *const RawConfig, reason: Reason) -> Mode {
+    if reason == Reason::Nothing {
+        return Mode::Off;
+    }
+    // SAFETY: as in `config`; one of the four numbers.
+    Mode::from_raw(unsafe {
+        let modes = addr_of!((*config).reasons).cast::<u32>();
+        modes.add(place(reason)).read_volatile()
     })
 }
 
-/// How many packets are answered.
+/// The action that CONFIG holds for a reason.
+#[inline(always)]
+pub fn action_of(config: *const RawConfig, reason: Reason) -> Action {
+    if reason == Reason::Nothing {
+        return Action::Unset;
+    }
+    // SAFETY: as in `config`; one of the four numbers.
+    Action::from_raw(unsafe {
+        let actions = addr_of!((*config).actions).cast::<u32>();
+        actions.add(place(reason)).read_volatile()
+    })
+}
+
+/// The place of a reason's number in a `PerReason`. The number is read back from memory, so that the compiler keeps the mask:
+/// without it the verifier of Linux 6.1 refuses the address ("unbounded memory access"), as it loses the bounds of a spilled
+/// enum.
+#[inline(always)]
+fn place(reason: Reason) -> usize {
+    let number = reason as u32;
+    // SAFETY: a variable of this function.
+    let number = unsafe { (&raw const number).read_volatile() };
+    (number.wrapping_sub(1) & 3) as usize
+}
+
+/// The limits of answers.
 #[inline(always)]
 pub fn limits(config: *const RawConfig) -> AnswerLimits {
     // SAFETY: as in `config`; every bit pattern is an AnswerLimits.

@@ -1,4 +1,4 @@
-//! A packet that becomes its own answer before there is an skb of it.
+//! The answer of an XDP program: a packet becomes its own answer before the kernel makes an skb.
 
 use crate::frame::Frame as _;
 use crate::maps;
@@ -9,10 +9,10 @@ use aya_ebpf::helpers::generated::{bpf_xdp_adjust_tail, bpf_xdp_store_bytes};
 use epguard_common::{Bytes, Outcome, Reason, Rewrite, reset};
 
 const ETHERNET: u32 = 14;
-/// Without the checksum that the device adds. Not every device fills up what is shorter.
+/// The shortest Ethernet frame without its checksum. Not every device pads a shorter one.
 const SHORTEST: u32 = 60;
 
-/// Sends the frame back out of the device that it came in by. A global function, see `turn_round`.
+/// Makes the frame its own answer, and sends it out of the device that it entered by. A global function, see `turn_round`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
@@ -72,13 +72,13 @@ impl Rewrite for Turned<'_> {
         (failed == 0).then_some(())
     }
 
-    /// Such packets are left to TC.
+    /// The TC program rejects packets with options.
     #[inline(always)]
     fn cut_options(&mut self, _: u32) -> Option<()> {
         None
     }
 
-    /// What came by a wire has its checksum, and nobody completes it behind XDP.
+    /// A received frame has its whole checksum: no device completes one behind XDP.
     #[inline(always)]
     fn is_partial(&mut self, _: u32) -> Option<bool> {
         Some(false)

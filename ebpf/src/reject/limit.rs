@@ -1,16 +1,20 @@
-//! How many answers: so many a second for one suspect, and for the node.
+//! The limits of answers a second: for one suspect, and for the node.
 
 use crate::telemetry::Evidence;
 use crate::{clock, maps};
 use epguard_common::{AnswerLimits, Bucket, RawConfig};
 
-/// Takes an answer out of both buckets.
+/// Takes an answer, for which [`has_room`] found room, out of both buckets.
 #[inline(always)]
-pub fn take<E: Evidence>(config: *const RawConfig, evidence: &E) -> bool {
+pub fn take<E: Evidence>(config: *const RawConfig, evidence: &E) {
     let limits = maps::limits(config);
     let now_ns = clock::now_ns();
-    let suspect = bucket(evidence).is_some_and(|bucket| take_from(bucket, now_ns, limits.per_suspect));
-    suspect && maps::answers().is_some_and(|bucket| take_from(bucket, now_ns, limits.per_node))
+    if let Some(bucket) = bucket(evidence) {
+        take_from(bucket, now_ns, limits.per_suspect);
+    }
+    if let Some(bucket) = maps::answers() {
+        take_from(bucket, now_ns, limits.per_node);
+    }
 }
 
 /// Takes an answer out of the node's bucket.
@@ -20,7 +24,7 @@ pub fn take_of_node(config: *const RawConfig) -> bool {
     maps::answers().is_some_and(|bucket| take_from(bucket, clock::now_ns(), limits.per_node))
 }
 
-/// Whether there is one in both.
+/// Whether both buckets have room for an answer.
 #[inline(always)]
 pub fn has_room<E: Evidence>(config: *const RawConfig, evidence: &E) -> bool {
     let AnswerLimits {
@@ -40,7 +44,7 @@ fn bucket<E: Evidence>(evidence: &E) -> Option<*mut Bucket> {
     evidence.rate().map(|rate| unsafe { &raw mut (*rate).answers })
 }
 
-/// CPUs may race for it, and then both answer: the compiler for BPF has no exchange.
+/// Two CPUs that race may both answer: the compiler for BPF has no atomic exchange.
 #[inline(always)]
 fn take_from(bucket: *mut Bucket, now_ns: u64, per_second: u32) -> bool {
     // SAFETY: an entry that stays there, and writable, for the run of the program; every bit pattern is a Bucket.

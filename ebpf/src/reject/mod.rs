@@ -1,128 +1,75 @@
-//! What becomes of a denied packet, and how it is turned round.
+//! How a decision is carried out, and how a packet becomes its own answer.
 //!
-//! At To the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack undoes the
-//! DNAT on its way to the client. It carries [`View::answer`](epguard_common::View::answer), so that it lifts nothing at the hooks that it passes, and so
-//! does one from From, which goes straight back to the sender before DNAT. One from XDP passes no hook.
+//! At the egress hook the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack
+//! undoes the DNAT on its way to the client. From the ingress hook it goes straight back to the sender, before DNAT. Both carry
+//! [`View::answer`](epguard_common::View::answer), so that they lift no denial at the hooks that they pass. An answer from XDP
+//! passes no hook.
 
 mod early;
-mod limit;
+pub mod limit;
 mod rewrite;
 
 pub use early::turn_round_early;
 
 use crate::frame::Frame;
+use crate::route::names_its_sender;
 use crate::skb::Skb;
-use crate::telemetry::Evidence;
-use crate::{maps, steer, turned};
+use crate::{maps, redirect, turned};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect;
 use aya_ebpf::programs::TcContext;
-use epguard_common::{
-    Action, Fate, JUDGED, Outcome, Packet, RawConfig, Reason, Verdict, answer, is_answerable,
-};
+use epguard_common::{Decision, Outcome, Reason, answer, can_answer};
 use rewrite::Turned;
 
-/// Chooses what is done with a packet that was judged. Where nobody can be answered ([`Frame::is_answered`]), nothing is
-/// taken off the limits: [`Fate::Answer`] then means that another program will.
-#[inline(always)]
-pub fn fate<F: Frame, E: Evidence>(
-    frame: &F,
-    packet: &Packet,
-    verdict: Verdict,
-    evidence: &E,
-    config: *const RawConfig,
-) -> Fate {
-    let Verdict::Deny {
-        reason,
-        enforce: true,
-    } = verdict
-    else {
-        return Fate::Pass;
-    };
-    let action = evidence.action().or(maps::action_of(config, reason));
-    if action == Action::Capture {
-        if frame.can_capture() {
-            return Fate::Capture;
-        }
-        maps::count(reason, Outcome::RedirectFailed, 0);
-        return Fate::Drop;
-    }
-    if F::IS_LAST
-        && action == Action::Redirect
-        && frame.can_turn(evidence.slot().number)
-        && steer::is_steerable(frame, packet)
-        && steer::chosen(packet, evidence.backend(packet))
-            .is_some_and(|backend| steer::way(frame, packet, &backend).is_some())
-    {
-        return Fate::Steer;
-    }
-    if !matches!(action, Action::Reject | Action::Redirect)
-        || frame.is_to_many()
-        || !is_answerable(frame, packet)
-    {
-        return Fate::Drop;
-    }
-    let admitted = if !frame.can_turn(JUDGED) {
-        false
-    } else if frame.is_answered(packet) {
-        limit::take(config, evidence)
-    } else {
-        limit::has_room(config, evidence)
-    };
-    if admitted {
-        return Fate::Answer;
-    }
-    maps::count(reason, Outcome::AnswerSuppressed, 0);
-    Fate::Drop
-}
-
-/// Which way an answer goes.
+/// The hook that carries a decision out.
 #[derive(Clone, Copy)]
-pub enum Way {
-    /// Into the stack, where the packet was leaving.
-    In,
-    /// Out, where the packet came in.
-    Out,
+pub enum Hook {
+    /// Before DNAT: an answer leaves where the packet entered.
+    Ingress,
+    /// After DNAT: an answer enters the stack where the packet was leaving.
+    Egress,
 }
 
-/// Carries a fate out. `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never overrules another program.
+/// Carries a decision out. `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never overrules another program.
 #[inline(always)]
-pub fn carry_out(ctx: &TcContext, fate: Fate, way: Way) -> i32 {
-    match (fate, way) {
-        (Fate::Pass, _) => TC_ACT_UNSPEC,
-        (Fate::Drop, _) => TC_ACT_SHOT,
-        (Fate::Answer, Way::In) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
-        (Fate::Answer, Way::Out) => turn_round(ctx.skb.skb, 0),
-        (Fate::Steer, _) => redirect(ctx.skb.skb),
-        (Fate::Return, _) => turned::back(ctx.skb.skb),
+pub fn carry_out(ctx: &TcContext, decision: Decision, hook: Hook) -> i32 {
+    match (decision, hook) {
+        (Decision::Pass, _) => TC_ACT_UNSPEC,
+        (Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured, _) => TC_ACT_SHOT,
+        (Decision::Reject, Hook::Egress) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
+        (Decision::Reject, Hook::Ingress) => turn_round(ctx.skb.skb, 0),
+        (Decision::Redirect, _) => redirect(ctx.skb.skb),
+        (Decision::Follow, _) => follow(ctx.skb.skb),
+        (Decision::Reply, _) => turned::back(ctx.skb.skb),
         // SAFETY: takes numbers only. Where there is no such interface the packet is dropped.
-        (Fate::Capture, _) => unsafe { bpf_redirect(maps::capture(), 0) as i32 },
+        (Decision::Capture, _) => unsafe { bpf_redirect(maps::capture(), 0) as i32 },
     }
 }
 
-/// Sends the packet to a live endpoint. A flow that may not go there is rejected.
+/// Opens a redirected flow. One that may not be redirected is rejected.
 #[inline(always)]
 fn redirect(context: *mut __sk_buff) -> i32 {
-    let admitted = match steer::admit(context) {
-        steer::ADMITTED => true,
-        steer::ADMITTED_IF_SHOWN => crate::route::names_its_sender(context) != 0,
-        _ => false,
-    };
-    if !admitted {
-        return if is_refusable(context) != 0 {
-            turn_round(context, BPF_F_INGRESS.into())
-        } else {
-            TC_ACT_SHOT
-        };
+    if redirect::admit(context) != 0 && names_its_sender(context) != 0 {
+        return follow(context);
     }
-    if steer::enter(context) == 0 {
-        return steer::fail(context);
+    if is_refusable(context) != 0 {
+        turn_round(context, BPF_F_INGRESS.into())
+    } else {
+        TC_ACT_SHOT
     }
-    steer::advance(context);
-    steer::forth(context)
 }
 
-/// Counts a packet that may not be redirected, and says whether it can be answered instead; 0 if not.
+/// Sends a packet of a redirected flow to the live endpoint.
+#[inline(always)]
+fn follow(context: *mut __sk_buff) -> i32 {
+    if redirect::enter(context) == 0 {
+        return redirect::fail(context);
+    }
+    redirect::advance(context);
+    redirect::forth(context)
+}
+
+/// Counts a packet that may not be redirected, and returns whether it is rejected instead; 0 if not.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn is_refusable(context: *mut __sk_buff) -> u32 {
@@ -131,11 +78,12 @@ extern "C" fn is_refusable(context: *mut __sk_buff) -> u32 {
     let (Some(packet), Some((config, ..))) = (skb.packet(), maps::config()) else {
         return 0;
     };
-    let answered = !skb.is_to_many() && is_answerable(&skb, packet) && limit::take_of_node(config);
+    let answered = can_answer(&skb, packet, skb.is_to_many()) && limit::take_of_node(config);
     u32::from(answered)
 }
 
-/// A global function: it has a stack of its own, and the verifier judges it once, whoever calls it. Linux 5.6.
+/// Makes the packet its own answer, and sends it. A global function: it has a stack of its own, and the verifier checks it
+/// once for all callers. Linux 5.6.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn turn_round(context: *mut __sk_buff, flags: u64) -> i32 {

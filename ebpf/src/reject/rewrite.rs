@@ -1,4 +1,4 @@
-//! A packet under the hands of `epguard_common::answer`, as TC programs can change it.
+//! An skb that `epguard_common::answer` rewrites, with the helpers of TC programs.
 
 use crate::link::Link;
 use crate::skb::Skb;
@@ -6,7 +6,7 @@ use aya_ebpf::EbpfContext as _;
 use aya_ebpf::helpers::generated::{bpf_l4_csum_replace, bpf_skb_adjust_room, bpf_skb_change_tail};
 use epguard_common::{Bytes, Rewrite};
 
-/// An skb that becomes its own answer. Sums of the kernel are not kept up to date, see [`Rewrite::resize`].
+/// An skb that becomes its own answer. The kernel's checksums do not follow, see [`Rewrite::resize`].
 pub struct Turned<'a>(Link<'a>);
 
 impl<'a> Turned<'a> {
@@ -16,7 +16,7 @@ impl<'a> Turned<'a> {
         Link::of(skb).map(Self)
     }
 
-    /// Sends the frame back to where it came from, as far as the link layer goes.
+    /// Swaps the Ethernet addresses.
     #[inline(always)]
     pub fn swap_ends(&mut self) -> Option<()> {
         let [d0, d1, d2, s0, s1, s2] = self.0.ethernet()?;

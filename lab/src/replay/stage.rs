@@ -18,7 +18,7 @@ use crate::{
 use anyhow::{Context, Result, bail, ensure};
 use epguard::commands::dump;
 use epguard::shared::status::{self, Status};
-use epguard_common::{Denial as Entry, Reason as Proof, Target, Uid, UidState};
+use epguard_common::{Denial as Entry, DenialKey, Reason as Proof, Uid, UidState};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -159,7 +159,12 @@ impl Theatre {
         Ok(())
     }
 
-    fn denial(&self, services: &BTreeMap<String, String>, target: &Target, entry: &Entry) -> Result<Denial> {
+    fn denial(
+        &self,
+        services: &BTreeMap<String, String>,
+        target: &DenialKey,
+        entry: &Entry,
+    ) -> Result<Denial> {
         let uid = |uid: Uid| self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string());
         let slot = target.slot.number.to_string();
         Ok(Denial {

@@ -6,7 +6,7 @@
 
 use super::{ClusterIndex, OrphanIps, Slots, Socket, Tables};
 use crate::facts::{Name, Presence, Protocol};
-use epguard_common::{Addr, Denial, Target, Uid, UidState};
+use epguard_common::{Addr, Denial, DenialKey, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<u16, Option<Nam
 }
 
 fn inherit_denial(
-    target: &Target,
+    target: &DenialKey,
     denial: &Denial,
     service: &Name,
     cluster: &mut ClusterIndex,

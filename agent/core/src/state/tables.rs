@@ -6,7 +6,7 @@ use super::quota::Quota;
 use super::slots::Given;
 use super::{Breaker, ClusterIndex, Denials, OrphanIp, Proven, Record, Slots, Socket};
 use crate::facts::Name;
-use epguard_common::{Action, Addr, Backends, Denial, Owner, Slot, Suspect, Target, Uid, Vip, capacity};
+use epguard_common::{Action, Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Uid, Vip, capacity};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ pub struct Tables {
     /// SERVICES.
     pub services: BTreeMap<Vip, Slot>,
     /// DENIED.
-    pub denied: BTreeMap<Target, Denial>,
+    pub denied: BTreeMap<DenialKey, Denial>,
     /// BACKENDS.
-    pub backends: BTreeMap<Target, Backends>,
+    pub backends: BTreeMap<DenialKey, Backends>,
     /// TERMINATED.
     pub terminated: BTreeMap<Addr, OrphanIp>,
     /// Denials that found no room in a table, by the Service's namespace; those packets pass.
@@ -101,7 +101,7 @@ impl Tables {
             suspect.dead_uid = proven.meant;
         }
         let protocol = socket.protocol.number();
-        let target = Target {
+        let target = DenialKey {
             addr: socket.ip,
             slot,
             port: socket.port,
@@ -121,7 +121,7 @@ impl Tables {
     }
 
     /// Says where flows to a target are steered. False if there is nowhere to steer them to.
-    fn steer(&mut self, target: Target, backends: &Backends) -> bool {
+    fn steer(&mut self, target: DenialKey, backends: &Backends) -> bool {
         let somewhere = backends.count > 0;
         if somewhere {
             self.backends.insert(target, *backends);

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
 use epguard_common::{
-    Addr, Affected, Denial, Keyed, Mode, Owner, RawDenial, Slot, Suspect, Target, Terminated, Uid, Vip,
+    Addr, Affected, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, Slot, Suspect, Terminated, Uid, Vip,
 };
 use epguard_core::facts::Protocol;
 use serde::Serialize;
@@ -187,8 +187,8 @@ fn counters(pin_dir: &Path) -> Result<Vec<CounterRow>> {
 }
 
 /// All denials of the pinned maps; what no epguard wrote is none.
-pub fn denials(pin_dir: &Path) -> Result<Vec<(Target, Denial)>> {
-    let raw = keyed::<Target, RawDenial>(pin_dir, "DENIED")?.into_iter();
+pub fn denials(pin_dir: &Path) -> Result<Vec<(DenialKey, Denial)>> {
+    let raw = keyed::<DenialKey, RawDenial>(pin_dir, "DENIED")?.into_iter();
     Ok(raw
         .filter_map(|(target, raw)| Some((target, raw.checked()?)))
         .collect())
@@ -226,7 +226,7 @@ fn sorted<K: Ord + Copy, V, R>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V))
 }
 
 /// IPs whose denials all wait for a second list, so that nothing there is stopped.
-fn only_held(denials: &[(Target, Denial)]) -> BTreeSet<Addr> {
+fn only_held(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
     let (held, carried_out): (Vec<_>, Vec<_>) = denials.iter().partition(|(_, denial)| denial.held != 0);
     let mut ips: BTreeSet<Addr> = held.iter().map(|(target, _)| target.addr).collect();
     for (target, _) in carried_out {
@@ -256,7 +256,7 @@ mod tests {
     fn an_ip_is_held_only_if_all_of_its_denials_are() {
         let (x, y) = (Addr::v4([10, 244, 1, 10]), Addr::v4([10, 244, 1, 11]));
         let entry = |addr, port, held| {
-            let target = Target {
+            let target = DenialKey {
                 addr,
                 port,
                 slot: Slot { number: 1 },

@@ -5,7 +5,7 @@ use crate::daemon::report::denial_log::target;
 use crate::daemon::report::kube_events::{Denial, Subject};
 use crate::kernel::maps::Denied;
 use anyhow::Result;
-use epguard_common::{Event, Outcome, Target};
+use epguard_common::{DenialKey, Event, Outcome};
 use epguard_core::facts::Protocol;
 use epguard_core::state::Socket;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ const ALL: Duration = Duration::from_secs(10);
 /// Which denials to look at.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    active: BTreeSet<Target>,
+    active: BTreeSet<DenialKey>,
     all: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Agent {
         self.count_denied(|_| true)
     }
 
-    fn count_denied(&mut self, wanted: impl Fn(&Target) -> bool) -> Result<()> {
+    fn count_denied(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<()> {
         for reading in self.writer.take_readings(wanted)? {
             let last = Duration::from_nanos(reading.count.last_ns);
             for (outcome, count) in self.ledger.news(&reading) {

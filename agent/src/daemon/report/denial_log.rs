@@ -4,7 +4,7 @@
 use crate::daemon::report::tally::{Due, Tally};
 use crate::kernel::maps::{Denied, Lift};
 use crate::shared::drops::{Dropped, Kind, clients};
-use epguard_common::{Addr, Count, Event, Outcome, Reason, Target, Uid};
+use epguard_common::{Addr, Count, DenialKey, Event, Outcome, Reason, Uid};
 use epguard_core::facts::{Name, Protocol, named};
 use epguard_core::state::State;
 use std::collections::BTreeMap;
@@ -180,11 +180,11 @@ fn named_or_unknown(name: Option<&Name>) -> String {
 
 /// The key of the denial that a packet was reported for.
 #[must_use]
-pub fn target(event: &Event) -> Target {
+pub fn target(event: &Event) -> DenialKey {
     if !event.slot.is_some() {
-        return Target::of_ip(event.dst);
+        return DenialKey::of_ip(event.dst);
     }
-    Target {
+    DenialKey {
         addr: event.dst,
         slot: event.slot,
         port: event.dst_port,

@@ -5,7 +5,7 @@ use super::{BPF_NOEXIST, Writer, absent, full::is_full, take};
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{MapData, MapError, PerCpuHashMap, PerCpuValues};
-use epguard_common::{Denial, DenialCount, Reason, Target, Uid};
+use epguard_common::{Denial, DenialCount, DenialKey, Reason, Uid};
 use epguard_core::state::Tables;
 use std::io::ErrorKind;
 
@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Denied {
     /// The key; of `terminated` only the address is set.
-    pub target: Target,
+    pub target: DenialKey,
     /// The proof.
     pub reason: Reason,
     /// The pod that is meant.
@@ -34,7 +34,7 @@ pub struct Reading {
 }
 
 pub(super) struct DenialCounts {
-    map: PerCpuHashMap<MapData, Target, DenialCount>,
+    map: PerCpuHashMap<MapData, DenialKey, DenialCount>,
     cpus: usize,
     /// Of denials that have ended or have got another proof since the last call of [`Writer::take_readings`].
     readings: Vec<Reading>,
@@ -55,7 +55,7 @@ impl DenialCounts {
 
     /// Before the denial is written. Where the map is full, the denial is carried out, and its packets are counted in
     /// COUNTERS only.
-    pub fn begin(&mut self, target: &Target) -> Result<(), MapError> {
+    pub fn begin(&mut self, target: &DenialKey) -> Result<(), MapError> {
         let zero =
             PerCpuValues::try_from(vec![DenialCount::default(); self.cpus]).map_err(MapError::IoError)?;
         match self.map.insert(target, zero, BPF_NOEXIST) {
@@ -90,7 +90,7 @@ impl Writer {
     /// of all that are installed, or of those that are `wanted`.
     ///
     /// Errors: `DENIAL_COUNTS` cannot be read.
-    pub fn take_readings(&mut self, wanted: impl Fn(&Target) -> bool) -> Result<Vec<Reading>> {
+    pub fn take_readings(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<Vec<Reading>> {
         for denied in all(&self.installed).filter(|denied| wanted(&denied.target)) {
             let read = self.counts.read(denied, false);
             read.context("cannot read DENIAL_COUNTS")?;
@@ -117,7 +117,7 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn end_denial(&mut self, target: &Target) -> Result<(), MapError> {
+    pub(super) fn end_denial(&mut self, target: &DenialKey) -> Result<(), MapError> {
         let denial = self.installed.denied.get(target);
         match denial.map(|denial| of_denial(target, denial)) {
             Some(denied) => self.counts.end(denied),
@@ -125,7 +125,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn end_terminated(&mut self, target: &Target) -> Result<(), MapError> {
+    pub(super) fn end_terminated(&mut self, target: &DenialKey) -> Result<(), MapError> {
         let vacant = self.installed.terminated.get(&target.addr);
         match vacant.map(|vacant| of_terminated(target.addr, vacant.dead)) {
             Some(denied) => self.counts.end(denied),
@@ -142,7 +142,7 @@ fn all(tables: &Tables) -> impl Iterator<Item = Denied> {
         .chain(terminated.map(|(ip, vacant)| of_terminated(*ip, vacant.dead)))
 }
 
-fn of_denial(target: &Target, denial: &Denial) -> Denied {
+fn of_denial(target: &DenialKey, denial: &Denial) -> Denied {
     Denied {
         target: *target,
         reason: denial.reason,
@@ -153,7 +153,7 @@ fn of_denial(target: &Target, denial: &Denial) -> Denied {
 
 fn of_terminated(ip: epguard_common::Addr, dead: Uid) -> Denied {
     Denied {
-        target: Target::of_ip(ip),
+        target: DenialKey::of_ip(ip),
         reason: Reason::Terminated,
         dead,
         owner: Uid::NONE,

@@ -5,7 +5,7 @@ use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
-use epguard_common::{ALL_CLIENTS, Addr, Backends, Flow, Return, Slot, Steered, Target, Vip, capacity};
+use epguard_common::{ALL_CLIENTS, Addr, Backends, DenialKey, Flow, Redirected, Return, Slot, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Flows {
@@ -21,7 +21,7 @@ pub(super) struct Flows {
 /// Flows as both sides know them.
 struct Table {
     name: &'static str,
-    steered: KeyedMap<Flow, Steered>,
+    steered: KeyedMap<Flow, Redirected>,
     returns: KeyedMap<Flow, Return>,
 }
 
@@ -162,7 +162,7 @@ impl Table {
 }
 
 /// The endpoints that flows to denied ones are redirected to.
-pub(super) fn live(backends: &BTreeMap<Target, Backends>) -> BTreeSet<Vip> {
+pub(super) fn live(backends: &BTreeMap<DenialKey, Backends>) -> BTreeSet<Vip> {
     let named = backends.iter().flat_map(|(target, backends)| {
         let live = backends.live.iter().take(backends.count as usize);
         live.map(|backend| Vip {

@@ -5,7 +5,7 @@ use super::terminated;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, Map, MapData};
-use epguard_common::{Addr, Affected, Owner, Rate, RawDenial, Suspect, Target, Terminated, Vip};
+use epguard_common::{Addr, Affected, DenialKey, Owner, Rate, RawDenial, Suspect, Terminated, Vip};
 use epguard_core::state::Tables;
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ pub(super) struct Found {
     pub tables: Tables,
     pub owners: BTreeSet<Addr>,
     /// Denials that no epguard wrote; the programs take them for none.
-    pub unreadable: BTreeSet<Target>,
+    pub unreadable: BTreeSet<DenialKey>,
 }
 
 impl Found {
     /// Reads the maps of a loaded object.
     pub fn read(ebpf: &Ebpf) -> Result<Self> {
         let mut found = Self::default();
-        for (target, raw) in loaded::<Target, RawDenial>(ebpf, "DENIED")? {
+        for (target, raw) in loaded::<DenialKey, RawDenial>(ebpf, "DENIED")? {
             match raw.checked() {
                 Some(denial) => drop(found.tables.denied.insert(target, denial)),
                 None => drop(found.unreadable.insert(target)),

@@ -48,8 +48,8 @@ impl Octets<'_> {
         }
     }
 
-    fn target(&mut self) -> Target {
-        Target {
+    fn target(&mut self) -> DenialKey {
+        DenialKey {
             addr: self.addr(),
             slot: self.slot(),
             port: self.u16(),

@@ -14,7 +14,7 @@ use super::Writer;
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{Array, HashMap, Map, MapData};
-use epguard_common::{Addr, CARRIER_ALL, Mode, Reason, ReasonModes, Target, Terminated, Vip};
+use epguard_common::{Addr, CARRIER_ALL, DenialKey, Mode, Reason, ReasonModes, Terminated, Vip};
 use epguard_core::state::Tables;
 use layout::{RawConfig, RawDenial, RawSlot, RawSuspect, RawTerminated, RawView};
 use layout::{denial, lifted_ns, nanoseconds, number, slot, suspect, vacant};
@@ -134,7 +134,7 @@ impl Left {
 fn tables(v1: &Path, terminated: &Lifting) -> Result<Tables> {
     let suspects = entries::<Addr, RawSuspect>(&open(v1, "SUSPECTS")?)?.into_iter();
     let services = entries::<Vip, RawSlot>(&open(v1, "SERVICES")?)?.into_iter();
-    let denied = entries::<Target, RawDenial>(&open(v1, "DENIED")?)?.into_iter();
+    let denied = entries::<DenialKey, RawDenial>(&open(v1, "DENIED")?)?.into_iter();
     let terminated = entries(terminated)?.into_iter();
     Ok(Tables {
         suspects: suspects

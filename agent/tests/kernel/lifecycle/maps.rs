@@ -6,8 +6,8 @@ use epguard::kernel::datapath::{Hooks, netns_cookie};
 use epguard::kernel::maps::{self, Writer};
 use epguard::shared::clock::boot_ns;
 use epguard_common::{
-    Action, Addr, Backends, Count, Denial, Keyed, Mode, Outcome, Owner, RawDenial, Reason, Slot, Suspect,
-    Target, Uid, UidState, View, Vip, capacity, counter,
+    Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason, Slot,
+    Suspect, Uid, UidState, View, Vip, capacity, counter,
 };
 use epguard_core::state::Tables;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,8 +85,8 @@ fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     let map = Map::HashMap(maps::open(&node.pins(), "DENIED").unwrap());
-    let mut raw: HashMap<_, Target, Keyed<Target, RawDenial>> = map.try_into().unwrap();
-    let scribbled = Target { port: 1, ..target() };
+    let mut raw: HashMap<_, DenialKey, Keyed<DenialKey, RawDenial>> = map.try_into().unwrap();
+    let scribbled = DenialKey { port: 1, ..target() };
     let garbage = RawDenial {
         reason: 0x77,
         uid_state: 0x77,
@@ -98,7 +98,7 @@ fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
     };
     raw.insert(scribbled, entry, 0).unwrap();
     write(&node, |writer| assert_eq!(writer.found(), &denying()));
-    let left: Vec<Target> = raw.keys().collect::<Result<_, _>>().unwrap();
+    let left: Vec<DenialKey> = raw.keys().collect::<Result<_, _>>().unwrap();
     assert_eq!(left, [target()]);
 }
 
@@ -136,15 +136,15 @@ fn a_map_that_is_missing_is_made_and_one_that_a_later_agent_made_stays() {
 #[ignore = "needs root: BPF"]
 fn what_a_full_map_has_no_room_for_is_counted_and_written_once_there_is() {
     let node = Node::new();
-    let foreign = |port: usize| Target {
+    let foreign = |port: usize| DenialKey {
         port: u16::try_from(port).unwrap(),
-        ..Target::default()
+        ..DenialKey::default()
     };
     let redirecting = |port| {
         let mut tables = denying();
         let mut denial = tables.denied.pop_first().unwrap().1;
         denial.action = Action::Redirect;
-        let target = Target { port, ..target() };
+        let target = DenialKey { port, ..target() };
         tables.denied.insert(target, denial);
         tables.backends.insert(target, Backends::default());
         tables
@@ -152,7 +152,7 @@ fn what_a_full_map_has_no_room_for_is_counted_and_written_once_there_is() {
     write(&node, |writer| {
         assert!(writer.install(&redirecting(1)).unwrap());
         let map = Map::HashMap(maps::open(&node.pins(), "BACKENDS").unwrap());
-        let mut map: HashMap<_, Target, Keyed<Target, Backends>> = map.try_into().unwrap();
+        let mut map: HashMap<_, DenialKey, Keyed<DenialKey, Backends>> = map.try_into().unwrap();
         for port in 1..capacity::BACKENDS {
             map.insert(foreign(port), Keyed::default(), 0).unwrap();
         }
@@ -221,8 +221,8 @@ pub fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
     work(&mut writer);
 }
 
-fn target() -> Target {
-    Target {
+fn target() -> DenialKey {
+    DenialKey {
         addr: X,
         slot: SLOT,
         port: 8080,

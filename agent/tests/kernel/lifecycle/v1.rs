@@ -7,7 +7,7 @@ use aya::maps::{Array, HashMap, Map, MapData};
 use epguard::kernel::datapath::{Hook, Hooks, netns_cookie};
 use epguard::kernel::maps::{Writer, show_mode};
 use epguard::shared::clock::boot_ns;
-use epguard_common::{Addr, Slot, Target, Uid, Vip};
+use epguard_common::{Addr, DenialKey, Slot, Uid, Vip};
 use epguard_core::state::Tables;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const VIP: Vip = Vip {
     protocol: 6,
     reserved: 0,
 };
-const TARGET: Target = Target {
+const TARGET: DenialKey = DenialKey {
     addr: X,
     slot: SLOT,
     port: 8080,

@@ -24,12 +24,12 @@ fn a_denial_of_another_key_denies_nothing() {
         ("protocol", target(REUSED, 17)),
         (
             "port",
-            epguard_common::Target {
+            epguard_common::DenialKey {
                 port: PORT + 1,
                 ..key
             },
         ),
-        ("slot", epguard_common::Target { slot: OTHER, ..key }),
+        ("slot", epguard_common::DenialKey { slot: OTHER, ..key }),
     ];
     for (what, other) in others {
         rig.put("DENIED", &key, Keyed { key: other, value });

@@ -8,9 +8,9 @@ use epguard::kernel::datapath::Datapath;
 use epguard::kernel::maps;
 use epguard_common::{
     Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount,
-    Direct, Flow, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions, ReasonModes,
-    Return, Role, Sender, Slot, SocketIntent, Steered, Suspect, Target, Terminated, Uid, UidState, View, Vip,
-    capacity,
+    DenialKey, Direct, Flow, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions,
+    ReasonModes, Redirected, Return, Role, Sender, Slot, SocketIntent, Suspect, Terminated, Uid, UidState,
+    View, Vip, capacity,
 };
 use serde_json::{Value, json};
 
@@ -26,11 +26,11 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "OWNERS" => shape::<Addr, Owner>("hash", capacity::OWNERS),
             "SUSPECTS" => shape::<Addr, Keyed<Addr, Suspect>>("hash", capacity::SUSPECTS),
             "SERVICES" => shape::<Vip, Keyed<Vip, Affected>>("hash", capacity::SERVICES),
-            "DENIED" => shape::<Target, Keyed<Target, RawDenial>>("hash", capacity::DENIED),
-            "BACKENDS" => shape::<Target, Keyed<Target, Backends>>("hash", capacity::BACKENDS),
-            "FLOWS" => shape::<Flow, Keyed<Flow, Steered>>("hash", capacity::FLOWS),
+            "DENIED" => shape::<DenialKey, Keyed<DenialKey, RawDenial>>("hash", capacity::DENIED),
+            "BACKENDS" => shape::<DenialKey, Keyed<DenialKey, Backends>>("hash", capacity::BACKENDS),
+            "FLOWS" => shape::<Flow, Keyed<Flow, Redirected>>("hash", capacity::FLOWS),
             "RETURNS" => shape::<Flow, Keyed<Flow, Return>>("hash", capacity::FLOWS),
-            "OPENING" => shape::<Flow, Keyed<Flow, Steered>>("lru_hash", capacity::OPENING),
+            "OPENING" => shape::<Flow, Keyed<Flow, Redirected>>("lru_hash", capacity::OPENING),
             "OPENING_RETURNS" => shape::<Flow, Keyed<Flow, Return>>("lru_hash", capacity::OPENING),
             "CLIENTS" => shape::<Addr, u32>("hash", capacity::FLOWS),
             "LIVE" => shape::<Vip, u32>("hash", capacity::LIVE),
@@ -43,7 +43,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "CONFIG" => shape::<u32, RawConfig>("array", 1),
             "VIEW" => shape::<u32, View>("array", 1),
             "COUNTERS" => shape::<u32, Count>("percpu_array", capacity::COUNTERS),
-            "DENIAL_COUNTS" => shape::<Target, DenialCount>("percpu_hash", capacity::DENIAL_COUNTS),
+            "DENIAL_COUNTS" => shape::<DenialKey, DenialCount>("percpu_hash", capacity::DENIAL_COUNTS),
             "EVENTS" => shape::<(), ()>("ringbuf", capacity::EVENTS),
             "ANSWERS" => shape::<u32, Bucket>("array", 1),
             other => panic!("a map without a stated layout: {other}"),
@@ -194,7 +194,7 @@ fn bpftool_names_every_field_of_the_tables() {
     let value = json!({"slot": {"number": 0x8001}, "reserved": 0});
     assert_eq!(dumped("SERVICES"), [keyed(&key, &value)]);
 
-    let target = Target {
+    let target = DenialKey {
         addr: X,
         slot: SLOT,
         port: 8080,

@@ -4,8 +4,8 @@ use super::world::{
     BANK, DRAINING, INNOCENT, LIVE, MOVED, OTHER_PORT, PORT, RETIRED, REUSED, REUSED_V6, SHOP,
 };
 use epguard_common::{
-    Addr, Bytes, Intent, Mode, Model, Packet, Proof, Reason, Slot, Suspect, Target, UidState, Verdict, judge,
-    parse,
+    Addr, Bytes, DenialKey, Intent, Mode, Model, Packet, Proof, Reason, Slot, Suspect, UidState, Verdict,
+    judge, parse,
 };
 
 /// The verdict on a frame; its destination is VIP and endpoint in one.
@@ -63,7 +63,7 @@ impl Model for World {
         Intent::carried(slot)
     }
 
-    fn denial(&self, target: &Target) -> Option<Proof> {
+    fn denial(&self, target: &DenialKey) -> Option<Proof> {
         if target.slot != SHOP || target.port != PORT {
             return None;
         }
@@ -82,7 +82,11 @@ impl Model for World {
         })
     }
 
-    fn mode(&self, _: Reason) -> Mode {
+    fn mode(&self) -> Mode {
+        Mode::Enforce
+    }
+
+    fn mode_of(&self, _: Reason) -> Mode {
         Mode::Enforce
     }
 

@@ -7,7 +7,7 @@ use epguard::shared::clock::boot_ns;
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::Verdict::{self, Clear, Deny, Pass};
 use epguard_common::{
-    Config, Keyed, Outcome, RawConfig, RawDenial, Reason, ReasonModes, Target, UidState, View,
+    Config, DenialKey, Keyed, Outcome, RawConfig, RawDenial, Reason, ReasonModes, UidState, View,
 };
 
 const WOULD_BE_DENIED: Verdict = Verdict::Deny {
@@ -180,7 +180,7 @@ fn numbers_that_are_no_proof_deny_nothing() {
     rig.put(
         "DENIED",
         &target(REUSED, TCP),
-        [0xff_u8; size_of::<Keyed<Target, RawDenial>>()],
+        [0xff_u8; size_of::<Keyed<DenialKey, RawDenial>>()],
     );
     rig.expect(
         "DENIED all ones",

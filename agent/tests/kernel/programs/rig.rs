@@ -13,7 +13,7 @@ use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
 use epguard::daemon::report::ring_buffer::Events;
 use epguard::kernel::datapath::Datapath;
 use epguard_common::{
-    Affected, Config, Count, Event, Keyed, Outcome, RawConfig, RawDenial, Reason, Slot, Target, Verdict,
+    Affected, Config, Count, DenialKey, Event, Keyed, Outcome, RawConfig, RawDenial, Reason, Slot, Verdict,
     View, Vip, capacity, counter,
 };
 use std::collections::BTreeMap;
@@ -163,7 +163,7 @@ impl Rig {
         self.put(map, key, Keyed { key: *key, value });
     }
 
-    pub fn deny(&mut self, target: &Target, denial: impl Into<RawDenial>) {
+    pub fn deny(&mut self, target: &DenialKey, denial: impl Into<RawDenial>) {
         self.put_keyed::<_, RawDenial>("DENIED", target, denial.into());
     }
 

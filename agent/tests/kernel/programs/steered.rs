@@ -4,7 +4,7 @@ use super::frames::{ACK, SRC_V4, SYN, TCP, UDP, frame, packet, tcp, udp, v4_with
 use super::rig::{BOTH, PASS, Rig};
 use super::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, OWNER_UID, PORT, REUSED, SHOP};
 use epguard_common::{
-    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Return, Slot, Steered, View, Vip,
+    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Redirected, Return, Slot, View, Vip,
     capacity,
 };
 
@@ -37,10 +37,10 @@ fn rig(flags: u32) -> Rig {
     };
     rig.put("OWNERS", &LIVE.addr, owner);
     for protocol in [TCP, UDP] {
-        let steered = Steered {
+        let steered = Redirected {
             backend: LIVE,
             flags,
-            ..Steered::default()
+            ..Redirected::default()
         };
         rig.put_keyed("FLOWS", &flow(protocol), steered);
     }
@@ -77,7 +77,7 @@ fn a_steered_flow_stays_steered_while_its_endpoint_holds_its_ip() {
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn a_flow_that_opens_anew_from_the_same_port_is_not_led_after_the_one_that_closed() {
-    let mut rig = rig(Steered::CLIENT_CLOSED);
+    let mut rig = rig(Redirected::CLIENT_CLOSED);
     let (syn, ack) = (
         packet(REUSED, TCP, &tcp(PORT, SYN)),
         packet(REUSED, TCP, &tcp(PORT, ACK)),
@@ -116,13 +116,13 @@ fn answers_are_led_back_only_while_their_flow_is_steered_there() {
         ethernet: [0; 6],
     };
     rig.put_keyed("RETURNS", &back, target);
-    let steered_to = |port| Steered {
+    let steered_to = |port| Redirected {
         backend: Backend {
             addr: back.endpoint,
             port,
             ..LIVE
         },
-        ..Steered::default()
+        ..Redirected::default()
     };
     rig.put_keyed("FLOWS", &back.before(&target), steered_to(back.endpoint_port));
     let answer = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
@@ -160,9 +160,9 @@ fn the_entry_of_another_flow_leads_no_packet_away() {
     assert!(is_steered(&mut rig, &ack), "its own");
     let (key, value) = (
         flow(UDP),
-        Steered {
+        Redirected {
             backend: LIVE,
-            ..Steered::default()
+            ..Redirected::default()
         },
     );
     rig.put("FLOWS", &flow(TCP), Keyed { key, value });
@@ -172,11 +172,11 @@ fn the_entry_of_another_flow_leads_no_packet_away() {
 /// The TCP flow of one client has just proven its handshake: its next packet brings it to FLOWS, if there is room.
 fn rig_with_an_opening_flow() -> Rig {
     let mut rig = rig(0);
-    rig.remove::<Flow, Keyed<Flow, Steered>>("FLOWS", &flow(TCP));
-    let steered = Steered {
+    rig.remove::<Flow, Keyed<Flow, Redirected>>("FLOWS", &flow(TCP));
+    let steered = Redirected {
         backend: LIVE,
-        flags: Steered::PROVEN,
-        ..Steered::default()
+        flags: Redirected::PROVEN,
+        ..Redirected::default()
     };
     rig.put_keyed("OPENING", &flow(TCP), steered);
     let live = Vip {
@@ -191,7 +191,7 @@ fn rig_with_an_opening_flow() -> Rig {
 }
 
 fn is_in(rig: &mut Rig, map: &str) -> bool {
-    rig.get_keyed::<Flow, Steered>(map, &flow(TCP)).is_some()
+    rig.get_keyed::<Flow, Redirected>(map, &flow(TCP)).is_some()
 }
 
 fn beyond(rig: &mut Rig) -> u64 {

@@ -9,7 +9,7 @@ use super::world::{
 };
 use epguard_common::Reason::{self, Nothing, RetiredBackend};
 use epguard_common::Verdict::{self, Clear, Pass};
-use epguard_common::{Addr, Affected, Keyed, Outcome, RawDenial, Target, Vip};
+use epguard_common::{Addr, Affected, DenialKey, Keyed, Outcome, RawDenial, Vip};
 
 const NO_NEW_FLOW: Verdict = Verdict::Deny {
     reason: RetiredBackend,
@@ -80,7 +80,7 @@ fn what_is_not_the_denied_endpoint_of_the_denied_service_passes() {
             Pass(Reason::Reused, Outcome::Established),
         ),
     ]);
-    rig.remove::<_, Keyed<Target, RawDenial>>("DENIED", &super::world::target(REUSED, UDP));
+    rig.remove::<_, Keyed<DenialKey, RawDenial>>("DENIED", &super::world::target(REUSED, UDP));
     rig.expect_all(&[
         ("another protocol", to(REUSED, UDP, &udp(PORT)), not_denied),
         ("the denied one", to(REUSED, TCP, &tcp(PORT, SYN)), DENIED),

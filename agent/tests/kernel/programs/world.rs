@@ -7,8 +7,8 @@
 
 use super::rig::Rig;
 use epguard_common::{
-    Action, Addr, AnswerLimits, CARRIER_ALL, Config, Denial, Mode, Reason, ReasonActions, ReasonModes, Slot,
-    Suspect, Target, Uid, UidState, Verdict, View, Vip,
+    Action, Addr, AnswerLimits, CARRIER_ALL, Config, Denial, DenialKey, Mode, Reason, ReasonActions,
+    ReasonModes, Slot, Suspect, Uid, UidState, Verdict, View, Vip,
 };
 
 /// Denied for every protocol at [`PORT`]: the pod is dead, another one has its IP.
@@ -105,8 +105,8 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
     }
 }
 
-pub fn target(addr: Addr, protocol: u8) -> Target {
-    Target {
+pub fn target(addr: Addr, protocol: u8) -> DenialKey {
+    DenialKey {
         addr,
         slot: SHOP,
         port: PORT,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::place::{PORT, connect, echo, stage, vip};
 use epguard::kernel::maps::KeyedMap;
-use epguard_common::{Flow, Outcome, Steered};
+use epguard_common::{Flow, Outcome, Redirected};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::traffic::{Client, Forged};
 
@@ -75,7 +75,7 @@ fn forged_packets_close_forget_and_open_no_redirected_connection_of_another_pod(
     assert!(
         closed
             .into_iter()
-            .any(|(_, steered)| steered.flags & Steered::CLIENT_CLOSED != 0)
+            .any(|(_, steered)| steered.flags & Redirected::CLIENT_CLOSED != 0)
     );
 }
 
@@ -91,7 +91,7 @@ fn take_any_source(stage: &Stage) {
 }
 
 /// The victim's flow in FLOWS.
-fn proven(stage: &Stage, client: SocketAddrV4) -> Steered {
+fn proven(stage: &Stage, client: SocketAddrV4) -> Redirected {
     let flows = entries(stage, "FLOWS");
     let found = flows.iter().find(|(flow, _)| flow.client_port == client.port());
     found
@@ -99,8 +99,8 @@ fn proven(stage: &Stage, client: SocketAddrV4) -> Steered {
         .1
 }
 
-fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Steered)> {
-    let map = KeyedMap::<Flow, Steered>::pinned(stage.agent.pin_dir(), map).unwrap();
+fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Redirected)> {
+    let map = KeyedMap::<Flow, Redirected>::pinned(stage.agent.pin_dir(), map).unwrap();
     map.entries().unwrap()
 }
 

@@ -6,7 +6,7 @@ use super::aim::{Aim, Denied, Direct, Figures, Other};
 use super::hooks::Hooks;
 use super::sink::Sink;
 use epguard_common::{
-    Action, Addr, Denial, Mode, Outcome, Reason, Slot, Suspect, Target, Uid, UidState, Vip,
+    Action, Addr, Denial, DenialKey, Mode, Outcome, Reason, Slot, Suspect, Uid, UidState, Vip,
 };
 use epguard_core::state::Tables;
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
@@ -219,7 +219,7 @@ pub(crate) fn suspect(tables: &mut Tables, ip: IpAddr) {
 
 /// Denies Service S an endpoint.
 pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
-    let target = Target {
+    let target = DenialKey {
         addr: ip.into(),
         slot: DENIED_SLOT,
         port,

@@ -1,12 +1,12 @@
 //! From the kernel's counts of each denial to what is new of it. Pure.
 
 use crate::kernel::maps::Reading;
-use epguard_common::{Count, DenialCount, Outcome, Target};
+use epguard_common::{Count, DenialCount, DenialKey, Outcome};
 use std::collections::HashMap;
 
 /// What was read last of each denial.
 #[derive(Debug, Default)]
-pub struct Ledger(HashMap<Target, DenialCount>);
+pub struct Ledger(HashMap<DenialKey, DenialCount>);
 
 impl Ledger {
     /// The packets since the last reading of this key, by outcome; outcomes without any are left out.
@@ -33,7 +33,7 @@ mod tests {
     use epguard_common::{Addr, Reason, Uid};
 
     fn reading(dropped: u64, ended: bool) -> Reading {
-        let target = Target::of_ip(Addr::v4([10, 244, 1, 10]));
+        let target = DenialKey::of_ip(Addr::v4([10, 244, 1, 10]));
         Reading {
             denied: Denied {
                 target,

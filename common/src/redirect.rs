@@ -1,11 +1,11 @@
-//! Steering: a flow that opens towards a denied endpoint goes to a live one of the same Service instead, and stays there.
+//! Redirect: a flow that opens towards a denied endpoint goes to a live one of the same Service, and stays there.
 //!
-//! The kernel's conntrack goes on believing in the denied endpoint: packets get their new destination behind it, answers
-//! their old source before it.
+//! The kernel's conntrack keeps the denied endpoint: packets get their new destination behind it, replies their old source
+//! before it.
 
-use crate::{Addr, Packet, Uid};
+use crate::{Addr, Bytes, Packet, Uid};
 
-/// Live endpoints that a denial can name; with more of them the agent picks some.
+/// The most live endpoints that a denial can name; with more of them the agent picks some.
 pub const MAX_BACKENDS: usize = 16;
 
 /// A live endpoint.
@@ -14,7 +14,7 @@ pub const MAX_BACKENDS: usize = 16;
 pub struct Backend {
     /// A pod's IP.
     pub addr: Addr,
-    /// The pod: once OWNERS shows another one at the IP, or none, the endpoint is gone.
+    /// The pod. The endpoint is gone once OWNERS shows another pod at the IP, or none.
     pub uid: Uid,
     /// Host order.
     pub port: u16,
@@ -81,6 +81,25 @@ impl Backends {
             .any(|live| live == backend)
     }
 }
+
+/// Whether a packet can get another destination: not a fragment, as later ones have no port; not SCTP, as no kernel helper
+/// updates its checksum; and no IPv6 extension header, which may contain the address too.
+#[inline(always)]
+#[must_use]
+#[allow(clippy::inline_always, reason = "as parse")]
+pub fn is_redirectable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
+    const MORE_FRAGMENTS: u8 = 0x20;
+    let whole = if packet.dst.is_v4() {
+        let fragmentation = bytes.read::<1>(packet.network_at + 6);
+        fragmentation.is_some_and(|[flags]| flags & MORE_FRAGMENTS == 0)
+    } else {
+        packet.transport_at == 40
+    };
+    whole && packet.network_at == 0 && matches!(packet.protocol, TCP | UDP)
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 
 /// A step of `MurmurHash3`, public domain.
 #[inline(always)]

@@ -1,0 +1,161 @@
+//! The choice of an action: what becomes of a packet, from the packet, its verdict and the tables.
+
+use crate::{Action, Bytes, JUDGED, Outcome, Packet, Reason, Verdict, is_answerable, is_redirectable};
+
+/// What the datapath does with a packet.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a decision that is not carried out protects no pod"]
+pub enum Decision {
+    /// Continue with the next program. epguard never accepts a packet.
+    Pass,
+    /// Drop the packet silently.
+    Drop,
+    /// Drop the packet. It should be rejected, but the limits or the carrier allow no answer.
+    DropUnanswered,
+    /// Drop the packet. It should be captured, but the next hook would judge it again.
+    DropUncaptured,
+    /// Send the sender a TCP RST or an ICMP error in place of the packet.
+    Reject,
+    /// Open a redirected flow with the packet, which goes to a live endpoint.
+    Redirect,
+    /// Send the packet to the live endpoint of its redirected flow.
+    Follow,
+    /// Send a reply of a redirected flow back to the client.
+    Reply,
+    /// Send the packet to the capture interface.
+    Capture,
+}
+
+impl Decision {
+    /// What is counted beside the packet itself.
+    #[inline]
+    #[must_use]
+    pub const fn counted_beside(self) -> Option<Outcome> {
+        match self {
+            Self::DropUnanswered => Some(Outcome::AnswerSuppressed),
+            Self::DropUncaptured => Some(Outcome::RedirectFailed),
+            _ => None,
+        }
+    }
+
+    /// The part of the decision that an XDP program carries out. It passes the rest, and the TC program behind it decides
+    /// again. `can_reject`: whether the XDP program can write the answer.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub fn before_tc(self, can_reject: impl FnOnce() -> bool) -> Self {
+        match self {
+            Self::Drop | Self::DropUnanswered | Self::DropUncaptured => self,
+            Self::Reject if can_reject() => self,
+            _ => Self::Pass,
+        }
+    }
+}
+
+impl Verdict {
+    /// How the packet is counted, given the decision; `None` if it isn't.
+    #[inline]
+    #[must_use]
+    pub const fn counted_as(self, decision: Decision) -> Option<(Reason, Outcome)> {
+        match (self.counted(), decision) {
+            (Some((reason, Outcome::Dropped)), Decision::Reject) => Some((reason, Outcome::Rejected)),
+            (Some((reason, Outcome::Dropped)), Decision::Redirect) => Some((reason, Outcome::Redirected)),
+            (Some((reason, Outcome::Dropped)), Decision::Capture) => Some((reason, Outcome::Captured)),
+            (counted, _) => counted,
+        }
+    }
+}
+
+/// What the choice looks up. Each lookup happens only where its result matters, in the order of the methods.
+pub trait ActionModel {
+    /// The packet's octets.
+    type Frame: Bytes;
+    /// A live endpoint, or where it is kept.
+    type Backend;
+
+    /// The packet's octets.
+    fn frame(&self) -> &Self::Frame;
+    /// The denial's own action; unset if it has none.
+    fn own_action(&self) -> Action;
+    /// The action that CONFIG holds for the reason.
+    fn configured_action(&self, reason: Reason) -> Action;
+    /// Whether no hook judges the packet again on its way to the capture interface.
+    fn can_capture(&self) -> bool;
+    /// The number of the Service that the packet was aimed at.
+    fn service(&self) -> u16;
+    /// Whether the packet can carry the number to the next hook.
+    fn can_carry(&self, number: u16) -> bool;
+    /// The live endpoint that BACKENDS names for the packet's flow.
+    fn backend(&self, packet: &Packet) -> Option<Self::Backend>;
+    /// Whether OWNERS shows the endpoint's pod at its IP.
+    fn is_live(&self, backend: &Self::Backend) -> bool;
+    /// Whether the node has a route to the live endpoint that redirected packets may take. The last endpoint that has one is
+    /// where [`Decision::Redirect`] goes.
+    fn has_route(&self, packet: &Packet, backend: &Self::Backend) -> bool;
+    /// Whether the link layer brought the frame to more than one host.
+    fn is_to_many(&self) -> bool;
+    /// Whether the limits of the denied IP and of the node have room for one more answer.
+    fn has_room(&self) -> bool;
+}
+
+/// Chooses what becomes of a judged packet. An action that is not possible falls back: redirect to reject, reject and
+/// capture to drop.
+#[inline(always)]
+#[allow(
+    clippy::inline_always,
+    reason = "one function to the verifier: no stack frame of its own"
+)]
+pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> Decision {
+    let Verdict::Deny {
+        reason,
+        enforce: true,
+    } = verdict
+    else {
+        return Decision::Pass;
+    };
+    let action = model.own_action().or(model.configured_action(reason));
+    if action == Action::Capture {
+        return if model.can_capture() {
+            Decision::Capture
+        } else {
+            Decision::DropUncaptured
+        };
+    }
+    if action == Action::Redirect && can_redirect(packet, model) {
+        return Decision::Redirect;
+    }
+    if !matches!(action, Action::Reject | Action::Redirect)
+        || !can_answer(model.frame(), packet, model.is_to_many())
+    {
+        return Decision::Drop;
+    }
+    if model.can_carry(JUDGED) && model.has_room() {
+        Decision::Reject
+    } else {
+        Decision::DropUnanswered
+    }
+}
+
+/// Whether the packet may be answered. `is_to_many`: the link layer brought it to more than one host.
+#[inline(always)]
+#[must_use]
+#[allow(clippy::inline_always, reason = "as decide")]
+pub fn can_answer<B: Bytes>(bytes: &B, packet: &Packet, is_to_many: bool) -> bool {
+    !is_to_many && is_answerable(bytes, packet)
+}
+
+/// Whether the packet opens a flow that can go to a live endpoint. UDP does not show whether it opens a flow.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as decide")]
+fn can_redirect<M: ActionModel>(packet: &Packet, model: &M) -> bool {
+    model.can_carry(model.service())
+        && is_redirectable(model.frame(), packet)
+        && packet.may_open()
+        && model
+            .backend(packet)
+            .is_some_and(|backend| model.is_live(&backend) && model.has_route(packet, &backend))
+}
+
+#[cfg(test)]
+#[path = "decision_tests.rs"]
+mod tests;
