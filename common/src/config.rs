@@ -1,6 +1,6 @@
 //! CONFIG and VIEW: the operator's settings, and the agent's view with its lease. All-zero is off.
 
-use crate::{Action, AnswerLimits, Reason};
+use crate::{Action, AnswerLimits, PerReason};
 
 /// What the datapath does with a denial.
 #[repr(u32)]
@@ -116,42 +116,6 @@ impl From<Config> for RawConfig {
 /// The mode of each reason; what is in force is the lower of this and [`Config::mode`].
 pub type ReasonModes = PerReason<Mode>;
 
-/// Something for each reason, in the order of the reasons' numbers.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs, reason = "named after the reasons")]
-pub struct PerReason<T> {
-    pub dead_backend: T,
-    pub reused: T,
-    pub retired_backend: T,
-    pub terminated: T,
-}
-
-impl<T> PerReason<T> {
-    /// The same of something else.
-    #[must_use]
-    pub fn map<U>(self, with: impl Fn(T) -> U) -> PerReason<U> {
-        PerReason {
-            dead_backend: with(self.dead_backend),
-            reused: with(self.reused),
-            retired_backend: with(self.retired_backend),
-            terminated: with(self.terminated),
-        }
-    }
-
-    /// That of a reason.
-    #[must_use]
-    pub fn of(&mut self, reason: Reason) -> Option<&mut T> {
-        match reason {
-            Reason::Nothing => None,
-            Reason::DeadBackend => Some(&mut self.dead_backend),
-            Reason::Reused => Some(&mut self.reused),
-            Reason::RetiredBackend => Some(&mut self.retired_backend),
-            Reason::Terminated => Some(&mut self.terminated),
-        }
-    }
-}
-
 /// VIEW, one element: the agent's view with its lease. Written by the agent's map writer only, so that
 /// switching the mode and renewing the lease never overwrite each other.
 #[repr(C)]
@@ -201,6 +165,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Reason;
 
     #[test]
     fn settings_are_read_as_they_were_written_and_unknown_numbers_are_off() {

@@ -8,8 +8,8 @@
     reason = "what is not borrowed is copied onto the stack first"
 )]
 
+use crate::flow_entry::{Entry, FlowPair};
 use crate::maps::{KeyedMap, copy_of_key};
-use crate::redirected::{Entry, FlowPair};
 use crate::{clock, maps};
 use aya_ebpf::bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST};
 use aya_ebpf::btf_maps::{HashMap, LruHashMap};

@@ -27,6 +27,7 @@ mod carrier;
 mod clock;
 mod direct;
 mod egress;
+mod flow_entry;
 mod flows;
 mod frame;
 mod ingress;
