@@ -40,6 +40,7 @@ mod reject;
 mod route;
 mod skb;
 mod sockets;
+mod tcp_flags;
 mod telemetry;
 mod turned;
 mod xdp;

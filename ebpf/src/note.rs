@@ -1,9 +1,9 @@
 //! Notes about flows from packets that are not redirected.
 
-use crate::redirect::{closes, resets};
 use crate::redirected::{of_client, of_endpoint};
 use crate::route::shows_its_sender;
 use crate::skb::Skb;
+use crate::tcp_flags::{closes, resets};
 use crate::{flows, maps};
 use aya_ebpf::bindings::__sk_buff;
 use epguard_common::{Flow, JUDGED, Packet, Redirected, Slot};

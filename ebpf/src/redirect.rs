@@ -10,6 +10,7 @@ use crate::note::forget_last;
 use crate::redirected::{destination, of_client, of_endpoint, opening};
 use crate::route::{Hop, route, shows_its_sender};
 use crate::skb::Skb;
+use crate::tcp_flags::{closes, resets};
 use crate::{clock, flows, maps};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
@@ -240,15 +241,6 @@ fn progress(skb: &Skb) -> Option<()> {
     }
 }
 
-#[inline(always)]
-pub fn closes(skb: &Skb, packet: &Packet) -> bool {
-    const FIN_OR_RST: u8 = 0x05;
-    packet.protocol == TCP
-        && skb
-            .read::<1>(packet.transport_at + 13)
-            .is_some_and(|[flags]| flags & FIN_OR_RST != 0)
-}
-
 /// The flags by which a packet of the client closes its flow. A RST of the client ends it, unless more packets follow.
 #[inline(always)]
 fn closed_by_client(skb: &Skb, packet: &Packet) -> u32 {
@@ -259,13 +251,4 @@ fn closed_by_client(skb: &Skb, packet: &Packet) -> u32 {
     } else {
         Redirected::CLIENT_CLOSED
     }
-}
-
-#[inline(always)]
-pub fn resets(skb: &Skb, packet: &Packet) -> bool {
-    const RST: u8 = 0x04;
-    packet.protocol == TCP
-        && skb
-            .read::<1>(packet.transport_at + 13)
-            .is_some_and(|[flags]| flags & RST != 0)
 }

@@ -3,10 +3,11 @@
 use crate::frame::Frame as _;
 use crate::link::Link;
 use crate::maps;
-use crate::redirect::{closes, or_drop};
+use crate::redirect::or_drop;
 use crate::redirected::of_endpoint;
 use crate::route::source_interface;
 use crate::skb::Skb;
+use crate::tcp_flags::closes;
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS};
 use aya_ebpf::helpers::generated::bpf_redirect;
