@@ -22,14 +22,14 @@ impl Bucket {
         }
     }
 
-    /// How long there is no token; zero if there is one.
+    /// Time until the next token; zero if there is one.
     #[must_use]
     pub fn wait(&self, now: Duration) -> Duration {
         let without_one = self.full.max(now) + self.interval;
         without_one.saturating_sub(now + self.interval.saturating_mul(self.burst))
     }
 
-    /// Whether all tokens have come back.
+    /// True if all tokens have come back.
     #[must_use]
     pub fn is_full(&self, now: Duration) -> bool {
         self.full <= now

@@ -1,7 +1,7 @@
 //! Which bits of `skb->tc_index` carry epguard's numbers on this node. Pure.
 //!
-//! The field belongs to whoever uses it. A bit is free if no foreign program reads or sets it, in `tc_index` or in
-//! `tc_classid`, which the kernel copies to `tc_index`. A program that cannot be read uses every bit.
+//! Any program may use the field. A bit is free if no foreign program reads or sets it, in `tc_index` or in
+//! `tc_classid`, which the kernel copies to `tc_index`. A program that cannot be read counts as a user of every bit.
 
 use epguard_common::{CARRIER_ALL, CARRIER_HIGH};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ impl IntentCarrier {
         }
     }
 
-    /// What it means, for `--help`.
+    /// Its meaning, for `--help`.
     #[must_use]
     pub const fn help(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl IntentCarrier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carrier {
-    /// Nothing.
+    /// No bits.
     #[default]
     None,
     /// `tc_index` without its low five bits: 1,015 Services at once.
@@ -89,7 +89,7 @@ impl Carrier {
         }
     }
 
-    /// The largest one that has none of these bits.
+    /// The largest carrier without any of these bits.
     const fn without(used: u16) -> Self {
         if used == 0 {
             Self::TcIndex
@@ -108,7 +108,7 @@ pub struct Foreign {
     pub label: String,
     /// Bits of the two fields that it reads or sets.
     pub bits: u16,
-    /// Whether that is assumed, since its instructions cannot be read.
+    /// True if the bits are assumed, since its instructions cannot be read.
     pub assumed: bool,
 }
 
@@ -120,13 +120,13 @@ pub struct Decision {
     pub in_use: Carrier,
     /// One sentence.
     pub why: String,
-    /// The foreign programs that keep it from being a larger one.
+    /// The foreign programs that rule out a larger carrier.
     pub decided_by: Vec<String>,
     /// Services whose number the carrier has no room for: their packets pass, and are counted as `not-carried`.
     pub services_without_room: usize,
 }
 
-/// Decides by what is known of the foreign programs. `Err`: they could not be listed, for this reason.
+/// Chooses the carrier by the bits that foreign programs use. `Err`: why they could not be listed.
 #[must_use]
 pub fn decide(choice: IntentCarrier, foreign: Result<&[Foreign], &str>) -> Decision {
     let most = match choice {
@@ -165,8 +165,8 @@ pub fn decide(choice: IntentCarrier, foreign: Result<&[Foreign], &str>) -> Decis
     decision(free.min(most), why.to_owned(), by.collect())
 }
 
-/// The bits that the programs may use, over time. Numbers of one carrier mean something else with another: before the bits
-/// change, none are permitted until no packet that was under way can still carry an old number.
+/// The bits that the programs may use, over time. A number means something else with another carrier. So before the
+/// bits change, none are permitted until no packet under way can carry an old number.
 #[derive(Debug)]
 pub struct Permission {
     bits: u16,
@@ -175,7 +175,7 @@ pub struct Permission {
 }
 
 impl Permission {
-    /// What an earlier process has permitted.
+    /// Starts with the bits that an earlier process permitted.
     #[must_use]
     pub const fn of(bits: u16) -> Self {
         Self {

@@ -1,15 +1,15 @@
-//! How old the view is: per watch, the moment as of which it is proven complete. Pure: callers bring the clock.
+//! Age of the view: per watch, the moment as of which it is proven complete. Pure: callers bring the clock.
 //!
-//! A proof is a list of everything, or a confirmation: a consistent LIST of few objects together with the proof that the
-//! watch has shown everything up to it (the agent's `watch::confirm` says how); fresh as of the moment when the list was
-//! sent. An event or a bookmark alone is none: a stream that lags by minutes goes on showing both.
+//! A proof is a list of everything, or a confirmation: a consistent LIST of few objects with the proof that the watch
+//! has shown everything up to it (agent: `watch::confirm`); fresh as of the time when the list was sent. An event or a
+//! bookmark alone is none: a stream that lags by minutes goes on showing both.
 //!
 //! # What it costs the API server
 //!
-//! Nothing while nothing is denied: open watches only, and one confirmation of each watch whose stream ended before its
-//! time. While something is denied, each watch that hasn't been proven fresh for a third of `--max-view-age` (30 s), give or
-//! take a fifth, is confirmed: 6 requests a minute for each of the five watches, 30 per agent. A collection of more than 50
-//! objects in which nothing changes needs a watch of up to 3 s besides: 60 at most. One of two may be lost before the lease ends.
+//! Nothing while nothing is denied: open watches only, and one confirmation of each watch whose stream ended early.
+//! While something is denied, each watch not proven fresh for a third of `--max-view-age` (30 s), give or take a fifth,
+//! is confirmed: 6 requests a minute for each of the five watches, 30 per agent. A collection of over 50 objects
+//! without changes needs a watch of up to 3 s besides: 60 at most. One of two may be lost before the lease ends.
 
 use crate::facts::Watched;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub struct Freshness {
 #[derive(Debug)]
 struct Watch {
     up: bool,
-    /// Proofs as of this moment or before count no more.
+    /// Proofs as of this moment or before do not count.
     void: Option<Duration>,
     proven: Option<(Duration, Proof)>,
     asked: Option<Duration>,
@@ -58,7 +58,7 @@ struct Watch {
 }
 
 impl Freshness {
-    /// Nothing is proven yet. `jitter` says by which factor, about 1, the next confirmation is early or late.
+    /// Starts without any proof. `jitter` returns the factor, about 1, by which the next confirmation is early or late.
     #[must_use]
     pub fn new(ids: &[Watched], max_age: Duration, jitter: fn() -> f64) -> Self {
         let watch = |id: &Watched| {
@@ -78,7 +78,7 @@ impl Freshness {
         }
     }
 
-    /// What the watch has shown up to here is everything there was at `as_of`.
+    /// Stores a proof: what the watch has shown up to now is everything that existed at `as_of`.
     pub fn proven(&mut self, id: Watched, as_of: Duration, by: Proof) {
         if let Some(watch) = self.watches.get_mut(&id)
             && watch.void.is_none_or(|void| void < as_of)
@@ -88,7 +88,7 @@ impl Freshness {
         }
     }
 
-    /// Whether a watch is connected. One that comes back is confirmed as soon as it matters.
+    /// Stores whether a watch is connected. A watch that comes back is confirmed as soon as it matters.
     pub fn connected(&mut self, id: Watched, up: bool) {
         if let Some(watch) = self.watches.get_mut(&id) {
             watch.asked = watch.asked.filter(|_| watch.up);
@@ -96,14 +96,14 @@ impl Freshness {
         }
     }
 
-    /// No proof from before now counts any more: clocks jumped, or the API went back in time.
+    /// Voids all proofs from before now: clocks jumped, or the API went back in time.
     pub fn void(&mut self, now: Duration) {
         for watch in self.watches.values_mut() {
             watch.void(now);
         }
     }
 
-    /// No proof of one watch from before now counts any more: the API server has shown elsewhere what the watch lacks.
+    /// Voids the proofs of one watch from before now: the API server has shown elsewhere what the watch lacks.
     pub fn void_watch(&mut self, id: Watched, now: Duration) {
         if let Some(watch) = self.watches.get_mut(&id) {
             watch.void(now);
@@ -133,7 +133,7 @@ impl Freshness {
         Some((now.saturating_sub(as_of), by))
     }
 
-    /// True if a watch was proven fresh, and that is too long ago. Says nothing of a watch that no lease stands on.
+    /// True if the last proof of a watch is too old. False for a watch without proofs, on which no lease rests.
     #[must_use]
     pub fn is_stale(&self, id: Watched, now: Duration) -> bool {
         self.of(id, now).is_some_and(|(age, _)| age > self.max_age)

@@ -1,4 +1,4 @@
-//! What to write so that the maps hold what they should.
+//! The writes that make the maps hold the desired tables.
 
 use crate::state::{OrphanIp, Tables};
 use epguard_common::{Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Vip};
@@ -42,7 +42,7 @@ impl Op {
         })
     }
 
-    /// Carries a removal out on what is known to be installed.
+    /// Applies a removal to the tables that are known to be installed.
     pub fn forget(&self, installed: &mut Tables) {
         match self {
             Self::RemoveDenial(key) => drop(installed.denied.remove(key)),
@@ -55,9 +55,10 @@ impl Op {
     }
 }
 
-/// The writes that lead from what is installed to what is desired, in an order in which no packet in between meets a
-/// denial that neither side has: removals first, and a suspect only after its denials. No map holds more in between than
-/// before or after, so that a full one has room for what replaces its entries. No denial redirects without its backends.
+/// The writes that lead from the installed tables to the desired ones. In between, no packet meets a denial that
+/// neither side has: removals come first, and a suspect only after its denials. No map holds more in between than
+/// before or after, so that a full one has room for what replaces its entries. No denial redirects without its
+/// backends.
 #[must_use]
 pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
     let mut ops = Vec::new();
@@ -79,7 +80,7 @@ pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
     ops
 }
 
-/// The writes for owners that changed. There are many owners, so the state says which to look at.
+/// The writes for owners that changed. There are many owners, so the state lists those that changed.
 pub fn owners<'a>(
     owners: &'a BTreeMap<Addr, Owner>,
     changed: &'a BTreeSet<Addr>,
@@ -98,7 +99,7 @@ fn gone<'a, K: Ord + Copy, V>(
     installed.keys().filter(|key| !desired.contains_key(key)).copied()
 }
 
-/// What is gone or changed: what the programs write into an entry must not outlive what it is about.
+/// Keys that are gone or changed. What the programs write into an entry must not outlive the value that it belongs to.
 fn other<'a, K: Ord + Copy, V: PartialEq>(
     installed: &'a BTreeMap<K, V>,
     desired: &'a BTreeMap<K, V>,
@@ -206,7 +207,7 @@ mod tests {
         );
     }
 
-    /// So many denials from `first` on, all of them redirected.
+    /// As many denials from `first` on, all of them redirected.
     fn redirecting(first: u16, count: u16) -> Tables {
         let mut tables = denying(Reason::DeadBackend);
         let (_, mut denial) = tables.denied.pop_first().unwrap();

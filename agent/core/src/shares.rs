@@ -1,4 +1,4 @@
-//! Room in a table of records about many IPs, so that a flood of records about one of them makes room among its own.
+//! Shares of a table of records about many IPs: a flood of records about one IP evicts its own records.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ impl<K> Default for Shares<K> {
 }
 
 impl<K: Ord + Copy> Shares<K> {
-    /// Tells whose records may be evicted before `key` takes another one: its own at the bound `own` of each key, those of
-    /// the keys with most records at the bound `all` of the table. None if there is room.
+    /// Returns a filter for the keys whose records may be evicted before `key` takes another one: `key` itself at the
+    /// bound `own` of each key, the keys with most records at the bound `all` of the table. None if there is room.
     pub fn evictable(&self, key: K, own: usize, all: usize) -> Option<impl Fn(&K) -> bool> {
         let at_its_bound = self.count(&key) >= own;
         let most = self.of.values().copied().max().unwrap_or_default();
@@ -34,13 +34,13 @@ impl<K: Ord + Copy> Shares<K> {
         })
     }
 
-    /// `key` takes a record.
+    /// Counts a record that `key` takes.
     pub fn take(&mut self, key: K) {
         *self.of.entry(key).or_default() += 1;
         self.all += 1;
     }
 
-    /// `key` gives a record back.
+    /// Counts a record that `key` gives back.
     pub fn give_back(&mut self, key: &K) {
         let Some(held) = self.of.get_mut(key) else {
             return;

@@ -1,4 +1,4 @@
-//! `epguard action`: switches what is done with denied packets, at once.
+//! `epguard action`: switches the action for denied packets, at once.
 
 use crate::kernel::maps;
 use crate::shared::args::PinArgs;
@@ -27,7 +27,7 @@ pub struct ActionArgs {
 }
 
 impl ActionArgs {
-    /// What is chosen. Errors: for two reasons.
+    /// The choice that the arguments make. Errors: they name two reasons.
     fn choice(&self) -> Result<Choice> {
         if let (Some(reason), Some(other)) = (self.reason, self.action.reason)
             && reason != other

@@ -1,4 +1,4 @@
-//! `epguard breaker`: which denials the agent holds, and how to trust them by hand.
+//! `epguard breaker`: lists the agent's pending denials, and confirms them by hand.
 
 use crate::shared::args::{RunArgs, name};
 use crate::shared::output::Output;
@@ -26,7 +26,7 @@ pub struct BreakerArgs {
     pub run: RunArgs,
 }
 
-/// Asks the agent, and prints what it holds then. Errors: no agent answers.
+/// Sends the request to the agent, and prints the pending denials after it. Errors: no agent answers.
 pub fn run(args: BreakerArgs) -> Result<()> {
     let request = args.release.map_or(Request::Status, Request::ReleaseBreaker);
     let status = status::ask(&args.run.run_dir, &request)?;

@@ -1,4 +1,4 @@
-//! `epguard completion` and `epguard man`: what packages install beside the binary.
+//! `epguard completion` and `epguard man`: the files that packages install beside the binary.
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Command};

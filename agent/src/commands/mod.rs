@@ -1,4 +1,4 @@
-//! What an operator asks for on one node: one module for each verb.
+//! The commands of an operator on one node: one module for each verb.
 
 pub mod action;
 pub mod audit;

@@ -1,4 +1,4 @@
-//! `epguard mode`: shows or switches what the datapath does with denials, at once.
+//! `epguard mode`: shows or switches the mode of the datapath, at once.
 
 use crate::kernel::maps;
 use crate::shared::args::{PinArgs, mode, reason};

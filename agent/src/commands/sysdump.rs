@@ -1,5 +1,4 @@
-//! `epguard sysdump`: one archive with what a bug report needs. Nothing in it is a credential: of files that may hold one,
-//! none is read.
+//! `epguard sysdump`: makes one archive for a bug report. It contains no credential: no file that may hold one is read.
 
 mod node;
 
@@ -38,7 +37,7 @@ pub struct SysdumpArgs {
     pub run: RunArgs,
 }
 
-/// The kernel's own words about this node: all there is where the agent's container has no tools.
+/// The kernel's own files about this node: the only source where the agent's container has no tools.
 const FILES: [&str; 9] = [
     "/proc/version",
     "/proc/mounts",
@@ -51,10 +50,10 @@ const FILES: [&str; 9] = [
     "/proc/sys/net/core/bpf_jit_enable",
 ];
 
-/// The most IPs whose history is asked for.
+/// The most IPs whose history the archive contains.
 const HISTORIES: usize = 200;
 
-/// What [`node`] shows in other tools' words, where these are installed.
+/// Commands of other tools that show the same as [`node`], where these are installed.
 const COMMANDS: [(&str, &[&str]); 6] = [
     ("ip-link.txt", &["ip", "-details", "-statistics", "link"]),
     ("ip-route.txt", &["ip", "route", "show", "table", "all"]),
@@ -64,7 +63,7 @@ const COMMANDS: [(&str, &[&str]); 6] = [
     ("nft-ruleset.txt", &["nft", "list", "ruleset"]),
 ];
 
-/// Writes the archive. What cannot be had is named in its `missing.txt`. Errors: the archive cannot be written.
+/// Writes the archive. Parts that are missing are named in its `missing.txt`. Errors: the archive cannot be written.
 pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let status = status::ask(&args.run.run_dir, &Request::Status);
     let node = status.as_ref().map_or("node", |status| &status.node).to_owned();
@@ -169,7 +168,7 @@ fn suspects(dump: &Value) -> BTreeSet<IpAddr> {
     ips.collect()
 }
 
-/// What the agent knows of each, as `epguard why -o json` shows it of one.
+/// The agent's history of each IP, as `epguard why -o json` shows it for one.
 fn histories(run_dir: &Path, ips: &BTreeSet<IpAddr>) -> Result<Vec<u8>> {
     let mut histories = Vec::new();
     for ip in ips.iter().take(HISTORIES) {
@@ -182,7 +181,7 @@ fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec_pretty(value).context("cannot write JSON")
 }
 
-/// What the command writes; none if it is not installed.
+/// The output of a command; none if it is not installed.
 fn output(command: &[&str]) -> Option<Result<Vec<u8>>> {
     let (program, arguments) = command.split_first()?;
     let line = command.join(" ");

@@ -1,4 +1,4 @@
-//! The loop's body: what each kind of news leads to. Nothing here waits.
+//! The body of the agent's loop: what each kind of event changes. No function here waits.
 
 mod earlier;
 mod fleet;
@@ -40,7 +40,7 @@ use neighbours::Neighbours;
 use std::collections::BTreeMap;
 use tokio::sync;
 
-/// Everything that one loop owns.
+/// The state of the agent's one loop.
 pub struct Agent {
     state: State,
     writer: Writer,
@@ -60,16 +60,16 @@ pub struct Agent {
     earlier: Earlier,
     watches: BTreeMap<Watched, Watch>,
     timings: Timings,
-    /// Whether netlink has to say who is on the node.
+    /// True while netlink has to report which addresses the node leads to.
     ask_for_presence: sync::watch::Sender<bool>,
     refused: usize,
-    /// Whether every interface that was there at the start has been hooked, or could not be.
+    /// True once every interface that existed at the start is hooked, or could not be hooked.
     settled: bool,
     history: History,
 }
 
 impl Agent {
-    /// An agent that knows nothing yet, so denies nothing.
+    /// An agent without any facts, so it denies nothing.
     #[must_use]
     pub fn new(
         (state, names): (State, Names),
@@ -118,7 +118,7 @@ impl Agent {
         }
     }
 
-    /// Takes in what the watches say, and writes once for all of it.
+    /// Applies messages of the watches, and writes the maps once for all of them.
     pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
         let was_synced = self.state.is_synced();
         let mut changed = false;
@@ -179,7 +179,7 @@ impl Agent {
         self.vouch()
     }
 
-    /// Lets time pass, and vouches for the view while it is fresh.
+    /// Does the periodic work, and renews the lease while the view is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
         self.hear_lifts()?;
         self.state.tick(now());
@@ -204,12 +204,13 @@ impl Agent {
         Ok(())
     }
 
-    /// Removes everything of ours from the kernel.
+    /// Removes all programs, links and maps of epguard from the kernel.
     pub fn detach(self) -> Result<Vec<String>> {
         self.attachments.detach()
     }
 
-    /// Not before the sync: what an earlier process proved stands under its lease, or a restart would let packets through.
+    /// Writes the maps, but not before the sync. Until then denials that an earlier process proved stay under its
+    /// lease, or a restart would let packets through.
     fn write(&mut self) -> Result<()> {
         let asks = self.state.asks_for_presence();
         self.ask_for_presence
@@ -247,8 +248,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Never #4: everything received so far is in the maps. Renews the lease if the view is fresh enough, and asks for
-    /// what keeps it fresh if that matters.
+    /// Renews the lease if the view is fresh enough. Requires that everything received so far is in the maps. While
+    /// there are denials, asks for confirmations of the watches that are due.
     fn vouch(&mut self) -> Result<()> {
         if !self.neighbours.are_known() {
             return Ok(());

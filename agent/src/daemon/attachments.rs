@@ -1,4 +1,4 @@
-//! The interfaces that carry our hooks: from the kernel's news to the datapath, and looked after.
+//! The interfaces that carry our hooks: hooks new ones, checks hooked ones and retries failed ones.
 
 mod early;
 mod failure;
@@ -13,22 +13,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use waiting::Waiting;
 
-/// How often the chains are looked at for hooks that somebody removed.
+/// How often the chains are checked for hooks that another program removed.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often an interface that could not be hooked is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is hooked, and what could not be.
+/// Interfaces that are hooked, and those that could not be hooked.
 pub struct Attachments {
     datapath: Datapath,
     roles: Roles,
-    /// Without a single hook the agent does not start (design section 6.8).
+    /// True in mode `enforce`: then the agent does not start if no interface can be hooked.
     must_enforce: bool,
     interfaces: BTreeMap<u32, Attachment>,
-    /// As INTERFACES holds them.
+    /// The roles that INTERFACES holds.
     told: BTreeMap<u32, epguard_common::Role>,
-    /// What is known of interfaces may be out of date.
+    /// True while the known interfaces may be out of date.
     lost: bool,
     knows_defaults: bool,
     checked: Instant,
@@ -37,7 +37,7 @@ pub struct Attachments {
 }
 
 impl Attachments {
-    /// None yet.
+    /// Without interfaces.
     #[must_use]
     pub fn new(datapath: Datapath, selection: Selection, must_enforce: bool, clsact_delay: Duration) -> Self {
         let delay = match datapath.path() {
@@ -58,7 +58,7 @@ impl Attachments {
         }
     }
 
-    /// For the status.
+    /// The interfaces, for the status.
     pub fn list(&self) -> impl Iterator<Item = &Attachment> {
         self.interfaces.values()
     }
@@ -88,7 +88,7 @@ impl Attachments {
         self.note(attachment, hooked);
     }
 
-    /// Lets an interface go.
+    /// Drops an interface.
     pub fn gone(&mut self, ifindex: u32) {
         self.interfaces.remove(&ifindex);
         self.roles.remove(ifindex);
@@ -96,8 +96,8 @@ impl Attachments {
         self.datapath.unhook(ifindex);
     }
 
-    /// Takes in which interfaces default routes lead through. The first time it fails if one cannot have the XDP that
-    /// the operator demands.
+    /// Sets the interfaces that default routes lead through. The first call fails if one of them cannot have the XDP
+    /// that the operator demands.
     pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Result<()> {
         for ifindex in self.roles.set_defaults(defaults) {
             if let Some((role, mut shown)) = self.roles.role(ifindex).zip(self.interfaces.remove(&ifindex)) {
@@ -117,13 +117,14 @@ impl Attachments {
         self.lost = true;
     }
 
-    /// What was told is up to date again; hooks may have gone with interfaces that were made anew.
+    /// The reported interfaces are up to date again. Checks all hooks: an interface that was made anew has lost them.
     pub fn recovered(&mut self) {
         self.lost = false;
         self.check();
     }
 
-    /// What has to change in INTERFACES since the last call. An interface without our hooks proves nothing.
+    /// Changes to write into INTERFACES since the last call. An interface without our hooks has no role, because it
+    /// proves nothing.
     pub fn take_roles(&mut self) -> Vec<(u32, Option<epguard_common::Role>)> {
         let is_open = |ifindex| self.interfaces.get(&ifindex).is_some_and(|at| !at.attached);
         let numbers = self.roles.numbers();
@@ -140,13 +141,13 @@ impl Attachments {
         changes
     }
 
-    /// As INTERFACES holds it.
+    /// The role that INTERFACES holds for an interface.
     #[must_use]
     pub fn known_role(&self, ifindex: u32) -> Option<epguard_common::Role> {
         self.told.get(&ifindex).copied()
     }
 
-    /// Every interface that was there at the start has been told of.
+    /// Every interface that existed at the start has been reported.
     pub fn settled(&mut self) -> Result<()> {
         if self.interfaces.is_empty() {
             bail!(
@@ -175,7 +176,7 @@ impl Attachments {
         Ok(())
     }
 
-    /// Detaches from what was let go, tries again what failed, and looks after the rest now and then.
+    /// Detaches from dropped interfaces, retries failed ones, and checks the others every ten seconds.
     pub fn tick(&mut self) {
         if self.retried.elapsed() < RETRY_INTERVAL {
             return;
@@ -192,7 +193,8 @@ impl Attachments {
         }
     }
 
-    /// Follows the node's sockets again where somebody detached us. False if some may have gone unnoticed.
+    /// Hooks the node's cgroups again where another program detached us. False if some sockets may have been missed
+    /// meanwhile.
     pub fn follow_sockets(&mut self) -> Result<bool> {
         self.datapath.follow_sockets()
     }
@@ -203,13 +205,13 @@ impl Attachments {
         self.datapath.follows(cgroups)
     }
 
-    /// Whose sockets are followed.
+    /// The cgroups whose sockets are followed.
     #[must_use]
     pub fn node_sockets(&self) -> NodeSockets {
         self.datapath.node_sockets()
     }
 
-    /// Attaches again where somebody detached us.
+    /// Attaches again where another program detached us.
     pub fn check(&mut self) {
         self.look_after(|_| true);
     }
@@ -239,14 +241,15 @@ impl Attachments {
         }
     }
 
-    /// Removes everything of ours from the kernel.
+    /// Removes all programs, links and maps of epguard from the kernel.
     pub fn detach(self) -> Result<Vec<String>> {
         self.datapath
             .detach()
             .context("cannot detach; `epguard detach` tries again")
     }
 
-    /// One interface that cannot be hooked is no reason to end: it stays open, and is tried again.
+    /// Records the result of hooking an interface. A failure at one interface does not end the agent: it is tried
+    /// again.
     fn note(&mut self, mut attachment: Attachment, hooked: Result<Chain>) {
         attachment.waiting = false;
         let name = &attachment.name;

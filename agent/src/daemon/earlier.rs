@@ -1,59 +1,60 @@
-//! Sockets of the node that connected to a Service before it had a denial: the hooks saw them connect and had no slot to
-//! write down. Pure.
+//! Sockets of the node that connected to a Service before it had a denial. The hooks saw them connect, but had no
+//! slot to write. Pure.
 //!
-//! Between the kernel's list and the write, a socket may connect elsewhere. So nothing is written that only one list
-//! shows: first an entry without a slot, by which the hooks know the socket from then on; then a second list. A TCP
-//! socket that has the same peer there has not connected anew, for that would have ended its connection first, and the
-//! hooks would see the next one. A UDP socket keeps its peer while it connects anew: its second list is that of a later look.
+//! A socket may connect elsewhere between the kernel's list and the write. So an entry needs two lists. First comes
+//! an entry without a slot, by which the hooks know the socket from then on; then comes a second list. A TCP socket
+//! that has the same peer there has not connected anew: that would have ended its connection first, and the hooks
+//! would see the next one. A UDP socket keeps its peer while it connects anew: its second list is that of the next
+//! lookup.
 
 use crate::node::sock_diag::Connected;
 use epguard_common::{Slot, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How many addresses of Services one look asks for: the rest wait for the next one.
+/// How many addresses of Services one lookup asks for: the rest wait for the next lookup.
 const MOST_VIPS: usize = 1_024;
 
-/// How many sockets one look enters. SOCKETS forgets the coldest ones when it is full.
+/// How many sockets one lookup enters. A full SOCKETS evicts its coldest entries.
 pub const MOST_SOCKETS: usize = capacity::SOCKETS / 2;
 
-/// Between the two looks. A system call that was on its way at the first one has ended by then.
+/// Time between the two lookups. A system call that was in progress at the first one has ended by then.
 const PAUSE: Duration = Duration::from_secs(1);
 
 const UDP: u8 = 17;
 
-/// What was looked for, and what became of it.
+/// The addresses that were looked up, and the sockets found.
 #[derive(Debug, Default)]
 pub struct Earlier {
-    /// Since when sockets are followed without a pause; what was entered before counts no more.
+    /// Since when sockets are followed without a gap, in nanoseconds. Entries from before are void.
     since_ns: u64,
     looked: BTreeMap<Vip, Look>,
-    /// UDP sockets that wait for the second look.
+    /// UDP sockets that wait for the second lookup.
     waiting: BTreeMap<u64, Vip>,
     /// Sockets that were entered.
     pub entered: u64,
-    /// Sockets that were too many at one look.
+    /// Sockets beyond the limit of one lookup.
     pub left_out: u64,
 }
 
 #[derive(Debug)]
 struct Look {
     slot: Slot,
-    /// When to look again; none if that is done.
+    /// When to look the address up again; none if that is done.
     again: Option<Duration>,
 }
 
-/// What to write for the sockets that two lists show.
+/// Changes to SOCKETS for the sockets that two lists show.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Steps {
     /// Sockets, and the Services that they are connected to.
     pub enter: Vec<(Connected, Slot)>,
-    /// Sockets that are not connected there any more.
+    /// Sockets that are not connected to that Service any more.
     pub forget: Vec<u64>,
 }
 
 impl Earlier {
-    /// Which addresses to look for: those that are new in SERVICES, and a second time a moment later. `now` is
+    /// The addresses to look up: new ones in SERVICES, and each a second time a moment later. `now` is
     /// `CLOCK_BOOTTIME`.
     pub fn due(&mut self, services: &BTreeMap<Vip, Slot>, since_ns: u64, now: Duration) -> Vec<Vip> {
         if self.since_ns != since_ns {
@@ -75,7 +76,7 @@ impl Earlier {
             .collect()
     }
 
-    /// Of the sockets of a first list, those that may be entered: whose cgroup is followed, and as many as there is room for.
+    /// The sockets of a first list that may be entered: in a followed cgroup, and at most [`MOST_SOCKETS`].
     pub fn admit(&mut self, mut found: Vec<Connected>, followed: &BTreeSet<u64>) -> Vec<Connected> {
         found.retain(|socket| socket.cgroup.is_some_and(|cgroup| followed.contains(&cgroup)));
         let too_many = found.len().saturating_sub(MOST_SOCKETS);
@@ -84,7 +85,7 @@ impl Earlier {
         found
     }
 
-    /// What two lists of one look prove.
+    /// Compares the two lists of one lookup: which sockets to enter, and which to drop.
     pub fn compare(
         &mut self,
         first: &[Connected],
@@ -110,7 +111,7 @@ impl Earlier {
         steps
     }
 
-    /// The look is over.
+    /// Ends a lookup of these addresses.
     pub fn done(&mut self, vips: &[Vip], services: &BTreeMap<Vip, Slot>, now: Duration) {
         for vip in vips {
             let Some(slot) = services.get(vip) else { continue };

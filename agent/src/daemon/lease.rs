@@ -1,13 +1,13 @@
-//! The lease: until when the kernel may deny, and what has to be asked so that it may go on.
+//! The lease: until when the kernel may deny, and its renewal while the view is fresh.
 
 use crate::shared::clock::Clocks;
 use epguard_core::freshness::Freshness;
 use std::time::Duration;
 
-/// Looks that find the lease over before that is told: the answers to the first questions need a moment.
+/// Consecutive checks that find the lease over before the agent logs it: the first confirmations need a moment.
 const PATIENCE: u32 = 2;
 
-/// The deadline that the kernel has, and the view that it stands on. Times are `CLOCK_BOOTTIME`.
+/// The deadline in the kernel, and the view that it depends on. Times are `CLOCK_BOOTTIME`.
 #[derive(Debug)]
 pub struct Lease {
     /// The age of the view.
@@ -31,16 +31,17 @@ impl Lease {
         }
     }
 
-    /// Past it nothing is denied.
+    /// The end of the lease: after it nothing is denied.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    /// The deadline to write into the kernel, if it has to change: `length` from now, but never later than the view
-    /// may be trusted. Only to be called when everything that came before the proofs is in the maps.
+    /// The deadline to write into the kernel, if it has to change: `length` from now, but never later than the
+    /// deadline of the view. Call it only when everything that came before the proofs is in the maps.
     ///
-    /// The lease ends at once if the clocks jump, if `synced` is false, and if a proof that the view stood on is void.
+    /// The lease ends at once if the clocks jump, if `synced` is false, and if a proof that the view depends on is
+    /// void.
     pub fn renew(&mut self, clocks: Clocks, synced: bool) -> Option<Duration> {
         let jump = clocks.jumped_since(&self.clocks);
         self.clocks = clocks;
@@ -67,7 +68,7 @@ impl Lease {
         })
     }
 
-    /// Tells once that the lease is over though something is denied, and once that it is back. To be called regularly.
+    /// Logs once that the lease is over while there are denials, and once that it is back. Call it regularly.
     pub fn tell(&mut self, now: Duration, denies: bool) {
         let lost = denies && self.deadline <= now;
         if lost {
@@ -86,7 +87,7 @@ impl Lease {
     }
 }
 
-/// How often to look at leases and views of this length: often enough that a look's delay doesn't matter.
+/// How often to check leases and views of this length: often enough that the delay of one check does not matter.
 #[must_use]
 pub fn period(lease: Duration, max_age: Duration) -> Duration {
     (lease.min(max_age) / 12).clamp(Duration::from_millis(100), Duration::from_secs(1))

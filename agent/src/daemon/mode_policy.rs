@@ -1,41 +1,42 @@
-//! Which modes hold on this node: those of its own flags, or what the `ConfigMap` of the fleet wants. Pure.
+//! The modes in force on this node: those of its own flags, or those of the mode policy's `ConfigMap`. Pure.
 //!
-//! A wanted is carried out when it changes, so that what an operator sets on one node (`epguard mode`) stands until then.
+//! A policy is applied only when it changes. So a mode that an operator sets on one node (`epguard mode`) stays until
+//! then.
 
 use epguard_common::{Mode, Reason, ReasonModes};
 use epguard_core::facts::{self, Change, Name, named};
 
-/// What is wanted.
+/// The mode policy of this node.
 #[derive(Debug)]
 pub struct Fleet {
     flags: Modes,
     /// Namespace and name of the `ConfigMap`, if the flags name one.
     config_map: Option<Name>,
-    /// As it was read last; none if there is none.
+    /// The content that was read last; none if there is no `ConfigMap`.
     read: Option<facts::ModePolicy>,
-    /// Whether the API has shown it, or that there is none.
+    /// True once the API has shown the `ConfigMap`, or that none exists.
     heard: bool,
     in_force: Modes,
 }
 
-/// The modes of a node, and who wants them.
+/// The modes of a node, and their source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Modes {
-    /// Most that is done.
+    /// The highest mode of the node.
     pub mode: Mode,
-    /// Most that is done for a reason.
+    /// The highest mode of each reason.
     pub reasons: ReasonModes,
-    /// Who says so.
+    /// The source of these modes.
     pub source: Source,
 }
 
-/// Who says what is done.
+/// The source of the modes in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The agent's own command line.
     Flags,
-    /// The lower of the command line and of what an earlier agent left in the maps: the `ConfigMap` was not read yet. An
-    /// operator may have lowered either, and a `ConfigMap` that cannot be read must not raise it.
+    /// The lower of the command line and of the modes that an earlier agent left in the maps: the `ConfigMap` was not
+    /// read yet. An operator may have lowered either, and a `ConfigMap` that cannot be read must not raise it.
     Lower,
     /// The `ConfigMap`.
     ConfigMap,
@@ -44,7 +45,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// As the status writes it.
+    /// The name in the status.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,7 +58,7 @@ impl Source {
 }
 
 impl Fleet {
-    /// The `ConfigMap` is not read yet. `before` is what an earlier agent was given.
+    /// The modes before the `ConfigMap` is read. `before` holds the modes that an earlier agent left in the maps.
     #[must_use]
     pub fn new(
         config_map: Option<Name>,
@@ -84,7 +85,7 @@ impl Fleet {
         }
     }
 
-    /// The `ConfigMap` is so, or is gone.
+    /// Takes in the content of the `ConfigMap`, or its deletion.
     pub fn hear(&mut self, change: Change<facts::ModePolicy>) {
         self.heard = true;
         self.read = match change {
@@ -94,7 +95,7 @@ impl Fleet {
         };
     }
 
-    /// The modes, if they are others than before.
+    /// The modes to apply, if they changed.
     pub fn take_change(&mut self, canary: bool) -> Option<Modes> {
         let wanted = self.wanted(canary);
         if !self.heard || self.in_force == wanted {
@@ -104,13 +105,13 @@ impl Fleet {
         Some(wanted)
     }
 
-    /// The modes that hold, unless `epguard mode` was used since.
+    /// The modes in force, unless `epguard mode` was used since.
     #[must_use]
     pub const fn in_force(&self) -> Modes {
         self.in_force
     }
 
-    /// Why the `ConfigMap` is not in force, or not all of it; in one line.
+    /// Why the `ConfigMap` is not in force, or only in part; in one line.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let name = named(self.config_map.as_ref()?);
@@ -162,7 +163,7 @@ impl Fleet {
 }
 
 impl Modes {
-    /// The lower of each mode.
+    /// The lower of the two modes, for the node and for each reason.
     fn lower(mut self, mode: Mode, mut reasons: ReasonModes) -> Self {
         self.mode = self.mode.lower(mode);
         for reason in Reason::ALL {

@@ -12,21 +12,21 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-/// Names that are kept, about 100 bytes each; denials beyond are named by UID after a restart.
+/// How many names are stored, about 100 bytes each. After a restart, further denials show UIDs.
 const MOST: usize = 4_096;
 
-/// The file, and what stands in it or soon will.
+/// The file, and its content now or soon.
 #[derive(Debug)]
 pub struct Names {
     known: BTreeMap<Uid, Name>,
-    /// Gives each new content to the thread that writes it; none once that is to end.
+    /// Sends each new content to the thread that writes it; none once the thread is to end.
     write: Option<Sender<BTreeMap<Uid, Name>>>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl Names {
-    /// Reads the file. One that is not there, or cannot be read, holds no names. A thread writes it from now on: a disk that
-    /// is slow must not stop the agent. Errors: no thread can be started.
+    /// Reads the file. A file that does not exist, or cannot be read, holds no names. A thread writes it from now on:
+    /// a slow disk must not stop the agent. Errors: no thread can be started.
     pub fn load(run_dir: &Path) -> Result<Self> {
         let path = run_dir.join("names.json");
         let known = fs::read(&path).ok().and_then(|text| parse(&text));
@@ -42,14 +42,14 @@ impl Names {
         })
     }
 
-    /// The names that are kept.
+    /// The stored names.
     #[must_use]
     pub fn known(&self) -> &BTreeMap<Uid, Name> {
         &self.known
     }
 
-    /// Keeps these names, and has them written unless they are the same as before. A failure is logged once: only names depend
-    /// on it.
+    /// Stores these names, and queues the write unless they are unchanged. A failure is logged once: only names
+    /// depend on it.
     pub fn keep(&mut self, names: impl Iterator<Item = (Uid, Name)>) {
         let names: BTreeMap<Uid, Name> = names.take(MOST).collect();
         if names == self.known {
@@ -57,7 +57,7 @@ impl Names {
         }
         self.known.clone_from(&names);
         if let Some(write) = &self.write {
-            // An error would mean that the thread panicked, which was logged.
+            // An error would mean that the thread panicked, which is in the log.
             let _ = write.send(names);
         }
     }
@@ -73,7 +73,7 @@ impl Drop for Names {
     }
 }
 
-/// Writes each content that comes; of several that wait, the last.
+/// Writes each content that arrives; of several that wait, only the last.
 fn write_each(path: &Path, contents: &Receiver<BTreeMap<Uid, Name>>) {
     let mut failed = false;
     while let Ok(content) = contents.recv() {
@@ -94,7 +94,7 @@ fn write(path: &Path, names: &BTreeMap<Uid, Name>) -> Result<()> {
     let text = serde_json::to_vec(&names).context("cannot write JSON")?;
     let aside = path.with_extension("json.new");
     let mut options = OpenOptions::new();
-    // As the status socket: only root reads names.
+    // Permissions as of the status socket: only root reads names.
     options.create(true).write(true).truncate(true).mode(0o600);
     options
         .open(&aside)
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_disk_that_does_not_answer_stops_only_the_writing() {
         let run_dir = directory("slow");
-        // Whoever opens a pipe for writing waits for a reader.
+        // Opening a pipe for writing blocks until a reader opens it.
         let aside = run_dir.join("names.json.new");
         assert!(Command::new("mkfifo").arg(&aside).status().unwrap().success());
         let mut names = Names::load(&run_dir).unwrap();

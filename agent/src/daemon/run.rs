@@ -1,4 +1,4 @@
-//! `epguard agent`: every part wired to one loop that owns the state and the maps.
+//! `epguard agent`: connects all parts to one loop that owns the state and the maps.
 
 mod inbox;
 
@@ -29,7 +29,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Runs until a signal, or until something fails that protects nobody any more.
+/// Runs until a signal, or until an error after which nothing is protected any more.
 pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
     if args.pod_scope.is_some() {
@@ -132,7 +132,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     Ok(())
 }
 
-/// What an earlier process proved, for the time until everything is listed.
+/// The state at the start, restored from the pinned maps; it holds until everything is listed.
 fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
     let settings = Settings {
         node: args.node_name.clone(),
@@ -158,7 +158,7 @@ fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
     Ok(())
 }
 
-/// Two agents would answer at the same socket.
+/// Locks the run directory: two agents would answer at the same socket.
 fn lock(run_dir: &Path) -> Result<File> {
     fs::create_dir_all(run_dir)
         .with_context(|| format!("cannot make the --run-dir {}", run_dir.display()))?;

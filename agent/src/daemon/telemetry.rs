@@ -1,4 +1,4 @@
-//! Logging: where it goes and how it looks.
+//! Logging: its destination and its format.
 
 mod recent;
 
@@ -33,7 +33,7 @@ pub fn init(format: LogFormat, datapath: bool) -> anyhow::Result<()> {
 
 fn filter(directives: &str, datapath: bool) -> anyhow::Result<EnvFilter> {
     let builder = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
-    // The watches report what the client stumbles over, with its remedy and once.
+    // The watches already report the client's errors, once and with the remedy.
     let directives = if directives.is_empty() {
         "info,kube_client=off"
     } else {

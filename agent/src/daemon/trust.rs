@@ -1,5 +1,5 @@
-//! What the agent does about denials that it does not trust: asks for a second list, raises the alarm, and puts a reason
-//! that was wrong into observe.
+//! Handles doubtful denials: asks for a second list, raises the breaker's alarm, and puts a reason that was wrong
+//! into observe.
 
 use crate::daemon::report::kube_events::{Announcer, Subject};
 use crate::kernel::maps::Writer;
@@ -14,7 +14,7 @@ use epguard_core::state::{Evidence, Finding, State, Trip};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What is held for less is settled by the slice that follows the pod's end, and no alarm.
+/// Pending denials that are younger raise no alarm: the slice that follows the pod's end settles them.
 const ALARM_AFTER: Duration = Duration::from_secs(1);
 
 /// What to do about a reason that was wrong.
@@ -26,14 +26,14 @@ pub enum OnWrongDeny {
     Ignore,
 }
 
-/// What has been said so far.
+/// Alarms that are already logged, and the reaction to wrong denials.
 pub struct Trust {
     tripped: BTreeMap<Name, Trip>,
     on_wrong_deny: OnWrongDeny,
 }
 
 impl Trust {
-    /// Nothing has been said yet.
+    /// Without alarms.
     #[must_use]
     pub const fn new(on_wrong_deny: OnWrongDeny) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Trust {
         }
     }
 
-    /// Looks at what is held and at what was wrong. Errors: CONFIG cannot be written.
+    /// Asks for the wanted second lists, raises alarms, and handles wrong denials. Errors: CONFIG cannot be written.
     pub fn tick(
         &mut self,
         now: Duration,
@@ -62,7 +62,7 @@ impl Trust {
         Ok(())
     }
 
-    /// Carries out what is held for a Service (`namespace/name`), or for all of them if none is named.
+    /// Carries out the pending denials of a Service (`namespace/name`), or of all Services if none is named.
     pub fn release(&self, now: Duration, state: &mut State, service: &str) {
         let named = args::name(service);
         if named.is_none() && !service.is_empty() {
@@ -140,7 +140,7 @@ impl Trust {
     }
 }
 
-/// What the status shows of the breaker.
+/// The Services with pending denials, for the status.
 #[must_use]
 pub fn held(state: &State, now: Duration) -> Vec<Held> {
     let trips = state.trips(now).into_iter();
@@ -155,7 +155,7 @@ pub fn held(state: &State, now: Duration) -> Vec<Held> {
         .collect()
 }
 
-/// What the status shows of the audit: how many denials were wrong, by reason.
+/// How many denials the review found wrong, by reason, for the status.
 #[must_use]
 pub fn wrong_denies(state: &State) -> BTreeMap<String, u64> {
     let wrong = state.wrong_denies().iter();

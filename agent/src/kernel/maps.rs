@@ -1,4 +1,4 @@
-//! The one file that writes maps.
+//! Writes the pinned maps: no other module does, except for MACS (`datapath/xdp`).
 
 mod actions;
 mod carrier;
@@ -44,7 +44,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use terminated::Sightings;
 
-/// Every map of the datapath, as pinned.
+/// The names of all maps of the datapath, as pinned.
 pub const NAMES: [&str; 23] = [
     "OWNERS",
     "SUSPECTS",
@@ -77,7 +77,7 @@ pub fn directory(pin_dir: &Path) -> PathBuf {
     pin_dir.join(format!("v{ABI_VERSION}"))
 }
 
-/// A pinned map, for whoever only reads.
+/// Opens a pinned map by its name.
 pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
     let path = directory(pin_dir).join(name);
     MapData::from_pin(&path).with_context(|| {
@@ -88,7 +88,7 @@ pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
     })
 }
 
-/// Writes what the state says, and vouches for it.
+/// Writes the agent's state into the maps and renews their lease.
 pub struct Writer {
     owners: HashMap<MapData, Addr, Owner>,
     suspects: KeyedMap<Addr, Suspect>,
@@ -108,14 +108,14 @@ pub struct Writer {
     counts: DenialCounts,
     flows: Flows,
     flows_go_on: bool,
-    /// Of entries that were taken out before anybody asked.
+    /// Lifts of removed entries, until [`Writer::take_lifts`] returns them.
     lifts: Vec<Lift>,
     sightings: Sightings,
     found: Found,
 }
 
 impl Writer {
-    /// Takes over the maps of a loaded object with all that an earlier process left in them: its denials stand, and its
+    /// Takes over the maps of a loaded object with all that an earlier process left in them. Its denials stay, and its
     /// lease runs, until [`Writer::install`].
     pub fn new(ebpf: &mut Ebpf, netns_cookie: u64) -> Result<Self> {
         let found = Found::read(ebpf)?;
@@ -160,13 +160,13 @@ impl Writer {
         Ok(writer)
     }
 
-    /// What an earlier process left in SUSPECTS, SERVICES and DENIED.
+    /// The tables that an earlier process left: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
     #[must_use]
     pub const fn found(&self) -> &Tables {
         &self.found.tables
     }
 
-    /// Until when the programs deny, nanoseconds of `CLOCK_BOOTTIME`; at first that is the earlier process's lease.
+    /// The time until which the programs deny, nanoseconds of `CLOCK_BOOTTIME`; at first the earlier process's lease.
     #[must_use]
     pub const fn lease_deadline_ns(&self) -> u64 {
         self.vouched.lease_deadline_ns
@@ -192,14 +192,14 @@ impl Writer {
             .keys()
             .any(|target| !desired.backends.contains_key(target))
         {
-            // Flows may have been steered there since the last look.
+            // The programs may have redirected flows there since the last sweep.
             self.flows_go_on = true;
             self.flows.look_again();
         }
         self.flows.retain_live(&live)?;
         self.installed = installed;
         if self.nobody_is_followed() {
-            // First, and apart: no program may see suspects together with an earlier time.
+            // First, and in its own write: no program may see suspects together with an earlier time.
             self.forget_sockets()?;
         }
         self.vouched.suspects = count(desired.suspects.len());
@@ -210,7 +210,8 @@ impl Writer {
         Ok(true)
     }
 
-    /// Forgets flows that are over; the slots of Services whose flows go on. Costs nothing while none is steered.
+    /// Removes flows that are over. Returns the slots of Services whose flows go on or may begin. Costs nothing if none
+    /// can.
     pub fn sweep_flows(&mut self) -> Result<BTreeSet<Slot>> {
         if self.vouched.flows == 0 && !self.flows_go_on {
             return Ok(BTreeSet::new());
@@ -225,7 +226,7 @@ impl Writer {
         Ok(in_use)
     }
 
-    /// How many redirected connections are in FLOWS, as of the last look.
+    /// How many redirected connections were in FLOWS at the last sweep.
     #[must_use]
     pub const fn redirected(&self) -> usize {
         self.flows.proven()
@@ -235,8 +236,8 @@ impl Writer {
         u32::from(self.flows_go_on) + count(self.installed.backends.len())
     }
 
-    /// Writes owners that changed, the first time also those found. They deny nothing, so one that has no room is only
-    /// left out; no flow is steered there.
+    /// Writes the owners that changed, the first time also the restored ones. Returns how many found no room: they deny
+    /// nothing, and no flow is redirected there.
     pub fn install_owners(&mut self, owners: &BTreeMap<Addr, Owner>, changed: &BTreeSet<Addr>) -> usize {
         let mut stale = std::mem::take(&mut self.found.owners);
         stale.retain(|ip| !changed.contains(ip));
@@ -246,7 +247,7 @@ impl Writer {
             .count()
     }
 
-    /// Vouches for everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.
+    /// Renews the lease of everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.
     pub fn renew_lease(&mut self, deadline_ns: u64) -> Result<()> {
         self.vouched.lease_deadline_ns = deadline_ns;
         self.vouch()

@@ -1,4 +1,4 @@
-//! epguard's programs and maps in the kernel, and the programs of others beside them.
+//! epguard's programs and maps in the kernel, and its neighbours: foreign programs on the node.
 
 pub mod datapath;
 pub mod maps;

@@ -1,4 +1,4 @@
-//! What the node's kernel says about its interfaces, routes, neighbours and sockets.
+//! What the node's kernel reports about its interfaces, routes, neighbours and sockets.
 
 pub mod netlink;
 pub mod sock_diag;

@@ -22,7 +22,7 @@ pub struct RunArgs {
     pub run_dir: PathBuf,
 }
 
-/// A mode, of those that there are.
+/// A parser for the name of a mode.
 pub fn mode() -> impl TypedValueParser<Value = Mode> {
     const MODES: [Mode; 3] = [Mode::Off, Mode::Observe, Mode::Enforce];
     PossibleValuesParser::new(MODES.map(Mode::as_str)).map(|text| {

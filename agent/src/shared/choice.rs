@@ -2,19 +2,19 @@
 
 use epguard_common::{Action, Reason, ReasonActions};
 
-/// An action, for one reason or for all.
+/// A choice of an action, for one reason or for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// What is done with a denied packet.
     pub action: Action,
-    /// The only reason that it is for; none: all.
+    /// The only reason that the choice applies to; none: all.
     pub reason: Option<Reason>,
     /// The interface of [`Action::Capture`].
     pub capture: Option<String>,
 }
 
 impl Choice {
-    /// The actions with this one chosen.
+    /// The actions after this choice.
     #[must_use]
     pub fn applied_to(&self, mut actions: ReasonActions) -> ReasonActions {
         for reason in Reason::ALL {

@@ -1,8 +1,8 @@
-//! The clocks of leases and of view age, and how to tell that they disagree.
+//! The clocks of leases and of the view's age, and the check that they agree.
 
 use std::time::Duration;
 
-/// More than drift, NTP slewing and a late tick can be.
+/// Longest difference without a jump: more than drift, NTP slewing and a late tick can cause.
 const TOLERANCE: Duration = Duration::from_secs(2);
 
 /// Nanoseconds of `CLOCK_BOOTTIME`, the clock of leases and events.
@@ -11,7 +11,7 @@ pub fn boot_ns() -> u64 {
     nanoseconds(boot())
 }
 
-/// Nanoseconds; the largest number for what is longer.
+/// The duration in nanoseconds; the largest number if it does not fit.
 #[must_use]
 pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
@@ -23,7 +23,7 @@ pub fn boot() -> Duration {
     read(libc::CLOCK_BOOTTIME)
 }
 
-/// `CLOCK_THREAD_CPUTIME_ID`: what the calling thread has made processors do, without what it waited for.
+/// `CLOCK_THREAD_CPUTIME_ID`: the processor time of the calling thread, without the time that it waited.
 #[must_use]
 pub fn of_thread() -> Duration {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -36,12 +36,13 @@ pub struct Clocks {
     pub boot: Duration,
     /// `CLOCK_MONOTONIC`: stands still while the machine sleeps.
     pub monotonic: Duration,
-    /// `CLOCK_REALTIME`: set from outside, so right again after a virtual machine was paused and the others were not told.
+    /// `CLOCK_REALTIME`: set from outside, so it is right again after a virtual machine was paused, even if the other
+    /// clocks missed that.
     pub real: Duration,
 }
 
 impl Clocks {
-    /// Now.
+    /// Reads the three clocks.
     #[must_use]
     pub fn now() -> Self {
         Self {
@@ -53,12 +54,12 @@ impl Clocks {
 
     /// By how much one of the other clocks jumped against `CLOCK_BOOTTIME` since `before`; none if within 2 s.
     ///
-    /// A jump means that the machine slept or was paused, or that somebody set its clock: nobody knows then how old
-    /// anything is.
+    /// A jump means that the machine slept or was paused, or that its clock was set: then the age of every fact is
+    /// unknown.
     #[must_use]
     pub fn jumped_since(&self, before: &Self) -> Option<Duration> {
         let jump = |now: Duration, was: Duration| {
-            // now - was - (boot now - boot then), without a sign to trip over.
+            // now - was - (boot now - boot then), arranged so that no difference is negative.
             (now + before.boot).abs_diff(was + self.boot)
         };
         let jump = jump(self.monotonic, before.monotonic).max(jump(self.real, before.real));

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
-/// What packets that are counted together have in common.
+/// The key of packets that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Kind {
     /// `namespace/name`, `unknown` without one.
     pub service: String,
-    /// The pod's end.
+    /// The pod's IP and port.
     pub endpoint: SocketAddr,
     /// `TCP`, `UDP`, `SCTP`, `other`.
     pub protocol: String,
@@ -18,22 +18,22 @@ pub struct Kind {
     pub outcome: String,
     /// The pod that was meant.
     pub meant: String,
-    /// The pod that would have been hit, or `nobody`.
+    /// The pod that would have been hit; `nobody` if no pod has the IP.
     pub hit: String,
 }
 
-/// Such packets.
+/// Packets with the same [`Kind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dropped {
     /// What they have in common.
     #[serde(flatten)]
     pub kind: Kind,
-    /// As the kernel counts them.
+    /// How many packets, as the kernel counts them.
     pub packets: u64,
-    /// Of these packets, with link-layer headers.
+    /// Bytes of these packets, with link-layer headers.
     pub bytes: u64,
-    /// Of these packets those that open a connection: TCP SYN, SCTP INIT. One that is sent again counts again.
+    /// How many of these packets open a connection: TCP SYN, SCTP INIT. A retransmitted one counts again.
     pub openings: u64,
     /// Clients seen, at most eight, the latest first. The kernel reports at most 100 packets a second for each IP, so
     /// there may have been others.
@@ -44,7 +44,7 @@ pub struct Dropped {
     pub last_ms_ago: u64,
 }
 
-/// Those seen; a dash for none.
+/// The clients as text; a dash for none.
 #[must_use]
 pub fn clients(clients: &[IpAddr]) -> String {
     if clients.is_empty() {

@@ -16,7 +16,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// The value as text without a newline at the end; `table` is for people.
+    /// The value as text without a newline at the end; `table` writes the form for people.
     ///
     /// Errors: none for the documents of this program, whose keys are all text.
     pub fn text<T: Serialize>(self, value: &T, table: impl FnOnce(&T) -> String) -> anyhow::Result<String> {

@@ -1,4 +1,4 @@
-//! What the agent knows, as one document for whoever asks at its socket.
+//! The status: the agent's state as one document, which its socket serves.
 
 mod figures;
 mod latency;
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// Of the agent, as `epguard --version` says it.
+    /// Version of the agent, as `epguard --version` prints it.
     pub version: String,
     /// Name of the Node that it runs on.
     pub node: String,
@@ -34,77 +34,78 @@ pub struct Status {
     pub synced: bool,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
-    /// Who wants that: `flags`, `configmap`, `configmap, canary` or, until the `ConfigMap` was read, `the lower of flags and
-    /// maps`. `epguard mode` may have been used since.
+    /// Source of the mode: `flags`, `configmap`, `configmap, canary` or, until the `ConfigMap` was read, `the lower
+    /// of flags and maps`. `epguard mode` may have been used since.
     pub mode_source: String,
-    /// Why the `ConfigMap` with the modes is not in force, or not all of it; none if it is, or if none is named.
+    /// Why the `ConfigMap` with the modes is not in force, or only in part; none if it is, or if none is named.
     #[serde(default)]
     pub config_map: Option<String>,
-    /// What is done for each reason: the lower of its own mode and the node's.
+    /// The mode in force for each reason: the lower of its own mode and the node's.
     pub reasons: BTreeMap<String, String>,
-    /// Which endpoints may be denied, as the operator said.
+    /// Which endpoints may be denied, by the operator's options.
     pub ranges: Ranges,
-    /// By resource: `pods`, `endpointslices`, ...
+    /// The watches by resource: `pods`, `endpointslices`, ...
     pub watches: BTreeMap<String, Watch>,
     /// resourceVersion per watch up to which the maps are written.
     pub applied: BTreeMap<String, u64>,
     /// Milliseconds until denials lapse; negative once they have.
     pub lease_ms: i64,
-    /// Age of the view in milliseconds: of its least fresh watch; none if one was never proven fresh.
+    /// Age of the view in milliseconds: that of its least fresh watch; none if one was never proven fresh.
     pub view_age_ms: Option<u64>,
-    /// Pod UID to `namespace/name`: of those that own an IP, or that a denial is about.
+    /// Pod UID to `namespace/name`, for pods that own an IP or that a denial refers to.
     pub pods: BTreeMap<String, String>,
     /// Number of the intent slot to `namespace/name` of its Service.
     pub services: BTreeMap<String, String>,
-    /// What carries a packet's intent from hook to hook, and why.
+    /// The carrier of a packet's intent from hook to hook, and why it was chosen.
     #[serde(default)]
     pub carrier: Decision,
     /// Interfaces that were selected.
     pub interfaces: Vec<Attachment>,
-    /// Whose sockets are followed on the node itself.
+    /// The cgroups of the node whose sockets are followed.
     #[serde(default)]
     pub node_sockets: NodeSockets,
-    /// From the receipt of an API event to the map write.
+    /// Latency from the receipt of an API event to the map write.
     pub latency: LatencyFigures,
     /// IPs that several live pods claim; nothing is denied there.
     pub conflicts: Vec<Conflict>,
     /// Denials that did not fit into a map: those packets pass.
     pub refused: usize,
-    /// The same by the Service's namespace, without those that the kernel itself had no room for.
+    /// The same by the Service's namespace, without those that did not fit into the kernel's map.
     pub refused_by_namespace: BTreeMap<String, usize>,
-    /// Services with denials that wait for a second list.
+    /// Services with pending denials, which wait for a second list.
     pub breaker: Vec<Held>,
-    /// Denials that later evidence showed to be wrong, by reason.
+    /// Denials that the review found wrong, by reason.
     pub wrong_denies: BTreeMap<String, u64>,
-    /// Reasons that are only observed because of that.
+    /// Reasons that are only observed because of a wrong denial.
     pub demoted: Vec<String>,
     /// Nodes on which pods finish and none is proven dead.
     #[serde(default)]
     pub unproven: Vec<UnprovenDeaths>,
-    /// Pods that may hold an IP that they do not show for more than a minute, if that keeps something from being denied.
+    /// Possible holders: pods that for more than a minute may hold an IP that they do not show, and so keep a denial
+    /// from being proven.
     #[serde(default)]
     pub possible_holders: Vec<PossibleHolder>,
     /// How many `EndpointSlices` and Services are too large to take in, by namespace.
     #[serde(default)]
     pub left_out: BTreeMap<String, usize>,
-    /// Services with denials that another Service, named second, claims a VIP of.
+    /// Services with denials, each with another Service, named second, that claims one of its VIPs.
     #[serde(default)]
     pub rivals: Vec<(String, String)>,
     /// Counts and measurements.
     pub figures: Figures,
-    /// What was denied, if that was asked for; then nothing else is filled in.
+    /// The denied packets. Only on request; then all other fields are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Vec<Dropped>>,
-    /// The last lines of the agent's log, if that was asked for; then nothing else is filled in.
+    /// The last lines of the agent's log. Only on request; then all other fields are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Vec<String>>,
-    /// The history of one IP, if that was asked for; then nothing else is filled in.
+    /// The history of one IP. Only on request; then all other fields are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<Chronicle>>,
 }
 
 impl Status {
-    /// Whether anything is denied, or would be.
+    /// True if the agent has denials, or would have.
     #[must_use]
     pub fn denies(&self) -> bool {
         let counts = ["denied", "terminated"].map(|state| self.figures.ips.get(state).copied());
@@ -112,13 +113,13 @@ impl Status {
     }
 }
 
-/// Ranges of endpoints, as people write them.
+/// Ranges of endpoints as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ranges {
     /// Only endpoints in these are denied; none: all.
     pub protect: Vec<String>,
-    /// Endpoints in these never are.
+    /// Endpoints in these are never denied.
     pub exclude: Vec<String>,
 }
 
@@ -141,13 +142,13 @@ pub struct Watch {
     pub rv: u64,
     /// Milliseconds since it was proven fresh.
     pub age_ms: Option<u64>,
-    /// By what.
+    /// The proof of that.
     pub proven_by: Option<Proof>,
-    /// Why it is down, or why it could not be confirmed.
+    /// Why the watch is down, or why it could not be confirmed.
     pub error: Option<String>,
     /// Objects, and annotations of objects, that could not be read.
     pub skipped: u64,
-    /// How often it was lost; it then lists or resumes.
+    /// How often the watch was lost; it then lists or resumes.
     pub restarts: u64,
 }
 
@@ -155,30 +156,31 @@ pub struct Watch {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
-    /// The kernel's number of it.
+    /// The kernel's number of the interface.
     pub ifindex: u32,
     /// Name, as in `ip link`.
     pub name: String,
     /// `pod`, `uplink` or `tunnel`.
     pub role: String,
-    /// Whether both hooks are there.
+    /// Whether both hooks are attached.
     pub attached: bool,
-    /// Why not.
+    /// Why they are not; none if they are.
     pub error: Option<String>,
-    /// Whether it is left to the CNI for some seconds, because it appeared under a running agent (`--clsact-delay`).
+    /// True while the interface is left to the CNI for some seconds, because it appeared under a running agent
+    /// (`--clsact-delay`).
     #[serde(default)]
     pub waiting: bool,
     /// `tcx` or `clsact`.
     pub kernel_path: String,
-    /// Our place in the longer of the two queues of programs, 1 is first; 0 without hooks.
+    /// Our position in the longer of the two queues of programs, 1 is first; 0 without hooks.
     pub position: usize,
-    /// What runs before us, and could let a packet past us.
+    /// Programs that run before ours, and could let a packet bypass ours.
     pub before: Vec<String>,
     /// Programs and filters after the ingress hook that could wipe a packet's intent: a miss, counted as `intent-lost`.
     pub after: Vec<String>,
     /// `driver` or `generic` where XDP judges `terminated` before TC does.
     pub xdp: Option<String>,
-    /// Why it does not, where it was wanted: TC judges alone.
+    /// Why XDP does not judge, where it was wanted: TC judges alone.
     pub xdp_error: Option<String>,
 }
 
@@ -186,8 +188,8 @@ pub struct Attachment {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
-    /// As people write it.
+    /// The IP as text.
     pub ip: String,
-    /// `namespace/name` each.
+    /// `namespace/name` of each claimant.
     pub pods: Vec<String>,
 }

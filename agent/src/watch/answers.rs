@@ -1,4 +1,4 @@
-//! What comes of what is asked beside an open stream: confirmations, probes and lists.
+//! Handles answers to requests beside an open stream: confirmations, probes and lists.
 
 use super::failure::{Failure, Request};
 use super::list::{Glimpse, Listed, Probe, everything, glimpse};
@@ -8,11 +8,11 @@ use epguard_core::facts::Object;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Between two attempts at a list beside a stream, on average.
+/// Average time between two attempts at a list beside a stream.
 const LIST_AGAIN: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// A consistent list of few objects.
+    /// Requests a consistent list of few objects.
     pub(super) fn glimpse<O: Object>(
         &self,
         query: &Query<O>,
@@ -58,7 +58,7 @@ impl Session {
         }
     }
 
-    /// A list beside the stream came; after which time to ask for another one.
+    /// Handles the answer to a list beside the stream. Returns the time after which to ask for another one.
     pub(super) async fn listed_beside<O>(
         &mut self,
         request: Request,
@@ -79,7 +79,7 @@ impl Session {
         }
     }
 
-    /// A list of everything, after a while.
+    /// Requests a list of everything, after `wait`.
     pub(super) fn list_after<O: Object>(
         &self,
         wait: Duration,

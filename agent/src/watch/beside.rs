@@ -1,8 +1,8 @@
-//! One more consistent list while a stream goes on. Pure.
+//! One more consistent list while a stream continues. Pure.
 //!
-//! The stream is read meanwhile: its events may be the new owner of a denied IP. The list is told once the stream has shown
-//! everything up to it, so that the two agree, or one of them was wrong: nothing vanishes in it that the stream would have
-//! told as deleted.
+//! The stream is read meanwhile: its events may show the new owner of a denied IP. The list is sent once the stream
+//! has shown everything up to it. So the two agree, or one of them was wrong: no object is missing in the list whose
+//! deletion the stream has yet to show.
 
 use super::list::{Glimpse, Listed};
 use epguard_core::facts::Name;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A list beside a stream, and what the stream has shown since it was asked for.
 pub(super) struct Beside<O> {
-    /// What the stream had shown when the list was asked for.
+    /// The resourceVersion up to which the stream had shown everything when the list was asked for.
     from: u64,
     /// The last state of each object that changed since then; none if it was deleted or cannot be read.
     changed: HashMap<Name, (u64, Option<O>)>,
@@ -19,7 +19,7 @@ pub(super) struct Beside<O> {
 }
 
 impl<O> Beside<O> {
-    /// A list is asked for; the stream has shown everything up to `from`.
+    /// Begins when a list is asked for; the stream has shown everything up to `from`.
     pub(super) fn new(from: u64) -> Self {
         Self {
             from,
@@ -28,12 +28,12 @@ impl<O> Beside<O> {
         }
     }
 
-    /// The stream shows an object.
+    /// Records an object that the stream shows.
     pub(super) fn note(&mut self, name: Name, version: u64, object: Option<O>) {
         self.changed.insert(name, (version, object));
     }
 
-    /// The list has come. It confirms the stream as any consistent list does.
+    /// Takes in the list. It confirms the stream as any consistent list does.
     pub(super) fn came(&mut self, listed: Listed<O>) -> Glimpse {
         let glimpse = Glimpse {
             sent: listed.sent,
@@ -46,12 +46,12 @@ impl<O> Beside<O> {
         glimpse
     }
 
-    /// Whether the list has come, and the stream has shown everything that had happened by `as_of` or earlier.
+    /// True if the list has come, and the stream has shown everything that had happened by `as_of` or earlier.
     pub(super) fn is_shown(&self, as_of: Duration) -> bool {
         self.listed.as_ref().is_some_and(|listed| listed.sent <= as_of)
     }
 
-    /// The list with what the stream has shown since, as of the newer of the two.
+    /// The list with the later changes of the stream, as of the newer of the two.
     pub(super) fn merged(self, shown: u64) -> Option<Listed<O>> {
         let listed = self.listed?;
         let mut objects: HashMap<Name, O> = listed.objects.into_iter().collect();

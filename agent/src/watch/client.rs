@@ -15,7 +15,8 @@ use std::{
     time::Duration,
 };
 
-/// A server that doesn't take a connection by then is as good as unreachable; the next try may find another one.
+/// Longest wait for a connection. A server that takes longer counts as unreachable; the next attempt may reach
+/// another one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client from a kubeconfig file, or from the service account if there is none.
@@ -34,12 +35,12 @@ pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     };
     config.headers.push((USER_AGENT, user_agent()?));
     config.connect_timeout = Some(CONNECT_TIMEOUT);
-    // The watches wait and retry by themselves; retries below them would multiply the load and hide the refusal.
+    // The watches wait and retry by themselves. Retries below them would multiply the load and hide the refusal.
     config.default_retry = false;
     Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", one_line(&error)))
 }
 
-/// As Kubernetes' own programs write it: `epguard/0.1.0 (linux/amd64)`.
+/// The user agent in the form of Kubernetes' own programs: `epguard/0.1.0 (linux/amd64)`.
 fn user_agent() -> anyhow::Result<HeaderValue> {
     let arch = match ARCH {
         "x86_64" => "amd64",
@@ -50,8 +51,8 @@ fn user_agent() -> anyhow::Result<HeaderValue> {
     HeaderValue::try_from(agent).context("the version makes no User-Agent")
 }
 
-/// A file, or several as `$KUBECONFIG` lists them: the first one that says something counts, and those that are not there
-/// do not matter, as for kubectl.
+/// Reads a file, or several as `$KUBECONFIG` lists them. As for kubectl, the first file that sets a value counts, and
+/// files that do not exist are skipped.
 async fn from_files(paths: &Path) -> anyhow::Result<Config> {
     let files: Vec<PathBuf> = split_paths(paths)
         .filter(|path| !path.as_os_str().is_empty())
@@ -74,7 +75,7 @@ async fn from_files(paths: &Path) -> anyhow::Result<Config> {
         .with_context(|| format!("kubeconfig {}", paths.display()))
 }
 
-/// YAML errors come with an excerpt of the file, which may hold secrets: only the first line is shown.
+/// The first line of an error. YAML errors come with an excerpt of the file, which may hold secrets.
 fn one_line(error: &dyn std::fmt::Display) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }

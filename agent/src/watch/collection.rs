@@ -1,8 +1,8 @@
-//! Which objects a watch is about.
+//! The collection of objects that a watch reads.
 
 use epguard_core::facts::{Name, Object};
 
-/// The objects of a kind, as far as a selector lets them through.
+/// The objects of a kind that a selector matches.
 #[derive(Debug, Clone)]
 pub(super) struct Collection {
     /// `/api/v1/pods`.
@@ -12,17 +12,17 @@ pub(super) struct Collection {
 }
 
 impl Collection {
-    /// All of them.
+    /// All objects of a kind.
     pub(super) fn all<O: Object>() -> Self {
         let selector = None;
         let path = O::PATH;
         Self { path, selector }
     }
 
-    /// The one of this name, for whoever may see no other namespace.
+    /// The one object of this name. The requests need no rights in other namespaces.
     pub(super) fn one<O: Object>((namespace, name): &Name) -> Self {
         Self {
-            // Once for the life of the process: every request names its path.
+            // Leaks once for the life of the process: every request names its path.
             path: Box::leak(path_in::<O>(namespace).into_boxed_str()),
             selector: Some(format!("metadata.name={name}")),
         }

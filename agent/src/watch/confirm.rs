@@ -1,19 +1,19 @@
-//! When a consistent list confirms that a watch misses nothing. Pure.
+//! Decides when a consistent list confirms that a watch misses nothing. Pure.
 //!
-//! A consistent list that was sent at a moment and answered at resourceVersion N holds whatever had happened by then
-//! (KEP-2340). It says nothing about the stream, which may lag behind it by any time: in the server's watch cache, in a
-//! queue, on the wire. So it makes the *view* fresh as of that moment only if one of these shows that the stream has
-//! nothing left to tell up to N:
+//! A consistent list that was sent at a moment and answered at resourceVersion N holds all changes up to that moment
+//! (KEP-2340). It proves nothing about the stream, which may lag behind it by any time: in the server's watch cache,
+//! in a queue, on the wire. So it makes the *view* fresh as of that moment only if one of these shows that the stream
+//! has no further changes up to N:
 //!
 //! * **marker**: the stream itself shows an event or a bookmark of N or later; it is ordered, so all before has come
 //!   (KEP-956);
-//! * **probe**: a second, short watch from where the stream stands gets a bookmark of N or later, and the stream has shown
-//!   every event that the probe got before it. That is for collections in which nothing changes: N comes from a counter
-//!   that all collections share, and a stream gets bookmarks but once a minute;
-//! * **content**: the list shows the whole collection, no object of it is newer than what the stream has shown last, and
-//!   there are as many as the stream has shown. Whatever else had happened would have left a newer object, or one fewer.
+//! * **probe**: a second, short watch from the stream's version gets a bookmark of N or later, and the stream has
+//!   shown every event that the probe got before it. That is for collections in which nothing changes: N comes from a
+//!   counter that all collections share, and a stream gets bookmarks but once a minute;
+//! * **content**: the list shows the whole collection, no object of it is newer than the last version that the stream has
+//!   shown, and there are as many as the stream has shown. Any other change would have left a newer object, or one fewer.
 //!
-//! An event or a bookmark alone proves nothing about age: what comes now may have happened long ago.
+//! An event or a bookmark alone proves nothing about age: an event that comes now may have happened long ago.
 
 use super::list::{Glimpse, Probe};
 use std::collections::VecDeque;
@@ -27,28 +27,28 @@ const MARKER: Duration = Duration::from_millis(250);
 const LATE: Duration = Duration::from_secs(1);
 /// How long a stream may take to show what a list or a probe has shown before it is given up.
 const CATCH_UP: Duration = Duration::from_secs(3);
-/// Answers that wait. A server whose bookmarks lag confirms the older ones of them.
+/// Most answers that wait. A server whose bookmarks lag confirms the older ones of them.
 const ANSWERS: usize = 4;
 
-/// What a stream has shown.
+/// What a stream has shown so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown {
-    /// Everything up to this resourceVersion.
+    /// It has shown everything up to this resourceVersion.
     pub(super) version: u64,
-    /// How many objects there are as of then, if that is sure.
+    /// How many objects exist as of then, if that is certain.
     pub(super) objects: Option<usize>,
 }
 
 /// What to do about the answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing before then, unless the stream shows more; never if none.
+    /// Do nothing before then, unless the stream shows more; do nothing at all if none.
     Wait(Option<Instant>),
-    /// A probe would tell.
+    /// Send a probe.
     Probe,
-    /// The stream lacks what something else has shown: what was proven before is void. Once each time.
+    /// The stream lacks what a list or a probe has shown: earlier proofs are void. Returned once each time.
     Late,
-    /// The stream doesn't show this resourceVersion, which something else has shown.
+    /// The stream doesn't show this resourceVersion, which a list or a probe has shown.
     Behind(u64),
 }
 
@@ -68,10 +68,10 @@ struct Answer {
     probed: bool,
 }
 
-/// What something else than the stream has shown, and the stream has not.
+/// What a list or a probe has shown, and the stream has not.
 #[derive(Debug, Clone, Copy)]
 struct Elsewhere {
-    /// The newest resourceVersion of it.
+    /// Its newest resourceVersion.
     version: u64,
     /// Since when the stream has lacked any of it.
     since: Instant,
@@ -80,13 +80,13 @@ struct Elsewhere {
 }
 
 impl Confirmations {
-    /// True if something else has shown what the stream has not.
+    /// True if a list or a probe has shown what the stream has not.
     pub(super) fn lacks(&self, shown: Shown) -> bool {
         self.elsewhere
             .is_some_and(|elsewhere| elsewhere.version > shown.version)
     }
 
-    /// A list answered.
+    /// Takes in the answer to a list.
     pub(super) fn answered(&mut self, glimpse: Glimpse, at: Instant) {
         self.answers.truncate(ANSWERS - 1);
         self.seen_elsewhere(glimpse.newest, at);
@@ -94,7 +94,8 @@ impl Confirmations {
         self.answers.push_front(Answer { glimpse, at, probed });
     }
 
-    /// A probe ended. Returns the resourceVersion of an answer that it should have reached and did not.
+    /// Takes in the end of a probe. Returns the resourceVersion of an answer that the probe should have reached and
+    /// did not.
     pub(super) fn probed(&mut self, probe: Option<Probe>, at: Instant) -> Option<u64> {
         self.probing = false;
         let probe = probe?;
@@ -104,7 +105,7 @@ impl Confirmations {
         (newest > probe.through).then_some(newest)
     }
 
-    /// Takes out what the stream has proven by now: the moment as of which the view is complete.
+    /// Takes out the answers that the stream has proven by now. Returns the moment as of which the view is complete.
     pub(super) fn take_proven(&mut self, shown: Shown) -> Option<Duration> {
         let through = self.through(shown.version);
         let is_proven = |answer: &Answer| {
@@ -118,7 +119,7 @@ impl Confirmations {
         Some(proven)
     }
 
-    /// What to do about the answers that are left. A probe that it asks for counts as sent.
+    /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.
     pub(super) fn judge(&mut self, shown: Shown, now: Instant) -> Verdict {
         self.elsewhere
             .take_if(|elsewhere| elsewhere.version <= shown.version);

@@ -1,9 +1,9 @@
-//! Why a request failed: what the protocol makes of it, and one line for whoever has to repair it.
+//! Why a request failed: how the protocol continues, and one line with the remedy for the log.
 
 use super::protocol::{End, Step};
 use kube::core::Status;
 
-/// A request that did not end well.
+/// A request that failed.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) end: End,
@@ -11,7 +11,7 @@ pub(super) struct Failure {
     pub(super) error: String,
 }
 
-/// What was asked: for the error message.
+/// The request, for the error message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     pub(super) step: Step,
@@ -20,7 +20,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The request did not get an answer, or a refusal.
+    /// A request without a usable answer, or with a refusal.
     pub(super) fn failed(self, error: kube::Error) -> Failure {
         match error {
             kube::Error::Api(status) => self.refused(&status),
@@ -29,7 +29,7 @@ impl Request {
         }
     }
 
-    /// The server said no, by an HTTP status or in the middle of a stream.
+    /// A refusal by the server, by an HTTP status or in the middle of a stream.
     pub(super) fn refused(self, status: &Status) -> Failure {
         let message = status.message.lines().next().unwrap_or_default();
         let (end, cause) = match status.code {
@@ -64,20 +64,20 @@ impl Request {
         self.failure(end, &cause)
     }
 
-    /// No connection, or a broken one, or an answer that is none of the API's.
+    /// No connection, a broken one, or an answer that is not the API's.
     pub(super) fn broken(self, error: impl Into<anyhow::Error>) -> Failure {
         let causes = causes(&error.into());
         let cause = format!("no usable answer from the API server ({causes}); retrying");
         self.failure(End::Unanswered, &cause)
     }
 
-    /// Nothing came for too long.
+    /// A stream that was silent for too long.
     pub(super) fn silent(self, seconds: u64) -> Failure {
         let error = format!("neither event nor bookmark for {seconds} s; connecting again");
         self.failure(End::Silent, &error)
     }
 
-    /// The server has shown something newer elsewhere.
+    /// A watch that lacks what a list has shown.
     pub(super) fn behind(self, watched: u64, listed: u64) -> Failure {
         let error = format!(
             "a list shows resourceVersion {listed}, and the watch has stopped at {watched}; connecting again"
@@ -85,7 +85,7 @@ impl Request {
         self.failure(End::Failed, &error)
     }
 
-    /// The server's own watches don't tell that they are complete up to what it lists.
+    /// A server whose watches never prove that they are complete up to its lists.
     pub(super) fn unprogressed(self, listed: u64) -> Failure {
         let error = format!(
             "no bookmark reaches resourceVersion {listed} of a list, so nothing proves the watch complete; a quiet \
@@ -94,7 +94,7 @@ impl Request {
         self.failure(End::Failed, &error)
     }
 
-    /// A list is older than what the watch had shown before it was asked for.
+    /// A list that is older than the watch's last version before it was asked for.
     pub(super) fn rewound(self, before: u64, version: u64) -> Failure {
         self.failure(End::Expired, &rewound(before, version))
     }
@@ -139,7 +139,7 @@ impl Request {
     }
 }
 
-/// What it means that time goes back.
+/// The error message when the API's resourceVersions go back.
 pub(super) fn rewound(before: u64, version: u64) -> String {
     format!(
         "the API went back in time, from resourceVersion {before} to {version}: was etcd restored? \

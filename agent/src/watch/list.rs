@@ -1,4 +1,5 @@
-//! What is asked beside a stream: consistent lists of everything, in pages, and what [`confirm`](super::confirm) needs.
+//! Requests beside a stream: consistent lists of everything, in pages, and the lists and probes that
+//! [`confirm`](super::confirm) needs.
 
 use super::Clock;
 use super::collection::Collection;
@@ -14,31 +15,32 @@ use tokio::time::timeout;
 
 /// Objects in a page, as in client-go.
 const PAGE: u32 = 500;
-/// So many are listed at once to confirm a watch by their resourceVersions. Beyond, one is.
+/// Most objects that are listed at once to confirm a watch by their resourceVersions. Of more objects, only one is
+/// listed.
 const FEW: u32 = 50;
-/// Seconds that a probe lives at most; the bookmark comes after one, and the server's timers may add another.
+/// Longest life of a probe in seconds; the bookmark comes after one, and the server's timers may add another.
 const PROBE: u32 = 3;
-/// A confirmation that takes longer is worth nothing any more.
+/// Longest wait for a confirmation: a later one is worthless.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(20);
 
-/// Everything there is.
+/// A complete list.
 pub(super) struct Listed<O> {
     pub(super) version: u64,
-    /// When it was asked for, of `CLOCK_BOOTTIME`: whatever happened before is in it.
+    /// When the list was asked for, of `CLOCK_BOOTTIME`: it holds every earlier change.
     pub(super) sent: Duration,
     /// The newest resourceVersion of an object; 0 without any.
     pub(super) newest: u64,
     pub(super) objects: Vec<(Name, O)>,
-    /// How many there are, with those that don't parse.
+    /// How many objects exist, with those that don't parse.
     pub(super) count: usize,
     /// Objects, and annotations of objects, that don't parse, and why.
     pub(super) skipped: Vec<(String, anyhow::Error)>,
 }
 
-/// What a consistent list of few objects shows.
+/// The content of a consistent list of few objects.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Glimpse {
-    /// When it was asked for, of `CLOCK_BOOTTIME`.
+    /// When the list was asked for, of `CLOCK_BOOTTIME`.
     pub(super) sent: Duration,
     /// The newest resourceVersion that the watch had shown then.
     pub(super) seen: u64,
@@ -46,20 +48,20 @@ pub(super) struct Glimpse {
     pub(super) version: u64,
     /// The newest of its objects' resourceVersions; 0 without any.
     pub(super) newest: u64,
-    /// How many objects there are, if the list shows them all.
+    /// How many objects exist, if the list shows them all.
     pub(super) objects: Option<usize>,
 }
 
-/// What a short watch shows.
+/// The result of a short watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Probe {
-    /// The resourceVersion of its last event before the bookmark; without any, where it began.
+    /// The resourceVersion of its last event before the bookmark; without an event, the version at which it began.
     pub(super) last: u64,
-    /// The bookmark's: there was no other event up to here.
+    /// The bookmark's resourceVersion: no other event happened up to here.
     pub(super) through: u64,
 }
 
-/// Lists everything. `patience` is for each page; `clock` says when it was asked for.
+/// Lists everything. `patience` is for each page; `clock` dates the request.
 pub(super) async fn everything<O: Object>(
     client: Client,
     collection: Collection,
@@ -105,8 +107,8 @@ pub(super) async fn everything<O: Object>(
     }
 }
 
-/// Lists all of `objects`, if they are few, or one; of a watch that has shown everything up to `seen`. Never with
-/// resourceVersion=0, which a server may answer with anything it remembers.
+/// Lists all of `objects` if they are few, else one. The watch has shown everything up to `seen`. Never uses
+/// resourceVersion=0, which a server may answer with any old state.
 pub(super) async fn glimpse(
     client: Client,
     collection: Collection,
@@ -138,8 +140,8 @@ pub(super) async fn glimpse(
     })
 }
 
-/// Watches for a moment what comes after a resourceVersion, up to the bookmark that a server sends 2 s before a watch
-/// times out (`cache_watcher.go:nextBookmarkTime`).
+/// Watches the changes after a resourceVersion, up to the bookmark that a server sends 2 s before a watch times out
+/// (`cache_watcher.go:nextBookmarkTime`).
 pub(super) async fn probe(client: Client, collection: Collection, after: u64) -> Result<Probe, Failure> {
     let request = request(&collection, Step::Watch(after));
     let params = WatchParams {

@@ -1,11 +1,11 @@
-//! The API's side of the story: one task per watch, all of them into one channel.
+//! Watches of the API: one task per watch, all of them into one channel.
 //!
 //! ```text
 //! protocol (what to ask next) -> session (asks, reads) -> wire (parses) -> Message -> the agent's main loop
 //! ```
 //!
-//! Watches are raw instead of kube-runtime's: bookmarks must be seen, because they show how far a stream has told
-//! everything, and one object that doesn't parse must not end a stream.
+//! Watches are raw instead of kube-runtime's for two reasons. Bookmarks must be seen, because they show up to where a
+//! stream is complete; and one object that doesn't parse must not end a stream.
 
 mod answers;
 mod beside;
@@ -46,43 +46,44 @@ use std::{
 };
 use tokio::{sync::mpsc, task::JoinSet};
 
-/// Within which time all agents of a cluster ask for a list that the same event makes them want.
+/// Time over which all agents of a cluster spread a list that the same event makes them request.
 pub const SPREAD: Duration = Duration::from_secs(2);
 
-/// Reads `CLOCK_BOOTTIME`, by which proofs are dated.
+/// Reads `CLOCK_BOOTTIME`, which dates the proofs.
 pub type Clock = fn() -> Duration;
 
-/// What a watch tells the main loop.
+/// A message of a watch to the main loop.
 #[derive(Debug)]
 pub enum Message {
-    /// Something was listed or changed.
+    /// A list or a change.
     Fact {
-        /// Who says so.
+        /// The watch that received it.
         watch: Watched,
         /// When it was read to its end.
         received: Instant,
         /// The resourceVersion of the list or of the event.
         rv: u64,
-        /// What.
+        /// The content.
         fact: Box<Fact>,
     },
-    /// A bookmark: everything up to `rv` has been sent. A repeated `rv` proves nothing, the server sends it by a timer.
+    /// A bookmark: everything up to `rv` has been sent. A repeated `rv` proves nothing: the server sends it by a
+    /// timer.
     Progress {
-        /// Whose bookmark.
+        /// The watch that received it.
         watch: Watched,
         /// Its resourceVersion.
         rv: u64,
     },
-    /// What the watch has told up to here is everything there was at a moment.
+    /// The facts up to here are complete as of a moment.
     Proven {
         /// Which watch.
         watch: Watched,
         /// The moment, of `CLOCK_BOOTTIME`.
         as_of: Duration,
-        /// What shows it.
+        /// What proves it.
         by: Proof,
     },
-    /// The API server has shown changes that the watch lacks, and did not catch up with in time: what was proven before is
+    /// The API server has shown changes that the watch lacks and did not receive in time: its earlier proofs are
     /// void.
     Behind(Watched),
     /// A confirmation that was asked for failed; the watch itself goes on.
@@ -92,40 +93,40 @@ pub enum Message {
         /// Cause and remedy in one line.
         error: String,
     },
-    /// The API is older than what it has shown before, as after a restore of etcd: nothing known holds any more. A
-    /// list of this watch follows.
+    /// The API is older than its earlier answers, as after a restore of etcd: nothing known holds any more. A list of
+    /// this watch follows.
     Rewound {
-        /// Who noticed.
+        /// The watch that noticed it.
         watch: Watched,
-        /// What it noticed, in one line.
+        /// The observation, in one line.
         error: String,
     },
     /// Everything was listed and changes arrive as they happen.
     Up(Watched),
-    /// Changes are not seen any more; the watch retries by itself, so this repeats while it fails.
+    /// The watch sees no changes any more. It retries by itself, so this repeats while it fails.
     Down {
         /// Which watch.
         watch: Watched,
         /// Cause and remedy in one line.
         error: String,
     },
-    /// An object, an annotation of one, or a line that could not be read; the stream goes on without it.
+    /// An object, an annotation of one, or a line that could not be read; the stream continues without it.
     Skipped {
         /// From which watch.
         watch: Watched,
-        /// What it was and why, in one line.
+        /// The object and the error, in one line.
         what: String,
     },
 }
 
-/// Starts the watches, and that of the `ConfigMap` of the fleet if one is named. They run until the handle is dropped or the
-/// receiver is gone.
+/// Starts the watches, and that of the mode policy's `ConfigMap` if one is named. They run until the handle is
+/// dropped or the receiver is gone.
 #[must_use]
 pub fn start(client: &kube::Client, fleet: Option<&Name>, tx: &mpsc::Sender<Message>) -> Watches {
     start_by(boot, client, fleet, tx)
 }
 
-/// The same by another clock, such as a model's.
+/// Like [`start`], with another clock, such as a model's.
 #[must_use]
 pub fn start_by(
     clock: Clock,

@@ -1,4 +1,4 @@
-//! One consistent list, for a command that asks once and goes.
+//! One consistent list, for a command that lists once and ends.
 
 use super::collection::path_in;
 use super::wire::{Page, describe};
@@ -9,19 +9,19 @@ use tokio::time::timeout;
 
 /// Objects in a page, as in client-go.
 const PAGE: u32 = 500;
-/// A page that takes longer does not come.
+/// Longest wait for a page.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why there is no list, in one line with the remedy.
+/// Why the list failed, in one line with the remedy.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The account may not.
+    /// The account lacks the right.
     Forbidden(String),
     /// Anything else.
     Failed(String),
 }
 
-/// Lists everything of a kind, or everything in one namespace; and says what could not be read.
+/// Lists everything of a kind, or everything in one namespace. Returns also what could not be read.
 pub async fn list_once<O: Object>(
     client: &Client,
     namespace: Option<&str>,

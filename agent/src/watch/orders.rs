@@ -1,4 +1,4 @@
-//! What the main loop may ask of the watches while they run.
+//! Requests of the main loop to the watches while they run.
 
 use epguard_core::facts::Watched;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -19,21 +19,24 @@ impl Watches {
         }
     }
 
-    /// Asks for a confirmation: a consistent LIST of few objects, told as [`Message::Proven`](super::Message::Proven)
-    /// once the watch has shown everything up to it, or as [`Message::Unconfirmed`](super::Message::Unconfirmed).
+    /// Asks for a confirmation: a consistent LIST of few objects. It results in
+    /// [`Message::Proven`](super::Message::Proven) once the watch has shown everything up to it, or in
+    /// [`Message::Unconfirmed`](super::Message::Unconfirmed).
     ///
-    /// A watch that is down confirms once it is up; what is asked again before it began counts once.
+    /// A watch that is down confirms once it is up. A request that is repeated before the watch began with it counts
+    /// once.
     pub fn confirm(&self, id: Watched) {
         if let Some(orders) = self.orders.get(&id) {
             orders.confirm.notify_one();
         }
     }
 
-    /// Asks for one more consistent list, told as an ordinary [`Change::Reset`](epguard_core::facts::Change::Reset). It is sent
-    /// at any moment `within` from now: what makes one agent ask makes all of them ask.
+    /// Asks for one more consistent list, which arrives as an ordinary
+    /// [`Change::Reset`](epguard_core::facts::Change::Reset). It is requested at a random moment `within` from now,
+    /// because the same event makes all agents ask.
     ///
-    /// The stream goes on meanwhile, and the list is told once the stream has shown everything up to it. A list that fails
-    /// is asked for again.
+    /// The stream continues meanwhile, and the list arrives once the stream has shown everything up to it. A list
+    /// that fails is asked for again.
     pub fn relist(&self, id: Watched, within: Duration) {
         if let Some(orders) = self.orders.get(&id).map(Arc::clone) {
             tokio::spawn(async move {
@@ -44,7 +47,7 @@ impl Watches {
     }
 }
 
-/// Orders of one watch that it hasn't begun to carry out; any number of the same kind is one.
+/// Requests to one watch that it hasn't begun to carry out; several of the same kind count as one.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     pub(super) confirm: Notify,

@@ -1,4 +1,4 @@
-//! Where a watch puts its messages.
+//! Sends the messages of one watch.
 
 use super::Message;
 use epguard_core::facts::{Fact, Watched, cut};
@@ -9,10 +9,10 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// Octets of a line about an object that was skipped; names have at most 253 each.
+/// Longest line about an object that was skipped, in octets; names have at most 253 each.
 const LINE: usize = 1024;
 
-/// One watch's end of the channel. A receiver that is gone is no error: the session sees it by itself.
+/// One watch's end of the channel. A receiver that is gone is no error: the session checks for it itself.
 pub(super) struct Outbox {
     watch: Watched,
     tx: mpsc::Sender<Message>,
@@ -48,7 +48,7 @@ impl Outbox {
         self.send(Message::Progress { watch, rv }).await;
     }
 
-    /// What was sent up to here is everything there was at `as_of`.
+    /// Sends that the facts up to here are complete as of `as_of`.
     pub(super) async fn proven(&self, as_of: Duration, by: Proof) {
         let watch = self.watch;
         self.send(Message::Proven { watch, as_of, by }).await;
@@ -68,7 +68,7 @@ impl Outbox {
         self.send(Message::Rewound { watch, error }).await;
     }
 
-    /// Says so once, until the watch is down again.
+    /// Sends that the watch is up; once, until the watch is down again.
     pub(super) async fn up(&mut self) {
         if !std::mem::replace(&mut self.up, true) {
             self.send(Message::Up(self.watch)).await;

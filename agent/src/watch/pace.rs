@@ -1,5 +1,5 @@
-//! How many requests the agent sends to the API server, whatever for: they wait in the order in which they come, and none
-//! fails for it.
+//! Limits how many requests the agent sends to the API server, for any purpose. Requests wait in the order in which
+//! they come, and none fails because of it.
 
 use crate::shared::status::ApiFigures;
 use epguard_core::bucket::Bucket;
@@ -10,20 +10,20 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-/// A request that waited longer is worth a word in the log.
+/// A longer wait is logged.
 const LONG: Duration = Duration::from_secs(1);
 
-/// One such word in this time.
+/// At most one such log line in this time.
 const QUIET: Duration = Duration::from_mins(1);
 
-/// The pace of one agent, and how much it has held back. Clones share it.
+/// The pace of one agent, and how long its requests have waited. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Pace(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     began: Instant,
-    /// Held while waiting: whoever comes later waits for it.
+    /// Locked while waiting: later requests wait for the lock.
     turn: Mutex<Turn>,
     requests: AtomicU64,
     waited_us: AtomicU64,
@@ -36,7 +36,7 @@ struct Turn {
 }
 
 impl Pace {
-    /// So many requests a second, and `burst` at once after a pause. Neither may be 0.
+    /// Permits `rate` requests a second, and `burst` at once after a pause. Neither may be 0.
     #[must_use]
     pub fn new(rate: u32, burst: u32) -> Self {
         let bucket = Bucket::new(Duration::from_secs(1) / rate.max(1), burst.max(1));
@@ -48,7 +48,7 @@ impl Pace {
         }))
     }
 
-    /// The same client, at this pace. A watch is one request, however long it is open.
+    /// The client, limited to this pace. A watch is one request, however long it is open.
     #[must_use]
     pub fn client(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
@@ -63,7 +63,7 @@ impl Pace {
         Client::new(service, namespace)
     }
 
-    /// What was sent and held back since the agent's start.
+    /// The number of requests and their waits since the agent's start.
     #[must_use]
     pub fn figures(&self) -> ApiFigures {
         ApiFigures {
@@ -72,7 +72,7 @@ impl Pace {
         }
     }
 
-    /// Returns when it is the caller's turn. One who gives up while it waits has taken nothing.
+    /// Returns when it is the caller's turn. A caller that is cancelled while it waits has used no request.
     async fn wait(&self) {
         let asked = Instant::now();
         let mut turn = self.0.turn.lock().await;
@@ -103,7 +103,7 @@ mod tests {
     use std::convert::Infallible;
     use tokio::time::timeout;
 
-    /// A client at 5 requests a second and 3 at once, of a server that answers with the milliseconds since the start.
+    /// A client at 5 requests a second and 3 at once. Its server answers with the milliseconds since the start.
     fn paced() -> (Pace, Client) {
         let began = Instant::now();
         let server = tower::service_fn(move |_: Request<kube::client::Body>| async move {

@@ -1,16 +1,18 @@
-//! What to ask the API server next. Pure: no client, no clock, no randomness.
+//! Decides what to ask the API server next. Pure: no client, no clock, no randomness.
 
 use std::time::Duration;
 
-/// A stream that closes sooner counts as a failed attempt, or a server that closes at once would be asked in a loop.
+/// A stream that closes sooner counts as a failed attempt. Otherwise a server that closes at once would be asked in a
+/// loop.
 const SETTLED: Duration = Duration::from_secs(1);
-/// Ceiling of the first wait; a session waits for any part of it, so that agents that lose the server together don't
+/// Ceiling of the first wait. A session waits for any part of it, so that agents that lose the server together don't
 /// come back together.
 pub(super) const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Ceiling of every wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// Ceiling of the waits while the server does not answer at all: such attempts cost it nothing. The watches of an agent draw
-/// theirs apart from each other, and the first answer ends all of them: 0.6 s after the server's return in the median.
+/// Ceiling of the waits while the server does not answer at all: such attempts cost it nothing. The watches of an
+/// agent draw their waits apart from each other, and the first answer ends all of them: 0.6 s after the server's
+/// return in the median.
 const LONGEST_WAIT_UNANSWERED: Duration = Duration::from_secs(10);
 
 /// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's history at once. One
@@ -22,9 +24,9 @@ pub(super) const RELIST_AFTER_OUTAGE: Duration = Duration::from_millis(2500);
 /// One request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Everything as events, then changes (KEP-3157 `WatchList`, the server's default since 1.34).
+    /// The complete list as events, then changes (KEP-3157 `WatchList`, the server's default since 1.34).
     Stream,
-    /// Everything in pages.
+    /// The complete list in pages.
     List,
     /// Changes after a resourceVersion.
     Watch(u64),
@@ -49,18 +51,18 @@ pub(super) enum End {
     Failed,
 }
 
-/// Where a watch stands between its requests.
+/// The state of a watch between its requests.
 #[derive(Debug, Default)]
 pub(super) struct Protocol {
-    /// Where a watch can resume; none before everything was listed.
+    /// The version from which a watch can resume; none before everything was listed.
     version: Option<u64>,
     highest: u64,
-    /// How many objects the watch has shown, as long as that is sure.
+    /// How many objects the watch has shown, if that is certain.
     objects: Option<usize>,
     paged: bool,
     heard: bool,
     failures: u32,
-    /// How often the history was gone since a stream last held.
+    /// How many times the history was gone since a stream last lasted.
     expiries: u32,
 }
 
@@ -75,7 +77,7 @@ impl Protocol {
         }
     }
 
-    /// Everything was listed as of `version`. Returns the version seen before if time went back.
+    /// Takes in a complete list as of `version`. Returns the version seen before if the API went back.
     pub(super) fn listed(&mut self, version: u64, objects: usize) -> Option<u64> {
         self.objects = Some(objects);
         let before = (version < self.highest).then_some(self.highest);
@@ -85,7 +87,7 @@ impl Protocol {
         before
     }
 
-    /// An event or a bookmark of a stream that shows changes. Whether it is newer than everything before.
+    /// Takes in an event or a bookmark of a stream of changes. True if it is newer than everything before.
     pub(super) fn advance(&mut self, version: u64) -> bool {
         let newer = version > self.highest;
         self.highest = self.highest.max(version);
@@ -94,7 +96,7 @@ impl Protocol {
         newer
     }
 
-    /// The stream showed one object more or fewer; `None`: a line of it could not be read.
+    /// Counts one object more or fewer that the stream showed. `None`: a line of the stream could not be read.
     pub(super) fn count(&mut self, change: Option<isize>) {
         self.objects = self
             .objects
@@ -102,7 +104,7 @@ impl Protocol {
             .and_then(|(objects, change)| objects.checked_add_signed(change));
     }
 
-    /// How many objects there are as of [`Protocol::highest`]; none if that is not sure.
+    /// How many objects exist as of [`Protocol::highest`]; none if that is not certain.
     pub(super) fn objects(&self) -> Option<usize> {
         self.objects
     }
@@ -112,12 +114,12 @@ impl Protocol {
         self.highest
     }
 
-    /// Time went back, which is known by now: any list is new enough.
+    /// Accepts any list as new enough, after the API went back.
     pub(super) fn rewound(&mut self) {
         self.highest = 0;
     }
 
-    /// The request is over, `lived` after it was sent. Returns the longest time to wait before the next one.
+    /// Ends a request, `lived` after it was sent. Returns the longest time to wait before the next one.
     pub(super) fn end(&mut self, end: End, lived: Duration) -> Duration {
         if self.heard && lived >= SETTLED {
             (self.failures, self.expiries) = (0, 0);
@@ -133,7 +135,7 @@ impl Protocol {
                 return Duration::ZERO;
             }
             End::Expired => {
-                // The server answers: what failed before it did says nothing about it now.
+                // The server answers: earlier failures are no reason to wait now.
                 self.version = None;
                 let spread = if wait / 2 >= RELIST {
                     RELIST_AFTER_OUTAGE

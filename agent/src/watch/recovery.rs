@@ -1,5 +1,5 @@
-//! One server answers all watches, so the first that hears from it after an outage ends the others' waits: each would
-//! wait for up to half a minute more otherwise, and the view is as old as the last of them.
+//! Ends the waits of all watches once one of them reaches the server after an outage: one server answers them all.
+//! Otherwise each would wait for up to half a minute more, and the view is as old as the last of them.
 
 use super::protocol::{FIRST_WAIT, RELIST};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Shorter ones are no outage: watches that come and go would keep each other from waiting.
+/// Shortest outage. Watches that come and go would otherwise end each other's waits all the time.
 const OUTAGE: Duration = Duration::from_secs(2);
 
-/// What the watches of one server tell each other.
+/// The state that the watches of one server share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Server(Arc<Shared>);
 
@@ -20,14 +20,14 @@ struct Shared {
     relist: Mutex<Option<Relist>>,
 }
 
-/// When this agent lists everything again.
+/// The moment at which this agent lists everything again.
 #[derive(Debug, Clone, Copy)]
 struct Relist {
     drawn: Instant,
     at: Instant,
 }
 
-/// What one watch knows of the server, and tells the others.
+/// The part of one watch: since when it is down, and the signals of the other watches.
 pub(super) struct Recovery {
     down: Option<Instant>,
     server: Server,
@@ -53,26 +53,26 @@ impl Recovery {
         }
     }
 
-    /// A request begins: what was told before says nothing about it.
+    /// Begins a request: earlier signals of other watches do not apply to it.
     pub(super) fn begin(&mut self) {
         self.heard.mark_unchanged();
     }
 
-    /// The watch is down.
+    /// Records that the watch is down.
     pub(super) fn down(&mut self) {
         self.down.get_or_insert_with(Instant::now);
     }
 
-    /// The watch is up.
+    /// Records that the watch is up. After an outage, ends the waits of the other watches.
     pub(super) fn up(&mut self) {
         if self.down.take().is_some_and(|since| since.elapsed() >= OUTAGE) {
             self.server.0.answers.send_replace(());
         }
     }
 
-    /// The server answers, but its history is gone: waits for any time up to `ceiling`. The watches of an agent lose the
-    /// history together, and its view is as old as the last list, so they wait for the same moment; agents wait for
-    /// different ones. A watch whose history is gone again waits longer, by itself.
+    /// Waits for any time up to `ceiling`, because the server answers but its history is gone. The watches of an
+    /// agent lose the history together, and its view is as old as the last list. So they wait for the same moment;
+    /// agents wait for different ones. A watch whose history is gone again waits longer, by itself.
     pub(super) async fn relist(&mut self, ceiling: Duration) {
         self.up();
         let now = Instant::now();
@@ -98,7 +98,7 @@ impl Recovery {
     /// Waits for any time up to `ceiling`, but not much longer than until another watch is up again.
     pub(super) async fn wait(&mut self, ceiling: Duration) {
         let heard = async {
-            // An error would mean that nobody can tell any more, and the sender is ours.
+            // An error would mean that the sender is gone, but it is ours.
             let _ = self.heard.changed().await;
             sleep(FIRST_WAIT.mul_f64(fastrand::f64())).await;
         };
@@ -156,7 +156,7 @@ mod tests {
         assert!(waited(&mut other).await > FIRST_WAIT);
     }
 
-    /// How long an agent of six watches, which lose the history within 1.5 s, takes until all of them list.
+    /// How long an agent of six watches takes until all of them list. They lose the history within 1.5 s.
     async fn relists() -> Duration {
         let (server, begun) = (Server::default(), Instant::now());
         let mut watches = JoinSet::new();

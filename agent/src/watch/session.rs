@@ -1,4 +1,5 @@
-//! One watch: asks what the protocol says, and hands on what is listed. [`stream`](super::stream) reads the changes.
+//! One watch: sends the requests that the protocol decides on, and passes on what is listed.
+//! [`stream`](super::stream) reads the changes.
 
 use super::Clock;
 use super::collection::Collection;
@@ -15,10 +16,11 @@ use kube::Client;
 use std::{collections::HashMap, ops::Range, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// Longer than a bookmark's minute: a connection as silent as that is dead, though TCP may not know for long.
+/// Longest silence of a stream: longer than a bookmark's minute. A connection as silent as that is dead, though TCP
+/// may not detect it for long.
 pub(super) const SILENCE: Duration = Duration::from_secs(90);
 
-/// Seconds after which the server ends a stream; watches draw theirs apart.
+/// Seconds after which the server ends a stream; watches draw theirs at random, apart from each other.
 pub(super) const LIFETIME: Range<u32> = 270..330;
 
 /// The task behind one watch.
@@ -28,15 +30,16 @@ pub(super) struct Session {
     pub(super) orders: Arc<Orders>,
     pub(super) protocol: Protocol,
     recovery: Recovery,
-    /// The last request was a list, or a stream that ended before its time: the server may be another one, or an older one.
+    /// True if the last request was a list, or a stream that ended before its time: then the server may be another
+    /// one, or an older one.
     pub(super) cut_short: bool,
-    /// A list was ordered and its stream ended first: how long to wait before the next stream has it. Any list told satisfies
-    /// the order.
+    /// How long to wait before the next stream has a list beside it: one was ordered, and its stream ended first. Any
+    /// list that arrives satisfies the order.
     pub(super) owed: Option<Duration>,
     pub(super) clock: Clock,
 }
 
-/// What a session asks for and what it makes of the answer.
+/// The collection that a session reads, and the kind of fact that it sends.
 pub(super) struct Query<O> {
     pub(super) collection: Collection,
     pub(super) fact: fn(Change<O>) -> Fact,
@@ -56,7 +59,7 @@ impl Session {
         }
     }
 
-    /// The same by another clock.
+    /// The session with another clock.
     pub(super) fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
@@ -77,7 +80,7 @@ impl Session {
             let ceiling = self.protocol.end(end, begun.elapsed());
             match end {
                 End::Expired => self.recovery.relist(ceiling).await,
-                // Everybody's lists at the same time is what the wait is for.
+                // The wait spreads the lists of all agents.
                 End::Silent => sleep(ceiling.mul_f64(fastrand::f64())).await,
                 _ => self.recovery.wait(ceiling).await,
             }
@@ -109,13 +112,13 @@ impl Session {
         end
     }
 
-    /// Changes arrive from now on.
+    /// Records that changes arrive from now on.
     pub(super) async fn up(&mut self) {
         self.recovery.up();
         self.outbox.up().await;
     }
 
-    /// Lists everything and hands it on.
+    /// Lists everything and passes it on.
     async fn list<O: Object>(&mut self, query: &Query<O>) -> Result<End, Failure> {
         let (client, collection) = (self.client.clone(), query.collection.clone());
         let listed = list::everything(client, collection, SILENCE, self.clock).await?;

@@ -1,4 +1,4 @@
-//! One open stream of changes, and what is asked beside it.
+//! One open stream of changes, and the requests beside it.
 
 use super::beside::Beside;
 use super::confirm::{Confirmations, Shown, Verdict};
@@ -17,15 +17,15 @@ use kube::core;
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-/// After a stream ended with a list beside it: how long to wait on average before the next one has such a list. A stream that
-/// such lists end again and again must not cost the server a list each time, so the wait doubles.
+/// Average wait, after a stream that ended with a list beside it, before the next stream has such a list. The wait
+/// doubles: a stream that such lists end again and again must not cost the server a list each time.
 const FIRST_OWED: Duration = Duration::from_secs(2);
 /// The longest of these waits.
 const LONGEST_OWED: Duration = Duration::from_secs(30);
 
-/// Where a stream stands.
+/// The state of a stream.
 pub(super) struct Open<O> {
-    /// When it was asked for, of `CLOCK_BOOTTIME`.
+    /// When the stream was asked for, of `CLOCK_BOOTTIME`.
     sent: Duration,
     /// What a streamed list has shown so far; none once it is complete, or for a stream that begins with changes.
     initial: Option<HashMap<Name, Option<O>>>,
@@ -37,7 +37,7 @@ pub(super) struct Open<O> {
 }
 
 impl Session {
-    /// Reads a stream to its end. With `initial`, everything there is comes first and is kept there until complete.
+    /// Reads a stream to its end. With `initial`, all existing objects come first and are kept there until complete.
     pub(super) async fn stream<O: Object>(
         &mut self,
         request: Request,
@@ -88,8 +88,8 @@ impl Session {
         let mut lists = FuturesUnordered::new();
         let orders = Arc::clone(&self.orders);
         if self.cut_short && open.initial.is_none() {
-            // A restored server that is older than this watch says nothing until it gets there, and leaves out what happened
-            // before. A list tells at once.
+            // A restored server that is older than this watch sends nothing until it reaches our version, and omits
+            // what happened before. A list shows it at once.
             glimpses.push(self.glimpse(query));
         }
         if let Some(owed) = self.owed.filter(|_| open.initial.is_none()) {
@@ -111,7 +111,7 @@ impl Session {
                     continue;
                 }
             };
-            // Biased: whatever has come is read before anything is made of an answer.
+            // Biased: everything that has come is read before an answer is evaluated.
             tokio::select! {
                 biased;
                 read = timeout_at(open.heard + SILENCE, read_line(stream, &mut line)) => {
@@ -147,7 +147,7 @@ impl Session {
         Ok(End::Closed)
     }
 
-    /// Tells what is proven by now, and what would prove the rest.
+    /// Sends what is proven by now. Returns how to prove the rest.
     async fn judge<O: Object>(&mut self, query: &Query<O>, open: &mut Open<O>) -> Verdict {
         let shown = self.shown();
         if let Some(as_of) = open.confirmations.take_proven(shown) {
@@ -210,7 +210,7 @@ impl Session {
         }
     }
 
-    /// The object of a change, which a list beside the stream may not know yet.
+    /// The object of a change. A list beside the stream may lack the change, so it is recorded there too.
     async fn object<O: Object>(&self, entry: &Entry<'_>, deleted: bool, open: &mut Open<O>) -> Option<O> {
         let object = self.parse::<O>(entry.json).await;
         if let Some(beside) = &mut open.beside {
@@ -256,8 +256,8 @@ impl<O> Open<O> {
     }
 }
 
-/// Reads a line without its end; dropped and called again with the same buffer, it goes on. False: the stream is over;
-/// what came of a last line then is cut off and will be sent again to whoever resumes.
+/// Reads a line without its end. If dropped and called again with the same buffer, it continues. False: the stream is
+/// over. An incomplete last line is then dropped; the server sends it again to a watch that resumes.
 async fn read_line(stream: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
     stream.read_until(b'\n', line).await?;
     Ok(line.pop_if(|last| *last == b'\n').is_some())

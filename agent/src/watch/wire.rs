@@ -1,4 +1,4 @@
-//! What lists and watch events look like, with the objects in them left as they are.
+//! The format of lists and watch events; the objects in them are left unparsed.
 
 use anyhow::Context;
 use epguard_core::facts::Name;
@@ -17,10 +17,10 @@ pub(super) enum Line<'a> {
     /// Everything up to `version` has been sent.
     Bookmark {
         version: u64,
-        /// Everything there was when a streamed list began has been sent too.
+        /// True if all objects that existed when a streamed list began have been sent too.
         complete: bool,
     },
-    /// The server gives up on this stream.
+    /// The server ends this stream with an error.
     Error(Box<Status>),
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Line<'a> {
 pub(super) struct Entry<'a> {
     pub(super) name: Name,
     pub(super) version: u64,
-    /// It came into the collection.
+    /// True if the object is new in the collection.
     pub(super) new: bool,
     pub(super) json: &'a [u8],
 }
@@ -37,7 +37,7 @@ pub(super) struct Entry<'a> {
 /// One page of a list.
 pub(super) struct Page<'a> {
     pub(super) version: u64,
-    /// Where the next page begins.
+    /// The token of the next page.
     pub(super) next: Option<String>,
     pub(super) objects: Vec<&'a RawValue>,
 }
@@ -107,7 +107,8 @@ pub(super) fn describe(json: &[u8]) -> String {
     }
 }
 
-/// A decimal number that grows within a resource (KEP-5504; so in every server with etcd behind it).
+/// Parses a resourceVersion: a decimal number that grows within a resource (KEP-5504; so in every server with etcd
+/// behind it).
 fn version(text: &str) -> anyhow::Result<u64> {
     text.parse().with_context(|| format!("resourceVersion {text:?}"))
 }
@@ -136,7 +137,7 @@ struct Meta<'a> {
     resource_version: Cow<'a, str>,
 }
 
-/// Of a bookmark: apart from [`Meta`], so that no other object's annotations are copied.
+/// Metadata of a bookmark. Separate from [`Meta`], so that no other object's annotations are copied.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BookmarkMeta {

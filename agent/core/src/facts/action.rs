@@ -8,7 +8,7 @@ use epguard_common::Action;
 const ANNOTATION: &str = "epguard.io/action";
 
 impl Meta {
-    /// What the Service asks for; unset where it asks for nothing, or for something else.
+    /// The action that the Service asks for; unset without the annotation, or with another value.
     pub(super) fn action(&self, ignored: &mut Ignored) -> Action {
         let Some(text) = self.annotations.get(ANNOTATION) else {
             return Action::Unset;

@@ -1,17 +1,17 @@
-//! `EndpointSlices` with what people ask about them; [`Slice`](super::Slice) has only what decides.
+//! `EndpointSlices` for reports; [`Slice`](super::Slice) has only the fields that decide.
 
 use super::raw_slice::{RawAddress, RawSlice};
 use super::{Ignored, Name, Object, Unreadable};
 use epguard_common::{Addr, Uid};
 
-/// One `EndpointSlice`, with who made it and whom it names.
+/// One `EndpointSlice`, with its controller and the pods that it names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListedSlice {
     /// Namespace and name of the slice.
     pub name: Name,
     /// Namespace and name of the Service (label `kubernetes.io/service-name`); none for an orphan.
     pub service: Option<Name>,
-    /// Label `endpointslice.kubernetes.io/managed-by`; none where nobody claims the slice.
+    /// Label `endpointslice.kubernetes.io/managed-by`; none without it.
     pub managed_by: Option<String>,
     /// Every usable address; none of an FQDN slice.
     pub endpoints: Vec<ListedEndpoint>,
@@ -24,14 +24,14 @@ pub struct ListedEndpoint {
     pub ip: Addr,
     /// The pod that is meant; none without a targetRef of kind Pod.
     pub target: Option<PodRef>,
-    /// `conditions.ready`; where a slice says nothing, it is (discovery/v1 `EndpointConditions`).
+    /// `conditions.ready`; true where the slice has none (discovery/v1 `EndpointConditions`).
     pub ready: bool,
 }
 
 /// A targetRef of kind Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodRef {
-    /// Namespace (the slice's where it says none) and name.
+    /// Namespace (the slice's where the targetRef has none) and name.
     pub name: Name,
     /// None where it is empty.
     pub uid: Option<Uid>,

@@ -1,4 +1,4 @@
-//! What the watches and the node say, cut down to the few fields that decide.
+//! Objects of the watches and facts of the node, cut down to the few fields that decide.
 //!
 //! Conversion happens here, at the edge: nothing behind this module sees JSON. A bad value
 //! (an IP "banana", an empty UID, an FQDN slice) is left out and counted; it never fails the
@@ -38,13 +38,13 @@ use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 /// Namespace and name of an object.
 pub type Name = (String, String);
 
-/// As people write it: `namespace/name`.
+/// Text form of a name: `namespace/name`.
 #[must_use]
 pub fn named((namespace, name): &Name) -> String {
     format!("{namespace}/{name}")
 }
 
-/// One thing that the API or the node told us.
+/// One change that the API or the node reported.
 #[derive(Debug, Clone)]
 pub enum Fact {
     /// From the Pod watch.
@@ -61,32 +61,32 @@ pub enum Fact {
     ModePolicy(Change<ModePolicy>),
     /// All addresses of this node's own interfaces, from netlink.
     LocalAddresses(Vec<Addr>),
-    /// Who is there, as this node and its datapath see it.
+    /// Holders of IPs, as this node and its datapath see them.
     Presence(Presence),
 }
 
-/// What the node's own routes and neighbours, or the datapath, say.
+/// A report about holders of IPs, from the node's own routes and neighbours or from the datapath.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
     /// Every IP that a host route or a valid neighbour of this node leads to.
     Held(Vec<Addr>),
-    /// The node cannot say what they lead to, or was not asked: anybody may be anywhere.
+    /// The routes and neighbours are unknown, or were not read: a pod may hold any IP.
     Unknown,
-    /// A host route or a neighbour of each was announced; it may be gone again.
+    /// A host route or a neighbour of each IP was announced; it may be gone again.
     Came(Vec<Addr>),
-    /// Whatever they led to up to then (`CLOCK_BOOTTIME`) has been told.
+    /// Everything that routes and neighbours led to up to then (`CLOCK_BOOTTIME`) has been reported.
     Looked(Duration),
-    /// A packet from the IP was seen, by the datapath, then (`CLOCK_BOOTTIME`).
+    /// The datapath saw a packet from the IP, then (`CLOCK_BOOTTIME`).
     Spoke(Addr, Duration),
     /// Packets from the IP, at least [`epguard_common::Terminated::APART_NS`] apart, entered at the pod interface that the
     /// node routes the IP to; when the first one came (`CLOCK_BOOTTIME`).
     Sighted(Addr, Duration),
 }
 
-/// What happened to an object of a watch.
+/// Change of an object of a watch.
 #[derive(Debug, Clone)]
 pub enum Change<T> {
-    /// A consistent list: everything there is. What is absent vanished in a gap, which proves nothing.
+    /// A consistent list of all objects. An absent object vanished in a gap, which proves nothing.
     Reset(Vec<T>),
     /// ADDED or MODIFIED in a continuous watch.
     Applied(T),
@@ -101,12 +101,13 @@ pub trait Object: Clone + Send + 'static {
     /// The collection across namespaces: `/api/v1/pods`.
     const PATH: &'static str;
 
-    /// Reads one object as it stands in a list or a watch event, and says which annotations it could not read.
+    /// Reads one object as it stands in a list or a watch event. Adds the annotations that it could not read to
+    /// `ignored`.
     ///
     /// Fails only if it has no name, no UID, or isn't of the API's shape at all.
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable>;
 
-    /// The same where nobody asks what could not be read.
+    /// Reads one object and drops the list of unreadable annotations.
     ///
     /// Fails as [`Object::read`] does.
     fn parse(json: &[u8]) -> Result<Self, Unreadable> {
@@ -114,7 +115,7 @@ pub trait Object: Clone + Send + 'static {
     }
 }
 
-/// What of an object was left out, and why, in one line each.
+/// Parts of an object that were left out, and why, one line each.
 pub type Ignored = Vec<String>;
 
 #[derive(Deserialize, Default)]

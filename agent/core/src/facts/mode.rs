@@ -1,4 +1,4 @@
-//! The annotation `epguard.io/mode`: who wants to be left alone, and how far.
+//! The annotation `epguard.io/mode`: the most that an owner allows.
 
 use super::brief::brief;
 use super::{Ignored, Meta};
@@ -8,9 +8,9 @@ use epguard_common::Mode;
 const ANNOTATION: &str = "epguard.io/mode";
 
 impl Meta {
-    /// Most that may be done about the object. It only ever lowers what the operator allows, so `enforce` means the same
-    /// as no annotation. Whoever writes anything else wanted to be spared, but nobody knows how far: `observe`, which
-    /// drops nothing and shows what would be.
+    /// Highest mode that the object's owner allows. It only ever lowers what the operator allows, so `enforce` means
+    /// the same as no annotation. The writer of any other value wanted to be spared, but how far is unknown: it means
+    /// `observe`, which drops nothing and shows what would be dropped.
     pub(super) fn bound(&self, ignored: &mut Ignored) -> Mode {
         let Some(text) = self.annotations.get(ANNOTATION) else {
             return Mode::Enforce;

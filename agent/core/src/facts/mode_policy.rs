@@ -1,10 +1,10 @@
-//! What the operator wants of all nodes, in a `ConfigMap`.
+//! The modes that the operator sets for all nodes, in a `ConfigMap`.
 //!
 //! ```yaml
 //! data:
-//!   mode: observe            # every node's; without it, its flags count
+//!   mode: observe            # of every node; without it, the node's flags count
 //!   canary-mode: enforce     # instead, on nodes with the label epguard.io/canary=true
-//!   retired-backend: observe # and terminated, reused, dead-backend: most that is done for one reason
+//!   retired-backend: observe # and terminated, reused, dead-backend: highest mode for one reason
 //! ```
 
 use super::{Ignored, Meta, Object, Unreadable, null_is_default, parse};
@@ -15,21 +15,21 @@ use std::collections::BTreeMap;
 /// The `ConfigMap`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModePolicy {
-    /// What its keys ask for.
+    /// The modes that its keys set.
     pub wanted: WantedModes,
-    /// Keys and values that mean nothing, in one line each. Half of what an operator wants may be the opposite of it, so a
-    /// map with an error only lowers modes.
+    /// Invalid keys and values, one line each. Half of a policy may do the opposite of the whole, so a `ConfigMap` with
+    /// an error only lowers modes.
     pub errors: Vec<String>,
 }
 
-/// What is wanted.
+/// The modes that the `ConfigMap` sets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WantedModes {
-    /// Of every node.
+    /// For every node.
     pub mode: Option<Mode>,
-    /// Of canaries.
+    /// For canaries.
     pub canary_mode: Option<Mode>,
-    /// Most that is done for one reason.
+    /// Highest mode for each reason.
     pub reasons: BTreeMap<Reason, Mode>,
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub struct Namespace {
     /// The namespace's name.
     pub name: String,
-    /// Most that may be done about its Services and pods, as its annotation `epguard.io/mode` asks.
+    /// Highest mode for its Services and pods that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
 }
 

@@ -5,12 +5,13 @@ use super::{Ignored, Meta, addr, null_is_default};
 use epguard_common::Addr;
 use serde::Deserialize;
 
-/// What the pod was given (Network Plumbing Working Group, de-facto standard 1.1, section 4.1.2), and its name before 2021.
+/// Networks that the pod has (Network Plumbing Working Group, de-facto standard 1.1, section 4.1.2), and the
+/// annotation's name before 2021.
 const STATUS: [&str; 2] = [
     "k8s.v1.cni.cncf.io/network-status",
     "k8s.v1.cni.cncf.io/networks-status",
 ];
-/// What the pod asks for: the further networks, and a default network of its own.
+/// Networks that the pod requests: the further ones, and a default network of its own.
 const REQUEST: [&str; 2] = ["k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network"];
 
 /// How much of a parser's message is shown: it repeats the value.
@@ -49,8 +50,8 @@ impl Meta {
         ips
     }
 
-    /// Whether it asks for certain addresses, or for those of an `IPAMClaim`, which outlives the pod. The short form of
-    /// the annotation (`ns/name@interface`) has no place for any.
+    /// True if the pod requests certain addresses, or those of an `IPAMClaim`, which outlives the pod. The short form
+    /// of the annotation (`ns/name@interface`) has no place for any.
     pub(super) fn asks_for_ips(&self) -> bool {
         self.annotated(&REQUEST)
             .filter_map(|(_, text)| serde_json::from_str::<Vec<Attachment>>(text).ok())
@@ -74,7 +75,7 @@ struct Attachment {
     claim: String,
 }
 
-/// Without the length of the prefix that some plugins write.
+/// An address without the length of the prefix that some plugins write.
 fn host(ip: &str) -> &str {
     ip.split_once('/').map_or(ip, |(ip, _)| ip)
 }

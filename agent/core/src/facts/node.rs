@@ -18,7 +18,7 @@ pub struct Node {
     pub boot_id: Uid,
     /// A virtual kubelet: its pods' statuses are not a kubelet's.
     pub virtual_kubelet: bool,
-    /// Label `epguard.io/canary`: first to get what is meant for all.
+    /// Label `epguard.io/canary`: `canary-mode` of the mode policy applies to the node.
     pub canary: bool,
     /// Label `topology.kubernetes.io/zone`.
     pub zone: Option<String>,
@@ -50,7 +50,8 @@ impl Cidr {
         })
     }
 
-    /// Whether the address lies in the range. An IPv6 range holds no IPv4 address, though those are kept as v4-mapped.
+    /// True if the address lies in the range. An IPv6 range contains no IPv4 address, though those are stored as
+    /// v4-mapped.
     #[must_use]
     pub fn contains(&self, addr: Addr) -> bool {
         if self.is_v4() != addr.is_v4() {
@@ -69,7 +70,7 @@ impl Cidr {
         }
     }
 
-    /// Whether it is a range of IPv4.
+    /// True for a range of IPv4.
     #[must_use]
     pub fn is_v4(&self) -> bool {
         self.base.is_v4() && self.bits >= 96

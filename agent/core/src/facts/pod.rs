@@ -1,4 +1,4 @@
-//! Pods: who they are, which IPs they publish, and what their status proves.
+//! Pods: their identity, the IPs that they publish, and what their status proves.
 
 mod death;
 
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
     reason = "five independent facts of the object, not a state machine"
 )]
 pub struct Pod {
-    /// The identity that everything hangs on; the name comes back with another UID.
+    /// Identity of the pod; a later pod of the same name has another UID.
     pub uid: Uid,
     /// Namespace and name.
     pub name: Name,
@@ -32,7 +32,7 @@ pub struct Pod {
     pub static_ip: bool,
     /// `spec.hostNetwork`: its IPs are the node's and are never judged.
     pub host_network: bool,
-    /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): its UID says nothing about containers.
+    /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): its UID proves nothing about containers.
     pub mirror: bool,
     /// Has a deletionTimestamp.
     pub deleting: bool,
@@ -40,12 +40,12 @@ pub struct Pod {
     pub standing: Standing,
     /// Why it is not proven dead, though its containers have ended.
     pub doubt: Option<Doubt>,
-    /// Whether `ips` can be trusted to be the ones of the sandbox that runs.
+    /// Whether `ips` are those of the sandbox that runs.
     pub sandbox: Sandbox,
-    /// When the sandbox that is up came up, by the kubelet's clock, in seconds since 1970; only while no container was
+    /// When the current sandbox came up, by the kubelet's clock, in seconds since 1970; only while no container was
     /// started in it.
     pub sandbox_since: Option<i64>,
-    /// Most that may be done about it, as its annotation `epguard.io/mode` asks.
+    /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
 }
 
@@ -55,7 +55,7 @@ pub enum Standing {
     /// Not terminal.
     #[default]
     Live,
-    /// Phase Succeeded or Failed, whoever wrote it; containers may still run.
+    /// Phase Succeeded or Failed, written by any client; containers may still run.
     Terminal,
     /// Terminal, written by the kubelet after the sandbox's network was torn down (`KDEAD`).
     Dead,
@@ -72,7 +72,7 @@ pub enum Sandbox {
 }
 
 impl Pod {
-    /// Every address that it shows, on whichever network.
+    /// Every address that it shows, on any network.
     pub fn addresses(&self) -> impl Iterator<Item = Addr> {
         let further = self.network_ips.iter().filter(|ip| !self.ips.contains(ip));
         self.ips.iter().chain(further).copied()

@@ -1,4 +1,4 @@
-//! `EndpointSlices` as the API writes them, as far as anybody here reads them.
+//! `EndpointSlices` as the API writes them, with the fields that epguard reads.
 
 use super::{Meta, Name, Unreadable, addr, null_is_default, parse};
 use epguard_common::Addr;
@@ -21,7 +21,7 @@ pub(super) struct RawAddress<'a> {
     pub(super) ip: Addr,
     /// Its targetRef, if that is of kind Pod.
     pub(super) pod: Option<&'a TargetRef>,
-    /// Where a slice says nothing, it is (discovery/v1 `EndpointConditions`).
+    /// `conditions.ready`; true where the slice has none (discovery/v1 `EndpointConditions`).
     pub(super) ready: bool,
 }
 
@@ -73,7 +73,7 @@ impl RawSlice {
         Some((self.metadata.namespace.clone(), service))
     }
 
-    /// What a label says, if it says anything.
+    /// The value of a label; none if it is absent or empty.
     pub(super) fn label(&self, key: &str) -> Option<String> {
         let value = self.metadata.labels.get(key);
         value.filter(|value| !value.is_empty()).cloned()

@@ -12,25 +12,25 @@ pub struct Service {
     pub uid: Uid,
     /// Namespace and name.
     pub name: Name,
-    /// None: no selector; its slices are somebody's own business.
+    /// None: no selector; the `EndpointSlice` controller does not write its slices.
     pub selector: Option<BTreeMap<String, String>>,
     /// ClusterIPs, externalIPs, load-balancer IPs; empty for a headless one.
     pub vips: Vec<Addr>,
     /// What the VIPs listen on.
     pub ports: Vec<ServicePort>,
-    /// Most that may be done about it, as its annotation `epguard.io/mode` asks.
+    /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
-    /// How its denials are carried out.
+    /// Action of its denials, and limits of redirects.
     pub steering: Steering,
 }
 
-/// How denials of a Service are carried out, and where its flows may be steered.
+/// How denials of a Service are carried out, and where its flows may be redirected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Steering {
-    /// As its annotation `epguard.io/action` asks.
+    /// The action of its annotation `epguard.io/action`.
     pub action: Action,
-    /// Only to endpoints on this node: `internalTrafficPolicy` or `externalTrafficPolicy` is Local. A packet doesn't tell
-    /// which of the two it came under.
+    /// Only to endpoints on this node: `internalTrafficPolicy` or `externalTrafficPolicy` is Local. A packet does not
+    /// show which of the two applies to it.
     pub local_only: bool,
     /// All flows of a client to the same endpoint: `sessionAffinity` is `ClientIP`.
     pub sticky: bool,
@@ -41,7 +41,7 @@ pub struct Steering {
 pub struct ServicePort {
     /// On the VIPs.
     pub port: u16,
-    /// On every node, 0: none.
+    /// On every node; 0: none.
     pub node_port: u16,
     /// Transport protocol.
     pub protocol: Protocol,
@@ -101,7 +101,7 @@ impl Protocol {
 }
 
 impl Service {
-    /// Whether a packet can be aimed at the Service at all; a headless one is only a name.
+    /// True if a packet can be sent to the Service itself; a headless one is only a name.
     #[must_use]
     pub fn has_vip(&self) -> bool {
         !self.vips.is_empty() || self.ports.iter().any(|port| port.node_port != 0)

@@ -16,10 +16,10 @@ pub struct Slice {
     pub service: Option<Name>,
     /// Endpoints with a usable address.
     pub endpoints: Vec<Endpoint>,
-    /// Target ports; without a number a port names nothing that a packet could carry.
+    /// Target ports; those without a number are left out, since packets carry numbers.
     pub ports: Vec<SlicePort>,
-    /// When the pod or Service changed that the slice was last written for, by the API server's clock: measured, and
-    /// never a reason to deny (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
+    /// When the pod or Service changed that the slice was last written for, by the API server's clock. For
+    /// measurements, never a reason to deny (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
     pub triggered: Option<SystemTime>,
 }
 
@@ -32,7 +32,7 @@ pub struct Endpoint {
     pub target: Option<Uid>,
     /// Namespace and name of the targetRef of kind Pod; none where it has no name.
     pub target_name: Option<PodName>,
-    /// `conditions.ready`; where a slice says nothing, it is (discovery/v1 `EndpointConditions`).
+    /// `conditions.ready`; true where the slice has none (discovery/v1 `EndpointConditions`).
     pub ready: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct SlicePort {
     pub name: PortName,
     /// Host order, never 0.
     pub port: u16,
-    /// TCP where the slice says nothing.
+    /// TCP where the slice has none.
     pub protocol: Protocol,
 }
 
@@ -72,7 +72,7 @@ impl PodName {
     /// The greatest of all, for ranges.
     pub(crate) const MAX: Self = Self(u64::MAX);
 
-    /// The name of a pod that was shown.
+    /// The name of a pod object.
     #[must_use]
     pub fn of(pod: &Pod) -> Self {
         let (namespace, name) = &pod.name;

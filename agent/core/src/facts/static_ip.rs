@@ -1,19 +1,19 @@
-//! Pods whose IP outlives them by design: the next one of the workload comes back with it, or shares it already.
+//! Pods whose IP outlives them by design: the workload's next pod gets it, or shares it already.
 //!
-//! Elsewhere a pod that comes back with the IP of its predecessor is a coincidence, and the API shows it in time. Here it
-//! is certain, and one agent that is a few seconds behind would deny the new pod what is meant for it. So nothing is ever
-//! proven from such a pod's death. docs/reference.md has the table for users.
+//! Other pods get the IP of their predecessor by chance only, and the API shows it in time. These pods always get it:
+//! an agent that is a few seconds behind would deny packets that are meant for the new pod. So the death of such a pod
+//! proves nothing. docs/reference.md has the table for users.
 
 use super::Meta;
 
-/// Labels that say so.
+/// Labels that mark such pods.
 const LABELS: [(&str, &str); 1] = [
     // KubeVirt: a migrating machine keeps its IP on the target pod (bridge binding, and every primary network with
     // persistent IPs), while the source pod's object is finished like a Job's.
     ("kubevirt.io", "virt-launcher"),
 ];
 
-/// Annotations that say so by being there.
+/// Annotations whose presence marks such pods.
 const ANNOTATIONS: [&str; 8] = [
     // Calico: this very address, from its IPAM or past it.
     "cni.projectcalico.org/ipAddrs",
@@ -29,12 +29,12 @@ const ANNOTATIONS: [&str; 8] = [
     "ipam.spidernet.io/subnets",
 ];
 
-/// Annotations that say so on a `StatefulSet`'s pods: these IPAMs keep an address for the pod's name. On other pods they
-/// say nothing; Kube-OVN writes `ip_address` on every pod.
+/// Annotations that mark the pods of a `StatefulSet`: these IPAMs keep an address for the pod's name. On other pods
+/// they mean nothing; Kube-OVN writes `ip_address` on every pod.
 const OF_STATEFUL_SETS: [&str; 2] = ["ovn.kubernetes.io/ip_address", "ipam.antrea.io/ippools"];
 
 impl Meta {
-    /// Whether the pod's IP outlives it.
+    /// True if the pod's IP outlives it.
     pub(super) fn static_ip(&self) -> bool {
         let annotated = |key: &&str| self.annotations.contains_key(*key);
         let stateful = || {

@@ -7,7 +7,7 @@ use std::{error, fmt};
 pub struct Unreadable(String);
 
 impl Unreadable {
-    /// With this cause.
+    /// An error with this cause.
     pub(super) fn because(cause: impl Into<String>) -> Self {
         Self(cause.into())
     }

@@ -21,7 +21,7 @@ pub enum Watched {
 }
 
 impl Watched {
-    /// What every agent watches. Nothing is denied before each has been listed.
+    /// The collections that every agent watches. Nothing is denied before each has been listed.
     pub const ALWAYS: [Self; 5] = [
         Self::Pods,
         Self::EndpointSlices,
@@ -30,7 +30,7 @@ impl Watched {
         Self::Namespaces,
     ];
 
-    /// What the fact lists in whole; `None` if it is about one object, or about the node.
+    /// The collection that the fact lists in whole; `None` if it is about one object, or about the node.
     #[must_use]
     pub fn listed_by(fact: &Fact) -> Option<Self> {
         match fact {
@@ -44,7 +44,7 @@ impl Watched {
         }
     }
 
-    /// Whether a proof can rest on it. Namespaces and the `ConfigMap` only lower what is done about a proof.
+    /// True if a proof can rest on it. Namespaces and the `ConfigMap` only lower the mode of a proven denial.
     #[must_use]
     pub const fn bears_proofs(self) -> bool {
         !matches!(self, Self::Namespaces | Self::ModePolicy)

@@ -1,4 +1,4 @@
-//! All that is kept about one IP, as it goes over the status socket.
+//! The history of one IP, as it goes over the status socket.
 
 use crate::state::View;
 use serde::{Deserialize, Serialize};
@@ -10,31 +10,31 @@ use std::net::IpAddr;
 pub struct Chronicle {
     /// The IP.
     pub ip: IpAddr,
-    /// What changed, the oldest first; empty if nothing did since it is known.
+    /// Changes, the oldest first; empty if there were none since the history began.
     pub steps: Vec<Step>,
-    /// What is known now.
+    /// The current view.
     pub view: View,
-    /// When the first whole list was known, ms; what was there then may be older.
+    /// When the first whole list was known, ms; its objects may be older.
     pub began_ms: u64,
-    /// When it was asked for, ms of `CLOCK_BOOTTIME`: the clock of the steps.
+    /// When the history was requested, ms of `CLOCK_BOOTTIME`: the clock of the steps.
     pub now_ms: u64,
     /// The same moment in ms since 1970, by the node's clock.
     pub wall_ms: i64,
-    /// Whether there were earlier steps, which had to make room.
+    /// True if earlier steps were dropped to make room.
     pub truncated: bool,
     /// The node's mode now, `off`, `observe` or `enforce`, and whether its lease is over.
     pub mode: String,
 }
 
-/// From a moment on, this was known.
+/// What the agent knew about an IP from a moment on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// Ms of `CLOCK_BOOTTIME`, when the agent had taken it in.
+    /// When the agent had processed the change, ms of `CLOCK_BOOTTIME`.
     pub at_ms: u64,
     /// The newest resourceVersion that the agent had seen.
     pub rv: u64,
-    /// What was known.
+    /// The view from then on.
     pub view: View,
 }
 

@@ -1,7 +1,7 @@
-//! Who had which IP, and what was denied there: one ring of views per IP, for `epguard why`.
+//! Past pods and denials of each IP: one ring of views per IP, for `epguard why`.
 //!
 //! ```text
-//! State (what a fact touched, what is known now) -> History::note -> ring of steps -> Chronicle -> `epguard why`
+//! State (IPs that a fact touched, their views) -> History::note -> ring of steps -> Chronicle -> `epguard why`
 //! ```
 
 mod chronicle;

@@ -1,4 +1,4 @@
-//! Bounded memory: so many steps per IP, so many octets in all. The IP that was quiet longest makes room.
+//! Bounded history: `MAX_STEPS` per IP, `BUDGET` octets in all. The IP whose last step is the oldest makes room.
 
 use super::{Chronicle, Step};
 use crate::state::{State, View};
@@ -12,14 +12,14 @@ pub const MAX_STEPS: usize = 64;
 /// Octets for all IPs.
 pub const BUDGET: usize = 8 * 1024 * 1024;
 
-/// A list of more IPs than this is no news about each: those of which nothing is known yet, and of which there is nothing
-/// to tell, would only push out the others.
+/// If more IPs than this changed at once, quiet IPs without a history are left out: they would only push out the
+/// others.
 const MASS: usize = 4096;
 
-/// Of an entry of both indexes.
+/// Octets of an entry of both indexes.
 const ENTRY: usize = 128;
 
-/// What is remembered of all IPs.
+/// The history of all IPs.
 #[derive(Debug, Clone)]
 pub struct History {
     ips: HashMap<Addr, Ring>,
@@ -28,7 +28,7 @@ pub struct History {
     number: u64,
     octets: usize,
     budget: usize,
-    /// Whether an IP had to make room, or got none.
+    /// True if an IP had to make room, or got none.
     forgot: bool,
     /// When the first whole list was known.
     began: Option<Duration>,
@@ -48,7 +48,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Keeps to so many octets.
+    /// An empty history that keeps to so many octets.
     #[must_use]
     pub fn with_budget(budget: usize) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl History {
         }
     }
 
-    /// Takes in what has changed since the last call. Until all has been listed once there is nothing to tell.
+    /// Stores what has changed since the last call. Does nothing until every watch has listed once.
     pub fn note(&mut self, now: Duration, rv: u64, state: &mut State) {
         if !state.is_synced() && self.began.is_none() {
             return;
@@ -79,7 +79,7 @@ impl History {
         }
     }
 
-    /// From now on this is known about the IP; nothing happens if it was before.
+    /// Stores a step of an IP; does nothing if the view has not changed.
     pub fn step(&mut self, now: Duration, rv: u64, ip: Addr, view: View) {
         let known = self.ips.get(&ip).and_then(|ring| ring.steps.back());
         if known.map_or_else(|| view.is_empty(), |known| known.view == view) {
@@ -104,7 +104,7 @@ impl History {
         self.make_room();
     }
 
-    /// What is kept about an IP, with what is known now; the clocks and the mode are the caller's to fill in.
+    /// The history of an IP, with its current view. The caller fills in the clocks and the mode.
     #[must_use]
     pub fn of(&self, ip: Addr, view: View) -> Chronicle {
         let ring = self.ips.get(&ip);
@@ -172,7 +172,7 @@ mod tests {
         history.step(Duration::from_secs(name), name, ip, view(name));
     }
 
-    /// resourceVersions of the steps, and whether there were more.
+    /// resourceVersions of the steps, and whether earlier ones were dropped.
     fn of(history: &History, last: u16) -> (Vec<u64>, bool) {
         let chronicle = history.of(ip(last), View::default());
         (

@@ -1,11 +1,11 @@
-//! Where flows that open towards a denied endpoint may go instead: live endpoints of the same Service and port.
+//! Live endpoints of the same Service and port, to which connections to a denied endpoint may be redirected.
 
 use super::{ClusterIndex, Denials, Listing, Port, Record, Socket, Target};
 use crate::facts::{Name, Protocol, Service, Steering};
 use epguard_common::{Action, Backend, Backends, MAX_BACKENDS};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// How near an endpoint is; the nearest are taken, and no others.
+/// Distance of an endpoint; only the nearest endpoints are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Distance {
     SameNode,
@@ -13,7 +13,7 @@ enum Distance {
     Elsewhere,
 }
 
-/// What all endpoints have in common that may stand in for each other: port, protocol, and whether the IP is of IPv4.
+/// What interchangeable endpoints have in common: port, protocol, and whether the IP is of IPv4.
 type Group = (Port, Protocol, bool);
 
 /// The live endpoints of Services, found once for all denials that are laid out together.
@@ -21,9 +21,9 @@ type Group = (Port, Protocol, bool);
 pub struct Alternatives<'a>(BTreeMap<&'a Name, HashMap<Group, Backends>>);
 
 impl<'a> Alternatives<'a> {
-    /// The live endpoints for flows to `denied`; none if the Service does not ask for it, or has none. Only pods of its
-    /// namespace that are known to live, alone at their IP, are taken; the nearest ones, and each node begins with another
-    /// one.
+    /// The live endpoints for flows to `denied`; none if the Service does not ask for redirects, or has none. Only live
+    /// pods of its namespace that alone show their IP are taken, and of these the nearest. Each node begins with
+    /// another one.
     pub fn of(
         &mut self,
         cluster: &ClusterIndex,
@@ -88,14 +88,14 @@ fn nearest(cluster: &ClusterIndex, steering: Steering, mut live: Vec<(Distance, 
     Backends::new(steering.sticky, live.into_iter().map(|(_, backend)| backend))
 }
 
-/// Which port of the Service a socket stands for, if nothing else is said.
+/// The port of the Service that all listings of a socket name; none if they differ or name none.
 fn port<'a>(mut endpoint_index: impl Iterator<Item = &'a Listing>) -> Option<Port> {
     let port = endpoint_index.next()?.port;
     (matches!(port, Port::Named(_)) && endpoint_index.all(|other| other.port == port)).then_some(port)
 }
 
-/// The one pod that is listed at the socket, if it is of the Service's namespace, lives, stays, and alone shows the IP. A
-/// slice can name a pod of another namespace.
+/// The one pod that is listed at the socket, if it is of the Service's namespace, lives, is not terminating, and alone
+/// shows the IP. A slice can name a pod of another namespace.
 fn holder<'a>(
     cluster: &'a ClusterIndex,
     service: &Service,

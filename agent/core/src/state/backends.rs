@@ -1,11 +1,11 @@
-//! Which pods a Service sends packets to at an IP.
+//! The pods that a Service sends packets to at an IP.
 
 use super::ClusterIndex;
 use crate::facts::{Name, Pod, PodName, Service};
 use epguard_common::Addr;
 use std::collections::BTreeSet;
 
-/// Tells the pods of a Service at an IP from all others.
+/// The pods of a Service at an IP, as opposed to all others.
 ///
 /// A Service with a selector sends to the pods that it selects. A Service without one sends to the pods that its slices
 /// name. Writers of such slices re-use a targetRef when neither IP nor ports have changed (Patroni does), so that the slice
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub struct Backends<'a> {
     service: &'a Service,
-    /// Of the pods that the slices list; empty for a Service with a selector.
+    /// Names of the pods that the slices list; empty for a Service with a selector.
     names: BTreeSet<PodName>,
 }
 

@@ -1,8 +1,8 @@
-//! Distrust of a sudden mass: what one list alone would deny, and what goes beyond half of a Service's endpoints, is
-//! held: reported, never carried out, until a second consistent list agrees.
+//! Confirmation of mass denials. A denial that rests on one list alone, or that goes beyond half of a Service's
+//! endpoints, is pending: reported, never carried out, until a second consistent list agrees.
 //!
 //! ```text
-//! denials -> new ones: carried out, or held -> a later list: agrees (carried out), or disagrees (forgotten)
+//! denials -> new ones: carried out, or pending -> a later list: agrees (carried out), or disagrees (dropped)
 //! ```
 
 use super::hold::{Hold, Known, Why, is_plain, rests_on_one_list};
@@ -13,50 +13,50 @@ use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Lists are asked for this long after they are first wanted: a mass comes in pieces, and a slice that follows
-/// the pod's end by a moment settles the matter without one.
+/// Lists are requested this long after they are first wanted: a mass comes in pieces, and a slice that follows the
+/// pod's end by a moment confirms the denial without a list.
 pub const DELAY: Duration = Duration::from_millis(500);
 
-/// A list that was asked for and has not come is asked for again after this time.
+/// A list that was requested and has not come is requested again after this time.
 pub const RETRY: Duration = Duration::from_secs(30);
 
-/// Lists that one namespace's Services may ask for at once; each is one of every agent. What they hold beyond waits for the
-/// next list that comes anyway.
+/// Lists that the Services of one namespace may request at once; each is one of every agent. Further pending denials
+/// wait for the next list that comes anyway.
 const LISTS: u32 = 8;
 
-/// After this time a namespace may ask for another one.
+/// After this time a namespace may request another list.
 const LIST_EVERY: Duration = Duration::from_mins(2);
 
-/// All denials, as far as they are trusted.
+/// All denials, carried out or pending.
 #[derive(Debug, Clone, Default)]
 pub struct Breaker {
     known: BTreeMap<Name, BTreeMap<Socket, Known>>,
-    /// What an earlier process carried out: no list proves it newly.
+    /// Denials that an earlier process carried out: a list that shows them again is no new proof.
     inherited: BTreeSet<(Addr, Uid)>,
-    /// When to ask for a list next.
+    /// When to request a list next.
     due: BTreeMap<Watched, Duration>,
-    /// What namespaces may still ask for.
+    /// Lists that namespaces may still request.
     asked: BTreeMap<String, Bucket>,
 }
 
-/// A Service with denials that are held.
+/// A Service with pending denials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trip {
-    /// Endpoints (IPs) with a denial that is held.
+    /// Endpoints (IPs) with a pending denial.
     pub held: usize,
     /// All endpoints (IPs) with a denial.
     pub denied: usize,
     /// Endpoints (IPs) that were ready at any time in the last 5 minutes.
     pub ready_recently: usize,
-    /// Since when at least one has been held.
+    /// Since when at least one denial has been pending.
     pub since: Duration,
-    /// What is distrusted; the half, if both.
+    /// Why denials are pending; the half, if for both reasons.
     pub why: Why,
 }
 
 impl Trip {
-    /// Whether it is about more than half of the Service, at least two: worth an alarm. Anything less is every
-    /// restart's and every gap's daily business.
+    /// True if it is about more than half of the Service, at least two endpoints: worth an alarm. Smaller numbers are
+    /// normal at every restart and every gap.
     #[must_use]
     pub fn is_a_mass(&self) -> bool {
         self.why == Why::Half || self.denied > allowance(self.ready_recently)
@@ -64,18 +64,18 @@ impl Trip {
 }
 
 impl Breaker {
-    /// What an earlier process carried out at these IPs is not new.
+    /// Stores the IPs where an earlier process carried denials out: these are not new.
     pub fn inherit(&mut self, denied: impl IntoIterator<Item = (Addr, Uid)>) {
         self.inherited.extend(denied);
     }
 
-    /// The first list is over: from now on everything new is new.
+    /// Ends the restore after the first lists: later denials are new.
     pub fn forget_inherited(&mut self) {
         self.inherited.clear();
     }
 
-    /// Looks at the denials of a Service; `list` is what was just listed in whole, if the news is a list. True if
-    /// something is held that wasn't, or the other way round.
+    /// Updates the denials of a Service. `list` is the watch that was just listed in whole, if any. True if a denial
+    /// became pending, or is pending no more.
     pub fn settle(
         &mut self,
         cluster: &ClusterIndex,
@@ -125,14 +125,14 @@ impl Breaker {
         self.known.keys()
     }
 
-    /// Whether a denial is only reported.
+    /// True if a denial is only reported.
     #[must_use]
     pub fn holds(&self, service: &Name, socket: &Socket) -> bool {
         let known = self.known.get(service).and_then(|known| known.get(socket));
         known.is_some_and(|known| known.proven && known.hold.is_some())
     }
 
-    /// The lists that would settle what is held.
+    /// The lists that pending denials wait for.
     #[must_use]
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
         let all = self.known.values().flat_map(BTreeMap::values);
@@ -142,8 +142,8 @@ impl Breaker {
         holds.flat_map(|hold| hold.waits.iter().copied()).collect()
     }
 
-    /// Which of the wanted lists to ask for now: each once, `DELAY` after it was first wanted, and again if it hasn't
-    /// come for `RETRY`. `others` are wanted for other reasons too; for what is held, a namespace asks for a few.
+    /// The wanted lists to request now: each once, `DELAY` after it was first wanted, and again if it has not come for
+    /// `RETRY`. `others` are wanted for other reasons too; for pending denials, a namespace may request only a few.
     pub fn take_due(
         &mut self,
         now: Duration,
@@ -163,7 +163,7 @@ impl Breaker {
         wanted
     }
 
-    /// Takes the list from the namespaces that wait for it; false if none may ask for another one.
+    /// Takes a token for the list from each namespace that waits for it. False if none had a token.
     fn may_ask(&mut self, kind: Watched, now: Duration) -> bool {
         let waits = |known: &Known| {
             let hold = known.hold.as_ref().filter(|_| known.proven);
@@ -179,12 +179,12 @@ impl Breaker {
         may_ask
     }
 
-    /// A list has come: the next one is another matter.
+    /// Notes that a list has come: the next one starts with a new delay.
     pub fn listed(&mut self, kind: Watched) {
         self.due.remove(&kind);
     }
 
-    /// Services with denials that are held now.
+    /// Services with pending denials.
     #[must_use]
     pub fn trips(&self, cluster: &ClusterIndex, now: Duration) -> BTreeMap<&Name, Trip> {
         let tripped = self.known.iter().filter_map(|(service, known)| {
@@ -204,7 +204,8 @@ impl Breaker {
         tripped.collect()
     }
 
-    /// Trusts what is held for a Service, or all of it; the number of denials that are carried out from now on.
+    /// Confirms the pending denials of a Service, or of all. Returns the number of denials that are carried out from
+    /// now on.
     pub fn release(&mut self, service: Option<&Name>) -> usize {
         let chosen = self
             .known
@@ -250,7 +251,7 @@ impl Room {
         Self { ready, denied }
     }
 
-    /// Whether an endpoint may be denied; then it takes its place. What was not ready not long ago takes none.
+    /// True if an endpoint may be denied, which then takes a place. An endpoint that was not ready recently takes none.
     fn take(&mut self, ip: Addr) -> bool {
         if !self.ready.contains(&ip) || self.denied.contains(&ip) {
             return true;

@@ -4,10 +4,10 @@ use super::{Breaker, Denials, Proven, Socket};
 use crate::facts::Name;
 use std::collections::HashMap;
 
-/// A denial with its proof, and whether it is held.
+/// A denial with its proof, and whether it is pending.
 pub(super) type Claim<'a> = ((&'a Name, &'a Socket), (&'a Proven, bool));
 
-/// All denials in the order in which tables take them: those that are carried out before those that are held, and small
+/// All denials in the order in which tables take them: those that are carried out before pending ones, and small
 /// namespaces before large ones.
 pub(super) fn by_claim<'a>(denials: &'a Denials, breaker: &Breaker) -> Vec<Claim<'a>> {
     let mut sizes: HashMap<&str, usize> = HashMap::new();

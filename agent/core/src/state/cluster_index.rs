@@ -1,4 +1,4 @@
-//! Everything the facts say, indexed for the questions that the proof asks.
+//! Index of all facts, for the lookups of the proof.
 
 use super::namespaces::Namespaces;
 use super::node_ranges::NodeRanges;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The accumulated facts.
 #[derive(Debug, Clone)]
 pub struct ClusterIndex {
-    /// What is fixed.
+    /// The agent's settings, which never change.
     pub settings: Settings,
     /// All pods.
     pub pods: PodIndex,
@@ -56,7 +56,7 @@ impl ClusterIndex {
         }
     }
 
-    /// Forgets what the API has shown, except what makes cautious for good.
+    /// Drops what the API has shown, except facts that make the agent more cautious for good.
     pub fn start_over(&mut self) {
         *self = Self {
             local: std::mem::take(&mut self.local),
@@ -87,7 +87,7 @@ impl ClusterIndex {
             .take_while(move |(name, _)| name.0 == namespace)
     }
 
-    /// Puts a Service in, takes it out with `None`.
+    /// Adds or replaces a Service; removes it with `None`.
     pub fn set_service(&mut self, name: &Name, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
             self.vips.remove(&old);
@@ -98,7 +98,8 @@ impl ClusterIndex {
         }
     }
 
-    /// Where clients reach a Service, without what another Service claims too: then nobody knows who is meant.
+    /// The addresses and ports of a Service, without those that another Service claims too: there, the Service meant is
+    /// unknown.
     pub fn unambiguous_vips<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
         self.vips.unambiguous(service)
     }
@@ -113,13 +114,13 @@ impl ClusterIndex {
         self.local.iter().chain(shown).copied().collect()
     }
 
-    /// The node's own interfaces.
+    /// Sets the addresses of the node's own interfaces.
     pub fn set_local(&mut self, addresses: Vec<Addr>) {
         self.local = addresses;
         self.reindex();
     }
 
-    /// All nodes, from a list, or one that changed.
+    /// Changes the nodes: all of them from a list, or one.
     pub fn set_nodes(&mut self, now: Duration, edit: impl FnOnce(&mut HashMap<String, Node>)) {
         edit(&mut self.nodes);
         self.ranges_of_nodes = NodeRanges::of(self.nodes.values());
@@ -152,7 +153,7 @@ impl ClusterIndex {
         self.infrastructure.contains(&ip) || self.local.contains(&ip)
     }
 
-    /// Why no endpoint at the IP is ever denied; none if one may be.
+    /// The reason why no endpoint at the IP is ever denied; none if one may be.
     #[must_use]
     pub fn spared(&self, ip: Addr) -> Option<NotProven> {
         if self.is_infrastructure(ip) {
@@ -162,13 +163,13 @@ impl ClusterIndex {
         }
     }
 
-    /// Whether a pod's death proves anything.
+    /// True if the death of a pod proves anything.
     #[must_use]
     pub fn is_proof(&self, pod: &Pod) -> bool {
         self.exempt(pod).is_none()
     }
 
-    /// Why a pod's death proves nothing; none if it does.
+    /// The reason why a pod's death proves nothing; none if it does.
     #[must_use]
     pub fn exempt(&self, pod: &Pod) -> Option<Exemption> {
         [
@@ -210,7 +211,8 @@ impl ClusterIndex {
             .unwrap_or_default()
     }
 
-    /// Whether any Service's slice lists the IP for somebody who is not proven dead.
+    /// True if a slice of any Service lists the IP for a target that is not proven dead, or a slice that was left out
+    /// lists the IP.
     #[must_use]
     pub fn listed_alive_anywhere(&self, ip: Addr) -> bool {
         let dead = |target: &Option<Uid>| {

@@ -1,4 +1,4 @@
-//! What there was no room for, and VIPs that two Services claim: nothing is denied of such Services.
+//! Slices and Services without room, and VIPs that two Services claim: nothing is denied of such Services.
 
 use super::{EndpointIndex, State};
 use crate::facts::{Name, named};
@@ -6,13 +6,13 @@ use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl EndpointIndex {
-    /// Whether a slice of the Service was not taken in: it may list anybody.
+    /// True if a slice of the Service was left out: it may list any pod.
     #[must_use]
     pub fn leaves_out(&self, service: &Name) -> bool {
         self.left_out.is_of(service)
     }
 
-    /// Whether a slice that was not taken in lists the IP.
+    /// True if a slice that was left out lists the IP.
     #[must_use]
     pub fn leaves_out_at(&self, ip: Addr) -> bool {
         self.left_out.lists(ip)
@@ -31,8 +31,8 @@ impl State {
         counts
     }
 
-    /// Services with denials of which packets don't show that they are meant, as another Service claims one of their VIPs;
-    /// with that other one.
+    /// Services with denials whose packets do not show the Service meant, because another Service claims one of their
+    /// VIPs; with that other Service.
     #[must_use]
     pub fn rivals(&self) -> Vec<(String, String)> {
         let services: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();

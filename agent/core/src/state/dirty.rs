@@ -1,4 +1,4 @@
-//! Which answers a fact may have changed. Too many only costs time; one too few would be a stale denial.
+//! The verdicts that a fact may have changed. Too many only costs time; one too few would be a stale denial.
 
 use super::{ClusterIndex, Record, endpoint_index};
 use crate::facts::{Change, Fact, Name, Pod, PodName, Service};
@@ -6,12 +6,12 @@ use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What has to be looked at again.
+/// What has to be judged again.
 #[derive(Debug, Default)]
 pub struct Dirty {
     /// (Service, IP) pairs to judge.
     pub pairs: BTreeSet<(Name, Addr)>,
-    /// The same, where nothing is new about the IP itself: a pod that may hold any IP came or went.
+    /// Pairs to judge because a possible holder came or went; nothing changed about the IP itself.
     pub selected: BTreeSet<(Name, Addr)>,
     /// IPs whose owner may have changed.
     pub ips: BTreeSet<Addr>,
@@ -21,11 +21,11 @@ pub struct Dirty {
     pub published: Vec<(Uid, Addr, Duration)>,
     /// Whether VIPs changed.
     pub vips: bool,
-    /// All of it.
+    /// Whether all of it has to be judged again.
     pub everything: bool,
 }
 
-/// Puts a fact into the index.
+/// Applies a fact to the index; returns what has to be judged again.
 pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
     let mut dirty = Dirty::default();
     match fact {
@@ -93,7 +93,7 @@ impl From<endpoint_index::Touched> for Dirty {
 }
 
 impl Dirty {
-    /// Every pair and every IP there is.
+    /// Adds every pair and every IP.
     pub fn add_everything(&mut self, cluster: &ClusterIndex) {
         for (name, _) in cluster.services() {
             self.service(cluster, name);
@@ -114,7 +114,7 @@ impl Dirty {
         );
     }
 
-    /// A Namespace matters to its Services, and wherever one of its pods does.
+    /// Adds the Services and the pods of a Namespace.
     fn namespace(&mut self, cluster: &ClusterIndex, name: &str) {
         for (service, _) in cluster.services_in(name) {
             self.service(cluster, service);
@@ -140,8 +140,8 @@ impl Dirty {
         self.published.extend(new.map(|ip| (uid, *ip, since)));
     }
 
-    /// A pod matters to whoever lists the IPs where it is listed or that it shows, and, while it may hold any IP, to every
-    /// Service that selects it or lists its name.
+    /// Adds a pod, the IPs that it shows, and the Services that list these IPs or the pod. While it is a possible
+    /// holder, adds every Service that selects it or lists its name.
     fn pod(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
         self.listing(cluster, cluster.endpoint_index.of_pod(uid).map(|(_, ip)| *ip));
@@ -154,7 +154,7 @@ impl Dirty {
         }
     }
 
-    /// The Services that list these IPs.
+    /// Adds the Services that list these IPs.
     fn listing(&mut self, cluster: &ClusterIndex, ips: impl IntoIterator<Item = Addr>) {
         for ip in ips {
             let services = cluster.endpoint_index.services_at(ip);
@@ -177,7 +177,7 @@ impl Dirty {
     }
 }
 
-/// Services by name; `None` for those that are gone.
+/// Services by name; `None` for those that no longer exist.
 fn keyed(change: Change<Service>, cluster: &ClusterIndex) -> BTreeMap<Name, Option<Service>> {
     match change {
         Change::Applied(service) => BTreeMap::from([(service.name.clone(), Some(service))]),

@@ -1,5 +1,5 @@
-//! Which endpoints each Service lists, and listed not long ago: conntrack, proxies and clients remember longer
-//! than slices do.
+//! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
+//! longer than slices do.
 
 use super::left_out::{self, LeftOut};
 use super::quota::Quota;
@@ -10,10 +10,10 @@ use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-/// How long an endpoint is remembered after the last slice that listed it and the last packet to it.
+/// How long an endpoint is kept after the last slice that listed it and the last packet to it.
 pub const MEMORY: Duration = Duration::from_mins(10);
 
-/// Endpoints remembered per Service beyond those that are listed; the oldest go first.
+/// Endpoints kept per Service beyond those that are listed; the oldest go first.
 pub const MAX_REMEMBERED: usize = 4096;
 
 /// The endpoints of all Services.
@@ -24,7 +24,7 @@ pub struct EndpointIndex {
     pub(super) pods: HashMap<Uid, BTreeSet<(Name, Addr)>>,
     pub(super) names: TargetNames,
     pub(super) ips: HashMap<Addr, BTreeSet<Name>>,
-    /// Of targets behind sockets.
+    /// Quota of targets behind sockets.
     pub(super) room: Quota<String>,
     pub(super) left_out: LeftOut,
 }
@@ -43,7 +43,7 @@ impl Default for EndpointIndex {
     }
 }
 
-/// What a change of slices touched.
+/// The entries that a change of slices touched.
 #[derive(Debug, Default)]
 pub struct Touched {
     /// (Service, IP) pairs.
@@ -53,7 +53,7 @@ pub struct Touched {
 }
 
 impl EndpointIndex {
-    /// The sockets of a Service at an IP, with everybody named behind them.
+    /// The sockets of a Service at an IP, with all targets named behind them.
     pub fn at(
         &self,
         service: &Name,
@@ -66,7 +66,7 @@ impl EndpointIndex {
             .flat_map(move |sockets| sockets.range(first..=last))
     }
 
-    /// Everybody named behind a socket of a Service.
+    /// All targets named behind a socket of a Service.
     #[must_use]
     pub fn targets(&self, service: &Name, socket: &Socket) -> Option<&BTreeMap<Target, Listing>> {
         self.services.get(service)?.get(socket)
@@ -92,18 +92,18 @@ impl EndpointIndex {
         self.pods.get(&uid).into_iter().flatten()
     }
 
-    /// Services that list an IP, or remember it.
+    /// Services that list an IP, or listed it recently.
     pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
         self.ips.get(&ip).into_iter().flatten()
     }
 
-    /// Whether any Service lists the pod, or remembers it.
+    /// True if any Service lists the pod, or listed it recently.
     #[must_use]
     pub fn knows(&self, uid: Uid) -> bool {
         self.pods.contains_key(&uid)
     }
 
-    /// Takes in what the watch says.
+    /// Applies a change from the watch.
     pub fn apply(&mut self, now: Duration, change: Change<Slice>) -> Touched {
         let mut touched = Touched::default();
         match change {
@@ -128,7 +128,7 @@ impl EndpointIndex {
         touched
     }
 
-    /// A packet was aimed at a denied endpoint: somebody still remembers it, so must we.
+    /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it.
     pub fn hit(&mut self, now: Duration, service: &Name, socket: &Socket) {
         let targets = self
             .services
@@ -139,7 +139,7 @@ impl EndpointIndex {
         }
     }
 
-    /// The Service listed the pod there once, as an earlier process saw.
+    /// Adds a dead pod at the place where a Service once listed it, in a restore.
     pub fn remember(&mut self, now: Duration, service: &Name, socket: Socket, uid: Uid) {
         let sockets = self.services.entry(service.clone()).or_default();
         let targets = sockets.entry(socket).or_default();
@@ -174,7 +174,7 @@ impl EndpointIndex {
         }
     }
 
-    /// Puts an end to a slice that was not taken in; false if it was.
+    /// Removes a slice that was left out; false if it was not left out.
     fn was_left_out(&mut self, slice: &Slice, touched: &mut Touched) -> bool {
         let left_out = self.left_out.remove(slice);
         if left_out {

@@ -1,4 +1,4 @@
-//! For how long endpoints are remembered that no slice lists any more.
+//! Removal of endpoints that no slice lists any more.
 
 use super::endpoint_index::Touched;
 use super::{EndpointIndex, MAX_REMEMBERED, MEMORY, Socket, Target};
@@ -7,7 +7,7 @@ use epguard_common::{Addr, Uid};
 use std::time::Duration;
 
 impl EndpointIndex {
-    /// Forgets what nobody has listed or aimed at for [`MEMORY`].
+    /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`].
     pub fn expire(&mut self, now: Duration) -> Touched {
         let mut stale: Vec<(Name, Socket, Target)> = Vec::new();
         for (service, sockets) in &self.services {

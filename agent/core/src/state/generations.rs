@@ -1,4 +1,5 @@
-//! Who had each IP last, and how many there were before: bounded, and no number comes twice for an IP.
+//! The last owner of each IP, and the number of its owners so far (generation). Bounded; no number comes twice for an
+//! IP.
 
 use super::MEMORY;
 use epguard_common::{Addr, Uid};
@@ -9,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default)]
 pub struct Generations {
     known: HashMap<Addr, Last>,
-    /// The greatest number that was forgotten: whoever comes anew begins beyond.
+    /// The greatest number that was dropped: a new entry begins above it.
     forgotten: u64,
 }
 
@@ -17,12 +18,12 @@ pub struct Generations {
 struct Last {
     owner: Uid,
     generation: u64,
-    /// Since when nobody has owned it.
+    /// Since when it has had no owner.
     idle: Option<Duration>,
 }
 
 impl Generations {
-    /// A pod owns the IP; how many have by now.
+    /// Stores that a pod owns the IP; returns the number of its owners so far.
     pub fn owned(&mut self, ip: Addr, owner: Uid) -> u64 {
         let first = Last {
             owner,
@@ -37,20 +38,20 @@ impl Generations {
         last.generation
     }
 
-    /// Nobody owns the IP.
+    /// Stores that the IP has no owner.
     pub fn idle(&mut self, ip: Addr, now: Duration) {
         if let Some(last) = self.known.get_mut(&ip) {
             last.idle.get_or_insert(now);
         }
     }
 
-    /// Who owned the IP last, if that is known.
+    /// The last owner of the IP, if known.
     #[must_use]
     pub fn last_owner(&self, ip: Addr) -> Option<Uid> {
         self.known.get(&ip).map(|last| last.owner)
     }
 
-    /// Forgets IPs that nobody has owned for a while, except those `in_use`.
+    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`.
     pub fn expire(&mut self, now: Duration, in_use: impl Fn(Addr) -> bool) {
         let forgotten = &mut self.forgotten;
         self.known.retain(|ip, last| {

@@ -1,4 +1,4 @@
-//! A denial that waits for a second list.
+//! A pending denial, which waits for a second list.
 
 use super::{ClusterIndex, Proven, Socket};
 use crate::facts::{Name, Watched};
@@ -6,20 +6,20 @@ use epguard_common::{Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What the breaker knows of one denial.
+/// The breaker's record of one denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
     /// The pod that was meant.
     meant: Uid,
     state: UidState,
-    /// `None`: it is carried out.
+    /// `None`: the denial is carried out.
     pub hold: Option<Hold>,
-    /// Whether it is proven now. One that is held stays known until a list disagrees: its proof may come back with an
-    /// event that says nothing about the list.
+    /// Whether it is proven now. A pending denial stays known until a list disagrees: its proof may come back with an
+    /// event that shows nothing about the list.
     pub proven: bool,
 }
 
-/// Why and since when a denial is only reported.
+/// Why and since when a denial is pending, that is, only reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hold {
     pub why: Why,
@@ -28,10 +28,10 @@ pub(super) struct Hold {
     pub waits: BTreeSet<Watched>,
 }
 
-/// What the breaker distrusts.
+/// Why a denial is pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// One list alone says so.
+    /// It rests on one list alone.
     OneList,
     /// More than half of the Service's endpoints that were ready not long ago would be denied.
     Half,
@@ -58,13 +58,14 @@ impl Known {
         }
     }
 
-    /// Whether the proof denies what it did not deny before.
+    /// True if the proof denies packets that were not denied before.
     pub fn is_outgrown_by(&self, proven: &Proven) -> bool {
         let weaker = self.state == UidState::Retired && proven.state == UidState::Dead;
         self.meant != proven.meant || weaker
     }
 
-    /// A list shows it still, or shows it no more. False if that list was asked for and disagrees.
+    /// Applies the current proof, and the list that was just received, if any. False if the denial ends: a list that it
+    /// waited for disagrees, or it is neither proven nor pending.
     pub fn hear(&mut self, list: Option<Watched>, proven: Option<&Proven>) -> bool {
         self.proven = proven.is_some();
         if proven.is_some_and(|proven| proven.state == UidState::Retired) {
@@ -88,7 +89,7 @@ impl Known {
 }
 
 impl Hold {
-    /// Waits for the lists that the proof rests on, and for another one of the kind that brought it.
+    /// A pending denial that waits for the lists of its proof, and for another one of the kind that brought it.
     pub fn new(
         cluster: &ClusterIndex,
         now: Duration,
@@ -107,13 +108,13 @@ impl Hold {
     }
 }
 
-/// Whether one list and nothing else shows the end of the pod that was meant.
+/// True if one list and nothing else shows the end of the pod that was meant.
 pub(super) fn rests_on_one_list(cluster: &ClusterIndex, proven: &Proven) -> bool {
     let meant = cluster.pods.get(proven.meant);
     meant.is_some_and(|record| record.unconfirmed)
 }
 
-/// Proof by the kubelet for an endpoint that no slice lists any more: two components agree.
+/// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.
 pub(super) fn is_plain(cluster: &ClusterIndex, service: &Name, socket: &Socket, proven: &Proven) -> bool {
     let meant = cluster.pods.get(proven.meant);
     let dead = meant.is_some_and(|record| record.uid_state == UidState::Dead);

@@ -1,8 +1,7 @@
-//! What an earlier process proved and left in the maps.
+//! Restore of the proofs that an earlier process left in the pinned maps.
 //!
-//! A death is for good, so it is taken over though the API may not show the pod any more; everything else is proven
-//! anew: that nobody else holds the IP, that the Service would still send there. Pods that were only retired are not
-//! taken over.
+//! A death is permanent, so it is restored even if the API no longer shows the pod. All else is proven anew: that no
+//! other pod holds the IP, and that the Service would still send there. Pods that were only retired are not restored.
 
 use super::{ClusterIndex, OrphanIps, Slots, Socket, Tables};
 use crate::facts::{Name, Presence, Protocol};
@@ -10,7 +9,7 @@ use epguard_common::{Addr, Denial, DenialKey, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Puts into the index what the tables prove. To be called when everything has been listed once.
+/// Puts what the tables prove into the index. Call it when everything has been listed once.
 pub fn inherit(
     tables: &Tables,
     cluster: &mut ClusterIndex,
@@ -43,7 +42,7 @@ pub fn inherit(
     }
 }
 
-/// Since when each slot is its Service's, as all of its denials say.
+/// Since when each slot belongs to its Service, as all of its denials state.
 fn since(tables: &Tables) -> BTreeMap<u16, Duration> {
     let denials = tables.denied.iter();
     denials
@@ -58,7 +57,7 @@ pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
     carried_out.map(|(target, denial)| (target.addr, denial.dead_uid))
 }
 
-/// The Service behind each slot: the one that has all of its VIPs. They may have gone to another one meanwhile.
+/// The Service behind each slot: the one that has all of its VIPs. The VIPs may belong to another one by now.
 fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<u16, Option<Name>> {
     let mut services = BTreeMap::new();
     for (vip, slot) in &tables.services {

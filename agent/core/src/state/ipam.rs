@@ -1,22 +1,22 @@
-//! Which node hands out which IPs.
+//! Which node hands out which IPs (IPAM).
 
 use super::{ClusterIndex, Ipam};
 use crate::facts::Pod;
 use epguard_common::Addr;
 use std::time::Duration;
 
-/// For how long an IP outside of its node's range counts when no pod shows it any more, if pods of one namespace alone have
-/// shown any: whoever may write `pods/status` can show any IP. Two namespaces disprove the ranges for good, as whoever
-/// hands out such IPs goes on doing so.
+/// How long an IP outside of its node's range counts after no pod shows it any more, if pods of one namespace alone
+/// have shown any: a client that may write `pods/status` can show any IP. Two namespaces disprove the ranges for good,
+/// since an IPAM that hands out such IPs goes on doing so.
 const STRAYS: Duration = Duration::from_hours(1);
 
 impl ClusterIndex {
-    /// Whether nodes' ranges are believed.
+    /// True if pods' IPs are taken to lie in their nodes' ranges.
     fn ranges_are_honoured(&self) -> bool {
         !self.ranges_are_disproved && self.strays.is_empty()
     }
 
-    /// Learns from a pod what isn't about the pod itself. True if it changed how other pods are judged.
+    /// Records whether a pod shows an IP outside of its node's range. True if that changed how other pods are judged.
     pub fn learn(&mut self, now: Duration, pod: &Pod) -> bool {
         let before = self.ranges_are_honoured();
         if !self.honours_ranges(pod) {
@@ -26,7 +26,7 @@ impl ClusterIndex {
         before != self.ranges_are_honoured()
     }
 
-    /// The same for all live pods, where nodes have changed.
+    /// Records the same for all live pods, after a change of nodes.
     pub(super) fn learn_all(&mut self, now: Duration) {
         let live = self.pods.iter().filter(|record| record.is_live());
         let strays = live.filter(|record| !self.honours_ranges(&record.pod));
@@ -36,8 +36,8 @@ impl ClusterIndex {
         self.ranges_are_disproved |= self.strays.len() > 1;
     }
 
-    /// Believes nodes' ranges again if the only namespace that had shown an IP outside of them shows none any more. True
-    /// if that changed how pods are judged.
+    /// Uses nodes' ranges again if the only namespace that had shown an IP outside of them shows none any more. True if
+    /// that changed how pods are judged.
     pub fn forget_strays(&mut self, now: Duration) -> bool {
         let is_due = |at: &Duration| now.saturating_sub(*at) >= STRAYS;
         if self.ranges_are_disproved || !self.strays.values().any(is_due) {
@@ -64,7 +64,7 @@ impl ClusterIndex {
                 .all(|ip| node.pod_cidrs.iter().any(|cidr| cidr.contains(*ip)))
     }
 
-    /// Whether only pods of this node can hold the IP.
+    /// True if only pods of this node can hold the IP.
     #[must_use]
     pub fn is_exclusive(&self, ip: Addr, node: Option<&str>) -> bool {
         let in_range = || {

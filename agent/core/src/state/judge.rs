@@ -1,7 +1,7 @@
-//! The proof: may a Service's packets to an IP still arrive there?
+//! The proof that packets of a Service to an IP must not arrive there any more.
 //!
-//! A flow is judged by the pod that was meant, never an IP by API state alone. Whatever is missing here (an unknown
-//! UID, an entry without one, a pod that may hold the IP unseen) is a pass.
+//! A flow is judged by the pod that was meant, never an IP by API state alone. Any gap in the proof (an unknown UID, an
+//! entry without one, a possible holder) is a pass.
 
 use super::backends::Backends;
 use super::cluster_index::ClusterIndex;
@@ -17,7 +17,7 @@ pub struct Proven {
     pub reason: Reason,
     /// Dead: all packets. Retired: only those that open a flow.
     pub state: UidState,
-    /// Most that may be done, as the annotations of everybody concerned ask.
+    /// Highest mode that the annotations of all concerned objects allow.
     pub mode: Mode,
     /// The pod that was meant.
     pub meant: Uid,
@@ -30,7 +30,7 @@ pub struct Proven {
 /// Denials by Service and socket.
 pub type Denials = BTreeMap<(Name, Socket), Proven>;
 
-/// What is proven about each endpoint of a Service at an IP, or why nothing is.
+/// The denial that is proven for each endpoint of a Service at an IP, or why none is.
 #[must_use]
 pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Verdict)> {
     let endpoints = cluster.endpoint_index.at(name, ip);
@@ -42,7 +42,7 @@ pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -
     }
 }
 
-/// What becomes of the packets to one endpoint.
+/// A proven denial of one endpoint, or the first step of the proof that fails.
 pub type Verdict = Result<Proven, NotProven>;
 
 /// The first target that slices of the Service list at the IP, on any port, and that may be in service.
@@ -69,14 +69,14 @@ fn stale(cluster: &ClusterIndex, target: Target) -> Result<&Record, NotStale> {
     }
 }
 
-/// A Service at an IP, of which nothing forbids a denial on every port.
+/// A Service at an IP where nothing forbids denials on all ports at once.
 struct Case<'a> {
     cluster: &'a ClusterIndex,
     service: &'a Service,
     backends: Backends<'a>,
     ip: Addr,
     owner: Option<&'a Record>,
-    /// As the Service and the owner ask.
+    /// The annotation mode of the Service and the owner.
     bound: Mode,
 }
 
@@ -115,7 +115,8 @@ impl<'a> Case<'a> {
         if let Some(survivor) = survivor(cluster, name, ip) {
             return Err(survivor);
         }
-        // A claim in an annotation alone neither ends a denial nor bounds it: whoever holds the IP, this packet is not for it.
+        // A claim in an annotation alone neither ends a denial nor bounds it: whichever pod holds the IP, this packet
+        // is not for it.
         let attached = || {
             cluster
                 .plausible_claimants(ip)
@@ -186,9 +187,9 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A retired pod may still run and own the IP; only a claim that was seen to come later says otherwise. For a
-    /// dead one the order is no matter: whatever it claimed is void. Claims on other networks than the pods' say nothing
-    /// about who came later: such networks may overlap.
+    /// True if the owner's claim was seen to come after the retired pod's. Without that, the retired pod may still run
+    /// and own the IP. For a dead pod the order does not matter: its claims are void. Claims on other networks than the
+    /// pods' show no order: such networks may overlap.
     fn claimed_after(&self, owner: &Record, meant: &Record) -> bool {
         match (owner.claims.get(&self.ip), meant.claims.get(&self.ip)) {
             (Some(later), Some(earlier)) => {
@@ -198,7 +199,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A pod of the Service that may hold the IP without showing it.
+    /// A possible holder of the Service: a pod that may hold the IP without showing it.
     fn possible_holder(&self, stale: &Record) -> Option<&Record> {
         let node = stale.pod.node.as_deref();
         let anywhere = !self.cluster.is_exclusive(self.ip, node);

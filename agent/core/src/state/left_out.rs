@@ -5,14 +5,14 @@ use crate::facts::{Name, Slice};
 use epguard_common::Addr;
 use std::collections::{BTreeSet, HashMap};
 
-/// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes writes slices of at
-/// most 1,000 addresses.
+/// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes
+/// writes slices of at most 1,000 addresses.
 pub(super) const OF_ONE: usize = 8_192;
 
-/// Endpoints that all Services list, or listed not long ago.
+/// Endpoints that all Services list, or listed recently.
 pub(super) const OF_ALL: usize = 80 * OF_ONE;
 
-/// Slices that were not taken in.
+/// Slices that were left out.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LeftOut {
     slices: BTreeSet<Name>,
@@ -25,7 +25,7 @@ impl LeftOut {
         self.slices.contains(slice)
     }
 
-    /// A slice has a Service, or there is nothing to list.
+    /// Adds a slice of a Service; a slice without one lists nothing.
     pub(super) fn add(&mut self, slice: &Slice, service: &Name) {
         self.slices.insert(slice.name.clone());
         *self.services.entry(service.clone()).or_default() += 1;
@@ -49,7 +49,7 @@ impl LeftOut {
         self.ips.contains_key(&ip)
     }
 
-    /// False if the slice was taken in.
+    /// Removes a slice; false if it was not left out.
     pub(super) fn remove(&mut self, slice: &Slice) -> bool {
         let known = self.slices.remove(&slice.name);
         if let Some(service) = slice.service.as_ref().filter(|_| known) {

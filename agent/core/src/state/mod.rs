@@ -1,7 +1,8 @@
-//! From facts to what the maps should hold. Pure and synchronous: no client, no clock, no await.
+//! From facts to the desired contents of the maps. Pure and synchronous: no client, no clock, no await.
 //!
 //! ```text
-//! fact -> ClusterIndex (pods, endpoints, Services, nodes) -> dirty (Service, IP) pairs -> judge -> denials -> breaker -> Tables
+//! fact -> ClusterIndex (pods, endpoints, Services, nodes) -> dirty (Service, IP) pairs
+//!      -> judge -> denials -> breaker -> Tables
 //! ```
 
 mod alternatives;
@@ -91,16 +92,16 @@ pub struct State {
     review: Review,
     draining: Draining,
     orphan_ips: OrphanIps,
-    /// Until everything has been listed once.
+    /// Tables of an earlier process, until everything has been listed once.
     inherited: Option<Tables>,
     slots: Slots,
-    /// Slots of flows that were steered and go on.
+    /// Slots of redirected flows that go on.
     steered: BTreeSet<Slot>,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
     generations: Generations,
-    /// IPs for the history to look at.
+    /// IPs whose history may have changed.
     touched: BTreeSet<Addr>,
     reuse: Reuse,
     revivals: Revivals,
@@ -115,7 +116,7 @@ impl State {
         Self::with_slots(settings, Slots::default())
     }
 
-    /// The same with slots that start elsewhere.
+    /// An empty state with the given slots.
     #[must_use]
     pub fn with_slots(settings: Settings, slots: Slots) -> Self {
         Self {
@@ -140,12 +141,12 @@ impl State {
         }
     }
 
-    /// Takes over what an earlier process proved, once everything has been listed.
+    /// Stores what an earlier process proved; it is restored once everything has been listed.
     pub fn inherit(&mut self, tables: Tables) {
         self.inherited = Some(tables);
     }
 
-    /// Takes in a fact; afterwards [`State::tables`] is what the maps should hold.
+    /// Applies a fact; afterwards [`State::tables`] is what the maps should hold.
     pub fn apply(&mut self, now: Duration, mut fact: Fact) {
         self.start_over_if_revived(now, &mut fact);
         let was_synced = self.is_synced();
@@ -162,7 +163,7 @@ impl State {
         self.look_again(&dirty);
         if was_synced != self.is_synced() {
             dirty.everything = true;
-            // Whichever came last: the first lists are one.
+            // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
             if let Some(tables) = self.inherited.take() {
                 self.restore(&tables, now);
@@ -174,7 +175,7 @@ impl State {
         self.settle(now, dirty, list);
     }
 
-    /// Lets time pass: forgets old endpoints, frees slots. Once a second is enough.
+    /// Applies the passing of time: drops old endpoints, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
         self.review.tick(now);
@@ -186,7 +187,7 @@ impl State {
         self.settle(now, forgotten, None);
     }
 
-    /// A packet was aimed at a denied endpoint.
+    /// Notes a packet to a denied endpoint.
     pub fn hit(&mut self, now: Duration, slot: Slot, socket: &Socket) {
         if let Some(service) = self.slots.service(slot).cloned() {
             self.cluster.endpoint_index.hit(now, &service, socket);
@@ -195,14 +196,14 @@ impl State {
         }
     }
 
-    /// Whether every watch has shown everything once.
+    /// True if every watch has shown everything once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.synced.is_complete()
     }
 
-    /// Whether it matters which IPs the node leads to: a pod lies dead on one of them, or may be found to once everything
-    /// has been listed.
+    /// True if the state needs the IPs that the node's routes and neighbours lead to: a dead pod had one of them, or
+    /// may be found to once everything has been listed.
     #[must_use]
     pub fn asks_for_presence(&self) -> bool {
         !self.is_synced() || !self.orphan_ips.is_empty()
@@ -221,7 +222,7 @@ impl State {
         &self.cluster.settings.node
     }
 
-    /// Which endpoints may be denied.
+    /// The ranges in which endpoints may be denied.
     #[must_use]
     pub fn ranges(&self) -> &Ranges {
         &self.cluster.settings.ranges
@@ -238,7 +239,7 @@ impl State {
         (&self.owners, std::mem::take(&mut self.changed_owners))
     }
 
-    /// For how long IPs had no owner, of those that got another one since the last call.
+    /// How long IPs had no owner, for those that got another one since the last call.
     pub fn take_reuse_gaps(&mut self) -> Vec<Duration> {
         self.reuse.take()
     }
@@ -272,8 +273,8 @@ impl State {
         claimants.filter(move |record| record.is_live() && record.pod.ips.contains(&ip))
     }
 
-    /// The same facts with every answer judged afresh, at the cost of the whole cluster. It differs from what the facts
-    /// led to one by one only if one of them touched more than its dirty set says.
+    /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs from the result of
+    /// the single facts only if one of them touched more than its dirty set lists.
     #[must_use]
     pub fn judged_afresh(&self, now: Duration) -> Self {
         let mut fresh = self.clone();

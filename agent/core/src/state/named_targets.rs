@@ -1,4 +1,4 @@
-//! Which pods the endpoints of a Service name, and where a pod is named.
+//! The pods that the endpoints of a Service name, and the endpoints that name a pod.
 
 use super::EndpointIndex;
 use crate::facts::{Name, PodName};

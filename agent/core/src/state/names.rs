@@ -1,4 +1,4 @@
-//! Names for people; nothing is decided by them.
+//! Names of pods and Services for output; they decide nothing.
 
 use super::State;
 use crate::facts::Name;

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 pub struct Namespaces(HashMap<String, Mode>);
 
 impl Namespaces {
-    /// Takes in what the watch says; the names of those whose bound changed.
+    /// Applies a change from the watch; returns the names of those whose bound changed.
     pub fn apply(&mut self, change: Change<Namespace>) -> BTreeSet<String> {
         match change {
             Change::Applied(Namespace { name, bound }) => match self.0.insert(name.clone(), bound) {

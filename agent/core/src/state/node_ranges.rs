@@ -17,7 +17,7 @@ impl NodeRanges {
         Self(ranges)
     }
 
-    /// The node whose range has the IP. None in doubt, where ranges overlap.
+    /// The node of the last range that begins at or below the IP, if that range has the IP.
     pub(super) fn node(&self, ip: Addr) -> Option<&str> {
         let after = self.0.partition_point(|(first, ..)| *first <= ip);
         let (_, cidr, node) = self.0.get(after.checked_sub(1)?)?;

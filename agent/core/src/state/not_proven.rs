@@ -24,9 +24,9 @@ pub enum NotProven<P = Uid> {
     ServiceOptedOut,
     /// The live pod that shows the IP, or its Namespace, has opted out.
     OwnerOptedOut(P),
-    /// A pod that is meant may be in service.
+    /// A pod that is meant may still be in service.
     Target {
-        /// Why.
+        /// Why it is not proven retired or dead.
         why: NotStale<P>,
         /// Whether a slice lists it now; otherwise one did within the last 10 minutes.
         listed: bool,
@@ -72,7 +72,7 @@ pub enum Exemption {
 }
 
 impl<P> NotProven<P> {
-    /// The pods that it is about.
+    /// The pods that the failed step names.
     pub fn pods(&self) -> impl Iterator<Item = &P> {
         let (one, other) = match self {
             Self::SeveralOwners(one, other) => (Some(one), Some(other)),
@@ -93,7 +93,7 @@ impl<P> NotProven<P> {
         one.into_iter().chain(other)
     }
 
-    /// The same with other names of pods.
+    /// The same with pods named by another type.
     pub fn map<Q>(self, name: impl Fn(P) -> Q) -> NotProven<Q> {
         match self {
             Self::NotSynced => NotProven::NotSynced,

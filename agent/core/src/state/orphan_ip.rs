@@ -1,8 +1,8 @@
-//! The proof of `terminated`: an IP of this node whose last owner is dead, and that nobody holds.
+//! The proof of `terminated`: an orphan IP of this node, whose last owner is dead and that no pod holds.
 //!
-//! Absence alone proves nothing. It takes a dead pod, a range that only this node hands out, an API that knows of no
-//! other pod that may hold the IP, and a node whose routes and neighbours know of none. The kernel asks its own routes
-//! once more for every packet.
+//! Absence alone proves nothing. The proof takes a dead pod, a range that only this node hands out, an API that shows
+//! no other pod that may hold the IP, and a node whose routes and neighbours lead to no holder. The kernel asks its own
+//! routes once more for every packet.
 
 use super::{ClusterIndex, MEMORY, Record};
 use crate::facts::Presence;
@@ -10,40 +10,40 @@ use epguard_common::{Addr, Mode, Uid, UidState, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-/// An IP that nobody holds.
+/// An unused IP whose last pod is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrphanIp {
     /// The pod that had it last.
     pub dead: Uid,
-    /// Most that may be done about packets to it.
+    /// Highest mode for packets to it.
     pub mode: Mode,
-    /// When somebody spoke from there since the pod died, `CLOCK_BOOTTIME`: packets pass. The entry stays until the API
-    /// shows who that is, so that the kernel remembers it for the next process.
+    /// When a packet from the IP was seen since the pod died, `CLOCK_BOOTTIME`: packets to it pass. The entry stays
+    /// until the API shows the new holder, so that the map keeps it for the next process.
     pub lifted: Option<Duration>,
 }
 
-/// IPs of dead pods of this node, by the pod that died last.
+/// IPs of dead pods of this node, with the pod that died last.
 #[derive(Debug, Clone, Default)]
 pub struct OrphanIps {
     graves: BTreeMap<Addr, Grave>,
-    /// When a packet from the IP was last seen: for pods that were dead by then it is never an orphan again.
+    /// When a packet from the IP was last seen: it is never again an orphan IP of a pod that was dead by then.
     spoke: HashMap<Addr, Duration>,
-    /// What the node leads to; `None` while it has not said, and no IP is an orphan.
+    /// IPs that the node's routes and neighbours lead to; while they are unknown (`None`), no IP is an orphan.
     held: Option<BTreeSet<Addr>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Grave {
     dead: Uid,
-    /// The lowest that the pod's annotations and its Namespace's have asked for since. It never rises: a new entry in the
-    /// map could miss somebody who speaks while it is written.
+    /// The lowest mode that annotations of the pod and its Namespace have asked for since. It never rises: a new entry
+    /// in the map could miss a packet from the IP that arrives while the entry is written.
     mode: Mode,
     /// When the API last showed the pod, or a packet was last aimed at the IP.
     last: Duration,
 }
 
 impl OrphanIps {
-    /// Takes in what the node says.
+    /// Stores a report of the node.
     pub fn note(&mut self, presence: Presence) {
         match presence {
             Presence::Held(ips) => self.held = Some(ips.into_iter().collect()),
@@ -56,12 +56,12 @@ impl OrphanIps {
         }
     }
 
-    /// Nothing is known of pods any more. Who spoke was no word of the API's.
+    /// Drops all dead pods when the state starts over. Packets seen from IPs stay stored: the API did not report them.
     pub fn start_over(&mut self) {
         self.graves.clear();
     }
 
-    /// An earlier process had its proof.
+    /// Restores a dead pod that an earlier process had proven.
     pub fn inherit(&mut self, ip: Addr, OrphanIp { dead, mode, .. }: OrphanIp, now: Duration) {
         self.graves.entry(ip).or_insert(Grave {
             dead,
@@ -70,32 +70,32 @@ impl OrphanIps {
         });
     }
 
-    /// A packet was aimed at the IP.
+    /// Notes a packet to the IP.
     pub fn hit(&mut self, now: Duration, ip: Addr) {
         if let Some(grave) = self.graves.get_mut(&ip) {
             grave.last = now;
         }
     }
 
-    /// Whether there is nothing to prove.
+    /// True if there is nothing to prove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.graves.is_empty()
     }
 
-    /// Whether a pod is still referred to.
+    /// True if an entry refers to the pod.
     #[must_use]
     pub fn knows(&self, uid: Uid) -> bool {
         self.graves.values().any(|grave| grave.dead == uid)
     }
 
-    /// Whether somebody died there, so that it matters who had the IP since.
+    /// True if a pod died at the IP, so that its later owners matter.
     #[must_use]
     pub fn mentions(&self, ip: Addr) -> bool {
         self.graves.contains_key(&ip)
     }
 
-    /// Notes who died where; the pods that died there before, which are referred to no more.
+    /// Stores the dead pods at their IPs. Returns the pods that they replace, to which no entry refers any more.
     pub fn bury(&mut self, cluster: &ClusterIndex, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
         let mut displaced = Vec::new();
         let own = Some(cluster.settings.node.as_str());
@@ -128,7 +128,8 @@ impl OrphanIps {
         displaced
     }
 
-    /// Forgets what neither the API shows nor anybody has asked for in a while; the pods that were meant.
+    /// Drops entries whose pod the API has not shown, and whose IP no packet was sent to, for [`MEMORY`]. Returns their
+    /// pods.
     pub fn expire(&mut self, cluster: &ClusterIndex, now: Duration) -> Vec<Uid> {
         let mut forgotten = Vec::new();
         self.graves.retain(|_, grave| {
@@ -144,7 +145,7 @@ impl OrphanIps {
         forgotten
     }
 
-    /// Whether a death here was shown by one list only: nothing is denied on it before a second one agrees.
+    /// True if only one list showed a death here: nothing is denied on it before a second one agrees.
     #[must_use]
     pub fn wait_for_a_list(&self, cluster: &ClusterIndex) -> bool {
         let mut dead = self
@@ -154,7 +155,7 @@ impl OrphanIps {
         dead.any(|record| record.uid_state == UidState::Dead && record.unconfirmed)
     }
 
-    /// What is proven, lifted or not. `last_owner` is who was last seen alive with an IP.
+    /// The proven orphan IPs, lifted or not. `last_owner` returns the pod that was last seen alive with an IP.
     pub fn proven(
         &mut self,
         cluster: &ClusterIndex,
@@ -197,8 +198,8 @@ impl OrphanIps {
             .collect()
     }
 
-    /// When somebody spoke since the pod died, unless a live pod shows the IP, which is all it takes. Of a death that no
-    /// watch showed nobody knows whether it came after.
+    /// When a packet from the IP was last seen since the pod died; none if a live pod shows the IP, which suffices by
+    /// itself. If no watch showed the death, every such packet counts: it may have come later.
     fn lifted(&self, cluster: &ClusterIndex, ip: Addr, grave: &Grave) -> Option<Duration> {
         let died = cluster
             .pods
@@ -216,7 +217,7 @@ fn is_dead_for_good(record: &Record) -> bool {
     record.uid_state == UidState::Dead && !record.unconfirmed
 }
 
-/// Whether a pod of this node is up, or coming up, without having published its IP.
+/// True if a pod of this node is up, or coming up, without having published its IP.
 fn somebody_may_hold_anything(cluster: &ClusterIndex) -> bool {
     let own = Some(cluster.settings.node.as_str());
     cluster
@@ -225,7 +226,7 @@ fn somebody_may_hold_anything(cluster: &ClusterIndex) -> bool {
         .any(|record| record.pod.node.as_deref() == own)
 }
 
-/// Whether only this node hands the IP out, and the API knows of nobody who holds it.
+/// True if only this node hands the IP out, and the API shows no pod that may hold it.
 fn is_unclaimed(cluster: &ClusterIndex, ip: Addr) -> bool {
     let own = Some(cluster.settings.node.as_str());
     cluster.is_exclusive(ip, own)

@@ -1,13 +1,13 @@
-//! Which claims to an IP count for Services and pods of others.
+//! Which claims to an IP count for Services and pods of other owners.
 //!
-//! Whoever may annotate a pod can write any addresses into Multus' annotation. Such a claim protects packets to the
-//! pod's own Services. It counts for others only where the pod can hold the IP.
+//! A client that may annotate a pod can write any addresses into Multus' annotation. Such a claim protects packets to
+//! the pod's own Services. It counts for others only where the pod can hold the IP.
 
 use super::{ClusterIndex, Record};
 use epguard_common::Addr;
 
 impl ClusterIndex {
-    /// Whether the pod holds an IP that it shows, as far as others are concerned: it publishes the IP in its status; or it
+    /// True if, for others, the pod counts as a holder of an IP that it shows: it publishes the IP in its status; or it
     /// runs, with an IP, and no other node alone hands this one out.
     #[must_use]
     pub fn is_plausible(&self, record: &Record, ip: Addr) -> bool {

@@ -4,17 +4,17 @@ use super::State;
 use epguard_common::{Owner, Suspect, UidState};
 use std::collections::BTreeMap;
 
-/// Counts by state; every state is there, be it with 0.
+/// Counts by state; a state without pods or IPs has 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodCounts {
-    /// Pods, remembered ones included: `live`, `draining` (terminating), `retired`, `dead`.
+    /// Pods, with those that the API no longer shows: `live`, `draining` (terminating), `retired`, `dead`.
     pub pods: BTreeMap<&'static str, u64>,
     /// IPs: `owned`, and of these `draining` and `conflict`; `denied`; `terminated` and not lifted.
     pub ips: BTreeMap<&'static str, u64>,
 }
 
 impl State {
-    /// Counts at the cost of one look at every pod and every owner.
+    /// Counts pods and IPs; reads every pod and every owner once.
     #[must_use]
     pub fn counts(&self) -> PodCounts {
         let mut pods = BTreeMap::from(["live", "draining", "retired", "dead"].map(|state| (state, 0)));

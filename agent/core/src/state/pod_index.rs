@@ -1,4 +1,4 @@
-//! All pods as they live and die, and who claims which IP.
+//! Index of all pods with their states, and of the IPs that they claim.
 
 use super::record::{Claim, Record, settled_in};
 use crate::facts::{Change, Pod, Standing};
@@ -15,11 +15,11 @@ pub struct PodIndex {
     pub(super) order: u64,
 }
 
-/// The UIDs that a change touched, with what was known before.
+/// The UIDs that a change touched, with their records before it.
 pub type Touched = Vec<(Uid, Option<Record>)>;
 
 impl PodIndex {
-    /// What is known of a UID.
+    /// The record of a UID.
     #[must_use]
     pub fn get(&self, uid: Uid) -> Option<&Record> {
         self.records.get(&uid)
@@ -32,12 +32,12 @@ impl PodIndex {
             .is_some_and(|record| record.uid_state == UidState::Dead && !record.unconfirmed)
     }
 
-    /// Everything known.
+    /// All records.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         self.records.values()
     }
 
-    /// Pods that the API shows no more.
+    /// Pods that the API no longer shows.
     pub fn remembered(&self) -> impl Iterator<Item = Uid> {
         self.records
             .iter()
@@ -45,7 +45,7 @@ impl PodIndex {
             .map(|(uid, _)| *uid)
     }
 
-    /// Pods that show the IP, on whichever network, and that the API shows, dead ones included.
+    /// Pods, dead ones included, that the API shows and that show the IP on any network.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.claimants
             .get(&ip)
@@ -54,12 +54,12 @@ impl PodIndex {
             .filter_map(|uid| self.records.get(uid))
     }
 
-    /// Pods that may hold an IP that the API doesn't show.
+    /// Possible holders: pods that may hold an IP that the API does not show.
     pub fn candidates(&self) -> impl Iterator<Item = &Record> {
         self.candidates.iter().filter_map(|uid| self.records.get(uid))
     }
 
-    /// Takes in what a watch says.
+    /// Applies a change from the watch.
     pub fn apply(&mut self, now: Duration, change: Change<Pod>) -> Touched {
         match change {
             Change::Reset(pods) => self.reset(now, pods),
@@ -78,8 +78,8 @@ impl PodIndex {
         }
     }
 
-    /// A pod that an earlier process saw dead at an IP. False if the API shows the pod: then that says what it is.
-    /// `bound` is what was in force; its annotations, and its Namespace, are not known any more.
+    /// Restores a pod that an earlier process saw dead at an IP. False if the API shows the pod: then its object
+    /// decides. `bound` is the mode that was in force; the annotations of the pod and its Namespace are unknown now.
     pub fn inherit_dead(
         &mut self,
         (uid, bound): (Uid, Mode),
@@ -116,14 +116,14 @@ impl PodIndex {
         !record.present
     }
 
-    /// Forgets a remembered pod that nothing refers to any more.
+    /// Drops a pod that the API no longer shows and that nothing refers to.
     pub fn forget(&mut self, uid: Uid) {
         if self.records.get(&uid).is_some_and(|record| !record.present) {
             self.records.remove(&uid);
         }
     }
 
-    /// A list: whoever is absent vanished in a gap, which proves nothing, and no claim is newer than another.
+    /// Applies a list: an absent pod vanished in a gap, which proves nothing, and no claim is newer than another.
     fn reset(&mut self, now: Duration, pods: Vec<Pod>) -> Touched {
         self.order += 1;
         let listed: BTreeSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
@@ -203,8 +203,9 @@ impl PodIndex {
         (uid, before)
     }
 
-    /// DELETED. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its containers may
-    /// run on (force delete, kubelet down). Without one, or of a static pod's mirror, it says nothing.
+    /// Applies DELETED. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its
+    /// containers may run on (force delete, kubelet down). Without one, or for a static pod's mirror, it proves
+    /// nothing.
     fn remove(&mut self, uid: Uid, deleting: bool) {
         self.change(uid, |record| {
             record.present = false;
@@ -217,7 +218,7 @@ impl PodIndex {
         });
     }
 
-    /// Changes a record and keeps the indexes right.
+    /// Changes a record and updates the indexes.
     pub(super) fn change(&mut self, uid: Uid, edit: impl FnOnce(&mut Record)) {
         let Some(record) = self.records.get_mut(&uid) else {
             return;
@@ -245,7 +246,7 @@ impl PodIndex {
     }
 }
 
-/// A phase that was shown once may have been taken back since; a death can't.
+/// The state that holds without the object: a phase may have been taken back since, a death cannot be.
 fn proven_for_good(uid_state: UidState) -> UidState {
     if uid_state == UidState::Dead {
         UidState::Dead

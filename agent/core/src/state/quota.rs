@@ -1,11 +1,11 @@
-//! How much of a table one namespace may fill, so that it cannot take the protection of the others.
+//! How much of a table one namespace may fill, so that the others keep room for their denials.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// One table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it holds fewer
-/// than are free. One that is alone fills half of the table, and each other one finds room.
+/// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it
+/// holds fewer than are free. A namespace that is alone fills half of the table, and each other one finds room.
 #[derive(Debug, Clone)]
 pub(super) struct Quota<K> {
     capacity: usize,
@@ -23,19 +23,19 @@ impl<K: Borrow<str> + Eq + Hash> Quota<K> {
         }
     }
 
-    /// True if the namespace may take so many entries more.
+    /// True if the namespace may take this many entries more.
     pub(super) fn admits(&self, namespace: &str, entries: usize) -> bool {
         let holds = self.by_namespace.get(namespace).copied().unwrap_or_default();
         entries == 0 || holds + entries <= self.capacity - self.used
     }
 
-    /// The namespace takes entries. [`Quota::admits`] was true.
+    /// Counts entries that the namespace takes. [`Quota::admits`] was true.
     pub(super) fn take(&mut self, namespace: K, entries: usize) {
         self.used += entries;
         *self.by_namespace.entry(namespace).or_default() += entries;
     }
 
-    /// The namespace gives entries back that it took.
+    /// Counts entries that the namespace gives back.
     pub(super) fn give_back(&mut self, namespace: &str, entries: usize) {
         let Some(holds) = self.by_namespace.get_mut(namespace) else {
             return;

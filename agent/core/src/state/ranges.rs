@@ -1,19 +1,19 @@
-//! The endpoints that the operator lets epguard deny at all.
+//! The IP ranges in which the operator allows denials.
 
 use crate::facts::Cidr;
 use epguard_common::Addr;
 
-/// What `--protect-cidr` and `--exclude-cidr` say.
+/// The ranges of `--protect-cidr` and `--exclude-cidr`.
 #[derive(Debug, Clone, Default)]
 pub struct Ranges {
-    /// Only endpoints inside one of these are denied; none given: all are.
+    /// Only endpoints inside one of these are denied; if none is given, all may be.
     pub protect: Vec<Cidr>,
     /// Endpoints inside one of these never are.
     pub exclude: Vec<Cidr>,
 }
 
 impl Ranges {
-    /// Whether an endpoint may be denied.
+    /// True if an endpoint may be denied.
     #[must_use]
     pub fn cover(&self, ip: Addr) -> bool {
         let inside = |ranges: &[Cidr]| ranges.iter().any(|range| range.contains(ip));

@@ -1,4 +1,4 @@
-//! Which endpoints packets are sent to, or were not long ago.
+//! The endpoints that packets are sent to, or were recently.
 
 use super::{EndpointIndex, Listing};
 use crate::facts::Name;

@@ -1,23 +1,23 @@
-//! A pod, present in the API or remembered, and what is proven of it.
+//! A pod that the API shows or has shown, and what is proven of it.
 
 use crate::facts::{Pod, Sandbox};
 use epguard_common::{Addr, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A pod, present in the API or remembered.
+/// A pod that the API shows or has shown.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// The last object seen.
     pub pod: Pod,
-    /// What it proves.
+    /// What is proven of it.
     pub uid_state: UidState,
     /// Whether the API shows the object now.
     pub present: bool,
-    /// Every IP it showed, with the order in which claims were first seen. Claims of one list share a number,
-    /// since a list doesn't say which was first.
+    /// Every IP it showed, with the order in which claims were first seen. Claims of one list share a number, since a
+    /// list does not show which was first.
     pub claims: BTreeMap<Addr, Claim>,
-    /// Whether its end was shown by one list and by nothing else: the next word on it may take that back, even a death.
+    /// True if one list and nothing else showed its end: the pod's next object may take that back, even a death.
     pub unconfirmed: bool,
     /// When a watch showed its death; 0 if a list did, or an earlier process: it may have died any time before.
     pub died: Duration,
@@ -39,7 +39,7 @@ pub struct Claim {
 }
 
 impl Record {
-    /// Whether it holds the IP as far as the API says.
+    /// True if it holds the IP according to the API.
     #[must_use]
     pub fn claims_now(&self, ip: Addr) -> bool {
         self.present && !self.pod.host_network && self.pod.addresses().any(|own| own == ip)
@@ -51,7 +51,7 @@ impl Record {
         self.present && self.uid_state == UidState::Live
     }
 
-    /// Bound and live, but the IP that it holds may not be the one that it shows, if it shows one.
+    /// True for a possible holder: bound and live, but it may hold another IP than it shows, or shows none.
     #[must_use]
     pub fn is_candidate(&self) -> bool {
         let settled = self.pod.sandbox == Sandbox::Published || self.settled_in.is_some();
@@ -60,8 +60,8 @@ impl Record {
     }
 }
 
-/// The sandbox, by the moment it came up, that the shown IPs belong to, of a pod in which no container was started yet (it
-/// pulls an image, or cannot).
+/// The sandbox, by the moment it came up, that the shown IPs belong to, of a pod in which no container has started yet
+/// (its image is being pulled, or cannot be).
 ///
 /// A kubelet reports a new sandbox with the IPs of the one before (`kubelet.go:OnPodSandboxReady`, 1.36). A pod that showed
 /// this sandbox without any IP, and never another IP, had none before: what it shows next is this sandbox's.

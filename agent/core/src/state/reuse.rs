@@ -1,10 +1,10 @@
-//! How long IPs rest between two owners, for metrics. Decides nothing.
+//! How long IPs have no owner between two pods, for metrics. Decides nothing.
 
 use epguard_common::{Addr, Owner, Uid};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Released IPs that are remembered; beyond it the oldest go, and their gap is not measured.
+/// Released IPs that are stored; beyond it the oldest go, and their gap is not measured.
 const REMEMBERED: usize = 65_536;
 
 /// IPs without an owner, and the gaps that ended.
@@ -15,7 +15,7 @@ pub struct Reuse {
 }
 
 impl Reuse {
-    /// The owner of an IP changed. A pod that takes an IP over while the last one still shows it ends a gap of 0.
+    /// Stores a change of an IP's owner. A pod that takes an IP over while the last one still shows it ends a gap of 0.
     pub fn note(&mut self, now: Duration, ip: Addr, before: Option<&Owner>, after: Option<&Owner>) {
         match (before, after) {
             (Some(before), None) => {

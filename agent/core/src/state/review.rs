@@ -1,6 +1,6 @@
-//! Every deny and would-be deny, looked at again when more is known: none may be wrong twice.
+//! Review of past denials, whether carried out or only reported, when more is known: none may be wrong twice.
 //!
-//! No clock of another machine is compared: "at the time" is what this agent knew when the packet was denied.
+//! Clocks of other machines are never compared: "at the time" is what this agent knew when the packet was denied.
 
 use super::ClusterIndex;
 use super::backends::Backends;
@@ -13,20 +13,20 @@ use std::time::Duration;
 /// How long a denial is open to contrary evidence after its last packet.
 pub const OPEN: Duration = Duration::from_mins(10);
 
-/// Denials remembered; beyond it the IP with the most of them loses the one whose last packet is the oldest.
+/// Past denials stored; beyond it the IP with the most of them loses the one whose last packet is the oldest.
 pub const MAX_OPEN: usize = 1024;
 
-/// Denials of one IP; beyond it its own oldest goes. A scan of its ports takes no room from others.
+/// Past denials of one IP; beyond it its own oldest goes. A scan of its ports takes no room from others.
 pub const MAX_OF_IP: usize = 128;
 
-/// From the receipt of an event to the write of the map: a packet denied so soon after could not have passed, and no
-/// sandbox is up so soon after its pod was bound.
+/// Time from the receipt of an event to the write of the map: a packet denied so soon after could not have passed, and
+/// no sandbox is up so soon after its pod was bound.
 const WRITE: Duration = Duration::from_millis(50);
 
-/// A pod may speak before the node has a route to it: CNI plugins are done by then.
+/// A pod may send packets before the node has a route to it: CNI plugins are done by then.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What packets were aimed at, and why they were denied.
+/// A past denial: where packets were aimed, and why they were denied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
     /// The endpoint's IP, or the IP itself.
@@ -43,7 +43,7 @@ pub struct Case {
     pub meant: Uid,
 }
 
-/// What is remembered of a case.
+/// The packets of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packets {
     /// The pod that would have been hit.
@@ -52,9 +52,9 @@ pub struct Packets {
     pub first: Duration,
     /// When the last packet was denied.
     pub last: Duration,
-    /// Packets that were reported; a busy client's are more.
+    /// Packets that were reported; a busy client sent more.
     pub reported: u64,
-    /// Whether the breaker held the denial, so that none was stopped.
+    /// True if the denial was pending each time, so that no packet was stopped.
     pub held: bool,
     /// When the node's routes or neighbours first showed a holder after the last packet.
     holder_since: Option<Duration>,
@@ -77,25 +77,25 @@ pub enum Evidence {
 pub struct Finding {
     /// What was denied.
     pub case: Case,
-    /// Which packets.
+    /// The packets of the case.
     pub packets: Packets,
-    /// What shows it.
+    /// The evidence that the denial was wrong.
     pub evidence: Evidence,
 }
 
-/// All denials that are open to contrary evidence.
+/// All past denials that are open to contrary evidence.
 #[derive(Debug, Clone, Default)]
 pub struct Review {
     open: BTreeMap<Case, Packets>,
     shares: Shares<Addr>,
     evicted: u64,
-    /// IPs whose holder was sighted, until netlink has shown what changed.
+    /// IPs whose holder was sighted, until netlink has reported what changed.
     sighted: BTreeMap<Addr, Sighted>,
     /// Since when the node's routes and neighbours show a holder.
     holders: BTreeMap<Addr, Duration>,
-    /// When they last began to lead somewhere.
+    /// When they last began to lead to an IP.
     came: BTreeMap<Addr, Duration>,
-    /// Since when, and until when, all that they led to has been told.
+    /// Since when, and until when, everything that they lead to has been reported.
     looked: Option<(Duration, Duration)>,
     findings: Vec<Finding>,
     wrong: BTreeMap<Reason, u64>,
@@ -109,7 +109,7 @@ struct Sighted {
 }
 
 impl Review {
-    /// A packet was denied, or would have been.
+    /// Stores a packet that was denied, or would have been.
     pub fn denied(&mut self, cluster: &ClusterIndex, at: Duration, case: Case, owner: Uid, held: bool) {
         if !self.open.contains_key(&case) {
             self.make_room(case.ip);
@@ -150,13 +150,13 @@ impl Review {
         }
     }
 
-    /// Denials that had to make room for others.
+    /// Past denials that were dropped to make room for others.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Pods changed: those that were meant may be alive.
+    /// Marks denials as wrong whose meant pod is alive, after pods changed.
     pub fn seen_alive(&mut self, cluster: &ClusterIndex, changed: impl Fn(Uid) -> bool) {
         let alive = |uid| {
             let record = cluster.pods.get(uid);
@@ -168,7 +168,7 @@ impl Review {
         });
     }
 
-    /// A pod published an IP that it may have held since it became a candidate.
+    /// Marks denials of an IP as wrong if a pod published it and may have held it since it became a possible holder.
     pub fn published(&mut self, cluster: &ClusterIndex, uid: Uid, ip: Addr, candidate_since: Duration) {
         let Some(record) = cluster.pods.get(uid).filter(|record| record.is_live()) else {
             return;
@@ -185,7 +185,8 @@ impl Review {
         });
     }
 
-    /// Packets that a pod cannot forge showed a holder of the IP then; netlink may be heard of it as late as this is.
+    /// Notes packets that a pod cannot forge: they showed a holder of the IP at `at`. Netlink may report the holder as
+    /// late as this report came (`heard`).
     pub fn sighted(&mut self, heard: Duration, at: Duration, ip: Addr) {
         if self
             .open
@@ -196,7 +197,7 @@ impl Review {
         }
     }
 
-    /// All IPs that the node's routes and neighbours lead to.
+    /// Stores all IPs that the node's routes and neighbours lead to.
     pub fn held(&mut self, now: Duration, ips: &[Addr]) {
         let before = std::mem::take(&mut self.holders);
         let since = |ip: &Addr| before.get(ip).copied().unwrap_or(now);
@@ -204,19 +205,19 @@ impl Review {
         self.shown(now, ips);
     }
 
-    /// IPs that they began to lead to, and may no longer.
+    /// Stores IPs that routes and neighbours began to lead to, and may no longer.
     pub fn came(&mut self, now: Duration, ips: &[Addr]) {
         self.came.extend(ips.iter().map(|ip| (*ip, now)));
         self.shown(now, ips);
     }
 
-    /// Whatever they led to up to then has been told; of what was before the first time nobody knows.
+    /// Notes that everything they led to up to then has been reported; what was before the first time is unknown.
     pub fn looked(&mut self, at: Duration) {
         let (since, _) = self.looked.unwrap_or((at, at));
         self.looked = Some((since, at));
     }
 
-    /// They cannot be told.
+    /// Drops all reports about holders: the node cannot list its routes and neighbours.
     pub fn blind(&mut self) {
         (self.looked, self.holders) = (None, BTreeMap::new());
     }
@@ -229,7 +230,7 @@ impl Review {
         }
     }
 
-    /// Judges who was sighted, and forgets what is no longer open.
+    /// Judges the IPs whose holder was sighted, and drops cases that are no longer open.
     pub fn tick(&mut self, now: Duration) {
         let due: Vec<(Addr, Sighted)> = match self.looked {
             Some((_, until)) => {
@@ -261,7 +262,7 @@ impl Review {
         self.came.retain(|_, at| recent(*at));
     }
 
-    /// What was found wrong since the last call.
+    /// Denials that were found wrong since the last call.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.findings)
     }

@@ -1,12 +1,12 @@
 //! A dead pod that the API shows alive.
 //!
-//! A death is for good, so the API server went back in time: etcd was restored from a backup. Its resourceVersion need not
-//! show that, because restore tools raise it (`etcdutl snapshot restore --bump-revision --mark-compacted`).
+//! A death is permanent, so the API server went back in time: etcd was restored from a backup. Its resourceVersion need
+//! not show that, because restore tools raise it (`etcdutl snapshot restore --bump-revision --mark-compacted`).
 //!
-//! A writer of `pods/status` can forge the same. One namespace makes the agent list everything anew at most once in
-//! [`PAUSE`]; until then its revived pods count as opted out. Deaths of other pods hold, once the new lists leave these pods
-//! out. What is not covered: a pod that the restored API server showed, and that was force-deleted before the agent listed,
-//! may run on unseen.
+//! A client that may write `pods/status` can forge the same. One namespace makes the agent list everything anew at most
+//! once in [`PAUSE`]; until then its revived pods count as opted out. Deaths of other pods hold, once the new lists
+//! leave these pods out. This does not cover a pod that the restored API server showed and that was force-deleted
+//! before the agent listed: it may run on unseen.
 
 use super::dirty::Dirty;
 use super::synced::Synced;
@@ -28,7 +28,7 @@ pub(super) struct Revivals {
     deaths: BTreeMap<Uid, Death>,
 }
 
-/// A dead pod, and where Services list it or did not long ago.
+/// A dead pod, and where Services list it or did recently.
 #[derive(Debug, Clone)]
 struct Death {
     record: Record,
@@ -36,8 +36,8 @@ struct Death {
 }
 
 impl State {
-    /// Forgets everything that the API has shown, deaths included: it went back in time, and a restored pod may run
-    /// again under its old UID. Nothing is denied until all is listed anew.
+    /// Drops everything that the API has shown, deaths included: it went back in time, and a restored pod may run again
+    /// under its old UID. Nothing is denied until all is listed anew.
     pub fn start_over(&mut self, now: Duration) {
         self.cluster.start_over();
         self.orphan_ips.start_over();
@@ -60,8 +60,8 @@ impl State {
         self.revivals.untaken.take()
     }
 
-    /// Starts over if the fact shows a dead pod alive; if its namespace caused that lately, nothing is done about packets
-    /// that are meant for it.
+    /// Starts over if the fact shows a dead pod alive. If its namespace caused that within `PAUSE`, bounds the pod to
+    /// `off` instead: packets that are meant for it pass.
     pub(super) fn start_over_if_revived(&mut self, now: Duration, fact: &mut Fact) {
         let Fact::Pod(change) = fact else { return };
         let shown = match change {
@@ -119,7 +119,7 @@ impl State {
         deaths
     }
 
-    /// Everything has been listed anew: the deaths of pods that were not shown again hold. The pods.
+    /// Restores the deaths of pods that were not shown again, once everything has been listed anew. Returns these pods.
     pub(super) fn restore_deaths(&mut self, now: Duration) -> Vec<Uid> {
         let deaths = std::mem::take(&mut self.revivals.deaths);
         let restored = deaths.into_iter().map(|(uid, Death { record, listed })| {
@@ -146,7 +146,7 @@ impl State {
 }
 
 impl PodIndex {
-    /// A dead pod that is shown no more.
+    /// Puts back a dead pod that the API no longer shows.
     fn restore_dead(&mut self, record: Record) {
         let record = Record {
             present: false,

@@ -1,23 +1,23 @@
-//! What is fixed for the life of the agent.
+//! Settings that are fixed for the agent's life.
 
 use super::Ranges;
 
-/// What is fixed for the agent's life.
+/// Settings that are fixed for the agent's life.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The agent's own node.
     pub node: String,
     /// Whether a node's pod range belongs to that node alone.
     pub ipam: Ipam,
-    /// Which endpoints may be denied.
+    /// The ranges in which endpoints may be denied.
     pub ranges: Ranges,
 }
 
-/// Who hands out pod IPs.
+/// How the cluster hands out pod IPs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ipam {
-    /// Node ranges (`spec.podCIDRs`) are believed until a pod shows an IP outside its own node's: Calico, for one,
-    /// leaves them set and hands out others
+    /// Node ranges (`spec.podCIDRs`) hold until a pod shows an IP outside its own node's: Calico, for one, leaves them
+    /// set and hands out others
     #[default]
     Auto,
     /// Each node hands out its own podCIDRs.
@@ -40,7 +40,7 @@ impl Ipam {
         }
     }
 
-    /// What it means, for `--help`.
+    /// Its meaning, for `--help`.
     #[must_use]
     pub const fn help(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What follows from a change of the index: denials, whether they are trusted, tables, owners.
+//! Consequences of a change of the index: denials, their confirmation, tables, owners.
 
 use super::dirty::Dirty;
 use super::{Denials, Socket, State, Tables, judge, tables};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl State {
-    /// Judges again what may have changed; `list` is what was just listed in whole, if the news is a list.
+    /// Judges again what may have changed; `list` is the watch that was just listed in whole, if any.
     pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty, list: Option<Watched>) {
         self.touch(&dirty);
         dirty.pairs.append(&mut dirty.selected);
@@ -59,7 +59,7 @@ impl State {
         }
     }
 
-    /// Whether where the Service's flows are steered may depend on any of its endpoints.
+    /// True if a change of any of the Service's endpoints may change where its flows are redirected.
     fn steers(&self, service: &Name) -> bool {
         let asks = |service: &Service| service.steering.action == Action::Redirect;
         let (first, last) = Socket::range();

@@ -13,14 +13,14 @@ pub const GRACE: Duration = Duration::from_mins(1);
 pub struct Given {
     /// Its number.
     pub slot: Slot,
-    /// Since when it is this Service's. Sockets outlive any grace: what one noted before meant another Service.
+    /// Since when it is this Service's. Sockets outlive [`GRACE`]: a slot that one noted before meant another Service.
     pub since: Duration,
 }
 
 /// Slots in use or resting.
 ///
-/// 1,015 of them have no bit among the low five, so that they can be carried beside Cilium ([`Slot::is_high`]). These go
-/// first, and fairly: a namespace takes one only while it holds fewer than are free.
+/// 1,015 of them have no bit among the low five, so that they can be carried beside Cilium ([`Slot::is_high`]). These
+/// are given first, and fairly: a namespace takes one only while it holds fewer than are free.
 #[derive(Debug, Clone, Default)]
 pub struct Slots {
     by_service: HashMap<Name, Given>,
@@ -31,15 +31,15 @@ pub struct Slots {
     next: u16,
 }
 
-/// High slots: 0x8020, 0x8040, ... 0xfee0. Those from 0xff00 on are left out: where another use of `skb->cb` has left a
-/// kernel pointer behind, a field holds its upper bits (0xff11 and up with five levels of pages, 0xffff otherwise).
+/// High slots: 0x8020, 0x8040, ... 0xfee0. Those from 0xff00 on are left out: after another use of `skb->cb`, a field
+/// can hold the upper bits of a kernel pointer (0xff11 and up with five levels of pages, 0xffff otherwise).
 const HIGH: u16 = 1_015;
 const HIGH_STEP: u16 = 0x20;
 const END: u16 = 0xff00;
 
 impl Slots {
-    /// Slots from some number on. The agent draws it: a foreign filter on our hooks that sets a class id in the upper
-    /// half, always the same, then means one of our slots only by chance.
+    /// Gives slots from some number on, which the agent draws at random: a foreign filter at epguard's hooks may always
+    /// set the same class id in the upper half. That id then equals a slot in use only by chance.
     #[must_use]
     pub fn starting_at(next: u16) -> Self {
         Self {
@@ -99,7 +99,8 @@ impl Slots {
         self.by_service.insert(service.clone(), given);
     }
 
-    /// The Service had this slot before this process. It gets another one instead of a number that is never given.
+    /// Keeps the slot that the Service had before this process. A number that is never given is not kept: the Service
+    /// gets another one.
     pub fn keep(&mut self, number: u16, service: &Name, since: Duration) {
         let is_given = (Slot::FIRST + 1..END).contains(&number);
         if is_given && !self.by_service.contains_key(service) {
@@ -108,14 +109,14 @@ impl Slots {
         }
     }
 
-    /// Some Service that is gone had this slot: packets may still carry it.
+    /// Keeps the slot of a Service that is gone: packets may still carry it.
     pub fn keep_empty(&mut self, number: u16, now: Duration) {
         let nobody = (String::new(), number.to_string());
         self.keep(number, &nobody, now);
         self.rest(&nobody, now);
     }
 
-    /// The Service has no denial any more: its slot rests for [`GRACE`] before another Service may get it.
+    /// Lets the slot of a Service without denials rest for [`GRACE`] before another Service may get it.
     pub fn rest(&mut self, service: &Name, now: Duration) {
         if self.by_service.contains_key(service) {
             self.resting.entry(service.clone()).or_insert(now);

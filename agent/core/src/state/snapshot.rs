@@ -4,19 +4,19 @@ use super::{Exemption, NotProven};
 use epguard_common::UidState;
 use serde::{Deserialize, Serialize};
 
-/// Everything about an IP. Equal views lead to equal verdicts.
+/// All facts about an IP. Equal views lead to equal verdicts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct View {
     /// Whether every watch has shown a whole list; until then nothing is denied.
     pub synced: bool,
-    /// Why the IP is never judged; none if it is.
+    /// Why the IP is never judged; none if it is judged.
     pub spared: Option<NotProven<String>>,
-    /// Pods that show the IP, and pods that a Service means there. Sorted by name.
+    /// Pods that show the IP, and pods that a Service lists there. Sorted by name.
     pub pods: Vec<PodView>,
     /// Services that list the IP, or did within the last 10 minutes. Sorted by name.
     pub services: Vec<ServiceView>,
-    /// The dead pod whose IP nobody on this node holds: packets to the IP itself are denied as `terminated`.
+    /// The dead pod that had the orphan IP last: packets to the IP itself are denied as `terminated`.
     pub terminated: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct PodView {
     pub present: bool,
     /// Whether it shows the IP.
     pub shows: bool,
-    /// The order in which its claim was first seen; one list has one number. None without a claim to the pod network's IP.
+    /// The order in which its claim was first seen; one list has one number. None if the pod never published the IP.
     pub order: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ pub struct PodView {
 pub struct ServiceView {
     /// `namespace/name`.
     pub name: String,
-    /// What it lists at the IP. Sorted by port.
+    /// The endpoints that it lists at the IP. Sorted by port.
     pub endpoints: Vec<EndpointView>,
 }
 
@@ -66,9 +66,9 @@ pub struct EndpointView {
     pub protocol: String,
     /// The pods that slices name behind it, or named.
     pub targets: Vec<TargetView>,
-    /// What is proven.
+    /// The denial, if one is proven.
     pub denial: Option<DenialView>,
-    /// Why nothing is; none if something is.
+    /// Why no denial is proven; none if one is.
     pub not_proven: Option<NotProven<String>>,
 }
 
@@ -80,9 +80,9 @@ pub struct TargetView {
     pub uid: Option<String>,
     /// `namespace/name`, or the UID of one unknown; none where the slice names no pod.
     pub pod: Option<String>,
-    /// Whether a slice lists it now; otherwise it is remembered.
+    /// Whether a slice lists it now; otherwise one did recently.
     pub listed: bool,
-    /// Whether as ready.
+    /// Whether a slice lists it as ready now.
     pub ready: bool,
 }
 
@@ -98,20 +98,20 @@ pub struct DenialView {
     pub meant: String,
     /// The pod that would be hit.
     pub hit: Option<String>,
-    /// Whether it waits for a second list, and is only reported.
+    /// True if it is pending: it waits for a second list, and is only reported.
     pub held: bool,
-    /// Most that is done about it, as annotations ask.
+    /// Highest mode that annotations allow for it.
     pub bound: String,
 }
 
 impl View {
-    /// Whether there is nothing to tell.
+    /// True if the view has no pod, no Service and no denial of the IP itself.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pods.is_empty() && self.services.is_empty() && self.terminated.is_none()
     }
 
-    /// An estimate from above of the memory it takes, octets: each text with 32 for its place and its allocation.
+    /// An estimate from above of the memory it takes, octets: each text with 48 for its place and its allocation.
     #[must_use]
     pub fn octets(&self) -> usize {
         const TEXT: usize = 48;

@@ -1,4 +1,4 @@
-//! An endpoint as packets see it, and the pods that were named behind it.
+//! An endpoint as packets show it, and the pods that were named behind it.
 
 use crate::facts::{PortName, Protocol};
 use epguard_common::{Addr, Uid};
@@ -47,7 +47,7 @@ pub const RECENTLY: Duration = Duration::from_mins(5);
 /// A pod that a Service named as the one behind a socket; `None` where the slice named no pod.
 pub type Target = Option<Uid>;
 
-/// How long a target has been known behind a socket.
+/// When, and in how many slices, a target is listed behind a socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Listing {
     /// Slices that list it now.
@@ -64,20 +64,20 @@ pub struct Listing {
     pub port: Port,
 }
 
-/// What is known of a port's name.
+/// The name of a port, as far as slices agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Port {
-    /// No slice has said.
+    /// No slice has named it.
     #[default]
     Unknown,
-    /// All slices said the same.
+    /// All slices gave the same name.
     Named(PortName),
-    /// Several names for one number: nobody can tell which is meant.
+    /// Several names for one number: the port meant is unknown.
     Several,
 }
 
 impl Port {
-    /// A slice gives the port this name.
+    /// Notes that a slice gives the port this name.
     pub fn name(&mut self, name: PortName) {
         *self = match *self {
             Self::Unknown => Self::Named(name),
@@ -88,13 +88,13 @@ impl Port {
 }
 
 impl Listing {
-    /// Whether a slice lists it now.
+    /// True if a slice lists it now.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.slices > 0
     }
 
-    /// When it was listed or aimed at last, if no slice lists it now.
+    /// When it was last listed or a packet was last aimed at it, if no slice lists it now.
     #[must_use]
     pub fn used(&self) -> Duration {
         self.last.max(self.hit)

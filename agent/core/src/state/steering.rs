@@ -1,4 +1,4 @@
-//! Services whose flows are steered still: their packets go on carrying the intent, denial or not.
+//! Services with redirected flows: their packets go on carrying the intent, with or without a denial.
 
 use super::dirty::Dirty;
 use super::slots::Given;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl State {
-    /// The slots of flows that go on.
+    /// Sets the slots of redirected flows that go on.
     pub fn steering(&mut self, now: Duration, in_use: BTreeSet<Slot>) {
         if in_use == self.steered {
             return;
@@ -22,13 +22,13 @@ impl State {
         self.settle(now, dirty, None);
     }
 
-    /// Whether any do whose Service is there: then the view has to stay fresh for them.
+    /// True if redirected flows of a known Service go on: then the view has to stay fresh for them.
     #[must_use]
     pub fn is_steering(&self) -> bool {
         !self.steered_services().is_empty()
     }
 
-    /// Their Services.
+    /// Services with redirected flows that go on.
     pub(super) fn steered_services(&self) -> BTreeSet<Name> {
         let services = self.steered.iter().filter_map(|slot| self.slots.service(*slot));
         services.cloned().collect()

@@ -1,4 +1,4 @@
-//! What the maps should hold.
+//! The desired contents of the maps.
 
 use super::alternatives::Alternatives;
 use super::claim_order::by_claim;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// IPs of the endpoints that terminate, by pod; packets to them are only counted.
 pub type Draining = BTreeMap<Uid, Vec<Addr>>;
 
-/// Contents of the datapath's tables. Small: only what is stale, never the size of the cluster.
+/// Contents of the datapath's maps. They grow with staleness, never with the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tables {
     /// SUSPECTS.
@@ -31,7 +31,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Lays the denials out, and the terminating endpoints that are only counted.
+    /// Builds the tables from the denials, and from the terminating endpoints, which are only counted.
     pub fn build(
         now: Duration,
         cluster: &ClusterIndex,
@@ -64,7 +64,7 @@ impl Tables {
         tables
     }
 
-    /// Everything or nothing of one denial, so that a full table fails open.
+    /// Adds all entries of one denial or none, so that a full table fails open.
     fn add<'a>(
         &mut self,
         now: Duration,
@@ -120,7 +120,7 @@ impl Tables {
         true
     }
 
-    /// Says where flows to a target are steered. False if there is nowhere to steer them to.
+    /// Stores the endpoints that flows to a denied one are redirected to. False if there are none.
     fn steer(&mut self, target: DenialKey, backends: &Backends) -> bool {
         let somewhere = backends.count > 0;
         if somewhere {
@@ -130,7 +130,7 @@ impl Tables {
     }
 }
 
-/// How much of each table the namespaces hold, and what of it is yet to come.
+/// How much of each table the namespaces hold, and which VIPs are still to be added.
 struct Quotas<'a> {
     denied: Quota<&'a str>,
     suspects: Quota<&'a str>,
@@ -155,8 +155,9 @@ fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> 
     }
 }
 
-/// The pod that an IP belongs to as far as the API says, for OWNERS. With several live claimants the last one,
-/// flagged, unless all others are terminating or show it on another network, which may overlap. The generation is the caller's to count.
+/// The pod that an IP belongs to according to the API, for OWNERS. With several live claimants the last one, flagged,
+/// unless all others are terminating or show it on another network, which may overlap. The caller counts the
+/// generation.
 #[must_use]
 pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
     if cluster.is_infrastructure(ip) {

@@ -20,7 +20,7 @@ impl TargetNames {
         }
     }
 
-    /// Removes a UID that no slice lists and that no listing remembers.
+    /// Removes a UID that no slice lists, or listed recently.
     pub(super) fn forget(&mut self, uid: Uid) {
         let names: Vec<PodName> = self.of(uid).collect();
         for name in names {

@@ -1,4 +1,4 @@
-//! What may be trusted: which denials are held, which lists would settle that, and which turned out to be wrong.
+//! Confirmation and review of denials: which are pending, which lists would confirm them, and which were wrong.
 
 use super::dirty::Dirty;
 use super::{Case, Finding, Socket, State, Trip};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl State {
-    /// Whether a denial is only reported, until a second list agrees.
+    /// True if a denial is only reported, until a second list agrees.
     #[must_use]
     pub fn is_held(&self, service: &Name, socket: &Socket) -> bool {
         self.breaker.holds(service, socket)
@@ -22,19 +22,19 @@ impl State {
         wanted
     }
 
-    /// The lists to ask for now: each once, a moment after it is first wanted, and again if it doesn't come.
+    /// The lists to request now: each once, a moment after it is first wanted, and again if it does not come.
     pub fn take_wanted_lists(&mut self, now: Duration) -> BTreeSet<Watched> {
         let (wanted, others) = (self.wanted_lists(), self.wanted_for_vacancies());
         self.breaker.take_due(now, wanted, others)
     }
 
-    /// Services with denials that are held.
+    /// Services with pending denials.
     #[must_use]
     pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
         self.breaker.trips(&self.cluster, now)
     }
 
-    /// Trusts what is held for a Service, or all of it, without another list. How many denials that were.
+    /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.
     pub fn release_breaker(&mut self, now: Duration, service: Option<&Name>) -> usize {
         let released = self.breaker.release(service);
         self.touch_denied();
@@ -42,7 +42,7 @@ impl State {
         released
     }
 
-    /// A packet was denied, or would have been; to be judged again when more is known.
+    /// Stores a packet that was denied, or would have been, for review when more is known.
     pub fn denied(&mut self, event: &Event) {
         let Some(reason) = Reason::from_raw(event.reason) else {
             return;
@@ -81,7 +81,7 @@ impl State {
         self.review.wrong()
     }
 
-    /// Past denials that had to make room for others before they could be checked against all later evidence.
+    /// Past denials that were dropped to make room before they could be checked against all later evidence.
     #[must_use]
     pub fn evicted_denials(&self) -> u64 {
         self.review.evicted()

@@ -1,4 +1,4 @@
-//! What keeps denials from being proven, for as long as it lasts: for the status, nothing is decided here.
+//! Lasting conditions that keep denials from being proven. They are for the status and decide nothing.
 
 use super::{Record, State};
 use crate::facts::{Doubt, Name, Standing};
@@ -6,16 +6,16 @@ use epguard_common::UidState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A pod that may hold an IP that it does not show for longer than this is worth a word.
+/// A possible holder is reported after this time.
 const LASTING: Duration = Duration::from_mins(1);
 
-/// How many of them are looked at.
+/// How many possible holders are checked.
 const MOST: usize = 20;
 
 /// Nodes on which pods finish and none is proven dead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unproven {
-    /// What these pods lack.
+    /// Why these pods are not proven dead.
     pub doubt: Doubt,
     /// The nodes, ascending.
     pub nodes: Vec<String>,
@@ -23,14 +23,14 @@ pub struct Unproven {
     pub pods: usize,
 }
 
-/// A pod that may hold an IP that it does not show.
+/// A possible holder: a pod that may hold an IP that it does not show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PossibleHolder {
     /// Its name.
     pub pod: Name,
     /// Its node.
     pub node: String,
-    /// For how long.
+    /// How long it has been one.
     pub since: Duration,
     /// Whether it keeps `terminated` from being denied on this node.
     pub blocks_terminated: bool,
@@ -39,7 +39,7 @@ pub struct PossibleHolder {
 }
 
 impl State {
-    /// Why finished pods are not proven dead, where none is.
+    /// The reasons why no finished pod is proven dead, for nodes where none is.
     #[must_use]
     pub fn unproven(&self) -> Vec<Unproven> {
         let proven: BTreeSet<&str> = self
@@ -70,8 +70,8 @@ impl State {
             .collect()
     }
 
-    /// Pods that may hold an IP that they do not show for more than a minute, and keep something from being denied; the
-    /// oldest first.
+    /// Pods that have been possible holders for more than a minute and keep denials from being proven; the oldest
+    /// first.
     #[must_use]
     pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
         let since = |record: &Record| now.saturating_sub(record.candidate_since.unwrap_or(now));

@@ -1,4 +1,4 @@
-//! What is known about one IP, for the history: read only, nothing is decided here.
+//! The view of one IP, for the history: read only, it decides nothing.
 
 use super::dirty::Dirty;
 use super::judge::judge;
@@ -16,7 +16,7 @@ impl State {
         std::mem::take(&mut self.touched)
     }
 
-    /// Whether nothing is denied, draining or finished at an IP.
+    /// True if nothing is denied, draining or finished at an IP.
     #[must_use]
     pub fn is_quiet(&self, ip: Addr) -> bool {
         let tables = &self.tables;
@@ -24,7 +24,7 @@ impl State {
         !suspect && self.cluster.pods.claimants(ip).all(Record::is_live)
     }
 
-    /// Everything known about an IP.
+    /// All facts about an IP.
     #[must_use]
     pub fn view(&self, ip: Addr) -> View {
         let cluster = &self.cluster;
@@ -55,13 +55,13 @@ impl State {
         }
     }
 
-    /// Remembers what there is news about. What follows from it is remembered where it is found out.
+    /// Marks the IPs that a change is about. IPs that it affects indirectly are marked where that is found.
     pub(super) fn touch(&mut self, dirty: &Dirty) {
         let listed = dirty.pairs.iter().map(|(_, ip)| ip);
         self.touched.extend(dirty.ips.iter().chain(listed));
     }
 
-    /// Something may be held, or held no more.
+    /// Marks all denied IPs: denials may have become pending, or are pending no more.
     pub(super) fn touch_denied(&mut self) {
         self.touched
             .extend(self.denials.keys().map(|(_, socket)| socket.ip));

@@ -1,4 +1,4 @@
-//! Which Services clients reach under an address, a port and a protocol.
+//! The Services behind each address, port and protocol that clients use.
 
 use super::quota::Quota;
 use crate::facts::{Name, Service};
@@ -6,7 +6,7 @@ use epguard_common::{Addr, Vip, capacity};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// VIPs of one Service: a namespace has no room for more in SERVICES.
+/// VIPs of one Service: SERVICES has no room for more of one namespace.
 const OF_ONE: usize = capacity::SERVICES / 2;
 
 /// VIPs of all Services.
@@ -22,7 +22,7 @@ pub(super) struct Vips {
     left_out: LeftOut,
 }
 
-/// Services for whose VIPs there is no room. Whatever they may claim is ambiguous.
+/// Services for whose VIPs there is no room. Every VIP that they may claim is ambiguous.
 #[derive(Debug, Clone, Default)]
 struct LeftOut {
     services: BTreeSet<Name>,
@@ -31,7 +31,7 @@ struct LeftOut {
 }
 
 impl Vips {
-    /// None, on a node with these addresses.
+    /// An empty index, for a node with these addresses.
     pub(super) fn new(own: Vec<Addr>) -> Self {
         Self {
             own,
@@ -41,7 +41,7 @@ impl Vips {
         }
     }
 
-    /// Puts the VIPs of a Service in, all or none.
+    /// Adds the VIPs of a Service, all or none.
     pub(super) fn add(&mut self, service: &Service) {
         let (namespace, count) = (&service.name.0, self.count(service));
         if count > OF_ONE || !self.room.admits(namespace, count) {
@@ -58,7 +58,7 @@ impl Vips {
         }
     }
 
-    /// Takes the VIPs of a Service out, as it was put in.
+    /// Removes the VIPs of a Service, which must be the object that was added.
     pub(super) fn remove(&mut self, service: &Service) {
         if self.left_out.remove(service) {
             return;
@@ -158,7 +158,7 @@ fn node_ports(service: &Service) -> impl Iterator<Item = (u16, u8)> {
     ports.map(|port| (port.node_port, port.protocol.number()))
 }
 
-/// Counts one less; what is counted no more is gone.
+/// Counts one less; removes the key at zero.
 pub(super) fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;

@@ -14,7 +14,7 @@ const TCP_STATE: [u16; 3] = [4, 1, 1];
 const PACKETS: [u16; 2] = [9, 1];
 const CTA_TUPLE_IP: u16 = 1;
 const CTA_TUPLE_PROTO: u16 = 2;
-/// `TCP_CONNTRACK_TIME_WAIT` and `TCP_CONNTRACK_CLOSE`: nobody sends any more.
+/// `TCP_CONNTRACK_TIME_WAIT` and `TCP_CONNTRACK_CLOSE`: neither side sends any more.
 const ENDED: [u64; 2] = [7, 8];
 
 /// A tracked flow that goes on.
@@ -22,29 +22,29 @@ const ENDED: [u64; 2] = [7, 8];
 pub struct Flow {
     /// Its transport.
     pub protocol: Protocol,
-    /// Who opened it.
+    /// The side that opened it.
     pub client: SocketAddr,
-    /// What it was aimed at: a Service, or the endpoint itself.
+    /// The address that the client sent to: a Service, or the endpoint itself.
     pub aim: SocketAddr,
-    /// Who answers it, or would.
+    /// The address that replies to it, or would.
     pub endpoint: SocketAddr,
-    /// From the client; none if the kernel does not count.
+    /// Packets from the client; none if the kernel does not count.
     pub packets: Option<u64>,
     /// State of a TCP flow, as `conntrack -L` writes it.
     pub state: Option<&'static str>,
 }
 
-/// What was read.
+/// The result of [`read`].
 #[derive(Debug, Default)]
 pub struct Flows {
     /// How many flows there are.
     pub seen: usize,
-    /// Those that were wanted, ascending.
+    /// The wanted flows, ascending.
     pub wanted: Vec<Flow>,
 }
 
-/// All TCP, UDP and SCTP flows that go on, of both families; there may be millions, so only those wanted are kept. Errors: the
-/// kernel's.
+/// Reads all TCP, UDP and SCTP flows that go on, of both families; there may be millions, so only those wanted are
+/// kept. Errors: the kernel's.
 pub fn read(wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<Flows> {
     let take = |flows: &mut Flows, message: Message<'_>| {
         if let Some(flow) = flow(message.attributes) {
@@ -92,7 +92,7 @@ fn state(number: u64) -> Option<&'static str> {
     STATES.get(usize::try_from(number).ok()?).copied()
 }
 
-/// Source and destination.
+/// Source, destination and transport.
 fn tuple(tuple: &[u8]) -> Option<(SocketAddr, SocketAddr, Protocol)> {
     let ip = |v4: u16| {
         // CTA_IP_V4_SRC and _DST are 1 and 2, of IPv6 3 and 4.

@@ -1,4 +1,4 @@
-//! Entries of a conntrack dump.
+//! Fuzzes entries of a conntrack dump.
 
 use super::*;
 use crate::fuzz::harness::{corpus, run};

@@ -1,10 +1,11 @@
-//! Where else a kernel can be told to send packets: asked only where it is in use, for a question makes the kernel load it.
+//! Finds out whether legacy iptables and IPVS are in use. They are read only then, since a request makes the kernel
+//! load them.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Tables of legacy iptables, by whether they are those of IPv6.
+/// Files that list the tables of legacy iptables; true for IPv6.
 const LEGACY: [(bool, &str); 2] = [
     (false, "/proc/net/ip_tables_names"),
     (true, "/proc/net/ip6_tables_names"),
@@ -27,7 +28,7 @@ pub fn legacy() -> io::Result<Vec<bool>> {
     Ok(families)
 }
 
-/// Only the table `nat` does that.
+/// True if the tables include `nat`, the only one that sends packets to other addresses.
 fn has_nat(names: &str) -> bool {
     names.lines().any(|name| name == "nat")
 }

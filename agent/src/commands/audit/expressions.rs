@@ -1,5 +1,5 @@
-//! What a rule of nftables does, as far as it sends packets elsewhere (`linux/netfilter/nf_tables.h`): its `nat` expression, and
-//! the `DNAT` target that iptables-nft puts there instead.
+//! The effect of a rule of nftables, as far as it sends packets elsewhere (`linux/netfilter/nf_tables.h`): its `nat`
+//! expression, and the `DNAT` target that iptables-nft puts there instead.
 
 use super::netfilter::{address, at, attributes, number, string};
 use super::registers::Registers;
@@ -15,25 +15,25 @@ const NFT_CMP_EQ: u64 = 0;
 const NFT_NAT_DNAT: u64 = 1;
 const NFPROTO_IPV6: u64 = 10;
 
-/// What the expressions of a rule come to.
+/// What the expressions of a rule do together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// The transport that it is about, if it says so.
+    /// The transport that the rule matches, if it matches one.
     pub protocol: Option<Protocol>,
-    /// What its counter has counted.
+    /// Packets that its counter has counted.
     pub packets: Option<u64>,
-    /// What iptables-nft has written down about it.
+    /// The comment that iptables-nft has added to it.
     pub comment: Option<String>,
-    /// Where it sends packets.
+    /// The destination that it sends packets to.
     pub leads: Option<Leads>,
 }
 
-/// Where a rule sends packets.
+/// The destination of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leads {
-    /// There.
+    /// To this address.
     To(SocketAddr),
-    /// To what the elements of a map say.
+    /// To the addresses in the elements of a map.
     By(Map),
 }
 
@@ -56,7 +56,7 @@ struct Nat {
 }
 
 impl Map {
-    /// Where packets go whose element has this value.
+    /// The address that packets go to whose element has this value.
     pub fn target(&self, value: &[u8]) -> Option<SocketAddr> {
         let mut registers = self.registers.clone();
         registers.load(self.register, value);
@@ -72,8 +72,8 @@ impl Nat {
     }
 }
 
-/// Follows the expressions of a rule, in their order. Without one that sends packets elsewhere it leads nowhere. `v6` is
-/// whether the rule is in a table of IPv6 alone.
+/// Follows the expressions of a rule, in their order. The effect leads nowhere unless one sends packets elsewhere.
+/// `v6`: true if the rule is in a table of IPv6 alone.
 pub fn effect(v6: bool, expressions: &[u8]) -> Effect {
     let mut effect = Effect::default();
     let mut registers = Registers::default();
@@ -84,7 +84,7 @@ pub fn effect(v6: bool, expressions: &[u8]) -> Effect {
         };
         let data = at(expression, &[NFTA_EXPR_DATA]).unwrap_or_default();
         let of = |kind: u16| number(data, &[kind]);
-        // Whatever else comes between may load something else.
+        // Any other expression in between may load another value.
         let loaded = transport.take();
         match name.as_str() {
             // DREG, KEY

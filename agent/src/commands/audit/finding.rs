@@ -1,23 +1,23 @@
-//! Something that leads to a pod that has ended.
+//! A flow or a rule that leads to a pod that has ended.
 
 use super::since::Since;
 use epguard_common::Uid;
 use serde::Serialize;
 use std::net::SocketAddr;
 
-/// A flow or a rule. Sorted with the worst first.
+/// A flow or a rule that leads to a pod that has ended. Sorted with the worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// How bad that is.
+    /// How sure it is that nothing should lead there.
     pub state: State,
-    /// What it is.
+    /// The mechanism that leads there.
     pub kind: Kind,
-    /// `namespace/name`; none for what is aimed at the IP itself, or if the Service is unknown.
+    /// `namespace/name`; none for a flow to the IP itself, or if the Service is unknown.
     pub service: Option<String>,
     /// The Service's port: its name as kube-proxy writes it, or the number that a client uses. None if it has no name.
     pub port: Option<String>,
-    /// Where it leads.
+    /// The address that it leads to.
     pub endpoint: SocketAddr,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: &'static str,
@@ -27,16 +27,17 @@ pub struct Finding {
     pub hit: Option<String>,
     /// `dead-backend`, `reused`, `retired-backend` or `terminated`.
     pub reason: &'static str,
-    /// Since when the pod that is meant has ended; none if the agent has forgotten.
+    /// Since when the pod that is meant has ended; none if the agent no longer keeps that.
     pub since: Option<Since>,
-    /// What a flow's client has sent, or what a rule has met, which for NAT are the packets that open flows; none where the
-    /// kernel does not count.
+    /// Packets that a flow's client has sent, or that a rule has matched, which for NAT are the packets that open
+    /// flows; none where the kernel does not count.
     pub packets: Option<u64>,
     /// State of a TCP flow, as `conntrack -L` writes it.
     pub connection: Option<&'static str>,
-    /// How many flows this is about; 1 for all else.
+    /// How many flows it stands for; 1 for all else.
     pub count: usize,
-    /// Client and aim of a flow, or of the first of them; family, table and chain of a rule; address and weight for IPVS.
+    /// Client and destination of a flow, or of the first of them; family, table and chain of a rule; address and weight
+    /// for IPVS.
     pub at: String,
     /// UID of the pod that is meant.
     #[serde(skip)]
@@ -51,11 +52,11 @@ pub enum State {
     Stale,
     /// The pod has finished or is deleted, is not proven dead, and may still serve the flows that it has.
     AllowedToEnd,
-    /// Only one list says so, or it says too much at once: the agent waits for a second one.
+    /// A pending denial: only one list shows it, or too many came at once, and the agent waits for a second list.
     Held,
 }
 
-/// What leads there.
+/// The mechanism that leads there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -70,7 +71,7 @@ pub enum Kind {
 }
 
 impl State {
-    /// As people read it.
+    /// The name for people.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -82,7 +83,7 @@ impl State {
 }
 
 impl Kind {
-    /// As people read it.
+    /// The name for people.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -94,7 +95,7 @@ impl Kind {
     }
 }
 
-/// Sorts, and makes one finding of those that differ only in their client: a flood of one endpoint is one line.
+/// Sorts, and merges findings that differ only in their client: a flood of one endpoint is one line.
 pub fn merge(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort();
     let mut merged: Vec<Finding> = Vec::new();

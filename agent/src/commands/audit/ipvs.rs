@@ -14,26 +14,26 @@ const GET_DEST: u8 = 8;
 /// `IPVS_CMD_ATTR_SERVICE` and `IPVS_CMD_ATTR_DEST`
 const SERVICE: u16 = 1;
 const DEST: u16 = 2;
-/// What names a Service: family, protocol, address, port, or a mark.
+/// The attributes that name a Service: family, protocol, address, port, or a mark.
 const NAMING: [u16; 5] = [1, 2, 3, 4, 5];
 
-/// Where IPVS sends a Service's connections.
+/// A destination to which IPVS sends a Service's connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// The Service's address.
     pub service: SocketAddr,
     /// Its transport.
     pub protocol: Protocol,
-    /// Where to.
+    /// The address that connections are sent to.
     pub endpoint: SocketAddr,
-    /// 0: connections that stand go on, new ones go elsewhere.
+    /// 0: existing connections go on, new ones go elsewhere.
     pub weight: u64,
-    /// How many connections it was given.
+    /// How many connections IPVS gave it.
     pub connections: Option<u64>,
 }
 
-/// All of them, without those of Services that are a firewall's mark: kube-proxy writes none. Asking makes the kernel
-/// load IPVS, so ask only where it is there. Errors: the kernel's.
+/// Reads all destinations, except those of Services that are a firewall's mark: kube-proxy writes none. The request
+/// makes the kernel load IPVS, so make it only where IPVS is in use. Errors: the kernel's.
 pub fn read() -> anyhow::Result<Vec<Destination>> {
     let refused = "the kernel refuses to list it";
     let (control, command, id, name) = CONTROL;
@@ -62,7 +62,7 @@ fn header(command: u8) -> Vec<u8> {
     vec![command, 1, 0, 0]
 }
 
-/// A Service's address and transport, and the attribute that names it in a question.
+/// A Service's address and transport, and the attribute that names it in a request.
 fn service(body: &[u8]) -> Option<(SocketAddr, Protocol, Vec<u8>)> {
     let service = at(body.get(4..)?, &[SERVICE])?;
     // AF, PROTOCOL, ADDR, PORT

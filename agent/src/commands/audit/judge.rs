@@ -8,7 +8,7 @@ use super::rules::Rule;
 use epguard_core::facts::Protocol;
 use std::net::SocketAddr;
 
-/// What is said about a flow. One that was sent elsewhere is judged by its Service, any other by the IP itself.
+/// Judges a flow. One that was sent elsewhere is judged by its Service, any other by the IP itself.
 pub fn flow(known: &Known, flow: &Flow) -> Option<Finding> {
     let (service, proof) = if flow.aim == flow.endpoint {
         (None, known.terminated.get(&flow.endpoint.ip())?)
@@ -29,7 +29,7 @@ pub fn flow(known: &Known, flow: &Flow) -> Option<Finding> {
     })
 }
 
-/// What is said about a rule: something for each of its targets that is meant for a pod that has ended.
+/// Judges a rule: a finding for each of its targets that is meant for a pod that has ended.
 pub fn rule(known: &Known, rule: &Rule) -> Vec<Finding> {
     const ALL: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
     let concerned = |protocol: &Protocol| rule.protocol.is_none_or(|only| only == *protocol);
@@ -50,7 +50,7 @@ pub fn rule(known: &Known, rule: &Rule) -> Vec<Finding> {
     findings
 }
 
-/// What is said about a destination of IPVS, by the Service whose address it serves.
+/// Judges a destination of IPVS, by the Service whose address it serves.
 pub fn destination(known: &Known, destination: &Destination) -> Option<Finding> {
     let slot = known.services.get(&(destination.service, destination.protocol));
     let aim = slot.map_or(Aim::Unknown, |slot| Aim::Slot(*slot));
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// shop/web (10.96.0.1:80) has a stale endpoint at 10.244.1.10:8080; nobody has 10.244.1.9.
+    /// shop/web (10.96.0.1:80) has a stale endpoint at 10.244.1.10:8080; no pod has 10.244.1.9.
     fn known(reason: Reason) -> Known {
         let denied = Denied {
             slot: WEB,
@@ -184,7 +184,7 @@ mod tests {
     fn the_new_owner_of_an_ip_may_be_led_to_and_an_ip_without_one_may_not() {
         for (reason, found) in [(Reason::Reused, 0), (Reason::DeadBackend, 1)] {
             let known = known(reason);
-            // To a VIP that has no denial, and by a rule of nobody knows which Service.
+            // A flow to a VIP that has no denial, and a rule of an unknown Service.
             let other = tcp("192.168.0.1:30080", "10.244.1.10:8080");
             let services = |findings: Vec<Finding>| -> Vec<_> {
                 findings.into_iter().map(|finding| finding.service).collect()

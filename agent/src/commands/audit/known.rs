@@ -1,4 +1,4 @@
-//! What the agent holds against endpoints: its pinned maps, with names from its status.
+//! The denials of the agent: its pinned maps, with names from its status.
 
 use super::finding::State;
 use crate::commands::dump::{denials, keyed, services};
@@ -13,53 +13,53 @@ use std::path::Path;
 /// Everything that flows and rules are compared with.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// Where Services that have a denial are reached.
+    /// The addresses of Services that have a denial.
     pub services: BTreeMap<(SocketAddr, Protocol), Slot>,
-    /// What is proven about an endpoint, by Service.
+    /// The proofs about an endpoint, by Service.
     pub denied: BTreeMap<(SocketAddr, Protocol), Vec<Denied>>,
-    /// IPs of dead pods that nobody on this node has.
+    /// Orphan IPs: IPs of dead pods that are unused on this node.
     pub terminated: BTreeMap<IpAddr, Proof>,
 }
 
 /// An endpoint of a Service whose pod has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denied {
-    /// As packets carry it.
+    /// The slot that packets carry.
     pub slot: Slot,
     /// `namespace/name`.
     pub service: String,
-    /// Why.
+    /// The proof of the denial.
     pub proof: Proof,
 }
 
-/// That a pod has ended.
+/// The proof that a pod has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
-    /// Which proof.
+    /// The reason.
     pub reason: Reason,
-    /// How far it goes.
+    /// How sure the proof is.
     pub state: State,
     /// The UID of the pod that is meant.
     pub dead: Uid,
     /// Its `namespace/name`.
     pub meant: String,
-    /// Who has the IP now.
+    /// The pod that has the IP now.
     pub hit: Option<String>,
 }
 
-/// Which Service is meant, as far as one can tell.
+/// The Service that a flow or rule is aimed at, as far as it is known.
 #[derive(Debug, Clone, Copy)]
 pub enum Aim<'a> {
     /// Its slot.
     Slot(Slot),
     /// Its `namespace/name`.
     Service(&'a str),
-    /// Nobody knows.
+    /// It is not known.
     Unknown,
 }
 
 impl Aim<'_> {
-    /// The Service of what was found for it, if it named one.
+    /// The Service of a denial, if the aim names one.
     #[must_use]
     pub fn service<'a>(&self, denied: &'a Denied) -> Option<&'a String> {
         (!matches!(self, Self::Unknown)).then_some(&denied.service)
@@ -89,8 +89,8 @@ impl Known {
         Ok(known)
     }
 
-    /// What is proven about an endpoint of that Service. Whoever has the IP of a dead pod may be led to by right: without
-    /// knowing the Service, nothing is said about an IP that has a new owner.
+    /// The denial of an endpoint of that Service. The new owner of a dead pod's IP may be the right destination: if the
+    /// Service is unknown, an IP with a new owner has no finding.
     #[must_use]
     pub fn denied(&self, endpoint: SocketAddr, protocol: Protocol, aim: Aim<'_>) -> Option<&Denied> {
         let mut all = self.denied.get(&(endpoint, protocol))?.iter();
@@ -101,7 +101,7 @@ impl Known {
         })
     }
 
-    /// How many endpoints.
+    /// The number of endpoints and IPs with a denial.
     #[must_use]
     pub fn endpoints(&self) -> usize {
         self.denied.len() + self.terminated.len()

@@ -1,4 +1,5 @@
-//! Rules of legacy iptables, which the kernel keeps apart from nftables (`linux/netfilter_ipv4/ip_tables.h`, `ip6_tables.h`).
+//! Rules of legacy iptables, which the kernel keeps apart from nftables (`linux/netfilter_ipv4/ip_tables.h`,
+//! `ip6_tables.h`).
 
 use super::finding::Kind;
 use super::rules::{Rule, service};
@@ -18,12 +19,12 @@ const INFO: usize = 84;
 const GET: usize = 40;
 /// `struct xt_entry_match` and `xt_entry_target`: size, name, revision.
 const HEADER: usize = 32;
-/// Rules that change while they are read have another size.
+/// How often rules are read: if they change meanwhile, their size is another.
 const ATTEMPTS: u32 = 10;
 /// `NF_INET_PRE_ROUTING` and so on.
 const HOOKS: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
-/// Where the fields of a `struct ipt_entry` or `ip6t_entry` are, in octets.
+/// The offsets of the fields in a `struct ipt_entry` or `ip6t_entry`, in octets.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     v6: bool,
@@ -48,8 +49,8 @@ const V6: Layout = Layout {
     size: 168,
 };
 
-/// The rules of table `nat` that send packets to other addresses. Asking makes the kernel load the table, so ask only
-/// where it is there. Errors: the kernel's.
+/// Reads the rules of table `nat` that send packets to other addresses. The request makes the kernel load the table, so
+/// make it only where it is in use. Errors: the kernel's.
 pub fn read(v6: bool) -> anyhow::Result<Vec<Rule>> {
     let family = if v6 {
         AddressFamily::Inet6
@@ -124,7 +125,7 @@ fn rules(layout: Layout, hooks: &BTreeMap<usize, &'static str>, entries: &[u8]) 
         if let Some(name) = hooks.get(&at) {
             (*name).clone_into(&mut chain);
         }
-        // A chain of its own begins with a rule that never lets a packet through and has the chain's name.
+        // A user-defined chain begins with a rule that never lets a packet through and has the chain's name.
         match entry.get(target..).and_then(extension) {
             Some(("ERROR", _, name)) => text(name).unwrap_or_default().clone_into(&mut chain),
             Some(("DNAT", revision, info)) => {

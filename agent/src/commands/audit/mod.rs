@@ -40,7 +40,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exits with 0 if nothing is stale, with 1 if anything is, with 2 if it could not look everywhere.
+/// Exit codes: 0 if nothing is stale, 1 if anything is, 2 if not everything could be read.
 const FOUND: u8 = 1;
 const FAILED: u8 = 2;
 
@@ -70,7 +70,7 @@ pub struct AuditArgs {
     pub run: RunArgs,
 }
 
-/// Looks, prints, and says by the exit code what came of it.
+/// Compares, prints, and returns the exit code.
 #[must_use]
 pub fn run(args: &AuditArgs) -> ExitCode {
     let report = look(&args.pins.pin_dir, &args.run.run_dir);
@@ -97,7 +97,8 @@ fn verdict(report: &Report) -> u8 {
     }
 }
 
-/// Compares what the kernel is told with what the agent knows. Errors: no agent answers, or it knows nothing yet.
+/// Compares the kernel's flows and rules with the agent's denials. Errors: no agent answers, it has not synced, or its
+/// view is too old.
 pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     let status = status::read(run_dir)?;
     ensure!(
@@ -130,7 +131,7 @@ pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
             .inspect_err(|error| missing("destinations of IPVS", "ip_vs", error))
             .ok()
     });
-    // Reading may have taken seconds: what was lifted meanwhile is not stale.
+    // Reading may have taken seconds: a denial that was lifted meanwhile proves nothing.
     let known = Known::read(pin_dir, &status)?;
     let wanted = flows.iter().flat_map(|flows| &flows.wanted);
     let mut findings: Vec<Finding> = wanted.filter_map(|flow| judge::flow(&known, flow)).collect();
@@ -152,7 +153,8 @@ pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     })
 }
 
-/// Asks the agent once for each pod at an IP, as long as it answers. What it does not remember stays open.
+/// Adds since when each pod has ended: one request for each pod at an IP, as long as the agent answers. What its
+/// history does not contain stays open.
 fn date(findings: &mut [Finding], run_dir: &Path) {
     let mut dated: BTreeMap<(IpAddr, Uid), Option<Since>> = BTreeMap::new();
     for finding in findings {

@@ -1,4 +1,4 @@
-//! Whole dumps of netfilter's tables (`linux/netfilter/nfnetlink.h`) of the network namespace that asks.
+//! Whole dumps of netfilter's tables (`linux/netfilter/nfnetlink.h`), of the network namespace of this process.
 
 pub use crate::node::netlink::raw::{at, attributes, number, string, text};
 
@@ -8,10 +8,10 @@ use rtnetlink::sys::protocols::NETLINK_NETFILTER;
 use std::io;
 use std::net::IpAddr;
 
-/// Changes in the middle of a dump spoil it; that many in a row do not happen.
+/// How often a dump is read: changes in the middle spoil it, but not that many times in a row.
 const ATTEMPTS: u32 = 10;
 
-/// One answer.
+/// One message of a dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
     /// `NFPROTO_*`.
@@ -22,7 +22,7 @@ pub struct Message<'a> {
     pub attributes: &'a [u8],
 }
 
-/// Reads until nothing has changed meanwhile. `read` gives none if something did.
+/// Repeats `read` until nothing has changed meanwhile. `read` gives none if something did.
 pub fn consistent<T>(mut read: impl FnMut() -> io::Result<Option<T>>) -> anyhow::Result<T> {
     for _ in 0..ATTEMPTS {
         if let Some(whole) = read().context("the kernel refuses to list it")? {
@@ -32,7 +32,8 @@ pub fn consistent<T>(mut read: impl FnMut() -> io::Result<Option<T>>) -> anyhow:
     bail!("interrupted by changes {ATTEMPTS} times in a row");
 }
 
-/// Hands every answer to `take`; none if something changed meanwhile. `kind` is subsystem and message, `family` 0 is all.
+/// Passes every message to `take`; none if something changed meanwhile. `kind` is subsystem and message, `family` 0 is
+/// all.
 pub fn dump<T: Default>(
     kind: u16,
     family: u8,

@@ -1,9 +1,9 @@
-//! The registers through which expressions of a rule hand values on (`linux/netfilter/nf_tables.h`).
+//! The registers through which expressions of a rule pass values on (`linux/netfilter/nf_tables.h`).
 
 use std::ops::Range;
 
-/// What is known of the 64 octets. They have two sets of names: 1 to 4 have 16 octets each (`NFT_REG_1`), 8 to 23 have 4 of the
-/// same ones (`NFT_REG32_00`). A number of neither names nothing.
+/// The known values of the 64 octets. They have two sets of names: 1 to 4 have 16 octets each (`NFT_REG_1`), 8 to 23
+/// have 4 of the same ones (`NFT_REG32_00`). Other numbers are no register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registers([Option<u8>; 64]);
 
@@ -14,7 +14,7 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// Writes a value that is fixed. What does not fit is left out.
+    /// Writes a value that is fixed. Octets that do not fit are left out.
     pub fn load(&mut self, register: u64, value: &[u8]) {
         let octets = octets(register, value.len()).and_then(|range| self.0.get_mut(range));
         for (octet, value) in octets.into_iter().flatten().zip(value) {
@@ -22,7 +22,7 @@ impl Registers {
         }
     }
 
-    /// From this one on nothing is known any more.
+    /// Marks the octets from this register on as unknown.
     pub fn forget(&mut self, register: u64) {
         let octets = octets(register, 0).and_then(|range| self.0.get_mut(range.start..));
         octets.into_iter().flatten().for_each(|octet| *octet = None);

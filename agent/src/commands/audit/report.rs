@@ -4,13 +4,13 @@ use super::finding::{Finding, Kind, State};
 use comfy_table::{Table, presets::NOTHING};
 use serde::Serialize;
 
-/// What `epguard audit` prints.
+/// The output of `epguard audit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Name of the Node.
     pub node: String,
-    /// Endpoints whose pods have ended, as the agent knows; what was compared with.
+    /// Endpoints of ended pods that the agent denies; flows and rules are compared with them.
     pub endpoints: usize,
     /// Flows compared; none if they could not be read.
     pub flows: Option<usize>,
@@ -20,7 +20,7 @@ pub struct Report {
     pub destinations: Option<usize>,
     /// The worst first.
     pub findings: Vec<Finding>,
-    /// What was not looked at, why, and what helps.
+    /// Sources that were not read, with cause and remedy.
     pub not_looked_at: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Report {
         wanted.map(|finding| finding.count).sum()
     }
 
-    /// For people: in words, then one row per finding.
+    /// For people: a summary, then one row per finding.
     #[must_use]
     pub fn text(&self) -> String {
         let mut parts = vec![self.summary()];
@@ -91,7 +91,7 @@ impl Report {
     }
 }
 
-/// As people write a list: commas, and the word before the last one.
+/// Lists parts with commas, and a word before the last one.
 fn listed(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
@@ -133,7 +133,7 @@ fn table(findings: &[Finding]) -> String {
     table.trim_fmt()
 }
 
-/// With the state of a TCP flow.
+/// The kind of a finding, with the state of a TCP flow.
 fn kind(finding: &Finding) -> String {
     let kind = finding.kind.as_str();
     finding

@@ -1,5 +1,5 @@
-//! Rules of nftables that send packets to endpoints: kube-proxy's in its nftables mode, and with iptables-nft below it in its
-//! iptables mode.
+//! Rules of nftables that send packets to endpoints: kube-proxy's in its nftables mode, and with iptables-nft below it
+//! in its iptables mode.
 
 use super::expressions::{Effect, Leads, Map, effect};
 use super::finding::Kind;
@@ -17,7 +17,7 @@ const NFPROTO_IPV6: u8 = 10;
 /// A rule that sends packets to other addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Which program reads it.
+    /// The mechanism that the rule belongs to.
     pub kind: Kind,
     /// Its family and table, as `nft` writes them.
     pub table: String,
@@ -27,20 +27,20 @@ pub struct Rule {
     pub service: Option<String>,
     /// The name of the Service's port there; none if the port has no name.
     pub port: Option<String>,
-    /// The transport that it is about; none: any.
+    /// The transport that it matches; none: any.
     pub protocol: Option<Protocol>,
-    /// What it has counted; none if it does not, or if it is not known for which target.
+    /// Packets that it has counted; none if it does not count, or if it is unknown for which target.
     pub packets: Option<u64>,
-    /// Where to.
+    /// The addresses that it sends packets to.
     pub targets: Vec<SocketAddr>,
 }
 
-/// All of them, in all tables. Errors: the kernel's.
+/// Reads all rules that send packets to other addresses, in all tables. Errors: the kernel's.
 pub fn read() -> anyhow::Result<Vec<Rule>> {
     consistent(attempt)
 }
 
-/// None if rules changed meanwhile.
+/// Reads them once; none if rules changed meanwhile.
 fn attempt() -> io::Result<Option<Vec<Rule>>> {
     let take = |found: &mut Vec<Found>, message: Message<'_>| found.extend(Found::of(message));
     let Some(found) = dump(GET_RULE, 0, &[], take)? else {
@@ -107,7 +107,7 @@ impl Found {
         })
     }
 
-    /// None if the map is not of the same moment as the rule.
+    /// The targets in the map's elements; none if the map is not of the same moment as the rule.
     fn targets(&self, (table, map): &(String, Map)) -> io::Result<Option<Vec<SocketAddr>>> {
         // NFTA_SET_ELEM_LIST_TABLE, _SET, _ELEMENTS
         let which = [text(1, table), text(2, &map.set)].concat();
@@ -135,9 +135,9 @@ fn family(number: u8) -> &'static str {
 }
 
 /// The Service that kube-proxy means, and the name of its port. In nftables mode the chain names them:
-/// `service-HASH-NAMESPACE/NAME/PROTOCOL/PORT`; `local-` and `external-` likewise, and `endpoint-` goes on with `__IP/PORT`. Until
-/// Kubernetes 1.35 only `endpoint-` chains send packets to endpoints; later ones are for session affinity alone. In
-/// iptables mode a comment names them: `NAMESPACE/NAME:PORT`.
+/// `service-HASH-NAMESPACE/NAME/PROTOCOL/PORT`; `local-` and `external-` likewise, and `endpoint-` goes on with
+/// `__IP/PORT`. Until Kubernetes 1.35 only `endpoint-` chains send packets to endpoints; later ones are for session
+/// affinity alone. In iptables mode a comment names them: `NAMESPACE/NAME:PORT`.
 pub fn service(chain: &str, comment: Option<&str>) -> Option<(String, Option<String>)> {
     const PREFIXES: [&str; 4] = ["service-", "local-", "external-", "endpoint-"];
     let rest = PREFIXES.iter().find_map(|prefix| chain.strip_prefix(prefix));
@@ -155,7 +155,7 @@ pub fn service(chain: &str, comment: Option<&str>) -> Option<(String, Option<Str
     Some((named, Some(port).filter(|port| !port.is_empty())))
 }
 
-/// The comment among what `nft` notes beside a rule: number, length, value, one after the other.
+/// The comment in the user data of a rule, as `nft` writes it: number, length, value, one after the other.
 fn noted(mut userdata: &[u8]) -> Option<String> {
     const COMMENT: u8 = 0;
     while let [kind, length, rest @ ..] = userdata {

@@ -1,4 +1,4 @@
-//! Rules, maps and elements of a dump of nftables.
+//! Fuzzes rules, maps and elements of a dump of nftables.
 
 use super::*;
 use crate::fuzz::harness::{corpus, run};

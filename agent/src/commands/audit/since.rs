@@ -1,4 +1,4 @@
-//! Since when a pod has ended, from what the agent remembers about its IP.
+//! Since when a pod has ended, from the agent's history of its IP.
 
 use crate::commands::why::wall;
 use epguard_common::{Uid, UidState};
@@ -6,18 +6,18 @@ use epguard_core::history::Chronicle;
 use epguard_core::state::View;
 use serde::Serialize;
 
-/// A moment.
+/// The moment at which a pod ended.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Since {
-    /// When the agent heard of it, RFC 3339.
+    /// When the agent learned of it, RFC 3339.
     pub at: String,
-    /// Whether it was so when the agent's memory began.
+    /// Whether it was so when the agent's history began.
     pub or_earlier: bool,
 }
 
-/// The beginning of the time that lasts until now in which the pod was finished, deleted or dead, or the IP of a dead pod
-/// nobody's.
+/// The beginning of the time that lasts until now in which the pod was finished, deleted or dead, or the IP an orphan
+/// IP.
 pub fn since(chronicle: &Chronicle, dead: Uid) -> Option<Since> {
     let steps = chronicle.steps.iter().rev();
     let first = steps.take_while(|step| ended(&step.view, dead)).last()?;

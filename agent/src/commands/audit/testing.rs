@@ -1,4 +1,4 @@
-//! Octets as the kernel writes them.
+//! Octets in the kernel's format.
 
 /// An attribute around a value.
 pub fn nested(kind: u16, value: &[u8]) -> Vec<u8> {

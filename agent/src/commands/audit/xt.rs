@@ -3,8 +3,9 @@
 use super::netfilter::address;
 use std::net::SocketAddr;
 
-/// Where it sends packets. Revision 0 is a `struct nf_nat_ipv4_multi_range_compat`, the others are a `struct nf_nat_range` or
-/// its longer successor, whose addresses have room for IPv6. Flags come first, each lowest value before the highest.
+/// The address that the target sends packets to. Revision 0 is a `struct nf_nat_ipv4_multi_range_compat`, the others
+/// are a `struct nf_nat_range` or its longer successor, whose addresses have room for IPv6. Flags come first, each
+/// lowest value before the highest.
 pub fn dnat(v6: bool, revision: u64, info: &[u8]) -> Option<SocketAddr> {
     let (ip, port) = match (revision, v6) {
         (0, _) => (8..12, 16..18),

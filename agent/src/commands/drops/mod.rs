@@ -20,7 +20,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often the agent is asked for news.
+/// Time between two requests to the agent.
 const PACE: Duration = Duration::from_secs(1);
 
 /// Options of `epguard drops`.
@@ -73,14 +73,14 @@ impl DropsArgs {
     }
 }
 
-/// What the agent has counted, the latest first. Blocks; errors name the socket and the remedy.
+/// Reads the agent's counts of denied flows, the latest first. Blocks; errors name the socket and the remedy.
 pub fn ask(run_dir: &Path) -> Result<Vec<Dropped>> {
     status::ask(run_dir, &Request::Drops)?.drops.context(
         "the running agent does not count drops: use the epguard binary of this version for the agent, too",
     )
 }
 
-/// Asks the agent and prints. Errors: no agent answers, or none any more.
+/// Asks the agent and prints. Errors: no agent answers, or it stops answering.
 pub fn run(args: &DropsArgs) -> Result<()> {
     let first = args.ask(&args.run.run_dir)?;
     if !args.follow {
@@ -94,7 +94,7 @@ pub fn run(args: &DropsArgs) -> Result<()> {
         let now = args.ask(&args.run.run_dir)?;
         for mut dropped in now.iter().rev().cloned() {
             let before = counted.get(&dropped.kind).copied().unwrap_or_default();
-            // Fewer than before: the agent has started anew.
+            // Fewer than before: the agent has restarted.
             dropped.packets = dropped.packets.checked_sub(before).unwrap_or(dropped.packets);
             if dropped.packets > 0 {
                 println!("{}", line(args.output, &dropped)?);

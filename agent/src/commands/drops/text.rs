@@ -3,14 +3,14 @@
 use crate::shared::drops::{Dropped, clients};
 use comfy_table::{Table, presets::NOTHING};
 
-/// What stands for rows where there are none; `narrowed`: others may have been left out.
+/// The text in place of an empty table; `narrowed`: others may have been left out.
 #[must_use]
 pub fn nothing(narrowed: bool) -> String {
     let scope = if narrowed { " of what was asked for" } else { "" };
     format!("nothing{scope} was denied, and nothing would have been")
 }
 
-/// One row for each kind; `narrowed` as above.
+/// One row for each kind; `narrowed` as for [`nothing`].
 pub fn table(all: &[Dropped], narrowed: bool) -> String {
     if all.is_empty() {
         return nothing(narrowed);
@@ -46,7 +46,7 @@ pub fn table(all: &[Dropped], narrowed: bool) -> String {
     table.trim_fmt()
 }
 
-/// What is new of one kind.
+/// One line for the new packets of one kind.
 pub fn line(dropped: &Dropped) -> String {
     let kind = &dropped.kind;
     format!(
@@ -63,7 +63,7 @@ pub fn line(dropped: &Dropped) -> String {
     )
 }
 
-/// In the largest unit that says anything, as kubectl shows ages.
+/// An age in its largest useful unit, as kubectl shows ages.
 #[must_use]
 pub fn ago(ms: u64) -> String {
     match ms / 1000 {

@@ -1,13 +1,13 @@
-//! What a dump says of how denials are carried out.
+//! The actions for denied packets, as a dump shows them.
 
 use epguard_common::{Action, Denial, ReasonActions, Terminated};
 
-/// What the operator chose for each reason.
+/// The actions that the operator chose for each reason.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chosen(pub(super) ReasonActions);
 
 impl Chosen {
-    /// What is done with packets that are denied, by the rules of the datapath.
+    /// The action for packets of a denial, by the rules of the datapath.
     pub(super) fn of_denial(mut self, denial: &Denial) -> &'static str {
         let chosen = self.0.of(denial.reason).map_or(Action::Unset, |action| *action);
         name(denial.action.or(chosen))

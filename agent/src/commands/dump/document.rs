@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Everything there is to see, with names where a number or a UID stands in the maps.
+/// All pinned maps, with names where the maps have a number or a UID.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dump {
@@ -66,11 +66,11 @@ pub(super) struct DeniedRow {
     pub(super) protocol: &'static str,
     pub(super) reason: &'static str,
     pub(super) state: String,
-    /// Most that is done about it, as annotations ask.
+    /// The highest mode that annotations allow for it.
     pub(super) bound: &'static str,
-    /// Whether it waits for a second list, and is only reported.
+    /// Whether it is pending: it waits for confirmation, and is only reported.
     pub(super) held: bool,
-    /// What is done with its packets unless they only are observed.
+    /// The action for its packets, unless they are only observed.
     pub(super) action: &'static str,
     pub(super) meant: String,
     pub(super) hit: String,
@@ -82,7 +82,7 @@ pub(super) struct TerminatedRow {
     pub(super) ip: IpAddr,
     pub(super) dead_pod: Option<String>,
     pub(super) bound: &'static str,
-    /// As that of a denial.
+    /// The action for its packets, unless they are only observed.
     pub(super) action: &'static str,
     pub(super) lifted: bool,
 }
@@ -97,7 +97,7 @@ pub(super) struct CounterRow {
 }
 
 impl Dump {
-    /// Reads the pinned maps; `names` is what the agent knows. Errors: no datapath is pinned there.
+    /// Reads the pinned maps; `names` is the agent's status. Errors: no datapath is pinned there.
     pub fn read(pin_dir: &Path, names: &Status) -> Result<Self> {
         let pod = |uid: Uid| match names.pods.get(&uid.to_string()) {
             _ if uid == Uid::NONE => None,
@@ -186,7 +186,7 @@ fn counters(pin_dir: &Path) -> Result<Vec<CounterRow>> {
     Ok(rows.collect())
 }
 
-/// All denials of the pinned maps; what no epguard wrote is none.
+/// All denials of the pinned maps; entries that no epguard wrote are left out.
 pub fn denials(pin_dir: &Path) -> Result<Vec<(DenialKey, Denial)>> {
     let raw = keyed::<DenialKey, RawDenial>(pin_dir, "DENIED")?.into_iter();
     Ok(raw
@@ -210,7 +210,7 @@ where
     map.entries().with_context(|| format!("cannot read {name}"))
 }
 
-/// All entries of another pinned hash map.
+/// All entries of a pinned hash map whose values do not carry their keys.
 fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
     let map: HashMap<MapData, K, V> = Map::HashMap(maps::open(pin_dir, name)?)
         .try_into()
@@ -225,7 +225,7 @@ fn sorted<K: Ord + Copy, V, R>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V))
     entries.into_iter().map(row).collect()
 }
 
-/// IPs whose denials all wait for a second list, so that nothing there is stopped.
+/// IPs whose denials are all pending, so that nothing there is stopped.
 fn only_held(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
     let (held, carried_out): (Vec<_>, Vec<_>) = denials.iter().partition(|(_, denial)| denial.held != 0);
     let mut ips: BTreeSet<Addr> = held.iter().map(|(target, _)| target.addr).collect();

@@ -1,11 +1,11 @@
-//! The same for people.
+//! The dump as tables for people.
 
 use super::document::Dump;
 use comfy_table::{Table, presets::NOTHING};
 use std::net::SocketAddr;
 
 impl Dump {
-    /// All of it as people read it.
+    /// All tables of the dump as text.
     #[must_use]
     pub fn tables(&self) -> String {
         let owners = self.owners.iter().map(|r| {

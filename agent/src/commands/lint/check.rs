@@ -5,7 +5,7 @@ use super::finding::Finding;
 use super::{endpoints, pods, services};
 use epguard_core::facts::ListedSlice;
 
-/// Everything that is wrong, sorted. `namespace`: of pods only those that concern it; slices are checked as given.
+/// All findings, sorted. `namespace`: of pods only those that concern it; slices are checked as given.
 #[must_use]
 pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
     let cluster = Cluster::new(listed);
@@ -28,7 +28,7 @@ pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
     findings
 }
 
-/// The API servers write `default/kubernetes` themselves, with neither targetRef nor controller.
+/// True for `default/kubernetes`, which the API servers write themselves, with neither targetRef nor controller.
 fn is_the_apis_own(slice: &ListedSlice) -> bool {
     let service = slice.service.as_ref();
     service.is_some_and(|(namespace, name)| namespace == "default" && name == "kubernetes")

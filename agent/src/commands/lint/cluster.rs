@@ -1,4 +1,4 @@
-//! What the API shows at one moment, indexed for the questions of the checks.
+//! The objects of the API at one moment, indexed for the checks.
 
 use epguard_common::{Addr, Uid};
 use epguard_core::facts::{Cidr, ListedSlice, Name, Node, Pod, Service, Standing};
@@ -11,22 +11,22 @@ pub struct Listed {
     pub slices: Vec<ListedSlice>,
     /// Services of the same namespaces.
     pub services: Vec<Service>,
-    /// All pods, or those that may be seen.
+    /// All pods, or those that the credentials permit.
     pub pods: Vec<Pod>,
-    /// All Nodes; none where they may not be seen.
+    /// All Nodes; none if the credentials do not permit them.
     pub nodes: Vec<Node>,
 }
 
-/// The same, indexed.
+/// Everything that was listed, indexed.
 pub struct Cluster<'a> {
-    /// What was listed.
+    /// The objects that were listed.
     pub listed: &'a Listed,
     services: BTreeMap<&'a Name, &'a Service>,
     by_uid: HashMap<Uid, &'a Pod>,
     by_name: HashMap<&'a Name, &'a Pod>,
     by_ip: BTreeMap<Addr, Vec<&'a Pod>>,
     nodes: BTreeMap<&'a str, &'a Node>,
-    /// Whether pods get their addresses from their node's range here: more than half of those that have any do.
+    /// Whether pods get their addresses from their node's range here: more than half of those with an address do.
     pub ranges_are_used: bool,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Cluster<'a> {
         self.by_name.get(name).copied()
     }
 
-    /// Who shows the address, finished pods included.
+    /// The pods that show the address, finished ones included.
     pub fn showing(&self, ip: Addr) -> impl Iterator<Item = &'a Pod> {
         self.by_ip.get(&ip).into_iter().flatten().copied()
     }

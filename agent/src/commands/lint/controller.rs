@@ -1,13 +1,13 @@
-//! Who writes a slice, and so what has to be done to change it.
+//! The controller of a slice, and so what has to be done to change the slice.
 
 use epguard_core::facts::{ListedSlice, Name, named};
 
-/// Makes the slices of Services that have a selector.
+/// The controller that makes the slices of Services that have a selector.
 pub const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
-/// Copies Endpoints objects of Services that have none.
+/// The controller that copies Endpoints objects of Services that have none.
 pub const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
 
-/// Who writes it, for people.
+/// The name of the slice's writer, for people.
 #[must_use]
 pub fn controller(slice: &ListedSlice) -> String {
     slice

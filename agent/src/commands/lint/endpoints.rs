@@ -1,4 +1,4 @@
-//! Each endpoint of each slice: is the pod that it names the one that has the address?
+//! Checks each endpoint of each slice: does the pod that it names have the address?
 
 use super::cluster::Cluster;
 use super::controller::{self, ENDPOINTSLICE, controller};
@@ -7,7 +7,7 @@ use super::words::pods;
 use epguard_common::Uid;
 use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Standing, named};
 
-/// What is wrong with an endpoint; at most one thing, the worst first.
+/// The problem of an endpoint; at most one, the worst.
 #[must_use]
 pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice, endpoint: &ListedEndpoint) -> Option<Finding> {
     let case = Case {
@@ -36,7 +36,8 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Selector-less Services may list what is no pod: only pods' addresses have to say whose they are.
+    /// Checks an endpoint without targetRef. Selector-less Services may list addresses that are no pod's; only those of
+    /// pods have to name their pod.
     fn anonymous(&self) -> Option<Finding> {
         let ip = self.endpoint.ip;
         let holders: Vec<&Pod> = self.cluster.holders(ip).collect();
@@ -162,7 +163,7 @@ impl<'a> Case<'a> {
         Some(self.finding(Problem::OutsidePodCidr, Severity::Warning, what, fix.to_owned()))
     }
 
-    /// Traffic goes to ready endpoints only.
+    /// The severity for ready and other endpoints: traffic goes to ready endpoints only.
     fn severity(&self) -> Severity {
         if self.endpoint.ready {
             Severity::Error
@@ -171,7 +172,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Who is hit instead of the pod that is meant.
+    /// The pods that are hit instead of the pod that is meant, as text.
     fn and_now(&self, meant: Option<&'a Pod>) -> String {
         let others = self.cluster.holders(self.endpoint.ip);
         let mut others = others

@@ -1,4 +1,4 @@
-//! Asks the API for what is to be checked.
+//! Lists the objects to check from the API.
 
 use super::cluster::Listed;
 use crate::watch::{Refusal, list_once};
@@ -7,16 +7,16 @@ use epguard_core::facts::{Ignored, Object};
 use kube::Client;
 use std::path::PathBuf;
 
-/// What was seen, and what was not.
+/// The listed objects, and a list of what is missing.
 #[derive(Debug, Default)]
 pub struct Fetched {
     /// The objects.
     pub listed: Listed,
-    /// What could not be looked at, and what that leaves out, in one line each.
+    /// What could not be listed, and what that leaves out, in one line each.
     pub unchecked: Vec<String>,
 }
 
-/// Lists once. With a namespace, rights in that namespace are enough; what they leave out is said.
+/// Lists once. With a namespace, rights in that namespace are enough; `unchecked` names what they leave out.
 ///
 /// Errors name the list, the cause and the remedy.
 pub async fn fetch(client: &Client, namespace: Option<&str>) -> Result<Fetched> {
@@ -61,7 +61,7 @@ fn required<O: Object>(
     }
 }
 
-/// Where kubectl would look: `$KUBECONFIG` is read by clap, then `~/.kube/config`. `None`: the service account.
+/// The file that kubectl would use: `$KUBECONFIG` is read by clap, then `~/.kube/config`. `None`: the service account.
 #[must_use]
 pub fn kubeconfig(given: Option<PathBuf>) -> Option<PathBuf> {
     given.or_else(|| {

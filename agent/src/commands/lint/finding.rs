@@ -1,4 +1,4 @@
-//! What is wrong with an object, who made it, and how it is put right.
+//! A problem of an object, its writer, and its remedy.
 
 use epguard_core::facts::Name;
 use serde::Serialize;
@@ -11,17 +11,17 @@ use std::net::IpAddr;
 pub struct Finding {
     /// Kind, namespace and name.
     pub object: Object,
-    /// Who writes the object: the slice's `managed-by`, or in words who else.
+    /// The writer of the object: the slice's `managed-by`, or a description.
     pub controller: String,
     /// The endpoint that it is about; none for one about a whole Service or slice.
     pub address: Option<IpAddr>,
-    /// Which problem.
+    /// The kind of problem.
     pub problem: Problem,
     /// How bad.
     pub severity: Severity,
-    /// What was found, with the names of all concerned.
+    /// The problem in words, with the names of all concerned.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     pub fix: String,
 }
 
@@ -41,13 +41,13 @@ pub struct Object {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Traffic goes, or may go, to nobody or to somebody else.
+    /// Traffic goes, or may go, to no pod or to the wrong pod.
     Error,
-    /// It does not yet, or nobody could tell.
+    /// Traffic does not go there yet, or it cannot be decided.
     Warning,
 }
 
-/// Which problem; the names are stable.
+/// The kind of problem; the names are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Problem {
@@ -59,7 +59,7 @@ pub enum Problem {
     GonePod,
     /// The targetRef names a pod without its UID.
     MissingUid,
-    /// A pod's address, and no targetRef that says so.
+    /// A pod's address, without a targetRef to it.
     MissingTargetRef,
     /// The address is not the named pod's, but another's.
     AnothersAddress,
@@ -78,7 +78,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// As it is printed: `terminal-pod`.
+    /// The name as it is printed: `terminal-pod`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,5 @@
-//! `epguard lint`: which `EndpointSlices` send traffic to the wrong pod, or to nobody. Needs the API and nothing else.
+//! `epguard lint`: finds `EndpointSlices` that send traffic to the wrong pod, or to no pod. Needs the API and nothing
+//! else.
 //!
 //! ```text
 //! fetch (lists) -> Listed -> check (pure: endpoints, services, pods) -> findings -> report
@@ -28,7 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Exits with 0 if there is no error (with `--strict` no finding), with 1 if there is, with 2 if it could not look.
+/// Exit codes: 0 if there is no error (with `--strict` no finding), 1 if there is one, 2 if it could not check.
 const FOUND: u8 = 1;
 const FAILED: u8 = 2;
 
@@ -59,7 +60,7 @@ pub struct LintArgs {
     pub confirm_after: Duration,
 }
 
-/// Looks, prints, and says by the exit code what came of it.
+/// Checks, prints, and returns the exit code.
 pub async fn run(args: LintArgs) -> ExitCode {
     let (output, strict) = (args.output, args.strict);
     let report = match look(args).await {
@@ -82,7 +83,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     FAILED.into()
 }
 
-/// Looks once, and if anything is found a second time. Errors name the list, the cause and the remedy.
+/// Checks once, and if anything is found a second time. Errors name the list, the cause and the remedy.
 pub async fn look(args: LintArgs) -> Result<Report> {
     let namespace = args.namespace.as_deref();
     let kubeconfig = fetch::kubeconfig(args.kubeconfig);

@@ -5,7 +5,7 @@ use super::finding::{Finding, Object, Problem, Severity};
 use super::words::pods;
 use std::collections::BTreeSet;
 
-/// One finding per address, on the first of the pods. `namespace`: only where one of its pods is concerned.
+/// One finding per address, on the first of the pods. `namespace`: only addresses that concern one of its pods.
 #[must_use]
 pub fn check(cluster: &Cluster<'_>, namespace: Option<&str>) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -4,7 +4,7 @@ use super::finding::{Finding, Object, Severity};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// What `epguard lint` prints.
+/// The output of `epguard lint`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -14,7 +14,7 @@ pub struct Report {
     pub pods: usize,
     /// Sorted by object.
     pub findings: Vec<Finding>,
-    /// What could not be looked at.
+    /// What could not be checked.
     pub unchecked: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Each Service with its slices: who makes them, and do they mix networks?
+//! Checks each Service with its slices: which controllers make them, and do they mix networks?
 
 use super::cluster::Cluster;
 use super::controller::{ENDPOINTSLICE, MIRRORING, controller};
@@ -6,7 +6,7 @@ use super::finding::{Finding, Object, Problem, Severity};
 use epguard_core::facts::{ListedSlice, Name, Pod, Service, Standing, named};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is wrong with Services that exist, as their slices show.
+/// The problems of Services that exist, as their slices show.
 #[must_use]
 pub fn check(cluster: &Cluster<'_>, slices: &[&ListedSlice]) -> Vec<Finding> {
     let mut by_service: BTreeMap<&Name, Vec<&ListedSlice>> = BTreeMap::new();
@@ -60,7 +60,7 @@ fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Find
     Some(finding(slice, Problem::ForeignController, what, fix))
 }
 
-/// The mirroring controller copies what somebody else wrote: it notices no pod's end.
+/// Finds a mirrored slice. The mirroring controller copies what another client wrote: it notices no pod's end.
 fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
     let of_pods = slice
         .endpoints

@@ -7,7 +7,7 @@ use crate::shared::status::Status;
 /// How many Services are named.
 const NAMED: usize = 3;
 
-/// All of it, one problem for each cause.
+/// All problems of this kind, one for each cause.
 pub fn crowded(status: &Status) -> Vec<Problem> {
     let mut found = Vec::new();
     let left_out: usize = status.left_out.values().sum();

@@ -1,4 +1,4 @@
-//! `epguard status`: what the agent on this node does, and first of all what keeps it from doing it.
+//! `epguard status`: the problems of the agent on this node, then what it does.
 //!
 //! ```text
 //! Status (status socket) -> problems (pure) -> text
@@ -46,14 +46,14 @@ pub struct StatusArgs {
     pub run: RunArgs,
 }
 
-/// What `-o json` prints.
+/// The output of `-o json`.
 #[derive(Debug, Serialize)]
 struct Condition {
     problems: Vec<Problem>,
     status: Status,
 }
 
-/// Asks the agent, prints, and says by the exit code how it is.
+/// Asks the agent, prints, and returns the exit code.
 #[must_use]
 pub fn run(args: &StatusArgs) -> ExitCode {
     match show(args) {
@@ -66,7 +66,7 @@ pub fn run(args: &StatusArgs) -> ExitCode {
     }
 }
 
-/// Whether all is well.
+/// Prints the status; true if there is no problem.
 fn show(args: &StatusArgs) -> Result<bool> {
     let status = status::ask(&args.run.run_dir, &Request::Figures)?;
     let problems = problems(&status);

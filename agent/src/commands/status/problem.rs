@@ -1,15 +1,15 @@
-//! One problem, and the words that several have in common.
+//! One problem, and the texts that several have in common.
 
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Something that keeps epguard from what it is asked to do.
+/// Something that keeps epguard from its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What it is, with the name of the thing and the cause.
+    /// The problem, with the name of the thing and the cause.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 

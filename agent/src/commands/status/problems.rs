@@ -1,4 +1,4 @@
-//! What is wrong, the worst first, each with its remedy. Pure.
+//! All problems of an agent, the worst first, each with its remedy. Pure.
 
 use super::carrier::uncarried;
 use super::crowded::crowded;
@@ -7,7 +7,7 @@ use super::sockets::unfollowed;
 use super::unproven::unproven;
 use crate::shared::status::{Attachment, Status};
 
-/// A map that is fuller than this, in percent, is worth a word before it is full.
+/// A map that is fuller than this, in percent, is a problem before it is full.
 const NEARLY_FULL: usize = 80;
 
 /// All problems of an agent, the worst first.
@@ -113,7 +113,7 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     found
 }
 
-/// One cause is told once.
+/// The watches that are down. If all are, one line has the cause of the first.
 fn down(status: &Status) -> Vec<String> {
     let down = status.watches.iter().filter(|(_, watch)| !watch.up);
     let mut told: Vec<(&str, &str)> = down

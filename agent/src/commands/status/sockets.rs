@@ -1,4 +1,4 @@
-//! What keeps the sockets of the node's own processes from being followed.
+//! Problems that keep the sockets of the node's own processes from being followed.
 
 use super::problem::Problem;
 use crate::shared::status::NodeSockets;
@@ -6,7 +6,7 @@ use crate::shared::status::NodeSockets;
 /// How many processes are named.
 const NAMED: usize = 5;
 
-/// All of it. An agent that has not hooked any yet has no problem.
+/// All problems of this kind. An agent that has not hooked any cgroup yet has none.
 pub fn unfollowed(sockets: &NodeSockets) -> Vec<Problem> {
     let root = &sockets.root;
     if root.is_empty() {

@@ -1,4 +1,4 @@
-//! The status for people: problems first, then what there is.
+//! The status for people: problems first, then the rest.
 
 use super::problem::Problem;
 use super::problem::seconds;
@@ -10,7 +10,7 @@ use epguard_core::carrier::Decision;
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// All of it, with colours that a pipe must be spared.
+/// The whole text, with colours; the caller removes them for a pipe.
 #[must_use]
 pub fn text(status: &Status, problems: &[Problem]) -> String {
     let mut parts = vec![headline(status, problems)];
@@ -76,7 +76,7 @@ pub(crate) fn lease(status: &Status) -> String {
     }
 }
 
-/// How old that is which denials are proven by.
+/// The age of the view that proves denials.
 pub(crate) fn view(status: &Status) -> String {
     let age = status.view_age_ms.map(|ms| format!("as of {} ago", seconds(ms)));
     age.unwrap_or_else(|| "of unknown age".to_owned())

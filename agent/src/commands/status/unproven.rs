@@ -1,4 +1,4 @@
-//! What keeps denials from being proven: finished pods without a proof, and pods that may hold any IP.
+//! Problems that keep denials from being proven: finished pods without a proof, and pods that may hold any IP.
 
 use super::problem::Problem;
 use super::problem::seconds;
@@ -7,7 +7,7 @@ use crate::shared::status::Status;
 /// How many nodes are named.
 const NAMED: usize = 3;
 
-/// All of it, one problem for each cause.
+/// All problems of this kind, one for each cause.
 pub fn unproven(status: &Status) -> Vec<Problem> {
     let deaths = status.unproven.iter().map(|deaths| {
         let mut nodes = deaths.nodes.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");

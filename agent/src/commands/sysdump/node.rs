@@ -1,4 +1,4 @@
-//! What the kernel shows of this node over netlink and bpf(2), where no tools are installed: one line for each thing.
+//! The state of this node over netlink and bpf(2), where no tools are installed: one line for each thing.
 
 use crate::commands::audit::netfilter::{self, Message};
 use crate::kernel::neighbours::Scanner;

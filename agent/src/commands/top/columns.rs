@@ -1,9 +1,9 @@
 //! Which columns of a table fit, and how wide they are. Pure.
 
-/// Names are cut before a column is left out, but never to less than this, characters.
+/// Least width of a cut name, in characters. Names are cut before a column is left out.
 const SHORTEST: usize = 12;
 
-/// Between columns.
+/// The text between columns.
 const GAP: &str = " ";
 
 /// How a column is written.
@@ -90,7 +90,7 @@ fn written(cell: &str, form: Form, width: usize) -> String {
     }
 }
 
-/// Without its middle: namespaces begin a name, and what tells pods of one Deployment apart ends it.
+/// Cuts the middle out of a name: namespaces begin it, and its end distinguishes pods of one Deployment.
 fn cut(name: &str, width: usize) -> String {
     let length = name.chars().count();
     if length <= width {

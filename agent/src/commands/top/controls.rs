@@ -1,6 +1,6 @@
-//! What was chosen by keys.
+//! The settings that keys change.
 
-/// By what rows are sorted, the greatest or latest first.
+/// The order of rows, the greatest or latest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Sort {
     #[default]
@@ -10,7 +10,7 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    /// As the screen names it.
+    /// The name on the screen.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Rate => "rate",
@@ -20,7 +20,7 @@ impl Sort {
     }
 }
 
-/// How it is looked at.
+/// The settings of the view.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Controls {
     pub(super) sort: Sort,
@@ -36,7 +36,7 @@ pub(super) struct Controls {
 }
 
 impl Controls {
-    /// Keeps the last of `rows` at the lower edge at most, now that `page` of them fit.
+    /// Limits scrolling: the last of `rows` stays at the lower edge at most, now that `page` of them fit.
     pub(super) fn fit(&mut self, rows: usize, page: usize) {
         self.page = page;
         self.scroll = self.scroll.min(rows.saturating_sub(page));

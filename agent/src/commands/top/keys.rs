@@ -1,9 +1,9 @@
-//! What a key does. Pure.
+//! The effect of each key. Pure.
 
 use super::controls::{Controls, Sort};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What the last line of the screen says about it.
+/// The keys, in the last line of the screen.
 pub(super) const HELP: &str =
     "q quit  r rate  t packets  l last  s Services  p pause  arrows PgUp PgDn  ? back";
 
@@ -14,7 +14,7 @@ pub(super) enum Then {
     Quit,
 }
 
-/// Carries a key out. How far one can scroll is left to [`Controls::fit`].
+/// Carries a key out. [`Controls::fit`] limits how far it scrolls.
 pub(super) fn press(controls: &mut Controls, key: KeyEvent) -> Then {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
@@ -41,7 +41,7 @@ pub(super) fn press(controls: &mut Controls, key: KeyEvent) -> Then {
     Then::Go
 }
 
-/// Who asks for another order wants to see what is first in it.
+/// Changes the order, and scrolls to its first row.
 fn sort(controls: &mut Controls, by: Sort) {
     controls.sort = by;
     controls.scroll = 0;

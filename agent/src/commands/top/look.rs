@@ -4,14 +4,14 @@ use anstream::{AutoStream, ColorChoice};
 use ratatui::style::{Color, Modifier, Style};
 use std::io::stdout;
 
-/// How things of one kind look; without colours they differ by what a monochrome terminal can do.
+/// Styles for things of one kind; without colours they differ by what a monochrome terminal can do.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub(super) colours: bool,
 }
 
 impl Look {
-    /// As the other commands choose: no colours with `NO_COLOR`.
+    /// Chooses as the other commands do: no colours with `NO_COLOR`.
     pub(super) fn wanted() -> Self {
         Self {
             colours: AutoStream::choice(&stdout()) != ColorChoice::Never,
@@ -26,12 +26,12 @@ impl Look {
         self.coloured(Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    /// What passes, and would not everywhere.
+    /// Style of packets that pass, but would be stopped with `enforce`.
     pub(super) fn observed(self) -> Style {
         self.coloured(Color::Yellow)
     }
 
-    /// What is stopped.
+    /// Style of packets that are stopped.
     pub(super) fn stopped(self) -> Style {
         self.coloured(Color::Red)
     }

@@ -1,4 +1,4 @@
-//! `epguard top`: what is denied at this moment, on a screen that follows it.
+//! `epguard top`: shows the denials of this moment, on a screen that follows them.
 //!
 //! ```text
 //! status socket, COUNTERS -> Sample -> Model (rates since the one before) -> view -> screen, or plain text
@@ -60,8 +60,8 @@ fn seconds() -> impl clap::builder::TypedValueParser<Value = Duration> {
     clap::value_parser!(u64).range(1..=60).map(Duration::from_secs)
 }
 
-/// Shows it until a key or a signal ends it, or prints it. Errors: no agent answers, no datapath is pinned, or there is
-/// nowhere to show it.
+/// Shows the screen until a key or a signal ends it, or prints text. Errors: no agent answers, no datapath is pinned,
+/// or the output fails.
 pub async fn run(args: TopArgs) -> Result<()> {
     let source = Source {
         pin_dir: args.pins.pin_dir,

@@ -1,4 +1,4 @@
-//! What is shown: the last that was heard, and the rates up to it.
+//! The contents of the screen: the last sample, and the rates up to it.
 
 use super::controls::Controls;
 use super::rates::{History, Meter};
@@ -14,9 +14,9 @@ use std::time::Duration;
 /// All that the screen is made of.
 #[derive(Debug)]
 pub(super) struct Model {
-    /// As the agent last said it, and as old as it is by now.
+    /// The agent's last status, aged up to now.
     pub(super) status: Status,
-    /// Likewise.
+    /// The agent's last drops, aged up to now.
     pub(super) drops: Vec<Dropped>,
     /// Packets by verdict.
     pub(super) verdicts: Meter<(Reason, Outcome)>,
@@ -24,15 +24,15 @@ pub(super) struct Model {
     pub(super) flows: Meter<Kind>,
     /// Packets a second that were stopped, or in observe would have been.
     pub(super) history: History,
-    /// Why something is not of this moment.
+    /// Why a part is not of this moment.
     pub(super) trouble: Option<String>,
-    /// What was chosen by keys.
+    /// The settings that keys change.
     pub(super) controls: Controls,
     at: Duration,
 }
 
 impl Model {
-    /// Of the first sample. Errors: as of what could not be read.
+    /// Makes a model of the first sample. Errors: a part of it could not be read.
     pub(super) fn new(first: Sample) -> Result<Self> {
         let mut model = Self {
             status: Status::default(),
@@ -49,7 +49,7 @@ impl Model {
         Ok(model)
     }
 
-    /// Takes the next sample in, unless the screen is to stand still.
+    /// Takes the next sample in, unless the screen is paused.
     pub(super) fn refresh(&mut self, sample: Sample) {
         if self.controls.paused {
             return;
@@ -81,7 +81,7 @@ impl Model {
         self.status.mode == Mode::Enforce.as_str()
     }
 
-    /// What the curve is about. Where nothing is stopped it is what would be.
+    /// The outcomes that the curve shows: stopped packets, or where nothing is stopped, observed ones.
     fn drawn(&self) -> &'static [Outcome] {
         if self.enforces() {
             &Outcome::STOPPED
@@ -97,7 +97,7 @@ impl Model {
         let enforced = self.enforces();
         (self.status, self.drops) = (agent.status, agent.drops);
         if self.enforces() != enforced {
-            // It is about something else now.
+            // The curve shows another kind of packets now.
             self.history = History::default();
         }
     }
@@ -107,7 +107,7 @@ impl Model {
         self.verdicts.read(at, packets.collect());
     }
 
-    /// The lease runs on without the agent, and its view grows old.
+    /// Ages the agent's last answers: without the agent, the lease runs on and the view grows old.
     fn age(&mut self, by: Duration) {
         let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         self.status.lease_ms = self.status.lease_ms.saturating_sub_unsigned(ms);
@@ -119,7 +119,7 @@ impl Model {
     }
 }
 
-/// The reader knows which socket and has read the remedy; of the rest only the cause is news.
+/// The part of an error that is new to the reader, who knows the socket and has read the remedy.
 fn cause(error: &Error) -> String {
     match error.root_cause().downcast_ref::<io::Error>() {
         Some(cause) => cause.to_string(),

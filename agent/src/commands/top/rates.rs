@@ -1,11 +1,11 @@
-//! From counters to packets a second. Pure.
+//! Converts counters to packets a second. Pure.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::iter::Sum;
 use std::time::Duration;
 
-/// Refreshes that the curve goes back.
+/// How many refreshes the curve goes back.
 pub(super) const REMEMBERED: usize = 60;
 
 /// Packets a second, to a tenth.
@@ -32,7 +32,7 @@ impl Sum for Rate {
     }
 }
 
-/// `12.3`, `123k`, `12M`: at most seven characters for whatever a node can send.
+/// `12.3`, `123k`, `12M`: at most seven characters for all that a node can send.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.tenths {
@@ -68,25 +68,25 @@ impl<K: Ord + Clone> Meter<K> {
         self.read = Some((at, counts));
     }
 
-    /// They could not be read: no rates until they can.
+    /// Notes that the counters could not be read: there are no rates until they can be.
     pub(super) fn missed(&mut self) {
         self.rates = None;
     }
 
-    /// None before there is anything to compare with.
+    /// The rate of a counter; none without two readings.
     pub(super) fn rate(&self, key: &K) -> Option<Rate> {
         let rates = self.rates.as_ref()?;
         Some(rates.get(key).copied().unwrap_or_default())
     }
 
-    /// Of all that are `wanted`, together.
+    /// The sum of the rates of all that are `wanted`.
     pub(super) fn sum(&self, wanted: impl Fn(&K) -> bool) -> Option<Rate> {
         let rates = self.rates.as_ref()?.iter();
         Some(rates.filter(|(key, _)| wanted(key)).map(|(_, rate)| *rate).sum())
     }
 }
 
-/// A counter that is new or fell began anew, at zero.
+/// Rates of all counters. One that is new or fell began anew, at zero.
 fn rates<K: Ord + Clone>(
     before: &BTreeMap<K, u64>,
     now: &BTreeMap<K, u64>,

@@ -1,4 +1,4 @@
-//! The rows of the table: flows, or what Services have of them. Pure.
+//! The rows of the table: flows, or the sums of each Service's flows. Pure.
 
 use super::columns::{self, Column, Form, column};
 use super::controls::Sort;
@@ -33,13 +33,13 @@ const SERVICES: [Column; 7] = [
     column("LAST", Form::Number, 2),
 ];
 
-/// A row.
+/// A row of the table.
 #[derive(Debug)]
 pub(super) struct Row {
     rate: Option<Rate>,
     packets: u64,
     last_ms_ago: u64,
-    /// As the columns ask for them.
+    /// In the order of the columns.
     cells: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Titles, and a line for each row or one that says that there is none, in at most `width` characters.
+    /// Titles and rows, in at most `width` characters; without rows, one line of text in their place.
     pub(super) fn lines(&self, width: usize) -> (String, Vec<String>) {
         let cells: Vec<&[String]> = self.all.iter().map(|row| row.cells.as_slice()).collect();
         let (titles, mut lines) = columns::lines(self.columns, &cells, width);
@@ -69,7 +69,7 @@ impl Rows {
     }
 }
 
-/// The rows that were chosen.
+/// The rows of the table that the operator chose.
 pub(super) fn rows(model: &Model) -> Rows {
     let (columns, mut all): (&[Column], Vec<Row>) = if model.controls.services {
         let mut services: BTreeMap<&str, Vec<&Dropped>> = BTreeMap::new();
@@ -86,7 +86,7 @@ pub(super) fn rows(model: &Model) -> Rows {
     Rows { columns, all }
 }
 
-/// What is equal by the chosen measure stays where it is from one refresh to the next.
+/// Compares rows. Those equal by the chosen measure stay where they are from one refresh to the next.
 fn order(by: Sort, a: &Row, b: &Row) -> Ordering {
     let chosen = match by {
         Sort::Rate => b.rate.cmp(&a.rate),
@@ -115,7 +115,7 @@ fn row(model: &Model, flows: &[&Dropped], words: fn(&[&Dropped]) -> Vec<String>)
     row
 }
 
-/// What stands between rate and packets.
+/// The cells between rate and packets, for a flow.
 fn of_flow(flows: &[&Dropped]) -> Vec<String> {
     let kinds = flows.iter().map(|flow| &flow.kind);
     kinds
@@ -132,7 +132,7 @@ fn of_flow(flows: &[&Dropped]) -> Vec<String> {
         .collect()
 }
 
-/// Likewise.
+/// The cells between rate and packets, for a Service.
 fn of_service(flows: &[&Dropped]) -> Vec<String> {
     let service = flows.first().map(|flow| flow.kind.service.clone());
     let endpoints: BTreeSet<_> = flows.iter().map(|flow| flow.kind.endpoint).collect();

@@ -1,4 +1,4 @@
-//! What is read at a time: the agent's words, by its socket, and the kernel's counters, which outlive it.
+//! One reading: the agent's answers, by its socket, and the kernel's counters, which outlive the agent.
 
 use crate::commands::drops;
 use crate::kernel::maps::{self, Counters};
@@ -11,25 +11,25 @@ use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver};
 
-/// Where to read.
+/// The directories to read.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) pin_dir: PathBuf,
     pub(super) run_dir: PathBuf,
 }
 
-/// What there was to read at one moment.
+/// One reading of the agent and the counters.
 #[derive(Debug)]
 pub(super) struct Sample {
     /// `CLOCK_BOOTTIME`.
     pub(super) at: Duration,
-    /// None answers while it starts anew.
+    /// An error while no agent answers, such as when it restarts.
     pub(super) agent: Result<Agent>,
-    /// Gone once the datapath is detached.
+    /// An error once the datapath is detached.
     pub(super) counters: Result<Counters>,
 }
 
-/// What the agent says.
+/// The agent's answers.
 #[derive(Debug)]
 pub(super) struct Agent {
     pub(super) status: Status,
@@ -46,7 +46,7 @@ impl Source {
         }
     }
 
-    /// Reads again and again, on a thread of its own: keys are heard even while the agent hangs.
+    /// Reads again and again, on a thread of its own: keys work even while the agent hangs.
     pub(super) fn every(self, interval: Duration) -> Receiver<Sample> {
         let (tell, told) = mpsc::channel(1);
         thread::spawn(move || {

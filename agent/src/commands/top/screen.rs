@@ -1,4 +1,4 @@
-//! The terminal: draws after whatever happens, and gives the terminal back however it ends.
+//! The terminal: draws after each event, and restores the terminal however it ends.
 
 use super::keys::{Then, press};
 use super::look::Look;
@@ -12,9 +12,9 @@ use ratatui::DefaultTerminal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 
-/// Follows the samples until a key or a signal ends it. Errors: the terminal is gone, or cannot do it.
+/// Follows the samples until a key or a signal ends it. Errors: the terminal is gone, or cannot draw.
 pub(super) async fn show(model: Model, samples: Receiver<Sample>) -> Result<()> {
-    // It sets a panic hook that restores the terminal, too.
+    // `try_init` sets a panic hook that restores the terminal, too.
     let shown = match ratatui::try_init().context("cannot draw on this terminal: use --batch") {
         Ok(terminal) => follow(terminal, model, samples).await,
         Err(error) => Err(error),

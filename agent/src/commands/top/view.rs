@@ -18,7 +18,7 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::{RenderDirection, Sparkline, Widget as _};
 
-/// Draws all of it, as far as there is room.
+/// Draws the screen, as far as there is room.
 pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let (parts, rows) = (Parts::of(area), rows(model));
     put(&head::head(model, look), parts.head, buffer);
@@ -34,7 +34,7 @@ pub(super) fn extent(model: &Model, area: Rect) -> (usize, usize) {
     (rows(model).all.len(), below_titles.into())
 }
 
-/// All of it as plain text, every row and every name whole, without what only a screen needs.
+/// The model as plain text: every row and every name whole, without the parts that only a screen needs.
 pub(super) fn text(model: &Model) -> String {
     let look = Look { colours: false };
     let above = [&head::head(model, look)[..], &verdicts::verdicts(model, look)].concat();
@@ -46,7 +46,7 @@ pub(super) fn text(model: &Model) -> String {
     lines.collect()
 }
 
-/// Where everything goes. On a short screen the table matters most.
+/// The areas of the screen. On a short screen the table matters most.
 struct Parts {
     head: Rect,
     verdicts: Rect,
@@ -82,7 +82,7 @@ fn put(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// What was stopped in the last refreshes, the newest at the right.
+/// Draws the curve: packets stopped in the last refreshes, the newest at the right.
 fn curve(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let width = u16::try_from(REMEMBERED).unwrap_or(u16::MAX);
     let height = area.height.min(2);

@@ -1,4 +1,4 @@
-//! Each event that moved the IP: what differs from one view to the next, in words.
+//! The events in the history of an IP: the differences from one view to the next, in words.
 
 use super::time::wall;
 use epguard_common::UidState;
@@ -7,19 +7,19 @@ use epguard_core::state::NotProven;
 use epguard_core::state::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
 use serde::Serialize;
 
-/// Something became known.
+/// A change that became known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// When the agent had taken it in, RFC 3339.
+    /// When the agent had applied it, RFC 3339.
     pub at: String,
-    /// The newest resourceVersion seen by then.
+    /// The newest resourceVersion that the agent had by then.
     pub rv: u64,
-    /// What, in one line.
+    /// The change, in one line.
     pub what: String,
 }
 
-/// Everything up to a time, the oldest first.
+/// All events up to a time, the oldest first.
 pub(super) fn events(chronicle: &Chronicle, until_ms: u64) -> Vec<Event> {
     let mut before = View {
         synced: true,
@@ -37,7 +37,7 @@ pub(super) fn events(chronicle: &Chronicle, until_ms: u64) -> Vec<Event> {
     events
 }
 
-/// What differs: pods first, then slices, then what follows from them.
+/// The differences: pods first, then slices, then what follows from them.
 fn changes(old: &View, new: &View) -> Vec<String> {
     let mut lines = Vec::new();
     if old.synced != new.synced {
@@ -176,7 +176,7 @@ fn possible_holder(service: &ServiceView) -> Option<&String> {
     })
 }
 
-/// Whether the proof has got past possible holders. Where it fails earlier there may be one, or not.
+/// Whether the proof has passed the step of possible holders. If it fails earlier, there may be one, or not.
 fn has_no_possible_holder(service: &ServiceView) -> bool {
     let is_past = |endpoint: &EndpointView| {
         let why = endpoint.not_proven.as_ref();

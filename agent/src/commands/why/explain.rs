@@ -1,4 +1,4 @@
-//! The answer as a whole. Pure.
+//! The whole answer of `epguard why`. Pure.
 
 use super::evidence::{Event, events};
 use super::owners::{Span, owners};
@@ -10,34 +10,34 @@ use epguard_core::state::View;
 use serde::Serialize;
 use std::net::IpAddr;
 
-/// What `epguard why` prints.
+/// The output of `epguard why`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The IP.
     pub ip: IpAddr,
-    /// Of which moment the verdicts are, RFC 3339.
+    /// The moment of the verdicts, RFC 3339.
     pub at: String,
-    /// Whether that is now.
+    /// Whether that moment is now.
     pub now: bool,
-    /// The node's mode now; it is not remembered.
+    /// The node's mode now; the history does not contain it.
     pub mode: String,
     /// One per Service and port, and one for the IP itself; none if that moment is not known.
     pub verdicts: Vec<Verdict>,
-    /// Who owned the IP, up to that moment.
+    /// The owners of the IP, up to that moment.
     pub owners: Vec<Span>,
-    /// What moved it, up to that moment.
+    /// The events of the IP, up to that moment.
     pub evidence: Vec<Event>,
     /// Since when the history of this IP is known.
     pub since: String,
-    /// Whether it had earlier ones that were forgotten.
+    /// Whether the history dropped earlier steps.
     pub truncated: bool,
 }
 
-/// Answers a question from what is kept about the IP.
+/// Answers a question from the history of the IP.
 #[must_use]
 pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
-    // Nobody knows the future: now is the last that is known.
+    // A time in the future counts as now.
     let at_ms = question
         .at
         .map_or(chronicle.now_ms, |at| at.on(chronicle))
@@ -61,7 +61,7 @@ pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
     }
 }
 
-/// Before the first step of an IP nothing was known of it, unless there were steps that had to make room.
+/// The view at a time. Before the first step the IP had no facts; none if earlier steps had to make room.
 fn known_at(chronicle: &Chronicle, at_ms: u64) -> Option<View> {
     if at_ms < chronicle.since_ms() {
         return None;

@@ -1,4 +1,4 @@
-//! `epguard why`: the verdict about an IP, now or then, and the evidence step by step.
+//! `epguard why`: the verdict about an IP, now or earlier, and the evidence step by step.
 //!
 //! ```text
 //! Chronicle (status socket) + Question -> explain (pure: verdicts, owners, evidence) -> Explanation -> text

@@ -1,4 +1,4 @@
-//! Who owned the IP from when to when, as far as the API showed it.
+//! The owners of the IP over time, as far as the API showed them.
 
 use super::time::wall;
 use epguard_common::UidState;
@@ -7,7 +7,7 @@ use epguard_core::state::{PodView, View};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A pod's hold on the IP.
+/// The time in which a pod had the IP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Span {
@@ -15,13 +15,13 @@ pub struct Span {
     pub pod: String,
     /// Its UID.
     pub uid: String,
-    /// Where it ran.
+    /// The node that it ran on.
     pub node: Option<String>,
-    /// Since when it was seen to have the IP, RFC 3339.
+    /// Since when the API showed the pod with the IP, RFC 3339.
     pub from: String,
-    /// Whether it had it before the history begins.
+    /// Whether it had the IP before the history begins.
     pub or_earlier: bool,
-    /// Until when; none: it has it still.
+    /// Until when; none: it still has the IP.
     pub to: Option<String>,
     /// Why it ended.
     pub ended: Option<&'static str>,

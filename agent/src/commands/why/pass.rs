@@ -5,7 +5,7 @@ use epguard_common::UidState;
 use epguard_core::state::{EndpointView, Exemption, PodView, ServiceView, View};
 use epguard_core::state::{NotProven, NotStale};
 
-/// The reason, and what would end it.
+/// The reason why packets pass, and what would end it.
 pub(super) struct Pass {
     pub because: String,
     pub change: String,
@@ -23,7 +23,7 @@ fn exempted(pod: &str, why: Exemption) -> Pass {
     pass(because, change)
 }
 
-/// For the endpoint of a Service that is not denied.
+/// Why packets to an endpoint of a Service pass.
 pub(super) fn endpoint(service: &ServiceView, endpoint: &EndpointView) -> Pass {
     endpoint.not_proven.as_ref().map_or_else(
         || {
@@ -36,14 +36,14 @@ pub(super) fn endpoint(service: &ServiceView, endpoint: &EndpointView) -> Pass {
     )
 }
 
-/// What holds for every packet to the IP.
+/// The reason that holds for every packet to the IP, if any.
 pub(super) fn anything(view: &View) -> Option<Pass> {
     let not_synced = (!view.synced).then_some(&NotProven::NotSynced);
     let why = not_synced.or(view.spared.as_ref())?;
     Some(through("", why))
 }
 
-/// For what is aimed at the IP itself.
+/// Why packets to the IP itself pass.
 pub(super) fn direct(view: &View) -> Pass {
     let live = |pod: &&PodView| pod.shows && pod.present && pod.uid_state == UidState::Live;
     if let Some(owner) = view.pods.iter().find(live) {
@@ -116,7 +116,7 @@ fn through(name: &str, why: &NotProven<String>) -> Pass {
     }
 }
 
-/// A slice lists the IP for a pod that may be in service.
+/// Why packets pass if a slice lists the IP for a pod that may be in service.
 fn listed(name: &str, why: &NotStale<String>) -> Pass {
     let alive = |pod: &str, state: &str| {
         pass(
@@ -139,7 +139,7 @@ fn listed(name: &str, why: &NotStale<String>) -> Pass {
     }
 }
 
-/// A slice listed it not long ago.
+/// Why packets pass if a slice listed the IP not long ago.
 fn remembered(name: &str, why: &NotStale<String>) -> Pass {
     let forgotten = format!("10 minutes in which {name} does not list it");
     match why {

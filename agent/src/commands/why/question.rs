@@ -1,4 +1,4 @@
-//! What is asked.
+//! The question that `epguard why` answers.
 
 use super::Moment;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! The same for people: verdict first, then owners, then evidence.
+//! The answer for people: verdict first, then owners, then evidence.
 
 use super::Explanation;
 use super::owners::Span;
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 impl Explanation {
-    /// As people read it.
+    /// The whole answer as text.
     #[must_use]
     pub fn text(&self) -> String {
         let when = if self.now { " (now)" } else { "" };

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// When.
+/// A moment that the operator names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// By the node's wall clock.
@@ -40,7 +40,7 @@ impl FromStr for Moment {
 }
 
 impl Moment {
-    /// On the clock of the chronicle's steps, ms; before it began: 0.
+    /// The moment on the clock of the chronicle's steps, ms; 0 if it is before the clock's beginning.
     #[must_use]
     pub fn on(self, chronicle: &Chronicle) -> u64 {
         match self {

@@ -1,31 +1,31 @@
-//! What a view says about packets.
+//! The verdicts about packets, from a view.
 
 use super::pass;
 use super::question::Question;
 use epguard_core::state::{DenialView, EndpointView, ServiceView, View};
 use serde::Serialize;
 
-/// About packets of one kind.
+/// The verdict about packets of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// What the packets are aimed at: `shop/web`; none: the IP itself.
+    /// The Service that the packets are aimed at: `shop/web`; none: the IP itself.
     pub service: Option<String>,
     /// Target port; none: any.
     pub port: Option<u16>,
     /// `TCP`, `UDP`, `SCTP`; none: any.
     pub protocol: Option<String>,
-    /// `deny`, `hold` or `pass`. Whether a deny drops is the mode's business.
+    /// `deny`, `hold` or `pass`. The mode decides whether a deny drops.
     pub verdict: &'static str,
     /// `reused`, `dead-backend`, `retired-backend` or `terminated`.
     pub reason: Option<String>,
-    /// The proof, or what stands against one.
+    /// The proof, or what prevents one.
     pub because: String,
     /// What would change it.
     pub change: String,
 }
 
-/// All verdicts that the question asks for; the IP itself comes last.
+/// All verdicts that the question is about; the IP itself comes last.
 pub(super) fn verdicts(view: &View, question: &Question) -> Vec<Verdict> {
     let asked = |service: &&ServiceView| {
         question
@@ -118,7 +118,7 @@ fn lifting(service: &ServiceView, denial: &DenialView) -> String {
     ways.join("; ")
 }
 
-/// For what is aimed at the IP itself.
+/// The verdict about packets to the IP itself.
 fn direct(view: &View) -> Verdict {
     let (verdict, reason, because, change) = match (&view.terminated, pass::anything(view)) {
         (_, Some(pass)) => ("pass", None, pass.because, pass.change),

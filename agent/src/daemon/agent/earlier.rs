@@ -8,9 +8,10 @@ use epguard_common::Vip;
 use std::collections::BTreeSet;
 
 impl Agent {
-    /// Looks for sockets of the Services that are new in SERVICES. Without any it costs two lists of sockets.
+    /// Enters connected sockets of the Services that are new in SERVICES. If it finds none, it costs two lists of
+    /// sockets.
     ///
-    /// A kernel that lists no sockets is no error: they are missed, as `status` says.
+    /// A kernel that lists no sockets is no error: these sockets are missed, and `status` shows that.
     pub(super) fn enter_earlier_sockets(&mut self) -> Result<()> {
         let Some(since_ns) = self.writer.follows_since_ns() else {
             return Ok(());

@@ -1,11 +1,12 @@
-//! What the fleet wants of this node.
+//! Applies the mode policy to this node.
 
 use super::Agent;
 use anyhow::{Result, bail};
 use epguard_common::Mode;
 
 impl Agent {
-    /// Carries out what the fleet wants, if that has changed. Whether the node is a canary shows with the first list.
+    /// Applies the mode policy if it changed. Does nothing before the sync: only the first list shows if the node is
+    /// a canary.
     pub(super) fn follow_fleet(&mut self) -> Result<()> {
         if !self.state.is_synced() {
             return Ok(());
@@ -19,7 +20,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Errors: `enforce` is asked for, by flags or by the `ConfigMap`, and no interface could be hooked.
+    /// Errors: the flags or the `ConfigMap` ask for `enforce`, and no interface could be hooked.
     pub(super) fn insist_on_hooks(&self) -> Result<()> {
         if !self.settled || self.fleet.in_force().mode != Mode::Enforce {
             return Ok(());

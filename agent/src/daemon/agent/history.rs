@@ -1,4 +1,4 @@
-//! What the agent remembers, for whoever asks why.
+//! The recorded history, for `epguard why`.
 
 use super::{Agent, now};
 use crate::shared::clock::Clocks;
@@ -9,17 +9,17 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 impl Agent {
-    /// Remembers what changed. After the maps are written: no verdict waits for its record.
+    /// Records what changed. Runs after the maps are written: no verdict waits for its record.
     pub fn remember(&mut self) {
         let rv = self.watches.values().map(|watch| watch.rv).max().unwrap_or(0);
         self.history.note(now(), rv, &mut self.state);
     }
 
-    /// Only the history of an IP: the rest of the status has nothing to do with it.
+    /// A status with only the history of one IP.
     pub(super) fn recall(&self, ip: IpAddr) -> Status {
         let clocks = Clocks::now();
         let mode = self.writer.mode().map_or("unknown", Mode::as_str);
-        // Without a denial nobody renews the lease, and none is needed.
+        // Without a denial the lease is not renewed, and none is needed.
         let mode = if self.lease.deadline() > clocks.boot || !self.denies() {
             mode.to_owned()
         } else {

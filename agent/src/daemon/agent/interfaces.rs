@@ -1,4 +1,4 @@
-//! The node's interfaces, addresses and neighbours, as netlink tells of them.
+//! Events of netlink about the node's interfaces, addresses and neighbours.
 
 use super::{Agent, now};
 use crate::node::netlink::Event as LinkEvent;
@@ -6,7 +6,7 @@ use anyhow::Result;
 use epguard_core::facts::{Fact, Presence};
 
 impl Agent {
-    /// Hooks what appears, forgets what is gone.
+    /// Applies an event of netlink: hooks new interfaces, and drops deleted ones.
     pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
         match event {
             LinkEvent::Appeared(interface) => self.attachments.appeared(&interface),

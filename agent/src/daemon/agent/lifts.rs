@@ -1,4 +1,4 @@
-//! Who is there after all, as the programs have noted it.
+//! IPs that are in use after all, as the kernel programs noted them.
 
 use super::{Agent, now};
 use anyhow::Result;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::sync;
 
 impl Agent {
-    /// Whether it matters who is on the node.
+    /// A receiver whose value is true while the agent needs the addresses that the node leads to.
     #[must_use]
     pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
         self.ask_for_presence.subscribe()
     }
 
-    /// Hears of everybody who spoke, whether or not the ring had room to say so.
+    /// Applies every IP that the programs saw in use, whether or not the ring buffer had room to report it.
     pub(super) fn hear_lifts(&mut self) -> Result<()> {
         for lift in self.writer.take_lifts()? {
             self.report.lifted(&self.state, &lift);
@@ -27,7 +27,7 @@ impl Agent {
         Ok(())
     }
 
-    /// A packet from the IP was seen.
+    /// Records that a packet from the IP was seen.
     pub(super) fn hear(&mut self, ip: Addr, at: Duration) {
         let spoke = Presence::Spoke(ip, at);
         self.state.apply(now(), Fact::Presence(spoke));

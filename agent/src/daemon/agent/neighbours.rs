@@ -1,4 +1,4 @@
-//! What the survey of foreign programs leads to: which bits the datapath may use, and who may wipe them.
+//! What the survey of foreign programs decides: which bits the datapath may use, and which programs may wipe them.
 
 use super::Agent;
 use crate::kernel::neighbours::{Found, Place, Survey};
@@ -9,10 +9,10 @@ use epguard_core::carrier::{self, Carrier, Decision, Foreign, IntentCarrier, Per
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An older survey permits nothing: a neighbour may have come since.
+/// Longest age of a survey. An older one permits nothing: a neighbour may have appeared since.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// What the agent knows of its neighbours.
+/// What the surveys showed about the neighbours.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     choice: IntentCarrier,
@@ -20,14 +20,14 @@ pub(super) struct Neighbours {
     decision: Decision,
     /// TCX programs behind our ingress hooks that may wipe what packets carry, by interface.
     wipers: BTreeMap<u32, Vec<String>>,
-    /// Whether any program or filter may.
+    /// True if any program or filter may wipe them.
     may_wipe: bool,
     /// `CLOCK_BOOTTIME` of the last survey.
     surveyed: Option<Duration>,
 }
 
 impl Neighbours {
-    /// Nothing is known yet.
+    /// Before the first survey.
     pub(super) fn new(choice: IntentCarrier, permitted: u16) -> Self {
         Self {
             choice,
@@ -39,14 +39,15 @@ impl Neighbours {
         }
     }
 
-    /// Whether a survey was made at all: before, no lease may be renewed, or an earlier process's permission would live on.
+    /// True after the first survey. Before it no lease may be renewed, or an earlier process's permission would stay
+    /// in force.
     pub(super) const fn are_known(&self) -> bool {
         self.surveyed.is_some()
     }
 }
 
 impl Agent {
-    /// Takes in a survey. `Err`: it failed, for this reason, so anything may be there.
+    /// Applies a survey. `Err`: the survey failed, for this reason, so any neighbour may exist.
     pub fn on_survey(&mut self, survey: &Result<Survey, String>) -> Result<()> {
         let foreign: Result<Vec<Foreign>, &str> = match survey {
             Ok(survey) => Ok(survey.found.iter().filter_map(foreign).collect()),
@@ -60,7 +61,7 @@ impl Agent {
         self.permit(decision)
     }
 
-    /// Takes the permission back if no survey comes any more.
+    /// Takes the permission back if the last survey is older than [`MAX_AGE`].
     pub(super) fn distrust_old_surveys(&mut self) -> Result<()> {
         let fresh = |at: Duration| now().saturating_sub(at) <= MAX_AGE;
         if self.neighbours.surveyed.is_none_or(fresh) {
@@ -104,7 +105,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Interfaces with all that may wipe what packets carry there.
+    /// The interfaces, each with all programs and filters that may wipe what packets carry there.
     pub(super) fn hooked_interfaces(&self) -> impl Iterator<Item = Attachment> {
         self.attachments.list().map(|attachment| {
             let mut attachment = attachment.clone();
@@ -114,7 +115,7 @@ impl Agent {
         })
     }
 
-    /// For the status.
+    /// The carrier in use, for the status.
     pub(super) fn carrier(&self) -> Decision {
         let services_without_room = match self.neighbours.decision.in_use {
             Carrier::TcIndexHigh => self.state.services_without_high_slot(),
@@ -127,8 +128,9 @@ impl Agent {
     }
 }
 
-/// None for what uses neither field. Where programs cannot be listed at all (`CAP_SYS_ADMIN`), those at hooks are known to be
-/// there and count as unreadable; of the kinds that are at no interface, none is known to read the fields.
+/// The bits that a foreign program uses; none if it uses neither field. Where programs cannot be listed at all
+/// (`CAP_SYS_ADMIN`), programs at hooks are known to exist and count as unreadable. Of the program kinds that are at
+/// no interface, none is known to read the fields.
 fn foreign(found: &Found) -> Option<Foreign> {
     if found.program.is_none() && found.at == Place::Anywhere {
         return None;
@@ -143,7 +145,8 @@ fn foreign(found: &Found) -> Option<Foreign> {
     (bits != 0).then_some(Foreign { label, bits, assumed })
 }
 
-/// TCX programs behind our ingress hook that may wipe what packets carry, by interface. Filters are in the chains.
+/// TCX programs behind our ingress hook that may wipe what packets carry, by interface. Filters are already in the
+/// chains.
 fn wipers(survey: &Survey) -> BTreeMap<u32, Vec<String>> {
     let mut wipers = BTreeMap::<u32, Vec<String>>::new();
     for found in &survey.found {

@@ -1,4 +1,4 @@
-//! What the agent tells of itself to whoever asks.
+//! The agent's answers to requests at the status socket.
 
 use super::Agent;
 use crate::daemon::{telemetry, trust};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Agent {
-    /// Answers whoever asks for the status; one who has left needs no answer.
+    /// Answers a request. A client that has disconnected is no error.
     pub fn on_question(&mut self, question: Question) -> Result<()> {
         let answer = match &question.request {
             Request::History(ip) => self.recall(*ip),
@@ -52,7 +52,7 @@ impl Agent {
         }
     }
 
-    /// The same without names, which cost as much as there are pods.
+    /// The status without names, whose cost grows with the number of pods.
     fn figures(&self) -> Status {
         let now = now();
         let named = |watch: &Watched| watch.to_string();

@@ -1,4 +1,4 @@
-//! Denied packets: the kernel counts them and reports some, and people hear of them.
+//! Denied packets: from the kernel's counts and reports to the log, the Events and `epguard drops`.
 
 use super::{Agent, now};
 use crate::daemon::report::denial_log::target;
@@ -11,10 +11,10 @@ use epguard_core::state::Socket;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Between two looks at the counts of all denials. Those that the kernel reports packets of are looked at each tick.
+/// Time between two readings of the counts of all denials. Denials with reported packets are read at each tick.
 const ALL: Duration = Duration::from_secs(10);
 
-/// Which denials to look at.
+/// Which denials to read the counts of.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     active: BTreeSet<DenialKey>,
@@ -22,7 +22,7 @@ pub(super) struct Looks {
 }
 
 impl Agent {
-    /// Reports denied packets, as many as the node is allowed.
+    /// Takes in reports of denied packets, as many as the node's budget allows.
     pub fn on_events(&mut self, mut events: Vec<Event>) -> Result<()> {
         self.budget.admit(now(), &mut events);
         let mut spoke = false;
@@ -47,10 +47,11 @@ impl Agent {
         if spoke { self.write() } else { Ok(()) }
     }
 
-    /// Keeps the names that denials refer to for the agent's next process, which may find the pods gone.
+    /// Stores the names that denials refer to. After a restart, the agent's next process may no longer find the pods
+    /// in the API.
     pub(super) fn keep_names(&mut self) {
         if self.state.is_synced() {
-            // Denials that were restored changed no map, so nothing else has looked their names up.
+            // Restored denials changed no map, so their names have not been recorded yet.
             self.report.remember(&self.state);
             let (state, report) = (&self.state, &self.report);
             let named = |(uid, _)| Some((uid, report.pod_name(state, uid)?.clone()));
@@ -70,7 +71,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The same of all denials, for one who asks.
+    /// Counts the packets of all denials, for `epguard drops`.
     pub(super) fn count_all_denied(&mut self) -> Result<()> {
         (self.looks.all, self.looks.active) = (now(), BTreeSet::new());
         self.count_denied(|_| true)
@@ -92,7 +93,7 @@ impl Agent {
         Ok(())
     }
 
-    /// For whoever looks at the objects. Where no Service was meant there is no object to tell it of.
+    /// A denial for an Event. None without a Service: then there is no object to write the Event about.
     fn denial(&self, denied: &Denied, outcome: Outcome) -> Option<Denial> {
         let service = self.state.service_name(denied.target.slot)?.clone();
         let hit = self.report.pod_name(&self.state, denied.owner);

@@ -1,4 +1,4 @@
-//! What the loop's body does with messages, on maps of the kernel.
+//! Tests of how the loop's body applies messages, with maps in the kernel.
 
 use super::*;
 use crate::cli::Cli;
@@ -42,7 +42,7 @@ impl Drop for Bpffs {
     }
 }
 
-/// An agent that talks to no API server, and has no hook.
+/// An agent without a reachable API server and without hooks.
 async fn agent(folder: &Path) -> Agent {
     let kubeconfig = std::env::temp_dir().join(format!("epguard-agent-{}.yaml", std::process::id()));
     std::fs::write(&kubeconfig, NOBODY).unwrap();

@@ -1,4 +1,4 @@
-//! What keeps denials from being proven, in the words of the status.
+//! Why deaths of pods are not proven, and possible holders, for the status.
 
 use super::Agent;
 use crate::shared::status::{PossibleHolder, UnprovenDeaths};

@@ -1,4 +1,4 @@
-//! What is known of each watch, and what follows if one of them lost its history.
+//! The state of each watch, and the reaction if one of them lost its history.
 
 use super::Agent;
 use crate::shared::clock::boot as now;
@@ -22,7 +22,8 @@ impl Agent {
         self.lease.view.void_watch(id, now());
     }
 
-    /// Nothing known holds any more. The other watches have to be told only once, and not before they have listed.
+    /// Starts over, because nothing known holds any more. Asks the other watches to list again: only once, and not
+    /// before they have all listed.
     pub(super) fn start_over(&mut self, noticed_by: Watched, error: &str) {
         tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
         self.lease.view.void(now());
@@ -34,7 +35,7 @@ impl Agent {
         }
     }
 
-    /// Lists everything anew if the API has shown a dead pod alive.
+    /// Lists everything anew if the API has shown a dead pod as alive.
     pub(super) fn relist_if_revived(&mut self) {
         let Some(pod) = self.state.take_revived() else {
             return;
@@ -49,7 +50,7 @@ impl Agent {
         }
     }
 
-    /// Whether anything is denied, so that the lease matters.
+    /// True if the agent has denials, so that it needs the lease.
     pub(super) fn denies(&self) -> bool {
         let tables = self.state.tables();
         let mut vacant = tables.terminated.values();

@@ -21,7 +21,7 @@ pub struct ActionArgs {
 }
 
 impl ActionArgs {
-    /// Where packets are redirected to, if they are. Errors: to several interfaces.
+    /// The interface that packets are captured to, if any. Errors: several interfaces are named.
     pub fn capture(&self) -> Result<Option<&str>> {
         let mut interfaces = self.action.iter().filter_map(|choice| choice.capture.as_deref());
         let first = interfaces.next();
@@ -34,7 +34,7 @@ impl ActionArgs {
         Ok(first)
     }
 
-    /// The action of each reason: what is said of one counts more than what is said of all.
+    /// The action of each reason. A choice for one reason takes precedence over a choice for all.
     #[must_use]
     pub fn actions(&self) -> ReasonActions {
         let mut actions = ReasonActions::default();
@@ -46,7 +46,7 @@ impl ActionArgs {
         actions
     }
 
-    /// How many packets are answered.
+    /// The limits on how many denied packets are answered.
     #[must_use]
     pub fn limits(&self) -> AnswerLimits {
         AnswerLimits {

@@ -17,8 +17,9 @@ pub struct CgroupArgs {
 }
 
 impl CgroupArgs {
-    /// What the options say. Without them the mount is searched; where a node keeps processes in the root itself, as one
-    /// without systemd or a kubelet's cgroups does, only a program at the root meets them.
+    /// The cgroups that the options select. Without options, the cgroup2 mount is searched. Some nodes keep processes
+    /// in the root itself, such as one without systemd or a kubelet's cgroups: there only a program at the root sees
+    /// them.
     pub fn scope(&self) -> anyhow::Result<Scope> {
         if let Some(path) = &self.cgroup {
             return Ok(Scope::Only(path.clone()));
@@ -35,7 +36,7 @@ impl CgroupArgs {
     }
 }
 
-/// Where cgroup2 is mounted; the error says what to do without one.
+/// The path where cgroup2 is mounted. Without a mount, the error names the remedy.
 pub fn cgroup2_mount() -> anyhow::Result<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/mounts").context("cannot read /proc/mounts")?;
     cgroup2_in(&mounts).context("no cgroup2 mount in /proc/mounts: mount one, or pass --cgroup-root PATH")

@@ -123,7 +123,7 @@ impl AgentArgs {
     }
 }
 
-/// One of a closed list, by its name; `--help` explains each.
+/// A parser for one of a closed list, by its name; `--help` explains each.
 fn one_of<T: Copy + Default + Send + Sync + 'static, const N: usize>(
     all: [T; N],
     name: fn(T) -> &'static str,
@@ -147,7 +147,7 @@ fn namespaced(text: &str) -> Result<Name, &'static str> {
     name(text).ok_or("not NAMESPACE/NAME, as in epguard/epguard")
 }
 
-/// The alphabet of Node names tells a forgotten `$(NODE_NAME)` from a name.
+/// Checks the alphabet of Node names: it refuses a `$(NODE_NAME)` that was left unexpanded.
 fn node_name(text: &str) -> Result<String, &'static str> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     if text.is_empty() || !text.chars().all(fits) {

@@ -16,7 +16,7 @@ pub struct RangeArgs {
 }
 
 impl RangeArgs {
-    /// As the state wants them.
+    /// The options in the form that the state uses.
     #[must_use]
     pub fn ranges(&self) -> Ranges {
         Ranges {

@@ -15,7 +15,7 @@ pub struct ReasonArgs {
 }
 
 impl ReasonArgs {
-    /// As CONFIG has them.
+    /// The options in the form that CONFIG holds.
     #[must_use]
     pub fn modes(&self) -> ReasonModes {
         let mut modes = maps::DEFAULT;

@@ -1,4 +1,4 @@
-//! XDP at uplinks, where the operator asks for it.
+//! XDP at uplinks, if the operator selects it.
 
 use super::Attachments;
 use super::failure::vanished;
@@ -7,13 +7,15 @@ use crate::shared::status::Attachment;
 use anyhow::{Result, bail};
 
 impl Attachments {
-    /// XDP at uplinks. What it cannot do, or must not, TC does; unless the operator demands XDP at the start.
+    /// Hooks XDP at an uplink. Where XDP fails or is not allowed, TC judges alone, unless the operator demands XDP at
+    /// the start.
     pub(super) fn judge_early(&mut self, attachment: &mut Attachment) {
         let (ifindex, name) = (attachment.ifindex, &attachment.name);
         let hooked = match self.roles.role(ifindex) {
             _ if !attachment.attached => return,
             Some(Role::Uplink) => self.datapath.hook_xdp(ifindex, name),
-            // At the start nobody knows the default routes yet, and a link that is taken over must not go in between.
+            // At the start the default routes are not known yet. A link that was taken over must not be missing in
+            // between.
             _ if attachment.xdp.is_none() => return,
             _ => self.datapath.unhook_xdp(ifindex).map(|_| None),
         };
@@ -31,7 +33,7 @@ impl Attachments {
         attachment.xdp_error = error;
     }
 
-    /// The error that ends an agent at its start.
+    /// The error that ends the agent at its start, if the operator demands XDP and an interface has none.
     pub(super) fn insist_on_xdp(&self) -> Result<()> {
         let failed = |at: &&Attachment| self.datapath.demands_xdp() && at.xdp_error.is_some();
         let Some(Attachment {

@@ -1,11 +1,11 @@
-//! Errors at interfaces: told, or left alone because the interface has gone.
+//! Errors at interfaces: logs them, or detects that the interface has gone.
 
-/// Logs what goes on nevertheless.
+/// Logs an error after which the agent continues.
 pub fn warn_of(error: &anyhow::Error, what: &str) {
     tracing::warn!(error = format!("{error:#}"), "{what}");
 }
 
-/// Whether an interface went away between its announcement and the attachment.
+/// True if an interface was deleted between its announcement and the attachment.
 pub fn vanished(error: &anyhow::Error) -> bool {
     let gone = |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
     error

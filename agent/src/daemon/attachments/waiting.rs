@@ -7,17 +7,17 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Who waits, and until when.
+/// Which interfaces wait, and until when.
 #[derive(Debug)]
 pub struct Waiting {
     delay: Duration,
-    /// Interfaces that were there before the agent are through with the CNI.
+    /// True once the start is over. The CNI has finished with interfaces that existed before the agent.
     settled: bool,
     until: BTreeMap<u32, Instant>,
 }
 
 impl Waiting {
-    /// Nobody waits before [`Waiting::settled`], and never with a delay of 0.
+    /// Without waiting interfaces. None waits before [`Waiting::settled`], and none ever waits with a delay of 0.
     pub fn new(delay: Duration) -> Self {
         Self {
             delay,
@@ -26,12 +26,12 @@ impl Waiting {
         }
     }
 
-    /// From now on interfaces are new.
+    /// The start is over: interfaces that appear from now on are new.
     pub fn settled(&mut self) {
         self.settled = true;
     }
 
-    /// An interface is new, or has another name or role. Its wait begins once.
+    /// True if an interface that is new, or has another name or role, has to wait. Its wait begins once.
     pub fn has_to_wait(&mut self, ifindex: u32) -> bool {
         if !self.settled || self.delay.is_zero() {
             return false;
@@ -43,14 +43,14 @@ impl Waiting {
         Instant::now() < until
     }
 
-    /// Whether the interface may be hooked now.
+    /// True if the interface may be hooked now.
     pub fn is_over(&self, ifindex: u32) -> bool {
         self.until
             .get(&ifindex)
             .is_none_or(|until| Instant::now() >= *until)
     }
 
-    /// The number may come back with another interface.
+    /// Drops the wait of a deleted interface: another interface may get its number.
     pub fn gone(&mut self, ifindex: u32) {
         self.until.remove(&ifindex);
     }

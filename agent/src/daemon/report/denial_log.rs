@@ -1,5 +1,5 @@
-//! What is said of denied packets: counts by what they have in common, and a log line with counts per kind in ten seconds,
-//! with the names of the Service, the pod that was meant and the pod that was hit.
+//! Log lines and counts of denied packets, grouped by what they have in common. A line has the counts per kind in ten
+//! seconds, and the names of the Service, the pod that was meant and the pod that was hit.
 
 use crate::daemon::report::tally::{Due, Tally};
 use crate::kernel::maps::{Denied, Lift};
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Names outlive the objects they belong to: a packet may come after its pod is gone.
+/// Names and counts for the log and `epguard drops`. Names outlive their objects: a packet may come after its pod is
+/// gone.
 #[derive(Debug, Default)]
 pub struct Report {
     pods: BTreeMap<Uid, Name>,
@@ -20,13 +21,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// Takes in packets of a denial as the kernel counted them, the last one at `last`, `CLOCK_BOOTTIME`.
+    /// Adds packets of a denial as the kernel counted them. `last` is the time of the last one, `CLOCK_BOOTTIME`.
     pub fn count(&mut self, state: &State, denied: &Denied, outcome: Outcome, count: Count, last: Duration) {
         let kind = self.kind(state, denied, outcome);
         self.tally.count(last, kind, count);
     }
 
-    /// Takes in who sent a packet that the kernel reported. It is counted elsewhere.
+    /// Records the client of a packet that the kernel reported. [`Report::count`] counts the packet.
     pub fn client(&mut self, now: Duration, state: &State, event: &Event) {
         let numbers = Reason::from_raw(event.reason).zip(Outcome::from_raw(event.outcome));
         let Some((reason, outcome)) = numbers else {
@@ -86,7 +87,7 @@ impl Report {
         self.tally.all(now)
     }
 
-    /// Rows of [`Report::drops`] that had to make room for others.
+    /// How many rows of [`Report::drops`] were evicted.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.tally.evicted()
@@ -129,7 +130,7 @@ impl Report {
             .collect()
     }
 
-    /// Remembers the names that denials refer to.
+    /// Stores the names that denials refer to.
     pub fn remember(&mut self, state: &State) {
         let mut pods = BTreeMap::new();
         let denied = state
@@ -149,13 +150,13 @@ impl Report {
         self.pods.iter().map(|(uid, name)| (*uid, named(name)))
     }
 
-    /// What a pod is called, also once it is gone while a denial refers to it.
+    /// The name of a pod; also of a deleted pod while a denial refers to it.
     #[must_use]
     pub fn pod_name<'a>(&'a self, state: &'a State, uid: Uid) -> Option<&'a Name> {
         state.pod_name(uid).or_else(|| self.pods.get(&uid))
     }
 
-    /// The same for people, also where there is no name.
+    /// The name of a pod as text: its UID if the name is not known, `nobody` for [`Uid::NONE`].
     #[must_use]
     pub fn pod(&self, state: &State, uid: Uid) -> String {
         if uid == Uid::NONE {
@@ -165,7 +166,7 @@ impl Report {
     }
 }
 
-/// Whatever is done about a denial, it is one; only what is observed goes where it would have gone anyway.
+/// The text of the log line: an observed packet would be denied, every other outcome is a denial.
 fn message(outcome: &str) -> &'static str {
     if outcome == Outcome::Observed.as_str() {
         "would deny"

@@ -1,4 +1,4 @@
-//! What the programs report: denied, or would-be denied, packets.
+//! Reads the programs' reports: denied, or would-be denied, packets.
 
 mod budget;
 
@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep_until};
 /// Events taken at a time, about as many as the ring has room for.
 pub const MOST: usize = 2048;
 
-/// Events of a flood; fewer are read as they come.
+/// Events in one reading that count as a flood; fewer are read as they come.
 const MANY: usize = 64;
 
-/// Rest between two readings of a flood, which the ring buffers meanwhile.
+/// Pause between two readings during a flood; the ring buffers events meanwhile.
 const REST: Duration = Duration::from_millis(20);
 
 /// A source of the programs' reports.
@@ -29,7 +29,7 @@ pub(crate) trait Reports {
 /// The ring buffer, read without polling.
 pub struct Events {
     ring: AsyncFd<RingBuf<MapData>>,
-    /// Not read before.
+    /// The ring is not read before this time.
     rests_until: Instant,
 }
 
@@ -48,8 +48,7 @@ impl Events {
         })
     }
 
-    /// Waits for reports and takes at most [`MOST`]. What was taken is returned even if the caller had waited for something
-    /// else.
+    /// Waits for reports and takes at most [`MOST`]. Safe to cancel: every report that was taken is returned.
     pub async fn next(&mut self) -> Result<Vec<Event>> {
         sleep_until(self.rests_until).await;
         loop {
@@ -102,7 +101,7 @@ pub fn parse(bytes: &[u8]) -> Option<Event> {
     Some(unsafe { bytes.as_ptr().cast::<Event>().read_unaligned() })
 }
 
-/// The reason and the outcome of an event, as people read them.
+/// The reason and the outcome of an event as text.
 #[must_use]
 pub fn words(event: &Event) -> (&'static str, &'static str) {
     let reason = Reason::from_raw(event.reason).unwrap_or(Reason::Nothing);

@@ -1,4 +1,5 @@
-//! What the loop does next. Whatever a tenant can make plenty of comes after what keeps the node protected.
+//! Selects what the loop does next. Inputs that a tenant can produce in large numbers come after those that keep the
+//! node protected.
 
 use crate::daemon::report::ring_buffer::Reports;
 use crate::kernel::neighbours::Survey;
@@ -10,13 +11,13 @@ use epguard_common::Event;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::Interval;
 
-/// Facts waiting for the loop, and at most taken at once; the watches wait when it is full.
+/// Most facts that wait for the loop, and that it takes at once. The watches wait when it is full.
 pub(super) const BACKLOG: usize = 4096;
 
 /// One thing to do.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// Renews the lease, attaches again, and lets time pass.
+    /// Renews the lease, attaches again, and does the periodic work.
     Tick,
     /// An interface came or went, or an address or route of the node.
     Interface(LinkEvent),
@@ -24,39 +25,39 @@ pub(super) enum Turn {
     Survey(Result<Survey, String>),
     /// What the watches received, at most [`BACKLOG`] messages.
     Messages(Vec<Message>),
-    /// A request of a probe, of a reader of metrics or of the status socket.
+    /// A request of a probe, of a client of metrics or of the status socket.
     Question(Question),
     /// Packets that the programs report.
     Events(Vec<Event>),
 }
 
-/// Everything that the loop listens to, in the order in which it is served.
+/// All inputs of the loop, in the order in which it serves them.
 #[derive(Debug)]
 pub(super) struct Inbox<R> {
-    /// Four a second.
+    /// Surveys of foreign programs: four a second.
     pub surveys: Receiver<Result<Survey, String>>,
-    /// When to renew the lease at the latest.
+    /// The latest time to renew the lease.
     pub tick: Interval,
     /// Questions of the kubelet's probes: few, and answered at once.
     pub probes: Receiver<Question>,
-    /// Few, and each may be an interface without hooks.
+    /// Events of netlink: few, and each may be an interface without hooks.
     pub interfaces: Receiver<LinkEvent>,
-    /// News of the API server.
+    /// Messages of the watches.
     pub messages: Receiver<Message>,
-    /// Questions of everybody else.
+    /// All other questions.
     pub questions: Receiver<Question>,
-    /// Up to 100 a second for each suspect, whatever their number.
+    /// Reports of the programs: up to 100 a second for each suspect, for any number of suspects.
     pub reports: R,
 }
 
 impl<R: Reports> Inbox<R> {
-    /// Waits for the next thing to do. Safe to cancel.
+    /// Waits for the next input. Safe to cancel.
     ///
     /// Errors: those of the reports' source.
     pub async fn next(&mut self) -> Result<Turn> {
         let turn = tokio::select! {
             biased;
-            // Before the tick, which takes back what the last survey permits if that is old.
+            // Before the tick, which revokes the permission of the last survey if that is old.
             Some(survey) = self.surveys.recv() => Turn::Survey(survey),
             _ = self.tick.tick() => Turn::Tick,
             Some(question) = self.probes.recv() => Turn::Question(question),
@@ -84,7 +85,7 @@ mod tests {
     use tokio::sync::{mpsc, oneshot};
     use tokio::time::{MissedTickBehavior, advance, interval};
 
-    /// A flood: there always are reports.
+    /// A source that always has reports.
     struct Flood;
 
     impl Reports for Flood {

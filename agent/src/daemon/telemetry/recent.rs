@@ -1,4 +1,4 @@
-//! The last lines of the log, for `epguard sysdump`: the container's own log is out of its reach.
+//! The last lines of the log, for `epguard sysdump`, which cannot read the container's own log.
 
 use std::collections::VecDeque;
 use std::io::{self, Stderr, Write};
@@ -12,7 +12,7 @@ const LENGTH: usize = 1_024;
 
 static RECENT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
-/// Standard error, with a memory of the last lines.
+/// A writer to standard error that stores the last lines.
 pub(super) struct Remembering(Stderr);
 
 /// A writer for one record.
@@ -38,7 +38,7 @@ fn remember(record: &[u8]) {
 }
 
 impl Write for Remembering {
-    /// A record comes in one piece.
+    /// Writes a record, which arrives in one piece.
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
         remember(record);
         self.0.write_all(record)?;

@@ -1,4 +1,4 @@
-//! The commands of bpf(2) that aya has no function for: links by interface number, and what is done to a pinned one.
+//! The commands of bpf(2) that aya has no function for: links by interface number, and operations on pinned links.
 
 use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_link_info, bpf_prog_info};
 use std::ffi::{CStr, CString};
@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::path::Path;
 
-/// What a link is attached to.
+/// The target of a link.
 #[derive(Debug, Clone, Copy)]
 pub enum Target<'a> {
     /// An interface of this network namespace, before all its other programs.
@@ -22,13 +22,13 @@ pub enum Target<'a> {
     Cgroup(BorrowedFd<'a>),
 }
 
-/// `BPF_F_BEFORE`: without another program named, before all.
+/// `BPF_F_BEFORE`: without a reference program, before all others.
 const BEFORE: u32 = 1 << 3;
 
 /// `BPF_F_ALLOW_MULTI`: a cgroup's programs run beside others, and beside those of cgroups above it. Links always do.
 pub const ALLOW_MULTI: u32 = 1 << 1;
 
-/// Programs of one hook that are asked for at once. The kernel allows 64 on a TCX hook, and on a hook of a cgroup.
+/// The most programs of one hook that one query returns. The kernel allows 64 on a TCX hook, and on a hook of a cgroup.
 const PROGRAMS: usize = 64;
 
 /// Attaches a program; the link holds it until its last descriptor and pin are gone.
@@ -62,7 +62,7 @@ pub fn link_create(
     descriptor(bpf(bpf_cmd::BPF_LINK_CREATE, &mut attr)?)
 }
 
-/// Puts another program into a link: at no moment is there none, or two. `ENOLINK` if the link is severed.
+/// Replaces the program of a link: at no moment is there none, or two. `ENOLINK` if the link is severed.
 pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     bpf(
         bpf_cmd::BPF_LINK_UPDATE,
@@ -71,7 +71,7 @@ pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<
     .map(drop)
 }
 
-/// Severs a link, whoever else holds it.
+/// Severs a link, even if other processes hold it.
 pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
     bpf(bpf_cmd::BPF_LINK_DETACH, &mut [link.as_raw_fd()]).map(drop)
 }
@@ -82,7 +82,7 @@ pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     bpf(bpf_cmd::BPF_OBJ_PIN, &mut at(&path, object.as_raw_fd())).map(drop)
 }
 
-/// Opens what is pinned; none if nothing is.
+/// Opens a pinned object; none if nothing is pinned there.
 pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
     let path = c_path(path)?;
     match bpf(bpf_cmd::BPF_OBJ_GET, &mut at(&path, 0)) {
@@ -114,7 +114,8 @@ pub fn tcx_programs(ifindex: u32, attach_type: bpf_attach_type) -> io::Result<Ve
     query(ifindex, attach_type).map(|(programs, _)| programs)
 }
 
-/// Ids of the programs that are attached to this cgroup itself, and the flags of that: [`ALLOW_MULTI`] or another.
+/// Ids of the programs that are attached to this cgroup itself, and the flags of their attachment: [`ALLOW_MULTI`] or
+/// another.
 pub fn cgroup_programs(
     directory: BorrowedFd<'_>,
     attach_type: bpf_attach_type,

@@ -22,18 +22,18 @@ pub const PROGRAMS: [(&str, bpf_attach_type); 5] = [
     ("epguard_sendmsg6", bpf_attach_type::BPF_CGROUP_UDP6_SENDMSG),
 ];
 
-/// What an attachment found.
+/// The links that [`attach`] found on a cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// All links of an earlier process, or of this one.
     AllLinks,
-    /// Nothing.
+    /// No link.
     NoLink,
-    /// A part, or severed links: calls went unheard.
+    /// Some links, or severed ones: the hooks missed calls.
     Gap,
 }
 
-/// Attaches all programs to the cgroup with this id, into its pinned links if there are any; or into new ones.
+/// Attaches all programs to the cgroup with this id: into its pinned links if there are any, else into new ones.
 pub fn attach(ebpf: &mut Ebpf, pins: &Pins, id: u64, path: &Path) -> Result<Found> {
     let directory = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let same = directory.metadata().is_ok_and(|metadata| metadata.ino() == id);
@@ -85,7 +85,7 @@ pub fn remove(pins: &Pins, id: u64) -> Result<bool> {
     Ok(removed)
 }
 
-/// Loads a program, once.
+/// Loads a program, unless it is loaded already.
 fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
     let loaded = if let Program::CgroupSock(program) = program {
         CgroupSock::load(program)

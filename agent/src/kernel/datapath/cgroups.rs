@@ -1,9 +1,9 @@
 //! The cgroups whose processes' sockets are followed.
 //!
-//! By default these are the children of the root, not the root: there other projects look. Cilium 1.18.6 to 1.19 without
-//! socket load balancing detaches every program from the root and fails at a link (cilium/cilium #43877), and Cilium up
-//! to 1.13 attaches there without flags, which the kernel refuses beside a link (`EPERM`). A program at a child runs
-//! for all processes below it, before programs of the root.
+//! By default these are the children of the root, not the root, since other projects use the root. Cilium 1.18.6 to
+//! 1.19 without socket load balancing detaches every program from the root and fails at a link (cilium/cilium #43877),
+//! and Cilium up to 1.13 attaches there without flags, which the kernel refuses beside a link (`EPERM`). A program at a
+//! child runs for all processes below it, before programs of the root.
 
 use super::bpf;
 use anyhow::{Context as _, Result, bail};
@@ -20,11 +20,11 @@ use std::path::{Path, PathBuf};
 pub enum Scope {
     /// This directory of a cgroup2 mount: its processes and those below it.
     Only(PathBuf),
-    /// Each child of this directory, as it comes: the directory's own processes are left out.
+    /// Each child of this directory, new ones included; the directory's own processes are left out.
     ChildrenOf(PathBuf),
 }
 
-/// One directory is named as it is.
+/// A path stands for this one directory.
 impl<P: AsRef<Path> + ?Sized> From<&P> for Scope {
     fn from(path: &P) -> Self {
         Self::Only(path.as_ref().to_owned())
@@ -68,7 +68,7 @@ impl Scope {
         Ok(cgroups)
     }
 
-    /// A program that another project attached above these cgroups without `BPF_F_ALLOW_MULTI`, as people read it.
+    /// Describes a program that another project attached above these cgroups without `BPF_F_ALLOW_MULTI`.
     ///
     /// The kernel does not run such a program in a cgroup that has programs of its own (`compute_effective_progs` in
     /// kernel/bpf/cgroup.c), so beside it there must be none of ours.
@@ -96,7 +96,7 @@ impl Scope {
     }
 }
 
-/// Adds those of `wanted` that are below this cgroup to `found`. One that cannot be read has none.
+/// Adds to `found` those of `wanted` that are below this cgroup. A cgroup that cannot be read adds none.
 pub fn find_below(cgroup: &Path, wanted: &BTreeSet<u64>, found: &mut BTreeSet<u64>) {
     for entry in fs::read_dir(cgroup).into_iter().flatten().flatten() {
         if found.len() < wanted.len() && entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -1,23 +1,23 @@
-//! Who else is at an interface's hooks, and in which order.
+//! Which programs are at an interface's hooks, and in which order.
 
 use super::bpf;
 use super::hook::Hook;
 use super::netlink::{self, Filter};
 use anyhow::{Context as _, Result};
 
-/// What surrounds our programs at an interface. Entries are like `from: tcx cil_from_netdev`.
+/// The programs and filters around ours at an interface. Entries are like `from: tcx cil_from_netdev`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chain {
     /// Our place in the longer of the two queues; 1 is first.
     pub position: usize,
-    /// Programs and filters that run before ours: each could let a packet past us, or take it away.
+    /// Programs and filters that run before ours: each could let a packet pass without ours, or take it away.
     pub before: Vec<String>,
-    /// Filters that run after From and could wipe the intent that it wrote, by accepting the packet.
+    /// Filters that run after the ingress hook and could wipe the intent that it wrote, by accepting the packet.
     pub after: Vec<String>,
 }
 
-/// TCX programs run first, then the filters of clsact; `ours` are the ids of our programs in the order of
-/// [`Hook::ALL`]. None if one of them is not there.
+/// Reads the chain of an interface: TCX programs run first, then the filters of clsact; `ours` are the ids of our
+/// programs in the order of [`Hook::ALL`]. None if one of them is not there.
 pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
     let mut chain = Chain {
         position: 1,
@@ -52,7 +52,7 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
     Ok(Some(chain))
 }
 
-/// None on a kernel without TCX.
+/// Ids of the TCX programs at a hook; empty on a kernel without TCX.
 fn tcx(ifindex: u32, hook: Hook) -> Result<Vec<u32>> {
     match bpf::tcx_programs(ifindex, hook.attach_type()) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(vec![]),

@@ -1,7 +1,7 @@
 //! Filters of one interface's clsact qdisc, for kernels without TCX.
 //!
 //! A filter of ours is known by its priority, its handle and its name together, so that it is found again after a
-//! crash. The pin directory remembers which qdiscs are ours; one on which others have put filters stays.
+//! crash. The pin directory notes which qdiscs are ours; one with filters of other programs stays.
 
 use super::hook::Hook;
 use super::netlink::{self, Filter};
@@ -11,13 +11,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::BorrowedFd;
 
-/// Before all others: the lowest number, and among filters of one priority the youngest runs first.
+/// Our filters run before all others: the lowest number, and among filters of one priority the youngest runs first.
 const PRIORITY: u16 = 1;
 
-/// `epg` and 1, which nobody chooses by chance.
+/// Handle of our filters: `epg` and 1, which no other program uses by chance.
 const HANDLE: u32 = 0x6570_6701;
 
-/// Makes the qdisc and the filter, or puts the program into the filter that is there.
+/// Makes the qdisc and the filter, or replaces the program of the existing filter.
 pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) -> Result<()> {
     add_qdisc(pins, ifindex)?;
     let taken = netlink::filters(ifindex, hook)
@@ -33,7 +33,7 @@ pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) ->
         .with_context(|| format!("cannot put a BPF filter at clsact priority {PRIORITY}; one of another kind or protocol there is in the way"))
 }
 
-/// Removes our filters, and the qdisc if it is ours and empty; false if nothing of it was there.
+/// Removes our filters, and the qdisc if it is ours and empty; false if neither was there.
 pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     let (mut removed, mut others) = (false, false);
     for hook in Hook::ALL {
@@ -57,7 +57,7 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     Ok(removed)
 }
 
-/// Notes that the qdisc is ours only once it is: rather one left behind than a foreign one removed.
+/// Adds the qdisc, then notes it as ours: one left behind is better than a foreign one removed.
 fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
     match netlink::add_clsact(ifindex) {
         Ok(()) => {
@@ -105,7 +105,7 @@ pub fn is_ours(filter: &Filter, hook: Hook) -> bool {
     } == ours(hook)
 }
 
-/// What is gone already, or went with its interface, is removed.
+/// Accepts the removal of something that is gone already, or went with its interface.
 fn absent(result: std::io::Result<()>) -> std::io::Result<()> {
     match result {
         Err(error)

@@ -1,4 +1,4 @@
-//! `epguard detach`: removes everything of ours and nothing else, whoever left it there.
+//! `epguard detach`: removes everything of ours, from every earlier process, and nothing else.
 
 use super::object::check_privileges;
 use super::pins::{self, Pins};
@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 /// Removes links, maps and directories of all ABI versions from the pin directory, and our filters and qdiscs from the
-/// interfaces of this network namespace. What was removed, one line each; nothing the second time.
+/// interfaces of this network namespace. Returns one line for each removed thing; the second time none.
 ///
 /// Stop the agent first: one that runs attaches again.
 pub fn detach(pin_dir: &Path) -> Result<Vec<String>> {
@@ -52,7 +52,7 @@ pub fn remove_version(directory: &Path) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-/// Removes what an earlier process left on interfaces that are gone or not `hooked` any more.
+/// Removes what an earlier process left on interfaces that are gone or not `hooked` any more, and other ABI versions.
 pub fn remove_leftovers(pins: &Pins, hooked: impl Fn(u32) -> bool) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     for ifindex in interfaces(pins)?.into_iter().filter(|ifindex| !hooked(*ifindex)) {
@@ -66,14 +66,14 @@ pub fn remove_leftovers(pins: &Pins, hooked: impl Fn(u32) -> bool) -> Result<Vec
     Ok(removed)
 }
 
-/// Those that the pin directory knows, and those of this network namespace.
+/// The interfaces that the pin directory names, and those of this network namespace.
 fn interfaces(pins: &Pins) -> Result<Vec<u32>> {
     let mut interfaces = pins.interfaces()?;
     interfaces.extend(super::node::interfaces().context("cannot list network interfaces")?);
     Ok(interfaces.into_iter().collect())
 }
 
-/// A directory that still holds something is somebody's.
+/// Removes a directory if it is empty: other contents are not ours.
 fn remove_empty(directory: &Path) -> Result<Option<String>> {
     match fs::remove_dir(directory) {
         Ok(()) => Ok(Some(format!("directory {}", directory.display()))),

@@ -5,17 +5,17 @@ use aya_obj::generated::bpf_attach_type;
 /// A hook of an interface, seen from the node's stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hook {
-    /// TC ingress: packets entering, before DNAT.
+    /// The ingress hook. TC ingress: packets entering, before DNAT.
     From,
-    /// TC egress: packets leaving, after DNAT.
+    /// The egress hook. TC egress: packets leaving, after DNAT.
     To,
 }
 
 impl Hook {
-    /// Both.
+    /// Both hooks.
     pub const ALL: [Self; 2] = [Self::From, Self::To];
 
-    /// The program that belongs there, which is also the name of its clsact filter.
+    /// The name of the hook's program, and of its clsact filter.
     #[must_use]
     pub const fn program(self) -> &'static str {
         match self {
@@ -24,7 +24,7 @@ impl Hook {
         }
     }
 
-    /// As pins and reports write it.
+    /// The name of the hook in pins and reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Hook {
         }
     }
 
-    /// Of its TCX link, Linux 6.6.
+    /// The attach type of the hook's TCX link, Linux 6.6.
     #[must_use]
     pub const fn attach_type(self) -> bpf_attach_type {
         match self {
@@ -55,7 +55,7 @@ pub enum Hooks {
     Clsact,
 }
 
-/// What [`Hooks`] came to on this kernel.
+/// The kind of hooks that [`Hooks`] selects on this kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelPath {
     /// TCX links.
@@ -65,7 +65,7 @@ pub enum KernelPath {
 }
 
 impl KernelPath {
-    /// As the status writes it.
+    /// The name in the status.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-/// Puts a program into the link pinned at `path` if that is good for anything, as `sound` says after the change; else
-/// severs what is there and pins a new link. True if the link was taken over: nothing has passed it by.
+/// Puts a program into the link pinned at `path`. If that fails, or the link is not `sound` afterwards, severs it and
+/// pins a new link. True if the link was taken over: nothing has passed without a program.
 pub fn attach(
     path: &Path,
     program: BorrowedFd<'_>,
@@ -39,7 +39,7 @@ pub fn remove(path: &Path) -> Result<bool> {
     let Some(link) = open(path)? else {
         return Ok(false);
     };
-    // One that is severed, or of a kind that the kernel can't sever, goes with its last descriptor.
+    // A link that is severed, or of a kind that the kernel can't sever, ends with its last descriptor.
     if let Err(error) = bpf::link_detach(link.as_fd()) {
         tracing::debug!(pin = %path.display(), %error, "nothing to sever");
     }

@@ -1,8 +1,9 @@
 //! The kernel side and its life cycle.
 //!
-//! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` hooks cgroups, over `bpf` and
-//! `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` say that it may · `chain` says who else is
-//! there, `own` which programs are ours · `programs` reads those of the whole kernel · `detach` removes it all.
+//! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` hooks cgroups, over
+//! `bpf` and `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` permit it · `chain` lists
+//! the programs there, `own` those that are ours · `programs` reads those of the whole kernel · `detach` removes it
+//! all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
 //! into the same links, so that at no moment a packet meets none, or two.
@@ -49,25 +50,25 @@ use std::path::Path;
 
 /// The loaded programs and where they are attached. Dropping it leaves everything as it is.
 pub struct Datapath {
-    /// For the maps and the logger.
+    /// The loaded object, for the maps and the logger.
     pub ebpf: Ebpf,
     pins: Pins,
     path: KernelPath,
     xdp: Xdp,
-    /// What drivers said that take no XDP program: asked once, since some log each refusal.
+    /// Errors of drivers that take no XDP program: tried once, since some drivers log each refusal.
     xdp_refused: BTreeMap<u32, String>,
     /// Ids of the programs in the order of [`Hook::ALL`].
     programs: [u32; 2],
     hooked: BTreeSet<u32>,
     /// None until [`Datapath::hook_sockets`].
     sockets: Option<Sockets>,
-    /// Let go, unless they are hooked again.
+    /// Interfaces whose hooks are removed, unless they are hooked again.
     leaving: BTreeSet<u32>,
 }
 
 impl Datapath {
-    /// Loads the object over the maps pinned under `<pin-dir>/v2`, or over new ones. What an earlier process attached
-    /// runs on until it is hooked here, or found to be left over.
+    /// Loads the object over the maps pinned under `<pin-dir>/v2`, or over new ones. The attached programs of an
+    /// earlier process run on until this process replaces them or removes them as left over.
     pub fn load(pin_dir: &Path, hooks: Hooks) -> Result<Self> {
         object::check_kernel()?;
         let pins = Pins::make(pin_dir)?;
@@ -100,16 +101,16 @@ impl Datapath {
         self.path
     }
 
-    /// Follows the sockets that are made in these cgroups and in the network namespace that this process is in. False if
-    /// some may have gone unnoticed since an earlier process followed them: then what is known of sockets is to be
-    /// forgotten, see [`Writer::forget_sockets`](crate::kernel::maps::Writer::forget_sockets).
+    /// Follows the sockets that are made in these cgroups and in the network namespace that this process is in. False
+    /// if the hooks may have missed some since an earlier process followed them: then all entries of SOCKETS are to be
+    /// made invalid, see [`Writer::forget_sockets`](crate::kernel::maps::Writer::forget_sockets).
     pub fn hook_sockets(&mut self, scope: impl Into<Scope>) -> Result<bool> {
         let (sockets, nothing_unheard) = Sockets::start(&mut self.ebpf, &self.pins, scope.into())?;
         self.sockets = Some(sockets);
         Ok(nothing_unheard)
     }
 
-    /// Follows them in new cgroups too, and again where another process detached us. False as for
+    /// Follows sockets in new cgroups too, and again where another process detached our programs. False as for
     /// [`Datapath::hook_sockets`].
     pub fn follow_sockets(&mut self) -> Result<bool> {
         match &mut self.sockets {
@@ -125,20 +126,20 @@ impl Datapath {
         sockets.map_or_else(BTreeSet::new, |sockets| sockets.follows(cgroups))
     }
 
-    /// Error: sockets of no cgroup at all are followed.
+    /// Error: sockets are to be followed, and no cgroup is hooked.
     pub fn require_sockets(&self) -> Result<()> {
         self.sockets.as_ref().map_or(Ok(()), Sockets::require_one)
     }
 
-    /// Whose sockets are followed.
+    /// The status of the cgroups whose sockets are followed.
     #[must_use]
     pub fn node_sockets(&self) -> NodeSockets {
         self.sockets.as_ref().map(Sockets::status).unwrap_or_default()
     }
 
-    /// Hooks an interface, before all other programs in both directions; what is there of ours gets these programs.
+    /// Hooks an interface, before all other programs in both directions. Existing hooks of ours get these programs.
     pub fn hook(&mut self, ifindex: u32, interface: &str) -> Result<Chain> {
-        // Each look takes the kernel's lock of all interfaces, and a new one waits for its hooks.
+        // Each query takes the kernel's lock of all interfaces, and a new interface waits for its hooks.
         let is_new = self.path == KernelPath::Tcx
             && !Hook::ALL
                 .iter()
@@ -148,7 +149,7 @@ impl Datapath {
             return Ok(chain);
         }
         if let Err(error) = self.attach(ifindex, interface) {
-            // Somebody may hold our links, whose pins went (EEXIST).
+            // Another process may hold our links, whose pins are gone (EEXIST).
             let Ok(Some(chain)) = self.find(ifindex) else {
                 return Err(error);
             };
@@ -160,7 +161,7 @@ impl Datapath {
             self.hooked.insert(ifindex);
             return Ok(chain);
         }
-        // An earlier process may have gone the other way.
+        // An earlier process may have used the other kind of hooks.
         match self.path {
             KernelPath::Tcx => clsact::detach(&self.pins, ifindex)?,
             KernelPath::Clsact => tcx::detach(&self.pins, ifindex)?,
@@ -185,7 +186,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Lets an interface go that is gone, renamed or no longer selected. Unless it is hooked again before
+    /// Marks an interface that is gone, renamed or no longer selected. Unless it is hooked again before
     /// [`Datapath::detach_leaving`], its hooks are removed then.
     pub fn unhook(&mut self, ifindex: u32) {
         self.xdp_refused.remove(&ifindex);
@@ -194,7 +195,8 @@ impl Datapath {
         }
     }
 
-    /// Removes the hooks of interfaces that were let go; those where that fails stay to be tried again.
+    /// Removes the hooks of interfaces that [`Datapath::unhook`] marked. Those where that fails stay marked, to be
+    /// tried again.
     pub fn detach_leaving(&mut self) -> Result<()> {
         let mut failed = Ok(());
         for ifindex in std::mem::take(&mut self.leaving) {
@@ -212,7 +214,7 @@ impl Datapath {
         failed
     }
 
-    /// Who is at the interface's hooks; none if one of our programs is not.
+    /// The programs at the interface's hooks; none if one of ours is missing.
     pub fn find(&self, ifindex: u32) -> Result<Option<Chain>> {
         chain::chain(ifindex, self.programs)
     }

@@ -1,4 +1,4 @@
-//! Traffic control over rtnetlink: asked and answered at once, by interface number.
+//! Traffic control over rtnetlink: synchronous requests, by interface number.
 
 use super::hook::Hook;
 use rtnetlink::packet_core::{
@@ -19,11 +19,11 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 pub struct Filter {
     /// Filters with a lower one run earlier.
     pub priority: u16,
-    /// Its number among those of its priority.
+    /// Its number among the filters of its priority.
     pub handle: u32,
     /// `bpf`, `flower`, ...
     pub kind: String,
-    /// Of a BPF filter, as its maker called it.
+    /// Name of a BPF filter, as its maker set it.
     pub name: Option<String>,
     /// Id of a BPF filter's program.
     pub program: Option<u32>,
@@ -80,7 +80,7 @@ pub fn qdiscs() -> io::Result<Vec<Qdisc>> {
     Ok(ask(request, NLM_F_DUMP)?.iter().filter_map(Qdisc::of).collect())
 }
 
-/// Makes a direct-action BPF filter (`create`), or puts its program into the one that is there: at no moment is there
+/// Makes a direct-action BPF filter (`create`), or replaces the program of the existing one: at no moment is there
 /// none, or two (`list_replace_rcu` in `net/sched/cls_bpf.c`).
 pub fn put_filter(
     ifindex: u32,
@@ -125,12 +125,12 @@ pub fn remove_clsact(ifindex: u32) -> io::Result<()> {
 
 /// Whether the interface has a clsact qdisc.
 pub fn has_clsact(ifindex: u32) -> io::Result<bool> {
-    // The kernel dumps those of all interfaces, whatever is asked for.
+    // The kernel dumps the qdiscs of all interfaces, regardless of the request.
     let is_one = |qdisc: &Qdisc| qdisc.ifindex == ifindex && qdisc.kind == "clsact";
     Ok(qdiscs()?.iter().any(is_one))
 }
 
-/// The handle of the class that the kernel lists.
+/// The handle of a class in a listing of the kernel.
 fn class(answer: &RouteNetlinkMessage) -> Option<u32> {
     match answer {
         RouteNetlinkMessage::NewTrafficClass(message) => Some(message.header.handle.into()),
@@ -139,7 +139,7 @@ fn class(answer: &RouteNetlinkMessage) -> Option<u32> {
 }
 
 impl Qdisc {
-    /// The one that the kernel lists.
+    /// Reads a qdisc in a listing of the kernel.
     fn of(answer: &RouteNetlinkMessage) -> Option<Self> {
         let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else {
             return None;
@@ -157,7 +157,8 @@ impl Qdisc {
 }
 
 impl Filter {
-    /// The one that the kernel lists. The messages between filters say that a priority is there, and have no handle.
+    /// Reads a filter in a listing of the kernel. The messages between filters only name a priority, and have no
+    /// handle.
     fn of(answer: &RouteNetlinkMessage) -> Option<Self> {
         let RouteNetlinkMessage::NewTrafficFilter(message) = answer else {
             return None;
@@ -239,14 +240,14 @@ fn named(ifindex: u32, hook: Hook, filter: &Filter) -> TcMessage {
     message
 }
 
-/// Filters look at packets of every protocol.
+/// The protocol of filters: packets of every protocol.
 const ETH_P_ALL: u16 = 3;
 
 fn message(ifindex: u32) -> TcMessage {
     TcMessage::with_index(ifindex.cast_signed())
 }
 
-/// One request on a socket of its own, so that no answer can be another request's.
+/// Sends one request on a socket of its own, so that no answer can be another request's.
 pub fn ask(request: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
     let mut request = NetlinkMessage::from(request);
     request.header.flags = NLM_F_REQUEST | flags;
@@ -265,7 +266,7 @@ pub fn ask(request: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetl
     }
 }
 
-/// Adds the answers of one datagram. Returns true if they end there.
+/// Adds the messages of one datagram to `answers`. Returns true if they end there.
 fn read(datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
     let mut rest = datagram;
     while !rest.is_empty() {

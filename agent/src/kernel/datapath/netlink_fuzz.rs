@@ -1,4 +1,4 @@
-//! Datagrams about queueing disciplines, classes and filters, with the options of each kind.
+//! Fuzzes datagrams about queueing disciplines, classes and filters, with the options of each kind.
 
 use super::{Filter, Qdisc, class, read};
 use crate::fuzz::harness::{corpus, run};

@@ -1,4 +1,4 @@
-//! The eBPF object: checked against what is pinned, loaded.
+//! Checks the eBPF object against what is pinned, and loads it.
 
 use super::hook::Hook;
 use super::pins::Pins;
@@ -51,7 +51,7 @@ pub fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
     Ok(program.try_into()?)
 }
 
-/// Loads it, before anybody takes a map out of the object. It needs more of the kernel than the others do.
+/// Loads the XDP program, before any map is taken out of the object. It needs more of the kernel than the others do.
 pub fn load_xdp(ebpf: &mut Ebpf) -> Result<()> {
     xdp(ebpf)?
         .load()
@@ -68,7 +68,7 @@ fn check_object() -> Result<()> {
     Ok(())
 }
 
-/// What it takes, before anything is made.
+/// Checks what epguard needs of the kernel, before anything is made.
 pub fn check_kernel() -> Result<()> {
     let btf = Path::new("/sys/kernel/btf/vmlinux");
     ensure!(
@@ -85,15 +85,15 @@ pub fn check_kernel() -> Result<()> {
     check_privileges()
 }
 
-/// Written by kernels with `PREEMPT_RT`. Programs hand a packet over in a map of their CPU, and from Linux 6.18 on such a
-/// kernel may run another one there in between.
+/// Written by kernels with `PREEMPT_RT`. Programs hand a packet over in a map of their CPU. From Linux 6.18 on such a
+/// kernel may run another program there in between.
 const REAL_TIME: &str = "/sys/kernel/realtime";
 
 fn is_real_time(text: &str) -> bool {
     text.trim() == "1"
 }
 
-/// Anything that touches BPF or traffic control needs them.
+/// Checks the privileges that BPF and traffic control need.
 pub fn check_privileges() -> Result<()> {
     // SAFETY: no arguments.
     if unsafe { libc::geteuid() } != 0 {
@@ -104,7 +104,8 @@ pub fn check_privileges() -> Result<()> {
     Ok(())
 }
 
-/// aya takes a pinned map as it is. One of another shape would be misread, so its pin goes and what it held passes.
+/// Removes pinned maps of another layout. aya takes a pinned map as it is and would misread it; packets that such a map
+/// denied pass.
 fn discard_other_layouts(directory: &Path) -> Result<()> {
     let object = aya_obj::Object::parse(OBJECT).context("cannot read the eBPF object")?;
     for name in maps::NAMES {
@@ -130,14 +131,14 @@ fn has_layout(pinned: &MapInfo, wanted: &aya_obj::Map) -> bool {
     let kind = pinned
         .map_type()
         .is_ok_and(|kind| kind as u32 == wanted.map_type());
-    // A ring is as large as the pages that hold it, and who reads it looks.
+    // A ring buffer is as large as the pages that hold it, and its reader queries the size.
     let ring = wanted.map_type() == bpf_map_type::BPF_MAP_TYPE_RINGBUF as u32;
     let entries = ring || pinned.max_entries() == wanted.max_entries();
     let (key, value, flags) = (wanted.key_size(), wanted.value_size(), wanted.map_flags());
     kind && entries && (pinned.key_size(), pinned.value_size(), pinned.map_flags()) == (key, value, flags)
 }
 
-/// The last of the kernel's own words on one line; the verifier's whole log goes to the debug log.
+/// Shortens an error to one line with the kernel's last message; the verifier's whole log goes to the debug log.
 pub fn explain(error: impl std::error::Error + Send + Sync + 'static, what: &str) -> anyhow::Error {
     let error = format!("{:#}", anyhow::Error::new(error));
     tracing::debug!(what, error, "refused");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How often the root is searched. A node has a hundred kernel threads there.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// What was found last.
+/// The result of the last search.
 #[derive(Debug, Default)]
 pub struct Outside {
     looked: Option<Instant>,
@@ -16,7 +16,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Searches the root, if that was not done lately.
+    /// Searches the root, unless it did so within the interval.
     pub fn look(&mut self, root: &Path) {
         if self.looked.is_none_or(|looked| looked.elapsed() >= INTERVAL) {
             self.looked = Some(Instant::now());
@@ -24,13 +24,13 @@ impl Outside {
         }
     }
 
-    /// `sshd (812)`, in the order of the kernel's list.
+    /// The processes found last, such as `sshd (812)`, in the order of the kernel's list.
     pub fn found(&self) -> &[String] {
         &self.found
     }
 }
 
-/// Whether user-space processes of this network namespace are in the cgroup itself.
+/// Whether user-space processes of this network namespace are in the cgroup itself, not below it.
 #[must_use]
 pub fn holds_processes(cgroup: &Path) -> bool {
     !processes(cgroup).is_empty()
@@ -53,7 +53,7 @@ fn processes(cgroup: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Kernel threads have none.
+/// Kernel threads have no command line.
 fn has_command_line(pid: &str) -> bool {
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }

@@ -7,13 +7,14 @@ use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;
 
 impl Datapath {
-    /// Their ids. What an earlier process left is known by its pinned links, of any ABI version, and by its clsact filters.
+    /// Ids of our programs. Those of an earlier process are known by its pinned links, of any ABI version, and by its
+    /// clsact filters.
     pub fn own_programs(&self) -> Result<BTreeSet<u32>> {
         let mut own = BTreeSet::from(self.programs);
         own.extend(pinned(&self.pins)?);
         for ifindex in node::interfaces().context("cannot list interfaces")? {
             for hook in Hook::ALL {
-                // One that has gone since has no filters.
+                // An interface that has gone since has no filters.
                 let filters = netlink::filters(ifindex, hook).unwrap_or_default().into_iter();
                 own.extend(
                     filters

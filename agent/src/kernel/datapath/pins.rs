@@ -1,8 +1,8 @@
-//! What lies where in the pin directory, a bpffs.
+//! The paths in the pin directory, a bpffs.
 //!
 //! ```text
 //! <pin-dir>/v2/OWNERS ...           maps
-//! <pin-dir>/v2/links/12-from ...    TCX links, by interface number: a name may be handed on
+//! <pin-dir>/v2/links/12-from ...    TCX links, by interface number: another interface may get the name
 //! <pin-dir>/v2/links/12-xdp         the XDP link of an uplink
 //! <pin-dir>/v2/links/cgroup-34-...  links of cgroups, by cgroup id: no id comes twice
 //! <pin-dir>/clsact/12/              a directory for each clsact qdisc that we made
@@ -24,7 +24,7 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// Names what is there; touches nothing.
+    /// Names the paths of a pin directory; touches nothing.
     #[must_use]
     pub fn at(pin_dir: &Path) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Pins {
         &self.root
     }
 
-    /// Where the maps of this version are.
+    /// The directory of the maps of this version.
     #[must_use]
     pub fn maps(&self) -> PathBuf {
         maps::directory(&self.root)
@@ -105,13 +105,13 @@ impl Pins {
             .collect())
     }
 
-    /// Says by being there that the interface's clsact qdisc is ours.
+    /// Path whose existence marks the interface's clsact qdisc as ours.
     #[must_use]
     pub fn made_clsact(&self, ifindex: u32) -> PathBuf {
         self.root.join("clsact").join(ifindex.to_string())
     }
 
-    /// Interfaces that anything here is about.
+    /// Interfaces that any path here is about.
     pub fn interfaces(&self) -> Result<BTreeSet<u32>> {
         let links = list(&self.links())?;
         let qdiscs = list(&self.root.join("clsact"))?;
@@ -131,7 +131,7 @@ impl Pins {
     }
 }
 
-/// What is in a directory, in order; nothing if it is not there.
+/// The contents of a directory, in order; empty if it is not there.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),

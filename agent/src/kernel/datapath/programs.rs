@@ -1,6 +1,6 @@
 //! Programs of the whole kernel by their ids, with their translated instructions and the programs in their maps.
 //!
-//! Ids need `CAP_SYS_ADMIN`: without it the kernel answers `EPERM`.
+//! Ids need `CAP_SYS_ADMIN`: without it the kernel returns `EPERM`.
 
 use super::bpf::{bpf, descriptor, object_info};
 use aya_obj::generated::{bpf_cmd, bpf_map_info, bpf_map_type, bpf_prog_info, bpf_prog_type};
@@ -11,20 +11,20 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 /// Octets of a map's keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MapSize {
-    /// 0 for queues.
+    /// Octets of a key; 0 for queues.
     pub key: u32,
-    /// Of one element.
+    /// Octets of the value of one element.
     pub value: u32,
 }
 
-/// What the kernel shows of a program.
+/// A program, as the kernel shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Information {
     /// One of `bpf_prog_type`.
     pub kind: u32,
     /// Cut to 15 characters by the kernel.
     pub name: String,
-    /// As the kernel runs them, in the host's byte order; none if it withholds them.
+    /// The instructions as the kernel runs them, in the host's byte order; none if it withholds them.
     pub instructions: Option<Vec<u8>>,
     /// Ids of the maps that it uses.
     pub maps: Vec<u32>,
@@ -48,14 +48,14 @@ pub fn open(id: u32) -> io::Result<OwnedFd> {
     descriptor(bpf(bpf_cmd::BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])?)
 }
 
-/// One of `bpf_prog_type`, which needs fewer steps than all of [`information()`].
+/// The type of a program, one of `bpf_prog_type`; needs fewer steps than all of [`information()`].
 pub fn kind(id: u32) -> io::Result<u32> {
     let mut info = empty_program();
     object_info(open(id)?.as_fd(), &mut info)?;
     Ok(info.type_)
 }
 
-/// What the kernel shows of an open program.
+/// Reads an open program, as the kernel shows it.
 pub fn information(program: &OwnedFd) -> io::Result<Information> {
     let mut sizes = empty_program();
     object_info(program.as_fd(), &mut sizes)?;

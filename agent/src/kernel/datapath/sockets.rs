@@ -1,7 +1,7 @@
 //! The hooks of the node's own sockets, on cgroups.
 //!
-//! The kernel keeps a socket in the cgroup in which it was made (`cgroup_sk_alloc`), whatever becomes of its process. So
-//! a socket is followed from its first call on, or never, as long as its cgroup keeps all five links.
+//! The kernel keeps a socket in the cgroup in which it was made (`cgroup_sk_alloc`), even if its process moves to
+//! another. So a socket is followed from its first call on, or never, as long as its cgroup keeps all five links.
 
 use super::bpf;
 use super::cgroup_links::{self, Found, PROGRAMS};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a cgroup that could not be hooked is left alone.
+/// How long to wait before a cgroup that could not be hooked is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The cgroups that are hooked, and those that could not be.
@@ -37,8 +37,8 @@ struct Cgroup {
 }
 
 impl Sockets {
-    /// Hooks the cgroups: puts the programs into pinned links, or into new ones. False if calls of some sockets may have
-    /// gone unheard.
+    /// Hooks the cgroups: puts the programs into pinned links, or into new ones. False if the hooks may have missed
+    /// calls of some sockets.
     ///
     /// Errors: the scope is no cgroup2 directory; the one cgroup that the operator named cannot be hooked.
     pub fn start(ebpf: &mut Ebpf, pins: &Pins, scope: Scope) -> Result<(Self, bool)> {
@@ -66,7 +66,7 @@ impl Sockets {
         Ok((sockets, !unheard))
     }
 
-    /// Hooks new cgroups, and those whose links were severed. False if calls of some sockets may have gone unheard.
+    /// Hooks new cgroups, and those whose links were severed. False if the hooks may have missed calls of some sockets.
     pub fn follow(&mut self, ebpf: &mut Ebpf, pins: &Pins) -> Result<bool> {
         let there = self.scope.cgroups()?;
         let nothing_unheard = self.release(pins, &there)? & self.attach(ebpf, pins, &there, false)?;
@@ -76,7 +76,7 @@ impl Sockets {
         Ok(nothing_unheard)
     }
 
-    /// Whether any cgroup is hooked; the error otherwise.
+    /// Errors: no cgroup is hooked, with the cause.
     pub fn require_one(&self) -> Result<()> {
         let attached = self.cgroups.values().any(|cgroup| cgroup.failed.is_none());
         let path = self.scope.path().display();
@@ -102,7 +102,7 @@ impl Sockets {
         found
     }
 
-    /// For the status.
+    /// The cgroups with their errors, for the status.
     pub fn status(&self) -> NodeSockets {
         let cgroups = self.cgroups.values().map(|cgroup| CgroupHooks {
             path: cgroup.path.display().to_string(),
@@ -155,14 +155,14 @@ impl Sockets {
                 Ok(found) => {
                     nothing_unheard &= match found {
                         Found::AllLinks => true,
-                        // Sockets that were made between the five attachments may have been heard by half.
+                        // Sockets that were made between the five attachments may be known to only some of the hooks.
                         Found::NoLink => !first && !was_attached && !cgroups::is_populated(path),
                         Found::Gap => false,
                     };
                     None
                 }
                 Err(error) => {
-                    // A link that was there has heard calls until now.
+                    // The hooks noted calls at an existing link until now.
                     nothing_unheard &= !cgroup_links::remove(pins, id)?;
                     if !path.exists() {
                         self.cgroups.remove(&id);
@@ -181,7 +181,8 @@ impl Sockets {
         Ok(nothing_unheard)
     }
 
-    /// Detaches ours beside a program that runs only where there is no other. False then, and when it has gone.
+    /// Detaches our programs beside one that runs only without others. False while it is there, and at once after it
+    /// has gone.
     fn gives_way(&mut self, pins: &Pins) -> Result<bool> {
         let exclusive = self
             .scope
@@ -205,7 +206,7 @@ impl Sockets {
         Ok(false)
     }
 
-    /// Forgets cgroups that were removed, once no socket that was made there lives: then the kernel severs the links
+    /// Drops removed cgroups once no socket that was made there lives: then the kernel severs the links
     /// (`cgroup_bpf_release`). False if only a part is severed.
     fn release(&mut self, pins: &Pins, there: &BTreeMap<u64, PathBuf>) -> Result<bool> {
         let mut nothing_unheard = true;

@@ -8,13 +8,13 @@ use anyhow::{Context as _, Result};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Whether this kernel has TCX. Asked of the loopback interface, which is number 1 in every network namespace.
+/// Whether this kernel has TCX. Queries the loopback interface, which is number 1 in every network namespace.
 pub fn is_supported() -> bool {
     let asked = bpf::tcx_programs(1, Hook::From.attach_type());
     !asked.is_err_and(|error: io::Error| error.raw_os_error() == Some(libc::EINVAL))
 }
 
-/// Attaches a program before all others, or puts it into the pinned link where that stands.
+/// Attaches a program before all others, or puts it into the pinned link if that is attached here.
 pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>, id: u32) -> Result<()> {
     // A link may have left with its interface for another network namespace, where its number may be the same.
     let sound = |_: &_| {

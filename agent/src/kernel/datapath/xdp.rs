@@ -1,5 +1,6 @@
-//! XDP at uplinks: packets that TC would drop as `terminated` are dropped, or answered with a RST, before an skb is made of
-//! them. Everything else is left to TC, which is there anyway; so nothing is counted twice, and an uplink without XDP is none the worse.
+//! XDP at uplinks: packets that TC would drop as `terminated` are dropped, or answered with a RST, before an skb is
+//! made of them. TC handles everything else and is always attached. So nothing is counted twice, and an uplink without
+//! XDP loses no protection.
 
 use super::bpf::{self, Target};
 use super::pins::Pins;
@@ -27,7 +28,7 @@ pub enum Xdp {
 }
 
 impl Xdp {
-    /// Whether the agent ends where this is not possible.
+    /// Whether the agent ends if XDP cannot be attached.
     #[must_use]
     pub const fn is_demanded(self) -> bool {
         matches!(self, Self::Driver | Self::Generic)
@@ -43,7 +44,7 @@ impl Xdp {
 }
 
 impl Datapath {
-    /// Lets uplinks judge early. The error says that this kernel cannot, and that somebody demands it.
+    /// Turns on XDP at uplinks. The error: this kernel cannot, and `--xdp` demands it.
     pub fn with_xdp(mut self, xdp: Xdp) -> Result<Self> {
         self.xdp = xdp;
         if xdp != Xdp::Off
@@ -61,8 +62,8 @@ impl Datapath {
         self.xdp.is_demanded()
     }
 
-    /// Attaches the XDP program to an uplink, or puts it into the link that an earlier process left; at once if it is
-    /// there. None if nobody wants it. The error says why this device cannot have it, or must not.
+    /// Attaches the XDP program to an uplink, or puts it into the link of an earlier process; returns at once if it is
+    /// there. None if XDP is off. Errors: this device cannot have the program, or must not.
     pub fn hook_xdp(&mut self, ifindex: u32, interface: &str) -> Result<Option<XdpMode>> {
         let Some(mode) = self.xdp.mode() else {
             return Ok(None);
@@ -74,10 +75,10 @@ impl Datapath {
         attached.map(|()| Some(mode))
     }
 
-    /// Detaches it; false if it was not there.
+    /// Detaches the XDP program; false if it was not there.
     pub fn unhook_xdp(&mut self, ifindex: u32) -> Result<bool> {
         let removed = detach(&self.pins, ifindex)?;
-        // Absent, mostly. One that stays behind denies nothing without a program.
+        // Mostly there is no entry. One that stays behind denies nothing without a program.
         let _ = self.macs()?.remove(&ifindex);
         Ok(removed)
     }
@@ -119,7 +120,7 @@ impl Datapath {
         }
         let program = program.fd()?.try_clone()?;
         let flag = mode.flag();
-        // A link may have left with its interface, or be of the other mode.
+        // A link may have moved away with its interface, or be of the other mode.
         let sound = |_: &_| Ok(Device::look(ifindex)?.program(mode) == Some(id));
         let attached = links::attach(
             &pin,
@@ -133,7 +134,7 @@ impl Datapath {
             .map_err(|error| self.refusal(error, ifindex, mode))
     }
 
-    /// The kernel's number tells little; who is there tells more.
+    /// Adds the cause to the kernel's error number: a program that is there already, or the mode.
     fn refusal(&mut self, error: anyhow::Error, ifindex: u32, mode: XdpMode) -> anyhow::Error {
         let there = Device::look(ifindex).map(|device| device.programs.first().copied());
         match there {
@@ -170,7 +171,8 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     links::remove(&pins.xdp_link(ifindex))
 }
 
-/// Nobody has vouched for the interface, so it must be worth it, and a tagged frame must never look like an untagged one.
+/// Checks an interface that the operator did not choose for XDP: it must be worth it, and a tagged frame must never
+/// pass for an untagged one.
 fn check_auto(device: &Device, interface: &str) -> Result<()> {
     ensure!(
         device.kind.is_empty(),
@@ -184,9 +186,9 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether what an XDP program sends leaves the device. Most drivers with native XDP do that, but a veth pair loses it unless
-/// its other end runs XDP itself; from a bond's port it could make the switch believe that the bond is there; and on an skb
-/// the checksum may be anybody's.
+/// Whether a packet that an XDP program sends leaves the device. Most drivers with native XDP send it. A veth pair
+/// loses it unless its other end runs XDP itself. From a bond's port it could make the switch assume that the bond is
+/// there. On an skb the checksum may be in any state.
 fn sends(device: &Device, mode: XdpMode) -> bool {
     mode == XdpMode::Driver && device.kind != "veth" && !device.is_port
 }
@@ -206,7 +208,7 @@ mod tests {
     fn unasked_xdp_goes_to_hardware_that_leaves_vlan_tags_on() {
         assert!(check_auto(&of_kind(""), "lo").is_ok());
         assert!(check_auto(&of_kind("veth"), "lo").is_err());
-        // Who does not say hides them.
+        // A device that does not report the feature counts as hiding tags.
         assert!(check_auto(&of_kind(""), "no-such-device").is_err());
     }
 

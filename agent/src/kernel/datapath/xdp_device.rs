@@ -1,4 +1,4 @@
-//! What an interface says of itself that matters to XDP.
+//! The properties of an interface that matter to XDP.
 
 use super::netlink::ask;
 use super::xdp_mode::XdpMode;
@@ -7,7 +7,7 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp};
 use std::io;
 
-/// An interface, now.
+/// An interface in its present state.
 #[derive(Debug, Default)]
 pub struct Device {
     /// `IFLA_INFO_KIND`; empty for hardware.
@@ -16,12 +16,12 @@ pub struct Device {
     pub mac: Option<[u8; 6]>,
     /// Whether it is a port of a bond, a bridge or a VRF.
     pub is_port: bool,
-    /// Ids of the XDP programs that are there, with where they run; in the device itself: none.
+    /// Ids of the XDP programs that are there, with their mode; in the device itself: none.
     pub programs: Vec<(Option<XdpMode>, u32)>,
 }
 
 impl Device {
-    /// Asks the kernel. `ENODEV` for one that is gone.
+    /// Reads the interface from the kernel. `ENODEV` if it is gone.
     pub fn look(ifindex: u32) -> io::Result<Self> {
         let mut request = LinkMessage::default();
         request.header.index = ifindex;
@@ -34,7 +34,7 @@ impl Device {
             .ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 
-    /// The program that runs there.
+    /// The program that runs in this mode.
     pub fn program(&self, mode: XdpMode) -> Option<u32> {
         let mut programs = self.programs.iter();
         programs.find(|(runs, _)| *runs == Some(mode)).map(|(_, id)| *id)

@@ -10,7 +10,7 @@ pub enum XdpMode {
 }
 
 impl XdpMode {
-    /// As the status writes it.
+    /// The name in the status.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -19,7 +19,7 @@ impl XdpMode {
         }
     }
 
-    /// `XDP_FLAGS_DRV_MODE` and `XDP_FLAGS_SKB_MODE` of `linux/if_link.h`.
+    /// The flag of the mode: `XDP_FLAGS_DRV_MODE` or `XDP_FLAGS_SKB_MODE` of `linux/if_link.h`.
     pub(super) const fn flag(self) -> u32 {
         match self {
             Self::Driver => 1 << 2,

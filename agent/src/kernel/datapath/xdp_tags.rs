@@ -4,12 +4,12 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
-/// True too where the device does not say.
+/// True if the device takes VLAN tags off before XDP, or does not report it.
 pub fn are_hidden(interface: &str) -> bool {
     takes_tags_off(interface).unwrap_or(true)
 }
 
-/// `rx-vlan-offload` and its 802.1ad kin, by the names that the kernel has for them.
+/// `rx-vlan-offload` and its 802.1ad equivalent, by the kernel's names.
 const FEATURES: [&[u8]; 2] = [b"rx-vlan-hw-parse", b"rx-vlan-stag-hw-parse"];
 
 fn takes_tags_off(interface: &str) -> io::Result<bool> {
@@ -37,7 +37,7 @@ fn takes_tags_off(interface: &str) -> io::Result<bool> {
     Ok(indices.any(|(index, _)| is_active(index)))
 }
 
-/// 3 words of header, then 32 octets for each name.
+/// Names of the features. The answer has 3 words of header, then 32 octets for each name.
 fn names(socket: &OwnedFd, interface: &str, features: usize) -> io::Result<Vec<[u8; NAME]>> {
     let mut words = vec![0_u32; 3 + features * NAME / 4];
     words[0] = ETHTOOL_GSTRINGS;
@@ -48,7 +48,8 @@ fn names(socket: &OwnedFd, interface: &str, features: usize) -> io::Result<Vec<[
     Ok(octets.as_chunks().0.to_vec())
 }
 
-/// 2 words of header, then for each 32 features 4 words, of which the third says what is active.
+/// Bits of the active features. The answer has 2 words of header, then 4 words for each 32 features: the third has
+/// these bits.
 fn active(socket: &OwnedFd, interface: &str, features: usize) -> io::Result<Vec<u32>> {
     let blocks = features.div_ceil(32);
     let mut words = vec![0_u32; 2 + blocks * 4];
@@ -82,11 +83,11 @@ fn socket() -> io::Result<OwnedFd> {
     if raw < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just made, and nobody else's.
+    // SAFETY: just made, with no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// `data` is what the command at its beginning asks for, with room for the answer.
+/// Runs an ethtool command: `data` begins with the command, and has its layout with room for the answer.
 fn ioctl(socket: &OwnedFd, interface: &str, data: *mut libc::c_char) -> io::Result<()> {
     let name = CString::new(interface)?;
     // SAFETY: an all-zero ifreq is a valid one.

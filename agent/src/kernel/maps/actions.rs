@@ -1,4 +1,4 @@
-//! CONFIG: how the operator wants packets stopped.
+//! CONFIG: the actions for denied packets, as the operator chose them.
 
 use super::{Writer, config::reconfigure};
 use crate::shared::choice::Choice;
@@ -7,7 +7,7 @@ use epguard_common::{AnswerLimits, Config, ReasonActions};
 use std::path::Path;
 
 impl Writer {
-    /// Sets how denials are carried out, and how many packets are answered.
+    /// Sets the action for each reason, and how many packets get a reply.
     pub fn choose(&mut self, actions: ReasonActions, limits: AnswerLimits) -> Result<()> {
         self.change_config(|config| {
             Ok(Config {
@@ -18,16 +18,16 @@ impl Writer {
         })
     }
 
-    /// Sets where captured packets go.
+    /// Sets the interface that captured packets go to.
     ///
-    /// Errors: there is no such interface.
+    /// Errors: no interface has this name.
     pub fn capture(&mut self, interface: Option<&str>) -> Result<()> {
         let capture = interface.map_or(Ok(0), number)?;
         self.change_config(|config| Ok(Config { capture, ..config }))
     }
 }
 
-/// Switches how the running datapath stops packets.
+/// Switches the action of the running datapath.
 pub fn set_action(pin_dir: &Path, choice: &Choice) -> Result<()> {
     reconfigure(pin_dir, |config| {
         Ok(Config {

@@ -24,9 +24,10 @@ impl Writer {
     }
 }
 
-/// The mark of our own answers, which no other program and no pod can guess: 255 numbers of the lower half whose low five
-/// bits are zero, and which are not [`JUDGED`](epguard_common::JUDGED).
-/// The one of an earlier process stays: its answers may be under way.
+/// Returns the number that marks our replies to denied packets: the pinned one, since replies of an earlier process may
+/// be under way, or a random one.
+/// No other program and no pod can guess it: 255 numbers of the lower half whose low five bits are zero, and which are
+/// not [`JUDGED`](epguard_common::JUDGED).
 pub(super) fn answer(pinned: u16) -> u16 {
     if pinned == 0 {
         0x6000 + 0x20 * fastrand::u16(1..256)

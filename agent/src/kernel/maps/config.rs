@@ -7,12 +7,12 @@ use aya::maps::{Array, Map, MapData};
 use epguard_common::{Config, RawConfig};
 use std::path::Path;
 
-/// What the running datapath goes by. Errors: none is pinned there.
+/// Reads the configuration of the running datapath. Errors: none is pinned there.
 pub fn configuration(pin_dir: &Path) -> Result<Config> {
     read(&array(pin_dir)?)
 }
 
-/// Changes it. Errors: none is pinned there, or another process holds its lock.
+/// Changes the pinned CONFIG under its lock. Errors: none is pinned there, or another process holds its lock.
 pub(super) fn reconfigure(pin_dir: &Path, change: impl FnOnce(Config) -> Result<Config>) -> Result<()> {
     let mut array = array(pin_dir)?;
     let lock = ConfigLock::at(pin_dir)?;
@@ -24,7 +24,7 @@ pub(super) fn reconfigure(pin_dir: &Path, change: impl FnOnce(Config) -> Result<
 }
 
 impl Writer {
-    /// Takes the lock that commands beside the agent take too, each time CONFIG changes.
+    /// Makes each later change of CONFIG take the lock that commands beside the agent take too.
     ///
     /// Errors: no maps are pinned there.
     pub fn lock_config(mut self, pin_dir: &Path) -> Result<Self> {
@@ -36,8 +36,8 @@ impl Writer {
         read(&self.config)
     }
 
-    /// Changes CONFIG under its lock. If another process does not let go of it, the change is made nevertheless: it may be
-    /// the one that ends a wrong denial.
+    /// Changes CONFIG under its lock. If another process keeps the lock, the change is made nevertheless: it may be the
+    /// one that ends a wrong denial.
     pub(super) fn change_config(&mut self, change: impl FnOnce(Config) -> Result<Config>) -> Result<()> {
         let held = self.config_lock.as_ref().map(ConfigLock::hold).transpose();
         let _held: Option<Held<'_>> = held.unwrap_or_else(|error| {

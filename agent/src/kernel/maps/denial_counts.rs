@@ -9,10 +9,10 @@ use epguard_common::{Denial, DenialCount, DenialKey, Reason, Uid};
 use epguard_core::state::Tables;
 use std::io::ErrorKind;
 
-/// What the packets of a denial have in common. The key of a denial stays while its proof may change.
+/// The properties that the packets of a denial share. The key of a denial stays while its proof may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Denied {
-    /// The key; of `terminated` only the address is set.
+    /// The key; for `terminated` only the address is set.
     pub target: DenialKey,
     /// The proof.
     pub reason: Reason,
@@ -22,7 +22,7 @@ pub struct Denied {
     pub owner: Uid,
 }
 
-/// What the kernel has counted of a denial since its entry was made.
+/// The kernel's count of a denial since its entry was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// The denial.
@@ -36,7 +36,7 @@ pub struct Reading {
 pub(super) struct DenialCounts {
     map: PerCpuHashMap<MapData, DenialKey, DenialCount>,
     cpus: usize,
-    /// Of denials that have ended or have got another proof since the last call of [`Writer::take_readings`].
+    /// Readings of denials that have ended or have another proof since the last call of [`Writer::take_readings`].
     readings: Vec<Reading>,
     uncounted: usize,
 }
@@ -53,8 +53,8 @@ impl DenialCounts {
         })
     }
 
-    /// Before the denial is written. Where the map is full, the denial is carried out, and its packets are counted in
-    /// COUNTERS only.
+    /// Adds an entry, before the denial itself is written. If the map is full, the denial takes effect without one, and
+    /// its packets are counted in COUNTERS only.
     pub fn begin(&mut self, target: &DenialKey) -> Result<(), MapError> {
         let zero =
             PerCpuValues::try_from(vec![DenialCount::default(); self.cpus]).map_err(MapError::IoError)?;
@@ -68,7 +68,7 @@ impl DenialCounts {
         }
     }
 
-    /// After the denial is removed.
+    /// Reads and removes an entry, after the denial itself is removed.
     fn end(&mut self, denied: Denied) -> Result<(), MapError> {
         self.read(denied, true)?;
         absent(self.map.remove(&denied.target))
@@ -86,8 +86,8 @@ impl DenialCounts {
 }
 
 impl Writer {
-    /// What the kernel has counted of the denials that were installed since the last call, in the order of the changes; then
-    /// of all that are installed, or of those that are `wanted`.
+    /// Returns what the kernel counted of denials that ended or got another proof since the last call, in the order of
+    /// the changes; then of all installed denials that are `wanted`.
     ///
     /// Errors: `DENIAL_COUNTS` cannot be read.
     pub fn take_readings(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<Vec<Reading>> {
@@ -104,7 +104,7 @@ impl Writer {
         self.counts.uncounted
     }
 
-    /// The packets until now belong to the proof until now.
+    /// Reads the counts of denials whose proof changes: the packets until now belong to the proof until now.
     pub(super) fn settle_counts(&mut self, desired: &Tables) -> Result<()> {
         let changed = all(&self.installed).filter(|denied| {
             let next = desired.denied.get(&denied.target);

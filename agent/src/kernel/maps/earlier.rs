@@ -1,4 +1,4 @@
-//! SOCKETS, as far as the agent writes it: sockets that connected before the hooks had a slot to write down.
+//! SOCKETS, as far as the agent writes it: sockets that connected before the hooks had a slot to note.
 
 use super::{BPF_NOEXIST, Writer, absent};
 use crate::node::sock_diag::Connected;
@@ -20,14 +20,14 @@ impl Writer {
         (!self.nobody_is_followed()).then_some(self.vouched.since_ns)
     }
 
-    /// What SERVICES holds.
+    /// The addresses of affected Services with their slots, as installed in SERVICES.
     #[must_use]
     pub const fn services(&self) -> &BTreeMap<Vip, Slot> {
         &self.installed.services
     }
 
-    /// Makes the hooks know a socket, without a slot: from now on they keep its entry right, or remove it. One that they
-    /// know already stays as it is. Errors: SOCKETS cannot be written.
+    /// Adds a socket without a slot: from now on the hooks keep its entry right, or remove it. An existing entry stays
+    /// as it is. Errors: SOCKETS cannot be written.
     pub fn note_socket(&mut self, cookie: u64) -> Result<()> {
         let nothing = SocketIntent::connected(Slot::NONE, false, boot_ns());
         match self.sockets.insert(cookie, nothing, BPF_NOEXIST) {
@@ -36,9 +36,9 @@ impl Writer {
         }
     }
 
-    /// Says which Service a noted socket is connected to. One that the hooks have removed since stays removed, and one that
-    /// they have written after `looked_ns`, when the first list began, stays as it is: it may have connected elsewhere.
-    /// Errors: SOCKETS cannot be written.
+    /// Sets the Service that a noted socket is connected to. An entry that the hooks have removed since stays removed.
+    /// One that they have written after `looked_ns`, when the first list began, stays as it is: the socket may have
+    /// connected elsewhere. Errors: SOCKETS cannot be written.
     pub fn aim_socket(&mut self, socket: &Connected, slot: Slot, looked_ns: u64) -> Result<()> {
         let is_tcp = socket.peer.protocol == TCP;
         match self.sockets.get(&socket.cookie) {
@@ -48,12 +48,12 @@ impl Writer {
             Err(MapError::KeyNotFound) => return Ok(()),
             known => known.context("cannot read SOCKETS")?,
         };
-        // Not fresh: what a UDP socket sent to others before may still wait to leave.
+        // Not fresh: packets that a UDP socket sent to other peers before may still wait to leave.
         let aimed = SocketIntent::connected(slot, is_tcp, boot_ns());
         absent(self.sockets.insert(socket.cookie, aimed, BPF_EXIST)).context("cannot write SOCKETS")
     }
 
-    /// Takes a noted socket out again, unless the hooks have written it since. Errors: SOCKETS cannot be written.
+    /// Removes a noted socket, unless the hooks have written its entry since. Errors: SOCKETS cannot be written.
     pub fn drop_socket(&mut self, cookie: u64) -> Result<()> {
         let written = |known: SocketIntent| known.connected.is_some() || known.handed != 0;
         if self.sockets.get(&cookie).is_ok_and(written) {

@@ -1,4 +1,4 @@
-//! The maps of redirected flows: the programs put flows in, and here they are taken out when nobody needs them any more.
+//! The maps of redirected flows: the programs add flows, and this module removes those that are over.
 
 use super::{KeyedMap, absent, take};
 use crate::shared::clock::boot_ns;
@@ -9,7 +9,7 @@ use epguard_common::{ALL_CLIENTS, Addr, Backends, DenialKey, Flow, Redirected, R
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Flows {
-    /// Proven, and opening or closed.
+    /// FLOWS (proven), and OPENING (opening or closed).
     tables: [Table; 2],
     clients: HashMap<MapData, Addr, u32>,
     live: HashMap<MapData, Vip, u32>,
@@ -18,14 +18,14 @@ pub(super) struct Flows {
     proven: usize,
 }
 
-/// Flows as both sides know them.
+/// Two maps of the same flows: by the client's side, and by the endpoint's.
 struct Table {
     name: &'static str,
     steered: KeyedMap<Flow, Redirected>,
     returns: KeyedMap<Flow, Return>,
 }
 
-/// Between two looks at all flows: one of them costs some microseconds for each flow.
+/// Least time between two sweeps: a sweep takes some microseconds for each flow.
 const PERIOD_NS: u64 = 10_000_000_000;
 
 impl Flows {
@@ -43,7 +43,7 @@ impl Flows {
         })
     }
 
-    /// Lets the next [`Flows::sweep`] look, however lately one did.
+    /// Makes the next [`Flows::sweep`] read all flows, even if the last one did so lately.
     pub fn look_again(&mut self) {
         self.swept_ns = 0;
     }
@@ -54,7 +54,7 @@ impl Flows {
     }
 
     /// Adds endpoints that flows are redirected to; to be called before BACKENDS names them. From then on the programs
-    /// note which connections clients have there. One that has no room gets no flow.
+    /// note which connections clients have there. An endpoint that finds no room gets no flow.
     pub fn add_live(&mut self, endpoints: &BTreeSet<Vip>) {
         for endpoint in endpoints {
             if self.live.get(endpoint, 0).is_err()
@@ -66,7 +66,7 @@ impl Flows {
         }
     }
 
-    /// Takes out all other endpoints.
+    /// Removes all other endpoints from LIVE.
     pub fn retain_live(&mut self, endpoints: &BTreeSet<Vip>) -> Result<()> {
         let known: Vec<Vip> = self.live.keys().flatten().collect();
         for endpoint in known.iter().filter(|known| !endpoints.contains(known)) {
@@ -75,7 +75,7 @@ impl Flows {
         Ok(())
     }
 
-    /// Takes out what is over; the Services whose flows go on.
+    /// Removes flows that are over; returns the Services whose flows go on.
     pub fn sweep(&mut self) -> Result<&BTreeSet<Slot>> {
         let now_ns = boot_ns();
         if now_ns.saturating_sub(self.swept_ns) < PERIOD_NS {
@@ -90,7 +90,7 @@ impl Flows {
         Ok(&self.in_use)
     }
 
-    /// Writes how many proven flows each client has, and all together: processors that race miscount a little.
+    /// Writes how many proven flows each client has, and all together, since processors that race miscount a little.
     fn count_again(&mut self, proven: &BTreeSet<Flow>) -> Result<()> {
         let mut counts: BTreeMap<Addr, u32> = BTreeMap::new();
         for flow in proven {
@@ -127,10 +127,10 @@ impl Table {
         })
     }
 
-    /// Takes out what is over; the flows that go on.
+    /// Removes flows that are over; returns those that go on.
     fn sweep(&mut self, now_ns: u64) -> Result<BTreeSet<Flow>> {
         let (mut on, mut over) = (BTreeSet::new(), Vec::new());
-        // A key that goes while it is the last one read begins the list anew.
+        // If the key that was read last is removed, the kernel begins the list anew.
         for entry in self.steered.iter().take(2 * capacity::OPENING) {
             let (flow, steered) = entry.with_context(|| format!("cannot read {}", self.name))?;
             if steered.is_over(flow.protocol, now_ns) {
@@ -140,7 +140,7 @@ impl Table {
             }
         }
         for (flow, steered) in over {
-            // It may have gone on meanwhile.
+            // The flow may have gone on since it was listed.
             let now = self.steered.get(&flow);
             if now.is_ok_and(|now| now.used_ns != steered.used_ns) {
                 continue;

@@ -5,7 +5,8 @@ use crate::shared::clock::boot_ns;
 use anyhow::Result;
 
 impl Writer {
-    /// Sockets have gone unnoticed until now, and are followed from now on: what was noted of them is believed no more.
+    /// Makes all earlier entries of SOCKETS invalid: calls may have been missed until now. Sockets are followed from
+    /// now on.
     ///
     /// Errors: VIEW cannot be written.
     pub fn forget_sockets(&mut self) -> Result<()> {
@@ -13,12 +14,13 @@ impl Writer {
         self.vouch()
     }
 
-    /// Whether the programs look at no socket now, so that they know none.
+    /// True if the programs follow no socket now, so that they note none.
     pub(super) fn nobody_is_followed(&self) -> bool {
         self.vouched.suspects == 0 && self.vouched.flows == 0
     }
 
-    /// The programs go by VIEW, not by SUSPECTS itself: where the two differ, nobody followed sockets.
+    /// Restores whether sockets are followed. The programs use VIEW, not SUSPECTS itself: where the two differ, no
+    /// socket was followed.
     pub(super) fn resume_following(&mut self) -> Result<()> {
         if self.nobody_is_followed() {
             self.forget_sockets()?;

@@ -1,4 +1,4 @@
-//! What an earlier process left in the maps.
+//! Restores what an earlier process left in the maps.
 
 use super::keyed::loaded;
 use super::terminated;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub(super) struct Found {
     pub tables: Tables,
     pub owners: BTreeSet<Addr>,
-    /// Denials that no epguard wrote; the programs take them for none.
+    /// Denials that no epguard wrote; the programs ignore them.
     pub unreadable: BTreeSet<DenialKey>,
 }
 
@@ -46,7 +46,7 @@ impl Found {
     }
 }
 
-/// The programs write into suspects; the state doesn't.
+/// Removes the rate of a suspect: the programs write it, the state doesn't.
 fn without_telemetry(suspect: Suspect) -> Suspect {
     Suspect {
         rate: Rate::default(),

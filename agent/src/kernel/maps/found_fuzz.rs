@@ -1,4 +1,4 @@
-//! Whatever an earlier process left in the maps: the state restores it, and the plan leads back from it.
+//! Fuzzes the restore: the state restores any contents of the maps, and the plan leads back from them.
 
 use super::*;
 use crate::fuzz::harness::run;
@@ -8,7 +8,7 @@ use epguard_core::plan;
 use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::time::Duration;
 
-/// Octets, in the order in which the maps' fields ask for them; zeros behind the end.
+/// Random octets, in the order of the maps' fields; zeros behind the end.
 struct Octets<'a>(&'a [u8]);
 
 impl Octets<'_> {
@@ -148,7 +148,7 @@ fn pinned_maps() {
         }
         state.tick(now + Duration::from_mins(20));
         assert!(state.is_synced());
-        // Nothing is known of any Service, so nothing stays denied.
+        // No Service is known, so no denial stays.
         assert!(state.tables().denied.is_empty(), "{:?}", state.tables().denied);
         let _ = plan::tables(&found, state.tables());
     });

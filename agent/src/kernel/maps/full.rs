@@ -14,8 +14,8 @@ impl Writer {
         self.left_out
     }
 
-    /// Writes to a map. An entry that finds no room is left out, together with an older one of the same key, and tried again
-    /// with the next change: to end the agent would only let its successor meet the same full map.
+    /// Writes to a map. An entry that finds no room is left out, together with an older one of the same key, and tried
+    /// again with the next change. Ending the agent would not help: its successor would meet the same full map.
     pub(super) fn write_or_leave_out(&mut self, op: &Op, installed: &mut Tables) -> Result<(), MapError> {
         let written = self.write(op);
         let Some(removal) = op.removal().filter(|_| written.as_ref().is_err_and(is_full)) else {
@@ -36,7 +36,7 @@ pub(super) fn is_full(error: &MapError) -> bool {
     matches!(error.io_error.raw_os_error(), Some(libc::E2BIG | libc::ENOMEM))
 }
 
-/// What somebody else removed already is removed.
+/// Accepts the removal of an entry that another process has removed already.
 pub(super) fn absent(result: Result<(), MapError>) -> Result<(), MapError> {
     match result {
         Err(MapError::KeyNotFound) => Ok(()),

@@ -7,7 +7,7 @@ use aya::{Ebpf, Pod};
 use epguard_common::Keyed;
 use std::path::Path;
 
-/// Such a map. See [`Keyed`] for why its values carry their keys.
+/// A hash map whose values carry their keys; [`Keyed`] gives the reason.
 pub struct KeyedMap<K, V>(HashMap<MapData, K, Keyed<K, V>>)
 where
     K: Pod + PartialEq,
@@ -22,7 +22,7 @@ where
         Ok(Self(take(ebpf, name)?.try_into()?))
     }
 
-    /// A pinned map. Errors: none is pinned there, or one of another layout.
+    /// Opens a pinned map. Errors: none is pinned there, or it has another layout.
     pub fn pinned(pin_dir: &Path, name: &str) -> Result<Self> {
         let map = Map::HashMap(open(pin_dir, name)?).try_into();
         Ok(Self(map.with_context(|| format!("{name} has another layout"))?))
@@ -47,7 +47,7 @@ where
         self.0.keys()
     }
 
-    /// All entries; a value that belongs to another key is left out. Where the kernel puts in and takes out meanwhile,
+    /// All entries; a value that belongs to another key is left out. If the kernel adds and removes entries meanwhile,
     /// the list may begin anew.
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<(K, V), MapError>> {
         values(self.0.iter())

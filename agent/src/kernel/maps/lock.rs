@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a change of CONFIG takes at most, with much to spare.
+/// How long to wait for the lock: a change of CONFIG takes much less.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The lock of a pin directory, for the life of one agent: two would write the same maps.
+/// Takes the lock of a pin directory for the life of one agent: two agents would write the same maps.
 ///
-/// None if the directory cannot be made or opened: then the datapath cannot be loaded either, and its error names the remedy.
+/// None if the directory cannot be made or opened: then the datapath cannot be loaded either, with an error that names
+/// the remedy.
 ///
 /// Errors: another agent holds it.
 pub fn only_agent(pin_dir: &Path) -> Result<Option<File>> {
@@ -33,8 +34,8 @@ pub fn only_agent(pin_dir: &Path) -> Result<Option<File>> {
     Ok(Some(directory))
 }
 
-/// The lock of CONFIG. The agent and `epguard mode` and `epguard action` each change a part of CONFIG: whoever reads it and
-/// writes it back without the lock undoes what another wrote meanwhile.
+/// The lock of CONFIG. The agent and `epguard mode` and `epguard action` each change a part of CONFIG: a process that
+/// reads it and writes it back without the lock undoes another's change.
 #[derive(Debug)]
 pub struct ConfigLock {
     directory: File,

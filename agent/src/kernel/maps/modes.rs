@@ -1,4 +1,4 @@
-//! CONFIG: what the operator wants of each reason, and which reasons were wrong.
+//! CONFIG: the operator's mode for each reason, and the reasons that were wrong.
 
 use super::{Writer, config::reconfigure, configuration};
 use anyhow::Result;
@@ -6,7 +6,7 @@ use epguard_common::{Config, Mode, Reason, ReasonModes};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Every reason as proven, but for pods that left a Service and may live on.
+/// The default modes: `enforce`, but `observe` for pods that left a Service and may live on.
 pub const DEFAULT: ReasonModes = ReasonModes {
     dead_backend: Mode::Enforce,
     reused: Mode::Enforce,
@@ -14,8 +14,8 @@ pub const DEFAULT: ReasonModes = ReasonModes {
     terminated: Mode::Enforce,
 };
 
-/// Switches the running datapath: all of it, or one reason. Whatever was only observed because it was wrong, of that, is
-/// trusted again.
+/// Switches the mode of the running datapath, or of one reason. A reason among these that was only observed because it
+/// was wrong is no longer limited.
 ///
 /// Errors: no datapath is pinned there.
 pub fn set_mode(pin_dir: &Path, mode: Mode, reason: Option<Reason>) -> Result<()> {
@@ -50,13 +50,13 @@ impl Writer {
         Ok((config != Config::default()).then_some((config.mode, config.configured)))
     }
 
-    /// As [`Writer::configure`], while the agent runs.
+    /// Sets the operator's modes as [`Writer::configure`] does, while the agent runs.
     pub fn follow(&mut self, mode: Mode, reasons: ReasonModes) -> Result<()> {
         let debug = self.config()?.debug != 0;
         self.configure(mode, reasons, debug)
     }
 
-    /// Only observes a reason from now on, until `epguard mode` sets it again.
+    /// Limits a reason to `observe` from now on, until `epguard mode` sets it again.
     pub fn demote(&mut self, reason: Reason) -> Result<()> {
         self.change_config(|config| Ok(without(config, reason)))
     }
@@ -68,12 +68,12 @@ impl Writer {
         demoted.iter().map(|reason| reason.as_str().to_owned()).collect()
     }
 
-    /// What CONFIG says now; `epguard mode` may have changed it.
+    /// The mode in CONFIG; `epguard mode` may have changed it.
     pub fn mode(&self) -> Result<Mode> {
         Ok(self.config()?.mode)
     }
 
-    /// What is done for each reason: the lower of its own mode and the node's.
+    /// The mode in force for each reason: the lower of its own mode and the node's.
     #[must_use]
     pub fn reasons(&self) -> BTreeMap<String, String> {
         let Ok(mut config) = self.config() else {

@@ -1,10 +1,10 @@
-//! INTERFACES: what each interface is to the node.
+//! INTERFACES: the role of each interface on the node.
 
 use super::{Writer, absent};
 use epguard_common::Role;
 
 impl Writer {
-    /// Says what an interface is to the node; `None` for one that is gone. What leads to an unknown one passes.
+    /// Sets the role of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
     pub fn set_role(&mut self, ifindex: u32, role: Option<Role>) {
         let written = match role {
             Some(role) => self.interfaces.insert(ifindex, role, 0),
@@ -15,7 +15,7 @@ impl Writer {
         }
     }
 
-    /// Forgets interfaces that went while no agent looked: numbers may come again.
+    /// Removes interfaces that went while no agent ran: their numbers may come again.
     pub fn retain_roles(&mut self, is_there: impl Fn(u32) -> bool) {
         let known: Vec<u32> = self.interfaces.keys().flatten().collect();
         for ifindex in known.into_iter().filter(|ifindex| !is_there(*ifindex)) {

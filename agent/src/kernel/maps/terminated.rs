@@ -1,4 +1,4 @@
-//! TERMINATED, which the programs write into as well: an IP that speaks is lifted there, whoever hears of it when.
+//! TERMINATED, which the programs write too: a packet from an IP lifts its entry there, before the agent reads it.
 
 use super::{BPF_NOEXIST, Writer, absent, v1::Lifting};
 use crate::shared::clock::boot_ns;
@@ -9,7 +9,7 @@ use epguard_core::state::{OrphanIp, Tables};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A packet from an IP that nobody was thought to hold.
+/// A packet from an IP that was taken for an orphan IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lift {
     /// The IP.
@@ -25,13 +25,13 @@ pub struct Lift {
 pub(super) struct Sightings {
     known: BTreeSet<Addr>,
     new: Vec<(Addr, Duration)>,
-    /// Where programs of v1 lift, until none is at an interface any more.
+    /// TERMINATED of v1, whose programs write lifts there, until none is at an interface any more.
     pub v1: Option<Lifting>,
 }
 
 impl Writer {
-    /// What the programs have lifted since the last call. The ring tells sooner, but may be full; the map forgets
-    /// nothing that is not taken out of it.
+    /// Returns what the programs have lifted since the last call. The ring buffer reports a lift sooner but may be
+    /// full; the map keeps each lift until its entry is removed.
     ///
     /// Errors: TERMINATED cannot be read.
     pub fn take_lifts(&mut self) -> Result<Vec<Lift>> {
@@ -56,13 +56,13 @@ impl Writer {
         Ok(lifts)
     }
 
-    /// IPs whose holder the programs have sighted, each once, as [`Writer::take_lifts`] found them; when it was first
-    /// sighted.
+    /// Returns the IPs whose holder the programs have sighted, each once, as [`Writer::take_lifts`] found them, with
+    /// the time of the first sighting.
     pub fn take_sightings(&mut self) -> Vec<(Addr, Duration)> {
         std::mem::take(&mut self.sightings.new)
     }
 
-    /// Whether installing this takes out or writes over what the programs may have lifted: first [`Writer::take_lifts`].
+    /// Whether installing this removes or overwrites what the programs may have lifted: first [`Writer::take_lifts`].
     #[must_use]
     pub fn replaces_terminated(&self, desired: &Tables) -> bool {
         self.installed.terminated != desired.terminated
@@ -98,7 +98,7 @@ impl Writer {
     }
 }
 
-/// What an entry says.
+/// The orphan IP that an entry describes.
 pub(super) fn vacant(entry: &Terminated) -> OrphanIp {
     OrphanIp {
         dead: entry.dead_uid,

@@ -23,10 +23,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// TERMINATED of v1, in which its programs lift until ours have taken their places.
+/// TERMINATED of v1: its programs write lifts there until ours have taken their places.
 pub(super) type Lifting = HashMap<MapData, Addr, RawTerminated>;
 
-/// What v1 left in its maps.
+/// The contents of v1's maps.
 struct Left {
     lease_deadline_ns: u64,
     config: RawConfig,
@@ -47,7 +47,7 @@ impl Writer {
         }
         move_links(&v1.join("links"), &super::directory(pin_dir).join("links"))?;
         match Left::read(&v1) {
-            // Otherwise an agent of this layout has taken over before, and ended before it could remove v1.
+            // Otherwise an agent of this layout took over before, and ended before it could remove v1.
             Ok(left) if left.lease_deadline_ns > self.lease_deadline_ns() => self.adopt_v1(left),
             Ok(left) => {
                 self.sightings.v1 = Some(left.lifting);
@@ -73,7 +73,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Lifts here what v1's programs have lifted since. To be called when no program of v1 is at an interface any more.
+    /// Copies the lifts that v1's programs have written since. To be called when no program of v1 is at an interface
+    /// any more.
     ///
     /// Errors: TERMINATED cannot be read or written.
     pub fn end_v1(&mut self) -> Result<()> {
@@ -97,7 +98,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The modes that v1 was given, and the reasons that it only observed because they were wrong.
+    /// Sets the modes of v1, and observes the reasons that v1 only observed because they were wrong.
     fn adopt_modes(&mut self, config: &RawConfig) -> Result<()> {
         let mode = |at: usize| Mode::from_raw(number(config, 4 * at).unwrap_or_default());
         let modes = |at: usize| ReasonModes {
@@ -130,7 +131,7 @@ impl Left {
     }
 }
 
-/// What v1 denied. Where it redirected is left out: those connections are rejected until the first own view.
+/// The denials of v1, without its redirects: those connections are rejected until the first own view.
 fn tables(v1: &Path, terminated: &Lifting) -> Result<Tables> {
     let suspects = entries::<Addr, RawSuspect>(&open(v1, "SUSPECTS")?)?.into_iter();
     let services = entries::<Vip, RawSlot>(&open(v1, "SERVICES")?)?.into_iter();
@@ -151,7 +152,8 @@ fn tables(v1: &Path, terminated: &Lifting) -> Result<Tables> {
     })
 }
 
-/// Links of interfaces keep their place in the chain, and their packets. Those of cgroups stay: ours are on other cgroups.
+/// Moves the links of interfaces: they keep their place in the chain, and no packet passes without a program. Links of
+/// cgroups stay: ours are on other cgroups.
 fn move_links(from: &Path, to: &Path) -> Result<()> {
     let links = match fs::read_dir(from) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -10,7 +10,7 @@ use super::state::State;
 use super::uses::{Carrier, Use};
 use super::value::Value;
 
-/// What a load through `base` gives.
+/// The value that a load through `base` gives.
 pub fn load(base: Value, insn: Insn, stack: &Stack, layout: &Layout, uses: &mut Use) -> Value {
     let size = insn.size();
     let (origin, delta) = match base {
@@ -42,7 +42,7 @@ pub fn load(base: Value, insn: Insn, stack: &Stack, layout: &Layout, uses: &mut 
             let ones = !field.place(u16::MAX);
             let octets = Value::Field(Field { ones, ..field }).slice(0, size);
             match (octets, origin) {
-                // Eight octets of what may be another struct: a pointer, perhaps.
+                // The base may be another struct, and these eight octets a pointer in it.
                 (Value::Field(_), Origin::Argument(_) | Origin::Any) if size == 8 => {
                     octets.escape(uses);
                     Value::ANY
@@ -72,7 +72,7 @@ pub fn store(base: Value, insn: Insn, value: Value, stack: &mut Stack, layout: &
             return stack.store(None, size, value, uses);
         }
         Value::Stack(None) => {
-            // It may be other memory.
+            // The store may go to other memory.
             value.escape(uses);
             return stack.store(None, size, value, uses);
         }
@@ -98,7 +98,7 @@ pub fn store(base: Value, insn: Insn, value: Value, stack: &mut Stack, layout: &
 
 /// Carries out an atomic operation; none if its destination is no register.
 pub fn atomic(insn: Insn, state: &mut State, layout: &Layout, uses: &mut Use) -> Option<()> {
-    /// Of `imm`: the old value goes into the source register, or r0 for the exchange that compares.
+    /// Bit of `imm`: the old value goes into the source register, or r0 for the exchange that compares.
     const FETCH: i32 = 1;
     const EXCHANGE_IF_EQUAL: i32 = 0xf1;
     const LOAD_ACQUIRE: i32 = 0x100;
@@ -140,7 +140,7 @@ fn fields_at(at: Option<i32>, size: u8, layout: &Layout) -> Vec<(Carrier, i32)> 
     let placed = |carrier| {
         let field = layout.offset(carrier);
         let Some(at) = at else {
-            // The verifier refuses an address that varies: this one is not understood.
+            // The verifier refuses an address that varies, so the analysis does not understand this one.
             return Some((carrier, 0));
         };
         let shift = if cfg!(target_endian = "little") {
@@ -194,7 +194,7 @@ fn put(value: Value, (which, shift): (Carrier, i32), origin: Origin, size: u8, u
     let there = uses.of(which);
     there.sets |= sets & span;
     there.clears |= span & !keeps;
-    // What of the old value stands in other octets of a wider store goes to another field.
+    // Bits of the old value that stand in other octets of a wider store go to another field.
     if let Value::Field(field) = value {
         let outside = octets & !target.place(u16::MAX);
         if field.shift != shift {

@@ -2,7 +2,7 @@
 
 use super::uses::Carrier;
 
-/// Where a pointer came from. Two pointers of one known origin are the same pointer.
+/// The source of a pointer. Two pointers of one known origin are the same pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The `sk_buff` that the program was called with.
@@ -18,22 +18,22 @@ pub enum Origin {
 pub struct Field {
     /// Whose old value it is.
     pub which: Carrier,
-    /// Of the pointer that it was loaded through.
+    /// The origin of the pointer that it was loaded through.
     pub origin: Origin,
-    /// Positions to the left.
+    /// How many positions to the left its bits stand; negative: to the right.
     pub shift: i32,
     /// Bits of the carrier that may influence their position.
     pub taint: u16,
-    /// Those of them that certainly stand at their position.
+    /// Bits of `taint` that certainly stand at their position.
     pub kept: u16,
-    /// Those of them that may stand there in another way than unchanged.
+    /// Bits of `taint` that may stand there in another way than unchanged.
     pub altered: u16,
     /// Positions that may be 1 other than by an unchanged bit.
     pub ones: u64,
 }
 
 impl Field {
-    /// Where bits of the carrier stand in the value.
+    /// The positions of these bits of the carrier in the value.
     #[must_use]
     pub const fn place(&self, bits: u16) -> u64 {
         shift(bits as u64, self.shift)

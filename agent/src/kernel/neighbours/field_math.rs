@@ -1,4 +1,4 @@
-//! What instructions make of a number that depends on a carrier's old value.
+//! The effect of instructions on a number that depends on a carrier's old value.
 
 use super::bits::{Bits, mask};
 use super::field::Field;

@@ -1,4 +1,4 @@
-//! Where the two carriers lie in the running kernel's `struct sk_buff`.
+//! Finds the two carriers in the running kernel's `struct sk_buff`.
 //!
 //! The kernel translates each access to `__sk_buff` into one to its own struct. So small programs that access both
 //! fields are loaded, and their translation shows the offsets. Loads and stores are translated by different code of the
@@ -11,22 +11,22 @@ use crate::kernel::datapath::programs;
 use anyhow::{Context as _, Result, bail};
 use std::sync::OnceLock;
 
-/// Offsets in octets, and what else is known only at run time.
+/// Offsets in octets, and other facts that are known only at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Of `tc_index` in `sk_buff`.
+    /// Offset of `tc_index` in `sk_buff`.
     pub tc_index: i32,
-    /// Of `tc_classid`: `sk_buff.cb` and `qdisc_skb_cb.tc_classid`.
+    /// Offset of `tc_classid` in `sk_buff`: `sk_buff.cb` and `qdisc_skb_cb.tc_classid`.
     pub tc_classid: i32,
     /// Operands of calls of the helpers that read any kernel memory; none if unknown. The kernel shows the distance of a
     /// helper's code in place of its number, or 0 to those who may not see addresses.
     pub probes: Option<Vec<i32>>,
-    /// What helpers take. Read when the first program is analysed: most nodes have none.
+    /// Arguments and reach of helpers. Read when the first program is analysed: most nodes have none.
     pub helpers: OnceLock<Helpers>,
 }
 
 impl Layout {
-    /// Asks the kernel. Needs `CAP_BPF` and `CAP_NET_ADMIN`, and `CAP_PERFMON` for the helpers.
+    /// Reads the layout from the kernel. Needs `CAP_BPF` and `CAP_NET_ADMIN`, and `CAP_PERFMON` for the helpers.
     pub fn of_kernel() -> Result<Self> {
         let translated = translate(&accesses()).context("cannot see how the kernel translates tc_index")?;
         let mut layout = Self::read(&translated)?;
@@ -36,7 +36,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Octets from the start of `sk_buff`.
+    /// The carrier's offset in octets from the start of `sk_buff`.
     #[must_use]
     pub const fn offset(&self, carrier: Carrier) -> i32 {
         match carrier {
@@ -45,7 +45,7 @@ impl Layout {
         }
     }
 
-    /// What helpers of this kernel take.
+    /// Arguments and reach of this kernel's helpers.
     #[must_use]
     pub fn helpers(&self) -> &Helpers {
         self.helpers.get_or_init(Helpers::of_kernel)
@@ -97,7 +97,7 @@ fn accesses() -> Vec<Insn> {
 /// `bpf_probe_read_kernel` and `bpf_probe_read_kernel_str`. The older `bpf_probe_read` is for tracing programs only.
 const PROBES: [i32; 2] = [113, 115];
 
-/// Calls each with eight octets of the stack as destination.
+/// Instructions that call each of [`PROBES`] with eight octets of the stack as destination.
 fn probes() -> Vec<Insn> {
     let calls = PROBES.into_iter().flat_map(|helper| {
         [

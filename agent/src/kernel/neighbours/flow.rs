@@ -1,8 +1,8 @@
-//! What a program does with the two carriers, from its translated instructions, on every path.
+//! Finds how a program uses the two carriers, from its translated instructions, on every path.
 //!
 //! Abstract interpretation: each instruction is carried out on [`Value`]s, joined where paths meet, until nothing
-//! changes. A subprogram gets the arguments of all its calls. What no jump and no call leads to is a callback, whose
-//! arguments may be the packet.
+//! changes. A subprogram gets the arguments of all its calls. Code that no jump and no call leads to is a callback,
+//! whose arguments may be the packet.
 
 use super::field::Origin;
 use super::fields::Layout;
@@ -15,12 +15,12 @@ use super::value::Value;
 use crate::kernel::datapath::programs::MapSize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a program finds in r1.
+/// The value in r1 when a program starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Entry {
     /// The packet's `sk_buff`.
     Packet,
-    /// Something that may be it, or lead to it.
+    /// A value that may be the `sk_buff`, or lead to it.
     Unknown,
 }
 
@@ -28,14 +28,14 @@ pub enum Entry {
 /// 1 to 5: a point is visited again only when a value there covers more than before.
 const STEPS: usize = 64;
 
-/// What a program may do with the carriers. [`Use::UNKNOWN`] for instructions that this analysis does not know, and for
-/// programs that take more than 64 steps per instruction: that bounds the time.
+/// The possible use of the carriers by a program. [`Use::UNKNOWN`] for instructions that this analysis does not know,
+/// and for programs that take more than 64 steps per instruction: that bounds the time.
 #[must_use]
 pub fn analyse(program: &[Insn], entry: Entry, layout: &Layout, maps: &BTreeMap<u32, MapSize>) -> Use {
     attempt(program, entry, layout, maps).unwrap_or(Use::UNKNOWN)
 }
 
-/// As [`analyse`]; none if it gives up.
+/// As [`analyse`]; none if the analysis gives up.
 pub fn attempt(
     program: &[Insn],
     entry: Entry,
@@ -54,7 +54,7 @@ struct Flow<'a> {
     states: Vec<Option<Box<State>>>,
     is_target: Vec<bool>,
     visited: Vec<bool>,
-    /// Lowest first, so that paths meet before they go on.
+    /// Instructions to visit, lowest first, so that paths meet before they go on.
     work: BTreeSet<usize>,
     uses: Use,
 }
@@ -81,7 +81,7 @@ impl<'a> Flow<'a> {
         flow
     }
 
-    /// None if it gives up.
+    /// Runs the analysis; none if it gives up.
     fn run(mut self, entry: Entry) -> Option<Use> {
         let mut steps = self.program.len() * STEPS;
         let mut unreached = 0;
@@ -183,7 +183,7 @@ impl<'a> Flow<'a> {
             .filter(|target| *target < self.program.len())
     }
 
-    /// Where an instruction may jump to; none if it does not jump, or out of the program.
+    /// The instruction that another may jump to; none if it does not jump, or out of the program.
     fn target(&self, at: usize, insn: Insn) -> Option<usize> {
         let distance = match (insn.class(), insn.operation()) {
             (class::JMP | class::JMP32, jmp::CALL | jmp::EXIT) => return None,
@@ -212,7 +212,7 @@ impl State {
         }
     }
 
-    /// What a subprogram finds that is called here. Of the caller's stack it gets addresses at most.
+    /// The state in which a called subprogram starts. Of the caller's stack it gets addresses at most.
     fn of_callee(&self, uses: &mut Use) -> Self {
         let mut callee = Self::of_program();
         for argument in 1..=5 {
@@ -243,7 +243,7 @@ impl State {
         }
     }
 
-    /// True if it covers more than before.
+    /// Joins another state into this one. True if it covers more than before.
     fn join(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for (register, other) in self.registers.iter_mut().zip(&other.registers) {

@@ -6,13 +6,15 @@ use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A neighbour that comes ends the writing within a second: four surveys, of which one may be slow.
+/// Time between surveys. When a neighbour comes, epguard stops writing within a second: four surveys, one of which may
+/// be slow.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Nice value of the thread: a survey that a busy node delays for a second costs every denial, and takes milliseconds.
+/// Nice value of the thread. A survey takes milliseconds; one that a busy node delays for a second costs every denial.
 const PRIORITY: libc::c_int = -10;
 
-/// Surveys this network namespace until nobody listens. `own`: ids of our programs, with those of an earlier process.
+/// Surveys this network namespace until the receiver is closed. `own`: ids of our programs, with those of an earlier
+/// process.
 ///
 /// Errors: no thread can be made.
 pub fn follow(own: BTreeSet<u32>, to: mpsc::Sender<Result<Survey, String>>) -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! What a survey found.
+//! The results of a survey.
 
 use super::programs::Program;
 use super::uses::Use;
@@ -6,23 +6,23 @@ use super::uses::Use;
 /// Everything foreign that can touch packets of this network namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Survey {
-    /// What is at the interfaces' hooks, whether or not it uses a carrier, and all else that does.
+    /// Everything at the interfaces' hooks, whether or not it uses a carrier, and everything else that uses one.
     pub found: Vec<Found>,
 }
 
 /// One program, filter or queueing discipline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// For people: `eth0 tcx ingress`, `tail call of cil_from_container (41)`, `eth0 qdisc gred`, `cgroup_skb`.
+    /// Description: `eth0 tcx ingress`, `tail call of cil_from_container (41)`, `eth0 qdisc gred`, `cgroup_skb`.
     pub place: String,
     /// None for what the kernel does itself, and for programs that cannot be listed.
     pub program: Option<Program>,
-    /// What it may do with the carriers. At a hook that includes what the kernel does with `tc_classid` and `tc_index`
+    /// Its possible use of the carriers. At a hook that includes what the kernel does with `tc_classid` and `tc_index`
     /// for it, and not the programs that it tail-calls: each of them is found by itself.
     pub uses: Use,
-    /// Of the interface where it is; none for what may be anywhere.
+    /// Number of its interface; none for a place that is not an interface.
     pub ifindex: Option<u32>,
-    /// Where it runs.
+    /// The kind of its place.
     pub at: Place,
     /// True if it runs after all programs of ours at the same hook of the interface, or there is none.
     pub after_ours: bool,
@@ -30,7 +30,7 @@ pub struct Found {
     pub with_tail_calls: Use,
 }
 
-/// Where something runs.
+/// The kind of place where something runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// A TCX program.
@@ -56,14 +56,14 @@ pub enum Place {
 }
 
 impl Survey {
-    /// What all of it may do together.
+    /// The possible use by all of it together.
     #[must_use]
     pub fn uses(&self) -> Use {
         together(&self.found)
     }
 }
 
-/// What all of them may do together.
+/// The possible use by all of them together.
 pub(super) fn together(found: &[Found]) -> Use {
     found.iter().fold(Use::NONE, |all, found| all | found.uses)
 }

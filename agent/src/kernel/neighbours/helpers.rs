@@ -1,13 +1,14 @@
-//! What a helper takes: how many arguments (what lies in the registers behind them is left over from earlier), and how far
-//! it reaches behind an address.
+//! The arguments of helpers: how many (registers behind them hold values from earlier), and how far a helper reaches
+//! behind an address.
 //!
 //! The kernel shows a call as the distance of the helper's code from `__bpf_call_base`, and /proc/kallsyms has the
-//! addresses. The numbers are those of `include/uapi/linux/bpf.h`; what is not listed takes five, and may reach anywhere.
+//! addresses. The numbers are those of `include/uapi/linux/bpf.h`; a helper that is not listed counts with five
+//! arguments, and may reach anywhere.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-/// By the operand of a call.
+/// Arguments and reach of helpers, by the operand of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Helpers {
     arguments: BTreeMap<i32, u8>,
@@ -18,7 +19,7 @@ pub struct Helpers {
 /// How many octets behind an address a helper reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// As many as the next argument says.
+    /// As many as the number in the next argument.
     Next,
     /// A key of the map in the first argument.
     Key,
@@ -26,7 +27,7 @@ pub enum Reach {
     Value,
 }
 
-/// What a call takes at most.
+/// The most arguments that a call takes.
 pub const MOST: u8 = 5;
 
 const NONE: &[&str] = &[
@@ -139,7 +140,7 @@ const REACH: &[(&str, &[(usize, Reach)])] = &[
 const BASE: &str = "__bpf_call_base";
 
 impl Helpers {
-    /// Those of the running kernel; none if it hides its addresses.
+    /// The helpers of the running kernel; empty if it hides its addresses.
     #[must_use]
     pub fn of_kernel() -> Self {
         Self::read(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
@@ -186,7 +187,7 @@ impl Helpers {
                 continue;
             };
             if let Some(count) = known.get(name.as_str()) {
-                // Code that several names share takes what any of them does.
+                // Code that several names share counts with the most arguments of any of them.
                 let most = helpers.arguments.entry(operand).or_insert(*count);
                 *most = (*most).max(*count);
             }

@@ -31,11 +31,11 @@ pub mod class {
 pub mod mode {
     pub const MEM: u8 = 0x60;
     pub const MEMSX: u8 = 0x80;
-    /// Of class ST: a barrier against speculation, Linux 5.15.
+    /// A barrier against speculation, class ST, Linux 5.15.
     pub const NOSPEC: u8 = 0xc0;
-    /// Of class STX.
+    /// Atomic operations, class STX.
     pub const ATOMIC: u8 = 0xc0;
-    /// Of class LD: packet octets. The verifier replaces both, but old kernels show them.
+    /// Packet octets, class LD. The verifier replaces both, but old kernels show them.
     pub const ABS: u8 = 0x20;
     pub const IND: u8 = 0x40;
 }
@@ -68,9 +68,9 @@ pub mod jmp {
 pub const LD_IMM64: u8 = 0x18;
 /// Source "register" of [`LD_IMM64`]: a map; in a dump the constant is its id. `BPF_PSEUDO_MAP_FD`.
 pub const PSEUDO_MAP: u8 = 1;
-/// The same: an address in the value of a map's only element. `BPF_PSEUDO_MAP_VALUE`.
+/// Source "register" of [`LD_IMM64`]: an address in the value of a map's only element. `BPF_PSEUDO_MAP_VALUE`.
 pub const PSEUDO_MAP_VALUE: u8 = 2;
-/// The same: the address of a callback.
+/// Source "register" of [`LD_IMM64`]: the address of a callback.
 pub const PSEUDO_FUNC: u8 = 4;
 /// Bit of arithmetic and jumps: the operand is a register.
 pub const X: u8 = 0x08;
@@ -110,19 +110,19 @@ impl Insn {
         [self.code, registers, low, high, a, b, c, d]
     }
 
-    /// One of `class`.
+    /// The class of the instruction: one of `class`.
     #[must_use]
     pub const fn class(self) -> u8 {
         self.code & 7
     }
 
-    /// One of `alu` or `jmp`.
+    /// The operation of arithmetic or of a jump: one of `alu` or `jmp`.
     #[must_use]
     pub const fn operation(self) -> u8 {
         self.code & 0xf0
     }
 
-    /// One of `mode`.
+    /// The mode of a load or store: one of `mode`.
     #[must_use]
     pub const fn mode(self) -> u8 {
         self.code & 0xe0

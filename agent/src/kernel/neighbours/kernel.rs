@@ -1,11 +1,11 @@
-//! What the kernel's own filters and queueing disciplines do with the carriers: known from its source, Linux 6.18.
+//! What the kernel's own filters and queueing disciplines do with the carriers, from its source, Linux 6.18.
 
 use super::uses::{FieldUse, Use};
 use crate::kernel::datapath::netlink::Filter;
 use aya_obj::generated::bpf_prog_type;
 
-/// What a filter's kind does, apart from its program's instructions. `decides`: it is at a clsact qdisc, where the kernel
-/// writes the class of an accepted packet to `tc_index` (`tc_run()` in `net/core/dev.c`).
+/// The use of the carriers by a filter of its kind, added to that of its program. `decides`: it is at a clsact qdisc,
+/// where the kernel writes the class of an accepted packet to `tc_index` (`tc_run()` in `net/core/dev.c`).
 #[must_use]
 pub fn filter(filter: &Filter, program: Use, decides: bool) -> Use {
     let minor = u16::try_from(filter.classid & 0xffff).unwrap_or_default();
@@ -65,7 +65,7 @@ pub fn is_classful(kind: &str) -> bool {
     !CLASSLESS.contains(&kind)
 }
 
-/// What a queueing discipline does. One of a kind that Linux doesn't have may be a BPF program.
+/// The use of the carriers by a queueing discipline. One of a kind that Linux doesn't have may be a BPF program.
 #[must_use]
 pub fn qdisc(kind: &str) -> Use {
     let tc_index = match kind {
@@ -86,7 +86,7 @@ pub fn qdisc(kind: &str) -> Use {
     }
 }
 
-/// Of `net/sched`, from Linux 5.14 to 6.18, without those that use a carrier.
+/// Kinds of queueing disciplines in `net/sched`, from Linux 5.14 to 6.18, without those that use a carrier.
 const KINDS: [&str; 40] = [
     "atm",
     "bfifo",

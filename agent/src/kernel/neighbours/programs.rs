@@ -1,4 +1,4 @@
-//! What the programs of this kernel use, by their ids.
+//! The possible use of the carriers by the programs of this kernel, by their ids.
 
 use super::fields::Layout;
 use super::flow;
@@ -14,17 +14,17 @@ use std::io;
 /// A program and what it may do with the carriers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Of this kernel; given to another program only after some two billion more.
+    /// Its id in this kernel; given to another program only after some two billion more.
     pub id: u32,
     /// Cut to 15 characters by the kernel; empty if its maker gave none.
     pub name: String,
-    /// Without the programs that it tail-calls.
+    /// Its own use, without the programs that it tail-calls.
     pub uses: Use,
     /// Why it could not be read; then `uses` is [`Use::UNKNOWN`].
     pub unreadable: Option<String>,
 }
 
-/// Programs that were seen, as long as they exist.
+/// Programs that were listed, as long as they exist.
 #[derive(Debug, Default)]
 pub struct Programs {
     known: BTreeMap<u32, Known>,
@@ -43,7 +43,7 @@ struct Known {
 #[derive(Debug)]
 struct Read {
     program: Program,
-    /// Ids.
+    /// Ids of the maps that it uses.
     maps: Vec<u32>,
     /// None if the instructions cannot be read.
     shape: Option<Shape>,
@@ -55,7 +55,7 @@ impl Programs {
         let ids: BTreeSet<u32> = programs::ids()?.into_iter().collect();
         let before = self.known.len();
         self.known.retain(|id, _| ids.contains(id));
-        // What could not be read may have been for want of descriptors or memory: it is read again.
+        // Reading may have failed for want of descriptors or memory: try it again.
         for known in self.known.values_mut() {
             known.read.take_if(|read| read.program.unreadable.is_some());
         }
@@ -101,7 +101,7 @@ impl Programs {
     pub fn read(&mut self, id: u32, layout: &Layout) -> Option<&Program> {
         let known = match self.known.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
-            // It came in the midst of a survey.
+            // The program was loaded during a survey.
             Entry::Vacant(place) => place.insert(Known {
                 kind: programs::kind(id).ok()?,
                 read: None,
@@ -160,7 +160,7 @@ fn read(id: u32, layout: &Layout, shapes: &mut Shapes) -> io::Result<Read> {
     Ok(Read { program, maps, shape })
 }
 
-/// Of maps that are gone nothing is known.
+/// Sizes of the maps, without those that are gone.
 fn sizes(maps: &[u32]) -> BTreeMap<u32, MapSize> {
     let size = |id: &u32| Some((*id, programs::map_size(&programs::open_map(*id).ok()?).ok()?));
     maps.iter().filter_map(size).collect()
@@ -180,7 +180,7 @@ fn unreadable(id: u32, name: String, maps: Vec<u32>, cause: &str) -> Read {
     }
 }
 
-/// The context of these types is an `sk_buff`; all others may lead to one.
+/// The entry of a program of this type. The context of these types is an `sk_buff`; all others may lead to one.
 fn entry(kind: u32) -> flow::Entry {
     use bpf_prog_type as t;
     let of_packets = [

@@ -11,26 +11,27 @@ use aya_obj::generated::bpf_prog_type;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How long a walk holds where nothing can make it worse: a neighbour that went is noticed that late.
+/// How long the result of a walk holds where nothing can make it worse: a neighbour that went is noticed that late.
 const LASTS: Duration = Duration::from_secs(5);
 
-/// A walk that takes less is made each time. To spare others, all programs of the kernel are read, wherever they are.
+/// A walk that takes less is made each time. To avoid longer ones, all programs of the kernel are read, attached or
+/// not.
 const DEAR: Duration = Duration::from_millis(5);
 
-/// How often a survey is made during which programs end.
+/// How many surveys are made at most if programs end meanwhile.
 const ATTEMPTS: usize = 3;
 
 impl Scanner {
-    /// Everything but the programs with these ids. An error means that anything may be there.
+    /// Finds everything but the programs with these ids. An error means that anything may be there.
     ///
     /// XDP programs are left out: they run before a packet has an `sk_buff`. So are programs that trace the kernel: they
     /// may see a packet, and decide nothing about it.
     ///
-    /// Where walking hooks and tail calls is dear, it is done only when it can change what is found: if some classifier of
-    /// this kernel, wherever it is, uses more than the last walk found, if one that was found is gone, and every 5 seconds
-    /// otherwise. Walking takes the kernel's lock of all interfaces, and reads maps of up to 65,535 programs.
+    /// Where walking hooks and tail calls takes long, it is done only when it can change the result: if some classifier
+    /// of this kernel, attached or not, uses more than the last walk found, if one that was found is gone, and every 5
+    /// seconds otherwise. Walking takes the kernel's lock of all interfaces, and reads maps of up to 65,535 programs.
     ///
-    /// A program that ends meanwhile may have made room for another: then everything is looked at again, up to three times.
+    /// A program that ends meanwhile may have made room for another: then the survey is repeated, up to three in all.
     pub fn survey(&mut self, own: &BTreeSet<u32>) -> Result<Survey> {
         for _ in 1..ATTEMPTS {
             let (survey, whole) = self.attempt(own)?;
@@ -41,7 +42,7 @@ impl Scanner {
         Ok(self.attempt(own)?.0)
     }
 
-    /// True if no program ended meanwhile.
+    /// Surveys once. True if no program ended meanwhile.
     fn attempt(&mut self, own: &BTreeSet<u32>) -> Result<(Survey, bool)> {
         self.refresh()?;
         let names = node::named_interfaces().context("cannot list interfaces")?;
@@ -83,7 +84,7 @@ impl Scanner {
         Ok((Survey { found }, whole))
     }
 
-    /// What all foreign classifiers of this kernel may do together. At a hook, the kernel copies `tc_classid`.
+    /// The possible use by all foreign classifiers of this kernel together. At a hook, the kernel copies `tc_classid`.
     fn classifiers(&mut self, own: &BTreeSet<u32>) -> Use {
         let classifier = bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS as u32;
         let is_foreign = |(id, kind): &(u32, u32)| *kind == classifier && !own.contains(id);

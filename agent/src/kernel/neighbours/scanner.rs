@@ -1,4 +1,4 @@
-//! The scanner: what it knows of this kernel, and what it remembers of programs.
+//! The scanner: the field layout of this kernel, and the programs that were analysed.
 
 use super::fields::Layout;
 use super::found::Found;
@@ -6,29 +6,30 @@ use super::programs::Programs;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-/// Surveys the network namespace of the calling thread again and again. It remembers what programs use by their ids.
+/// Surveys the network namespace of the calling thread again and again. It keeps what programs use by their ids.
 #[derive(Debug)]
 pub struct Scanner {
     pub(super) layout: Layout,
     pub(super) programs: Programs,
-    /// False once the kernel said that it has no netkit.
+    /// False once the kernel has reported that it has no netkit.
     pub(super) has_netkit: bool,
     /// Why programs cannot be listed.
     pub(super) blind: Option<String>,
     pub(super) walked: Option<Walked>,
 }
 
-/// What the last walk found.
+/// The result of the last walk.
 #[derive(Debug)]
 pub(super) struct Walked {
     pub(super) found: Vec<Found>,
     pub(super) at: Instant,
-    /// Of the processor's time: on a busy node a cheap walk waits. Zero if it read programs that were new: that happens once.
+    /// Processor time: on a busy node also a cheap walk waits. Zero if it read programs that were new: that happens
+    /// once.
     pub(super) took: Duration,
 }
 
 impl Scanner {
-    /// Finds out where the fields lie in this kernel. An error means that none of them can be judged.
+    /// Reads where the fields lie in this kernel. An error means that no program can be judged.
     pub fn new() -> Result<Self> {
         Ok(Self {
             layout: Layout::of_kernel()?,

@@ -8,11 +8,11 @@ use crate::kernel::datapath::programs::MapSize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
 
-/// Everything that the analysis of a program looks at, as two keyed hashes: nobody who loads programs can make two that are
-/// taken for each other.
+/// Everything that the analysis of a program depends on, as two keyed hashes: a loader of programs cannot make two that
+/// are taken for each other.
 pub(super) type Shape = [u64; 2];
 
-/// What programs of each shape may do.
+/// The possible use of the carriers by programs of each shape.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
     keys: [RandomState; 2],
@@ -20,7 +20,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// The program's shape, and what it may do.
+    /// Analyses a program, unless one of its shape is known. Returns its shape, and its possible use of the carriers.
     pub(super) fn analyse(
         &mut self,
         program: &[Insn],
@@ -41,13 +41,13 @@ impl Shapes {
         (shape, *uses)
     }
 
-    /// Forgets all others.
+    /// Drops all other shapes.
     pub(super) fn keep(&mut self, shapes: &BTreeSet<Shape>) {
         self.uses.retain(|shape, _| shapes.contains(shape));
     }
 }
 
-/// Maps count by their sizes and by which of them are the same one.
+/// Hashes a program. Maps count by their sizes and by which of them are the same one.
 fn hash(program: &[Insn], maps: &BTreeMap<u32, MapSize>, hasher: &mut impl Hasher) {
     let mut order = BTreeMap::new();
     let mut rest = program.iter();
@@ -57,7 +57,7 @@ fn hash(program: &[Insn], maps: &BTreeMap<u32, MapSize>, hasher: &mut impl Hashe
             insn.hash(hasher);
             continue;
         }
-        // The second half is the offset into the value, which the analysis takes for any address.
+        // The second half is the offset into the value; the analysis treats it as any address.
         rest.next();
         let id = insn.imm.cast_unsigned();
         let next = order.len();

@@ -21,7 +21,7 @@ struct Slot {
     value: Value,
 }
 
-/// Who may change the stack behind a pointer that is passed on.
+/// The kind of code that may change the stack behind a pointer that is passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callee {
     /// A helper: numbers only, upwards from the pointer.
@@ -31,7 +31,7 @@ pub enum Callee {
 }
 
 impl Stack {
-    /// What a load sees; `at` is none if the address varies.
+    /// The value that a load gets; `at` is none if the address varies.
     pub fn load(&self, at: Option<i32>, size: u8, uses: &mut Use) -> Value {
         let Some(at) = at else {
             self.slots.iter().for_each(|slot| slot.value.escape(uses));
@@ -45,7 +45,7 @@ impl Stack {
             _ => {
                 let overlapping = self.slots.iter().filter(|slot| slot.overlaps(at, end));
                 overlapping.for_each(|slot| slot.value.escape(uses));
-                // The pieces of an address, perhaps: paths that meet cut what one of them has stored.
+                // These may be the pieces of an address: paths that meet cut what one of them has stored.
                 if size == 8 { Value::ANY } else { Value::NUMBER }
             }
         }
@@ -60,7 +60,7 @@ impl Stack {
         };
         let value = value.slice(0, size);
         let (new, end) = (Slot { at, size, value }, at + i32::from(size));
-        // Most stores are to a slot that is there.
+        // Most stores are to an existing slot.
         if let Some(slot) = self
             .slots
             .iter_mut()
@@ -83,7 +83,8 @@ impl Stack {
         self.slots = slots;
     }
 
-    /// A call with an address on the stack among its arguments, none if it varies; `length` in octets, if it is known.
+    /// Applies a call with an address on the stack among its arguments, none if it varies; `length` in octets, if it is
+    /// known.
     pub fn pass(&mut self, at: Option<i32>, length: Option<u32>, callee: Callee, uses: &mut Use) {
         let (Some(at), Callee::Helper) = (at, callee) else {
             return self.scatter(uses);

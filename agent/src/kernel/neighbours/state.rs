@@ -8,6 +8,6 @@ use super::value::Value;
 pub struct State {
     /// r0 to r10, and the register of constant blinding.
     pub registers: [Value; 12],
-    /// Of this function.
+    /// The stack of this function.
     pub stack: Stack,
 }

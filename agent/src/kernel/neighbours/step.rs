@@ -12,7 +12,7 @@ use super::value::Value;
 use crate::kernel::datapath::programs::MapSize;
 use std::collections::BTreeMap;
 
-/// Where the flow goes after an instruction.
+/// The next instruction in the flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// To the next instruction.
@@ -27,13 +27,13 @@ pub enum Next {
     End,
 }
 
-/// What stays the same for all instructions of a program.
+/// Data that is the same for all instructions of a program.
 pub struct Surroundings<'a> {
     /// Where the carriers lie.
     pub layout: &'a Layout,
     /// True if helpers may call code of the program.
     pub has_callbacks: bool,
-    /// Of the program's maps, by their ids.
+    /// Sizes of the program's maps, by their ids.
     pub maps: &'a BTreeMap<u32, MapSize>,
 }
 
@@ -206,7 +206,7 @@ fn call(insn: Insn, state: &mut State, around: &Surroundings<'_>, uses: &mut Use
         }
     }
     let is_helper = insn.src != SUBPROGRAM && insn.src != KFUNC;
-    // Where operands are hidden, any call may be one: then only an address that is there counts.
+    // Where operands are hidden, any call may be a probe: then only an argument that is an address counts.
     let is_address = matches!(
         state.registers[SOURCE],
         Value::Pointer { .. } | Value::Mixed { address: true, .. }

@@ -1,8 +1,8 @@
-//! What a program may do with the two fields that can carry a Service's slot.
+//! The possible use of the two fields that can carry a Service's slot, by a program.
 
 use std::ops::{BitOr, BitOrAssign};
 
-/// What may happen to one 16-bit field of the packet. Each mask is in the host's byte order.
+/// The possible use of one 16-bit field of the packet. Each mask is in the host's byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct FieldUse {
     /// Bits of the old value that may influence anything other than an unchanged write-back.
@@ -13,7 +13,7 @@ pub struct FieldUse {
     pub clears: u16,
 }
 
-/// What may happen to both fields.
+/// The possible use of both fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Use {
     /// `skb->tc_index`.
@@ -46,7 +46,7 @@ impl FieldUse {
         clears: 0,
     };
 
-    /// What either may do.
+    /// The use that covers what either may do.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Use {
         tc_classid: FieldUse::NONE,
     };
 
-    /// What either may do.
+    /// The use that covers what either may do.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self {
@@ -115,6 +115,6 @@ impl BitOrAssign for FieldUse {
 }
 
 impl Carrier {
-    /// Both.
+    /// Both carriers.
     pub const ALL: [Self; 2] = [Self::TcIndex, Self::TcClassid];
 }

@@ -1,4 +1,4 @@
-//! What a register or stack slot may hold, and how instructions change it.
+//! The values that a register or stack slot may hold, and how instructions change them.
 
 use super::bits::{Bits, mask};
 use super::field::{Field, Origin};
@@ -10,9 +10,9 @@ use super::uses::{Carrier, Use};
 pub enum Value {
     /// Not the packet's `sk_buff`, not the stack: a number.
     Other(Bits),
-    /// The `sk_buff`, or what may be it.
+    /// The `sk_buff`, or an address that may be it.
     Pointer {
-        /// Where it came from.
+        /// The origin of the pointer.
         origin: Origin,
         /// Octets that were added to it; none if that varies. The verifier refuses access to an `sk_buff` then.
         delta: Option<i32>,
@@ -20,7 +20,8 @@ pub enum Value {
     /// An address on the function's stack relative to r10; none if that varies, or if it may be other memory, but not the
     /// `sk_buff`.
     Stack(Option<i32>),
-    /// Different things on different paths. Most such values are never used again; one that is counts as the worst of all.
+    /// Different things on different paths. Most such values are never used again; one that is counts as the worst
+    /// case.
     Mixed {
         /// Bits of the old `tc_index` that it may depend on.
         tc_index: u16,
@@ -38,13 +39,13 @@ pub enum Value {
 impl Value {
     /// A number that nothing is known about.
     pub const NUMBER: Self = Self::Other(Bits::ANY);
-    /// What may lead into the `sk_buff`, anywhere.
+    /// An address that may lead into the `sk_buff`, anywhere.
     pub const ANY: Self = Self::Pointer {
         origin: Origin::Any,
         delta: None,
     };
 
-    /// Counts the bits that a value depends on as read: it goes where it is not followed.
+    /// Counts the bits that a value depends on as read: the analysis does not follow it further.
     pub const fn escape(self, uses: &mut Use) {
         let (tc_index, tc_classid) = self.taint();
         uses.tc_index.reads |= tc_index;

@@ -14,22 +14,22 @@ use std::io;
 
 /// A survey under way.
 pub struct Walk<'a> {
-    /// Knows the programs.
+    /// Lists and analyses the programs.
     pub scanner: &'a mut Scanner,
     /// Ids of programs to leave out.
     pub own: &'a BTreeSet<u32>,
-    /// Of interfaces, by their number.
+    /// Names of interfaces, by their number.
     pub names: BTreeMap<u32, String>,
     /// Tail-called programs that were found, by their id.
     pub called: BTreeMap<u32, Option<Found>>,
-    /// All else.
+    /// Everything else that was found.
     pub found: Vec<Found>,
-    /// Whether a program ended while it was looked at.
+    /// Whether a program ended during the survey.
     pub ended: bool,
 }
 
 impl Walk<'_> {
-    /// Programs that may meet a packet wherever they are attached.
+    /// Finds programs that may meet a packet wherever they are attached.
     pub fn anywhere(&mut self) {
         if self.scanner.blind.is_some() {
             let cause = "programs that cannot be listed (CAP_SYS_ADMIN)".to_owned();
@@ -57,14 +57,14 @@ impl Walk<'_> {
         }
     }
 
-    /// All that was found since the last call, with what it tail-calls.
+    /// Returns everything found since the last call, tail-called programs included.
     pub(super) fn take(&mut self) -> Vec<Found> {
         let called = std::mem::take(&mut self.called);
         self.found.extend(called.into_values().flatten());
         std::mem::take(&mut self.found)
     }
 
-    /// TCX and netkit programs.
+    /// Finds TCX and netkit programs.
     pub fn hooks(&mut self) -> Result<()> {
         let hooks = [
             (
@@ -121,7 +121,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Queueing disciplines and their filters.
+    /// Finds queueing disciplines and their filters.
     pub fn qdiscs(&mut self) -> Result<()> {
         for qdisc in netlink::qdiscs().context("cannot list queueing disciplines")? {
             let uses = kernel::qdisc(&qdisc.kind);
@@ -153,7 +153,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Filters of a qdisc's classes. One that the kernel made by itself, as `mq` is made of, has none of its own.
+    /// Finds the filters of a qdisc's classes. One that the kernel made by itself, as `mq` is made of, has none of its
+    /// own.
     fn class_filters(&mut self, qdisc: &Qdisc) -> Result<()> {
         if qdisc.handle == 0 || !kernel::is_classful(&qdisc.kind) {
             return Ok(());

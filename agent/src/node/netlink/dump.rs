@@ -1,5 +1,5 @@
-//! Whole dumps of the kernel's tables: all there is at one moment, or an error. A part of one would show things absent
-//! that are there.
+//! Complete dumps of the kernel's tables at one moment, or an error. An incomplete dump would show existing entries
+//! as absent.
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use futures::StreamExt as _;
@@ -8,14 +8,14 @@ use rtnetlink::packet_core::{NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, Netlink
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::proto::Connection;
 
-/// Changes in the middle of a dump spoil it; that many in a row do not happen.
+/// Most attempts at a dump. A change during a dump spoils it, but that does not happen so many times in a row.
 const ATTEMPTS: u32 = 10;
 
 /// A socket for dumps. The kernel refuses a second one before the first has ended (EBUSY).
 pub fn connect() -> anyhow::Result<(Connection<RouteNetlinkMessage>, Handle)> {
     let (mut connection, handle, _) =
         rtnetlink::new_connection().context("cannot open a netlink socket (NETLINK_ROUTE)")?;
-    // Without it, a dump that breaks off looks like one that has ended.
+    // Without this option, an aborted dump cannot be distinguished from a complete one.
     connection.set_forward_done(true);
     Ok((connection, handle))
 }
@@ -30,7 +30,7 @@ pub async fn dump(handle: &Handle, request: RouteNetlinkMessage) -> anyhow::Resu
     bail!("interrupted by changes {ATTEMPTS} times in a row");
 }
 
-/// None if something changed meanwhile.
+/// One attempt at a dump. None if something changed meanwhile.
 async fn attempt(
     handle: &Handle,
     request: RouteNetlinkMessage,

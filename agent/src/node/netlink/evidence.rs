@@ -1,4 +1,4 @@
-//! What single routes and neighbours say about who is where.
+//! What single routes and neighbours prove about which addresses are in use.
 
 use epguard_common::Addr;
 use rtnetlink::packet_route::neighbour::{
@@ -10,8 +10,9 @@ use rtnetlink::packet_route::route::{
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// The one address that a route names. Whatever it leads to, in whatever table, somebody has put it there for somebody:
-/// only a route that refuses packets leads to nobody, and one that the kernel learnt (path MTU, redirect) to no news.
+/// The one address that a route names. A route to one address counts as evidence that the address is in use, in any
+/// table and through any interface. There are two exceptions: a route that refuses packets, and one that the kernel
+/// learnt (path MTU, redirect).
 pub fn holder(route: &RouteMessage) -> Option<Addr> {
     let destination = route.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Destination(RouteAddress::Inet(ip)) => Some(IpAddr::from(*ip)),
@@ -28,8 +29,8 @@ pub fn holder(route: &RouteMessage) -> Option<Addr> {
     Some(Addr::from(destination)).filter(|addr| names && addr.is_unicast())
 }
 
-/// The interfaces of a default route that every packet is asked for: in the tables of policy routing a default concerns
-/// some packets only.
+/// The interfaces of a default route that applies to every packet. Default routes in the tables of policy routing
+/// apply to some packets only.
 pub fn defaults(route: &RouteMessage) -> Vec<u32> {
     let header = &route.header;
     let table = route.attributes.iter().find_map(|attribute| match attribute {
@@ -58,8 +59,8 @@ const TABLE_MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 /// linux/rtnetlink.h
 const RT_TABLE_DEFAULT: u32 = 253;
 
-/// Which link-layer addresses lie behind the ports of each bridge: a bridge forgets those of a port that is gone at
-/// once, its neighbour table does not.
+/// The link-layer addresses behind the ports of each bridge. A bridge removes those of a deleted port at once, its
+/// neighbour table does not.
 #[derive(Default)]
 pub struct Ports {
     bridges: BTreeSet<u32>,
@@ -84,7 +85,7 @@ impl FromIterator<NeighbourMessage> for Ports {
 }
 
 impl Ports {
-    /// Whether a neighbour lies behind some port; true on what is no bridge.
+    /// True if a neighbour is behind some port; also true if its interface is no bridge.
     fn lead_to(&self, neighbour: &NeighbourMessage) -> bool {
         let interface = neighbour.header.ifindex;
         let station = link_address(neighbour).map(|address| (interface, address));
@@ -99,7 +100,7 @@ fn link_address(neighbour: &NeighbourMessage) -> Option<Vec<u8>> {
     })
 }
 
-/// The address of a neighbour that has a link-layer address, fresh or not.
+/// The address of a neighbour that has a link-layer address, reachable or stale.
 pub fn that_answered(neighbour: &NeighbourMessage, ports: &Ports) -> Option<Addr> {
     let known = matches!(
         neighbour.header.state,

@@ -1,7 +1,7 @@
-//! Follows the kernel: whatever it announces, what is there is read anew and compared with what was told.
+//! Follows the kernel: after any announcement, reads everything anew and compares it with what was reported.
 //!
 //! Reading anew costs a millisecond and makes a lost notification (ENOBUFS), an interrupted dump and the order of
-//! messages harmless: any change after a dump began is announced after it, and causes the next one.
+//! messages harmless. Any change after a dump began is announced after it, and causes the next dump.
 
 use super::dump::{connect, dump};
 use super::{Event, Interface, RETRY, interface};
@@ -19,15 +19,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use tokio::sync::mpsc;
 
-/// Devices whose addresses are VIPs of Services: of kube-proxy's IPVS mode, which leaves it out when it looks for addresses
-/// that answer NodePorts (`GetAllLocalAddressesExcept` in kubernetes/pkg/proxy/ipvs), and of the DNS cache on nodes.
+/// Devices whose addresses are VIPs of Services. The first is of kube-proxy's IPVS mode, which also omits it when it
+/// lists addresses that answer NodePorts (`GetAllLocalAddressesExcept` in kubernetes/pkg/proxy/ipvs). The second is
+/// of the DNS cache on nodes.
 const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
 
 type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
 
-/// Tells all interfaces and addresses of the calling thread's network namespace, [`Event::Settled`], then every change.
+/// Sends all interfaces and addresses of the calling thread's network namespace, [`Event::Settled`], then every
+/// change.
 ///
-/// Returns when the receiver is dropped. While the kernel cannot be followed, says [`Event::Lost`] and tries again.
+/// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`Event::Lost`] and retries.
 pub async fn follow(tx: mpsc::Sender<Event>) {
     let mut told = Told::default();
     while let Err(error) = subscribe(&mut told, &tx).await {
@@ -50,7 +52,8 @@ async fn subscribe(told: &mut Told, tx: &mpsc::Sender<Event>) -> anyhow::Result<
         MulticastGroup::Ipv4Ifaddr,
         MulticastGroup::Ipv6Ifaddr,
     ];
-    // Subscribed before the first dump, and apart from it: an overrun can cost announcements, never an answer.
+    // Subscribed before the first dump, on a socket of its own: an overrun can lose announcements, never an answer to
+    // a dump.
     let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&groups)
         .context("cannot subscribe to changes of network interfaces (rtnetlink)")?;
     let (requests, handle) = connect()?;
@@ -61,7 +64,7 @@ async fn subscribe(told: &mut Told, tx: &mpsc::Sender<Event>) -> anyhow::Result<
     }
 }
 
-/// Until nobody listens: read, tell the difference, wait.
+/// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.
 async fn compare(
     handle: &Handle,
     mut announcements: Announcements,
@@ -70,7 +73,7 @@ async fn compare(
 ) -> anyhow::Result<()> {
     let mut news = News::default();
     loop {
-        // Addresses first: an interface is then known before its addresses count.
+        // Addresses are read first: so an interface is known before its addresses count.
         let addresses = addresses(handle).await?;
         let interfaces = interfaces(handle).await?;
         let own = own_addresses(&interfaces, addresses);
@@ -91,16 +94,16 @@ async fn compare(
     }
 }
 
-/// What was announced.
+/// The announcements since the last dump.
 #[derive(Default)]
 struct News {
     deleted: BTreeSet<u32>,
-    /// The kernel announced more than there was room for.
+    /// True if the kernel announced more than the buffer has room for.
     overrun: bool,
 }
 
 impl News {
-    /// Waits for an announcement and takes all that are there.
+    /// Waits for an announcement and takes all that have arrived.
     async fn wait(announcements: &mut Announcements) -> anyhow::Result<Self> {
         let first = announcements.next().await;
         let (first, _) = first.ok_or_else(|| anyhow!("announcements of network interfaces ended"))?;
@@ -112,7 +115,8 @@ impl News {
         Ok(news)
     }
 
-    /// A port that leaves a bridge is announced as deleted too, in the bridge's address family.
+    /// Adds an announcement. A port that leaves a bridge is announced as deleted too, in the bridge's address family:
+    /// that one is ignored.
     fn take(&mut self, message: &NetlinkMessage<RouteNetlinkMessage>) {
         match &message.payload {
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link))
@@ -126,17 +130,17 @@ impl News {
     }
 }
 
-/// What the receiver knows.
+/// What the receiver was sent.
 #[derive(Default)]
 struct Told {
     interfaces: BTreeMap<u32, Interface>,
     addresses: Option<BTreeSet<Addr>>,
-    /// It was told that this may be out of date.
+    /// True after [`Event::Lost`]: what was sent may be out of date.
     lost: bool,
 }
 
 impl Told {
-    /// The way to `now`. A deleted interface goes even if its number is there again.
+    /// The events that lead to `now`. A deleted interface is reported as gone even if its number exists again.
     fn interfaces(&mut self, now: BTreeMap<u32, Interface>, deleted: &BTreeSet<u32>) -> Vec<Event> {
         let stays = |old: &Interface| {
             !deleted.contains(&old.ifindex) && now.get(&old.ifindex).is_some_and(|new| new.same_role(old))
@@ -151,7 +155,7 @@ impl Told {
         events
     }
 
-    /// The whole list if it changed; the first one settles.
+    /// The whole list if it changed; [`Event::Settled`] follows the first one.
     fn addresses(&mut self, now: BTreeSet<Addr>) -> Vec<Event> {
         if self.addresses.as_ref() == Some(&now) {
             return vec![];
@@ -177,7 +181,7 @@ async fn interfaces(handle: &Handle) -> anyhow::Result<BTreeMap<u32, Interface>>
     Ok(interface::stacked(interfaces))
 }
 
-/// The addresses that are the node's own, by the number of their interface.
+/// The addresses that are the node's own: those of all devices except [`SERVICE_DEVICES`].
 fn own_addresses(interfaces: &BTreeMap<u32, Interface>, addresses: Vec<(u32, Addr)>) -> BTreeSet<Addr> {
     let of_services = |ifindex: &u32| {
         let interface = interfaces.get(ifindex);
@@ -187,7 +191,7 @@ fn own_addresses(interfaces: &BTreeMap<u32, Interface>, addresses: Vec<(u32, Add
     own.map(|(_, address)| address).collect()
 }
 
-/// With the number of the interface that each is on.
+/// All addresses, each with the number of its interface.
 async fn addresses(handle: &Handle) -> anyhow::Result<Vec<(u32, Addr)>> {
     let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
     let messages = dump(handle, request).await;
@@ -199,7 +203,8 @@ async fn addresses(handle: &Handle) -> anyhow::Result<Vec<(u32, Addr)>> {
     Ok(addresses.collect())
 }
 
-/// On a point-to-point link `IFA_ADDRESS` is the peer and `IFA_LOCAL` the own address; IPv6 mostly has the former only.
+/// The address of this node in an address message. On a point-to-point link `IFA_ADDRESS` is the peer and `IFA_LOCAL`
+/// the own address; IPv6 mostly has the former only.
 fn local(message: &AddressMessage) -> Option<Addr> {
     let mut found = None;
     for attribute in &message.attributes {
@@ -215,7 +220,8 @@ fn local(message: &AddressMessage) -> Option<Addr> {
         .filter(|addr| addr.is_unicast())
 }
 
-/// Means something on this host or link only. Other addresses of `lo` count: routed hosts have theirs there.
+/// True if the address is valid on this host or link only. Other addresses of `lo` count: routed hosts have theirs
+/// there.
 fn is_confined(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),

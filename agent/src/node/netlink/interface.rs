@@ -1,4 +1,4 @@
-//! A network interface, cut down to what decides its role.
+//! A network interface, reduced to the fields that decide its role.
 
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// A network interface of the host's network namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interface {
-    /// The kernel's number of it: the identity, since names are reused.
+    /// The kernel's number of the interface: its identity, since names are reused.
     pub ifindex: u32,
     /// Name, as in `ip link`.
     pub name: String,
@@ -18,16 +18,17 @@ pub struct Interface {
     pub master_kind: String,
     /// Whether this is `lo`.
     pub loopback: bool,
-    /// `IFLA_LINK`: of a VLAN, the interface that carries it; none if that is in another network namespace.
+    /// `IFLA_LINK`: for a VLAN, the interface that carries it; none if that is in another network namespace.
     pub lower: Option<u32>,
-    /// Kind of what carries a VLAN in the end, of others the own one; `None` if that is not known.
+    /// For a VLAN, the kind of the lowest interface that carries it; for others their own kind. `None` if that is not
+    /// known.
     pub base_kind: Option<String>,
-    /// Whether it stands for a port inside the network card that leads to a virtual function (`phys_port_name` as
-    /// `pf0vf3`, `c1pf0sf88`), so rather to a pod than to the wire.
+    /// True if this represents a port inside the network card that leads to a virtual function (`phys_port_name` as
+    /// `pf0vf3`, `c1pf0sf88`). Such a port leads to a pod rather than to the wire.
     pub representor: bool,
 }
 
-/// VLANs upon VLANs: more than anybody has.
+/// Most VLANs upon VLANs that are followed: more than any node has.
 const MAX_STACK: usize = 8;
 
 /// All interfaces of a network namespace by number, each with its [`Interface::base_kind`].
@@ -54,7 +55,7 @@ pub fn stacked(interfaces: impl IntoIterator<Item = Interface>) -> BTreeMap<u32,
 }
 
 impl Interface {
-    /// Whether everything that a [`Selection`](super::Selection) looks at is the same.
+    /// True if all fields that a [`Selection`](super::Selection) reads are equal.
     ///
     /// A veth that joins a bridge keeps its hooks; only a master of another kind may change the role.
     #[must_use]
@@ -71,7 +72,7 @@ impl Interface {
         self.name == other.name && role(self) == role(other)
     }
 
-    /// Whether a bond or team stands for this interface.
+    /// True if this is a port of a bond or team.
     #[must_use]
     pub fn is_aggregated(&self) -> bool {
         matches!(self.master_kind.as_str(), "bond" | "team")
@@ -102,7 +103,8 @@ impl From<LinkMessage> for Interface {
     }
 }
 
-/// `devlink_port_phys_port_name_get` in the kernel: `p0` is the wire; `pf0`, `pf0vf3`, `pf0sf88` are functions.
+/// True if a port is a function of the network card. By `devlink_port_phys_port_name_get` in the kernel, `p0` is the
+/// wire; `pf0`, `pf0vf3`, `pf0sf88` are functions.
 fn is_function(port: &str) -> bool {
     ["pf", "vf", "sf"].iter().any(|function| port.contains(function))
 }

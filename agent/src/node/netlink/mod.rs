@@ -27,7 +27,7 @@ use epguard_common::Addr;
 /// A change of the node's network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// An interface that was not there, or (after its `Gone`) one that changed so that its role may differ.
+    /// An interface is new, or (after its `Gone`) it changed so that its role may differ.
     Appeared(Interface),
     /// The interface was deleted, moved to another network namespace, or is about to appear changed.
     Gone {
@@ -36,19 +36,20 @@ pub enum Event {
     },
     /// All unicast addresses of the node, ascending, without loopback and link-local ones.
     Addresses(Vec<Addr>),
-    /// Every address that the node leads to: host routes, neighbours that answered. `None`: it cannot be told now.
+    /// All addresses that the node leads to: host routes, neighbours that answered. `None`: not known now.
     Held(Option<Vec<Addr>>),
-    /// Addresses that it was announced to lead to, and may no longer.
+    /// Addresses that the node was announced to lead to. It may no longer do so.
     Came(Vec<Addr>),
-    /// A look that began then (`CLOCK_BOOTTIME`) has been told, and every announcement before it.
+    /// The results of a dump that began then (`CLOCK_BOOTTIME`) have been sent, and every announcement before it.
     Looked(std::time::Duration),
     /// The interfaces that default routes lead through.
     Defaults(std::collections::BTreeSet<u32>),
     /// Everything that was there at the start has been sent; sent once.
     Settled,
-    /// What was told of interfaces may be out of date: they cannot be listed now.
+    /// Reported interfaces may be out of date: they cannot be listed now.
     Lost,
-    /// What was told is up to date again; but an interface may have been made anew under its old number and name.
+    /// Reported interfaces are up to date again. But an interface may have been made anew under its old number and
+    /// name.
     Recovered,
 }
 

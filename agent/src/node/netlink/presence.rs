@@ -1,8 +1,8 @@
-//! Which addresses the node itself leads to, by its routes and neighbours. And which way leads out of it.
+//! Which addresses the node leads to, by its routes and neighbours, and which interfaces lead out of the node.
 //!
-//! As in `follow`, an announcement leads to a dump that is compared with what was told: overruns cost nothing. The
-//! kernel's program asks the routes for each packet, so news may wait a moment for more of them. While nobody asks who
-//! is there, only changes of routes are looked at, for the way out.
+//! As in `follow`, an announcement leads to a dump that is compared with what was reported, so overruns do no harm.
+//! The kernel program looks up the routes for each packet, so a change may wait a moment for further ones. While the
+//! addresses are not `asked` for, only changes of routes are read, for the default routes.
 
 use super::dump::{connect, dump};
 use super::evidence::{Ports, defaults, holder, that_answered};
@@ -22,24 +22,26 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// Neighbours change by the second on a busy node.
+/// Shortest pause after a dump. Neighbours change by the second on a busy node.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// Of the time, at least this many parts of ten pass without a dump, however many routes there are.
+/// The pause after a dump, in units of the dump's duration: dumps take at most a tenth of the time for any number of
+/// routes, within the limit of [`LONGEST_REST`].
 const REST: u32 = 9;
 
-/// Rest no longer than this: on a busy machine a dump takes long that is none of its own work.
+/// Longest pause. On a busy machine a dump takes long because it waits for other work.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// How often everything is looked at without an announcement, while somebody asks.
+/// How often everything is read without an announcement, while the addresses are asked for.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
 
-/// Tells the interfaces that lead out of the node and, while `asked`, every address that it leads to; then the whole
-/// list after every change of it.
+/// Sends the interfaces that lead out of the node and, while `asked`, every address that the node leads to. Then
+/// sends the whole list after every change of it.
 ///
-/// Returns when the receiver is dropped. While the kernel cannot be followed, says that nothing is known and tries again.
+/// Returns when the receiver is dropped. While the kernel cannot be followed, reports the addresses as unknown and
+/// retries.
 pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
     let mut told = Seen::default();
     while let Err(error) = subscribe(&mut told, &tx, asked.clone()).await {
@@ -79,7 +81,7 @@ async fn subscribe(
     }
 }
 
-/// Until nobody listens: read, tell the difference, wait.
+/// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.
 async fn compare(
     handle: &Handle,
     mut announcements: Announcements,
@@ -92,7 +94,7 @@ async fn compare(
         let (begun, as_of) = (Instant::now(), boot());
         let is_asked = *asked.borrow_and_update();
         let mut now = seen(handle, is_asked).await?;
-        // The subscription's turn: what changed during the dump has been announced by now.
+        // Lets the subscription run: what changed during the dump has been announced by now.
         tokio::task::yield_now().await;
         let torn = is_asked && drain(&mut announcements, &mut came);
         if torn {
@@ -123,7 +125,7 @@ async fn compare(
     }
 }
 
-/// Tells what was announced before a look that began at `as_of`; false if nobody listens.
+/// Sends the addresses that were announced before a dump that began at `as_of`. False if the receiver was dropped.
 async fn tell_news(came: &mut BTreeSet<Addr>, as_of: Duration, tx: &mpsc::Sender<Event>) -> bool {
     let came = std::mem::take(came);
     if !came.is_empty() && tx.send(Event::Came(came.into_iter().collect())).await.is_err() {
@@ -132,7 +134,7 @@ async fn tell_news(came: &mut BTreeSet<Addr>, as_of: Duration, tx: &mpsc::Sender
     tx.send(Event::Looked(as_of)).await.is_ok()
 }
 
-/// Waits for one that matters: if nobody asks who is there, neighbours do not.
+/// Waits for an announcement that matters. While the addresses are not asked for, neighbours do not matter.
 async fn announcement(
     announcements: &mut Announcements,
     is_asked: bool,
@@ -154,7 +156,7 @@ async fn announcement(
     }
 }
 
-/// Whether there were any.
+/// Takes all announcements that have arrived. True if there were any.
 fn drain(announcements: &mut Announcements, came: &mut BTreeSet<Addr>) -> bool {
     let mut any = false;
     while let Ok((news, _)) = announcements.try_recv() {
@@ -164,7 +166,7 @@ fn drain(announcements: &mut Announcements, came: &mut BTreeSet<Addr>) -> bool {
     any
 }
 
-/// The address that the node leads to from now on.
+/// The address that the node leads to from now on, by an announcement.
 fn comer(news: &NetlinkMessage<RouteNetlinkMessage>) -> Option<Addr> {
     match &news.payload {
         NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => holder(route),
@@ -175,7 +177,7 @@ fn comer(news: &NetlinkMessage<RouteNetlinkMessage>) -> Option<Addr> {
     }
 }
 
-/// What a look at the node shows; what is not known is `None`.
+/// The result of one reading of the node; `None` for each part that is not known.
 #[derive(Default)]
 struct Seen {
     held: Option<BTreeSet<Addr>>,
@@ -183,7 +185,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Tells the way to `now`; false if nobody listens.
+    /// Sends the events that lead to `now`. False if the receiver was dropped.
     async fn tell(&mut self, now: Self, tx: &mpsc::Sender<Event>) -> bool {
         let mut events = Vec::new();
         if let Some(defaults) = now.defaults.clone().filter(|_| self.defaults != now.defaults) {
@@ -203,7 +205,8 @@ impl Seen {
     }
 }
 
-/// Neighbours only if somebody asks who is there.
+/// Reads routes and neighbours. Neighbours only if `is_asked`: without a request for the addresses, only routes
+/// matter.
 async fn seen(handle: &Handle, is_asked: bool) -> anyhow::Result<Seen> {
     let mut routes = routes(handle, AddressFamily::Inet).await?;
     routes.extend(self::routes(handle, AddressFamily::Inet6).await?);

@@ -1,4 +1,4 @@
-//! Against the kernel, in a network namespace of the test's own.
+//! Tests against the kernel, each in a network namespace of its own.
 
 use super::*;
 use std::process::Command;

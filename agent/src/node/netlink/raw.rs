@@ -1,4 +1,4 @@
-//! Whole dumps over a netlink socket of any family, from the network namespace that asks, and their attributes.
+//! Complete dumps over a netlink socket of any family, from the caller's network namespace, and their attributes.
 
 use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout};
 use nix::sys::time::TimeVal;
@@ -8,25 +8,24 @@ use rtnetlink::packet_core::{
 use rtnetlink::sys::Socket;
 use std::io;
 
-/// The kernel goes on with a dump at once, or never.
+/// Longest wait for an answer. The kernel continues a dump at once, or never.
 const PATIENCE: TimeVal = TimeVal::new(10, 0);
 
-/// Of `struct nlmsghdr`, in octets.
+/// Length of `struct nlmsghdr`, in octets.
 const HEADER: usize = 16;
 
-/// The kernel sends at most 32 KiB at a time, whatever it is offered.
+/// The kernel sends at most 32 KiB at a time, into a buffer of any size.
 const BUFFER: usize = 1 << 16;
 
-/// Asks one question and passes the body of every answer to `take`. False: the kernel says that something changed
-/// meanwhile, so that answers may be missing or double. `family` is `NETLINK_*`, `body` all that follows the message's
-/// header.
+/// Sends one request and passes the body of every answer to `take`. `family` is `NETLINK_*`, `body` all that follows
+/// the message's header. False if the kernel reports a change during the dump: then answers may be missing or double.
 ///
 /// Errors: the kernel's.
 pub fn dump(family: isize, kind: u16, body: &[u8], take: impl FnMut(&[u8])) -> io::Result<bool> {
     ask(family, kind, NLM_F_DUMP, body, take)
 }
 
-/// Asks a question that has one answer. Errors: the kernel's.
+/// Sends a request that has one answer. Errors: the kernel's.
 pub fn get(family: isize, kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
     let socket = open(family)?;
     socket.send(&request(kind, 0, body), 0)?;
@@ -70,7 +69,8 @@ fn open(family: isize) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Both the end of a dump and an error begin with an error number below 0, or 0.
+/// Reads the error number of an acknowledgement. Both the end of a dump and an error begin with an error number below
+/// 0, or 0.
 fn acknowledged(body: &[u8]) -> io::Result<()> {
     match body.first_chunk().map(|number| i32::from_ne_bytes(*number)) {
         None | Some(0) => Ok(()),
@@ -85,13 +85,13 @@ fn request(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
             .to_ne_bytes()[..],
         &kind.to_ne_bytes(),
         &(NLM_F_REQUEST | flags).to_ne_bytes(),
-        // Sequence number and port may be zero: each socket asks once.
+        // Sequence number and port may be zero: each socket sends one request.
         &[0; 8],
     ];
     [&header.concat(), body].concat()
 }
 
-/// An attribute with a value, padded as the kernel wants it.
+/// An attribute with a value, padded as the kernel requires it.
 pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len();
     let header = u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes();
@@ -100,12 +100,12 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     attribute
 }
 
-/// An attribute that holds text, as a request wants it.
+/// An attribute that holds text, as a request requires it.
 pub fn text(kind: u16, text: &str) -> Vec<u8> {
     attribute(kind, &[text.as_bytes(), &[0]].concat())
 }
 
-/// Numbers and values, in their order, up to the first that is broken off.
+/// Numbers and values of attributes, in their order, up to the first truncated one.
 pub fn attributes(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     NlasIterator::new(octets).map_while(|attribute| {
         let attribute = attribute.ok()?;

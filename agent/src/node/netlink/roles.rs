@@ -1,10 +1,10 @@
-//! What each interface is to the node, as INTERFACES says to the programs.
+//! The role of each interface, as INTERFACES holds it for the programs.
 
 use super::selection::is_tunnel;
 use super::{Interface, Role, Selection};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The interfaces that are there. Whoever carries a default route leads out of the node, even a veth: where nodes are
+/// The interfaces of the node. An interface with a default route leads out of the node, even a veth: where nodes are
 /// containers themselves, their uplinks are veths.
 #[derive(Debug, Default)]
 pub struct Roles {
@@ -14,7 +14,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// None yet.
+    /// Without interfaces.
     #[must_use]
     pub fn new(selection: Selection) -> Self {
         Self {
@@ -23,25 +23,25 @@ impl Roles {
         }
     }
 
-    /// Takes in an interface; its role if it is to be hooked.
+    /// Adds an interface. Returns its role if it is to be hooked.
     pub fn add(&mut self, interface: &Interface) -> Option<Role> {
         self.interfaces.insert(interface.ifindex, interface.clone());
         self.role(interface.ifindex)
     }
 
-    /// Forgets an interface.
+    /// Drops an interface.
     pub fn remove(&mut self, ifindex: u32) {
         self.interfaces.remove(&ifindex);
     }
 
-    /// Takes in which interfaces default routes lead through; those whose role that may change.
+    /// Sets the interfaces that default routes lead through. Returns those whose role this may change.
     pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Vec<u32> {
         let changed = self.defaults.symmetric_difference(&defaults).copied().collect();
         self.defaults = defaults;
         changed
     }
 
-    /// The role of a hooked interface.
+    /// The role of an interface; none for one without hooks.
     #[must_use]
     pub fn role(&self, ifindex: u32) -> Option<Role> {
         let role = self.selection.role(self.interfaces.get(&ifindex)?)?;
@@ -49,7 +49,8 @@ impl Roles {
         Some(if leads_out { Role::Uplink } else { role })
     }
 
-    /// As INTERFACES holds it: it proves that packets leave the node, so none for one of which that is not certain.
+    /// The role that INTERFACES holds. It proves that packets leave the node, so it is none if that is not certain
+    /// for the interface.
     #[must_use]
     pub fn number(&self, ifindex: u32) -> Option<epguard_common::Role> {
         let interface = self.interfaces.get(&ifindex)?;
@@ -65,20 +66,20 @@ impl Roles {
         }
     }
 
-    /// All of them, by interface.
+    /// The roles of all interfaces, by number.
     pub fn numbers(&self) -> impl Iterator<Item = (u32, epguard_common::Role)> {
         let known = self.interfaces.keys();
         known.filter_map(|ifindex| Some((*ifindex, self.number(*ifindex)?)))
     }
 
-    /// Whether what leaves here leaves through another hooked interface, too.
+    /// True if packets that leave here also leave through another hooked interface.
     fn is_stacked(&self, interface: &Interface) -> bool {
         let carrier = (interface.lower).filter(|_| interface.kind == "vlan");
         carrier.is_some_and(|lower| self.role(lower).is_some())
     }
 
-    /// Whether nothing behind it can be on this node. Behind a macvlan's, an ipvlan's or an Open vSwitch's interface, a
-    /// VRF or a kind that we have not heard of, pods may sit as well.
+    /// True if no pod of this node can be behind the interface. Behind a macvlan's, an ipvlan's or an Open vSwitch's
+    /// interface, a VRF or an unknown kind, there may be pods as well.
     fn leads_away(&self, interface: &Interface) -> bool {
         let wire = ["", "bond", "team"];
         match interface.kind.as_str() {

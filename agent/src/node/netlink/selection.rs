@@ -2,19 +2,19 @@
 
 use super::{Glob, Interface};
 
-/// What an interface is to the node. It only names it: every role gets both hooks.
+/// What an interface leads to. The role is only a name: every role gets both hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Leads to a pod.
     Pod,
     /// Leads out of the node.
     Uplink,
-    /// Leads to other nodes, inside another packet.
+    /// Leads to other nodes; packets are encapsulated.
     Tunnel,
 }
 
 impl Role {
-    /// As `epguard dump` writes it.
+    /// The name in `epguard dump`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl Role {
     }
 }
 
-/// The operator's choice of interfaces; with both lists empty, every interface that packets of pods can pass.
+/// The operator's choice of interfaces. With both lists empty, every interface that packets of pods can pass.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Names of interfaces that lead to pods.
@@ -37,7 +37,7 @@ pub struct Selection {
 impl Selection {
     /// The role of an interface; `None` for one without hooks.
     ///
-    /// A name that the operator gave counts whatever the kind, except for loopback.
+    /// A name that the operator gave counts for every kind, except for loopback.
     #[must_use]
     pub fn role(&self, interface: &Interface) -> Option<Role> {
         let named = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(&interface.name));
@@ -51,7 +51,8 @@ impl Selection {
     }
 }
 
-/// Packets pass a bridge's ports and a bond's master; hooks on both sides would judge them twice.
+/// The role of an interface by its kind. Packets pass a bridge's ports and a bond's master; hooks on both sides would
+/// judge them twice.
 fn automatic(interface: &Interface) -> Option<Role> {
     match interface.kind.as_str() {
         _ if interface.is_aggregated() => None,
@@ -62,7 +63,7 @@ fn automatic(interface: &Interface) -> Option<Role> {
     }
 }
 
-/// Kinds that wrap packets for other nodes.
+/// True for kinds that encapsulate packets for other nodes.
 pub(super) fn is_tunnel(kind: &str) -> bool {
     matches!(
         kind,

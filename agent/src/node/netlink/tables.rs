@@ -1,4 +1,4 @@
-//! The kernel's tables as they are, for people.
+//! The kernel's tables in full, for `epguard sysdump`.
 
 use super::dump::{connect, dump};
 use anyhow::{Context as _, Result};
@@ -9,8 +9,8 @@ use rtnetlink::packet_route::neighbour::NeighbourMessage;
 use rtnetlink::packet_route::route::RouteMessage;
 use rtnetlink::packet_route::rule::RuleMessage;
 
-/// Links, addresses, routes, routing rules and neighbours of this network namespace, each with the messages or the reason
-/// why there are none.
+/// Links, addresses, routes, routing rules and neighbours of this network namespace. Each has its messages, or the
+/// reason why there are none.
 pub async fn tables() -> Vec<(&'static str, Result<Vec<RouteNetlinkMessage>>)> {
     let requests = [
         ("links", RouteNetlinkMessage::GetLink(LinkMessage::default())),

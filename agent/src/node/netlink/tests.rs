@@ -1,4 +1,4 @@
-//! Against the kernel: each test has a network namespace that ends with its thread.
+//! Tests against the kernel: each has a network namespace that ends with its thread.
 
 use super::*;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ fn in_namespace(test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static) {
     }
 }
 
-/// Commands of `ip`, one a line. The runtime stands still meanwhile, so their effects are seen together.
+/// Runs commands of `ip`, one per line. They block the runtime, so their effects are seen together.
 fn ip(commands: &str) {
     let mut ip = Command::new("ip")
         .args(["-batch", "-"])

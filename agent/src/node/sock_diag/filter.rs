@@ -1,19 +1,20 @@
-//! The program by which the kernel chooses which sockets it lists (`INET_DIAG_REQ_BYTECODE`).
+//! The program by which the kernel selects the sockets that it lists (`INET_DIAG_REQ_BYTECODE`).
 
 use epguard_common::Vip;
 
-/// How many peers one program names. The kernel checks it in a time that grows with their square.
+/// Most peers in one program. The kernel checks a program in a time that grows with the square of their number.
 pub const MOST: usize = 256;
 
 const JMP: u8 = 1;
 const D_COND: u8 = 8;
 const INET: u8 = 2;
 const INET6: u8 = 10;
-/// `struct inet_diag_bc_op`: code, distance if so, distance if not.
+/// Length of `struct inet_diag_bc_op`: code, distance if true, distance if false.
 const OP: usize = 4;
 
-/// Accepts a socket whose peer is one of these. For each of them one condition and one jump: a condition that holds goes
-/// on to the jump, which leads to the end; one that does not goes on to the next condition. Past the end is no.
+/// A program that accepts a socket whose peer is one of these. Each peer has one condition and one jump. If the
+/// condition holds, the program continues with the jump, which leads to the end. If not, it continues with the next
+/// condition. A jump past the end rejects the socket.
 pub fn peers(vips: &[Vip]) -> Vec<u8> {
     let mut program = Vec::new();
     for (index, vip) in vips.iter().rev().enumerate() {
@@ -22,7 +23,7 @@ pub fn peers(vips: &[Vip]) -> Vec<u8> {
         let size = OP + condition.len();
         let mut ops = op(D_COND, size, size + OP);
         ops.extend(condition);
-        // Behind the last condition is the end itself.
+        // The last condition needs no jump: the end follows it.
         if index > 0 {
             ops.extend(op(JMP, OP, OP + behind));
         }

@@ -1,6 +1,7 @@
 //! Connected sockets of this network namespace, as the kernel lists them (`NETLINK_SOCK_DIAG`, `linux/inet_diag.h`).
 //!
-//! The kernel numbers each socket that it lists (its cookie); it does so too for a socket that connects while hooked.
+//! The kernel numbers each socket that it lists (its cookie), and also each socket that connects while its cgroup is
+//! hooked.
 
 mod filter;
 
@@ -21,22 +22,22 @@ const UDP: u8 = 17;
 /// `ESTABLISHED`, `SYN_SENT`, `FIN_WAIT1`, `FIN_WAIT2`, `CLOSE_WAIT`, `LAST_ACK`, `CLOSING`.
 const STATES: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// Of `struct inet_diag_msg`, in octets.
+/// Length of `struct inet_diag_msg`, in octets.
 const MESSAGE: usize = 72;
 
 /// A socket that is connected, or is about to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Connected {
-    /// The kernel's number of it, never used twice.
+    /// The kernel's number of the socket, never used twice.
     pub cookie: u64,
-    /// Where it is connected to.
+    /// The address that the socket is connected to.
     pub peer: Vip,
     /// Id of the cgroup in which it was made; none before Linux 5.8.
     pub cgroup: Option<u64>,
 }
 
-/// The TCP and UDP sockets whose peer is one of these, ascending. The kernel lists no others, so the cost for the caller
-/// grows with them alone. A socket that is connected or closed meanwhile may be among them or not.
+/// The TCP and UDP sockets whose peer is one of these, ascending. The kernel lists no others, so the cost for the
+/// caller grows only with the sockets found. A socket that is connected or closed meanwhile may or may not be listed.
 ///
 /// Errors: the kernel's; `ENOENT` where it has no `tcp_diag` or `udp_diag`.
 pub fn connected_to(vips: &[Vip]) -> io::Result<Vec<Connected>> {
@@ -75,7 +76,7 @@ pub fn connected_to(vips: &[Vip]) -> io::Result<Vec<Connected>> {
     Ok(found)
 }
 
-/// `struct inet_diag_req_v2` and the filter.
+/// The request: `struct inet_diag_req_v2` and the filter.
 fn request(family: u8, protocol: u8, vips: &[Vip]) -> Vec<u8> {
     let filter = raw::attribute(REQ_BYTECODE, &filter::peers(vips));
     [
@@ -130,7 +131,7 @@ mod tests {
         }
     }
 
-    /// What `SO_COOKIE` says.
+    /// The cookie that `SO_COOKIE` returns.
     fn cookie_of(socket: &impl std::os::fd::AsRawFd) -> u64 {
         let (mut cookie, mut length) = (0_u64, 8);
         // SAFETY: the kernel writes 8 octets into a value that has them.
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     #[ignore = "needs root: opens more files than others may"]
     fn ten_thousand_sockets_are_listed_in_a_time_that_is_printed() {
-        // Both ends of each connection are sockets here.
+        // This process has a socket for both ends of each connection.
         const COUNT: usize = 5_000;
         let mut files = libc::rlimit {
             rlim_cur: 0,

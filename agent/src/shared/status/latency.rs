@@ -1,11 +1,11 @@
-//! How long something takes, in a few figures.
+//! Durations in constant memory, and their quantiles.
 
 use super::Distribution;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Longer ones count as this long, one minute, in the quantiles.
+/// Largest duration in the quantiles, one minute in microseconds; longer ones count as this long.
 const CEILING_US: u64 = 60_000_000;
 
 /// Records durations in constant memory; quantiles are exact to 1 %.
@@ -17,7 +17,7 @@ pub struct Latency {
     max_us: u64,
 }
 
-/// What [`Latency`] has seen since the start. All zero before the first record.
+/// The quantiles of a [`Latency`] since the start. All zero before the first record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LatencyFigures {
@@ -34,7 +34,7 @@ pub struct LatencyFigures {
 }
 
 impl Latency {
-    /// Longer ones than `ceiling_us`, microseconds, count as that long in quantiles and buckets.
+    /// Without records. Durations above `ceiling_us`, microseconds, count as that long in quantiles and buckets.
     #[must_use]
     pub(crate) fn up_to(ceiling_us: u64) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Latency {
         }
     }
 
-    /// Adds one.
+    /// Records one duration.
     pub fn record(&mut self, took: Duration) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.sum_us = self.sum_us.saturating_add(us);

@@ -1,4 +1,4 @@
-//! The unix socket `<run-dir>/status.sock`: whoever connects gets one JSON document, then the end of file.
+//! The unix socket `<run-dir>/status.sock`: each connection gets one JSON document, then the end of file.
 
 use super::{Request, Status};
 use anyhow::Context as _;
@@ -11,25 +11,26 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
-/// A reader that takes longer gets no more.
+/// Longest time for one connection; it is then closed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where a reader's question goes, with the way back.
+/// A request to the main loop, with a channel for the answer.
 #[derive(Debug)]
 pub struct Question {
-    /// What to do first.
+    /// What to do before the status is read.
     pub request: Request,
-    /// Who waits for the status.
+    /// The channel for the status.
     pub answer: oneshot::Sender<Status>,
 }
 
-/// A request that is not there by then is none: who only reads may leave the writing half open.
+/// Longest wait for a request. Without one by then, the status is sent: a client that only reads may leave its
+/// writing half open.
 const TO_ASK: Duration = Duration::from_millis(100);
 
 /// Longest request, octets.
 const MAX_REQUEST: u64 = 1024;
 
-/// Asks for the status on behalf of each reader, for ever. A socket that an earlier agent left is replaced, without a gap.
+/// Answers each connection with the status, without end. Replaces a socket that an earlier agent left, without a gap.
 ///
 /// Only root may connect. Errors: the directory or the socket cannot be made.
 pub async fn serve(run_dir: &Path, ask: mpsc::Sender<Question>) -> anyhow::Result<()> {
@@ -46,7 +47,7 @@ pub async fn serve(run_dir: &Path, ask: mpsc::Sender<Question>) -> anyhow::Resul
                     }
                 });
             }
-            // Out of file descriptors, or the reader is gone again: the next one may do better.
+            // Out of file descriptors, or the client has disconnected: the next one may succeed.
             Err(error) => {
                 tracing::warn!("cannot accept a status reader: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -60,7 +61,7 @@ pub fn read(run_dir: &Path) -> anyhow::Result<Status> {
     ask(run_dir, &Request::Status)
 }
 
-/// Asks the running agent for something; its status afterwards. Blocks; errors as of [`read`].
+/// Sends a request to the running agent and returns its status afterwards. Blocks; errors as of [`read`].
 pub fn ask(run_dir: &Path, request: &Request) -> anyhow::Result<Status> {
     let path = socket(run_dir);
     let mut document = vec![];
@@ -85,7 +86,7 @@ fn socket(run_dir: &Path) -> PathBuf {
     run_dir.join("status.sock")
 }
 
-/// Made aside and renamed, so that there always is one to connect to and nobody sees it with other permissions.
+/// Makes the socket under another name and renames it: so a socket always exists, and never has other permissions.
 fn bind(run_dir: &Path) -> anyhow::Result<UnixListener> {
     let path = socket(run_dir);
     let aside = run_dir.join(format!("status.{}.sock", std::process::id()));
@@ -124,7 +125,7 @@ mod tests {
     use epguard_core::carrier::{Carrier, Decision};
     use epguard_core::freshness::Proof;
 
-    /// A directory of one test's own, removed with it.
+    /// A directory of one test, removed with it.
     struct Directory(PathBuf);
 
     impl Directory {
@@ -228,7 +229,7 @@ mod tests {
         tokio::task::spawn_blocking(move || read(&run_dir)).await.unwrap()
     }
 
-    /// Serves one status until the reader has an answer; connecting needs no wait, since `bind` comes first.
+    /// Serves one status until the client has an answer; connecting needs no wait, since `bind` comes first.
     async fn serve_and_read(run_dir: &Path, status: &Status) -> anyhow::Result<Status> {
         let (ask, mut questions) = mpsc::channel::<Question>(1);
         let answers = async {

@@ -1,4 +1,4 @@
-//! Whose sockets are followed, for the status.
+//! The cgroups whose sockets are followed, for the status.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,16 +8,17 @@ use serde::{Deserialize, Serialize};
 pub struct NodeSockets {
     /// The directory whose children are hooked, or the one that `--cgroup` names; empty before the start.
     pub root: String,
-    /// The cgroups that are hooked or should be. Removed ones are among them while sockets that were made there live.
+    /// The cgroups that are hooked or should be. Removed cgroups are included while sockets that were made there
+    /// exist.
     pub cgroups: Vec<CgroupHooks>,
-    /// A program of another project that runs only without others: because of it no cgroup is hooked.
+    /// A program of another project that the kernel runs only without others: because of it no cgroup is hooked.
     pub exclusive: Option<String>,
     /// `name (pid)` of processes of this network namespace that are in the root itself: their sockets are not followed.
     pub outside: Vec<String>,
     /// Sockets that were connected to a Service before it had a denial, and are followed since it has one.
     #[serde(default)]
     pub earlier: u64,
-    /// Such sockets that were too many at one time; their packets pass.
+    /// Such sockets beyond the limit of one lookup; their packets pass.
     #[serde(default)]
     pub left_out: u64,
 }
@@ -28,8 +29,8 @@ pub struct NodeSockets {
 pub struct CgroupHooks {
     /// Its directory.
     pub path: String,
-    /// Whether all programs are there.
+    /// Whether all programs are attached.
     pub attached: bool,
-    /// Why not.
+    /// Why they are not; none if they are.
     pub error: Option<String>,
 }

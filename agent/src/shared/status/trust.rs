@@ -1,9 +1,9 @@
-//! What the agent holds, and what it is asked to do about it.
+//! Pending denials in the status, and the requests to the status socket.
 
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// A Service with denials that wait for a second list.
+/// A Service with pending denials, which wait for a second list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Held {
@@ -13,28 +13,28 @@ pub struct Held {
     pub held: usize,
     /// Endpoints (IPs) that were ready at any time in the last 5 minutes.
     pub ready_recently: usize,
-    /// For how many milliseconds at least one has been held.
+    /// For how many milliseconds at least one denial has been pending.
     pub since_ms: u64,
     /// `one-list` or `more-than-half`.
     pub why: String,
 }
 
-/// What may be written to the status socket, as one line, before the status is read.
+/// A request that a client may write to the status socket, as one line, before it reads the status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Nothing written: only the status.
+    /// Without a line: only the status.
     Status,
     /// `figures`: the status without the names of pods and Services, which are many.
     Figures,
     /// `alive`: an empty status, which shows only that the main loop answers.
     Alive,
-    /// `release-breaker [NAMESPACE/NAME]`: carry out what is held, for all Services if none is named.
+    /// `release-breaker [NAMESPACE/NAME]`: carry out the pending denials, for all Services if none is named.
     ReleaseBreaker(String),
-    /// `drops`: only what was denied, or would have been.
+    /// `drops`: only the packets that were denied, or would have been.
     Drops,
     /// `log`: only the last lines of the agent's log.
     Log,
-    /// `history IP`: only what is remembered about the IP.
+    /// `history IP`: only the history of the IP.
     History(IpAddr),
 }
 
@@ -46,7 +46,7 @@ const RELEASE: &str = "release-breaker";
 const HISTORY: &str = "history";
 
 impl Request {
-    /// As it is written.
+    /// The line of the request.
     #[must_use]
     pub fn line(&self) -> String {
         match self {
@@ -60,7 +60,7 @@ impl Request {
         }
     }
 
-    /// Reads a line; what nobody knows asks for the status.
+    /// Reads a line; an unknown one asks for the status.
     #[must_use]
     pub fn parse(line: &str) -> Self {
         match line.trim_end().split_once(' ') {

@@ -1,4 +1,4 @@
-//! What keeps denials from being proven, for the status.
+//! Why denials are not proven, for the status.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnprovenDeaths {
-    /// The manager that writes these pods' phase, if that is what is in doubt; none: the kubelet does not report
+    /// The manager that writes these pods' phase, if the doubt is about it. None: the kubelet does not report
     /// `PodReadyToStartContainers`.
     pub manager: Option<String>,
     /// The nodes.
@@ -15,7 +15,7 @@ pub struct UnprovenDeaths {
     pub pods: usize,
 }
 
-/// A pod that may hold an IP that it does not show, and keeps something from being denied.
+/// A pod that may hold an IP that it does not show, and so keeps a denial from being proven.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PossibleHolder {
@@ -23,9 +23,9 @@ pub struct PossibleHolder {
     pub pod: String,
     /// Its node.
     pub node: String,
-    /// For how many milliseconds.
+    /// For how many milliseconds it has been a possible holder.
     pub since_ms: u64,
-    /// Whether it keeps `terminated` from being denied on this node.
+    /// True if it keeps `terminated` from being denied on this node.
     pub blocks_terminated: bool,
     /// `namespace/name` of Services whose dead endpoints are not denied because of it.
     pub blocks_services: Vec<String>,

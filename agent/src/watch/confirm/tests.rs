@@ -2,7 +2,7 @@ use super::*;
 
 const SENT: Duration = Duration::from_secs(100);
 
-/// At version 20 a list showed one object of many, which is of version 3.
+/// A list at version 20 that showed one object of many, which is of version 3.
 fn glimpse() -> Glimpse {
     Glimpse {
         sent: SENT,
@@ -13,7 +13,7 @@ fn glimpse() -> Glimpse {
     }
 }
 
-/// The same of a list that showed everything.
+/// The same for a list that showed everything.
 fn whole(newest: u64, objects: usize) -> Glimpse {
     Glimpse {
         newest,

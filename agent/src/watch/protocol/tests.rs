@@ -121,8 +121,8 @@ fn a_server_whose_history_is_gone_again_and_again_is_asked_less_and_less() {
     assert_eq!(expire(LONG), RELIST);
 }
 
-/// When each of 1000 agents that lost the server at 0 asks it for everything again: it is back after `outage`, without
-/// its history.
+/// When each of 1000 agents lists everything again. They lost the server at 0; it returns after `outage`, without its
+/// history.
 fn relists(outage: Duration) -> Vec<Duration> {
     let mut random = fastrand::Rng::with_seed(1);
     let mut relist = || {
@@ -171,7 +171,7 @@ fn a_server_that_does_not_answer_is_asked_more_often_than_one_that_refuses() {
     assert_eq!(longest(End::Failed), Some(LONGEST_WAIT));
 }
 
-/// The median of five outages must not pass 3 s by mere chance either.
+/// The median of five outages must not exceed 3 s by chance either.
 #[test]
 fn the_median_of_five_outages_of_a_minute_is_within_three_seconds() {
     let mut random = fastrand::Rng::with_seed(1);

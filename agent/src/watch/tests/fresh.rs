@@ -1,4 +1,4 @@
-//! What proves a watch fresh, and what doesn't.
+//! Tests of what proves a watch fresh, and what doesn't.
 
 use super::mock::{Rig, pod};
 use crate::shared::clock::boot;
@@ -7,7 +7,7 @@ use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Asks for a confirmation and answers it at a version, with one object (of 3) of many.
+/// Asks for a confirmation and answers it at a version, with one object (of version 3) of many.
 async fn confirm(rig: &mut Rig, version: u64) {
     rig.watches.confirm(Pods);
     let call = rig.server.call().await;

@@ -1,4 +1,4 @@
-//! Lines of a watch and pages of a list, as damaged as can be.
+//! Fuzzes lines of a watch and pages of a list.
 
 use super::super::wire::{Entry, Line, Page, describe};
 use crate::fuzz::harness::{corpus, run};

@@ -21,7 +21,7 @@ type Answer = Response<Channel<Bytes>>;
 pub struct Rig {
     pub server: Server,
     pub watches: Watches,
-    /// What was said to be proven, as of when.
+    /// The proofs received so far, each with the moment as of which it holds.
     pub proofs: Vec<(Proof, Duration)>,
     messages: mpsc::Receiver<Message>,
 }
@@ -34,7 +34,7 @@ pub struct Call {
     answer: oneshot::Sender<Answer>,
 }
 
-/// The open answer to a watch; dropped, it ends in order.
+/// The open answer to a watch; dropping it ends the stream in order.
 pub struct Stream(Sender<Bytes>);
 
 impl Rig {
@@ -66,7 +66,7 @@ impl Rig {
         (rig, stream)
     }
 
-    /// The next message that isn't a proof, in short.
+    /// The next message that isn't a proof, in short form.
     pub async fn told(&mut self) -> String {
         loop {
             let message = self.messages.recv().await;
@@ -77,7 +77,7 @@ impl Rig {
         }
     }
 
-    /// Lets the session work until it waits for something, then says what it told meanwhile.
+    /// Lets the session work until it waits for something, then returns the message that it sent meanwhile.
     pub async fn told_meanwhile(&mut self) -> Option<String> {
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -90,7 +90,7 @@ impl Rig {
         None
     }
 
-    /// What is proven since the last call, once the stream has been quiet; and nothing else is told.
+    /// The proofs since the last call, once the stream has been quiet. Panics if any other message came.
     pub async fn proven(&mut self) -> Vec<Proof> {
         sleep(Duration::from_millis(100)).await;
         assert_eq!(self.told_meanwhile().await, None);
@@ -128,7 +128,7 @@ impl Server {
         self.0.recv().await.expect("a client that asks")
     }
 
-    /// How many requests wait for an answer that nobody has taken up.
+    /// How many requests wait that no test has taken up.
     pub fn waiting(&self) -> usize {
         self.0.len()
     }
@@ -139,7 +139,7 @@ impl Call {
         self.uri.path()
     }
 
-    /// A parameter of the query as it stands in the URI; none if it's absent or empty, which the API takes alike.
+    /// A parameter of the query as it stands in the URI; none if it's absent or empty, which the API treats alike.
     pub fn param(&self, name: &str) -> Option<&str> {
         let pairs = self
             .uri
@@ -152,7 +152,7 @@ impl Call {
             .next()
     }
 
-    /// `list`, `confirm`, `stream`, `watch VERSION` or `probe VERSION`, whatever else the parameters are.
+    /// `list`, `confirm`, `stream`, `watch VERSION` or `probe VERSION`, for any other parameters.
     pub fn kind(&self) -> String {
         match (self.param("watch"), self.param("sendInitialEvents")) {
             (None, _) if self.param("limit") == Some("500") => "list".to_owned(),

@@ -1,4 +1,4 @@
-//! The protocol against a server that the tests play. Time is paused: waits end at once and in order.
+//! Tests of the protocol against a server that the tests play. Time is paused: waits end at once and in order.
 
 mod fresh;
 mod fuzz;

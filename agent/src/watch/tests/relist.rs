@@ -1,4 +1,4 @@
-//! One more consistent list while a stream goes on.
+//! Tests of one more consistent list while a stream continues.
 
 use super::mock::{Rig, pod};
 use epguard_core::facts::Watched::Pods;

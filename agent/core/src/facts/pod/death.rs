@@ -9,9 +9,9 @@ const SHARED: [&str; 2] = ["k3s", "kubelite"];
 /// What a finished pod lacks to be proven dead, though its containers have ended.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
-    /// A manager has written the phase that is not known to be a kubelet.
+    /// A manager that is not known to be a kubelet wrote the phase.
     Writer(String),
-    /// The condition `PodReadyToStartContainers`, which kubelets before 1.29 do not report.
+    /// The condition `PodReadyToStartContainers` is missing: kubelets before 1.29 do not report it.
     SandboxCondition,
 }
 
@@ -68,10 +68,10 @@ impl RawPod {
     }
 }
 
-/// Who has written the phase, through the status subresource.
+/// The manager that wrote the phase through the status subresource.
 enum Writer<'a> {
     Only(&'a str),
-    /// Or none, or by another way.
+    /// Several managers, none, or another way than the subresource.
     Several,
 }
 

@@ -8,7 +8,7 @@ use crate::shared::status::{Status, Watch};
 use epguard_common::{Count, Outcome, Reason};
 use std::time::Duration;
 
-/// Of the second sample.
+/// The model after the second sample.
 pub(in super::super) fn model() -> Model {
     let sample = |seconds, packets| Sample {
         at: Duration::from_secs(seconds),
@@ -20,7 +20,7 @@ pub(in super::super) fn model() -> Model {
     model
 }
 
-/// Flows after so many packets.
+/// The agent's answers after so many packets.
 pub(in super::super) fn agent(packets: u64) -> Agent {
     let watch = Watch {
         up: true,

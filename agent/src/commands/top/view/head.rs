@@ -1,4 +1,4 @@
-//! Who looks after this node, and what keeps it from doing so.
+//! The first lines: the agent of this node, and its problems.
 
 use super::super::look::{Look, TITLE};
 use super::super::model::Model;

@@ -42,7 +42,7 @@ pub(super) fn verdicts(model: &Model, look: Look) -> Vec<Line<'static>> {
     lines
 }
 
-/// What the curve shows: the latest rate, and the highest on it.
+/// The label of the curve: the latest rate, and the highest on it.
 pub(super) fn label(model: &Model) -> [Line<'static>; 2] {
     let what = if model.enforces() {
         "denied/s"
@@ -57,7 +57,7 @@ pub(super) fn label(model: &Model) -> [Line<'static>; 2] {
     ]
 }
 
-/// To suspects, and not even observed.
+/// Packets to suspects that pass without being observed.
 fn passed(model: &Model) -> Line<'static> {
     let rate = |outcome| model.verdicts.sum(|(_, counted)| *counted == outcome);
     let outcomes = Outcome::ALL.into_iter().filter(|outcome| {

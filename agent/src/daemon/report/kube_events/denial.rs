@@ -1,11 +1,11 @@
-//! A denied flow, as it is told to the people behind the Service and behind the pod that has the IP now.
+//! A denied flow, in the Events for the owners of the Service and of the pod that has the IP now.
 
 use super::topic::{Case, Subject, Topic};
 use epguard_common::{Outcome, Uid};
 use epguard_core::facts::named;
 use std::net::IpAddr;
 
-/// A packet of a Service that was denied, or would have been.
+/// Packets of a Service that were denied, or would have been.
 #[derive(Debug, Clone)]
 pub struct Denial {
     /// The Service that was called.
@@ -14,9 +14,9 @@ pub struct Denial {
     pub ip: IpAddr,
     /// The pod that was meant, and its `namespace/name`.
     pub meant: (Uid, String),
-    /// Who has the IP now; [`Uid::NONE`] if nobody has.
+    /// The pod that has the IP now; [`Uid::NONE`] without one.
     pub owner: Uid,
-    /// The same, if its name is known.
+    /// That pod, if its name is known.
     pub hit: Option<Subject>,
     /// `reused`, ...
     pub reason: &'static str,
@@ -25,7 +25,7 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// About whom it is.
+    /// The topics of this denial: one for each object that gets an Event.
     pub(super) fn topics(&self) -> impl Iterator<Item = Topic> {
         let (reason, action) = if self.is_observed() {
             ("StaleEndpointObserved", "ObservePackets")
@@ -48,7 +48,8 @@ impl Denial {
         })
     }
 
-    /// What happened, and what to ask next. The API lets nobody change it later, so it counts nothing.
+    /// The text of the Event: what happened, and the next command to run. It has no counts, because the API does not
+    /// let it change later.
     pub(super) fn note(&self, node: &str) -> String {
         let Self {
             service,

@@ -1,4 +1,4 @@
-//! An Event as the API takes it. Pure.
+//! Builds an Event in the form that the API accepts. Pure.
 
 use super::series::Due;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -17,13 +17,13 @@ const NOTE: usize = 1024;
 /// Longest name of an object, less a dot and a number in hexadecimal.
 const NAME: usize = 253 - 17;
 
-/// The Event at a moment that `now` (`CLOCK_BOOTTIME`) and `wall` both name.
+/// Builds the Event. `now` (`CLOCK_BOOTTIME`) and `wall` are the same moment.
 pub fn event(due: &Due, node: &str, now: Duration, wall: Timestamp) -> Event {
     let at = |then| wall_time(wall, now.saturating_sub(then));
     let (namespace, name) = &due.topic.about.name;
     Event {
         metadata: ObjectMeta {
-            // Not generateName: what ends in a dot is none that API servers take.
+            // Not generateName: API servers refuse a name that ends in a dot.
             name: Some(format!("{}.{:016x}", whole(cut(name, NAME)), due.number)),
             namespace: Some(namespace.clone()),
             ..ObjectMeta::default()
@@ -42,7 +42,7 @@ pub fn event(due: &Due, node: &str, now: Duration, wall: Timestamp) -> Event {
         }),
         reporting_controller: Some(CONTROLLER.to_owned()),
         reporting_instance: Some(cut(node, INSTANCE).to_owned()),
-        // A series begins with the second time.
+        // A series begins with the second occurrence.
         series: (due.count > 1).then(|| EventSeries {
             count: i32::try_from(due.count).unwrap_or(i32::MAX),
             last_observed_time: at(due.last),
@@ -59,12 +59,12 @@ fn wall_time(wall: Timestamp, ago: Duration) -> MicroTime {
     MicroTime(then.unwrap_or(wall))
 }
 
-/// Names and notes are ASCII, but a cut through a character would be a panic.
+/// Cuts a text at a character boundary. Names and notes are ASCII, but a cut through a character would panic.
 fn cut(text: &str, longest: usize) -> &str {
     &text[..text.floor_char_boundary(longest)]
 }
 
-/// A label of a name ends with a letter or a digit.
+/// Trims a name's end: a label ends with a letter or a digit.
 fn whole(name: &str) -> &str {
     name.trim_end_matches(['-', '.'])
 }

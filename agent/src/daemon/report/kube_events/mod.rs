@@ -1,7 +1,7 @@
-//! What happens to whom, as Events of the Kubernetes API. Best effort: the log has all of it.
+//! Events of the Kubernetes API about denied flows and breaker alarms. Best effort: the log has all of them.
 //!
 //! ```text
-//! denied packets, alarms -> topic (what is said of whom) -> series (when, pure) -> event -> writer (a task of its own)
+//! denied packets, alarms -> topic (about which object) -> series (when, pure) -> event -> writer (a task of its own)
 //! ```
 
 mod denial;
@@ -26,7 +26,7 @@ use writer::Entry;
 /// Events waiting for the API server; more than that are dropped.
 const BACKLOG: usize = 64;
 
-/// One word about dropped Events in this time.
+/// At most one log line about dropped Events in this time.
 const QUIET: Duration = Duration::from_mins(1);
 
 /// What is announced.
@@ -40,21 +40,21 @@ pub enum Announce {
     All,
 }
 
-/// Announces without ever waiting. Times are `CLOCK_BOOTTIME`.
+/// Queues Events without ever blocking. Times are `CLOCK_BOOTTIME`.
 #[derive(Debug)]
 pub struct Announcer {
     what: Announce,
     node: String,
     series: Series,
-    /// Closed: nothing is announced any more.
+    /// Once it is closed, no Event is queued any more.
     queue: mpsc::Sender<Entry>,
     dropped: u64,
     told: Option<Duration>,
 }
 
 impl Announcer {
-    /// Starts the task that writes Events, unless there is nothing to announce; it ends with the announcer, or when the
-    /// API server forbids it.
+    /// Starts the task that writes Events, unless `what` selects none. The task ends with the announcer, and pauses
+    /// while the API server forbids it.
     #[must_use]
     pub fn start(client: Client, node: String, what: Announce) -> Self {
         let (queue, entries) = mpsc::channel(BACKLOG);
@@ -71,7 +71,7 @@ impl Announcer {
         }
     }
 
-    /// The breaker holds denials of this Service.
+    /// Queues an alarm: the breaker holds denials of this Service.
     pub fn tripped(&mut self, now: Duration, service: Subject, trip: &Trip) {
         if !self.queue.is_closed() {
             self.series
@@ -79,13 +79,13 @@ impl Announcer {
         }
     }
 
-    /// Whether anybody is told of denied packets.
+    /// True if denied packets become Events.
     #[must_use]
     pub fn tells_of_denials(&self) -> bool {
         self.what == Announce::All && !self.queue.is_closed()
     }
 
-    /// So many packets were denied, or would have been, the last one at `last`.
+    /// Counts packets that were denied, or would have been. `last` is the time of the last one.
     pub fn denied(&mut self, last: Duration, denial: &Denial, packets: u64) {
         if !self.tells_of_denials() {
             return;
@@ -96,7 +96,7 @@ impl Announcer {
         }
     }
 
-    /// Hands over what is due.
+    /// Queues the Events that are due.
     pub fn tick(&mut self, now: Duration) {
         if self.queue.is_closed() {
             return;

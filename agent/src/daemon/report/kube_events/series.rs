@@ -1,26 +1,28 @@
-//! What to write when: once when it is new, then its count once a minute. Pure: callers bring the clock, `CLOCK_BOOTTIME`.
+//! When to write an Event: once when its topic is new, then its count at most once a minute. Pure: callers pass the
+//! time, `CLOCK_BOOTTIME`.
 
 use super::topic::Topic;
 use epguard_core::bucket::Bucket;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Between two writes of one Event.
+/// Time between two writes of one Event.
 const REST: Duration = Duration::from_mins(1);
 
-/// What was quiet for so long is new when it happens again, as API servers forget it then (`--event-ttl`).
+/// A topic that was quiet for so long is new when it occurs again: API servers delete Events after that time
+/// (`--event-ttl`).
 const MEMORY: Duration = Duration::from_hours(1);
 
-/// Topics that are remembered.
+/// How many topics are stored.
 const MAX: usize = 1024;
 
-/// All writes together: so many at once after a pause ...
+/// Limit of all writes together: so many at once after a pause ...
 const BURST: u32 = 10;
 
 /// ... and one more in this time.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is being announced.
+/// The topics that occurred within the last hour.
 #[derive(Debug)]
 pub struct Series {
     topics: BTreeMap<Topic, Course>,
@@ -29,7 +31,7 @@ pub struct Series {
     forgotten: u64,
 }
 
-/// How a topic went on.
+/// The occurrences of a topic.
 #[derive(Debug)]
 struct Course {
     number: u64,
@@ -37,31 +39,31 @@ struct Course {
     count: u64,
     first: Duration,
     last: Duration,
-    /// When, and the count that it showed.
+    /// When the Event was written last, and the count that it showed.
     written: Option<(Duration, u64)>,
 }
 
-/// Something to write.
+/// An Event to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// What.
+    /// The topic of the Event.
     pub topic: Topic,
-    /// No other topic has it.
+    /// A number that no other topic has.
     pub number: u64,
-    /// In words, as first heard.
+    /// The text, from the first occurrence.
     pub note: String,
-    /// How often it was heard.
+    /// How often it occurred.
     pub count: u64,
-    /// When first.
+    /// Time of the first occurrence.
     pub first: Duration,
-    /// When last.
+    /// Time of the last occurrence.
     pub last: Duration,
     /// It was written before, with a lower count.
     pub repeated: bool,
 }
 
 impl Series {
-    /// Numbers begin with `first`: the caller draws it, so that those of two agents differ.
+    /// Without topics. Numbers begin with `first`: the caller draws it at random, so that those of two agents differ.
     pub fn new(first: u64) -> Self {
         Self {
             topics: BTreeMap::new(),
@@ -71,12 +73,12 @@ impl Series {
         }
     }
 
-    /// It happened. Beyond [`MAX`] topics a new one is counted as forgotten.
+    /// Counts one occurrence of a topic. Beyond [`MAX`] topics, a new one counts only in [`Series::take_forgotten`].
     pub fn hear(&mut self, now: Duration, topic: Topic, note: impl FnOnce() -> String) {
         self.hear_often(now, topic, 1, note);
     }
 
-    /// It happened so many times.
+    /// Counts so many occurrences of a topic.
     pub fn hear_often(&mut self, now: Duration, topic: Topic, times: u64, note: impl FnOnce() -> String) {
         if let Some(course) = self.topics.get_mut(&topic) {
             course.count += times;
@@ -97,7 +99,8 @@ impl Series {
         }
     }
 
-    /// What to write now, which counts as written: what nobody knows yet first, in either case the longest waiting one.
+    /// The Events to write now, which count as written. New topics come before count updates; within each, the
+    /// longest waiting comes first.
     pub fn due(&mut self, now: Duration) -> Vec<Due> {
         self.expire(now);
         let mut waiting: Vec<_> = self
@@ -125,7 +128,7 @@ impl Series {
             .collect()
     }
 
-    /// How often something was heard that nobody will read, since the last call.
+    /// How many occurrences no Event will ever show, since the last call.
     pub fn take_forgotten(&mut self) -> u64 {
         std::mem::take(&mut self.forgotten)
     }
@@ -171,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Name, count, whether it is repeated.
+    /// Name, count, and if it is repeated.
     fn due(series: &mut Series, at: Duration) -> Vec<(String, u64, bool)> {
         let due = series.due(at).into_iter();
         due.map(|due| (due.topic.about.name.1, due.count, due.repeated))

@@ -1,23 +1,23 @@
-//! What is said of whom.
+//! Topics: what an Event is about.
 
 use epguard_common::Uid;
 use epguard_core::facts::Name;
 use epguard_core::state::{State, Trip};
 use std::net::IpAddr;
 
-/// An object of the API, which an Event is about.
+/// An object of the API that an Event is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject {
     /// `Service` or `Pod`.
     pub kind: &'static str,
     /// Namespace and name.
     pub name: Name,
-    /// Without it `kubectl describe` does not find the Event.
+    /// UID of the object. Without it `kubectl describe` does not find the Event.
     pub uid: Option<Uid>,
 }
 
 impl Subject {
-    /// A Service, as far as it is known.
+    /// A Service, with its UID if that is known.
     #[must_use]
     pub fn service(state: &State, name: Name) -> Self {
         Self {
@@ -28,10 +28,10 @@ impl Subject {
     }
 }
 
-/// What is one Event, however often it happens.
+/// The key of an Event: further occurrences only raise its count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Topic {
-    /// About whom.
+    /// The object that the Event is about.
     pub about: Subject,
     /// The Event's reason.
     pub reason: &'static str,
@@ -41,10 +41,10 @@ pub struct Topic {
     pub case: Option<Case>,
 }
 
-/// What denied packets of one topic have in common, beside the object.
+/// What the denied packets of one topic have in common, beside the object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
-    /// Where it was meant to be: pods may have two.
+    /// The endpoint's IP: a pod may have two.
     pub ip: IpAddr,
     /// The pod that was meant.
     pub meant: Uid,
@@ -68,7 +68,7 @@ impl Topic {
     }
 }
 
-/// The breaker's alarm in words.
+/// The text of the breaker's alarm.
 pub fn alarm(trip: &Trip) -> String {
     format!(
         "{} of {} recently ready endpoints would be denied ({}); observed until a second list agrees",

@@ -1,4 +1,4 @@
-//! Writes Events, one after the other, for as long as the API server lets it.
+//! Writes Events, one after the other, and pauses while the API server forbids it.
 
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-/// Longest wait for the API server.
+/// Longest wait for an answer of the API server.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between tries, a minute in all.
+/// Waits between attempts, a minute in all.
 const RESTS: [Duration; 6] = {
     const fn s(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -22,20 +22,20 @@ const RESTS: [Duration; 6] = {
     [s(1), s(2), s(4), s(8), s(16), s(30)]
 };
 
-/// After a refusal.
+/// Pause after the API server forbids the account to create Events.
 const FORBIDDEN: Duration = Duration::from_mins(10);
 
 /// An Event to write.
 #[derive(Debug)]
 pub struct Entry {
-    /// The whole of it.
+    /// The complete Event.
     pub event: Event,
-    /// It was written before: only its series is news.
+    /// True if it was written before: then only its series is written.
     pub repeated: bool,
 }
 
-/// Writes for as long as somebody announces. What the API server cannot take now is tried again for a minute, in which
-/// everything else waits; it is down for that, too.
+/// Writes Events until the queue is closed. If the API server cannot take an Event now, retries it for a minute. All
+/// other Events wait meanwhile: the server cannot take them either.
 pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
     let mut writer = Writer {
         client,
@@ -79,14 +79,15 @@ impl Writer {
 
     async fn send(&self, entry: &Entry) -> Result<(), kube::Error> {
         let answer = send(&self.client, &entry.event, entry.repeated).await;
-        // API servers forget Events after a while.
+        // The Event may be gone: API servers delete Events after some time.
         if entry.repeated && matches!(&answer, Err(kube::Error::Api(status)) if status.code == 404) {
             return send(&self.client, &entry.event, false).await;
         }
         answer
     }
 
-    /// A role may be missing, or come with the next minutes. Without the right to patch every Event is written once.
+    /// Handles a 403. The role may be missing, or may be created within the next minutes. Without the right to patch,
+    /// each Event is written once, without later counts.
     async fn refused(&mut self, entry: &Entry, status: &Status) {
         let (verb, until) = if entry.repeated {
             ("patch", "their counts stand still until the agent starts anew")
@@ -106,19 +107,19 @@ impl Writer {
     }
 }
 
-/// Whether the account may not write Events, by the words of the API server (`responsewriters.forbiddenMessage`). A quota or
-/// an admission webhook of one namespace refuses with a 403 too.
+/// True if the account may not write Events, by the text of the API server (`responsewriters.forbiddenMessage`). A
+/// quota or an admission webhook of one namespace also refuses with a 403.
 fn lacks_role(status: &Status) -> bool {
     status.code == 403 && status.message.contains("forbidden: User ")
 }
 
-/// A Namespace that is being deleted takes nothing from anybody, and says so with a 403.
+/// True for the 403 of a Namespace that is being deleted: it accepts no new objects.
 fn is_ending(status: &Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")
 }
 
-/// Whether the same may be taken later: the server is not there, not well or busy.
+/// True if the server may accept the same request later: it is unreachable, failing or busy.
 fn may_pass(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => status.code == 429 || status.code >= 500,
@@ -177,7 +178,7 @@ mod tests {
         Entry { event, repeated }
     }
 
-    /// What is asked of a server that answers so, one after the other, with a code and a cause, and then takes
+    /// The requests to a server that gives these answers in order, each with a code and a cause, and then accepts
     /// everything.
     async fn asked(entries: Vec<Entry>, answers: &'static [(u16, &str)]) -> Vec<String> {
         const MESSAGE: &str =

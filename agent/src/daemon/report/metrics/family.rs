@@ -1,4 +1,4 @@
-//! Metric families, written one after the other.
+//! Encodes metric families, one after the other.
 
 use crate::shared::status::Distribution;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, NoLabelSet};
@@ -9,11 +9,11 @@ use std::fmt;
 /// Labels of one sample.
 pub type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// Where families go.
+/// The encoder that families are written to.
 pub struct Families<'a>(pub DescriptorEncoder<'a>);
 
 impl Families<'_> {
-    /// Things that go up and down; without samples there is no family.
+    /// Values that go up and down. Without samples there is no family.
     pub fn gauges<'a, V: EncodeGaugeValue>(
         &mut self,
         (name, help): (&str, &str),
@@ -34,7 +34,7 @@ impl Families<'_> {
         Ok(())
     }
 
-    /// Things that only go up, by label; `_total` is appended to the name.
+    /// Values that only go up, by label; `_total` is appended to the name.
     pub fn counters<'a>(
         &mut self,
         (name, help): (&str, &str),
@@ -56,7 +56,7 @@ impl Families<'_> {
         Ok(())
     }
 
-    /// Microseconds that only add up, as seconds; `_seconds_total` is appended to the name.
+    /// A sum of microseconds that only goes up, as seconds; `_seconds_total` is appended to the name.
     pub fn seconds_total(&mut self, (name, help): (&str, &str), us: u64) -> fmt::Result {
         self.0
             .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?

@@ -1,5 +1,6 @@
-//! `/readyz`: does the agent do its work? `/healthz` asks only whether the main loop answers, since a restart helps
-//! against nothing else: not against an API server that is away, nor an interface that cannot be hooked.
+//! `/readyz`: does the agent do its work? `/healthz` asks only if the main loop answers, since a restart helps
+//! against nothing else. It does not help against an unreachable API server, nor against an interface that cannot be
+//! hooked.
 
 use crate::shared::status::Status;
 use std::fmt;
@@ -9,12 +10,12 @@ use std::fmt;
 pub struct Check {
     /// `sync`, `hooks` or `lease`.
     pub name: &'static str,
-    /// Why it does not hold.
+    /// Why the condition does not hold; none if it does.
     pub failure: Option<String>,
 }
 
 impl fmt::Display for Check {
-    /// As the API server's own `/readyz?verbose`.
+    /// The format of the API server's own `/readyz?verbose`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.failure {
             None => write!(f, "[+]{} ok", self.name),
@@ -23,7 +24,8 @@ impl fmt::Display for Check {
     }
 }
 
-/// Ready: everything was listed, every selected interface is hooked, and what is denied is denied under a lease.
+/// The conditions of readiness: everything was listed, every selected interface is hooked, and denials are under a
+/// lease.
 #[must_use]
 pub fn readiness(status: &Status) -> Vec<Check> {
     let bare = status

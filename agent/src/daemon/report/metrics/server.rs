@@ -1,4 +1,4 @@
-//! The HTTP server: one request a connection, answered from the status of the moment.
+//! The HTTP server: one request per connection, answered from the current status.
 
 use super::{health, text};
 use crate::kernel::maps;
@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// A loop that takes longer to answer is stuck: it takes milliseconds.
+/// Longest wait for the main loop: it answers within milliseconds, so one that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Longest time until a client has sent its request.
@@ -31,7 +31,8 @@ const HEADER: Duration = Duration::from_secs(5);
 /// Longest life of a connection.
 const CONNECTION: Duration = Duration::from_secs(15);
 
-/// Connections of one address at a time; a further one ends the oldest, so that silent ones keep no other out.
+/// Most open connections of one listener. A further one closes the oldest, so that silent clients do not block
+/// others.
 const AT_ONCE: usize = 64;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -56,7 +57,8 @@ pub async fn bind(listen: SocketAddr, option: &str) -> Result<TcpListener> {
         .with_context(|| format!("cannot listen on {listen}: choose another {option}"))
 }
 
-/// Serves for ever. Each listener has connections of its own: a flood to one is none of the other's.
+/// Serves connections and never returns. Each listener has its own connections, so a flood at one does not affect the
+/// other.
 pub async fn serve(listener: TcpListener, pages: Pages, ask: mpsc::Sender<Question>) -> Result<()> {
     let served = Arc::new(Served { pages, ask });
     let mut open = VecDeque::new();
@@ -75,7 +77,7 @@ pub async fn serve(listener: TcpListener, pages: Pages, ask: mpsc::Sender<Questi
                 });
                 open.push_back(connection.abort_handle());
             }
-            // Out of file descriptors, or the client is gone again: the next one may do better.
+            // Out of file descriptors, or the client has disconnected: the next one may succeed.
             Err(error) => {
                 tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -166,7 +168,7 @@ fn typed(code: StatusCode, kind: HeaderValue, text: String) -> Answer {
 }
 
 impl Served {
-    /// None if the main loop does not answer in time.
+    /// Asks the main loop. None if it does not answer in time.
     async fn ask(&self, request: Request) -> Option<Status> {
         let (answer, status) = oneshot::channel();
         let asked = async {

@@ -1,4 +1,4 @@
-//! Which metrics there are. docs/metrics.md says what each means to an operator.
+//! The list of metrics. docs/metrics.md explains each to an operator.
 
 mod packets;
 
@@ -14,7 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// All metrics of a moment in `OpenMetrics` text. Errors: none that a caller could mend.
+/// All metrics of a moment in `OpenMetrics` text. Errors: none that a caller could fix.
 pub fn render(status: &Status, counters: Counters) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("epguard");
     let status = status.clone();

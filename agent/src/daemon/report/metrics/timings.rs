@@ -1,4 +1,4 @@
-//! How long things take: from news to the maps, from the start to the sync, from an IP's release to its reuse.
+//! Measured durations: from an API event to the maps, from the start to the sync, from an IP's release to its reuse.
 
 use crate::shared::status::{Figures, Latency, LatencyFigures};
 use epguard_core::facts::{Change, Fact};
@@ -57,7 +57,8 @@ impl Timings {
         }
     }
 
-    /// A fact arrived. What changed before the agent began was not waiting for it, and a list says nothing of when.
+    /// Records that a fact arrived. A change from before the agent's start did not wait for it, so it is not
+    /// measured. A list does not show when its objects changed.
     pub fn received(&mut self, at: Instant, fact: &Fact) {
         self.received.push(at);
         if let Fact::Slice(Change::Applied(slice)) = fact {
@@ -66,32 +67,32 @@ impl Timings {
         }
     }
 
-    /// Everything that arrived is in the maps.
+    /// Records that everything that arrived is in the maps.
     pub fn written(&mut self) {
         let (now, wall) = (Instant::now(), SystemTime::now());
         for received in self.received.drain(..) {
             self.propagation.record(now.saturating_duration_since(received));
         }
         for triggered in self.triggered.drain(..) {
-            // Two machines' clocks: what seems to come before its cause took no time.
+            // The clocks of two machines may differ: a change that seems to come before its cause took no time.
             let took = wall.duration_since(triggered).unwrap_or_default();
             self.slice_propagation.record(took);
         }
     }
 
-    /// Every watch has shown a whole list.
+    /// Records that every watch has shown a whole list.
     pub fn synced(&mut self) {
         self.synced_after.get_or_insert_with(|| self.began.elapsed());
     }
 
-    /// IPs got another owner after these times without one.
+    /// Records for how long IPs had no owner before they got another one.
     pub fn reused(&mut self, gaps: Vec<Duration>) {
         for gap in gaps {
             self.reuse_gap.record(gap);
         }
     }
 
-    /// From receipt to map write, in a few figures.
+    /// The latency from receipt to map write, in a few figures.
     #[must_use]
     pub fn latency(&self) -> LatencyFigures {
         self.propagation.figures()

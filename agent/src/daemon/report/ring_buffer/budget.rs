@@ -1,6 +1,7 @@
-//! How many of the programs' reports the agent takes in, whatever the number of suspects. Pure: callers bring the clock.
+//! Limits how many of the programs' reports the agent takes in, for any number of suspects. Pure: callers pass the
+//! time.
 //!
-//! The kernel reports at most 100 packets a second for each suspect, so the whole of it grows with the suspects.
+//! The kernel reports at most 100 packets a second for each suspect, so the total grows with the number of suspects.
 
 use epguard_common::{Addr, Event, Outcome};
 use epguard_core::bucket::Bucket;
@@ -13,10 +14,10 @@ const PER_SECOND: u32 = 2_000;
 /// Reports that are taken in at once after a quiet time.
 const BURST: u32 = 2_000;
 
-/// Reports of one turn of the loop, which then serves everything else.
+/// Most reports of one turn of the loop, which then serves everything else.
 const PER_TURN: usize = 256;
 
-/// The reports that the agent takes in.
+/// The budget of reports that the agent takes in.
 #[derive(Debug)]
 pub struct Budget {
     bucket: Bucket,
@@ -33,7 +34,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Leaves of `events` what may be taken in, in their order: all lifts, and a fair share for each suspect.
+    /// Removes from `events` what is over the budget, and keeps their order: all lifts stay, and a fair share for
+    /// each suspect.
     pub fn admit(&mut self, now: Duration, events: &mut Vec<Event>) {
         let wanted = events.iter().filter(|event| !is_lift(event)).count();
         let mut allowed = 0;
@@ -49,14 +51,14 @@ impl Budget {
         events.retain(|_| shares.next().is_some_and(|kept| *kept));
     }
 
-    /// Reports that were not taken in, since the start.
+    /// How many reports were not taken in, since the start.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 }
 
-/// Which of the events are kept: all lifts and `allowed` others, each suspect's first before any suspect's second.
+/// Selects the events to keep: all lifts and `allowed` others, each suspect's first before any suspect's second.
 fn shares(events: &[Event], allowed: usize) -> Vec<bool> {
     let mut seen: HashMap<Addr, usize> = HashMap::new();
     let mut turns: Vec<(usize, usize)> = Vec::new();

@@ -1,10 +1,10 @@
-//! From the kernel's counts of each denial to what is new of it. Pure.
+//! Turns the kernel's counts of each denial into what was added since the last reading. Pure.
 
 use crate::kernel::maps::Reading;
 use epguard_common::{Count, DenialCount, DenialKey, Outcome};
 use std::collections::HashMap;
 
-/// What was read last of each denial.
+/// The last reading of each denial.
 #[derive(Debug, Default)]
 pub struct Ledger(HashMap<DenialKey, DenialCount>);
 

@@ -1,4 +1,4 @@
-//! Denied packets by what they have in common. Pure: callers bring the clock.
+//! Counts denied packets by what they have in common. Pure: callers pass the time.
 
 mod ledger;
 
@@ -11,19 +11,20 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Kinds that are kept; beyond it the IP with the most of them loses the one that was seen longest ago.
+/// Most stored kinds. Beyond it, of the IP with the most kinds, the kind that was seen longest ago is removed.
 pub const MAX_KINDS: usize = 1024;
 
-/// Kinds of one IP; beyond it the oldest of that IP is removed. A scan of its ports takes no room from others.
+/// Most stored kinds of one IP. Beyond it, the oldest kind of that IP is removed. So a scan of its ports evicts no
+/// kinds of other IPs.
 pub const MAX_OF_IP: usize = 128;
 
-/// Clients that are named for each kind.
+/// Most clients that are stored for each kind.
 const MAX_CLIENTS: usize = 8;
 
-/// Between two log lines about one kind.
+/// Time between two log lines about one kind.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// All of them, since the agent's start, and since the denial began where that is longer ago.
+/// The counts of all kinds since the agent's start, and since the denial began where that is longer ago.
 #[derive(Debug, Default)]
 pub struct Tally {
     kinds: BTreeMap<Kind, Seen>,
@@ -34,7 +35,7 @@ pub struct Tally {
 #[derive(Debug)]
 struct Seen {
     count: Count,
-    /// The part of it that was logged.
+    /// The part of `count` that was logged.
     logged: Count,
     logged_at: Option<Duration>,
     clients: Vec<IpAddr>,
@@ -42,26 +43,26 @@ struct Seen {
     last: Duration,
 }
 
-/// A kind with what is to be logged of it.
+/// A kind with the packets that are to be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// The kind.
     pub kind: Kind,
-    /// Since the last line.
+    /// Packets since the last line.
     pub count: Count,
     /// As [`Dropped::clients`].
     pub clients: Vec<IpAddr>,
 }
 
 impl Tally {
-    /// Packets, the last one at `last`.
+    /// Adds packets of a kind. `last` is the time of the last one.
     pub fn count(&mut self, last: Duration, kind: Kind, count: Count) {
         let seen = self.seen(last, kind);
         seen.count = seen.count.plus(count);
         seen.last = seen.last.max(last);
     }
 
-    /// One packet's client.
+    /// Records the client of one packet.
     pub fn client(&mut self, now: Duration, kind: Kind, client: IpAddr) {
         let clients = &mut self.seen(now, kind).clients;
         clients.retain(|known| *known != client);
@@ -85,7 +86,7 @@ impl Tally {
         })
     }
 
-    /// What to log now, which counts as logged: each kind at most once in ten seconds.
+    /// The kinds to log now, which count as logged: each at most once in ten seconds.
     pub fn due(&mut self, now: Duration) -> Vec<Due> {
         let news = self.kinds.iter_mut().filter(|(_, seen)| {
             let quiet = seen.logged_at.is_none_or(|at| now.saturating_sub(at) >= QUIET);
@@ -103,7 +104,7 @@ impl Tally {
         .collect()
     }
 
-    /// Kinds that had to make room for others.
+    /// How many kinds were evicted.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted
@@ -125,7 +126,7 @@ impl Tally {
         }
     }
 
-    /// What was counted, the latest first.
+    /// All kinds with their counts, the latest first.
     #[must_use]
     pub fn all(&self, now: Duration) -> Vec<Dropped> {
         let ago = |at: Duration| u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);

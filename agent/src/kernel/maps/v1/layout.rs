@@ -19,7 +19,7 @@ pub fn suspect(raw: &RawSuspect) -> Option<Suspect> {
     })
 }
 
-/// None for numbers that no epguard wrote.
+/// Reads a denial. None for numbers that no epguard wrote.
 pub fn denial(raw: &RawDenial) -> Option<Denial> {
     Some(Denial {
         dead_uid: uid(raw, 0)?,

@@ -1,10 +1,10 @@
-//! Instructions by hand, and what the analysis finds in them.
+//! Assembles instructions by hand and analyses them.
 
 use crate::kernel::datapath::programs::MapSize;
 use crate::kernel::neighbours::{Entry, FieldUse, Helpers, Insn, Layout, Use, analyse};
 use std::collections::BTreeMap;
 
-/// Offsets of some kernel.
+/// Offsets of the fields in the tests' kernel.
 pub const TC_INDEX: i16 = 160;
 pub const TC_CLASSID: i16 = 46;
 pub const DATA: i16 = 208;
@@ -94,7 +94,7 @@ pub fn layout() -> Layout {
     }
 }
 
-/// Of the map with id 7.
+/// The sizes of the map with id 7.
 pub fn maps() -> BTreeMap<u32, MapSize> {
     BTreeMap::from([(7, MapSize { key: 4, value: 8 })])
 }
@@ -103,13 +103,13 @@ pub fn maps() -> BTreeMap<u32, MapSize> {
 const HELPERS: &str = "10000 T __bpf_call_base\n10009 T bpf_redirect\n1000a T trie_lookup_elem\n1000b T trie_update_elem\n\
                        1000c T bpf_skb_load_bytes\n";
 
-/// Followed by `return 0`.
+/// Analyses a program: `body`, followed by `return 0`.
 pub fn run(body: &[Insn]) -> Use {
     let program: Vec<Insn> = body.iter().copied().chain([number(0, 0), EXIT]).collect();
     analyse(&program, Entry::Packet, &layout(), &maps())
 }
 
-/// What a program does with `tc_index`, which leaves `tc_classid` alone.
+/// Analyses a program that leaves `tc_classid` alone; returns its possible use of `tc_index`.
 pub fn tc_index(body: &[Insn]) -> FieldUse {
     let uses = run(body);
     assert_eq!(uses.tc_classid, FieldUse::NONE);

@@ -64,7 +64,7 @@ fn a_helper_reads_a_key_of_the_maps_size_and_memory_of_the_length_that_follows()
             LOAD_BYTES,
             READS_ALL,
         ),
-        // A helper that is not known.
+        // An unknown helper.
         (spilled_at(-8), [at(3, -16), eight].concat(), 1, READS_ALL),
     ];
     for (spill, arguments, helper, expected) in cases {

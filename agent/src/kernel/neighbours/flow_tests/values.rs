@@ -56,7 +56,7 @@ fn constants_set_their_bits_and_clear_the_others() {
         (uses.tc_index, uses.tc_classid),
         (FieldUse::NONE, used(0, 0, ALL))
     );
-    // As constant blinding writes the constant 0.
+    // Constant blinding writes the constant 0 like this.
     let blinded = [number(11, 0x55), with(XOR, 11, 0x55), store(H, 1, TC_INDEX, 11)];
     assert_eq!(tc_index(&blinded), used(0, 0, ALL));
 }

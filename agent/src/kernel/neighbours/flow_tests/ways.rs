@@ -132,7 +132,7 @@ fn a_part_of_a_spilled_value_is_followed() {
         load(W, 3, 10, -8),
         branch(JEQ, 3, 0, 0),
     ];
-    // The octet that was overwritten is gone, the load of both counts whatever is left.
+    // The octet that was overwritten is gone; the load of both octets counts all that is left.
     assert_eq!(tc_index(&body), used(0xff00, 0, 0));
     let body = [
         READ,

@@ -1,11 +1,11 @@
-//! What happened to packets, as the kernel counts it.
+//! Metrics of packets, as the kernel counts them.
 
 use crate::daemon::report::metrics::family::{Families, Labels};
 use crate::kernel::maps::Counters;
 use epguard_common::{Count, Mode, Outcome, Reason};
 use std::fmt;
 
-/// What was done to packets, in the words of the labels `action` and `mode`.
+/// What was done with denied packets, as values of the labels `action` and `mode`.
 const DENIALS: [(Outcome, &str, Mode); 5] = [
     (Outcome::Dropped, "drop", Mode::Enforce),
     (Outcome::Rejected, "reject", Mode::Enforce),
@@ -14,7 +14,7 @@ const DENIALS: [(Outcome, &str, Mode); 5] = [
     (Outcome::Observed, "pass", Mode::Observe),
 ];
 
-/// What is counted beside, with name and help.
+/// The other counters, with name and help.
 const NEWS: [(Outcome, &str, &str); 7] = [
     (
         Outcome::EventLost,
@@ -53,7 +53,7 @@ const NEWS: [(Outcome, &str, &str); 7] = [
     ),
 ];
 
-/// Families of the kernel's counters.
+/// Writes the families of the kernel's counters.
 pub fn packets(to: &mut Families<'_>, counters: &Counters) -> fmt::Result {
     let count = |reason, outcome| counters.get(&(reason, outcome)).copied().unwrap_or_default();
     let denied = |of: fn(Count) -> u64| {

@@ -1,4 +1,4 @@
-//! A machine that carries programs out on numbers.
+//! A machine that executes programs on concrete numbers.
 
 use crate::kernel::neighbours::Insn;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Random programs, carried out on numbers, against what the analysis says of them.
+//! Compares the execution of random programs on numbers with the result of the analysis.
 //!
 //! Two runs whose fields differ only in bits that the analysis calls unread must decide alike.
 
@@ -26,7 +26,7 @@ use machine::{Machine, OCTETS};
 use programs::{Gene, assemble};
 use proptest::prelude::*;
 
-/// What others see of a run: result, what helpers saw, other octets, and both fields.
+/// The visible outcome of a run: result, octets that helpers read, other octets, and both fields.
 fn outcome(program: &[Insn], fields: [u16; 2]) -> Option<(Word, u64, Vec<u8>, [u16; 2])> {
     let mut packet: [u8; OCTETS] = std::array::from_fn(|at| u8::try_from(at).unwrap().wrapping_mul(0x4f));
     let places = [TC_INDEX, TC_CLASSID].map(|at| usize::from(at.cast_unsigned()));

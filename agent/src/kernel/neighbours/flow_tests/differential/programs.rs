@@ -3,7 +3,7 @@
 use crate::kernel::neighbours::Insn;
 use crate::kernel::neighbours::flow_tests::assembler::*;
 
-/// What an instruction is made of.
+/// The random numbers that an instruction is made of.
 pub type Gene = (u8, u8, u8, i32);
 
 /// Small programs near the fields, from random numbers.
@@ -17,7 +17,7 @@ pub fn assemble(genes: &[Gene], sub: &[Gene]) -> Vec<Insn> {
     program.extend([0, 2, 3, 4, 5].map(|register| copy(register, 7)));
     let mut calls = Vec::new();
     body(genes, &mut program, &mut calls);
-    // What is returned: a branch on something, or a register.
+    // The result: a branch on something, or a register.
     program.extend([number(0, 0), EXIT]);
     let target = program.len();
     program.extend([2, 3, 4, 5, 7, 8, 9].map(|register| number(register, i32::from(register) * 3)));
