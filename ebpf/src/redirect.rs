@@ -71,11 +71,15 @@ pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
     u32::from(is_free(&Flow::to(packet, slot), &destination.backend))
 }
 
-/// The packet, and the Service whose number it carries.
+/// The packet, and the Service whose number it carries; `None` without a number, as where the lease has just ended.
 #[inline(always)]
 fn aimed(skb: &Skb) -> Option<(&Packet, Slot)> {
     let view = maps::view()?;
-    Some((skb.packet()?, skb.carried_slot(&view)))
+    let slot = skb.carried_slot(&view);
+    if !slot.is_some() {
+        return None;
+    }
+    Some((skb.packet()?, slot))
 }
 
 /// Finds the interface through which a packet leaves to its [`destination`], and keeps it there; 0 where the node would

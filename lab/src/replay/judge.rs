@@ -10,7 +10,7 @@ use super::{
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-/// The kernel keeps denials this long after the last watch was seen running (design, section 6).
+/// The kernel keeps denials this long after the last watch was seen running.
 pub const LEASE: Duration = Duration::from_secs(15);
 
 /// What a denial is worth.

@@ -1,4 +1,4 @@
-//! What the objects seen so far prove, by brute force, from the words of the design (sections 3 and 4).
+//! What the objects seen so far prove, by brute force, from the words of docs/verdicts.md.
 //!
 //! Deliberately without indexes and without memory of its own verdicts: each call looks at everything again.
 //! Where the words leave room, a denial is allowed but not required.

@@ -1,4 +1,4 @@
-//! What a pod's raw object proves (design, section 3).
+//! What a pod's raw object proves (docs/verdicts.md).
 
 use super::object::{annotation, each, ip};
 use serde_json::Value;

@@ -62,7 +62,7 @@ pub(super) struct Seen {
     pub(super) sequence: u64,
 }
 
-/// Design, section 3.
+/// What is proven of a pod (docs/verdicts.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Never seen, or gone without proof.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use epguard_lab::scenario::{load, parse};
 
-/// The stories of the design that this version must tell.
+/// Stories that must be among the scenarios.
 const STORIES: [&str; 19] = [
     "reused-across-namespaces",
     "finished-job-still-listed",

@@ -125,6 +125,17 @@ impl Reader {
         }
     }
 
+    /// Finds paths that begin at the crate or above in text that is not parsed.
+    fn tokens(&mut self, text: &str) {
+        let text = text.replace(" :: ", "::");
+        for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {
+            let parts: Vec<String> = word.split("::").map(str::to_owned).collect();
+            if parts.len() > 1 {
+                self.named.extend(self.absolute(&parts));
+            }
+        }
+    }
+
     fn bring(&mut self, before: &mut Vec<String>, tree: &UseTree) {
         match tree {
             UseTree::Path(path) => {
@@ -176,6 +187,19 @@ impl<'a> Visit<'a> for Reader {
         visit::visit_path(self, path);
     }
 
+    /// Paths in the tokens of a macro's call: `crate :: a :: b`.
+    fn visit_macro(&mut self, called: &'a syn::Macro) {
+        self.tokens(&called.tokens.to_string());
+        visit::visit_macro(self, called);
+    }
+
+    /// Paths in an attribute, as in `#[arg(value_parser = crate::a::b)]`.
+    fn visit_attribute(&mut self, attribute: &'a Attribute) {
+        if let syn::Meta::List(list) = &attribute.meta {
+            self.tokens(&list.tokens.to_string());
+        }
+    }
+
     /// `pub(super)` names a place and needs nothing of it.
     fn visit_visibility(&mut self, _: &'a syn::Visibility) {}
 }
@@ -220,6 +244,17 @@ mod tests {
             ),
         ];
         assert_eq!(arrows(&files), ["b -> a::deep"]);
+    }
+
+    #[test]
+    fn paths_in_macros_and_attributes_count() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c;"),
+            ("a.rs", "fn f() { println!(\"{}\", crate::b::x()); }"),
+            ("b.rs", "#[arg(value_parser = crate::c::y)] struct S;"),
+            ("c.rs", ""),
+        ];
+        assert_eq!(arrows(&files), ["a -> b", "b -> c"]);
     }
 
     #[test]

@@ -101,6 +101,6 @@ fn commands(page: &Page) -> Vec<Vec<String>> {
 fn is_shell(block: &Block) -> bool {
     let first = block.text.split_whitespace().next().unwrap_or_default();
     let language = block.language.as_deref();
-    language.is_none_or(|language| ["sh", "console"].contains(&language))
+    language.is_none_or(|language| ["", "sh", "bash", "shell", "console"].contains(&language))
         && OUTPUT.iter().all(|(word, _)| *word != first)
 }
