@@ -199,8 +199,8 @@ mod tests {
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
-        assert_eq!(size_of::<RawConfig>(), 4 * (1 + 4 + 4 + 4 + 2 + 1 + 1));
-        assert_eq!(size_of::<View>(), 3 * 8 + 6 * 4 + 4 * 2);
+        assert_eq!(size_of::<RawConfig>(), 17 * 4);
+        assert_eq!(size_of::<View>(), 3 * 8 + 6 * 4 + 2 * 2 + 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_class_id_of_somebody_else_is_no_intent() {
+    fn a_small_foreign_class_id_is_no_intent() {
         assert_eq!(Slot::from_raw(5), Slot::NONE);
         assert_eq!(Slot::from_raw(0x1_8000), Slot::NONE);
         assert_eq!(Slot::from_raw(0x8001), Slot { number: 0x8001 });

@@ -1,22 +1,35 @@
-//! The action for a denied packet, and the limits of answers.
+//! What is done with denied packets, and what becomes of each packet that is judged.
 
-use crate::PerReason;
+use crate::table::table;
+use crate::{Count, PerReason};
 
-/// What is done with a denied packet.
-#[repr(u32)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Action {
-    /// Not set: in a denial the action of CONFIG, in CONFIG drop.
-    #[default]
-    Unset = 0,
-    /// Drop it silently.
-    Drop = 1,
-    /// Drop it, and send the sender a TCP RST or ICMP port unreachable.
-    Reject = 2,
-    /// Send a flow that opens to a live endpoint of the same Service; reject it where there is none.
-    Redirect = 3,
-    /// Send it unchanged to another interface, for analysis ([`crate::Config::capture`]).
-    Capture = 4,
+table! {
+    /// What is done with a denied packet.
+    #[derive(Default)]
+    pub enum Action (choosers: Choosers) {
+        #[default]
+        Unset = 0, "unset", Choosers { operator: false, service: false, interface: false },
+            "Not set: in a denial the action of CONFIG, in CONFIG drop";
+        Drop = 1, "drop", Choosers { operator: true, service: true, interface: false },
+            "Drop it silently";
+        Reject = 2, "reject", Choosers { operator: true, service: true, interface: false },
+            "Drop it, and send the sender a TCP RST or an ICMP error";
+        Redirect = 3, "redirect", Choosers { operator: false, service: true, interface: false },
+            "Send a flow that opens to a live endpoint of the same Service; reject it where there is none";
+        Capture = 4, "capture", Choosers { operator: true, service: false, interface: true },
+            "Send it unchanged out of an interface, for tcpdump";
+    }
+}
+
+/// Who may choose an action, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choosers {
+    /// The operator may, for all denials or for those of a reason.
+    pub operator: bool,
+    /// The owner of a Service may, by annotation.
+    pub service: bool,
+    /// The choice names an interface: `NAME=IFACE`.
+    pub interface: bool,
 }
 
 impl Action {
@@ -24,12 +37,9 @@ impl Action {
     #[inline]
     #[must_use]
     pub const fn from_raw(raw: u32) -> Self {
-        match raw {
-            1 => Self::Drop,
-            2 => Self::Reject,
-            3 => Self::Redirect,
-            4 => Self::Capture,
-            _ => Self::Unset,
+        match Self::from_number(raw) {
+            Some(action) => action,
+            None => Self::Unset,
         }
     }
 
@@ -42,36 +52,150 @@ impl Action {
             chosen => chosen,
         }
     }
-
-    /// As the command line writes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unset => "unset",
-            Self::Drop => "drop",
-            Self::Reject => "reject",
-            Self::Redirect => "redirect",
-            Self::Capture => "capture",
-        }
-    }
 }
 
 /// The action of each reason.
 pub type ReasonActions = PerReason<Action>;
 
-/// Limits of answers a second; beyond them packets are dropped silently. Zero: no answers.
+table! {
+    /// What became of a packet to a suspect, or of the event about it.
+    pub enum Outcome (effect: Effect) {
+        Dropped = 0, "dropped", Effect::Stopped(Action::Drop), "Denied: dropped silently";
+        Observed = 1, "observed", Effect::Observed, "Would have been denied; the mode is observe";
+        Off = 2, "off", Effect::Passed, "The mode of this reason is off";
+        LeaseExpired = 3, "lease-expired", Effect::Passed,
+            "The agent has not renewed the lease, so the proof may be out of date";
+        NoIntent = 4, "no-intent", Effect::Passed,
+            "No Service is known to be meant: direct traffic, a reply, or the intent was lost";
+        NotDenied = 5, "not-denied", Effect::Passed,
+            "The Service that is meant has no denial for this IP and port";
+        Established = 6, "established", Effect::Passed, "A retired pod may still serve the flows it has";
+        Fragment = 7, "fragment", Effect::Passed, "A non-first fragment carries no port";
+        Draining = 8, "draining", Effect::Passed, "To a terminating pod, which may still serve (KEP-1669)";
+        EventLost = 9, "event-lost", Effect::Beside("events_lost"),
+            "Denials that the ring buffer had no room to report";
+        EventSuppressed = 10, "event-suppressed", Effect::Beside("events_suppressed"),
+            "Denials beyond the rate at which one suspect is reported";
+        Lifted = 11, "lifted", Effect::Passed, "A packet from the IP was seen, so it is in use";
+        Held = 12, "held", Effect::Passed,
+            "The node's own routes lead to the IP, or nowhere, which the node itself answers";
+        Rejected = 13, "rejected", Effect::Stopped(Action::Reject),
+            "Denied: dropped, and answered with a TCP RST or an ICMP error";
+        AnswerSuppressed = 14, "answer-suppressed", Effect::Beside("answers_suppressed"),
+            "Denied packets that were dropped, since a rate limit or a missing carrier left no answer";
+        AnswerFailed = 15, "answer-failed", Effect::Beside("answers_failed"),
+            "Denied packets that were dropped, since the answer could not be sent";
+        Redirected = 16, "redirected", Effect::Stopped(Action::Redirect),
+            "Denied, or of a flow that was: sent to a live endpoint instead";
+        RedirectFailed = 17, "redirect-failed", Effect::Beside("redirects_failed"),
+            "Packets of redirected flows that were dropped, since they could not be sent to the endpoint";
+        Captured = 18, "captured", Effect::Stopped(Action::Capture), "Denied: sent to the capture interface";
+        NotCarried = 19, "not-carried", Effect::Passed,
+            "The packet is aimed at an affected Service, but cannot carry the Service's number";
+        IntentLost = 20, "intent-lost", Effect::Passed,
+            "The packet was aimed at the denied Service, and a foreign program has wiped the number";
+        BeyondShare = 21, "beyond-share", Effect::Beside("redirects_beyond_share"),
+            "Redirected connections beyond their client's share of FLOWS, which a flood may reset";
+        RedirectRefused = 22, "redirect-refused", Effect::Beside("redirects_refused"),
+            "Packets of flows that were rejected, since redirecting them could have reset another connection";
+        NotTranslated = 23, "not-translated", Effect::Passed,
+            "Aimed at an affected Service whose address a socket load balancer should have replaced, and has not";
+        RefusedUnseen = 24, "refused-unseen", Effect::Beside("calls_refused_unseen"),
+            "Calls that were refused instead of dropped or captured, since their packets may meet no hook";
+        NotRecorded = 25, "not-recorded", Effect::Beside("sockets_not_recorded"),
+            "Connected sockets that had no room for the Service that they mean, so that later packets pass";
+        NoConnection = 26, "no-connection", Effect::Beside("packets_of_unknown_connections"),
+            "Packets to a suspect that passed, as their socket called the IP itself, or was connected before epguard ran";
+        Translated = 27, "translated", Effect::Beside("calls_translated"),
+            "Calls of sockets for which a socket load balancer has chosen an endpoint";
+    }
+}
+
+/// What an outcome means for the packet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Effect {
+    /// By this action the packet does not reach its destination.
+    Stopped(Action),
+    /// It passes; in enforce it would have been stopped.
+    Observed,
+    /// It passes.
+    Passed,
+    /// Counted beside what became of a packet, under this name in the metrics.
+    Beside(&'static str),
+}
+
+impl Outcome {
+    /// The outcomes of denied packets: stopped, then observed.
+    pub fn of_denials() -> impl Iterator<Item = Self> + Clone {
+        Self::stopped().chain([Self::Observed])
+    }
+
+    /// The outcomes of enforced denials: the packet does not reach its destination.
+    pub fn stopped() -> impl Iterator<Item = Self> + Clone {
+        Self::ALL
+            .into_iter()
+            .filter(|outcome| matches!(outcome.effect(), Effect::Stopped(_)))
+    }
+}
+
+/// Value of `DENIAL_COUNTS`, per CPU, by the key of the denial (`terminated`: slot, port and protocol 0): the denied packets
+/// by what became of them.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AnswerLimits {
-    /// To packets for one IP.
-    pub per_suspect: u32,
-    /// To all packets that this node stops.
-    pub per_node: u32,
+pub struct DenialCount {
+    /// Passed, since the denial is only observed.
+    pub observed: Count,
+    /// Dropped silently.
+    pub dropped: Count,
+    /// Dropped, and the sender got an answer.
+    pub rejected: Count,
+    /// Sent to a live endpoint.
+    pub redirected: Count,
+    /// Sent to the capture interface.
+    pub captured: Count,
+    /// When the last one was denied, `CLOCK_BOOTTIME`.
+    pub last_ns: u64,
+}
+
+impl DenialCount {
+    /// The count of an outcome; `None` for one that a denied packet cannot have.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn of(&mut self, outcome: Outcome) -> Option<&mut Count> {
+        match outcome {
+            Outcome::Observed => Some(&mut self.observed),
+            Outcome::Dropped => Some(&mut self.dropped),
+            Outcome::Rejected => Some(&mut self.rejected),
+            Outcome::Redirected => Some(&mut self.redirected),
+            Outcome::Captured => Some(&mut self.captured),
+            _ => None,
+        }
+    }
+
+    /// Each outcome with its count.
+    pub fn each(mut self) -> impl Iterator<Item = (Outcome, Count)> {
+        Outcome::of_denials().filter_map(move |outcome| Some((outcome, *self.of(outcome)?)))
+    }
+
+    /// The sum over processors.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        for (outcome, more) in other.each() {
+            if let Some(count) = self.of(outcome) {
+                *count = count.plus(more);
+            }
+        }
+        self.last_ns = self.last_ns.max(other.last_ns);
+        self
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn the_choice_in_a_denial_comes_before_the_one_in_config() {
@@ -82,18 +206,30 @@ mod tests {
 
     #[test]
     fn numbers_that_are_no_action_choose_nothing() {
-        let all = [
-            Action::Unset,
-            Action::Drop,
-            Action::Reject,
-            Action::Redirect,
-            Action::Capture,
-        ];
-        for action in all {
-            assert_eq!(Action::from_raw(action as u32), action);
-        }
-        for garbage in [5, 77, u32::MAX] {
+        for garbage in [99, u32::MAX] {
             assert_eq!(Action::from_raw(garbage), Action::Unset);
         }
+    }
+
+    #[test]
+    fn every_action_has_one_outcome_and_every_denial_has_a_count_of_its_own() {
+        let actions: BTreeSet<Effect> = Outcome::stopped().map(Outcome::effect).collect();
+        let chosen = Action::ALL.into_iter().filter(|action| *action != Action::Unset);
+        assert_eq!(actions, chosen.map(Effect::Stopped).collect());
+        assert_eq!(Outcome::stopped().count(), actions.len());
+
+        let mut counts = DenialCount::default();
+        for outcome in Outcome::ALL {
+            if let Some(count) = counts.of(outcome) {
+                assert_eq!(*count, Count::default(), "{outcome} shares its count");
+                *count = Count::one(1, false);
+            } else {
+                assert!(
+                    !Outcome::of_denials().any(|denial| denial == outcome),
+                    "{outcome} has no count"
+                );
+            }
+        }
+        assert_eq!(counts.each().count(), Outcome::of_denials().count());
     }
 }

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_others_can_reach_and_is_one_host_is_one() {
+    fn only_reachable_unicast_addresses_are_one_host() {
         let parse = |text: &str| Addr::from(text.parse::<IpAddr>().unwrap());
         for text in [
             "10.244.1.10",

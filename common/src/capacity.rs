@@ -11,7 +11,7 @@ pub const DENIED: usize = 65_536;
 /// Sockets of the node itself. 1 MB.
 pub const SOCKETS: usize = 8_192;
 /// (reason, outcome) pairs.
-pub const COUNTERS: usize = crate::count::COUNTERS;
+pub const COUNTERS: usize = crate::counters::COUNTERS;
 /// Denials whose packets are counted one by one; the packets of others are only counted by reason and outcome. Allocated
 /// on demand: an entry takes about 100 bytes and 128 for each processor.
 pub const DENIAL_COUNTS: usize = 16_384;
@@ -24,7 +24,7 @@ pub const BACKENDS: usize = 4_096;
 pub const FLOWS: usize = 16_384;
 /// Of these, at most this many of one client address, so that no client takes the others' room.
 pub const FLOWS_PER_CLIENT: u32 = 2_048;
-/// Redirected flows that open or have closed, and UDP; the coldest are forgotten. 2 * 16,384 * ~150 bytes = 5 MB.
+/// Redirected flows that open or have closed, and UDP; the kernel drops the coldest. 2 * 16,384 * ~150 bytes = 5 MB.
 pub const OPENING: usize = 16_384;
 /// Live endpoints that flows are redirected to. Allocated on demand.
 pub const LIVE: usize = BACKENDS * crate::MAX_BACKENDS;
@@ -32,7 +32,7 @@ pub const LIVE: usize = BACKENDS * crate::MAX_BACKENDS;
 pub const DIRECT: usize = 16_384;
 /// Orphan IPs of this node; a node's range is rarely larger than a /22.
 pub const TERMINATED: usize = 4_096;
-/// Senders to affected Services, remembered where foreign programs may wipe numbers off packets. 0.5 MB.
+/// Senders to affected Services, kept where foreign programs may clear numbers on packets. 0.5 MB.
 pub const AIMED: usize = 4_096;
 /// Interfaces of the node.
 pub const INTERFACES: usize = 4_096;

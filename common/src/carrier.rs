@@ -113,7 +113,8 @@ mod tests {
         carrier: 0,
         wipers: 0,
         answer: 0,
-        reserved: [0; 3],
+        socket_lb: 0,
+        socket_lb_epoch: 0,
     };
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_low_five_bits_stay_the_neighbours() {
+    fn the_low_five_bits_stay_unchanged() {
         let view = view(CARRIER_HIGH);
         assert_eq!(view.carried(0x8020 | 0x1f), 0x8020);
         assert_eq!(view.carrying(0x8020 | 0x15, 0), 0x15);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_message_about_a_v4_mapped_address_shows_nobody() {
+    fn a_neighbour_message_about_a_v4_mapped_address_shows_no_holder() {
         let mapped = Addr::v4([10, 0, 0, 7]).octets;
         assert_eq!(claim(0x86dd, &neighbour(136, LINK, mapped)), None);
     }

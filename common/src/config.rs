@@ -1,61 +1,6 @@
 //! CONFIG and VIEW: the operator's settings, and the agent's view with its lease. All-zero is off.
 
-use crate::{Action, AnswerLimits, PerReason};
-
-/// What the datapath does with a denial.
-#[repr(u32)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Mode {
-    /// Every packet passes, and none is counted.
-    #[default]
-    Off = 0,
-    /// Denials are counted and reported; every packet passes.
-    Observe = 1,
-    /// Denials are carried out.
-    Enforce = 2,
-}
-
-impl Mode {
-    /// Reads a number from a map. An unknown number is off.
-    #[inline]
-    #[must_use]
-    pub const fn from_raw(raw: u32) -> Self {
-        match raw {
-            1 => Self::Observe,
-            2 => Self::Enforce,
-            _ => Self::Off,
-        }
-    }
-
-    /// The more cautious of two.
-    #[inline]
-    #[must_use]
-    pub const fn lower(self, other: Self) -> Self {
-        if (other as u32) < (self as u32) {
-            other
-        } else {
-            self
-        }
-    }
-
-    /// Parses a mode; `None` for any other text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Off, Self::Observe, Self::Enforce]
-            .into_iter()
-            .find(|mode| mode.as_str() == text)
-    }
-
-    /// As the command line writes it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Observe => "observe",
-            Self::Enforce => "enforce",
-        }
-    }
-}
+use crate::{Action, AnswerLimits, Mode, PerReason};
 
 /// CONFIG, one element: the operator's settings. Written by `epguard agent` at start and when the
 /// fleet's `ConfigMap` changes, by `epguard mode` and by `epguard action`.
@@ -142,11 +87,19 @@ pub struct View {
     pub wipers: u32,
     /// The number that marks epguard's own answers, drawn by the agent when it starts; 0: none.
     pub answer: u16,
-    /// Always 0.
-    pub reserved: [u16; 3],
+    /// [`View::FOUND`], [`View::HOOKED`]; 0: no socket load balancer is known on this node.
+    pub socket_lb: u16,
+    /// Which connections of sockets count, [`crate::Connection::epoch`]. The agent draws another number whenever hooks may have
+    /// missed a call.
+    pub socket_lb_epoch: u32,
 }
 
 impl View {
+    /// A socket load balancer is on the node, and hooks of ours are before and after it.
+    pub const FOUND: u16 = 1;
+    /// The same, and all interfaces that the agent selects are hooked.
+    pub const HOOKED: u16 = 2;
+
     /// Whether the agent has renewed the lease in time. `now_ns`: `CLOCK_BOOTTIME`.
     #[inline]
     #[must_use]
@@ -165,7 +118,6 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reason;
 
     #[test]
     fn settings_are_read_as_they_were_written_and_unknown_numbers_are_off() {
@@ -187,29 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_of_reasons_lie_in_the_order_of_their_numbers() {
-        let offsets = [
-            (
-                Reason::DeadBackend,
-                core::mem::offset_of!(PerReason<u32>, dead_backend),
-            ),
-            (Reason::Reused, core::mem::offset_of!(PerReason<u32>, reused)),
-            (
-                Reason::RetiredBackend,
-                core::mem::offset_of!(PerReason<u32>, retired_backend),
-            ),
-            (
-                Reason::Terminated,
-                core::mem::offset_of!(PerReason<u32>, terminated),
-            ),
-        ];
-        for (reason, offset) in offsets {
-            assert_eq!(offset, (reason as usize - 1) * size_of::<u32>(), "{reason:?}");
-        }
-    }
-
-    #[test]
-    fn whatever_there_is_to_look_for_keeps_the_programs_awake() {
+    fn the_view_is_idle_only_without_suspects_orphan_ips_and_flows() {
         assert!(View::default().is_idle());
         let awake: [fn(&mut View); 3] = [
             |view| view.suspects = 1,

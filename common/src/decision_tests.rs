@@ -1,7 +1,7 @@
 //! One denied packet, and what can be done with it.
 
 use super::*;
-use crate::{Addr, Backend, Transport, Uid};
+use crate::{Addr, Backend, Effect, Transport, Uid};
 
 const LIVE: Backend = Backend {
     addr: Addr::v4([10, 244, 1, 2]),
@@ -131,6 +131,14 @@ fn decided(packet: &Packet, change: impl FnOnce(&mut Means), own: Action) -> Dec
 }
 
 #[test]
+fn every_action_is_counted_as_its_own_outcome() {
+    for action in Action::ALL.into_iter().filter(|action| *action != Action::Unset) {
+        let (_, outcome) = DENIED.counted_as(decided(&SYN, |_| {}, action)).unwrap();
+        assert_eq!(outcome.effect(), Effect::Stopped(action), "{action}");
+    }
+}
+
+#[test]
 fn only_an_enforced_denial_does_more_than_pass() {
     let observed = Verdict::Deny {
         reason: Reason::Reused,
@@ -255,7 +263,7 @@ fn an_xdp_program_drops_and_rejects_and_leaves_the_rest_to_tc() {
 }
 
 #[test]
-fn a_denied_packet_is_counted_as_what_was_done_with_it() {
+fn a_denied_packet_is_counted_under_its_action() {
     let as_counted = |verdict: Verdict, decision| verdict.counted_as(decision).map(|(_, outcome)| outcome);
     let table = [
         (Decision::Drop, Outcome::Dropped),

@@ -5,6 +5,12 @@ use crate::{Action, Mode, Reason, Uid};
 /// The state of the pod UID that the Service meant.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UidState {
     /// Neither retired nor dead. No denial has this.
     #[default]
@@ -90,7 +96,7 @@ impl RawDenial {
             dead_uid: self.dead_uid,
             owner_uid: self.owner_uid,
             boot_id: self.boot_id,
-            reason: Reason::from_raw(self.reason).filter(|reason| *reason != Reason::Nothing)?,
+            reason: Reason::from_number(self.reason).filter(|reason| *reason != Reason::Nothing)?,
             uid_state,
             mode: Mode::from_raw(self.mode),
             held: self.held,
@@ -142,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_epguard_wrote_are_no_denial() {
+    fn invalid_numbers_are_no_denial() {
         for (reason, uid_state) in [(77, 2), (0, 2), (2, 77), (2, 0)] {
             let raw = RawDenial {
                 reason,

@@ -221,7 +221,7 @@ fn a_packet_of_a_redirected_flow_follows_it_before_any_verdict() {
 }
 
 #[test]
-fn a_packet_without_a_service_passes_and_its_counter_says_why() {
+fn a_packet_without_a_service_passes_and_its_counter_names_the_cause() {
     let lost = Node {
         slot: Slot::NONE,
         may_be_wiped: true,

@@ -19,7 +19,7 @@ fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
 }
 
 #[test]
-fn an_answer_is_found_by_what_the_packet_became_and_leads_back() {
+fn an_answer_is_found_by_the_redirected_packet_and_translated_back() {
     let packet = Packet {
         src: Addr::v4([10, 244, 2, 7]),
         dst: Addr::v4([10, 244, 1, 10]),
@@ -50,7 +50,7 @@ fn an_answer_is_found_by_what_the_packet_became_and_leads_back() {
 }
 
 #[test]
-fn a_flow_that_is_closed_or_was_never_proven_is_forgotten_sooner() {
+fn a_closed_or_unproven_flow_expires_sooner() {
     let flow = |flags| Redirected {
         flags,
         ..Redirected::default()
@@ -133,7 +133,7 @@ fn only_the_number_of_the_syn_ack_proves_a_handshake_and_only_both_sides_close_a
 }
 
 #[test]
-fn a_client_finds_room_until_it_has_its_share_or_as_many_flows_as_are_free() {
+fn a_client_gets_room_up_to_its_share_and_to_the_number_of_free_flows() {
     use crate::capacity::{FLOWS, FLOWS_PER_CLIENT};
     let all = u32::try_from(FLOWS).unwrap_or_default();
     assert!(has_room(0, 0) && has_room(FLOWS_PER_CLIENT - 1, FLOWS_PER_CLIENT - 1));

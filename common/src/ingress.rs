@@ -135,7 +135,7 @@ mod tests {
     };
 
     #[test]
-    fn own_answers_pass_replies_return_and_a_guessed_mark_counts_for_nothing() {
+    fn own_answers_pass_replies_return_and_a_guessed_mark_has_no_effect() {
         let plain = Entered {
             marked: false,
             aimed: false,

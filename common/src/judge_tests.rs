@@ -88,7 +88,7 @@ fn a_flow_of_the_service_to_its_dead_pod_is_denied() {
 }
 
 #[test]
-fn in_observe_nothing_is_stopped_and_off_passes_whether_the_operator_or_an_annotation_says_so() {
+fn observe_and_off_by_operator_or_annotation_stop_nothing() {
     let bounded = |bound, mode| {
         let proof = Proof {
             mode: bound,
@@ -211,7 +211,7 @@ fn a_later_fragment_passes() {
 }
 
 #[test]
-fn what_the_breaker_holds_is_reported_and_never_stopped() {
+fn a_pending_denial_is_reported_and_stops_nothing() {
     let proof = Proof {
         held: true,
         ..DENYING.proof
@@ -226,7 +226,7 @@ fn what_the_breaker_holds_is_reported_and_never_stopped() {
 }
 
 #[test]
-fn a_slot_that_was_handed_on_since_a_socket_noted_it_is_another_service() {
+fn a_slot_that_was_reused_after_a_socket_noted_it_gives_no_intent() {
     let noted = |noted_ns| {
         let proof = Proof {
             slot_since_ns: 5,

@@ -40,7 +40,7 @@ mod tests {
     };
 
     #[test]
-    fn values_begin_where_their_keys_end() {
+    fn values_follow_their_keys_without_padding() {
         fn is_dense<K, V>() -> bool {
             size_of::<Keyed<K, V>>() == size_of::<K>() + size_of::<V>()
         }
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_key_is_none() {
+    fn the_value_of_another_key_is_none() {
         let entry = Keyed { key: 7, value: 1 };
         assert_eq!((entry.of(&7), entry.of(&8)), (Some(1), None));
     }

@@ -87,35 +87,77 @@ impl Rate {
     }
 }
 
-/// Value of INTERFACES, by ifindex: the role of an interface. Zero, or no entry: unknown.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Role {
-    /// [`Role::POD`] and the others; a number, since a person may have written anything with bpftool.
-    pub number: u32,
+/// The role of an interface: what it leads to. The numbers are those of INTERFACES.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Leads to a pod.
+    Pod = 1,
+    /// Leads out of the node.
+    Uplink = 2,
+    /// Leads to other nodes, inside another packet.
+    Tunnel = 3,
+    /// A bridge: its ports lead to pods.
+    Bridge = 4,
+    /// Leads out of the node through another hooked interface, as a VLAN does.
+    Stacked = 5,
 }
 
 impl Role {
-    /// Leads to a pod.
-    pub const POD: Self = Self { number: 1 };
-    /// Leads out of the node.
-    pub const UPLINK: Self = Self { number: 2 };
-    /// Leads to other nodes, inside another packet.
-    pub const TUNNEL: Self = Self { number: 3 };
-    /// Leads out of the node through another hooked interface, as a VLAN does.
-    pub const STACKED: Self = Self { number: 5 };
-    /// A bridge: its ports lead to pods.
-    pub const BRIDGE: Self = Self { number: 4 };
+    /// Every role, in the order of their numbers.
+    pub const ALL: [Self; 5] = [Self::Pod, Self::Uplink, Self::Tunnel, Self::Bridge, Self::Stacked];
+
+    /// As the status and docs/reference.md name it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pod => "pod",
+            Self::Uplink => "uplink",
+            Self::Tunnel => "tunnel",
+            Self::Bridge => "bridge",
+            Self::Stacked => "stacked",
+        }
+    }
 }
 
-/// Value of MACS, by ifindex: the link-layer address of an uplink with an XDP program, which has no skb to tell it which
+/// Value of INTERFACES, by ifindex. Zero, or no entry: unknown.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RawRole {
+    /// A [`Role`]; a number, since a person may have written anything with bpftool.
+    pub number: u32,
+}
+
+impl RawRole {
+    /// The role; `None` if the number is unknown.
+    #[inline]
+    #[must_use]
+    pub const fn role(self) -> Option<Role> {
+        match self.number {
+            1 => Some(Role::Pod),
+            2 => Some(Role::Uplink),
+            3 => Some(Role::Tunnel),
+            4 => Some(Role::Bridge),
+            5 => Some(Role::Stacked),
+            _ => None,
+        }
+    }
+}
+
+impl From<Role> for RawRole {
+    fn from(role: Role) -> Self {
+        Self { number: role as u32 }
+    }
+}
+
+/// Value of MACS, by ifindex: the link-layer address of an uplink with an XDP program, which has no skb to find out which
 /// frames are addressed to the host. Without an entry nothing is denied there.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mac {
     /// In transmission order.
     pub octets: [u8; 6],
-    /// Not 0: the device sends what an XDP program tells it to, so that it can answer.
+    /// Not 0: the device sends packets for an XDP program, so that it can answer.
     pub sends: u8,
     /// Always 0.
     pub reserved: u8,
@@ -135,8 +177,18 @@ mod tests {
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Rate>(), 8 + 4 + 4 + 8);
         assert_eq!(size_of::<Terminated>(), 16 + 4 * 8 + size_of::<Rate>() + 4 + 4);
-        assert_eq!(size_of::<Role>(), 4);
+        assert_eq!(size_of::<RawRole>(), 4);
         assert_eq!(size_of::<Mac>(), 6 + 2);
+    }
+
+    #[test]
+    fn every_role_reads_back_from_its_number_and_no_other_number_is_one() {
+        for role in Role::ALL {
+            assert_eq!(RawRole::from(role).role(), Some(role));
+        }
+        for number in [0, 6, u32::MAX] {
+            assert_eq!(RawRole { number }.role(), None);
+        }
     }
 
     #[test]
@@ -154,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn events_beyond_the_rate_are_held_back_until_the_next_second() {
+    fn events_beyond_the_rate_are_suppressed_until_the_next_second() {
         let mut rate = Rate::default();
         let admitted = (0..1000).filter(|_| rate.admit(5_000_000_000)).count();
         assert_eq!(admitted, Rate::EVENTS_PER_SECOND as usize);

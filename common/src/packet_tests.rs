@@ -79,7 +79,7 @@ fn a_tcp_syn_over_ipv4_opens_a_flow() {
 }
 
 #[test]
-fn a_syn_ack_opens_nothing() {
+fn a_syn_ack_opens_no_flow() {
     let mut answer = TCP_SYN;
     answer[13] = 0x12;
     assert_eq!(
@@ -159,7 +159,7 @@ fn ipv6_extension_headers_are_walked() {
 }
 
 #[test]
-fn ipv6_fragments_are_told_apart() {
+fn first_and_later_ipv6_fragments_are_distinguished() {
     let mut first = std::vec![6, 0, 0, 1, 0, 0, 0, 9];
     first.extend_from_slice(&TCP_SYN);
     assert_eq!(ports(&ipv6(44, &first), IPV6), Some((40_000, 8080, true)));
@@ -171,7 +171,7 @@ fn ipv6_fragments_are_told_apart() {
 }
 
 #[test]
-fn an_endless_chain_of_extension_headers_is_given_up() {
+fn an_endless_chain_of_extension_headers_is_refused() {
     let mut body: Vec<u8> = (0..20).flat_map(|_| [60, 0, 0, 0, 0, 0, 0, 0]).collect();
     body.extend_from_slice(&TCP_SYN);
     assert_eq!(parse(&ipv6(60, &body), IPV6), None);

@@ -28,7 +28,7 @@ fn leaves(socket: &mut SocketIntent, at: Moment) -> Slot {
 }
 
 #[test]
-fn an_intent_is_as_old_as_the_call_that_told_it() {
+fn an_intent_has_the_time_of_the_call_that_set_it() {
     let mut socket = SocketIntent::connected(VIP, true, 7);
     assert_eq!(socket.leave(SOON).noted_ns, 7);
     assert_eq!(socket.peer(8), Intent::NONE);
@@ -45,7 +45,7 @@ fn a_connected_socket_keeps_its_service() {
 }
 
 #[test]
-fn what_a_socket_sent_before_it_was_connected_is_not_taken_for_its_peers() {
+fn datagrams_from_before_the_connect_get_no_intent_of_the_peer() {
     let mut socket = SocketIntent::connected(VIP, false, SEND.now_ns);
     assert_eq!(leaves(&mut socket, SOON), DIRECT);
     let later = SEND.now_ns + PENDING_NS;
@@ -62,7 +62,7 @@ fn what_a_socket_sent_before_it_was_connected_is_not_taken_for_its_peers() {
 }
 
 #[test]
-fn what_a_socket_sent_before_it_was_followed_is_not_taken_for_its_first_datagram() {
+fn datagrams_from_before_the_following_get_no_intent_of_a_later_one() {
     let mut socket = SocketIntent::unconnected(SEND);
     socket.send(VIP, SEND);
     assert_eq!(
@@ -82,7 +82,7 @@ fn datagrams_to_a_vip_and_direct_ones_interleave_without_confusion() {
 }
 
 #[test]
-fn a_direct_datagram_that_waited_for_a_neighbour_does_not_inherit_the_next_ones_service() {
+fn a_direct_datagram_that_waited_for_a_neighbour_gets_no_intent_of_the_next_one() {
     let mut socket = known();
     socket.send(DIRECT, SEND);
     socket.send(VIP, SEND);
@@ -111,7 +111,7 @@ fn a_datagram_that_waited_or_belongs_to_another_thread_has_no_intent() {
 }
 
 #[test]
-fn a_socket_that_two_threads_send_on_is_given_up() {
+fn a_socket_that_two_threads_send_on_is_followed_no_more() {
     let mut socket = known();
     socket.send(VIP, SEND);
     socket.send(DIRECT, Moment { thread: 8, ..SEND });
@@ -121,7 +121,7 @@ fn a_socket_that_two_threads_send_on_is_given_up() {
 }
 
 #[test]
-fn a_datagram_lost_on_the_way_is_forgotten_after_a_while() {
+fn a_lost_datagram_expires_after_a_while() {
     let mut socket = known();
     socket.send(VIP, SEND);
     let later = Moment {
@@ -135,7 +135,7 @@ fn a_datagram_lost_on_the_way_is_forgotten_after_a_while() {
 }
 
 #[test]
-fn a_socket_that_is_seen_from_its_birth_is_known_at_once_whoever_made_it() {
+fn a_socket_followed_since_its_creation_has_intents_at_once() {
     let mut socket = SocketIntent::created(SEND.now_ns);
     assert!(socket.is_unused(0));
     socket.send(VIP, SEND);
@@ -146,7 +146,7 @@ fn a_socket_that_is_seen_from_its_birth_is_known_at_once_whoever_made_it() {
 }
 
 #[test]
-fn what_was_written_down_before_a_pause_is_not_believed_after_it() {
+fn notes_from_before_a_pause_are_ignored_after_it() {
     let after = Moment {
         since_ns: SEND.now_ns + 1,
         now_ns: SEND.now_ns + 2,

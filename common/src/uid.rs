@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uid_that_is_no_uuid_is_still_told_apart() {
+    fn uids_in_other_formats_than_uuid_stay_distinct() {
         assert_ne!(Uid::parse("a"), Uid::parse("b"));
         assert_ne!(Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5eX"), Uid::parse(""));
     }

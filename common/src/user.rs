@@ -11,6 +11,7 @@ pod!(
     crate::Addr,
     crate::RawConfig,
     crate::View,
+    crate::Gate,
     crate::Owner,
     crate::Vip,
     crate::Sender,
@@ -28,5 +29,5 @@ pod!(
     crate::Keyed<u64, crate::SocketIntent>,
     crate::Keyed<crate::Flow, crate::Redirected>,
     crate::Keyed<crate::Flow, crate::Return>,
-    crate::Keyed<u32, crate::Role>
+    crate::Keyed<u32, crate::RawRole>
 );

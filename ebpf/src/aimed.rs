@@ -6,7 +6,7 @@ use epguard_common::{Aimed, Packet, Sender, Slot};
 
 /// Stores which Service the packet's sender aims at.
 #[inline(always)]
-pub fn remember_sender(packet: &Packet, slot: Slot) {
+pub fn record_sender(packet: &Packet, slot: Slot) {
     let aimed = Aimed {
         at_ns: clock::now_ns(),
         slot,

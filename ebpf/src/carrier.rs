@@ -52,7 +52,7 @@ impl Skb {
         if view.carrier == 0 || carried == 0 && !self.has_socket() {
             return;
         }
-        let last = matches!(maps::role(self.sk_ifindex()), Role::POD | Role::UPLINK);
+        let last = matches!(maps::role(self.sk_ifindex()), Some(Role::Pod | Role::Uplink));
         if !last && view.is_answer(carried) {
             return;
         }

@@ -1,11 +1,11 @@
 //! The egress hook, after DNAT: judges packets that leave towards a pod, by the Service that they were aimed at.
 
-use crate::frame::Frame as _;
+use crate::frame::{Frame as _, Origin as _};
 use crate::redirected::destination;
 use crate::reject::limit;
 use crate::skb::Skb;
 use crate::telemetry::{self, Evidence};
-use crate::{aimed, clock, direct, maps, redirect};
+use crate::{aimed, clock, maps, redirect, terminated};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
@@ -32,7 +32,7 @@ pub fn judge(skb: &Skb) -> Decision {
         return without_packet(skb, &view);
     };
     if view.terminated != 0 {
-        direct::lift(skb, Some(packet));
+        terminated::lift(skb, Some(packet));
     }
     if view.suspects == 0 && view.flows == 0 {
         return Decision::Pass;
@@ -83,7 +83,7 @@ pub fn judge(skb: &Skb) -> Decision {
 #[inline(always)]
 fn without_packet(skb: &Skb, view: &View) -> Decision {
     if view.terminated != 0 {
-        direct::lift(skb, None);
+        terminated::lift(skb, None);
     }
     Decision::Pass
 }
@@ -189,9 +189,9 @@ impl Evidence for Tables<'_> {
     }
 
     #[inline(always)]
-    fn tell_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid) {
+    fn write_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid) {
         if let Some(denied) = self.denial.get() {
-            denied.tell_uids(&DenialKey::of(packet, self.slot.get()), dead, owner);
+            denied.write_uids(&DenialKey::of(packet, self.slot.get()), dead, owner);
         }
     }
 
@@ -250,7 +250,7 @@ impl ActionModel for Tables<'_> {
 
     #[inline(always)]
     fn has_route(&self, _: &Packet, (): &()) -> bool {
-        redirect::way(self.skb.as_ptr().cast()) != 0
+        redirect::next_hop(self.skb.as_ptr().cast()) != 0
     }
 
     #[inline(always)]
@@ -282,7 +282,7 @@ impl EgressModel for Tables<'_> {
 
     #[inline(always)]
     fn aimed_reason(&self, packet: &Packet) -> Option<Reason> {
-        Reason::from_raw(aimed_reason(packet)).filter(|reason| *reason != Reason::Nothing)
+        Reason::from_number(aimed_reason(packet)).filter(|reason| *reason != Reason::Nothing)
     }
 }
 

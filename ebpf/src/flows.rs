@@ -61,7 +61,7 @@ pub fn read_return(back: &mut Keyed<Flow, Return>) -> Option<()> {
 
 /// Stores where replies of a flow go.
 #[inline(always)]
-pub fn remember_return(flow: &FlowPair) -> bool {
+pub fn record_return(flow: &FlowPair) -> bool {
     if established(&flow.there.key).is_some() {
         return RETURNS.insert(&flow.back.key, &flow.back, 0).is_ok();
     }

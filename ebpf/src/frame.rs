@@ -3,18 +3,22 @@
 use aya_ebpf::EbpfContext;
 use epguard_common::{Addr, Bytes, Packet, claimed};
 
+/// Where a packet was judged, for reports.
+pub trait Origin: EbpfContext {
+    /// Octets, with link-layer header.
+    fn length(&self) -> u32;
+    /// The interface where the packet enters or leaves; 0: none.
+    fn ifindex(&self) -> u32;
+}
+
 /// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.
-pub trait Frame: Bytes + EbpfContext {
+pub trait Frame: Bytes + Origin {
     /// True if this is the last program that judges the packet at this interface. The last program also reports passes
     /// and captures packets.
     const IS_LAST: bool;
 
     /// What the network header is, host order.
     fn ether_type(&self) -> u16;
-    /// Octets, with link-layer header.
-    fn length(&self) -> u32;
-    /// Where it enters or leaves.
-    fn ifindex(&self) -> u32;
     /// Whether the program can write the answer to the packet. Otherwise a later program does.
     fn can_reject(&self, packet: &Packet) -> bool;
     /// Whether the hooks that the packet passes next can read `number` from it, if they see it at all.

@@ -1,17 +1,17 @@
 //! The ingress hook, before DNAT: writes which Service a packet is aimed at, and judges packets to a pod's IP itself.
 
 use crate::carrier::force;
-use crate::frame::Frame as _;
+use crate::frame::Origin as _;
 use crate::skb::Skb;
-use crate::{aimed, direct, maps, turned};
+use crate::{aimed, maps, terminated, turned};
 use epguard_common::{
-    Decision, Entering, Force, IngressModel, Marking, Outcome, Packet, Reason, Slot, View, Vip,
-    decide_ingress,
+    Decision, Entering, Force, IngressModel, Marking, Outcome, Packet, Reason, Slot, View, decide_ingress,
+    destination_of,
 };
 
-/// Carries out what `epguard_common` decides about a packet that enters.
+/// Carries out what `epguard_common` decides about a packet that enters. `by_ip`: whether it may be aimed at the IP itself.
 #[inline(always)]
-pub fn judge(skb: &Skb) -> Decision {
+pub fn judge(skb: &Skb, by_ip: bool) -> Decision {
     let Some(view) = maps::active() else {
         return Decision::Pass;
     };
@@ -30,11 +30,15 @@ pub fn judge(skb: &Skb) -> Decision {
     if view.terminated == 0 {
         return Decision::Pass;
     }
-    direct::lift(skb, packet);
+    terminated::lift(skb, packet);
     match packet {
         Some(packet) => {
-            direct::sight(skb, packet);
-            direct::judge(skb, packet, &view)
+            terminated::sight(skb, packet);
+            if by_ip {
+                terminated::judge(skb, packet, &view)
+            } else {
+                Decision::Pass
+            }
         }
         None => Decision::Pass,
     }
@@ -54,7 +58,7 @@ impl IngressModel for Tables<'_> {
 
     #[inline(always)]
     fn is_aimed(&self, packet: &Packet) -> bool {
-        maps::service(&vip(packet)).is_some() || maps::terminated(&packet.dst).is_some()
+        maps::service(&destination_of(packet)).is_some() || maps::terminated(&packet.dst).is_some()
     }
 
     #[inline(always)]
@@ -68,28 +72,23 @@ impl IngressModel for Tables<'_> {
     }
 }
 
-#[inline(always)]
-fn vip(packet: &Packet) -> Vip {
-    Vip {
-        addr: packet.dst,
-        port: packet.dst_port,
-        protocol: packet.protocol,
-        reserved: 0,
-    }
-}
-
 /// Writes the packet's intent. A packet to any other destination gets none, also if its sender wrote a number there.
 #[inline(always)]
 fn mark(skb: &Skb, packet: Option<&Packet>, view: &View) {
-    let vip = packet.filter(|packet| packet.transport.has_ports()).map(vip);
+    let vip = packet
+        .filter(|packet| packet.transport.has_ports())
+        .map(destination_of);
     let slot = vip.map_or(Slot::NONE, |vip| maps::service(&vip));
     let carried = skb.carry(view, slot.number);
     let Some(packet) = packet.filter(|_| slot.is_some()) else {
         return;
     };
+    if view.socket_lb != 0 {
+        maps::count(Reason::Nothing, Outcome::NotTranslated, skb.length());
+    }
     match Marking::of(carried, view.wipers != 0, || force(view)) {
         Marking::Done => {}
-        Marking::RememberSender => aimed::remember_sender(packet, slot),
+        Marking::RememberSender => aimed::record_sender(packet, slot),
         Marking::NotCarried => {
             skb.carry(view, Slot::NONE.number);
             maps::count(Reason::Nothing, Outcome::NotCarried, skb.length());

@@ -25,13 +25,15 @@
 mod aimed;
 mod carrier;
 mod clock;
-mod direct;
+mod connection;
 mod egress;
 mod flow_entry;
 mod flows;
 mod frame;
+mod gate;
 mod ingress;
 mod link;
+mod lookup;
 mod maps;
 mod note;
 mod redirect;
@@ -39,9 +41,11 @@ mod redirected;
 mod reject;
 mod route;
 mod skb;
+mod socket_lb;
 mod sockets;
 mod tcp_flags;
 mod telemetry;
+mod terminated;
 mod turned;
 mod xdp;
 
@@ -49,49 +53,66 @@ use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_UNSPEC};
 use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
+use connection::judge_by_socket;
 use epguard_common::Decision;
 use reject::{Hook, carry_out, turn_round_early};
 use skb::{Skb, parse_packet};
+use socket_lb::Kind;
 use xdp::Raw;
 
 /// The ingress hook: TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_from(ctx: TcContext) -> i32 {
-    if maps::active().is_none() {
+    if !gate::asks_at_ingress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_packet(ctx.skb.skb);
-    carry_out(&ctx, judge_ingress(ctx.skb.skb, parsed), Hook::Ingress)
+    let by_socket = judge_by_socket(ctx.skb.skb, parsed, Hook::Ingress);
+    let decision = match by_socket {
+        // What its Service lets pass is not judged as aimed at an orphan IP.
+        None | Some(Decision::Pass) => judge_ingress(ctx.skb.skb, parsed, by_socket.is_none()),
+        Some(denied) => denied,
+    };
+    carry_out(&ctx, decision, Hook::Ingress)
 }
 
 /// The egress hook: TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_to(ctx: TcContext) -> i32 {
-    if maps::active().is_none() {
+    if !gate::asks_at_egress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_packet(ctx.skb.skb);
     note::note(ctx.skb.skb, parsed);
-    carry_out(&ctx, judge_egress(ctx.skb.skb, parsed), Hook::Egress)
+    let decision = match judge_by_socket(ctx.skb.skb, parsed, Hook::Egress) {
+        None | Some(Decision::Pass) => judge_egress(ctx.skb.skb, parsed),
+        Some(denied) => denied,
+    };
+    carry_out(&ctx, decision, Hook::Egress)
 }
 
 /// Both hooks in one program: a program test run can't set `tc_index`, so the tests' tables of packets run through this one.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
-    let parsed = parse_packet(ctx.skb.skb);
-    match judge_ingress(ctx.skb.skb, parsed) {
-        Decision::Pass => {
-            note::note(ctx.skb.skb, parsed);
-            carry_out(&ctx, judge_egress(ctx.skb.skb, parsed), Hook::Egress)
+    let context = ctx.skb.skb;
+    if gate::asks_at_ingress(context) {
+        match judge_ingress(context, parse_packet(context), true) {
+            Decision::Pass => {}
+            denied => return carry_out(&ctx, denied, Hook::Ingress),
         }
-        denied => carry_out(&ctx, denied, Hook::Ingress),
     }
+    if !gate::asks_at_egress(context) {
+        return TC_ACT_UNSPEC;
+    }
+    let parsed = parse_packet(context);
+    note::note(context, parsed);
+    carry_out(&ctx, judge_egress(context, parsed), Hook::Egress)
 }
 
 /// Not inlined: its stack is free again while the decision is carried out.
 #[inline(never)]
-fn judge_ingress(context: *mut __sk_buff, parsed: u32) -> Decision {
-    ingress::judge(&Skb::new(context, parsed))
+fn judge_ingress(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> Decision {
+    ingress::judge(&Skb::new(context, parsed), by_ip)
 }
 
 /// As `judge_ingress`.
@@ -104,7 +125,7 @@ fn judge_egress(context: *mut __sk_buff, parsed: u32) -> Decision {
 /// That one gets all other packets. Linux 5.18, for frames of several buffers.
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
-    match direct::judge_early(&Raw(ctx.ctx)) {
+    match terminated::judge_early(&Raw(ctx.ctx)) {
         Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured => XDP_DROP,
         Decision::Reject => turn_round_early(ctx.ctx),
         _ => XDP_PASS,
@@ -144,6 +165,58 @@ pub fn epguard_sendmsg4(ctx: SockAddrContext) -> i32 {
 pub fn epguard_sendmsg6(ctx: SockAddrContext) -> i32 {
     sockets::send(sockets::destination_v6(&ctx), &ctx);
     ALLOW
+}
+
+/// All sockets of the machine, before a socket load balancer. Attached only where there is one, as all that follow.
+#[cgroup_sock_addr(connect4)]
+pub fn epguard_before_connect4(ctx: SockAddrContext) -> i32 {
+    socket_lb::before(sockets::destination_v4(&ctx), &ctx, Kind::Connect);
+    ALLOW
+}
+
+/// As `epguard_before_connect4`.
+#[cgroup_sock_addr(connect6)]
+pub fn epguard_before_connect6(ctx: SockAddrContext) -> i32 {
+    socket_lb::before(sockets::destination_v6(&ctx), &ctx, Kind::Connect);
+    ALLOW
+}
+
+/// As `epguard_before_connect4`.
+#[cgroup_sock_addr(sendmsg4)]
+pub fn epguard_before_sendmsg4(ctx: SockAddrContext) -> i32 {
+    socket_lb::before(sockets::destination_v4(&ctx), &ctx, Kind::Send);
+    ALLOW
+}
+
+/// As `epguard_before_connect4`.
+#[cgroup_sock_addr(sendmsg6)]
+pub fn epguard_before_sendmsg6(ctx: SockAddrContext) -> i32 {
+    socket_lb::before(sockets::destination_v6(&ctx), &ctx, Kind::Send);
+    ALLOW
+}
+
+/// All sockets of the machine, after a socket load balancer.
+#[cgroup_sock_addr(connect4)]
+pub fn epguard_after_connect4(ctx: SockAddrContext) -> i32 {
+    socket_lb::after::<false>(sockets::destination_v4(&ctx), &ctx, Kind::Connect)
+}
+
+/// As `epguard_after_connect4`.
+#[cgroup_sock_addr(connect6)]
+pub fn epguard_after_connect6(ctx: SockAddrContext) -> i32 {
+    socket_lb::after::<true>(sockets::destination_v6(&ctx), &ctx, Kind::Connect)
+}
+
+/// As `epguard_after_connect4`.
+#[cgroup_sock_addr(sendmsg4)]
+pub fn epguard_after_sendmsg4(ctx: SockAddrContext) -> i32 {
+    socket_lb::after::<false>(sockets::destination_v4(&ctx), &ctx, Kind::Send)
+}
+
+/// As `epguard_after_connect4`.
+#[cgroup_sock_addr(sendmsg6)]
+pub fn epguard_after_sendmsg6(ctx: SockAddrContext) -> i32 {
+    socket_lb::after::<true>(sockets::destination_v6(&ctx), &ctx, Kind::Send)
 }
 
 /// A cgroup hook that returns 1 lets the system call go on.

@@ -1,12 +1,16 @@
 //! The maps, and typed lookups. Layouts: `epguard_common::abi`. The agent writes the maps, except where a comment names
 //! another writer.
 
+mod connections;
 mod counts;
 mod denied;
+mod gate;
 mod settings;
 
+pub use connections::{call, connect, connected, connection, disconnect};
 pub use counts::{count, count_denied, count_packet};
 pub use denied::{Denied, choose, denial};
+pub use gate::{bits, relabels};
 pub use settings::{action_of, active, capture, config, limits, mode_of, view};
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
@@ -15,8 +19,8 @@ use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Affected, Aimed, Bucket, Event, Keyed, Mac, Owner, Packet, Role, Sender, Slot, SocketIntent,
-    Suspect, Terminated, Uid, Vip, capacity,
+    Addr, Affected, Aimed, Bucket, Event, Keyed, Mac, Owner, Packet, RawRole, Role, Sender, Slot,
+    SocketIntent, Suspect, Terminated, Uid, Vip, capacity,
 };
 
 /// A map whose values contain their key, see [`Keyed`].
@@ -32,7 +36,7 @@ static TERMINATED: KeyedMap<Addr, Terminated, { capacity::TERMINATED }> = HashMa
 #[btf_map]
 static MACS: HashMap<u32, Mac, { capacity::MACS }> = HashMap::new();
 #[btf_map]
-static INTERFACES: KeyedMap<u32, Role, { capacity::INTERFACES }> = HashMap::new();
+static INTERFACES: KeyedMap<u32, RawRole, { capacity::INTERFACES }> = HashMap::new();
 /// Written by the cgroup hooks.
 #[btf_map]
 static SOCKETS: LruHashMap<u64, Keyed<u64, SocketIntent>, { capacity::SOCKETS }> = LruHashMap::new();
@@ -104,7 +108,7 @@ pub fn suspect(addr: &Addr) -> Option<(*mut Suspect, u32)> {
 
 /// What TERMINATED held about an address when it was looked up.
 #[derive(Clone, Copy)]
-pub struct Vacant {
+pub struct OrphanIp {
     /// The value.
     pub entry: *mut Terminated,
     /// Whether a packet from the address was seen.
@@ -117,7 +121,7 @@ pub struct Vacant {
 
 /// The entry of an address whose last pod is dead and that is unused.
 #[inline(always)]
-pub fn terminated(addr: &Addr) -> Option<Vacant> {
+pub fn terminated(addr: &Addr) -> Option<OrphanIp> {
     let entry = TERMINATED.get_ptr_mut(addr)?;
     // SAFETY: as in `of_key`.
     let (lifted_ns, mode, action) = of_key(entry, addr, |terminated| unsafe {
@@ -127,7 +131,7 @@ pub fn terminated(addr: &Addr) -> Option<Vacant> {
             addr_of!((*terminated).action).read_volatile(),
         )
     })?;
-    Some(Vacant {
+    Some(OrphanIp {
         // SAFETY: a field of the entry, not read here.
         entry: unsafe { &raw mut (*entry).value },
         lifted: lifted_ns != 0,
@@ -136,14 +140,14 @@ pub fn terminated(addr: &Addr) -> Option<Vacant> {
     })
 }
 
-/// The role of an interface; the default if INTERFACES has no entry.
+/// The role of an interface; `None` if INTERFACES has no entry, or none that is a role.
 #[inline(always)]
-pub fn role(ifindex: u32) -> Role {
+pub fn role(ifindex: u32) -> Option<Role> {
     // SAFETY: as in `of_key`.
     INTERFACES
         .get_ptr(ifindex)
         .and_then(|entry| of_key(entry, &ifindex, |role| unsafe { role.read_volatile() }))
-        .unwrap_or_default()
+        .and_then(RawRole::role)
 }
 
 /// Whether programs of ours judge packets at an interface.
@@ -205,7 +209,7 @@ pub fn socket(cookie: u64) -> Option<(*mut SocketIntent, SocketIntent)> {
 
 /// Adds a socket. A full LRU map evicts the coldest one, whose packets then have no intent and pass.
 #[inline(always)]
-pub fn remember_socket(cookie: u64, intent: &SocketIntent) -> bool {
+pub fn record_socket(cookie: u64, intent: &SocketIntent) -> bool {
     let entry = Keyed::new(cookie, *intent);
     SOCKETS.insert(cookie, entry, 0).is_ok()
 }

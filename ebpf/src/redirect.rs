@@ -4,7 +4,7 @@
 //! gets the denied one as its source and enters again, at the interface towards the denied endpoint: so conntrack knows it,
 //! and a strict `rp_filter` lets it through.
 
-use crate::frame::Frame as _;
+use crate::frame::Origin as _;
 use crate::link::Link;
 use crate::note::forget_last;
 use crate::redirected::{destination, of_client, of_endpoint, opening};
@@ -87,7 +87,7 @@ fn aimed(skb: &Skb) -> Option<(&Packet, Slot)> {
 /// other node may expect it elsewhere (strict `rp_filter`).
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn way(context: *mut __sk_buff) -> u32 {
+pub extern "C" fn next_hop(context: *mut __sk_buff) -> u32 {
     let skb = Skb::judged(context);
     let (Some(packet), Some(destination)) = (skb.packet(), destination()) else {
         return 0;
@@ -102,7 +102,7 @@ pub extern "C" fn way(context: *mut __sk_buff) -> u32 {
         return 0;
     };
     let own = || route(&skb, &to(packet.src, packet.src_port)).is_none();
-    if maps::role(ifindex) == Role::TUNNEL && own() {
+    if maps::role(ifindex) == Some(Role::Tunnel) && own() {
         return 0;
     }
     destination.through = ifindex;
@@ -114,7 +114,7 @@ pub extern "C" fn way(context: *mut __sk_buff) -> u32 {
 #[inline(never)]
 pub extern "C" fn enter(context: *mut __sk_buff) -> u32 {
     let skb = Skb::judged(context);
-    u32::from(remember(&skb).is_some())
+    u32::from(record(&skb).is_some())
 }
 
 /// Moves the flow of a packet to the map that its state belongs to; 0 if it is in none.
@@ -156,7 +156,7 @@ fn forward(skb: &Skb) -> Option<i32> {
     skb.relabel(&view, slot.number, JUDGED);
     let packet = skb.packet()?;
     let ifindex = match destination()?.through {
-        0 => way(skb.as_ptr().cast()),
+        0 => next_hop(skb.as_ptr().cast()),
         found => found,
     };
     (ifindex != 0).then_some(())?;
@@ -169,7 +169,7 @@ fn forward(skb: &Skb) -> Option<i32> {
 
 /// Stores where the flow and its replies go; interfaces and neighbours may have changed since.
 #[inline(always)]
-fn remember(skb: &Skb) -> Option<()> {
+fn record(skb: &Skb) -> Option<()> {
     let (packet, slot) = aimed(skb)?;
     let backend = &destination()?.backend;
     let [d0, d1, d2, s0, s1, s2] = Link::of(skb)?.ethernet()?;
@@ -184,7 +184,7 @@ fn remember(skb: &Skb) -> Option<()> {
     flow.back.key = flow.there.key.at(backend);
     let returns = flows::read_return(&mut flow.back).is_some() && flow.back.value == back;
     flow.back.value = back;
-    let writable = || is_free(&flow.there.key, backend) && flows::remember_return(flow);
+    let writable = || is_free(&flow.there.key, backend) && flows::record_return(flow);
     (returns || writable()).then_some(())?;
     if let Some(entry) = flows::redirected(&flow.there.key)
         && entry.read(&mut flow.there).is_some()

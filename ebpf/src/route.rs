@@ -52,17 +52,17 @@ pub fn shows_its_sender(skb: &Skb, packet: &Packet) -> bool {
     if came_in_at == 0 {
         return true;
     }
-    let from_pod = maps::role(came_in_at) == Role::POD;
+    let from_pod = maps::role(came_in_at) == Some(Role::Pod);
     match source_interface(skb.as_ptr().cast()) {
         // An address of the node, for a masqueraded client. A bridge forwards a frame with any source.
         0 => !from_pod || !leads_to_bridge(skb, packet),
-        there => there == came_in_at || from_pod && maps::role(there) == Role::BRIDGE,
+        there => there == came_in_at || from_pod && maps::role(there) == Some(Role::Bridge),
     }
 }
 
 #[inline(always)]
 fn leads_to_bridge(skb: &Skb, packet: &Packet) -> bool {
-    matches!(route(skb, packet), Some(Hop::Through(ifindex)) if maps::role(ifindex) == Role::BRIDGE)
+    matches!(route(skb, packet), Some(Hop::Through(ifindex)) if maps::role(ifindex) == Some(Role::Bridge))
 }
 
 /// Where a route leads.

@@ -1,6 +1,6 @@
 //! The frame of a TC program: an skb.
 
-use crate::frame::Frame;
+use crate::frame::{Frame, Origin};
 use crate::maps;
 use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
@@ -27,6 +27,20 @@ impl EbpfContext for Skb {
     }
 }
 
+impl Origin for Skb {
+    #[inline(always)]
+    fn length(&self) -> u32 {
+        // SAFETY: a field of the program's own context.
+        unsafe { (*self.context).len }
+    }
+
+    #[inline(always)]
+    fn ifindex(&self) -> u32 {
+        // SAFETY: a field of the program's own context.
+        unsafe { (*self.context).ifindex }
+    }
+}
+
 impl Frame for Skb {
     const IS_LAST: bool = true;
 
@@ -50,18 +64,6 @@ impl Frame for Skb {
     fn ether_type(&self) -> u16 {
         // SAFETY: a field of the program's own context. Network order in the low 16 bits.
         u16::from_be(unsafe { (*self.context).protocol } as u16)
-    }
-
-    #[inline(always)]
-    fn length(&self) -> u32 {
-        // SAFETY: a field of the program's own context.
-        unsafe { (*self.context).len }
-    }
-
-    #[inline(always)]
-    fn ifindex(&self) -> u32 {
-        // SAFETY: a field of the program's own context.
-        unsafe { (*self.context).ifindex }
     }
 
     #[inline(always)]

@@ -49,7 +49,7 @@ pub fn create(ctx: &SockContext) {
         return;
     }
     if let Some((cookie, _)) = followed(ctx) {
-        maps::remember_socket(cookie, &SocketIntent::created(clock::now_ns()));
+        maps::record_socket(cookie, &SocketIntent::created(clock::now_ns()));
     }
 }
 
@@ -64,7 +64,7 @@ pub fn connect(to: Vip, ctx: &SockAddrContext) {
     if slot.is_some() {
         let unused = known.is_some_and(|(_, socket)| socket.is_unused(since_ns));
         let fresh = to.protocol != UDP || unused || local_port(ctx) == 0;
-        maps::remember_socket(cookie, &SocketIntent::connected(slot, fresh, clock::now_ns()));
+        maps::record_socket(cookie, &SocketIntent::connected(slot, fresh, clock::now_ns()));
     } else if known.is_some() {
         maps::forget_socket(cookie);
     }
@@ -92,7 +92,7 @@ pub fn send(to: Vip, ctx: &SockAddrContext) {
         _ => {
             let mut socket = SocketIntent::unconnected(moment);
             socket.send(slot, moment);
-            maps::remember_socket(cookie, &socket);
+            maps::record_socket(cookie, &socket);
         }
     }
 }
@@ -126,7 +126,7 @@ fn store_sent(entry: *mut SocketIntent, socket: &SocketIntent) {
 
 /// The socket's local port; 0 for one that was never bound, and so has never sent.
 #[inline(always)]
-fn local_port(ctx: &SockAddrContext) -> u32 {
+pub fn local_port(ctx: &SockAddrContext) -> u32 {
     // SAFETY: the socket of the program's own context; the verifier demands the test for null.
     unsafe { (*ctx.sock_addr).__bindgen_anon_1.sk.as_ref() }.map_or(u32::MAX, |socket| socket.src_port)
 }

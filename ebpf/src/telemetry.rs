@@ -1,6 +1,6 @@
 //! Counts and reports. No verdict depends on it; an event that cannot be sent is counted.
 
-use crate::frame::Frame;
+use crate::frame::Origin;
 use crate::{clock, maps};
 use aya_log_ebpf::info;
 use epguard_common::{Addr, Decision, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict};
@@ -10,14 +10,14 @@ pub trait Evidence {
     /// The limit of events of the suspect that the packet goes to.
     fn rate(&self) -> Option<*mut Rate>;
     /// Writes the pod that the Service meant, and the one that would be hit.
-    fn tell_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid);
+    fn write_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid);
     /// The Service that the packet is aimed at.
     fn slot(&self) -> Slot;
 }
 
 /// Counts the decision and, for a denial, sends the agent an event.
 #[inline(always)]
-pub fn report<F: Frame, E: Evidence>(
+pub fn report<F: Origin, E: Evidence>(
     frame: &F,
     packet: &Packet,
     verdict: Verdict,
@@ -54,7 +54,7 @@ pub fn report<F: Frame, E: Evidence>(
             (*event).dst_port = packet.dst_port;
             (*event).protocol = packet.protocol;
             let (dead, owner) = (&raw mut (*event).dead_uid, &raw mut (*event).owner_uid);
-            evidence.tell_uids(packet, dead, owner);
+            evidence.write_uids(packet, dead, owner);
             (*event).slot = evidence.slot();
         }
     });
@@ -83,7 +83,7 @@ fn admit(rate: *mut Rate, now_ns: u64) -> bool {
 
 /// Reports once that a pod holds the address. If the ring is full, the agent reads it from the entry a little later.
 #[inline(always)]
-pub fn lifted<F: Frame>(frame: &F, address: &Addr, terminated: *const Terminated, at_ns: u64) {
+pub fn lifted<F: Origin>(frame: &F, address: &Addr, terminated: *const Terminated, at_ns: u64) {
     let told = maps::publish(|event| {
         // SAFETY: as in `report`; the entry stays readable for the run of the program, and UIDs are plain octets.
         unsafe {
@@ -103,7 +103,7 @@ pub fn lifted<F: Frame>(frame: &F, address: &Addr, terminated: *const Terminated
 
 /// Writes the fields that every event has, one by one: a whole event would be made on the stack first.
 #[inline(always)]
-unsafe fn write<F: Frame>(event: *mut Event, frame: &F, reason: Reason, outcome: Outcome, at_ns: u64) {
+unsafe fn write<F: Origin>(event: *mut Event, frame: &F, reason: Reason, outcome: Outcome, at_ns: u64) {
     // SAFETY: the caller's memory, which has room for an event.
     unsafe {
         (*event).at_ns = at_ns;
@@ -120,7 +120,7 @@ unsafe fn write<F: Frame>(event: *mut Event, frame: &F, reason: Reason, outcome:
 
 /// Only with `--debug-datapath`. Not inlined, to keep its stack out of the programs' own.
 #[inline(never)]
-fn log<F: Frame>(frame: &F, packet: &Packet, reason: Reason, outcome: Outcome) {
+fn log<F: Origin>(frame: &F, packet: &Packet, reason: Reason, outcome: Outcome) {
     let (src, dst) = (packet.src.octets, packet.dst.octets);
     info!(
         frame,

@@ -1,6 +1,6 @@
 //! Replies of live endpoints in redirected flows: back to the interface where the flow's packets left.
 
-use crate::frame::Frame as _;
+use crate::frame::Origin as _;
 use crate::link::Link;
 use crate::maps;
 use crate::redirect::or_drop;
@@ -70,5 +70,5 @@ fn proof(skb: &Skb, packet: &Packet) -> Option<u32> {
 #[inline(always)]
 fn entered_from_endpoint(skb: &Skb) -> bool {
     let there = source_interface(skb.as_ptr().cast());
-    there == skb.ifindex() || maps::role(there) == Role::BRIDGE
+    there == skb.ifindex() || maps::role(there) == Some(Role::Bridge)
 }

@@ -1,7 +1,7 @@
 //! The frame of an XDP program. There is no skb yet: the program skips the Ethernet header itself. Devices without one have
 //! no native XDP.
 
-use crate::frame::Frame;
+use crate::frame::{Frame, Origin};
 use crate::maps;
 use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md};
@@ -19,6 +19,20 @@ impl EbpfContext for Raw {
     #[inline(always)]
     fn as_ptr(&self) -> *mut c_void {
         self.0.cast()
+    }
+}
+
+impl Origin for Raw {
+    #[inline(always)]
+    fn length(&self) -> u32 {
+        // SAFETY: takes the program's own context; Linux 5.18.
+        unsafe { bpf_xdp_get_buff_len(self.0) as u32 }
+    }
+
+    #[inline(always)]
+    fn ifindex(&self) -> u32 {
+        // SAFETY: a field of the program's own context.
+        unsafe { (*self.0).ingress_ifindex }
     }
 }
 
@@ -47,18 +61,6 @@ impl Frame for Raw {
     #[inline(always)]
     fn ether_type(&self) -> u16 {
         self.load::<[u8; 2]>(ETHERNET - 2).map_or(0, u16::from_be_bytes)
-    }
-
-    #[inline(always)]
-    fn length(&self) -> u32 {
-        // SAFETY: takes the program's own context; Linux 5.18.
-        unsafe { bpf_xdp_get_buff_len(self.0) as u32 }
-    }
-
-    #[inline(always)]
-    fn ifindex(&self) -> u32 {
-        // SAFETY: a field of the program's own context.
-        unsafe { (*self.0).ingress_ifindex }
     }
 
     #[inline(always)]

@@ -1,5 +1,15 @@
 //! The limit of answers: a token bucket that needs one word (GCRA, ITU-T I.371).
 
+/// Limits of answers a second; beyond them packets are dropped silently. Zero: no answers.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AnswerLimits {
+    /// To packets for one IP.
+    pub per_suspect: u32,
+    /// To all packets that this node stops.
+    pub per_node: u32,
+}
+
 /// Until when, `CLOCK_BOOTTIME`, the answers given so far use up the rate. Written by the programs: CPUs
 /// that race for it may give an answer more.
 #[repr(C)]
@@ -74,12 +84,12 @@ mod tests {
     }
 
     #[test]
-    fn below_the_rate_everybody_is_answered() {
+    fn below_the_rate_every_packet_is_answered() {
         assert_eq!(admitted(100, 11_000_000), 910);
     }
 
     #[test]
-    fn no_rate_answers_nobody() {
+    fn a_rate_of_0_answers_no_packet() {
         assert_eq!(admitted(0, 100_000_000), 0);
     }
 }

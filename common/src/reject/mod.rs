@@ -11,7 +11,7 @@ mod reset;
 mod sum;
 
 pub use icmp::MAX_QUOTE;
-pub use limit::Bucket;
+pub use limit::{AnswerLimits, Bucket};
 pub use network::options_length;
 pub use reset::write as reset;
 pub use sum::Sum;

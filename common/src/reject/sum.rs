@@ -71,7 +71,7 @@ mod tests {
 
     /// The example of RFC 1071 section 3: 00 01 f2 03 f4 f5 f6 f7 sum up to dd f2.
     #[test]
-    fn the_example_of_the_rfc_sums_up() {
+    fn the_checksum_of_the_rfcs_example_is_correct() {
         let words = [[0x00, 0x01, 0xf2, 0x03], [0xf4, 0xf5, 0xf6, 0xf7]].map(u32::from_ne_bytes);
         let sum = Sum::new().with(words);
         assert_eq!(sum.folded().to_ne_bytes(), [0xdd, 0xf2]);

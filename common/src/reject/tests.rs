@@ -47,7 +47,7 @@ fn an_established_connection_is_reset_with_the_number_that_the_client_waits_for(
 }
 
 #[test]
-fn a_checksum_that_is_left_to_the_device_is_right_once_it_is_completed() {
+fn an_offloaded_checksum_is_correct_once_the_device_completes_it() {
     for (v6, options) in families() {
         let start = if v6 { 40 } else { 20 } + options.len();
         let segment = ip(v6, &options, TCP, &tcp(77, 0, SYN, &[]));
@@ -74,7 +74,7 @@ fn a_checksum_that_is_left_to_the_device_is_right_once_it_is_completed() {
 }
 
 #[test]
-fn nat_on_the_way_does_not_spoil_an_icmp_error_that_is_completed_later() {
+fn nat_keeps_the_checksum_of_an_icmp_error_correct() {
     let datagram = ip(false, &[], UDP, &udp(b"a question"));
     let mut frame = answer_of(&datagram, Some((20, 6)));
     let quoted_destination = 20 + 8 + 16;
@@ -133,7 +133,7 @@ fn an_sctp_init_is_quoted_with_its_tag() {
 }
 
 #[test]
-fn what_must_not_be_answered_is_not() {
+fn rst_icmp_and_later_fragments_are_never_rejected() {
     let answerable = |packet: Vec<u8>| {
         let ether_type = if packet[0] >> 4 == 6 { 0x86dd } else { 0x0800 };
         is_answerable(&packet, &parse(&packet, ether_type).unwrap())

@@ -45,16 +45,11 @@ pub fn count_denied(packet: &Packet, slot: Slot, outcome: Outcome, bytes: u32, n
     // SAFETY: fields of this CPU's own value, which stays writable for the run of the program.
     let count = unsafe {
         (&raw mut (*counts).last_ns).write_volatile(now_ns);
-        match outcome {
-            Outcome::Observed => &raw mut (*counts).observed,
-            Outcome::Dropped => &raw mut (*counts).dropped,
-            Outcome::Rejected => &raw mut (*counts).rejected,
-            Outcome::Redirected => &raw mut (*counts).redirected,
-            Outcome::Captured => &raw mut (*counts).captured,
-            _ => return,
-        }
+        (&mut *counts).of(outcome)
     };
-    add(count, Count::one(bytes, packet.opens()));
+    if let Some(count) = count {
+        add(count, Count::one(bytes, packet.opens()));
+    }
 }
 
 #[inline(always)]

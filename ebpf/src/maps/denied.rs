@@ -33,7 +33,7 @@ impl Denied {
     #[inline(always)]
     pub fn proof(&self) -> Proof {
         Proof {
-            reason: Reason::from_raw(self.reason).unwrap_or(Reason::Nothing),
+            reason: Reason::from_number(self.reason).unwrap_or(Reason::Nothing),
             uid_state: UidState::from_raw(self.uid_state).unwrap_or_default(),
             mode: Mode::from_raw(self.mode),
             held: self.held != 0,
@@ -43,7 +43,7 @@ impl Denied {
 
     /// Writes the pods that the denial means and hits; none if the entry now belongs to another key.
     #[inline(always)]
-    pub fn tell_uids(&self, target: &DenialKey, dead: *mut Uid, owner: *mut Uid) {
+    pub fn write_uids(&self, target: &DenialKey, dead: *mut Uid, owner: *mut Uid) {
         // SAFETY: as in `of_key`; the caller has room for two.
         let told = of_key(self.entry, target, |denial| unsafe {
             dead.write(addr_of!((*denial).dead_uid).read());
@@ -81,7 +81,7 @@ pub fn denial(target: &DenialKey) -> Option<Denied> {
             action: addr_of!((*denial).action).read_volatile(),
         }
     })?;
-    Reason::from_raw(denied.reason)?;
+    Reason::from_number(denied.reason)?;
     Some(denied)
 }
 

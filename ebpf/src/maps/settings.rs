@@ -3,7 +3,7 @@
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
-use epguard_common::{Action, AnswerLimits, Mode, RawConfig, Reason, View};
+use epguard_common::{Action, AnswerLimits, Mode, PER_REASON, RawConfig, Reason, View};
 
 #[btf_map]
 static CONFIG: Array<RawConfig, 1> = Array::new();
@@ -44,7 +44,7 @@ pub fn mode_of(config: *const RawConfig, reason: Reason) -> Mode {
     if reason == Reason::Nothing {
         return Mode::Off;
     }
-    // SAFETY: as in `config`; one of the four numbers.
+    // SAFETY: as in `config`; one of the numbers of a `PerReason`.
     Mode::from_raw(unsafe {
         let modes = addr_of!((*config).reasons).cast::<u32>();
         modes.add(place(reason)).read_volatile()
@@ -57,7 +57,7 @@ pub fn action_of(config: *const RawConfig, reason: Reason) -> Action {
     if reason == Reason::Nothing {
         return Action::Unset;
     }
-    // SAFETY: as in `config`; one of the four numbers.
+    // SAFETY: as in `config`; one of the numbers of a `PerReason`.
     Action::from_raw(unsafe {
         let actions = addr_of!((*config).actions).cast::<u32>();
         actions.add(place(reason)).read_volatile()
@@ -72,7 +72,7 @@ fn place(reason: Reason) -> usize {
     let number = reason as u32;
     // SAFETY: a variable of this function.
     let number = unsafe { (&raw const number).read_volatile() };
-    (number.wrapping_sub(1) & 3) as usize
+    number.wrapping_sub(1) as usize & (PER_REASON - 1)
 }
 
 /// The limits of answers.

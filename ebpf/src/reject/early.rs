@@ -1,6 +1,6 @@
 //! The answer of an XDP program: a packet becomes its own answer before the kernel makes an skb.
 
-use crate::frame::Frame as _;
+use crate::frame::Origin as _;
 use crate::maps;
 use crate::xdp::{Raw, parsed};
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_TX};

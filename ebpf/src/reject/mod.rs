@@ -11,7 +11,7 @@ mod rewrite;
 
 pub use early::turn_round_early;
 
-use crate::frame::Frame;
+use crate::frame::{Frame as _, Origin as _};
 use crate::route::names_its_sender;
 use crate::skb::Skb;
 use crate::{maps, redirect, turned};

@@ -1,16 +1,16 @@
 //! Packets to a pod's IP itself: judges them by TERMINATED. A packet from such an IP lifts its denial.
 
-use crate::frame::Frame;
+use crate::frame::{Frame, Origin as _};
 use crate::reject::limit;
 use crate::route::{Hop, route, source_interface};
 use crate::skb::Skb;
 use crate::xdp::Raw;
-use crate::{clock, maps, telemetry};
+use crate::{clock, gate, maps, telemetry};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
-    Action, ActionModel, Addr, Decision, DirectModel, Mode, Packet, Rate, RawConfig, Reason, Role, Sighting,
-    Slot, Terminated, Uid, View, Way, decide, is_vlan_tag, judge_direct,
+    Action, ActionModel, Addr, Decision, Mode, NextHop, Packet, Rate, RawConfig, Reason, Role, Sighting,
+    Slot, Terminated, TerminatedModel, Uid, View, decide, is_vlan_tag, judge_terminated,
 };
 
 /// Judges a frame before its skb is made. The program at the same interface's TC hook counts and reports what passes here.
@@ -19,6 +19,9 @@ pub fn judge_early(frame: &Raw) -> Decision {
     let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
         return Decision::Pass;
     };
+    if !gate::asks_at_xdp(frame.0, &view) {
+        return Decision::Pass;
+    }
     let packet = frame.parse();
     lift(frame, packet);
     packet.map_or(Decision::Pass, |packet| judge(frame, packet, &view))
@@ -37,7 +40,7 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
         view,
         terminated: Cell::new(None),
     };
-    let verdict = judge_direct(packet, &tables);
+    let verdict = judge_terminated(packet, &tables);
     let mut decision = decide(packet, verdict, &tables);
     if !F::IS_LAST {
         decision = decision.before_tc(|| frame.can_reject(packet));
@@ -91,7 +94,7 @@ pub fn sight(skb: &Skb, packet: &Packet) {
     };
     let untagged = !skb.is_tagged() && !is_vlan_tag(skb.ether_type());
     if !untagged
-        || maps::role(skb.ifindex()) != Role::POD
+        || maps::role(skb.ifindex()) != Some(Role::Pod)
         || source_interface(skb.as_ptr().cast()) != skb.ifindex()
     {
         return;
@@ -111,10 +114,10 @@ struct Tables<'a, F> {
     config: *const RawConfig,
     mode: Mode,
     view: &'a View,
-    terminated: Cell<Option<maps::Vacant>>,
+    terminated: Cell<Option<maps::OrphanIp>>,
 }
 
-impl<F: Frame> DirectModel for Tables<'_, F> {
+impl<F: Frame> TerminatedModel for Tables<'_, F> {
     #[inline(always)]
     fn lifted(&self, addr: &Addr) -> Option<bool> {
         let terminated = maps::terminated(addr)?;
@@ -149,15 +152,15 @@ impl<F: Frame> DirectModel for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn way(&self, packet: &Packet) -> Way {
+    fn next_hop(&self, packet: &Packet) -> NextHop {
         match route(self.frame, packet) {
-            Some(Hop::Blackhole) => Way::Away,
+            Some(Hop::Blackhole) => NextHop::Away,
             Some(Hop::Through(ifindex)) => match maps::role(ifindex) {
-                Role::UPLINK | Role::STACKED | Role::TUNNEL => Way::Away,
-                Role::BRIDGE => Way::Bridge,
-                _ => Way::Held,
+                Some(Role::Uplink | Role::Stacked | Role::Tunnel) => NextHop::Away,
+                Some(Role::Bridge) => NextHop::Bridge,
+                _ => NextHop::Held,
             },
-            None => Way::Held,
+            None => NextHop::Held,
         }
     }
 }
@@ -172,7 +175,7 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn tell_uids(&self, _: &Packet, dead: *mut Uid, _: *mut Uid) {
+    fn write_uids(&self, _: &Packet, dead: *mut Uid, _: *mut Uid) {
         if let Some(found) = self.terminated.get() {
             // SAFETY: as in `rate`; UIDs are plain octets, and the caller has room for one.
             unsafe { dead.write((&raw const (*found.entry).dead_uid).read()) };

@@ -4,7 +4,7 @@
 use crate::{Addr, Mode, Outcome, Packet, Reason, Verdict};
 
 /// What the decision looks up, in this order, the route last: it costs most.
-pub trait DirectModel {
+pub trait TerminatedModel {
     /// Whether a packet from the address was seen since; `None` if TERMINATED does not hold the address.
     fn lifted(&self, addr: &Addr) -> Option<bool>;
     /// Whether the frame is addressed to this host itself and belongs to no VLAN. The node's routes do not apply to
@@ -14,17 +14,17 @@ pub trait DirectModel {
     fn mode(&self) -> Mode;
     /// The operator's mode for [`Reason::Terminated`].
     fn mode_of_reason(&self) -> Mode;
-    /// Upper bound of the address that [`DirectModel::lifted`] has looked up.
+    /// Upper bound of the address that [`TerminatedModel::lifted`] has looked up.
     fn bound(&self) -> Mode;
     /// Whether the agent has renewed the lease in time.
     fn lease_is_valid(&self) -> bool;
     /// Where the node would forward the packet to, now.
-    fn way(&self, packet: &Packet) -> Way;
+    fn next_hop(&self, packet: &Packet) -> NextHop;
 }
 
 /// Where the node's routes lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum NextHop {
     /// Off the node, through an uplink or a tunnel, or into a blackhole: no pod on the node holds the address.
     Away,
     /// Into a bridge: no route names its port.
@@ -41,7 +41,7 @@ pub enum Way {
     clippy::inline_always,
     reason = "one function to the verifier: no stack frame of its own"
 )]
-pub fn judge_direct<M: DirectModel>(packet: &Packet, model: &M) -> Verdict {
+pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdict {
     let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
     let Some(lifted) = model.lifted(&packet.dst) else {
         return Verdict::Clear;
@@ -59,10 +59,10 @@ pub fn judge_direct<M: DirectModel>(packet: &Packet, model: &M) -> Verdict {
     if !model.lease_is_valid() {
         return pass(Outcome::LeaseExpired);
     }
-    let enforce = match model.way(packet) {
-        Way::Held => return pass(Outcome::Held),
-        Way::Bridge => false,
-        Way::Away => mode == Mode::Enforce,
+    let enforce = match model.next_hop(packet) {
+        NextHop::Held => return pass(Outcome::Held),
+        NextHop::Bridge => false,
+        NextHop::Away => mode == Mode::Enforce,
     };
     Verdict::Deny {
         reason: Reason::Terminated,
@@ -85,7 +85,7 @@ mod tests {
         of_reason: Mode,
         bound: Mode,
         fresh: bool,
-        way: Way,
+        next_hop: NextHop,
     }
 
     const GONE: World = World {
@@ -95,10 +95,10 @@ mod tests {
         of_reason: Mode::Enforce,
         bound: Mode::Enforce,
         fresh: true,
-        way: Way::Away,
+        next_hop: NextHop::Away,
     };
 
-    impl DirectModel for World {
+    impl TerminatedModel for World {
         fn lifted(&self, addr: &Addr) -> Option<bool> {
             self.lifted.filter(|_| *addr == X)
         }
@@ -117,8 +117,8 @@ mod tests {
         fn lease_is_valid(&self) -> bool {
             self.fresh
         }
-        fn way(&self, _: &Packet) -> Way {
-            self.way
+        fn next_hop(&self, _: &Packet) -> NextHop {
+            self.next_hop
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
             network_at: 0,
             transport_at: 20,
         };
-        judge_direct(&packet, &world)
+        judge_terminated(&packet, &world)
     }
 
     const DENIED: Verdict = Verdict::Deny {
@@ -142,7 +142,7 @@ mod tests {
     };
 
     #[test]
-    fn whatever_is_aimed_at_an_ip_that_nobody_holds_is_denied() {
+    fn packets_to_an_orphan_ip_are_denied() {
         for transport in [
             Transport::Opening,
             Transport::Ports,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_doubt_is_a_pass_that_says_which() {
+    fn every_doubt_is_a_pass_with_an_outcome_of_its_own() {
         let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
         let table = [
             (World { lifted: None, ..GONE }, Verdict::Clear),
@@ -168,7 +168,7 @@ mod tests {
             ),
             (
                 World {
-                    way: Way::Held,
+                    next_hop: NextHop::Held,
                     ..GONE
                 },
                 pass(Outcome::Held),
@@ -202,13 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_stopped_on_a_bridge_or_in_observe() {
+    fn nothing_is_denied_on_a_bridge_or_in_observe() {
         let observed = Verdict::Deny {
             reason: Reason::Terminated,
             enforce: false,
         };
         let bridge = World {
-            way: Way::Bridge,
+            next_hop: NextHop::Bridge,
             ..GONE
         };
         let observe = World {

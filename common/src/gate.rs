@@ -1,0 +1,124 @@
+//! The gate: packets that nothing is wrong with end here, before they are parsed.
+//!
+//! A table holds a byte for each bucket of addresses. A packet whose addresses fall into buckets without a bit needs no verdict. A
+//! bit too many costs time; a bit too few would miss a denial, or a lift. So the agent sets bits before it writes an entry, and
+//! clears them after it has removed one.
+
+use crate::{Addr, View};
+
+/// Buckets of addresses.
+pub const BUCKETS: usize = 8_192;
+
+/// GATE, one element, written by the agent's map writer only.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gate {
+    /// 0: no agent has written the table, so every packet is judged.
+    pub valid: u32,
+    /// Not 0: packets of the node's own sockets may leave by several hooks, and carry a mark between these.
+    pub relabels: u32,
+    /// Bits of each bucket.
+    pub buckets: [u8; BUCKETS],
+}
+
+impl Gate {
+    /// An address of SUSPECTS.
+    pub const SUSPECT: u8 = 1;
+    /// An address of SERVICES.
+    pub const SERVICE: u8 = 2;
+    /// An address of TERMINATED.
+    pub const TERMINATED: u8 = 4;
+
+    /// A table without addresses.
+    pub const EMPTY: Self = Self {
+        valid: 1,
+        relabels: 0,
+        buckets: [0; BUCKETS],
+    };
+
+    /// Adds an address.
+    pub fn add(&mut self, addr: Addr, bit: u8) {
+        self.buckets[bucket(addr.words())] |= bit;
+    }
+
+    /// Adds all addresses of another table.
+    pub fn add_all(&mut self, other: &Self) {
+        self.relabels |= other.relabels;
+        for (bucket, bits) in self.buckets.iter_mut().zip(other.buckets) {
+            *bucket |= bits;
+        }
+    }
+}
+
+/// The bucket of an address, from its words as they lie in memory. The octets that differ between the pods of a node become
+/// the highest bits of the second word, and stay distinct in the highest bits of the product.
+#[inline(always)]
+#[must_use]
+#[allow(
+    clippy::inline_always,
+    clippy::cast_possible_truncation,
+    reason = "as parse; 13 bits are left"
+)]
+pub const fn bucket(words: [u32; 4]) -> usize {
+    let high = words[0] as u64 | (words[1] as u64) << 32;
+    let low = words[2] as u64 | (words[3] as u64) << 32;
+    let mixed = high.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ low;
+    let mixed = mixed ^ mixed >> 29;
+    (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 51) as usize
+}
+
+/// What the gate sees of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Glance {
+    /// Bits of the source's bucket.
+    pub src: u8,
+    /// Bits of the destination's bucket.
+    pub dst: u8,
+    /// The IPv4 protocol, or the first next header of IPv6.
+    pub protocol: u8,
+    /// Whether it is IPv6.
+    pub is_v6: bool,
+}
+
+impl Glance {
+    /// Whether the packet needs a verdict at the ingress hook.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn asks_at_ingress(self, view: &View) -> bool {
+        let by_socket = view.socket_lb != 0 && self.dst & Gate::SUSPECT != 0;
+        by_socket || self.dst & Gate::SERVICE != 0 || self.asks_about_orphans(view)
+    }
+
+    /// Whether the packet needs a verdict at the egress hook. `relabels`: [`Gate::relabels`].
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn asks_at_egress(self, view: &View, relabels: bool, has_socket: bool) -> bool {
+        let of_socket = has_socket && (relabels || self.protocol != TCP);
+        of_socket || self.dst & Gate::SUSPECT != 0 || self.shows_holder(view)
+    }
+
+    /// Whether the packet may go to an orphan IP, or show that it has a holder.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn asks_about_orphans(self, view: &View) -> bool {
+        self.dst & Gate::TERMINATED != 0 || self.shows_holder(view)
+    }
+
+    /// Whether the packet may show a holder of an orphan IP: by its source, or as a neighbour advertisement by its target.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    const fn shows_holder(self, view: &View) -> bool {
+        let may_advertise = self.is_v6 && self.protocol != TCP && self.protocol != UDP;
+        view.terminated != 0 && (may_advertise || self.src & Gate::TERMINATED != 0)
+    }
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

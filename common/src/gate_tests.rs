@@ -1,0 +1,132 @@
+use super::*;
+extern crate std;
+use std::collections::BTreeSet;
+use std::vec::Vec;
+
+const VIEW: View = View {
+    suspects: 1,
+    vips: 1,
+    terminated: 1,
+    ..View {
+        lease_deadline_ns: 0,
+        netns_cookie: 0,
+        since_ns: 0,
+        suspects: 0,
+        vips: 0,
+        terminated: 0,
+        flows: 0,
+        carrier: 0,
+        wipers: 0,
+        answer: 0,
+        socket_lb: 0,
+        socket_lb_epoch: 0,
+    }
+};
+
+const PLAIN: Glance = Glance {
+    src: 0,
+    dst: 0,
+    protocol: TCP,
+    is_v6: false,
+};
+
+#[test]
+#[allow(clippy::cast_possible_truncation, reason = "octets")]
+fn addresses_of_a_cluster_spread_over_the_buckets() {
+    let v4 = |pod: u32| Addr::v4([10, 244, (pod >> 8) as u8, pod as u8]);
+    let v6 = |pod: u32| {
+        let mut octets = [0; 16];
+        octets[0] = 0xfd;
+        octets[5] = (pod >> 8) as u8;
+        octets[15] = pod as u8;
+        Addr::v6(octets)
+    };
+    let services = |pod: u32| Addr::v4([10, 96 + (pod >> 8) as u8, pod as u8, 1]);
+    let kinds: [&dyn Fn(u32) -> Addr; 3] = [&v4, &v6, &services];
+    for (kind, addr) in kinds.iter().enumerate() {
+        let buckets: BTreeSet<usize> = (0..2_048).map(|pod| bucket(addr(pod).words())).collect();
+        // 2,048 random choices of 8,192 give 1,812 different ones.
+        assert!(buckets.len() > 1_700, "kind {kind}: {} buckets", buckets.len());
+        let node: BTreeSet<usize> = (0..256).map(|pod| bucket(addr(pod).words())).collect();
+        assert!(node.len() > 240, "kind {kind}: {} of a node's 256", node.len());
+    }
+}
+
+#[test]
+fn an_ipv4_address_and_its_mapped_form_share_a_bucket() {
+    let mapped = Addr::v6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 244, 1, 7]);
+    assert_eq!(bucket(mapped.words()), bucket(Addr::v4([10, 244, 1, 7]).words()));
+}
+
+#[test]
+fn at_ingress_a_packet_needs_a_verdict_by_its_destination_or_as_a_sign_of_a_holder() {
+    let with = |src, dst| Glance { src, dst, ..PLAIN };
+    let table = [
+        (with(0, 0), false),
+        (with(0, Gate::SUSPECT), false),
+        (with(0, Gate::SERVICE), true),
+        (with(0, Gate::TERMINATED), true),
+        (with(Gate::TERMINATED, 0), true),
+        (with(Gate::SUSPECT | Gate::SERVICE, 0), false),
+    ];
+    for (glance, asks) in table {
+        assert_eq!(glance.asks_at_ingress(&VIEW), asks, "{glance:?}");
+    }
+    let beside_lb = View {
+        socket_lb: View::FOUND,
+        ..VIEW
+    };
+    assert!(with(0, Gate::SUSPECT).asks_at_ingress(&beside_lb));
+}
+
+#[test]
+fn at_egress_a_packet_needs_a_verdict_to_a_suspect_or_from_a_socket_whose_datagrams_are_counted() {
+    let asks = |glance: Glance, relabels, has_socket| glance.asks_at_egress(&VIEW, relabels, has_socket);
+    let to = |dst| Glance { dst, ..PLAIN };
+    let udp = Glance {
+        protocol: UDP,
+        ..PLAIN
+    };
+    assert!(!asks(PLAIN, true, false));
+    assert!(!asks(to(Gate::SERVICE | Gate::TERMINATED), true, false));
+    assert!(asks(to(Gate::SUSPECT), false, false));
+    assert!(!asks(PLAIN, false, true), "TCP of a socket at the last hook");
+    assert!(asks(PLAIN, true, true), "the next hook needs the mark");
+    assert!(asks(udp, false, true));
+    assert!(!asks(udp, false, false));
+}
+
+#[test]
+fn a_packet_that_may_advertise_a_neighbour_needs_a_verdict_while_there_are_orphan_ips() {
+    let v6 = |protocol| Glance {
+        protocol,
+        is_v6: true,
+        ..PLAIN
+    };
+    let table: Vec<_> = [(TCP, false), (UDP, false), (58, true), (0, true), (60, true)].into();
+    let none = View {
+        terminated: 0,
+        ..VIEW
+    };
+    for (protocol, asks) in table {
+        assert_eq!(v6(protocol).asks_about_orphans(&VIEW), asks, "{protocol}");
+        assert!(!v6(protocol).asks_about_orphans(&none), "{protocol}");
+    }
+}
+
+#[test]
+fn a_table_with_another_one_has_the_bits_of_both() {
+    let (x, y) = (Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2]));
+    let (mut one, mut other) = (Gate::EMPTY, Gate::EMPTY);
+    one.add(x, Gate::SUSPECT);
+    other.add(x, Gate::SERVICE);
+    other.add(y, Gate::TERMINATED);
+    one.add_all(&other);
+    assert_eq!(one.buckets[bucket(x.words())], Gate::SUSPECT | Gate::SERVICE);
+    assert_eq!(one.buckets[bucket(y.words())], Gate::TERMINATED);
+}
+
+#[test]
+fn the_layout_holds_no_implicit_padding() {
+    assert_eq!(size_of::<Gate>(), 4 + 4 + BUCKETS);
+}
