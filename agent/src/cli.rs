@@ -1,8 +1,13 @@
 //! The command line.
 
-use crate::commands;
+use crate::commands::{
+    action, audit, breaker, detach, drops, dump, lint, manual, mode, status, sysdump, top, why,
+};
 use crate::daemon::args::AgentArgs;
-use clap::{Parser, Subcommand};
+use crate::daemon::run;
+use anyhow::Result;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use std::process::ExitCode;
 
 /// Denies packets that a stale Service endpoint sends to dead or reused pod IPs.
 #[derive(Debug, Parser)]
@@ -13,39 +18,66 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What to do.
+/// What to do: the table of verbs. Names, parsers, help, completions and manual pages derive from it.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the node agent: watch Kubernetes, attach the datapath, deny what is proven stale
+    /// Run the node agent: watch Kubernetes, attach the datapath, deny packets to endpoints that are proven stale
     Agent(Box<AgentArgs>),
     /// Show or switch what the datapath does with denials, at once and without a reload
-    Mode(commands::mode::ModeArgs),
-    /// Switch how denied packets are stopped, at once and without a reload
-    Action(commands::action::ActionArgs),
-    /// Show what the agent on this node does, and what keeps it from doing it
-    Status(commands::status::StatusArgs),
-    /// Show denied flows by Service, pod meant and pod hit, or as they come
-    Drops(commands::drops::DropsArgs),
-    /// Follow what is denied: packets per second by verdict, Service, pod meant and pod hit
-    Top(commands::top::TopArgs),
+    Mode(mode::ModeArgs),
+    /// Switch what happens to denied packets, at once and without a reload
+    Action(action::ActionArgs),
+    /// Show the state of this node's agent: problems first, each with its remedy
+    Status(status::StatusArgs),
+    /// Show denied flows by Service, pod meant and pod hit; with -f, new ones every second
+    Drops(drops::DropsArgs),
+    /// Follow denials live: packets per second by verdict, Service, pod meant and pod hit
+    Top(top::TopArgs),
     /// Show owners, denials and counters from the maps, with names if an agent runs
-    Dump(commands::dump::DumpArgs),
-    /// Show which denials wait for a second list, or trust them by hand
-    Breaker(commands::breaker::BreakerArgs),
+    Dump(dump::DumpArgs),
+    /// Show denials that wait for a second list, or confirm them by hand
+    Breaker(breaker::BreakerArgs),
     /// Find flows and rules of this node that still lead to pods that have ended
-    Audit(commands::audit::AuditArgs),
-    /// Find EndpointSlices that send traffic to the wrong pod or to nobody; needs only the API
-    Lint(commands::lint::LintArgs),
-    /// Explain the verdict about an IP, now or then: who owned it, and what moved it
-    Why(commands::why::WhyArgs),
+    Audit(audit::AuditArgs),
+    /// Find EndpointSlices that send traffic to the wrong pod or to no pod; needs only the API
+    Lint(lint::LintArgs),
+    /// Explain the verdict about an IP, now or at an earlier time: its owners, and what changed it
+    Why(why::WhyArgs),
     /// Write one archive with what a bug report needs, without credentials
-    Sysdump(commands::sysdump::SysdumpArgs),
+    Sysdump(sysdump::SysdumpArgs),
     /// Print completions for a shell
-    Completion(commands::manual::CompletionArgs),
+    Completion(manual::CompletionArgs),
     /// Write manual pages
-    Man(commands::manual::ManArgs),
+    Man(manual::ManArgs),
     /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
-    Detach(commands::detach::DetachArgs),
+    Detach(detach::DetachArgs),
+}
+
+impl Command {
+    /// Does it. Errors: one line with the cause and the remedy.
+    pub async fn run(self) -> Result<ExitCode> {
+        let done = match self {
+            Self::Agent(args) => run::run(*args).await,
+            Self::Mode(args) => mode::run(&args),
+            Self::Action(args) => action::run(&args),
+            Self::Status(args) => return Ok(status::run(&args)),
+            Self::Drops(args) => drops::run(&args),
+            Self::Top(args) => top::run(args).await,
+            Self::Dump(args) => dump::run(&args),
+            Self::Breaker(args) => breaker::run(args),
+            Self::Audit(args) => return Ok(audit::run(&args)),
+            Self::Lint(args) => return Ok(lint::run(args).await),
+            Self::Why(args) => why::run(args),
+            Self::Sysdump(args) => sysdump::run(&args).await,
+            Self::Completion(args) => {
+                manual::complete(&args, Cli::command());
+                Ok(())
+            }
+            Self::Man(args) => manual::pages(&args, Cli::command()),
+            Self::Detach(args) => detach::run(&args),
+        };
+        done.map(|()| ExitCode::SUCCESS)
+    }
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_there_at_once_and_then_one_token_each_interval() {
+    fn a_full_bucket_gives_its_burst_and_then_one_token_per_interval() {
         let mut bucket = Bucket::new(ms(200), 3);
         assert_eq!(taken(&mut bucket, ms(5000)), 3);
         assert_eq!(bucket.wait(ms(5000)), ms(200));
@@ -71,14 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_saved_up_to_the_burst_and_no_further() {
+    fn unused_tokens_accumulate_up_to_the_burst() {
         let mut bucket = Bucket::new(ms(200), 3);
         assert_eq!(taken(&mut bucket, ms(0)), 3);
         assert_eq!(taken(&mut bucket, ms(3_600_000)), 3);
     }
 
     #[test]
-    fn waiting_takes_nothing() {
+    fn waiting_takes_no_token() {
         let mut bucket = Bucket::new(ms(1000), 1);
         assert_eq!(bucket.wait(ms(0)), bucket.wait(ms(0)));
         assert!(bucket.take(ms(0)));

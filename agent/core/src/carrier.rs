@@ -10,7 +10,7 @@ use std::time::Duration;
 /// `--intent-carrier`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IntentCarrier {
-    /// As many bits as no foreign program uses; a program that cannot be read uses all
+    /// As many bits as foreign programs leave; an unreadable program counts as using all
     #[default]
     Auto,
     /// All 16 bits, also beside programs that cannot be read; never bits that a program is seen to use
@@ -40,11 +40,11 @@ impl IntentCarrier {
     #[must_use]
     pub const fn help(self) -> &'static str {
         match self {
-            Self::Auto => "as many bits as no foreign program uses; a program that cannot be read uses all",
+            Self::Auto => "as many bits as foreign programs leave; an unreadable program counts as using all",
             Self::TcIndex => {
                 "all 16 bits, also beside programs that cannot be read; never bits that a program is seen to use"
             }
-            Self::TcIndexHigh => "all but the low five bits, likewise",
+            Self::TcIndexHigh => "all but the low five bits, with the same exceptions",
             Self::None => {
                 "no bit: only sockets of the node itself and direct packets are judged, and nothing is rejected or redirected"
             }
@@ -54,6 +54,7 @@ impl IntentCarrier {
 
 /// What carries a packet's intent from the ingress hook to the egress hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Carrier {
     /// No bits.
@@ -114,6 +115,7 @@ pub struct Foreign {
 
 /// Which carrier is in use, and why. Part of the status.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
     /// The carrier.
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_overrides_what_is_unknown_and_nothing_that_is_known() {
+    fn an_operators_choice_overrides_unknown_bits_but_no_known_use() {
         assert_eq!(carrier(TcIndex, &[unreadable()]), Carrier::TcIndex);
         assert_eq!(carrier(TcIndex, &[foreign("cilium", 1)]), Carrier::TcIndexHigh);
         assert_eq!(carrier(TcIndexHigh, &[foreign("greedy", 0x8000)]), Carrier::None);
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn between_two_carriers_nothing_is_permitted_until_old_numbers_have_left() {
+    fn between_two_carriers_no_bits_are_permitted_until_old_numbers_have_left() {
         let s = Duration::from_secs;
         let mut permission = Permission::of(0);
         assert_eq!(permission.next(0xffff, s(10)), 0xffff, "the first one at once");

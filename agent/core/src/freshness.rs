@@ -3,7 +3,6 @@
 //! A proof is a list of everything, or a confirmation: a consistent LIST of few objects with the proof that the watch
 //! has shown everything up to it (agent: `watch::confirm`); fresh as of the time when the list was sent. An event or a
 //! bookmark alone is none: a stream that lags by minutes goes on showing both.
-//!
 //! # What it costs the API server
 //!
 //! Nothing while nothing is denied: open watches only, and one confirmation of each watch whose stream ended early.
@@ -31,6 +30,7 @@ pub fn requests_per_second(watches: usize, max_age: Duration) -> u32 {
 
 /// What showed that a watch is fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Proof {
     /// Everything was listed.
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_late_never_makes_a_watch_older() {
+    fn a_late_answer_never_makes_a_watch_older() {
         let mut freshness = both(100);
         freshness.proven(Pods, s(110), Confirmation);
         freshness.proven(Pods, s(105), Confirmation);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_watches_that_were_not_proven_lately_are_confirmed() {
+    fn only_watches_without_a_recent_proof_are_confirmed() {
         let mut freshness = both(100);
         assert_eq!(freshness.due(s(109)), []);
         freshness.proven(Pods, s(109), Confirmation);
@@ -249,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn a_view_that_is_too_old_when_a_denial_appears_is_confirmed_at_once_and_as_a_whole() {
+    fn all_watches_of_an_old_view_are_confirmed_at_once_when_a_denial_appears() {
         assert_eq!(both(100).due(s(500)), [Pods, Nodes]);
     }
 
     #[test]
-    fn a_watch_that_is_down_is_not_asked_and_one_that_comes_back_is_at_once() {
+    fn a_watch_that_is_down_is_not_confirmed_until_it_is_up_again() {
         let mut freshness = both(100);
         assert_eq!(freshness.due(s(110)), [Pods, Nodes]);
         freshness.connected(Pods, false);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_lacks_something_needs_a_proof_from_after_that_and_is_asked_at_once() {
+    fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
         let mut freshness = both(100);
         assert_eq!(freshness.due(s(110)), [Pods, Nodes]);
         freshness.void_watch(Pods, s(111));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_jump_every_watch_needs_a_proof_from_after_it() {
+    fn after_a_clock_jump_every_watch_needs_a_later_proof() {
         let mut freshness = both(100);
         freshness.void(s(101));
         assert_eq!(freshness.deadline(s(101)), None);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reason_is_one_write() {
+    fn a_changed_reason_is_one_write() {
         let ops = tables(&denying(Reason::Reused), &denying(Reason::DeadBackend));
         assert!(
             matches!(ops.as_slice(), [Op::PutDenial(_, d)] if d.reason == Reason::DeadBackend),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_map_has_room_for_what_replaces_its_entries_and_no_denial_redirects_without_backends() {
+    fn a_full_map_takes_replacements_and_no_denial_redirects_without_backends() {
         let mut not_redirected = redirecting(1, 3);
         not_redirected.backends.clear();
         for denial in not_redirected.denied.values_mut() {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_for_another_dead_pod_is_a_new_one() {
+    fn an_entry_for_another_dead_pod_is_a_new_entry() {
         let by = |text| OrphanIp {
             dead: Uid::parse(text).unwrap(),
             mode: Mode::Enforce,

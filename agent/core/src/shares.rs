@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_at_its_bound_makes_room_itself_and_in_a_full_table_the_largest_do() {
+    fn a_key_at_its_bound_evicts_its_own_entries_and_a_full_table_those_of_the_largest_keys() {
         let mut shares = Shares::default();
         for key in [1, 1, 2, 1] {
             assert_eq!(evictable(&shares, key, 3, 4), [0_u8; 0]);

@@ -4,13 +4,13 @@ use super::*;
 use crate::kernel::datapath::{Hooks, Xdp};
 use crate::node::netlink::Glob;
 use crate::shared::args::service;
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::FromArgMatches as _;
 use epguard_common::{Mode, Reason};
 use epguard_core::state::Ipam;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Whatever `NODE_NAME` is where the tests run.
+/// Parses without the variable `NODE_NAME` of the tests' environment.
 fn agent(args: &[&str]) -> Result<AgentArgs, String> {
     let args = ["epguard", "agent"].iter().chain(args);
     let cli = Cli::command().mut_subcommand("agent", |agent| agent.mut_arg("node_name", |arg| arg.env(None)));
@@ -44,7 +44,7 @@ fn the_defaults_only_observe() {
 }
 
 #[test]
-fn a_missing_empty_or_unsubstituted_node_name_says_in_one_line_what_to_do() {
+fn a_missing_empty_or_unsubstituted_node_name_is_refused_in_one_line_with_its_remedy() {
     for args in [&[][..], &["--node-name", ""], &["--node-name", "$(NODE_NAME)"]] {
         let error = agent(args).unwrap_err();
         let line = error.lines().next().unwrap();
@@ -110,7 +110,7 @@ fn the_mode_command_takes_a_mode_and_the_pins() {
 }
 
 #[test]
-fn hooks_are_chosen_by_name_and_stay_unless_told_otherwise() {
+fn hooks_are_chosen_by_name_and_stay_attached_by_default() {
     let default = agent(&["--node-name", "n"]).unwrap();
     assert_eq!((default.hooks, default.detach_on_exit), (Hooks::Auto, false));
     let forced = agent(&["--node-name", "n", "--hooks", "clsact", "--detach-on-exit"]).unwrap();
@@ -120,7 +120,7 @@ fn hooks_are_chosen_by_name_and_stay_unless_told_otherwise() {
 }
 
 #[test]
-fn xdp_is_chosen_by_name_and_demanded_only_by_its_mode() {
+fn xdp_is_chosen_by_name_and_required_only_if_its_mode_is_named() {
     let default = agent(&["--node-name", "n"]).unwrap();
     assert_eq!(default.xdp, Xdp::Off);
     for (name, xdp, demanded) in [
@@ -141,7 +141,7 @@ fn one_cgroup_and_a_root_with_cgroups_exclude_each_other() {
 }
 
 #[test]
-fn the_clsact_delay_is_5_seconds_unless_told_otherwise() {
+fn the_clsact_delay_is_5_seconds_by_default() {
     let delay = |args: &[&str]| agent(&[&["--node-name", "n"], args].concat()).map(|args| args.clsact_delay);
     assert_eq!(delay(&[]).unwrap(), Duration::from_secs(5));
     assert_eq!(delay(&["--clsact-delay", "0"]).unwrap(), Duration::ZERO);
@@ -164,9 +164,9 @@ fn the_mode_command_without_a_mode_shows_it() {
 #[test]
 fn every_subcommand_has_a_page() {
     let directory = std::env::temp_dir().join(format!("epguard-man-{}", std::process::id()));
-    let args = commands::manual::ManArgs { directory };
-    commands::manual::pages(&args, Cli::command()).unwrap();
+    let args = manual::ManArgs { directory };
+    manual::pages(&args, Cli::command()).unwrap();
     let page = std::fs::read_to_string(args.directory.join("epguard-status.1"));
     std::fs::remove_dir_all(&args.directory).unwrap();
-    assert!(page.unwrap().contains("keeps it from doing it"));
+    assert!(page.unwrap().contains("problems first, each with its remedy"));
 }

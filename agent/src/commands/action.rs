@@ -1,11 +1,10 @@
 //! `epguard action`: switches the action for denied packets, at once.
 
 use crate::kernel::maps;
-use crate::shared::args::PinArgs;
-use crate::shared::choice::{Choice, choice};
+use crate::shared::args::{PinArgs, one_of};
+use crate::shared::choice::{self, Choice, choice};
 use anyhow::{Result, bail};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use epguard_common::Reason;
 
 /// Options of `epguard action`.
@@ -13,13 +12,12 @@ use epguard_common::Reason;
 #[command(after_help = "\
 Examples:
   epguard action reject
-  epguard action --reason reused redirect=tap0    for tcpdump -i tap0")]
+  epguard action --reason reused capture=tap0    for tcpdump -i tap0")]
 pub struct ActionArgs {
-    /// drop: silently; reject: with a TCP RST or an ICMP error to the sender; redirect=IFACE: out of an interface, as it is
-    #[arg(value_name = "ACTION", value_parser = choice)]
+    #[arg(value_name = "ACTION", value_parser = choice, help = choice::help())]
     action: Choice,
     /// Only for this reason
-    #[arg(long, value_parser = reason())]
+    #[arg(long, value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
     reason: Option<Reason>,
     /// Where the datapath is pinned.
     #[command(flatten)]
@@ -44,15 +42,11 @@ impl ActionArgs {
 
 /// Switches the running datapath. Errors: no datapath is pinned there, or the interface does not exist.
 pub fn run(args: &ActionArgs) -> Result<()> {
-    maps::set_action(&args.pins.pin_dir, &args.choice()?)
-}
-
-fn reason() -> impl TypedValueParser<Value = Reason> {
-    let reasons = Reason::ALL
-        .into_iter()
-        .filter(|reason| *reason != Reason::Nothing);
-    PossibleValuesParser::new(reasons.map(Reason::as_str))
-        .map(|text| Reason::parse(&text).unwrap_or(Reason::Nothing))
+    let choice = args.choice()?;
+    if let Some(warning) = choice.warning() {
+        eprintln!("epguard: {warning}");
+    }
+    maps::set_action(&args.pins.pin_dir, &choice)
 }
 
 #[cfg(test)]

@@ -15,13 +15,13 @@ Examples:
   epguard breaker --release shop/web     carry them out; without a name, those of all Services
   epguard breaker -o json")]
 pub struct BreakerArgs {
-    /// Carry out what is held for a Service, or for all, without a second list
+    /// Enforce the pending denials of a Service, or of all, without a second list
     #[arg(long, value_name = "NAMESPACE/NAME", num_args = 0..=1, default_missing_value = "", value_parser = service)]
     pub release: Option<String>,
     /// Form of the output
     #[arg(short, long, default_value = "table")]
     pub output: Output,
-    /// Where the agent can be asked.
+    /// The agent's status socket.
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -44,7 +44,7 @@ fn service(text: &str) -> Result<String, &'static str> {
 
 fn table(breaker: &[Held]) -> String {
     if breaker.is_empty() {
-        return "nothing is held".to_owned();
+        return "no denial is pending".to_owned();
     }
     let mut table = Table::new();
     table
@@ -57,7 +57,7 @@ fn table(breaker: &[Held]) -> String {
             held.held.to_string(),
             held.ready_recently.to_string(),
             format!("{seconds} s"),
-            held.why.clone(),
+            held.why.to_string(),
         ]
     }));
     table.to_string()
@@ -66,6 +66,7 @@ fn table(breaker: &[Held]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use epguard_core::state::Why;
 
     #[test]
     fn a_service_is_named_in_full_or_not_at_all() {
@@ -74,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_one_line_per_service() {
-        assert_eq!(table(&[]), "nothing is held");
+    fn pending_denials_are_one_line_per_service() {
+        assert_eq!(table(&[]), "no denial is pending");
         let held = Held {
             service: "shop/web".into(),
             held: 3,
             ready_recently: 5,
             since_ms: 12_345,
-            why: "more-than-half".into(),
+            why: Why::Half,
         };
         let text = table(&[held]);
         let fields: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();

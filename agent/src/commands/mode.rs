@@ -1,7 +1,7 @@
 //! `epguard mode`: shows or switches the mode of the datapath, at once.
 
 use crate::kernel::maps;
-use crate::shared::args::{PinArgs, mode, reason};
+use crate::shared::args::{PinArgs, one_of};
 use anyhow::Result;
 use clap::Args;
 use epguard_common::{Mode, Reason};
@@ -14,11 +14,11 @@ Examples:
   epguard mode observe
   epguard mode --reason terminated observe")]
 pub struct ModeArgs {
-    /// off: look at nothing; observe: count what would be denied; enforce: deny [default: show the mode]
-    #[arg(value_parser = mode())]
+    /// The new mode [default: show the mode]
+    #[arg(value_parser = one_of(Mode::ALL, Mode::as_str, Mode::help))]
     pub mode: Option<Mode>,
-    /// Only this reason: dead-backend, reused, retired-backend or terminated [default: the node's mode]
-    #[arg(long, value_parser = reason)]
+    /// Only this reason [default: the node's mode]
+    #[arg(long, value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
     pub reason: Option<Reason>,
     /// Where the datapath is pinned.
     #[command(flatten)]

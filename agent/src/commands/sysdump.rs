@@ -20,7 +20,7 @@ use std::process::Command;
 /// Options of `epguard sysdump`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The archive holds names of pods and Services, IP addresses, routes, interfaces and stale flows of this node. It holds no credentials.
+The archive contains names of pods and Services, IP addresses, routes, interfaces and stale flows of this node, and no credentials.
 
 Examples:
   epguard sysdump
@@ -32,7 +32,7 @@ pub struct SysdumpArgs {
     /// Where the datapath is pinned.
     #[command(flatten)]
     pub pins: PinArgs,
-    /// Where the agent can be asked.
+    /// The agent's status socket.
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -90,7 +90,7 @@ pub async fn run(args: &SysdumpArgs) -> Result<()> {
         log.map(|status| status.log.unwrap_or_default().join("\n").into_bytes()),
     )?;
     archive.add("why.json", histories(&args.run.run_dir, &ips))?;
-    let audit = audit::look(&args.pins.pin_dir, &args.run.run_dir);
+    let audit = audit::collect(&args.pins.pin_dir, &args.run.run_dir);
     archive.add("audit.json", audit.and_then(|report| json(&report)))?;
     archive.add("version.txt", Ok(env!("CARGO_PKG_VERSION").into()))?;
     for path in FILES {
@@ -202,7 +202,7 @@ mod tests {
     use std::io::Read as _;
 
     #[test]
-    fn what_cannot_be_had_is_named_and_the_rest_is_there() {
+    fn a_missing_part_is_named_and_the_archive_has_the_others() {
         let path = std::env::temp_dir().join(format!("epguard-sysdump-{}.tar", std::process::id()));
         let mut archive = Archive::new(File::create(&path).unwrap());
         archive.add("a.txt", Ok(b"here".to_vec())).unwrap();

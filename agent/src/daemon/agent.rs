@@ -1,11 +1,11 @@
 //! The body of the agent's loop: what each kind of event changes. No function here waits.
 
 mod earlier;
-mod fleet;
 mod history;
 mod interfaces;
 mod lifts;
 mod neighbours;
+mod node_modes;
 mod overview;
 mod reports;
 #[cfg(test)]
@@ -15,16 +15,16 @@ mod watches;
 
 use crate::daemon::args::AgentArgs;
 use crate::daemon::attachments::Attachments;
+use crate::daemon::confirmation::Confirmation;
 use crate::daemon::earlier::Earlier;
 use crate::daemon::lease::Lease;
-use crate::daemon::mode_policy::Fleet;
+use crate::daemon::mode_policy::NodeModes;
 use crate::daemon::pod_names::Names;
 use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::kube_events::Announcer;
 use crate::daemon::report::metrics::Timings;
 use crate::daemon::report::ring_buffer::Budget;
 use crate::daemon::report::tally::Ledger;
-use crate::daemon::trust::Trust;
 use crate::kernel::datapath::Datapath;
 use crate::kernel::maps::Writer;
 use crate::shared::clock::{Clocks, boot as now, nanoseconds};
@@ -49,13 +49,13 @@ pub struct Agent {
     names: Names,
     budget: Budget,
     ledger: Ledger,
-    looks: reports::Looks,
+    due_counts: reports::DueCounts,
     lease: Lease,
     api: Watches,
     pace: Pace,
-    trust: Trust,
+    confirmation: Confirmation,
     announcer: Announcer,
-    fleet: Fleet,
+    node_modes: NodeModes,
     neighbours: Neighbours,
     earlier: Earlier,
     watches: BTreeMap<Watched, Watch>,
@@ -77,7 +77,7 @@ impl Agent {
         datapath: Datapath,
         (api, pace): (Watches, Pace),
         announcer: Announcer,
-        fleet: Fleet,
+        node_modes: NodeModes,
         args: &AgentArgs,
     ) -> Self {
         let permitted = writer.permitted();
@@ -97,13 +97,13 @@ impl Agent {
             names,
             budget: Budget::default(),
             ledger: Ledger::default(),
-            looks: reports::Looks::default(),
+            due_counts: reports::DueCounts::default(),
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
             pace,
-            trust: Trust::new(args.on_wrong_deny),
+            confirmation: Confirmation::new(args.on_wrong_deny),
             announcer,
-            fleet,
+            node_modes,
             neighbours: Neighbours::new(args.intent_carrier, permitted),
             earlier: Earlier::default(),
             watches: Watched::ALWAYS
@@ -133,7 +133,7 @@ impl Agent {
                     self.timings.received(received, &fact);
                     changed = true;
                     match *fact {
-                        Fact::ModePolicy(change) => self.fleet.hear(change),
+                        Fact::ModePolicy(change) => self.node_modes.apply(change),
                         fact => {
                             self.state.apply(now(), fact);
                             self.relist_if_revived();
@@ -158,7 +158,7 @@ impl Agent {
                     self.connected(watch, None);
                 }
                 Message::Down { watch, error } => {
-                    tracing::warn!(%watch, error, "watch lost; what is denied ends when the view is too old");
+                    tracing::warn!(%watch, error, "watch lost; denials end when the view is too old");
                     self.connected(watch, Some(error));
                 }
                 Message::Skipped { watch, what } => {
@@ -181,13 +181,14 @@ impl Agent {
 
     /// Does the periodic work, and renews the lease while the view is fresh.
     pub fn on_tick(&mut self) -> Result<()> {
-        self.hear_lifts()?;
+        self.apply_lifts()?;
         self.state.tick(now());
         let in_use = self.writer.sweep_flows()?;
-        self.state.steering(now(), in_use);
+        self.state.set_redirected(now(), in_use);
         let (state, writer, announcer) = (&mut self.state, &mut self.writer, &mut self.announcer);
-        self.trust.tick(now(), state, writer, &self.api, announcer)?;
-        self.tell_of_denied()?;
+        self.confirmation
+            .tick(now(), state, writer, &self.api, announcer)?;
+        self.report_denied()?;
         self.announcer.tick(now());
         self.write()?;
         self.keep_names();
@@ -197,10 +198,13 @@ impl Agent {
         if !self.attachments.follow_sockets()? {
             self.writer.forget_sockets()?;
         }
+        let (in_force, everywhere) = self.attachments.follow_socket_lb()?;
+        self.writer
+            .judge_by_socket(in_force, everywhere && self.settled)?;
         self.enter_earlier_sockets()?;
         self.vouch()?;
         let denies = self.denies();
-        self.lease.tell(now(), denies);
+        self.lease.log(now(), denies);
         Ok(())
     }
 
@@ -219,10 +223,10 @@ impl Agent {
             return Ok(());
         }
         if self.writer.replaces_terminated(self.state.tables()) {
-            self.hear_lifts()?;
+            self.apply_lifts()?;
         }
         if self.writer.install(self.state.tables())? {
-            self.report.remember(&self.state);
+            self.report.keep_names(&self.state);
             self.enter_earlier_sockets()?;
         }
         self.timings.reused(self.state.take_reuse_gaps());
@@ -231,7 +235,7 @@ impl Agent {
         if left_out > 0 {
             tracing::warn!(
                 left_out,
-                "OWNERS is full: dumps and reports miss these IPs, and no flow is steered to them"
+                "OWNERS is full: dumps and reports miss these IPs, and no flow is redirected to them"
             );
         }
         let by_namespace = &self.state.tables().refused;

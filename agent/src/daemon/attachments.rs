@@ -2,6 +2,8 @@
 
 mod early;
 mod failure;
+mod interface_roles;
+mod socket_lb;
 mod waiting;
 
 use crate::kernel::datapath::{Chain, Datapath, KernelPath};
@@ -27,13 +29,15 @@ pub struct Attachments {
     must_enforce: bool,
     interfaces: BTreeMap<u32, Attachment>,
     /// The roles that INTERFACES holds.
-    told: BTreeMap<u32, epguard_common::Role>,
+    told: BTreeMap<u32, Role>,
     /// True while the known interfaces may be out of date.
     lost: bool,
     knows_defaults: bool,
     checked: Instant,
     retried: Instant,
     waiting: Waiting,
+    /// Names of netkit devices, selected or not.
+    netkit: BTreeMap<u32, String>,
 }
 
 impl Attachments {
@@ -46,6 +50,7 @@ impl Attachments {
         };
         Self {
             waiting: Waiting::new(delay),
+            netkit: BTreeMap::new(),
             datapath,
             roles: Roles::new(selection),
             must_enforce,
@@ -65,6 +70,7 @@ impl Attachments {
 
     /// Hooks an interface that is new, renamed, or now selected.
     pub fn appeared(&mut self, interface: &Interface) {
+        self.note_kind(interface);
         let Some(role) = self.roles.add(interface) else {
             return;
         };
@@ -91,6 +97,7 @@ impl Attachments {
     /// Drops an interface.
     pub fn gone(&mut self, ifindex: u32) {
         self.interfaces.remove(&ifindex);
+        self.netkit.remove(&ifindex);
         self.roles.remove(ifindex);
         self.waiting.gone(ifindex);
         self.datapath.unhook(ifindex);
@@ -123,30 +130,6 @@ impl Attachments {
         self.check();
     }
 
-    /// Changes to write into INTERFACES since the last call. An interface without our hooks has no role, because it
-    /// proves nothing.
-    pub fn take_roles(&mut self) -> Vec<(u32, Option<epguard_common::Role>)> {
-        let is_open = |ifindex| self.interfaces.get(&ifindex).is_some_and(|at| !at.attached);
-        let numbers = self.roles.numbers();
-        let wanted: BTreeMap<u32, epguard_common::Role> = numbers
-            .filter(|(ifindex, _)| !self.lost && !is_open(*ifindex))
-            .collect();
-        let gone = self.told.keys().filter(|ifindex| !wanted.contains_key(ifindex));
-        let mut changes: Vec<_> = gone.map(|ifindex| (*ifindex, None)).collect();
-        let new = wanted
-            .iter()
-            .filter(|(ifindex, role)| self.told.get(ifindex) != Some(role));
-        changes.extend(new.map(|(ifindex, role)| (*ifindex, Some(*role))));
-        self.told = wanted;
-        changes
-    }
-
-    /// The role that INTERFACES holds for an interface.
-    #[must_use]
-    pub fn known_role(&self, ifindex: u32) -> Option<epguard_common::Role> {
-        self.told.get(&ifindex).copied()
-    }
-
     /// Every interface that existed at the start has been reported.
     pub fn settled(&mut self) -> Result<()> {
         if self.interfaces.is_empty() {
@@ -167,10 +150,10 @@ impl Attachments {
         match self.datapath.remove_leftovers() {
             Ok(removed) => removed
                 .iter()
-                .for_each(|what| tracing::info!(what, "removed what an earlier process left")),
+                .for_each(|what| tracing::info!(what, "removed leftovers of an earlier process")),
             Err(error) => warn_of(
                 &error,
-                "something that an earlier process left stays; `epguard detach`, with the agent stopped, removes it",
+                "leftovers of an earlier process stay; `epguard detach`, with the agent stopped, removes them",
             ),
         }
         Ok(())
@@ -183,10 +166,13 @@ impl Attachments {
         }
         self.retried = Instant::now();
         if let Err(error) = self.datapath.detach_leaving() {
-            warn_of(&error, "an interface that was let go stays hooked; trying again");
+            warn_of(
+                &error,
+                "an interface that is no longer selected stays hooked; trying again",
+            );
         }
         if self.checked.elapsed() < CHECK_INTERVAL {
-            self.look_after(|attachment| !attachment.attached);
+            self.reattach(|attachment| !attachment.attached);
         } else {
             self.checked = Instant::now();
             self.check();
@@ -213,10 +199,10 @@ impl Attachments {
 
     /// Attaches again where another program detached us.
     pub fn check(&mut self) {
-        self.look_after(|_| true);
+        self.reattach(|_| true);
     }
 
-    fn look_after(&mut self, which: impl Fn(&Attachment) -> bool) {
+    fn reattach(&mut self, which: impl Fn(&Attachment) -> bool) {
         let waiting = &self.waiting;
         let due = |at: &&Attachment| which(at) && waiting.is_over(at.ifindex);
         let attachments: Vec<_> = self.interfaces.values().filter(due).cloned().collect();
@@ -224,7 +210,10 @@ impl Attachments {
             if self.roles.role(attachment.ifindex) != Some(Role::Uplink)
                 && let Err(error) = self.datapath.unhook_xdp(attachment.ifindex)
             {
-                warn_of(&error, "XDP stays where it should not; trying again");
+                warn_of(
+                    &error,
+                    "cannot detach XDP from an interface that is no uplink; trying again",
+                );
             }
             let hooked = match self.datapath.find(attachment.ifindex) {
                 Ok(Some(chain)) => Ok(chain),
@@ -261,7 +250,7 @@ impl Attachments {
                     tracing::error!(
                         interface = name,
                         error,
-                        "not hooked: packets there pass unseen; trying again every second (see who holds the hooks: `bpftool net show dev`, `tc filter show dev`)"
+                        "not hooked: packets there pass unseen; trying again every second (other programs' hooks: `bpftool net show dev`, `tc filter show dev`)"
                     );
                 }
                 attachment.attached = false;

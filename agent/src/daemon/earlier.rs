@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_looked_for_twice_and_again_when_its_slot_or_the_following_is_new() {
+    fn sockets_of_a_service_are_listed_twice_and_again_after_a_new_slot_or_a_new_start() {
         let mut earlier = Earlier::default();
         let all = [vip(TCP), vip(UDP)];
         let mut look = |slot, since_ns, now: u64| {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tcp_socket_needs_two_lists_and_a_udp_socket_two_looks() {
+    fn a_tcp_socket_needs_two_lists_and_a_udp_socket_two_rounds() {
         let mut earlier = Earlier::default();
         let both = [socket(1, TCP), socket(2, UDP)];
         let mut look = |first: &[Connected], second: &[Connected], now| {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_connects_elsewhere_between_the_lists_is_forgotten() {
+    fn a_socket_that_connects_elsewhere_between_the_lists_is_dropped() {
         let mut earlier = Earlier::default();
         let elsewhere = Connected {
             peer: Vip { port: 81, ..vip(TCP) },
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_beyond_the_limit_of_one_look_are_counted() {
+    fn sockets_beyond_the_limit_of_one_round_are_counted() {
         let mut earlier = Earlier::default();
         let found = (0..5_000).map(|cookie| socket(cookie, TCP)).collect();
         assert_eq!(earlier.admit(found, &[1].into()).len(), MOST_SOCKETS);

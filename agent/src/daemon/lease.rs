@@ -48,7 +48,7 @@ impl Lease {
         if let Some(jump) = jump {
             tracing::warn!(
                 seconds = jump.as_secs(),
-                "the clocks jumped (was the machine asleep or paused?); nothing is denied until every watch is proven \
+                "the clocks jumped (was the machine suspended or paused?); nothing is denied until every watch is proven \
                  fresh anew"
             );
             self.view.void(clocks.boot);
@@ -69,7 +69,7 @@ impl Lease {
     }
 
     /// Logs once that the lease is over while there are denials, and once that it is back. Call it regularly.
-    pub fn tell(&mut self, now: Duration, denies: bool) {
+    pub fn log(&mut self, now: Duration, denies: bool) {
         let lost = denies && self.deadline <= now;
         if lost {
             self.missed = self.missed.saturating_add(1);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stale_watch_is_enough_to_lose_it_and_its_proof_to_get_it_back() {
+    fn one_stale_watch_ends_the_lease_and_its_proof_restores_it() {
         let mut lease = lease();
         lease.renew(at(100), true);
         lease.view.proven(Pods, s(125), Confirmation);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn before_everything_was_listed_there_is_no_lease_and_after_a_new_start_it_ends() {
+    fn there_is_no_lease_before_all_lists_and_a_restart_ends_it() {
         let mut lease = lease();
         assert_eq!(lease.renew(at(100), false), None);
         lease.renew(at(100), true);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_jump_ends_it_at_once_and_only_fresh_proofs_bring_it_back() {
+    fn a_clock_jump_ends_the_lease_at_once_and_only_fresh_proofs_restore_it() {
         let mut lease = lease();
         lease.renew(at(100), true);
         let paused = Clocks {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_lacks_something_ends_it_at_once_and_its_own_proof_brings_it_back() {
+    fn a_watch_that_lacks_an_object_ends_the_lease_at_once_and_its_own_proof_restores_it() {
         let mut lease = lease();
         lease.renew(at(100), true);
         lease.view.void_watch(Pods, s(101));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn short_leases_are_looked_at_more_often() {
+    fn short_leases_are_checked_more_often() {
         assert_eq!(period(s(15), s(30)), s(1));
         assert_eq!(period(s(3), s(30)), Duration::from_millis(250));
     }

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod args;
 pub mod attachments;
+pub mod confirmation;
 pub mod earlier;
 pub mod lease;
 pub mod mode_policy;
@@ -10,4 +11,3 @@ mod pod_names;
 pub mod report;
 pub mod run;
 pub mod telemetry;
-pub mod trust;

@@ -3,12 +3,13 @@
 //! A policy is applied only when it changes. So a mode that an operator sets on one node (`epguard mode`) stays until
 //! then.
 
+use crate::shared::status::ModeSource;
 use epguard_common::{Mode, Reason, ReasonModes};
 use epguard_core::facts::{self, Change, Name, named};
 
 /// The mode policy of this node.
 #[derive(Debug)]
-pub struct Fleet {
+pub struct NodeModes {
     flags: Modes,
     /// Namespace and name of the `ConfigMap`, if the flags name one.
     config_map: Option<Name>,
@@ -27,37 +28,10 @@ pub struct Modes {
     /// The highest mode of each reason.
     pub reasons: ReasonModes,
     /// The source of these modes.
-    pub source: Source,
+    pub source: ModeSource,
 }
 
-/// The source of the modes in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The agent's own command line.
-    Flags,
-    /// The lower of the command line and of the modes that an earlier agent left in the maps: the `ConfigMap` was not
-    /// read yet. An operator may have lowered either, and a `ConfigMap` that cannot be read must not raise it.
-    Lower,
-    /// The `ConfigMap`.
-    ConfigMap,
-    /// The `ConfigMap`, because the node is a canary.
-    Canary,
-}
-
-impl Source {
-    /// The name in the status.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Flags => "flags",
-            Self::Lower => "the lower of flags and maps",
-            Self::ConfigMap => "configmap",
-            Self::Canary => "configmap, canary",
-        }
-    }
-}
-
-impl Fleet {
+impl NodeModes {
     /// The modes before the `ConfigMap` is read. `before` holds the modes that an earlier agent left in the maps.
     #[must_use]
     pub fn new(
@@ -68,13 +42,13 @@ impl Fleet {
         let flags = Modes {
             mode: flags.0,
             reasons: flags.1,
-            source: Source::Flags,
+            source: ModeSource::Flags,
         };
         let before = before.filter(|_| config_map.is_some());
         let in_force = before.map_or(flags, |(mode, reasons)| flags.lower(mode, reasons));
         let source = match config_map {
-            Some(_) => Source::Lower,
-            None => Source::Flags,
+            Some(_) => ModeSource::Lower,
+            None => ModeSource::Flags,
         };
         Self {
             flags,
@@ -86,11 +60,11 @@ impl Fleet {
     }
 
     /// Takes in the content of the `ConfigMap`, or its deletion.
-    pub fn hear(&mut self, change: Change<facts::ModePolicy>) {
+    pub fn apply(&mut self, change: Change<facts::ModePolicy>) {
         self.heard = true;
         self.read = match change {
             Change::Reset(all) => all.into_iter().next(),
-            Change::Applied(fleet) => Some(fleet),
+            Change::Applied(policy) => Some(policy),
             Change::Deleted(_) => None,
         };
     }
@@ -117,12 +91,12 @@ impl Fleet {
         let name = named(self.config_map.as_ref()?);
         if !self.heard {
             return Some(format!(
-                "ConfigMap {name} was not read yet, so the lower of the flags' modes and of those in the maps hold"
+                "ConfigMap {name} was not read yet, so the lower of the modes in flags and maps applies"
             ));
         }
         let error = self.read.as_ref()?.errors.first()?;
         Some(format!(
-            "ConfigMap {name}: {error}; only its keys that lower a mode count"
+            "ConfigMap {name}: {error}; only its keys that lower a mode are applied"
         ))
     }
 
@@ -133,8 +107,8 @@ impl Fleet {
         let wanted = &read.wanted;
         let asked = |flags: Modes| {
             let (mode, source) = match wanted.canary_mode.filter(|_| canary) {
-                Some(mode) => (mode, Source::Canary),
-                None => (wanted.mode.unwrap_or(flags.mode), Source::ConfigMap),
+                Some(mode) => (mode, ModeSource::Canary),
+                None => (wanted.mode.unwrap_or(flags.mode), ModeSource::ConfigMap),
             };
             let mut reasons = flags.reasons;
             for (reason, mode) in &wanted.reasons {
@@ -166,7 +140,7 @@ impl Modes {
     /// The lower of the two modes, for the node and for each reason.
     fn lower(mut self, mode: Mode, mut reasons: ReasonModes) -> Self {
         self.mode = self.mode.lower(mode);
-        for reason in Reason::ALL {
+        for reason in Reason::TO_DENY {
             if let (Some(own), Some(other)) = (self.reasons.of(reason), reasons.of(reason)) {
                 *own = own.lower(*other);
             }

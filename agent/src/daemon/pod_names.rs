@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_were_kept_are_there_for_the_next_process() {
+    fn stored_pod_names_are_read_by_the_next_process() {
         let run_dir = directory("kept");
         let uid = Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap();
         let mut names = Names::load(&run_dir).unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_does_not_answer_stops_only_the_writing() {
+    fn a_hung_disk_stops_only_the_writing_of_pod_names() {
         let run_dir = directory("slow");
         // Opening a pipe for writing blocks until a reader opens it.
         let aside = run_dir.join("names.json.new");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_holds_no_names_and_is_replaced() {
+    fn an_unreadable_file_of_pod_names_is_replaced() {
         let run_dir = directory("broken");
         for text in ["", "{", "[]", r#"{"": ["shop", "a"]}"#] {
             fs::write(run_dir.join("names.json"), text).unwrap();

@@ -4,7 +4,7 @@ mod inbox;
 
 use crate::daemon::agent::Agent;
 use crate::daemon::args::AgentArgs;
-use crate::daemon::mode_policy::{Fleet, Modes};
+use crate::daemon::mode_policy::{Modes, NodeModes};
 use crate::daemon::pod_names::Names;
 use crate::daemon::report::kube_events::Announcer;
 use crate::daemon::report::metrics;
@@ -32,11 +32,7 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Runs until a signal, or until an error after which nothing is protected any more.
 pub async fn run(args: AgentArgs) -> Result<()> {
     telemetry::init(args.log_format, args.debug_datapath)?;
-    if args.pod_scope.is_some() {
-        tracing::warn!(
-            "--pod-scope has no effect: every agent watches all pods. Remove it; the next release refuses it"
-        );
-    }
+    warn_of_old_flags(&args);
     let _only_one = lock(&args.run.run_dir)?;
     let rate = args.api.rate(Watched::ALWAYS.len(), args.max_view_age)?;
     let pace = Pace::new(rate, args.api.burst);
@@ -49,8 +45,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut writer = writer.lock_config(&args.pins.pin_dir)?;
     writer.take_over_v1(&args.pins.pin_dir)?;
     let flags = (args.mode, args.reasons.modes());
-    let fleet = Fleet::new(args.fleet_config.clone(), flags, writer.configured()?);
-    let Modes { mode, reasons, .. } = fleet.in_force();
+    let node_modes = NodeModes::new(args.fleet_config.clone(), flags, writer.configured()?);
+    let Modes { mode, reasons, .. } = node_modes.in_force();
     writer.configure(mode, reasons, args.debug_datapath)?;
     writer.choose(args.actions.actions(), args.actions.limits())?;
     writer.capture(args.actions.capture()?)?;
@@ -92,7 +88,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         datapath,
         (watches, pace),
         announcer,
-        fleet,
+        node_modes,
         &args,
     );
     let mut presence = tokio::spawn(netlink::presence(announce, agent.asks_for_presence()));
@@ -127,9 +123,20 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         let removed = agent.detach()?.len();
         tracing::info!(removed, "stopped and detached; nothing is denied any more");
     } else {
-        tracing::info!("stopped; denials stand until the lease ends, or the next agent takes over");
+        tracing::info!("stopped; denials stay until the lease ends, or the next agent takes over");
     }
     Ok(())
+}
+
+fn warn_of_old_flags(args: &AgentArgs) {
+    if args.pod_scope.is_some() {
+        tracing::warn!(
+            "--pod-scope has no effect: every agent watches all pods. Remove it; the next release refuses it"
+        );
+    }
+    for warning in args.actions.warnings() {
+        tracing::warn!("--action: {warning}");
+    }
 }
 
 /// The state at the start, restored from the pinned maps; it holds until everything is listed.
@@ -140,7 +147,7 @@ fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
         ranges: args.ranges.ranges(),
     };
     let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
-    state.inherit(writer.found().clone());
+    state.restore(writer.restored().clone());
     state.know_names(names.known().clone());
     state
 }
@@ -154,7 +161,7 @@ fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
         Turn::Question(question) => agent.on_question(question)?,
         Turn::Events(events) => agent.on_events(events)?,
     }
-    agent.remember();
+    agent.record_history();
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Objects of the API, from their JSON to the state that they lead to.
 
 use super::harness::{corpus, run};
-use crate::daemon::mode_policy::Fleet;
+use crate::daemon::mode_policy::NodeModes;
 use epguard_common::{Mode, Reason, ReasonModes};
 use epguard_core::facts::{
     self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice,
@@ -145,11 +145,11 @@ fn the_config_map_of_the_modes() {
         let Ok(map) = facts::ModePolicy::parse(json) else {
             return;
         };
-        let mut fleet = Fleet::new(Some(("epguard".into(), "epguard".into())), flags, None);
+        let mut node_modes = NodeModes::new(Some(("epguard".into(), "epguard".into())), flags, None);
         let has_errors = !map.errors.is_empty();
-        fleet.hear(Change::Applied(map));
-        let changed = fleet.take_change(true);
-        assert_eq!(has_errors, fleet.problem().is_some());
+        node_modes.apply(Change::Applied(map));
+        let changed = node_modes.take_change(true);
+        assert_eq!(has_errors, node_modes.problem().is_some());
         if let Some(mut modes) = changed.filter(|_| has_errors) {
             assert!(modes.mode <= flags.0, "a map with an error raised the mode");
             for reason in Reason::ALL {

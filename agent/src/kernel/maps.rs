@@ -8,22 +8,25 @@ mod denial_counts;
 mod earlier;
 mod flows;
 mod followed;
-mod found;
 mod full;
+mod gate;
 mod keyed;
 mod lock;
 mod modes;
+mod names;
+mod restored;
 mod roles;
 mod terminated;
 mod v1;
 
 pub use actions::set_action;
 pub use config::configuration;
-pub use counters::{Counters, counters};
+pub use counters::{Counters, counters, packets};
 pub use denial_counts::{Denied, Reading};
 pub use keyed::KeyedMap;
 pub use lock::only_agent;
-pub use modes::{DEFAULT, set_mode, show_mode};
+pub use modes::{default_modes, set_mode, show_mode};
+pub use names::NAMES;
 pub use terminated::Lift;
 
 use anyhow::{Context as _, Result};
@@ -31,53 +34,27 @@ use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, MapError};
 use denial_counts::DenialCounts;
 use epguard_common::{
-    ABI_VERSION, Addr, Affected, Backends, DenialKey, Owner, RawConfig, RawDenial, Role, Slot, SocketIntent,
-    Suspect, Terminated, View, Vip,
+    ABI_VERSION, Addr, Affected, Backends, DenialKey, Owner, RawConfig, RawDenial, RawRole, Slot,
+    SocketIntent, Suspect, Terminated, View, Vip,
 };
 use epguard_core::plan::{self, Op};
 use epguard_core::state::Tables;
 use flows::Flows;
-use found::Found;
 use full::absent;
+use gate::GateMap;
 use lock::ConfigLock;
+use restored::Restored;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use terminated::Sightings;
 
-/// The names of all maps of the datapath, as pinned.
-pub const NAMES: [&str; 23] = [
-    "OWNERS",
-    "SUSPECTS",
-    "SERVICES",
-    "DENIED",
-    "BACKENDS",
-    "FLOWS",
-    "RETURNS",
-    "OPENING",
-    "OPENING_RETURNS",
-    "CLIENTS",
-    "LIVE",
-    "DIRECT",
-    "TERMINATED",
-    "INTERFACES",
-    "MACS",
-    "SOCKETS",
-    "CONFIG",
-    "VIEW",
-    "AIMED",
-    "COUNTERS",
-    "DENIAL_COUNTS",
-    "EVENTS",
-    "ANSWERS",
-];
-
-/// Where the maps of this version are pinned: `<pin-dir>/v2`.
+/// The directory of the maps of this version, `<pin-dir>/v2`.
 #[must_use]
 pub fn directory(pin_dir: &Path) -> PathBuf {
     pin_dir.join(format!("v{ABI_VERSION}"))
 }
 
-/// Opens a pinned map by its name.
+/// Opens a pinned map.
 pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
     let path = directory(pin_dir).join(name);
     MapData::from_pin(&path).with_context(|| {
@@ -96,12 +73,13 @@ pub struct Writer {
     denied: KeyedMap<DenialKey, RawDenial>,
     backends: KeyedMap<DenialKey, Backends>,
     terminated: KeyedMap<Addr, Terminated>,
-    interfaces: KeyedMap<u32, Role>,
+    interfaces: KeyedMap<u32, RawRole>,
     sockets: KeyedMap<u64, SocketIntent>,
     config: Array<MapData, RawConfig>,
     config_lock: Option<ConfigLock>,
     view: Array<MapData, View>,
     vouched: View,
+    gate: GateMap,
     installed: Tables,
     /// Entries that the kernel had no room for when the tables were written last.
     left_out: usize,
@@ -111,20 +89,19 @@ pub struct Writer {
     /// Lifts of removed entries, until [`Writer::take_lifts`] returns them.
     lifts: Vec<Lift>,
     sightings: Sightings,
-    found: Found,
+    restored: Restored,
 }
 
 impl Writer {
-    /// Takes over the maps of a loaded object with all that an earlier process left in them. Its denials stay, and its
-    /// lease runs, until [`Writer::install`].
+    /// Takes over the maps of a loaded object: the denials and the lease of an earlier process stay until [`Writer::install`].
     pub fn new(ebpf: &mut Ebpf, netns_cookie: u64) -> Result<Self> {
-        let found = Found::read(ebpf)?;
+        let restored = Restored::read(ebpf)?;
         let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
         let pinned = view.get(&0, 0).context("cannot read VIEW")?;
         let vouched = View {
             netns_cookie,
-            terminated: count(found.tables.terminated.len()),
-            vips: count(found.tables.services.len()),
+            terminated: count(restored.tables.terminated.len()),
+            vips: count(restored.tables.services.len()),
             answer: carrier::answer(pinned.answer),
             ..pinned
         };
@@ -141,18 +118,19 @@ impl Writer {
             config_lock: None,
             view,
             vouched,
-            installed: found.tables.clone(),
+            gate: GateMap::new(ebpf, &restored.tables)?,
+            installed: restored.tables.clone(),
             left_out: 0,
             counts: DenialCounts::of(ebpf)?,
             flows: Flows::of(ebpf)?,
             flows_go_on: true,
             lifts: Vec::new(),
             sightings: Sightings::default(),
-            found,
+            restored,
         };
         writer.resume_following()?;
         writer.vouch()?;
-        for target in std::mem::take(&mut writer.found.unreadable) {
+        for target in std::mem::take(&mut writer.restored.unreadable) {
             writer
                 .write(&Op::RemoveDenial(target))
                 .context("cannot write DENIED")?;
@@ -162,8 +140,8 @@ impl Writer {
 
     /// The tables that an earlier process left: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
     #[must_use]
-    pub const fn found(&self) -> &Tables {
-        &self.found.tables
+    pub const fn restored(&self) -> &Tables {
+        &self.restored.tables
     }
 
     /// The time until which the programs deny, nanoseconds of `CLOCK_BOOTTIME`; at first the earlier process's lease.
@@ -177,6 +155,8 @@ impl Writer {
         if self.installed == *desired {
             return Ok(false);
         }
+        // Before the first entry, and after the last: a packet that the gate ends lifts no denial.
+        self.gate.open_for(desired)?;
         self.settle_counts(desired)?;
         let mut installed = desired.clone();
         self.left_out = 0;
@@ -194,7 +174,7 @@ impl Writer {
         {
             // The programs may have redirected flows there since the last sweep.
             self.flows_go_on = true;
-            self.flows.look_again();
+            self.flows.sweep_soon();
         }
         self.flows.retain_live(&live)?;
         self.installed = installed;
@@ -207,6 +187,7 @@ impl Writer {
         self.vouched.flows = self.flow_count();
         self.vouched.vips = count(desired.services.len());
         self.vouch()?;
+        self.gate.close_but_for(desired)?;
         Ok(true)
     }
 
@@ -239,7 +220,7 @@ impl Writer {
     /// Writes the owners that changed, the first time also the restored ones. Returns how many found no room: they deny
     /// nothing, and no flow is redirected there.
     pub fn install_owners(&mut self, owners: &BTreeMap<Addr, Owner>, changed: &BTreeSet<Addr>) -> usize {
-        let mut stale = std::mem::take(&mut self.found.owners);
+        let mut stale = std::mem::take(&mut self.restored.owners);
         stale.retain(|ip| !changed.contains(ip));
         plan::owners(owners, changed)
             .chain(plan::owners(owners, &stale))
@@ -279,9 +260,9 @@ impl Writer {
                 self.remove_terminated(*ip)?;
                 self.end_terminated(&DenialKey::of_ip(*ip))
             }
-            Op::PutTerminated(ip, vacant) => {
+            Op::PutTerminated(ip, orphan_ip) => {
                 self.counts.begin(&DenialKey::of_ip(*ip))?;
-                self.put_terminated(*ip, *vacant)
+                self.put_terminated(*ip, *orphan_ip)
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Arguments that several commands and the daemon share.
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use epguard_common::{Mode, Reason};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use epguard_common::{OneOf, Reason};
 use epguard_core::facts::Name;
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct PinArgs {
     pub pin_dir: PathBuf,
 }
 
-/// Where the agent can be asked.
+/// The agent's status socket.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// Directory with the agent's status socket
@@ -22,14 +22,16 @@ pub struct RunArgs {
     pub run_dir: PathBuf,
 }
 
-/// A parser for the name of a mode.
-pub fn mode() -> impl TypedValueParser<Value = Mode> {
-    const MODES: [Mode; 3] = [Mode::Off, Mode::Observe, Mode::Enforce];
-    PossibleValuesParser::new(MODES.map(Mode::as_str)).map(|text| {
-        MODES
-            .into_iter()
-            .find(|mode| mode.as_str() == text)
-            .unwrap_or_default()
+/// A parser for one of a list, by its name; `--help` explains each.
+pub fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+    help: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let values = all.map(|value| PossibleValue::new(name(value)).help(help(value)));
+    PossibleValuesParser::new(values).map(move |text| {
+        let mut named = all.into_iter().filter(|value| name(*value) == text);
+        named.next().unwrap_or(all[0])
     })
 }
 
@@ -48,7 +50,7 @@ pub fn service(text: &str) -> Result<String, &'static str> {
     named.ok_or("not a Service: NAMESPACE/NAME")
 }
 
-/// Reads the name of a reason.
-pub fn reason(text: &str) -> Result<Reason, &'static str> {
-    Reason::parse(text).ok_or("not a reason: dead-backend, reused, retired-backend or terminated")
+/// Reads the name of a reason. Errors: the reasons that there are.
+pub fn reason(text: &str) -> Result<Reason, String> {
+    Reason::parse(text).ok_or_else(|| format!("not a reason: {}", OneOf(Reason::TO_DENY)))
 }

@@ -1,6 +1,7 @@
 //! The choice of an action, as `--action` and `epguard action` take it.
 
-use epguard_common::{Action, Reason, ReasonActions};
+use super::args;
+use epguard_common::{Action, OneOf, Reason, ReasonActions};
 
 /// A choice of an action, for one reason or for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,13 +12,15 @@ pub struct Choice {
     pub reason: Option<Reason>,
     /// The interface of [`Action::Capture`].
     pub capture: Option<String>,
+    /// Spelled `redirect=IFACE`, as before there was `capture=IFACE`.
+    pub is_old: bool,
 }
 
 impl Choice {
     /// The actions after this choice.
     #[must_use]
     pub fn applied_to(&self, mut actions: ReasonActions) -> ReasonActions {
-        for reason in Reason::ALL {
+        for reason in Reason::TO_DENY {
             if self.reason.is_none_or(|only| only == reason)
                 && let Some(action) = actions.of(reason)
             {
@@ -26,35 +29,88 @@ impl Choice {
         }
         actions
     }
-}
 
-fn action_of(text: &str) -> Option<(Action, Option<String>)> {
-    match text.split_once('=') {
-        Some(("redirect", interface)) if !interface.is_empty() => {
-            Some((Action::Capture, Some(interface.into())))
-        }
-        None if text == Action::Drop.as_str() => Some((Action::Drop, None)),
-        None if text == Action::Reject.as_str() => Some((Action::Reject, None)),
-        _ => None,
+    /// Names the new spelling, if the choice has an old one.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let interface = self.capture.as_ref().filter(|_| self.is_old)?;
+        let (old, new) = (Action::Redirect, self.action);
+        Some(format!(
+            "{old}={interface} is the old spelling of {new}={interface}: change it, the next release refuses it"
+        ))
     }
 }
 
-/// Reads `ACTION` or `REASON=ACTION`.
-pub fn choice(text: &str) -> Result<Choice, &'static str> {
+/// The actions that an operator may choose, each with its meaning.
+#[must_use]
+pub fn help() -> String {
+    let each = by_operator().map(|action| {
+        let (first, rest) = action.help().split_at(1);
+        format!("{}: {}{rest}", written(action), first.to_lowercase())
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// Reads `ACTION` or `REASON=ACTION`. Errors: which actions, or which reasons, there are.
+pub fn choice(text: &str) -> Result<Choice, String> {
     let (reason, action) = match text.split_once('=') {
-        Some((reason, action)) if reason != "redirect" => (
-            Some(Reason::parse(reason).ok_or(
-                "not a reason: dead-backend, reused, retired-backend or terminated, as in reused=reject",
-            )?),
-            action,
-        ),
+        Some((reason, action)) if Action::named(reason).is_none() => {
+            let reason = args::reason(reason).map_err(|error| format!("{error}, as in reused=reject"))?;
+            (Some(reason), action)
+        }
         _ => (None, text),
     };
-    let (action, capture) = action_of(action)
-        .ok_or("not an action: drop or reject or redirect=IFACE, or REASON=ACTION for one reason")?;
-    Ok(Choice {
+    let choice = of_action(action).ok_or_else(|| {
+        let actions = by_operator().map(written);
+        format!(
+            "not an action: {}, or REASON=ACTION for one reason",
+            OneOf(actions)
+        )
+    })?;
+    Ok(Choice { reason, ..choice })
+}
+
+fn of_action(text: &str) -> Option<Choice> {
+    let (name, interface) = match text.split_once('=') {
+        Some((name, interface)) => (name, Some(interface).filter(|name| !name.is_empty())),
+        None => (text, None),
+    };
+    let is_old = interface.is_some() && name == Action::Redirect.as_str();
+    let action = if is_old {
+        Action::Capture
+    } else {
+        Action::named(name)?
+    };
+    let choosers = action.choosers();
+    (choosers.operator && choosers.interface == interface.is_some()).then(|| Choice {
         action,
-        reason,
-        capture,
+        reason: None,
+        capture: interface.map(ToOwned::to_owned),
+        is_old,
     })
+}
+
+fn by_operator() -> impl Iterator<Item = Action> + Clone {
+    Action::ALL
+        .into_iter()
+        .filter(|action| action.choosers().operator)
+}
+
+fn written(action: Action) -> String {
+    let interface = if action.choosers().interface { "=IFACE" } else { "" };
+    format!("{action}{interface}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_spelling_of_capture_works_with_a_warning() {
+        let old = choice("reused=redirect=tap0").unwrap();
+        let new = choice("reused=capture=tap0").unwrap();
+        assert_eq!((old.action, &old.capture), (new.action, &new.capture));
+        assert!(old.warning().unwrap().contains("spelling of capture=tap0"));
+        assert_eq!(new.warning(), None);
+    }
 }

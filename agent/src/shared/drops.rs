@@ -1,10 +1,12 @@
 //! Denied flows, as the status socket and `epguard drops` show them.
 
+use epguard_common::{Outcome, Reason};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// The key of packets that are counted together.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Kind {
     /// `namespace/name`, `unknown` without one.
     pub service: String,
@@ -12,10 +14,10 @@ pub struct Kind {
     pub endpoint: SocketAddr,
     /// `TCP`, `UDP`, `SCTP`, `other`.
     pub protocol: String,
-    /// `dead-backend`, `reused`, ...
-    pub reason: String,
-    /// What was done: `dropped`, `rejected`, ..., `observed`.
-    pub outcome: String,
+    /// Which proof holds.
+    pub reason: Reason,
+    /// What was done: dropped, rejected, redirected, captured or observed.
+    pub outcome: Outcome,
     /// The pod that was meant.
     pub meant: String,
     /// The pod that would have been hit; `nobody` if no pod has the IP.
@@ -23,7 +25,7 @@ pub struct Kind {
 }
 
 /// Packets with the same [`Kind`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dropped {
     /// What they have in common.

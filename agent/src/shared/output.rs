@@ -37,7 +37,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn every_form_says_the_same() {
+    fn every_output_form_has_the_same_content() {
         let value = BTreeMap::from([("address", vec!["10.0.0.1", "yes"])]);
         let text = |output: Output| {
             output

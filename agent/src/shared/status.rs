@@ -1,53 +1,73 @@
 //! The status: the agent's state as one document, which its socket serves.
 
 mod figures;
+mod form;
 mod latency;
+mod lenient;
+mod mode;
 mod socket;
+mod socket_lb;
 mod sockets;
 mod trust;
 mod unproven;
 
-pub use figures::{ApiFigures, Distribution, Figures, Fill};
+pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill};
+pub use form::Form;
 pub use latency::{Latency, LatencyFigures};
+pub use mode::ModeSource;
 pub use socket::{Question, ask, read, serve};
+pub use socket_lb::SocketLb;
 pub use sockets::{CgroupHooks, NodeSockets};
 pub use trust::{Held, Request};
 pub use unproven::{PossibleHolder, UnprovenDeaths};
 
 use crate::shared::drops::Dropped;
+use epguard_common::{Mode, Reason};
 use epguard_core::carrier::Decision;
+use epguard_core::facts::Watched;
 use epguard_core::freshness::Proof;
 use epguard_core::history::Chronicle;
-use epguard_core::state;
+use epguard_core::state::{self, IpState};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The agent's state at one moment.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+///
+/// `docs/status.schema.json` describes it to programs; a test compares the two.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
+    /// The form of this document. It rises when a field goes, or changes its type or meaning; new fields and new names in lists do not change it.
+    #[serde(default)]
+    pub form: Form,
     /// Version of the agent, as `epguard --version` prints it.
     pub version: String,
     /// Name of the Node that it runs on.
     pub node: String,
     /// Whether every watch has shown a whole list.
     pub synced: bool,
-    /// `off`, `observe` or `enforce`.
-    pub mode: String,
-    /// Source of the mode: `flags`, `configmap`, `configmap, canary` or, until the `ConfigMap` was read, `the lower
-    /// of flags and maps`. `epguard mode` may have been used since.
-    pub mode_source: String,
+    /// The node's mode; `unknown` if CONFIG cannot be read.
+    #[serde(with = "mode::known")]
+    #[schemars(schema_with = "mode::known::schema")]
+    pub mode: Option<Mode>,
+    /// Source of the mode.
+    #[serde(deserialize_with = "lenient::value")]
+    pub mode_source: ModeSource,
     /// Why the `ConfigMap` with the modes is not in force, or only in part; none if it is, or if none is named.
     #[serde(default)]
     pub config_map: Option<String>,
     /// The mode in force for each reason: the lower of its own mode and the node's.
-    pub reasons: BTreeMap<String, String>,
+    #[serde(deserialize_with = "lenient::entries")]
+    pub reasons: BTreeMap<Reason, Mode>,
     /// Which endpoints may be denied, by the operator's options.
     pub ranges: Ranges,
     /// The watches by resource: `pods`, `endpointslices`, ...
-    pub watches: BTreeMap<String, Watch>,
+    #[serde(deserialize_with = "lenient::entries")]
+    pub watches: BTreeMap<Watched, Watch>,
     /// resourceVersion per watch up to which the maps are written.
-    pub applied: BTreeMap<String, u64>,
+    #[serde(deserialize_with = "lenient::entries")]
+    pub applied: BTreeMap<Watched, u64>,
     /// Milliseconds until denials lapse; negative once they have.
     pub lease_ms: i64,
     /// Age of the view in milliseconds: that of its least fresh watch; none if one was never proven fresh.
@@ -64,6 +84,9 @@ pub struct Status {
     /// The cgroups of the node whose sockets are followed.
     #[serde(default)]
     pub node_sockets: NodeSockets,
+    /// Programs that replace a Service's address when a socket connects.
+    #[serde(default)]
+    pub socket_lb: SocketLb,
     /// Latency from the receipt of an API event to the map write.
     pub latency: LatencyFigures,
     /// IPs that several live pods claim; nothing is denied there.
@@ -75,9 +98,11 @@ pub struct Status {
     /// Services with pending denials, which wait for a second list.
     pub breaker: Vec<Held>,
     /// Denials that the review found wrong, by reason.
-    pub wrong_denies: BTreeMap<String, u64>,
+    #[serde(deserialize_with = "lenient::entries")]
+    pub wrong_denies: BTreeMap<Reason, u64>,
     /// Reasons that are only observed because of a wrong denial.
-    pub demoted: Vec<String>,
+    #[serde(deserialize_with = "lenient::items")]
+    pub demoted: Vec<Reason>,
     /// Nodes on which pods finish and none is proven dead.
     #[serde(default)]
     pub unproven: Vec<UnprovenDeaths>,
@@ -94,7 +119,11 @@ pub struct Status {
     /// Counts and measurements.
     pub figures: Figures,
     /// The denied packets. Only on request; then all other fields are empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::optional"
+    )]
     pub drops: Option<Vec<Dropped>>,
     /// The last lines of the agent's log. Only on request; then all other fields are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,16 +134,23 @@ pub struct Status {
 }
 
 impl Status {
+    /// The node's mode, for people.
+    #[must_use]
+    pub fn mode_name(&self) -> &'static str {
+        self.mode.map_or(mode::known::UNKNOWN, Mode::as_str)
+    }
+
     /// True if the agent has denials, or would have.
     #[must_use]
     pub fn denies(&self) -> bool {
-        let counts = ["denied", "terminated"].map(|state| self.figures.ips.get(state).copied());
+        let counts =
+            [IpState::Denied, IpState::Terminated].map(|state| self.figures.ips.get(&state).copied());
         counts.into_iter().flatten().any(|count| count > 0)
     }
 }
 
 /// Ranges of endpoints as text.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ranges {
     /// Only endpoints in these are denied; none: all.
@@ -133,7 +169,7 @@ impl From<&state::Ranges> for Ranges {
 }
 
 /// A watch of one resource.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Watch {
     /// Whether it is connected and, while anything is denied, proven fresh within `--max-view-age`.
@@ -153,7 +189,7 @@ pub struct Watch {
 }
 
 /// An interface and its hooks.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
     /// The kernel's number of the interface.
@@ -185,7 +221,7 @@ pub struct Attachment {
 }
 
 /// An IP with more than one claimant.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
     /// The IP as text.

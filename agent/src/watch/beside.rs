@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_stream_showed_after_the_list_wins_and_what_it_showed_before_does_not() {
+    fn an_event_after_the_list_replaces_it_and_an_event_before_it_does_not() {
         let mut beside = Beside::new(7);
         beside.note(name("older"), 9, None);
         beside.note(name("changed"), 12, Some(12));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_once_it_has_come_and_the_stream_has_shown_as_much() {
+    fn a_list_is_applied_once_the_stream_has_caught_up_with_it() {
         let mut beside = Beside::new(7);
         assert!(!beside.is_shown(Duration::from_secs(9)));
         let _ = beside.came(listed(10, &[]));

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bad_yaml_is_one_line_and_shows_nothing_of_the_file() {
+    async fn a_yaml_error_is_one_line_without_the_files_content() {
         let error = error_for("users:\n- name: a\n  user: {token: s3cret\n").await;
         assert!(error.contains("is not valid YAML"), "{error}");
         assert!(!error.contains('\n') && !error.contains("s3cret"), "{error}");

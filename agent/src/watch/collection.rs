@@ -41,7 +41,7 @@ mod tests {
     use epguard_core::facts::ModePolicy;
 
     #[test]
-    fn one_object_is_asked_for_in_its_namespace_alone() {
+    fn a_single_object_is_requested_in_its_namespace_only() {
         let one = Collection::one::<ModePolicy>(&("epguard".into(), "fleet".into()));
         assert_eq!(one.path, "/api/v1/namespaces/epguard/configmaps");
         assert_eq!(one.selector.as_deref(), Some("metadata.name=fleet"));

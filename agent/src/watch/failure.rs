@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_is_enough_for_what_is_asked_of_one_namespace() {
+    fn for_a_namespaced_request_the_remedy_names_a_role() {
         let path = "/api/v1/namespaces/epguard/configmaps";
         let request = Request {
             step: Step::List,
@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn gone_means_expired_whatever_was_asked() {
+    fn status_410_means_expired_for_every_request() {
         for step in [Step::Stream, Step::List, Step::Watch(7)] {
             assert_eq!(refusal(step, 410).end, End::Expired);
         }
     }
 
     #[test]
-    fn causes_are_told_once_and_in_one_line() {
+    fn causes_are_printed_once_and_in_one_line() {
         let inner = anyhow::anyhow!("connection refused\nby somebody");
         let middle = inner.context("tcp: connection refused\nby somebody");
         let error = middle.context("no connection");

@@ -33,7 +33,7 @@ pub use pace::Pace;
 
 use crate::shared::clock::boot;
 use collection::Collection;
-use epguard_core::facts::{Fact, ModePolicy, Name, Namespace, Node, Pod, Service, Slice, Watched};
+use epguard_core::facts::{Change, Fact, Name, Object, Visitor, Watched};
 use epguard_core::freshness::Proof;
 use orders::Orders;
 use outbox::Outbox;
@@ -122,8 +122,8 @@ pub enum Message {
 /// Starts the watches, and that of the mode policy's `ConfigMap` if one is named. They run until the handle is
 /// dropped or the receiver is gone.
 #[must_use]
-pub fn start(client: &kube::Client, fleet: Option<&Name>, tx: &mpsc::Sender<Message>) -> Watches {
-    start_by(boot, client, fleet, tx)
+pub fn start(client: &kube::Client, mode_policy: Option<&Name>, tx: &mpsc::Sender<Message>) -> Watches {
+    start_by(boot, client, mode_policy, tx)
 }
 
 /// Like [`start`], with another clock, such as a model's.
@@ -131,7 +131,7 @@ pub fn start(client: &kube::Client, fleet: Option<&Name>, tx: &mpsc::Sender<Mess
 pub fn start_by(
     clock: Clock,
     client: &kube::Client,
-    fleet: Option<&Name>,
+    mode_policy: Option<&Name>,
     tx: &mpsc::Sender<Message>,
 ) -> Watches {
     let mut tasks = JoinSet::new();
@@ -139,23 +139,32 @@ pub fn start_by(
     let server = Server::default();
     let ids = Watched::ALWAYS
         .into_iter()
-        .chain(fleet.map(|_| Watched::ModePolicy));
+        .chain(mode_policy.map(|_| Watched::ModePolicy));
     for id in ids {
+        let one = mode_policy.filter(|_| id == Watched::ModePolicy);
         let own = Arc::new(Orders::default());
         orders.insert(id, Arc::clone(&own));
         let outbox = Outbox::new(id, tx.clone());
         let session = Session::new(client.clone(), outbox, own, Recovery::new(&server)).with_clock(clock);
-        match id {
-            Watched::Pods => tasks.spawn(session.run(Collection::all::<Pod>(), Fact::Pod)),
-            Watched::EndpointSlices => tasks.spawn(session.run(Collection::all::<Slice>(), Fact::Slice)),
-            Watched::Services => tasks.spawn(session.run(Collection::all::<Service>(), Fact::Service)),
-            Watched::Nodes => tasks.spawn(session.run(Collection::all::<Node>(), Fact::Node)),
-            Watched::Namespaces => tasks.spawn(session.run(Collection::all::<Namespace>(), Fact::Namespace)),
-            Watched::ModePolicy => {
-                let one = fleet.map_or_else(Collection::all::<ModePolicy>, Collection::one::<ModePolicy>);
-                tasks.spawn(session.run(one, Fact::ModePolicy))
-            }
-        };
+        let tasks = &mut tasks;
+        id.visit(Start { session, one, tasks });
     }
     Watches::new(orders, tasks)
+}
+
+/// Starts one watch.
+struct Start<'a> {
+    session: Session,
+    /// The only object to watch; none: all.
+    one: Option<&'a Name>,
+    tasks: &'a mut JoinSet<()>,
+}
+
+impl Visitor for Start<'_> {
+    type Output = ();
+
+    fn visit<O: Object>(self, fact: fn(Change<O>) -> Fact) {
+        let collection = self.one.map_or_else(Collection::all::<O>, Collection::one::<O>);
+        self.tasks.spawn(self.session.run(collection, fact));
+    }
 }

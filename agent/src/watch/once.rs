@@ -80,7 +80,7 @@ fn refusal(resource: &str, error: kube::Error) -> Refusal {
             "cannot list {resource}: the API server does not accept the credentials ({message}); renew them"
         )),
         410 => Refusal::Failed(format!(
-            "cannot list {resource}: the server forgot the list before its last page ({message}); run it again"
+            "cannot list {resource}: the list expired before its last page ({message}); run it again"
         )),
         code => Refusal::Failed(format!(
             "cannot list {resource}: the API server answers {code} ({message})"

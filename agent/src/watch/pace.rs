@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn beyond_the_burst_requests_go_one_by_one_in_the_order_in_which_they_came() {
+    async fn beyond_the_burst_requests_are_sent_one_by_one_in_their_order() {
         let (pace, client) = paced();
         let answers = futures::future::join_all((0..6).map(|_| ask(&client))).await;
         assert_eq!(answers, [0, 0, 0, 200, 400, 600]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_is_given_up_while_it_waits_leaves_its_turn_to_the_next() {
+    async fn a_cancelled_request_frees_its_turn_for_the_next() {
         let (pace, client) = paced();
         futures::future::join_all((0..3).map(|_| ask(&client))).await;
         let impatient = timeout(Duration::from_millis(100), ask(&client)).await;

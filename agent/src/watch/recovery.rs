@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_watch_that_is_up_again_ends_the_others_waits() {
+    async fn the_first_watch_that_is_up_again_ends_the_waits_of_the_others() {
         let [mut first, mut other] = two();
         first.down();
         other.begin();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn watches_that_come_and_go_wait_as_they_would_alone() {
+    async fn the_recovery_of_one_watch_does_not_shorten_later_waits_of_others() {
         let [mut first, mut other] = two();
         first.down();
         sleep(OUTAGE / 2).await;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_told_before_a_request_says_nothing_about_its_end() {
+    async fn a_recovery_before_a_request_does_not_shorten_the_wait_after_it() {
         let [mut first, mut other] = two();
         first.down();
         sleep(OUTAGE).await;
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_without_history_ends_the_waits_of_watches_that_do_not_know_of_it() {
+    async fn a_relist_of_one_watch_ends_the_waits_of_the_others() {
         let [mut first, mut other] = two();
         first.down();
         other.begin();

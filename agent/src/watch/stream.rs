@@ -195,12 +195,12 @@ impl Session {
             (Line::Applied(entry), None) => {
                 self.protocol.count(Some(entry.new.into()));
                 let object = self.object(&entry, false, open).await;
-                self.tell(entry.version, query, object.map(Change::Applied)).await;
+                self.send(entry.version, query, object.map(Change::Applied)).await;
             }
             (Line::Deleted(entry), None) => {
                 self.protocol.count(Some(-1));
                 let object = self.object(&entry, true, open).await;
-                self.tell(entry.version, query, object.map(Change::Deleted)).await;
+                self.send(entry.version, query, object.map(Change::Deleted)).await;
             }
             (Line::Bookmark { version, .. }, None) => {
                 self.protocol.advance(version);
@@ -220,7 +220,7 @@ impl Session {
         object
     }
 
-    async fn tell<O: Object>(&mut self, version: u64, query: &Query<O>, change: Option<Change<O>>) {
+    async fn send<O: Object>(&mut self, version: u64, query: &Query<O>, change: Option<Change<O>>) {
         self.protocol.advance(version);
         if let Some(change) = change {
             self.outbox.fact(version, (query.fact)(change)).await;

@@ -23,7 +23,7 @@ impl Scratch {
         path
     }
 
-    /// With a bpffs on it, for whoever gets that far.
+    /// Mounts a bpffs on it, for agents that start so far.
     fn with_bpffs(self) -> Self {
         let mounted = Command::new("mount")
             .args(["-t", "bpf", "bpf"])
@@ -40,7 +40,7 @@ impl Scratch {
         path
     }
 
-    /// `epguard agent` in a network namespace of its own if `alone`, with an API server that nobody runs.
+    /// `epguard agent` in a network namespace of its own if `alone`, with the address of an API server that does not run.
     fn agent(&self, more: &[&str], alone: bool) -> Command {
         let place = Place {
             node: "n",
@@ -105,7 +105,7 @@ fn epguard(arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn a_missing_node_name_or_an_absurd_flag_is_a_usage_error_with_its_remedy() {
+fn a_missing_node_name_or_an_invalid_flag_is_a_usage_error_with_its_remedy() {
     for (arguments, part) in [
         (&["agent"][..], "NODE_NAME"),
         (&["agent", "--node-name", ""], "node"),
@@ -136,7 +136,7 @@ fn a_kubeconfig_that_is_missing_or_no_yaml_is_named() {
 }
 
 #[test]
-fn a_flag_that_is_gone_is_named_in_a_warning_and_ends_nothing() {
+fn a_removed_flag_is_only_a_warning() {
     let scratch = Scratch::new("gone");
     let mut command = epguard(&["agent", "--node-name", "n", "--pod-scope", "node", "--run-dir"]);
     command.arg(&scratch.0);
@@ -179,7 +179,7 @@ fn a_second_agent_on_the_same_run_directory_is_refused() {
 }
 
 #[test]
-fn without_an_agent_mode_and_dump_say_what_is_missing() {
+fn without_an_agent_mode_and_dump_name_the_missing_part() {
     let scratch = Scratch::new("nobody");
     let pins = scratch.0.display().to_string();
     for verb in [&["mode", "enforce"][..], &["dump"]] {
@@ -189,7 +189,7 @@ fn without_an_agent_mode_and_dump_say_what_is_missing() {
 }
 
 #[test]
-fn without_an_agent_whoever_asks_it_is_told_where_it_was_looked_for() {
+fn without_an_agent_a_command_names_the_socket_that_it_tried() {
     let scratch = Scratch::new("unanswered");
     let run = scratch.0.display().to_string();
     for verb in [&["status"][..], &["drops"], &["top"], &["top", "--batch"]] {
@@ -223,7 +223,7 @@ fn a_pin_directory_that_is_no_bpffs_is_refused() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn a_cgroup_path_that_is_none_is_refused() {
+fn a_path_that_is_no_cgroup_is_refused() {
     let scratch = Scratch::new("cgroup").with_bpffs();
     assert_says(
         &complaint(&mut scratch.agent(&["--cgroup", "/no/such/cgroup"], true)),
@@ -245,7 +245,7 @@ fn a_selection_that_matches_no_interface_is_refused() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn an_unreachable_api_is_told_in_one_line_and_tried_again() {
+fn an_unreachable_api_is_reported_in_one_line_and_tried_again() {
     let scratch = Scratch::new("unreachable").with_bpffs();
     let mut command = Command::new("sh");
     command.args([

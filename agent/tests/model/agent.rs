@@ -43,7 +43,7 @@ pub struct Kernel {
     pub deadline: Duration,
 }
 
-/// A denial that the kernel carries out, in words that the checks share with nobody.
+/// A denial that the kernel carries out, in the model's own types.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Denied {
     /// None for `terminated`.
@@ -59,7 +59,7 @@ pub struct Agent {
     lease: Lease,
     watches: Watches,
     messages: mpsc::Receiver<Message>,
-    /// What netlink told last.
+    /// The latest report of netlink.
     told: Option<Presence>,
 }
 
@@ -72,7 +72,7 @@ impl Agent {
             ranges: Ranges::default(),
         };
         let mut state = State::new(settings);
-        state.inherit(kernel.installed.clone());
+        state.restore(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
         let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, || 0.8 + 0.4 * fastrand::f64());
         Self {
@@ -169,7 +169,7 @@ impl Agent {
         let tables = self.state.tables();
         let denies =
             !tables.denied.is_empty() || tables.terminated.values().any(|vacant| vacant.lifted.is_none());
-        if denies || self.state.is_steering() {
+        if denies || self.state.has_redirected_flows() {
             for id in self.lease.view.due(boot()) {
                 self.watches.confirm(id);
             }

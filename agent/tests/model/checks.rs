@@ -125,7 +125,7 @@ fn is_backend(world: &World, service: &Service, holder: &Pod, object: &PodObject
     selected || listed
 }
 
-/// Whether the agent could not know: an event that says so was not sent yet, for less than a view's age, and nothing
+/// Whether the agent could not know: an event that shows it was not sent yet, for less than a view's age, and nothing
 /// else has shown the agent that it lacks any.
 fn is_excused(world: &World, blind: Blind, kinds: &[(usize, String)]) -> bool {
     let now = Instant::now();
@@ -174,7 +174,7 @@ pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str
         .collect()
 }
 
-/// The endpoints of which the ground truth and the API prove that nobody rightful is there.
+/// The endpoints of which the ground truth and the API prove that no rightful receiver is there.
 pub fn provable<'a>(
     world: &'a World,
     listed: &'a [(Service, Ip, String)],

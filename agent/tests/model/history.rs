@@ -33,7 +33,7 @@ pub enum Op {
     Cut(usize, bool),
     /// The Service's writer updates its slice.
     Sync(usize),
-    /// Somebody lists a pod's IP in a slice of the Service, without a targetRef or with a foreign UID.
+    /// A writer lists a pod's IP in a slice of the Service, without a targetRef or with a foreign UID.
     Custom(usize, usize, bool),
     DropCustom(usize),
     /// `epguard.io/mode` of a namespace.

@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// Gone from the API, whatever runs.
+    /// Deletes the object by force; the containers keep running.
     pub fn force(&mut self, index: usize) {
         let Some((id, mut object)) = self.object(index) else {
             return;

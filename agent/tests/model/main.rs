@@ -86,7 +86,7 @@ fn a_dead_pod_that_runs_again_after_a_restore_is_not_denied() {
 }
 
 #[test]
-fn a_pod_that_runs_again_and_was_never_shown_to_do_so_is_excused() {
+fn a_wrong_denial_of_a_pod_whose_restart_the_api_never_showed_is_excused() {
     play(&known::runs_again_unseen(), &["dead-backend"]);
 }
 

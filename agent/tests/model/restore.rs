@@ -1,4 +1,4 @@
-//! A restore of etcd: the API forgets, and kubelets and writers of slices start from what it shows.
+//! A restore of etcd: the API loses its later state, and kubelets and writers of slices start from the restored one.
 
 use crate::objects::{Container, PodObject};
 use crate::world::{APPS, World, key};

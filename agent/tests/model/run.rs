@@ -16,7 +16,7 @@ use tokio::time::Instant;
 const QUIET: Duration = Duration::from_secs(5);
 /// The same after faults: the longest back-off, a list, a second one.
 const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(45);
-/// An agent remembers for ten minutes what slices listed, and a look later it is gone.
+/// Longer than the ten minutes for which an agent keeps the UIDs that slices listed, and its next check.
 const FORGOTTEN: Duration = Duration::from_mins(11);
 const TICK: Duration = Duration::from_secs(1);
 /// The same where nothing but time happens.
@@ -35,7 +35,7 @@ struct Run {
     tick: Instant,
     every: Duration,
     netlink: bool,
-    /// Every (Service, IP, UID) that a slice listed: proxies and connections may remember any of them.
+    /// Every (Service, IP, UID) that a slice listed: proxies and connections may still use any of them.
     aimed: Vec<(Service, Ip, String)>,
     seen: Seen,
 }

@@ -143,7 +143,7 @@ impl Stream {
         }
     }
 
-    /// Everything there is, and a bookmark that says so. Returns the last change of it.
+    /// All objects, and the bookmark that ends the initial events. Returns the last change of it.
     async fn begin(&mut self) -> Option<u64> {
         let (objects, version, last) = {
             let store = self.api.store();
@@ -217,7 +217,7 @@ impl Stream {
     }
 }
 
-/// Waits until a moment, and lets whatever is due then go first.
+/// Waits until a moment, and lets all other work that is due then go first.
 pub async fn until(at: Instant) {
     sleep_until(at).await;
     for _ in 0..4 {

@@ -145,7 +145,7 @@ impl Store {
         let objects = [0, 1, 2, 3, 4].map(|kind| self.kinds[kind].objects.clone());
         self.backup = Some((objects, self.revision));
         if !self.went_back {
-            // Whatever else is written before a restore, so that a revision that goes back stays behind for long.
+            // Stands for other writes before a restore, so that a revision that goes back stays behind for long.
             self.revision += BUMP / 10;
         }
     }

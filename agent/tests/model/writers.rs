@@ -63,7 +63,7 @@ impl World {
         }]
     }
 
-    /// Somebody adds an address by hand: without a targetRef, or with the UID of a pod of another cluster.
+    /// A writer adds an address by hand: without a targetRef, or with the UID of a pod of another cluster.
     pub fn list_by_hand(&mut self, service: &Service, index: usize, foreign: bool) {
         let Some(ip) = self.cluster.pods[index].sandbox else {
             return;

@@ -1,7 +1,7 @@
 //! What an object of the API comes down to, and which statuses prove a death.
 
-use epguard_common::Addr;
-use epguard_core::facts::{Node, Object as _, Pod, PodName, Sandbox, Service, Slice, Standing};
+use epguard_common::{Addr, UidState};
+use epguard_core::facts::{Node, Object as _, Pod, PodName, Sandbox, Service, Slice};
 use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
 
@@ -32,84 +32,84 @@ fn pod(object: &Value) -> Pod {
     Pod::parse(object.to_string().as_bytes()).unwrap()
 }
 
-/// The standing after one change to the failed pod.
-fn standing(pointer: &str, value: Value) -> Standing {
+/// The state of the UID after one change to the failed pod.
+fn uid_state(pointer: &str, value: Value) -> UidState {
     let mut object = failed();
     *object.pointer_mut(pointer).unwrap() = value;
-    pod(&object).standing
+    pod(&object).uid_state
 }
 
 #[test]
 fn a_failed_pod_as_the_kubelet_reports_it_is_dead() {
     let pod = pod(&failed());
-    assert_eq!(pod.standing, Standing::Dead);
+    assert_eq!(pod.uid_state, UidState::Dead);
     assert_eq!(pod.ips, [Addr::v4([10, 244, 1, 10])]);
     assert_eq!(pod.node.as_deref(), Some("node-a"));
 }
 
 #[test]
-fn a_running_pod_is_live_whatever_its_containers_did() {
-    assert_eq!(standing("/status/phase", json!("Running")), Standing::Live);
+fn a_running_pod_is_live_even_if_its_containers_have_ended() {
+    assert_eq!(uid_state("/status/phase", json!("Running")), UidState::Live);
 }
 
 #[test]
-fn a_phase_that_somebody_else_wrote_proves_no_death() {
+fn a_phase_of_another_writer_than_the_kubelet_proves_no_death() {
     assert_eq!(
-        standing(
+        uid_state(
             "/metadata/managedFields/1/manager",
             json!("kube-controller-manager")
         ),
-        Standing::Terminal
+        UidState::Retired
     );
     assert_eq!(
-        standing("/metadata/managedFields/1/subresource", json!("")),
-        Standing::Terminal
+        uid_state("/metadata/managedFields/1/subresource", json!("")),
+        UidState::Retired
     );
     let shared = json!({"f:status": {"f:phase": {}}});
     assert_eq!(
-        standing("/metadata/managedFields/0/fieldsV1", shared),
-        Standing::Terminal
+        uid_state("/metadata/managedFields/0/fieldsV1", shared),
+        UidState::Retired
     );
-    assert_eq!(standing("/metadata/managedFields", json!([])), Standing::Terminal);
+    assert_eq!(uid_state("/metadata/managedFields", json!([])), UidState::Retired);
 }
 
 #[test]
 fn a_sandbox_that_is_not_reported_down_proves_no_death() {
     assert_eq!(
-        standing("/status/conditions/0/status", json!("True")),
-        Standing::Terminal
+        uid_state("/status/conditions/0/status", json!("True")),
+        UidState::Retired
     );
-    assert_eq!(standing("/status/conditions", json!([])), Standing::Terminal);
+    assert_eq!(uid_state("/status/conditions", json!([])), UidState::Retired);
 }
 
 #[test]
-fn every_container_must_be_over_and_one_must_have_run() {
+fn a_dead_pod_needs_all_containers_ended_and_one_that_ran() {
     let running = json!({"running": {"startedAt": "2026-11-21T01:16:27Z"}});
     assert_eq!(
-        standing("/status/containerStatuses/0/state", running.clone()),
-        Standing::Terminal
+        uid_state("/status/containerStatuses/0/state", running.clone()),
+        UidState::Retired
     );
     let waiting = json!({"waiting": {"reason": "PodInitializing"}});
     assert_eq!(
-        standing("/status/containerStatuses/0/state", waiting.clone()),
-        Standing::Terminal
+        uid_state("/status/containerStatuses/0/state", waiting.clone()),
+        UidState::Retired
     );
     assert_eq!(
-        standing("/status/containerStatuses", json!([])),
-        Standing::Terminal
+        uid_state("/status/containerStatuses", json!([])),
+        UidState::Retired
     );
 
     let mut object = failed();
     object["status"]["initContainerStatuses"] = json!([{"name": "i", "state": waiting}]);
     assert_eq!(
-        pod(&object).standing,
-        Standing::Dead,
+        pod(&object).uid_state,
+        UidState::Dead,
         "an init container that never started"
     );
     object["status"]["ephemeralContainerStatuses"] = json!([{"name": "debug", "state": running}]);
     assert_eq!(
-        pod(&object).standing,
-        Standing::Terminal,
+        pod(&object).uid_state,
+        UidState::Retired,
         "a debug container still runs"
     );
 }
@@ -117,8 +117,8 @@ fn every_container_must_be_over_and_one_must_have_run() {
 #[test]
 fn a_container_without_a_status_may_be_running() {
     assert_eq!(
-        standing("/spec/containers", json!([{"name": "c"}, {"name": "d"}])),
-        Standing::Terminal
+        uid_state("/spec/containers", json!([{"name": "c"}, {"name": "d"}])),
+        UidState::Retired
     );
 }
 
@@ -128,7 +128,7 @@ fn a_mirror_pods_status_proves_no_death() {
     object["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "abc"});
     let pod = pod(&object);
     assert!(pod.mirror);
-    assert_eq!(pod.standing, Standing::Terminal);
+    assert_eq!(pod.uid_state, UidState::Retired);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn published_ips_count_once_a_container_was_started_in_the_sandbox_that_is_up() 
 }
 
 #[test]
-fn absurd_values_are_left_out_and_the_pod_stays() {
+fn malformed_values_are_left_out_and_the_pod_stays() {
     let mut object = failed();
     object["status"]["podIPs"] = json!([{"ip": "banana"}, {"ip": "10.244.1.9"}, {"ip": "224.0.0.1"}, {}]);
     object["status"]["podIP"] = json!("");
@@ -166,7 +166,7 @@ fn absurd_values_are_left_out_and_the_pod_stays() {
 }
 
 #[test]
-fn a_slice_keeps_what_packets_can_be_matched_with() {
+fn a_slice_keeps_only_the_fields_that_match_packets() {
     let slice = json!({
         "metadata": {"name": "web-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
         "addressType": "IPv4",
@@ -205,7 +205,7 @@ fn a_slice_keeps_what_packets_can_be_matched_with() {
 }
 
 #[test]
-fn a_slice_says_when_the_change_behind_it_happened_unless_nobody_can_read_it() {
+fn a_slice_has_the_time_of_its_trigger_unless_it_is_malformed() {
     let triggered = |text: &str| {
         let annotations = json!({"endpoints.kubernetes.io/last-change-trigger-time": text});
         let slice = json!({"metadata": {"name": "web-1", "namespace": "shop", "annotations": annotations}});
@@ -240,7 +240,7 @@ fn a_service_is_known_by_all_its_addresses_unless_it_is_headless() {
 }
 
 #[test]
-fn a_virtual_kubelet_is_told_by_its_label_or_its_taint() {
+fn a_virtual_kubelet_is_recognized_by_its_label_or_its_taint() {
     let node = |extra: Value| {
         let mut node = json!({"metadata": {"name": "n"}, "spec": {"podCIDR": "10.244.1.0/24", "podCIDRs": ["10.244.1.0/24"]}});
         json_merge(&mut node, extra);

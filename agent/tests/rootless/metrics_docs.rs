@@ -1,82 +1,78 @@
-//! Whatever names a metric names one that there is.
+//! Compares the table of metrics with the files that name metrics.
 
-use epguard::daemon::report::metrics::render;
-use epguard::kernel::maps::Counters;
-use epguard::shared::status::{Figures, Fill, Status, Watch};
-use epguard_common::{Count, Outcome, Reason};
-use std::collections::BTreeSet;
-use std::path::Path;
+use super::pages::{assert_rows, repository};
+use epguard::daemon::report::metrics::{METRICS, Metric};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of samples; of a histogram its own, without `_bucket`.
-fn served() -> BTreeSet<String> {
-    let status = Status {
-        watches: [(
-            "pods".into(),
-            Watch {
-                age_ms: Some(1),
-                ..Watch::default()
-            },
-        )]
-        .into(),
-        view_age_ms: Some(1),
-        figures: Figures {
-            synced_after_ms: Some(1),
-            pods: [("live".into(), 1)].into(),
-            ips: [("owned".into(), 1)].into(),
-            maps: [("DENIED".into(), Fill::default())].into(),
-            evicted: [("drops".into(), 1)].into(),
-            ..Figures::default()
-        },
-        ..Status::default()
+/// Labels that Prometheus adds.
+const ADDED: [&str; 5] = ["instance", "job", "le", "node", "pod"];
+
+/// Each metric by the name that it is served with.
+fn served() -> BTreeMap<String, &'static Metric> {
+    let rows = METRICS.into_iter().flat_map(|(_, rows)| rows);
+    rows.map(|metric| (metric.served(), metric)).collect()
+}
+
+/// Every metric that a file names, with the names of the labels behind it.
+fn named(file: &str) -> BTreeSet<(String, Vec<String>)> {
+    let text = repository(file);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut found = BTreeSet::new();
+    for (at, _) in text.match_indices("epguard_") {
+        let rest = &text[at..];
+        let (name, behind) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
+        let selector = behind.strip_prefix('{').and_then(|behind| behind.split_once('}'));
+        let matchers = selector.map_or("", |(matchers, _)| matchers).split(',');
+        let labels = matchers.filter_map(|matcher| Some(matcher.split_once('=')?.0.to_owned()));
+        found.insert((name.trim_end_matches("_bucket").to_owned(), labels.collect()));
+    }
+    assert!(!found.is_empty(), "{file}");
+    found
+}
+
+#[test]
+fn the_page_has_a_row_for_each_metric_with_its_labels_and_its_help_and_no_other() {
+    let row = |metric: &Metric| {
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        vec![
+            format!("`{}`", metric.served()),
+            labels.join(", "),
+            metric.help.to_owned(),
+        ]
     };
-    let passed = Count::one(1, true);
-    let counters = Counters::from([((Reason::Nothing, Outcome::NoIntent), passed)]);
-    let text = render(&status, counters).unwrap();
-    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-    families
-        .map(|line| match line.split_once(' ').unwrap() {
-            (name, "counter") => format!("{name}_total"),
-            (name, _) => name.to_owned(),
-        })
-        .collect()
-}
-
-/// Every word of a file of the repository that looks like a metric.
-fn named(file: &str) -> BTreeSet<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
-    let text = std::fs::read_to_string(&path).unwrap();
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let metrics = words.filter(|word| word.starts_with("epguard_"));
-    let names: BTreeSet<String> = metrics
-        .map(|word| word.trim_end_matches("_bucket").to_owned())
-        .collect();
-    assert!(!names.is_empty(), "{file}");
-    names
-}
-
-#[test]
-fn the_documents_list_every_metric_and_no_other() {
-    assert_eq!(named("docs/metrics.md"), served());
-}
-
-#[test]
-fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
-    for file in [
-        "deploy/overlays/monitoring/prometheusrule.yaml",
-        "deploy/overlays/monitoring/dashboard.json",
-    ] {
-        let unknown: Vec<String> = named(file).difference(&served()).cloned().collect();
-        assert!(unknown.is_empty(), "{file}: {unknown:?}");
+    for (heading, metrics) in METRICS {
+        let rows: Vec<_> = metrics.iter().map(row).collect();
+        assert_rows("docs/metrics.md", heading, "metric", &rows);
     }
 }
 
 #[test]
-fn every_metric_that_a_page_names_is_served() {
-    for page in ["actions", "first-steps", "operate", "reference", "threats"] {
-        let unknown: Vec<String> = named(&format!("docs/{page}.md"))
-            .difference(&served())
-            .cloned()
-            .collect();
-        assert!(unknown.is_empty(), "{page}: {unknown:?}");
+fn pages_alerts_their_test_and_the_dashboard_name_metrics_and_labels_of_the_table() {
+    let served = served();
+    let pages = [
+        "actions",
+        "first-steps",
+        "metrics",
+        "operate",
+        "reference",
+        "threats",
+    ];
+    let pages = pages.map(|page| format!("docs/{page}.md"));
+    let monitoring = [
+        "prometheusrule.yaml",
+        "prometheusrule_test.yaml",
+        "dashboard.json",
+    ];
+    let monitoring = monitoring.map(|file| format!("deploy/overlays/monitoring/{file}"));
+    for file in pages.into_iter().chain(monitoring) {
+        for (name, labels) in named(&file) {
+            let metric = served
+                .get(&name)
+                .unwrap_or_else(|| panic!("{file}: no metric {name}"));
+            for label in labels {
+                let is_known = ADDED.contains(&&*label) || metric.labels.contains(&&*label);
+                assert!(is_known, "{file}: {name} has no label {label}");
+            }
+        }
     }
 }

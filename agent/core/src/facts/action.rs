@@ -2,9 +2,9 @@
 
 use super::brief::brief;
 use super::{Ignored, Meta};
-use epguard_common::Action;
+use epguard_common::{Action, OneOf};
 
-/// On a Service: `drop`, `reject` or `redirect`.
+/// On a Service: an action that its owner may choose.
 const ANNOTATION: &str = "epguard.io/action";
 
 impl Meta {
@@ -13,12 +13,13 @@ impl Meta {
         let Some(text) = self.annotations.get(ANNOTATION) else {
             return Action::Unset;
         };
-        let choices = [Action::Drop, Action::Reject, Action::Redirect];
-        let chosen = choices.into_iter().find(|action| action.as_str() == text);
+        let chosen = Action::named(text).filter(|action| action.choosers().service);
         chosen.unwrap_or_else(|| {
+            let choices = Action::ALL.into_iter().filter(|action| action.choosers().service);
             ignored.push(format!(
-                "annotation {ANNOTATION}: {} is none of drop, reject, redirect; not heeded",
-                brief(text)
+                "annotation {ANNOTATION}: {} is not {}; ignored",
+                brief(text),
+                OneOf(choices)
             ));
             Action::Unset
         })
@@ -36,7 +37,7 @@ mod tests {
         let mut ignored = Ignored::new();
         let json = json!({"metadata": metadata}).to_string();
         let service = Service::read(json.as_bytes(), &mut ignored).unwrap();
-        (service.steering.action, ignored.len())
+        (service.on_denial.action, ignored.len())
     }
 
     #[test]
@@ -51,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_action_is_not_heeded_and_told() {
+    fn an_unknown_action_is_ignored_and_reported() {
         for odd in ["Redirect", "unset", "", "redirect=eth0"] {
             assert_eq!(
                 service(&json!({"epguard.io/action": odd})),

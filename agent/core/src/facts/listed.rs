@@ -74,7 +74,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_slice_is_read_with_its_controller_and_whom_it_names() {
+    fn a_slice_is_read_with_its_controller_and_the_pods_that_it_names() {
         let slice = json!({
             "metadata": {"name": "web-1", "namespace": "shop", "labels": {
                 "kubernetes.io/service-name": "web", "endpointslice.kubernetes.io/managed-by": "me"}},
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_no_addresses() {
+    fn a_slice_of_host_names_has_no_endpoints() {
         let slice = json!({"metadata": {"name": "db"}, "addressType": "FQDN", "endpoints": [{"addresses": ["10.1.1.1"]}]});
         let slice = ListedSlice::parse(slice.to_string().as_bytes()).unwrap();
         assert_eq!((slice.endpoints, slice.managed_by), (vec![], None));

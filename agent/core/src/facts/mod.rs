@@ -18,6 +18,7 @@ mod service;
 mod slice;
 mod static_ip;
 mod unreadable;
+#[macro_use]
 mod watched;
 
 pub use brief::cut;
@@ -25,11 +26,12 @@ pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
-pub use pod::{Doubt, Pod, Sandbox, Standing};
-pub use service::{Protocol, Service, ServicePort, Steering};
-pub use slice::{Endpoint, PodName, PortName, Slice, SlicePort};
+pub use pod::{Doubt, Pod, Sandbox};
+pub use service::{OnDenial, Protocol, Service, ServicePort};
+pub use slice::{PodName, PortName, Slice, SliceEndpoint, SlicePort};
+pub use static_ip::{STATIC_IPS, StaticIp};
 pub use unreadable::Unreadable;
-pub use watched::Watched;
+pub use watched::Visitor;
 
 use epguard_common::{Addr, Uid};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
@@ -44,25 +46,29 @@ pub fn named((namespace, name): &Name) -> String {
     format!("{namespace}/{name}")
 }
 
-/// One change that the API or the node reported.
-#[derive(Debug, Clone)]
-pub enum Fact {
-    /// From the Pod watch.
-    Pod(Change<Pod>),
-    /// From the `EndpointSlice` watch.
-    Slice(Change<Slice>),
-    /// From the Service watch.
-    Service(Change<Service>),
-    /// From the Node watch.
-    Node(Change<Node>),
-    /// From the Namespace watch.
-    Namespace(Change<Namespace>),
-    /// From the watch of the one `ConfigMap`.
-    ModePolicy(Change<ModePolicy>),
-    /// All addresses of this node's own interfaces, from netlink.
-    LocalAddresses(Vec<Addr>),
-    /// Holders of IPs, as this node and its datapath see them.
-    Presence(Presence),
+watched! {
+    always {
+        /// All pods.
+        Pods = Pod(Pod), "pods", true;
+        /// All `EndpointSlices`.
+        EndpointSlices = Slice(Slice), "endpointslices", true;
+        /// All Services.
+        Services = Service(Service), "services", true;
+        /// All Nodes.
+        Nodes = Node(Node), "nodes", true;
+        /// All Namespaces.
+        Namespaces = Namespace(Namespace), "namespaces", false;
+    }
+    if_named {
+        /// The one `ConfigMap` with the modes of all nodes. No denial rests on it, so its age does not matter.
+        ModePolicy = ModePolicy(ModePolicy), "configmaps(fleet)", false;
+    }
+    node {
+        /// All addresses of this node's own interfaces, from netlink.
+        LocalAddresses(Vec<Addr>),
+        /// Holders of IPs, as this node and its datapath see them.
+        Presence(Presence),
+    }
 }
 
 /// A report about holders of IPs, from the node's own routes and neighbours or from the datapath.
@@ -197,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ip_banana_is_no_address() {
+    fn malformed_and_unspecified_addresses_are_refused() {
         assert_eq!(addr("banana"), None);
         assert_eq!(addr("0.0.0.0"), None);
         assert_eq!(addr("10.1.2.3"), Some(Addr::v4([10, 1, 2, 3])));

@@ -2,9 +2,9 @@
 
 use super::brief::brief;
 use super::{Ignored, Meta};
-use epguard_common::Mode;
+use epguard_common::{Mode, OneOf};
 
-/// On a Namespace, a Service or a Pod: `off`, `observe` or `enforce`.
+/// On a Namespace, a Service or a Pod: a mode.
 const ANNOTATION: &str = "epguard.io/mode";
 
 impl Meta {
@@ -15,10 +15,12 @@ impl Meta {
         let Some(text) = self.annotations.get(ANNOTATION) else {
             return Mode::Enforce;
         };
-        Mode::parse(text).unwrap_or_else(|| {
+        Mode::named(text).unwrap_or_else(|| {
             ignored.push(format!(
-                "annotation {ANNOTATION}: {} is none of off, observe, enforce; taken for observe",
-                brief(text)
+                "annotation {ANNOTATION}: {} is not {}; taken for {}",
+                brief(text),
+                OneOf(Mode::ALL),
+                Mode::Observe
             ));
             Mode::Observe
         })
@@ -56,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_value_that_is_no_mode_is_a_short_line() {
+    fn a_large_invalid_mode_is_reported_in_a_short_line() {
         let mut ignored = Ignored::new();
         let annotations =
             json!({"epguard.io/mode": "a".repeat(250_000), "epguard.io/action": "a".repeat(250_000)});
@@ -66,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mode_is_taken_for_observe_and_told() {
+    fn an_unknown_mode_counts_as_observe_and_is_reported() {
         for odd in ["Off", "disabled", "", "false", " off"] {
             let mut ignored = Ignored::new();
             let pod = Pod::read(&object(&json!({"epguard.io/mode": odd})), &mut ignored).unwrap();

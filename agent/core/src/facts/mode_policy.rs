@@ -4,13 +4,16 @@
 //! data:
 //!   mode: observe            # of every node; without it, the node's flags count
 //!   canary-mode: enforce     # instead, on nodes with the label epguard.io/canary=true
-//!   retired-backend: observe # and terminated, reused, dead-backend: highest mode for one reason
+//!   retired-backend: observe # highest mode for one reason, by its name
 //! ```
 
 use super::{Ignored, Meta, Object, Unreadable, null_is_default, parse};
-use epguard_common::{Mode, Reason};
+use epguard_common::{Mode, OneOf, Reason};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+
+const MODE: &str = "mode";
+const CANARY_MODE: &str = "canary-mode";
 
 /// The `ConfigMap`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,7 +48,7 @@ impl Object for ModePolicy {
         let (wanted, errors) = WantedModes::read(&data);
         let told = errors
             .iter()
-            .map(|error| format!("{error}; only keys that lower a mode count"));
+            .map(|error| format!("{error}; only keys that lower a mode are applied"));
         ignored.extend(told);
         Ok(Self { wanted, errors })
     }
@@ -61,15 +64,17 @@ impl WantedModes {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let mode = Mode::parse(value.trim())
-            .ok_or_else(|| format!("{key}: {value:?} is not a mode: off, observe or enforce"));
+        let mode = Mode::named(value.trim())
+            .ok_or_else(|| format!("{key}: {value:?} is not a mode: {}", OneOf(Mode::ALL)));
         match (key, Reason::parse(key)) {
-            ("mode", _) => self.mode = Some(mode?),
-            ("canary-mode", _) => self.canary_mode = Some(mode?),
+            (MODE, _) => self.mode = Some(mode?),
+            (CANARY_MODE, _) => self.canary_mode = Some(mode?),
             (_, Some(reason)) => drop(self.reasons.insert(reason, mode?)),
             (other, None) => {
+                let reasons = Reason::TO_DENY.map(Reason::as_str);
                 return Err(format!(
-                    "{other} is no key: mode, canary-mode, dead-backend, reused, retired-backend, terminated"
+                    "{other} is no key: {MODE}, {CANARY_MODE}, {}",
+                    OneOf(reasons)
                 ));
             }
         }
@@ -92,35 +97,38 @@ mod tests {
     fn read(data: &serde_json::Value) -> (ModePolicy, Ignored) {
         let object = json!({"metadata": {"name": "epguard", "namespace": "epguard"}, "data": data});
         let mut ignored = Ignored::new();
-        let fleet = ModePolicy::read(object.to_string().as_bytes(), &mut ignored).unwrap();
-        (fleet, ignored)
+        let policy = ModePolicy::read(object.to_string().as_bytes(), &mut ignored).unwrap();
+        (policy, ignored)
     }
 
     #[test]
     fn every_key_is_a_mode() {
-        let (fleet, _) = read(&json!({"mode": "observe", "canary-mode": "enforce\n", "reused": "off"}));
+        let (policy, _) = read(&json!({"mode": "observe", "canary-mode": "enforce\n", "reused": "off"}));
         let wanted = WantedModes {
             mode: Some(Mode::Observe),
             canary_mode: Some(Mode::Enforce),
             reasons: [(Reason::Reused, Mode::Off)].into(),
         };
         let errors = vec![];
-        assert_eq!(fleet, ModePolicy { wanted, errors });
+        assert_eq!(policy, ModePolicy { wanted, errors });
         assert_eq!(read(&json!(null)), (ModePolicy::default(), vec![]));
     }
 
     #[test]
     fn a_typing_error_is_named_and_the_other_keys_are_read() {
-        let (fleet, ignored) = read(&json!({"mode": "enforc", "reused": "off"}));
+        let (policy, ignored) = read(&json!({"mode": "enforc", "reused": "off"}));
         let error = "mode: \"enforc\" is not a mode: off, observe or enforce";
-        assert_eq!(fleet.errors, [error]);
-        assert_eq!(ignored, [format!("{error}; only keys that lower a mode count")]);
-        assert_eq!(fleet.wanted.reasons, [(Reason::Reused, Mode::Off)].into());
-        let (fleet, _) = read(&json!({"mode": "observe", "canary": "enforce"}));
-        assert!(
-            fleet.errors[0].starts_with("canary is no key: mode, "),
-            "{fleet:?}"
+        assert_eq!(policy.errors, [error]);
+        assert_eq!(
+            ignored,
+            [format!("{error}; only keys that lower a mode are applied")]
         );
-        assert_eq!(fleet.wanted.mode, Some(Mode::Observe));
+        assert_eq!(policy.wanted.reasons, [(Reason::Reused, Mode::Off)].into());
+        let (policy, _) = read(&json!({"mode": "observe", "canary": "enforce"}));
+        assert!(
+            policy.errors[0].starts_with("canary is no key: mode, "),
+            "{policy:?}"
+        );
+        assert_eq!(policy.wanted.mode, Some(Mode::Observe));
     }
 }

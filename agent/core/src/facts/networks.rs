@@ -12,7 +12,7 @@ const STATUS: [&str; 2] = [
     "k8s.v1.cni.cncf.io/networks-status",
 ];
 /// Networks that the pod requests: the further ones, and a default network of its own.
-const REQUEST: [&str; 2] = ["k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network"];
+pub(super) const REQUEST: [&str; 2] = ["k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network"];
 
 /// How much of a parser's message is shown: it repeats the value.
 const MESSAGE: usize = 160;
@@ -35,12 +35,12 @@ impl Meta {
                     ignored.extend(odd.first().map(|first| {
                         let (count, first) = (odd.len(), brief(first));
                         format!(
-                            "annotation {key}: {count} of its addresses are no IP of a host, such as {first}"
+                            "annotation {key}: {count} of its addresses are not IPs of a host, such as {first}"
                         )
                     }));
                 }
                 Err(error) => ignored.push(format!(
-                    "annotation {key} is not as Multus writes it: {}",
+                    "annotation {key} is not in Multus' format: {}",
                     cut(&error.to_string(), MESSAGE)
                 )),
             }
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn what_multus_clears_when_the_sandbox_goes_shows_no_address() {
+    fn networks_that_multus_cleared_with_the_sandbox_show_no_address() {
         for cleared in ["", "[]", r#"[{"name": "kindnet", "ips": null, "dns": {}}]"#] {
             assert_eq!(ips(cleared), (vec![], vec![]), "{cleared}");
         }
     }
 
     #[test]
-    fn malformed_json_is_ignored_by_name_and_an_odd_address_alone() {
+    fn malformed_json_is_ignored_and_reported_and_a_malformed_address_only_itself() {
         for malformed in [
             r#"[{"ips": ["10.1.1.1""#,
             r#"{"ips": []}"#,
@@ -162,13 +162,13 @@ mod tests {
         assert_eq!(
             ignored,
             [
-                "annotation k8s.v1.cni.cncf.io/network-status: 2 of its addresses are no IP of a host, such as \"banana\""
+                "annotation k8s.v1.cni.cncf.io/network-status: 2 of its addresses are not IPs of a host, such as \"banana\""
             ]
         );
     }
 
     #[test]
-    fn a_large_annotation_that_cannot_be_read_is_one_short_line() {
+    fn a_large_unreadable_annotation_is_reported_in_one_short_line() {
         let many = format!(r#"[{{"ips": [{}""]}}]"#, r#""","#.repeat(80_000));
         let long = format!(r#"[{{"ips": ["{}"]}}]"#, "a".repeat(250_000));
         let no_list = format!(r#"[{{"ips": "{}"}}]"#, "a".repeat(250_000));
@@ -183,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn the_name_that_multus_wrote_before_is_read_too() {
+    fn the_annotation_of_older_multus_versions_is_read_too() {
         let meta = annotated("k8s.v1.cni.cncf.io/networks-status", WRITTEN);
         assert_eq!(meta.network_ips(&mut Ignored::new()).len(), 3);
     }
 
     #[test]
-    fn a_request_for_certain_addresses_is_told_from_one_for_any() {
+    fn a_request_for_fixed_addresses_differs_from_one_for_any_address() {
         let asks = |key, text| annotated(key, text).asks_for_ips();
         let networks = "k8s.v1.cni.cncf.io/networks";
         assert!(asks(

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_absurd_length_is_no_range() {
+    fn a_range_with_an_invalid_prefix_length_is_refused() {
         assert_eq!(Cidr::parse("10.0.0.0/33"), None);
         assert_eq!(Cidr::parse("fd00::/129"), None);
         assert_eq!(Cidr::parse("10.0.0.0"), None);

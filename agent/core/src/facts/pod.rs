@@ -5,7 +5,7 @@ mod death;
 pub use death::Doubt;
 
 use super::{Ignored, ManagedFields, Meta, Name, Object, Unreadable, addr, null_is_default, parse};
-use epguard_common::{Addr, Mode, Uid};
+use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -36,8 +36,9 @@ pub struct Pod {
     pub mirror: bool,
     /// Has a deletionTimestamp.
     pub deleting: bool,
-    /// What the status proves.
-    pub standing: Standing,
+    /// What its own status proves: retired if the phase is terminal, dead if the kubelet wrote that after it had torn down
+    /// the sandbox's network (`KDEAD`).
+    pub uid_state: UidState,
     /// Why it is not proven dead, though its containers have ended.
     pub doubt: Option<Doubt>,
     /// Whether `ips` are those of the sandbox that runs.
@@ -47,18 +48,6 @@ pub struct Pod {
     pub sandbox_since: Option<i64>,
     /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
-}
-
-/// What a pod's status proves about its containers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Standing {
-    /// Not terminal.
-    #[default]
-    Live,
-    /// Phase Succeeded or Failed, written by any client; containers may still run.
-    Terminal,
-    /// Terminal, written by the kubelet after the sandbox's network was torn down (`KDEAD`).
-    Dead,
 }
 
 /// Whether the published IPs are those of the sandbox that runs now.
@@ -90,14 +79,14 @@ impl Object for Pod {
             .metadata
             .annotations
             .contains_key("kubernetes.io/config.mirror");
-        let (standing, doubt) = raw.standing(mirror);
+        let (uid_state, doubt) = raw.uid_state(mirror);
         let sandbox = raw.status.sandbox();
         let unsettled = sandbox == Sandbox::Unsettled;
         Ok(Self {
             uid,
             name,
             ips: raw.status.ips(),
-            standing,
+            uid_state,
             doubt,
             sandbox,
             sandbox_since: unsettled.then(|| raw.status.sandbox_since()).flatten(),

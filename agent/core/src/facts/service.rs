@@ -21,12 +21,12 @@ pub struct Service {
     /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
     /// Action of its denials, and limits of redirects.
-    pub steering: Steering,
+    pub on_denial: OnDenial,
 }
 
 /// How denials of a Service are carried out, and where its flows may be redirected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Steering {
+pub struct OnDenial {
     /// The action of its annotation `epguard.io/action`.
     pub action: Action,
     /// Only to endpoints on this node: `internalTrafficPolicy` or `externalTrafficPolicy` is Local. A packet does not
@@ -49,7 +49,7 @@ pub struct ServicePort {
 
 /// Transport protocols of a Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names explain the fields")]
 pub enum Protocol {
     Tcp,
     Udp,
@@ -131,7 +131,7 @@ impl Object for Service {
             uid,
             name,
             bound: raw.metadata.bound(ignored),
-            steering: Steering {
+            on_denial: OnDenial {
                 action: raw.metadata.action(ignored),
                 local_only: raw.spec.internal_traffic_policy == "Local"
                     || raw.spec.external_traffic_policy == "Local",

@@ -15,7 +15,7 @@ pub struct Slice {
     /// Namespace and name of the Service (label `kubernetes.io/service-name`); none for an orphan.
     pub service: Option<Name>,
     /// Endpoints with a usable address.
-    pub endpoints: Vec<Endpoint>,
+    pub endpoints: Vec<SliceEndpoint>,
     /// Target ports; those without a number are left out, since packets carry numbers.
     pub ports: Vec<SlicePort>,
     /// When the pod or Service changed that the slice was last written for, by the API server's clock. For
@@ -25,7 +25,7 @@ pub struct Slice {
 
 /// One address of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct SliceEndpoint {
     /// The endpoint's IP.
     pub ip: Addr,
     /// The pod that is meant; none without a Pod targetRef or with an empty UID.
@@ -119,9 +119,9 @@ fn time(text: &str) -> Option<SystemTime> {
     text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
 
-fn endpoint(address: &RawAddress<'_>, namespace: &str) -> Endpoint {
+fn endpoint(address: &RawAddress<'_>, namespace: &str) -> SliceEndpoint {
     let named = address.pod.filter(|pod| !pod.name.is_empty());
-    Endpoint {
+    SliceEndpoint {
         ip: address.ip,
         target: address.pod.and_then(|pod| Uid::parse(&pod.uid)),
         target_name: named.map(|pod| PodName::new(pod.namespace_or(namespace), &pod.name)),

@@ -2,52 +2,115 @@
 //!
 //! Other pods get the IP of their predecessor by chance only, and the API shows it in time. These pods always get it:
 //! an agent that is a few seconds behind would deny packets that are meant for the new pod. So the death of such a pod
-//! proves nothing. docs/reference.md has the table for users.
+//! proves nothing.
 
-use super::Meta;
+use super::{Meta, networks};
+use Mark::{Annotation, Label, OfStatefulSet, Requests};
+use std::fmt;
 
-/// Labels that mark such pods.
-const LABELS: [(&str, &str); 1] = [
-    // KubeVirt: a migrating machine keeps its IP on the target pod (bridge binding, and every primary network with
-    // persistent IPs), while the source pod's object is finished like a Job's.
-    ("kubevirt.io", "virt-launcher"),
+/// The workloads and IPAMs that are treated so: docs/reference.md has the same rows, for users.
+pub const STATIC_IPS: &[StaticIp] = &[
+    // A migrating machine keeps its IP on the target pod (bridge binding, and every primary network with persistent
+    // IPs), while the source pod's object is finished like a Job's.
+    StaticIp {
+        workload: "KubeVirt machines, which keep their IP while they migrate",
+        marks: &[Label("kubevirt.io", "virt-launcher")],
+    },
+    // From Calico's IPAM, or past it.
+    StaticIp {
+        workload: "Calico, a given address",
+        marks: &[
+            Annotation("cni.projectcalico.org/ipAddrs"),
+            Annotation("cni.projectcalico.org/ipAddrsNoIpam"),
+        ],
+    },
+    // It writes `ip_address` on every pod, and keeps it for the name of a StatefulSet's pod.
+    StaticIp {
+        workload: "Kube-OVN, a workload's addresses",
+        marks: &[
+            Annotation("ovn.kubernetes.io/ip_pool"),
+            OfStatefulSet("ovn.kubernetes.io/ip_address"),
+        ],
+    },
+    StaticIp {
+        workload: "Antrea",
+        marks: &[
+            Annotation("ipam.antrea.io/pod-ips"),
+            OfStatefulSet("ipam.antrea.io/ippools"),
+        ],
+    },
+    StaticIp {
+        workload: "Spiderpool, an application's pools",
+        marks: &[
+            Annotation("ipam.spidernet.io/ippool"),
+            Annotation("ipam.spidernet.io/ippools"),
+            Annotation("ipam.spidernet.io/subnet"),
+            Annotation("ipam.spidernet.io/subnets"),
+        ],
+    },
+    StaticIp {
+        workload: "Multus, given addresses",
+        marks: &[Requests],
+    },
 ];
 
-/// Annotations whose presence marks such pods.
-const ANNOTATIONS: [&str; 8] = [
-    // Calico: this very address, from its IPAM or past it.
-    "cni.projectcalico.org/ipAddrs",
-    "cni.projectcalico.org/ipAddrsNoIpam",
-    // Kube-OVN: one of a workload's few addresses.
-    "ovn.kubernetes.io/ip_pool",
-    // Antrea: this very address.
-    "ipam.antrea.io/pod-ips",
-    // Spiderpool: the pools of an application, fixed to it.
-    "ipam.spidernet.io/ippool",
-    "ipam.spidernet.io/ippools",
-    "ipam.spidernet.io/subnet",
-    "ipam.spidernet.io/subnets",
-];
+/// A workload, or an IPAM, whose pods leave their IP to the next pod.
+#[derive(Debug)]
+pub struct StaticIp {
+    /// For users.
+    pub workload: &'static str,
+    marks: &'static [Mark],
+}
 
-/// Annotations that mark the pods of a `StatefulSet`: these IPAMs keep an address for the pod's name. On other pods
-/// they mean nothing; Kube-OVN writes `ip_address` on every pod.
-const OF_STATEFUL_SETS: [&str; 2] = ["ovn.kubernetes.io/ip_address", "ipam.antrea.io/ippools"];
+/// What shows that a pod is one of them.
+#[derive(Debug)]
+enum Mark {
+    /// A label with this value.
+    Label(&'static str, &'static str),
+    /// An annotation, with any value.
+    Annotation(&'static str),
+    /// An annotation on the pod of a `StatefulSet`; on other pods it means nothing.
+    OfStatefulSet(&'static str),
+    /// A request of certain addresses in an annotation of Multus.
+    Requests,
+}
+
+impl StaticIp {
+    /// What shows that a pod is one of them, for users.
+    #[must_use]
+    pub fn marks(&self) -> String {
+        let marks: Vec<String> = self.marks.iter().map(ToString::to_string).collect();
+        marks.join(", ")
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Label(key, value) => write!(f, "label `{key}: {value}`"),
+            Annotation(key) => write!(f, "annotation `{key}`"),
+            OfStatefulSet(key) => write!(f, "annotation `{key}` on a StatefulSet's pod"),
+            Requests => {
+                let [further, default] = networks::REQUEST;
+                write!(f, "`ips` or `ipam-claim-reference` in `{further}` or `{default}`")
+            }
+        }
+    }
+}
 
 impl Meta {
     /// True if the pod's IP outlives it.
     pub(super) fn static_ip(&self) -> bool {
-        let annotated = |key: &&str| self.annotations.contains_key(*key);
-        let stateful = || {
-            self.owner_references
-                .iter()
-                .any(|owner| owner.kind == "StatefulSet")
-        };
-        LABELS
-            .iter()
-            .any(|(key, value)| self.labels.get(*key).is_some_and(|label| label == value))
-            || ANNOTATIONS.iter().any(annotated)
-            || OF_STATEFUL_SETS.iter().any(annotated) && stateful()
-            || self.asks_for_ips()
+        let mut marks = STATIC_IPS.iter().flat_map(|row| row.marks);
+        marks.any(|mark| match mark {
+            Label(key, value) => self.labels.get(*key).is_some_and(|label| label == value),
+            Annotation(key) => self.annotations.contains_key(*key),
+            OfStatefulSet(key) => {
+                let mut owners = self.owner_references.iter();
+                self.annotations.contains_key(*key) && owners.any(|owner| owner.kind == "StatefulSet")
+            }
+            Requests => self.asks_for_ips(),
+        })
     }
 }
 

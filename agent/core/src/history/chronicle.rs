@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 /// The history of an IP, with the clocks to read it by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Chronicle {
     /// The IP.
@@ -28,6 +29,7 @@ pub struct Chronicle {
 
 /// What the agent knew about an IP from a moment on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// When the agent had processed the change, ms of `CLOCK_BOOTTIME`.

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_view_again_is_no_step_and_nothing_at_all_is_none_either() {
+    fn an_unchanged_or_empty_view_adds_no_step() {
         let mut history = History::default();
         history.step(Duration::ZERO, 1, ip(1), View::default());
         assert_eq!(of(&history, 1), (vec![], false));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_holds_and_the_quietest_ip_makes_room() {
+    fn in_a_full_history_the_least_active_ip_loses_its_steps() {
         let mut history = History::with_budget(128 * 1024);
         for name in 0..1000 {
             note(&mut history, ip(u16::try_from(name).unwrap()), name);

@@ -1,7 +1,7 @@
 //! Live endpoints of the same Service and port, to which connections to a denied endpoint may be redirected.
 
-use super::{ClusterIndex, Denials, Listing, Port, Record, Socket, Target};
-use crate::facts::{Name, Protocol, Service, Steering};
+use super::{ClusterIndex, Denials, Endpoint, Listing, Port, Record, Target};
+use crate::facts::{Name, OnDenial, Protocol, Service};
 use epguard_common::{Action, Backend, Backends, MAX_BACKENDS};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,7 +29,7 @@ impl<'a> Alternatives<'a> {
         cluster: &ClusterIndex,
         denials: &Denials,
         name: &'a Name,
-        denied: &Socket,
+        denied: &Endpoint,
     ) -> Backends {
         let Some(service) = cluster.service(name) else {
             return Backends::default();
@@ -52,32 +52,32 @@ impl<'a> Alternatives<'a> {
 /// All live endpoints of a Service that are not denied themselves.
 fn live(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> HashMap<Group, Backends> {
     let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
-    if service.steering.action != Action::Redirect {
+    if service.on_denial.action != Action::Redirect {
         return HashMap::new();
     }
     let denied = denied(denials, &service.name);
-    for (socket, targets) in cluster.endpoint_index.of(&service.name) {
+    for (endpoint, targets) in cluster.endpoint_index.of(&service.name) {
         let current = || targets.values().filter(|listing| listing.is_current());
         let is_ready = targets.values().any(|listing| listing.ready > 0);
-        if let Some(port) = port(current()).filter(|_| is_ready && !denied.contains(socket))
-            && let Some((distance, backend)) = offer(cluster, service, socket, targets)
-            && (distance == Distance::SameNode || !service.steering.local_only)
+        if let Some(port) = port(current()).filter(|_| is_ready && !denied.contains(endpoint))
+            && let Some((distance, backend)) = offer(cluster, service, endpoint, targets)
+            && (distance == Distance::SameNode || !service.on_denial.local_only)
         {
-            let group = (port, socket.protocol, socket.ip.is_v4());
+            let group = (port, endpoint.protocol, endpoint.ip.is_v4());
             live.entry(group).or_default().push((distance, backend));
         }
     }
-    let nearest = |(group, live)| (group, nearest(cluster, service.steering, live));
+    let nearest = |(group, live)| (group, nearest(cluster, service.on_denial, live));
     live.into_iter().map(nearest).collect()
 }
 
-fn denied<'a>(denials: &'a Denials, service: &Name) -> BTreeSet<&'a Socket> {
-    let (first, last) = Socket::range();
+fn denied<'a>(denials: &'a Denials, service: &Name) -> BTreeSet<&'a Endpoint> {
+    let (first, last) = Endpoint::range();
     let range = (service.clone(), first)..=(service.clone(), last);
-    denials.range(range).map(|((_, socket), _)| socket).collect()
+    denials.range(range).map(|((_, endpoint), _)| endpoint).collect()
 }
 
-fn nearest(cluster: &ClusterIndex, steering: Steering, mut live: Vec<(Distance, Backend)>) -> Backends {
+fn nearest(cluster: &ClusterIndex, on_denial: OnDenial, mut live: Vec<(Distance, Backend)>) -> Backends {
     live.sort_unstable();
     let nearest = live.first().map(|(distance, _)| *distance);
     live.retain(|(distance, _)| Some(*distance) == nearest);
@@ -85,7 +85,7 @@ fn nearest(cluster: &ClusterIndex, steering: Steering, mut live: Vec<(Distance, 
         let first = cluster.settings.node.bytes().map(usize::from).sum::<usize>() % live.len();
         live.rotate_left(first);
     }
-    Backends::new(steering.sticky, live.into_iter().map(|(_, backend)| backend))
+    Backends::new(on_denial.sticky, live.into_iter().map(|(_, backend)| backend))
 }
 
 /// The port of the Service that all listings of a socket name; none if they differ or name none.
@@ -99,32 +99,32 @@ fn port<'a>(mut endpoint_index: impl Iterator<Item = &'a Listing>) -> Option<Por
 fn holder<'a>(
     cluster: &'a ClusterIndex,
     service: &Service,
-    socket: &Socket,
+    endpoint: &Endpoint,
     targets: &BTreeMap<Target, Listing>,
 ) -> Option<&'a Record> {
     let mut current = targets.iter().filter(|(_, listing)| listing.is_current());
     let (target, _) = current.next()?;
     let record = cluster.pods.get((*target)?)?;
     let own = record.pod.name.0 == service.name.0;
-    let mut claimants = cluster.plausible_claimants(socket.ip);
+    let mut claimants = cluster.plausible_claimants(endpoint.ip);
     let alone = claimants
         .next()
         .is_some_and(|claimant| claimant.pod.uid == record.pod.uid);
     let is_it = own && current.next().is_none() && alone && claimants.next().is_none();
-    (is_it && !record.pod.deleting && !cluster.is_infrastructure(socket.ip)).then_some(record)
+    (is_it && !record.pod.deleting && !cluster.is_infrastructure(endpoint.ip)).then_some(record)
 }
 
 fn offer(
     cluster: &ClusterIndex,
     service: &Service,
-    socket: &Socket,
+    endpoint: &Endpoint,
     targets: &BTreeMap<Target, Listing>,
 ) -> Option<(Distance, Backend)> {
-    let record = holder(cluster, service, socket, targets)?;
+    let record = holder(cluster, service, endpoint, targets)?;
     let backend = Backend {
-        addr: socket.ip,
+        addr: endpoint.ip,
         uid: record.pod.uid,
-        port: socket.port,
+        port: endpoint.port,
         reserved: 0,
     };
     Some((distance(cluster, record), backend))

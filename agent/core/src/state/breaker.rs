@@ -5,8 +5,8 @@
 //! denials -> new ones: carried out, or pending -> a later list: agrees (carried out), or disagrees (dropped)
 //! ```
 
-use super::hold::{Hold, Known, Why, is_plain, rests_on_one_list};
-use super::{ClusterIndex, Denials, Proven, Socket};
+use super::pending::{Known, Pending, Why, is_plain, rests_on_one_list};
+use super::{ClusterIndex, Denials, Endpoint, Proven};
 use crate::bucket::Bucket;
 use crate::facts::{Name, Watched};
 use epguard_common::{Addr, Uid};
@@ -30,9 +30,9 @@ const LIST_EVERY: Duration = Duration::from_mins(2);
 /// All denials, carried out or pending.
 #[derive(Debug, Clone, Default)]
 pub struct Breaker {
-    known: BTreeMap<Name, BTreeMap<Socket, Known>>,
+    known: BTreeMap<Name, BTreeMap<Endpoint, Known>>,
     /// Denials that an earlier process carried out: a list that shows them again is no new proof.
-    inherited: BTreeSet<(Addr, Uid)>,
+    restored: BTreeSet<(Addr, Uid)>,
     /// When to request a list next.
     due: BTreeMap<Watched, Duration>,
     /// Lists that namespaces may still request.
@@ -65,13 +65,13 @@ impl Trip {
 
 impl Breaker {
     /// Stores the IPs where an earlier process carried denials out: these are not new.
-    pub fn inherit(&mut self, denied: impl IntoIterator<Item = (Addr, Uid)>) {
-        self.inherited.extend(denied);
+    pub fn restore(&mut self, denied: impl IntoIterator<Item = (Addr, Uid)>) {
+        self.restored.extend(denied);
     }
 
     /// Ends the restore after the first lists: later denials are new.
-    pub fn forget_inherited(&mut self) {
-        self.inherited.clear();
+    pub fn drop_restored(&mut self) {
+        self.restored.clear();
     }
 
     /// Updates the denials of a Service. `list` is the watch that was just listed in whole, if any. True if a denial
@@ -84,33 +84,38 @@ impl Breaker {
         service: &Name,
         list: Option<Watched>,
     ) -> bool {
-        let proven: BTreeMap<&Socket, &Proven> = of(denials, service).collect();
+        let proven: BTreeMap<&Endpoint, &Proven> = of(denials, service).collect();
         let mut known = self.known.remove(service).unwrap_or_default();
         if proven.is_empty() && known.is_empty() {
             return false;
         }
         let before = held(&known);
-        known.retain(|socket, known| known.hear(list, proven.get(socket).copied()));
-        for (socket, known) in &mut known {
-            let plain = |proven: &&Proven| is_plain(cluster, service, socket, proven);
-            let settled = proven.get(socket).is_some_and(plain);
-            known.hold.take_if(|hold| hold.why == Why::Half && settled);
+        known.retain(|endpoint, known| known.update(list, proven.get(endpoint).copied()));
+        for (endpoint, known) in &mut known {
+            let plain = |proven: &&Proven| is_plain(cluster, service, endpoint, proven);
+            let settled = proven.get(endpoint).is_some_and(plain);
+            known
+                .pending
+                .take_if(|pending| pending.why == Why::Half && settled);
         }
-        let new = proven
-            .into_iter()
-            .filter(|(socket, proven)| known.get(socket).is_none_or(|known| known.is_outgrown_by(proven)));
-        let new: Vec<(&Socket, &Proven)> = new.collect();
+        let new = proven.into_iter().filter(|(endpoint, proven)| {
+            known
+                .get(endpoint)
+                .is_none_or(|known| known.is_outgrown_by(proven))
+        });
+        let new: Vec<(&Endpoint, &Proven)> = new.collect();
         if !new.is_empty() {
             let mut room = Room::new(cluster, now, service, &known, denials);
-            for (socket, proven) in new {
-                let distrusted = if self.is_news_of_one_list(cluster, list, socket.ip, proven) {
+            for (endpoint, proven) in new {
+                let distrusted = if self.is_new_by_one_list(cluster, list, endpoint.ip, proven) {
                     Some(Why::OneList)
                 } else {
-                    let fits = is_plain(cluster, service, socket, proven) || room.take(socket.ip);
+                    let fits = is_plain(cluster, service, endpoint, proven) || room.take(endpoint.ip);
                     (!fits).then_some(Why::Half)
                 };
-                let hold = distrusted.map(|why| Hold::new(cluster, now, why, list, (service, socket)));
-                known.insert(*socket, Known::new(proven, hold));
+                let pending =
+                    distrusted.map(|why| Pending::new(cluster, now, why, list, (service, endpoint)));
+                known.insert(*endpoint, Known::new(proven, pending));
             }
         }
         let changed = before != held(&known);
@@ -127,9 +132,9 @@ impl Breaker {
 
     /// True if a denial is only reported.
     #[must_use]
-    pub fn holds(&self, service: &Name, socket: &Socket) -> bool {
-        let known = self.known.get(service).and_then(|known| known.get(socket));
-        known.is_some_and(|known| known.proven && known.hold.is_some())
+    pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
+        let known = self.known.get(service).and_then(|known| known.get(endpoint));
+        known.is_some_and(|known| known.proven && known.pending.is_some())
     }
 
     /// The lists that pending denials wait for.
@@ -138,8 +143,8 @@ impl Breaker {
         let all = self.known.values().flat_map(BTreeMap::values);
         let holds = all
             .filter(|known| known.proven)
-            .filter_map(|known| known.hold.as_ref());
-        holds.flat_map(|hold| hold.waits.iter().copied()).collect()
+            .filter_map(|known| known.pending.as_ref());
+        holds.flat_map(|pending| pending.waits.iter().copied()).collect()
     }
 
     /// The wanted lists to request now: each once, `DELAY` after it was first wanted, and again if it has not come for
@@ -166,8 +171,8 @@ impl Breaker {
     /// Takes a token for the list from each namespace that waits for it. False if none had a token.
     fn may_ask(&mut self, kind: Watched, now: Duration) -> bool {
         let waits = |known: &Known| {
-            let hold = known.hold.as_ref().filter(|_| known.proven);
-            hold.is_some_and(|hold| hold.waits.contains(&kind))
+            let pending = known.pending.as_ref().filter(|_| known.proven);
+            pending.is_some_and(|pending| pending.waits.contains(&kind))
         };
         let waiting = self.known.iter().filter(|(_, known)| known.values().any(waits));
         let namespaces: BTreeSet<&String> = waiting.map(|(service, _)| &service.0).collect();
@@ -189,15 +194,15 @@ impl Breaker {
     pub fn trips(&self, cluster: &ClusterIndex, now: Duration) -> BTreeMap<&Name, Trip> {
         let tripped = self.known.iter().filter_map(|(service, known)| {
             let proven = || known.iter().filter(|(_, known)| known.proven);
-            let holds: Vec<(Addr, &Hold)> = proven()
-                .filter_map(|(socket, known)| Some((socket.ip, known.hold.as_ref()?)))
+            let holds: Vec<(Addr, &Pending)> = proven()
+                .filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)))
                 .collect();
             let trip = Trip {
                 held: distinct(holds.iter().map(|(ip, _)| *ip)),
-                denied: distinct(proven().map(|(socket, _)| socket.ip)),
+                denied: distinct(proven().map(|(endpoint, _)| endpoint.ip)),
                 ready_recently: cluster.endpoint_index.recently_ready(now, service).len(),
-                since: holds.iter().map(|(_, hold)| hold.since).min()?,
-                why: holds.iter().map(|(_, hold)| hold.why).max()?,
+                since: holds.iter().map(|(_, pending)| pending.since).min()?,
+                why: holds.iter().map(|(_, pending)| pending.why).max()?,
             };
             Some((service, trip))
         });
@@ -212,18 +217,18 @@ impl Breaker {
             .iter_mut()
             .filter(|(name, _)| service.is_none_or(|service| service == *name));
         let known = chosen.flat_map(|(_, known)| known.values_mut());
-        known.filter_map(|known| known.hold.take()).count()
+        known.filter_map(|known| known.pending.take()).count()
     }
 
-    fn is_news_of_one_list(
+    fn is_new_by_one_list(
         &self,
         cluster: &ClusterIndex,
         list: Option<Watched>,
         ip: Addr,
         proven: &Proven,
     ) -> bool {
-        let inherited = self.inherited.contains(&(ip, proven.meant));
-        !inherited && (list.is_some() || rests_on_one_list(cluster, proven))
+        let restored = self.restored.contains(&(ip, proven.meant));
+        !restored && (list.is_some() || rests_on_one_list(cluster, proven))
     }
 }
 
@@ -238,15 +243,15 @@ impl Room {
         cluster: &ClusterIndex,
         now: Duration,
         service: &Name,
-        known: &BTreeMap<Socket, Known>,
+        known: &BTreeMap<Endpoint, Known>,
         denials: &Denials,
     ) -> Self {
         let ready = cluster.endpoint_index.recently_ready(now, service);
-        let carried_out = of(denials, service).filter(|(socket, proven)| {
-            let trusted = known.get(socket).is_some_and(|known| known.hold.is_none());
-            trusted && !is_plain(cluster, service, socket, proven)
+        let carried_out = of(denials, service).filter(|(endpoint, proven)| {
+            let trusted = known.get(endpoint).is_some_and(|known| known.pending.is_none());
+            trusted && !is_plain(cluster, service, endpoint, proven)
         });
-        let ips = carried_out.map(|(socket, _)| socket.ip);
+        let ips = carried_out.map(|(endpoint, _)| endpoint.ip);
         let denied = ips.filter(|ip| ready.contains(ip)).collect();
         Self { ready, denied }
     }
@@ -269,17 +274,17 @@ fn allowance(ready: usize) -> usize {
     (ready / 2).max(1)
 }
 
-fn of<'a>(denials: &'a Denials, service: &Name) -> impl Iterator<Item = (&'a Socket, &'a Proven)> {
-    let (first, last) = Socket::range();
+fn of<'a>(denials: &'a Denials, service: &Name) -> impl Iterator<Item = (&'a Endpoint, &'a Proven)> {
+    let (first, last) = Endpoint::range();
     let denials = denials.range((service.clone(), first)..=(service.clone(), last));
-    denials.map(|((_, socket), proven)| (socket, proven))
+    denials.map(|((_, endpoint), proven)| (endpoint, proven))
 }
 
-fn held(known: &BTreeMap<Socket, Known>) -> Vec<Socket> {
+fn held(known: &BTreeMap<Endpoint, Known>) -> Vec<Endpoint> {
     let held = known
         .iter()
-        .filter(|(_, known)| known.proven && known.hold.is_some());
-    held.map(|(socket, _)| *socket).collect()
+        .filter(|(_, known)| known.proven && known.pending.is_some());
+    held.map(|(endpoint, _)| *endpoint).collect()
 }
 
 fn distinct(ips: impl Iterator<Item = Addr>) -> usize {

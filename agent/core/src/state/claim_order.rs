@@ -1,11 +1,11 @@
 //! The order in which the tables take denials.
 
-use super::{Breaker, Denials, Proven, Socket};
+use super::{Breaker, Denials, Endpoint, Proven};
 use crate::facts::Name;
 use std::collections::HashMap;
 
 /// A denial with its proof, and whether it is pending.
-pub(super) type Claim<'a> = ((&'a Name, &'a Socket), (&'a Proven, bool));
+pub(super) type Claim<'a> = ((&'a Name, &'a Endpoint), (&'a Proven, bool));
 
 /// All denials in the order in which tables take them: those that are carried out before pending ones, and small
 /// namespaces before large ones.
@@ -16,7 +16,7 @@ pub(super) fn by_claim<'a>(denials: &'a Denials, breaker: &Breaker) -> Vec<Claim
     }
     let mut ordered: Vec<Claim<'a>> = denials
         .iter()
-        .map(|((name, socket), proven)| ((name, socket), (proven, breaker.holds(name, socket))))
+        .map(|((name, endpoint), proven)| ((name, endpoint), (proven, breaker.is_pending(name, endpoint))))
         .collect();
     // Stable: within a namespace the order stays.
     ordered.sort_by_key(|((name, _), (_, held))| (*held, sizes.get(&*name.0).copied(), &name.0));

@@ -46,12 +46,12 @@ impl State {
 mod tests {
     use super::super::quota::Quota;
     use super::*;
-    use crate::facts::{Change, Endpoint, PortName, Protocol, Slice, SlicePort};
+    use crate::facts::{Change, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
     use crate::state::MEMORY;
     use std::time::Duration;
 
     fn slice(namespace: &str, name: &str, endpoints: u8) -> Slice {
-        let endpoint = |last| Endpoint {
+        let endpoint = |last| SliceEndpoint {
             ip: Addr::v4([10, 0, 0, last]),
             target: None,
             target_name: None,
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_fills_half_of_the_room_and_what_is_remembered_counts() {
+    fn a_namespace_fills_at_most_half_of_the_index_and_remembered_endpoints_count() {
         let mut endpoint_index = EndpointIndex {
             room: Quota::of(8),
             ..EndpointIndex::default()

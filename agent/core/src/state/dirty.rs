@@ -126,8 +126,9 @@ impl Dirty {
     }
 
     fn published(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
-        let candidate = before.filter(|record| record.is_candidate());
-        let Some((before, since)) = candidate.and_then(|record| Some((record, record.candidate_since?)))
+        let possible_holder = before.filter(|record| record.is_possible_holder());
+        let Some((before, since)) =
+            possible_holder.and_then(|record| Some((record, record.possible_holder_since?)))
         else {
             return;
         };
@@ -148,7 +149,7 @@ impl Dirty {
         for record in before.into_iter().chain(cluster.pods.get(uid)) {
             self.ips.extend(record.pod.addresses());
             self.listing(cluster, record.pod.addresses());
-            if record.is_candidate() {
+            if record.is_possible_holder() {
                 self.selecting(cluster, &record.pod);
             }
         }

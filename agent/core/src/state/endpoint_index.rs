@@ -4,8 +4,8 @@
 use super::left_out::{self, LeftOut};
 use super::quota::Quota;
 use super::target_names::TargetNames;
-use super::{Listing, Socket, Target};
-use crate::facts::{Change, Endpoint, Name, Slice, SlicePort};
+use super::{Endpoint, Listing, Target};
+use crate::facts::{Change, Name, Slice, SliceEndpoint, SlicePort};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub const MAX_REMEMBERED: usize = 4096;
 #[derive(Debug, Clone)]
 pub struct EndpointIndex {
     pub(super) slices: HashMap<Name, Slice>,
-    pub(super) services: HashMap<Name, BTreeMap<Socket, BTreeMap<Target, Listing>>>,
+    pub(super) services: HashMap<Name, BTreeMap<Endpoint, BTreeMap<Target, Listing>>>,
     pub(super) pods: HashMap<Uid, BTreeSet<(Name, Addr)>>,
     pub(super) names: TargetNames,
     pub(super) ips: HashMap<Addr, BTreeSet<Name>>,
@@ -58,22 +58,22 @@ impl EndpointIndex {
         &self,
         service: &Name,
         ip: Addr,
-    ) -> impl Iterator<Item = (&Socket, &BTreeMap<Target, Listing>)> {
-        let (first, last) = Socket::range_at(ip);
+    ) -> impl Iterator<Item = (&Endpoint, &BTreeMap<Target, Listing>)> {
+        let (first, last) = Endpoint::range_at(ip);
         self.services
             .get(service)
             .into_iter()
-            .flat_map(move |sockets| sockets.range(first..=last))
+            .flat_map(move |endpoints| endpoints.range(first..=last))
     }
 
     /// All targets named behind a socket of a Service.
     #[must_use]
-    pub fn targets(&self, service: &Name, socket: &Socket) -> Option<&BTreeMap<Target, Listing>> {
-        self.services.get(service)?.get(socket)
+    pub fn targets(&self, service: &Name, endpoint: &Endpoint) -> Option<&BTreeMap<Target, Listing>> {
+        self.services.get(service)?.get(endpoint)
     }
 
     /// All sockets of a Service.
-    pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Socket, &BTreeMap<Target, Listing>)> {
+    pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, &BTreeMap<Target, Listing>)> {
         self.services.get(service).into_iter().flatten()
     }
 
@@ -83,7 +83,7 @@ impl EndpointIndex {
         self.services
             .get(service)
             .into_iter()
-            .flat_map(|sockets| sockets.keys().map(|s| s.ip))
+            .flat_map(|endpoints| endpoints.keys().map(|s| s.ip))
             .collect()
     }
 
@@ -129,28 +129,28 @@ impl EndpointIndex {
     }
 
     /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it.
-    pub fn hit(&mut self, now: Duration, service: &Name, socket: &Socket) {
+    pub fn hit(&mut self, now: Duration, service: &Name, endpoint: &Endpoint) {
         let targets = self
             .services
             .get_mut(service)
-            .and_then(|sockets| sockets.get_mut(socket));
+            .and_then(|endpoints| endpoints.get_mut(endpoint));
         for listing in targets.into_iter().flat_map(BTreeMap::values_mut) {
             listing.hit = now;
         }
     }
 
     /// Adds a dead pod at the place where a Service once listed it, in a restore.
-    pub fn remember(&mut self, now: Duration, service: &Name, socket: Socket, uid: Uid) {
-        let sockets = self.services.entry(service.clone()).or_default();
-        let targets = sockets.entry(socket).or_default();
+    pub fn record(&mut self, now: Duration, service: &Name, endpoint: Endpoint, uid: Uid) {
+        let endpoints = self.services.entry(service.clone()).or_default();
+        let targets = endpoints.entry(endpoint).or_default();
         let listing = targets.entry(Some(uid)).or_insert_with(|| {
             self.room.take(service.0.clone(), 1);
             Listing::default()
         });
         listing.last = now;
-        self.ips.entry(socket.ip).or_default().insert(service.clone());
+        self.ips.entry(endpoint.ip).or_default().insert(service.clone());
         let pairs = self.pods.entry(uid).or_default();
-        pairs.insert((service.clone(), socket.ip));
+        pairs.insert((service.clone(), endpoint.ip));
     }
 
     fn replace(&mut self, now: Duration, slice: Slice, touched: &mut Touched) {
@@ -185,16 +185,16 @@ impl EndpointIndex {
 
     fn touch_all(&self, slice: &Slice, touched: &mut Touched) {
         let Some(service) = &slice.service else { return };
-        let shown = slice.endpoints.iter().map(|endpoint| endpoint.ip);
+        let shown = slice.endpoints.iter().map(|shown| shown.ip);
         let ips = self.ips(service).into_iter().chain(shown);
         touched.pairs.extend(ips.map(|ip| (service.clone(), ip)));
     }
 
     fn has_room(&self, slice: &Slice, service: &Name) -> bool {
         let known = self.services.get(service);
-        let is_new = |(socket, endpoint, _): &(Socket, &Endpoint, &SlicePort)| {
-            let targets = known.and_then(|sockets| sockets.get(socket));
-            !targets.is_some_and(|targets| targets.contains_key(&endpoint.target))
+        let is_new = |(endpoint, shown, _): &(Endpoint, &SliceEndpoint, &SlicePort)| {
+            let targets = known.and_then(|endpoints| endpoints.get(endpoint));
+            !targets.is_some_and(|targets| targets.contains_key(&shown.target))
         };
         let all = slice.endpoints.len() * slice.ports.len();
         all <= left_out::OF_ONE && self.room.admits(&service.0, named(slice).filter(is_new).count())
@@ -207,47 +207,47 @@ impl EndpointIndex {
             self.touch_all(slice, touched);
             return;
         }
-        let sockets = self.services.entry(service.clone()).or_default();
-        for (socket, endpoint, port) in named(slice) {
-            let target = endpoint.target;
-            let targets = sockets.entry(socket).or_default();
+        let endpoints = self.services.entry(service.clone()).or_default();
+        for (endpoint, shown, port) in named(slice) {
+            let target = shown.target;
+            let targets = endpoints.entry(endpoint).or_default();
             let listing = targets.entry(target).or_insert_with(|| {
                 self.room.take(service.0.clone(), 1);
                 Listing::default()
             });
             listing.port.name(port.name);
             listing.slices += 1;
-            listing.ready += usize::from(endpoint.ready);
-            touched.add(service, socket, target);
-            self.ips.entry(socket.ip).or_default().insert(service.clone());
+            listing.ready += usize::from(shown.ready);
+            touched.add(service, endpoint, target);
+            self.ips.entry(endpoint.ip).or_default().insert(service.clone());
             if let Some(uid) = target {
-                self.names.add(uid, endpoint.target_name);
+                self.names.add(uid, shown.target_name);
                 self.pods
                     .entry(uid)
                     .or_default()
-                    .insert((service.clone(), socket.ip));
+                    .insert((service.clone(), endpoint.ip));
             }
         }
     }
 
     fn unlist(&mut self, now: Duration, slice: &Slice, touched: &mut Touched) {
         let Some(service) = &slice.service else { return };
-        let Some(sockets) = self.services.get_mut(service) else {
+        let Some(endpoints) = self.services.get_mut(service) else {
             return;
         };
-        for (socket, endpoint, _) in named(slice) {
-            let target = endpoint.target;
-            if let Some(listing) = sockets
-                .get_mut(&socket)
+        for (endpoint, shown, _) in named(slice) {
+            let target = shown.target;
+            if let Some(listing) = endpoints
+                .get_mut(&endpoint)
                 .and_then(|targets| targets.get_mut(&target))
             {
                 listing.slices = listing.slices.saturating_sub(1);
                 listing.last = now;
-                if endpoint.ready {
+                if shown.ready {
                     listing.ready = listing.ready.saturating_sub(1);
                     listing.last_ready = Some(now);
                 }
-                touched.add(service, socket, target);
+                touched.add(service, endpoint, target);
             }
         }
         let surplus = self.surplus(service);
@@ -256,22 +256,22 @@ impl EndpointIndex {
 }
 
 impl Touched {
-    pub(super) fn add(&mut self, service: &Name, socket: Socket, target: Target) {
-        self.pairs.insert((service.clone(), socket.ip));
+    pub(super) fn add(&mut self, service: &Name, endpoint: Endpoint, target: Target) {
+        self.pairs.insert((service.clone(), endpoint.ip));
         self.pods.extend(target);
     }
 }
 
 /// Every endpoint of a slice with every port.
-fn named(slice: &Slice) -> impl Iterator<Item = (Socket, &Endpoint, &SlicePort)> {
-    slice.endpoints.iter().flat_map(|endpoint| {
+fn named(slice: &Slice) -> impl Iterator<Item = (Endpoint, &SliceEndpoint, &SlicePort)> {
+    slice.endpoints.iter().flat_map(|shown| {
         slice.ports.iter().map(move |port| {
-            let socket = Socket {
-                ip: endpoint.ip,
+            let endpoint = Endpoint {
+                ip: shown.ip,
                 port: port.port,
                 protocol: port.protocol,
             };
-            (socket, endpoint, port)
+            (endpoint, shown, port)
         })
     })
 }

@@ -1,7 +1,7 @@
 //! Removal of endpoints that no slice lists any more.
 
 use super::endpoint_index::Touched;
-use super::{EndpointIndex, MAX_REMEMBERED, MEMORY, Socket, Target};
+use super::{Endpoint, EndpointIndex, MAX_REMEMBERED, MEMORY, Target};
 use crate::facts::Name;
 use epguard_common::{Addr, Uid};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use std::time::Duration;
 impl EndpointIndex {
     /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`].
     pub fn expire(&mut self, now: Duration) -> Touched {
-        let mut stale: Vec<(Name, Socket, Target)> = Vec::new();
-        for (service, sockets) in &self.services {
-            for (socket, targets) in sockets {
+        let mut stale: Vec<(Name, Endpoint, Target)> = Vec::new();
+        for (service, endpoints) in &self.services {
+            for (endpoint, targets) in endpoints {
                 for (target, listing) in targets {
                     if !listing.is_current() && now.saturating_sub(listing.used()) > MEMORY {
-                        stale.push((service.clone(), *socket, *target));
+                        stale.push((service.clone(), *endpoint, *target));
                     }
                 }
             }
@@ -24,50 +24,50 @@ impl EndpointIndex {
         touched
     }
 
-    pub(super) fn surplus(&self, service: &Name) -> Vec<(Name, Socket, Target)> {
-        let Some(sockets) = self.services.get(service) else {
+    pub(super) fn surplus(&self, service: &Name) -> Vec<(Name, Endpoint, Target)> {
+        let Some(endpoints) = self.services.get(service) else {
             return Vec::new();
         };
-        let mut remembered: Vec<(Duration, Socket, Target)> = sockets
+        let mut absent: Vec<(Duration, Endpoint, Target)> = endpoints
             .iter()
-            .flat_map(|(socket, targets)| {
+            .flat_map(|(endpoint, targets)| {
                 targets
                     .iter()
-                    .map(move |(target, listing)| (socket, target, listing))
+                    .map(move |(target, listing)| (endpoint, target, listing))
             })
             .filter(|(_, _, listing)| !listing.is_current())
-            .map(|(socket, target, listing)| (listing.used(), *socket, *target))
+            .map(|(endpoint, target, listing)| (listing.used(), *endpoint, *target))
             .collect();
-        let surplus = remembered.len().saturating_sub(MAX_REMEMBERED);
-        remembered.sort_unstable();
-        remembered.truncate(surplus);
-        remembered
+        let surplus = absent.len().saturating_sub(MAX_REMEMBERED);
+        absent.sort_unstable();
+        absent.truncate(surplus);
+        absent
             .into_iter()
-            .map(|(_, socket, target)| (service.clone(), socket, target))
+            .map(|(_, endpoint, target)| (service.clone(), endpoint, target))
             .collect()
     }
 
-    pub(super) fn drop_all(&mut self, stale: Vec<(Name, Socket, Target)>, touched: &mut Touched) {
-        for (service, socket, target) in stale {
-            let Some(sockets) = self.services.get_mut(&service) else {
+    pub(super) fn drop_all(&mut self, stale: Vec<(Name, Endpoint, Target)>, touched: &mut Touched) {
+        for (service, endpoint, target) in stale {
+            let Some(endpoints) = self.services.get_mut(&service) else {
                 continue;
             };
-            if let Some(targets) = sockets.get_mut(&socket) {
+            if let Some(targets) = endpoints.get_mut(&endpoint) {
                 if targets.remove(&target).is_some() {
                     self.room.give_back(&service.0, 1);
                 }
                 if targets.is_empty() {
-                    sockets.remove(&socket);
+                    endpoints.remove(&endpoint);
                 }
             }
-            if sockets.is_empty() {
+            if endpoints.is_empty() {
                 self.services.remove(&service);
             }
             if let Some(uid) = target {
-                self.forget_pod(uid, &service, socket.ip);
+                self.forget_pod(uid, &service, endpoint.ip);
             }
-            self.forget_ip(&service, socket.ip);
-            touched.add(&service, socket, target);
+            self.forget_ip(&service, endpoint.ip);
+            touched.add(&service, endpoint, target);
         }
     }
 

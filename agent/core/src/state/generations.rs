@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ip_that_is_idle_for_long_is_forgotten_and_its_numbers_never_come_again() {
+    fn an_ip_that_is_idle_for_long_is_dropped_and_its_generation_numbers_are_not_reused() {
         let mut generations = idle();
         assert_eq!(generations.owned(X, uid("b")), 2);
         generations.idle(X, Duration::ZERO);

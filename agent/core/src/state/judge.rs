@@ -5,7 +5,7 @@
 
 use super::backends::Backends;
 use super::cluster_index::ClusterIndex;
-use super::{Listing, NotProven, NotStale, Record, Socket, Target};
+use super::{Endpoint, Listing, NotProven, NotStale, Record, Target};
 use crate::facts::{Name, Service};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use std::collections::BTreeMap;
@@ -28,17 +28,19 @@ pub struct Proven {
 }
 
 /// Denials by Service and socket.
-pub type Denials = BTreeMap<(Name, Socket), Proven>;
+pub type Denials = BTreeMap<(Name, Endpoint), Proven>;
 
 /// The denial that is proven for each endpoint of a Service at an IP, or why none is.
 #[must_use]
-pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -> Vec<(Socket, Verdict)> {
+pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -> Vec<(Endpoint, Verdict)> {
     let endpoints = cluster.endpoint_index.at(name, ip);
     match Case::new(cluster, name, service, ip) {
         Ok(case) => endpoints
-            .map(|(socket, targets)| (*socket, case.prove(targets)))
+            .map(|(endpoint, targets)| (*endpoint, case.prove(targets)))
             .collect(),
-        Err(why) => endpoints.map(|(socket, _)| (*socket, Err(why.clone()))).collect(),
+        Err(why) => endpoints
+            .map(|(endpoint, _)| (*endpoint, Err(why.clone())))
+            .collect(),
     }
 }
 
@@ -205,7 +207,7 @@ impl<'a> Case<'a> {
         let anywhere = !self.cluster.is_exclusive(self.ip, node);
         self.cluster
             .pods
-            .candidates()
+            .possible_holders()
             .find(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.backends.contains(&pod.pod))
     }
 }

@@ -11,13 +11,13 @@ mod bound;
 mod breaker;
 mod claim_order;
 mod cluster_index;
+mod confirmation;
 mod crowded;
 mod dirty;
+mod endpoint;
 mod endpoint_index;
 mod forgetting;
 mod generations;
-mod hold;
-mod inherit;
 mod ipam;
 mod judge;
 mod left_out;
@@ -27,6 +27,7 @@ mod namespaces;
 mod node_ranges;
 mod not_proven;
 mod orphan_ip;
+mod pending;
 mod plausible;
 mod pod_counts;
 mod pod_index;
@@ -34,6 +35,8 @@ mod quota;
 mod ranges;
 mod readiness;
 mod record;
+mod redirected;
+mod restore;
 mod reuse;
 mod review;
 mod revival;
@@ -41,26 +44,23 @@ mod settings;
 mod settle;
 mod slots;
 mod snapshot;
-mod socket;
-mod steering;
 mod synced;
 mod tables;
 mod target_names;
-mod trust;
-mod uid_state_name;
 mod unproven;
 mod view;
 mod vips;
 
 pub use breaker::{Breaker, DELAY, Trip};
 pub use cluster_index::ClusterIndex;
+pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};
 pub use endpoint_index::{EndpointIndex, MAX_REMEMBERED, MEMORY};
-pub use hold::Why;
 pub use judge::{Denials, Proven};
 pub use not_proven::{Exemption, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
 use orphan_ip::OrphanIps;
-pub use pod_counts::PodCounts;
+pub use pending::Why;
+pub use pod_counts::{IpState, PodCounts, PodState};
 pub use pod_index::PodIndex;
 pub use ranges::Ranges;
 pub use record::{Claim, Record};
@@ -70,7 +70,6 @@ use revival::Revivals;
 pub use settings::{Ipam, Settings};
 pub use slots::{GRACE, Slots};
 pub use snapshot::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
-pub use socket::{Listing, Port, RECENTLY, Socket, Target};
 use synced::Synced;
 pub use tables::{Draining, Tables};
 pub use unproven::{PossibleHolder, Unproven};
@@ -93,10 +92,10 @@ pub struct State {
     draining: Draining,
     orphan_ips: OrphanIps,
     /// Tables of an earlier process, until everything has been listed once.
-    inherited: Option<Tables>,
+    restored: Option<Tables>,
     slots: Slots,
     /// Slots of redirected flows that go on.
-    steered: BTreeSet<Slot>,
+    redirected: BTreeSet<Slot>,
     tables: Tables,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
@@ -127,9 +126,9 @@ impl State {
             review: Review::default(),
             draining: Draining::new(),
             orphan_ips: OrphanIps::default(),
-            inherited: None,
+            restored: None,
             slots,
-            steered: BTreeSet::new(),
+            redirected: BTreeSet::new(),
             tables: Tables::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
@@ -142,8 +141,8 @@ impl State {
     }
 
     /// Stores what an earlier process proved; it is restored once everything has been listed.
-    pub fn inherit(&mut self, tables: Tables) {
-        self.inherited = Some(tables);
+    pub fn restore(&mut self, tables: Tables) {
+        self.restored = Some(tables);
     }
 
     /// Applies a fact; afterwards [`State::tables`] is what the maps should hold.
@@ -154,23 +153,23 @@ impl State {
         self.synced.note(&fact);
         let mut dirty = match fact {
             Fact::Presence(presence) => {
-                self.hear_of(now, &presence);
+                self.apply_presence(now, &presence);
                 self.orphan_ips.note(presence);
                 Dirty::default()
             }
             fact => dirty::absorb(&mut self.cluster, now, fact),
         };
-        self.look_again(&dirty);
+        self.review_again(&dirty);
         if was_synced != self.is_synced() {
             dirty.everything = true;
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
-            if let Some(tables) = self.inherited.take() {
-                self.restore(&tables, now);
+            if let Some(tables) = self.restored.take() {
+                self.apply_restored(&tables, now);
             }
             dirty.pods.extend(self.restore_deaths(now));
         }
-        let displaced = self.orphan_ips.bury(&self.cluster, now, &dirty.pods);
+        let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
         dirty.pods.extend(displaced);
         self.settle(now, dirty, list);
     }
@@ -188,11 +187,11 @@ impl State {
     }
 
     /// Notes a packet to a denied endpoint.
-    pub fn hit(&mut self, now: Duration, slot: Slot, socket: &Socket) {
+    pub fn hit(&mut self, now: Duration, slot: Slot, endpoint: &Endpoint) {
         if let Some(service) = self.slots.service(slot).cloned() {
-            self.cluster.endpoint_index.hit(now, &service, socket);
+            self.cluster.endpoint_index.hit(now, &service, endpoint);
         } else {
-            self.orphan_ips.hit(now, socket.ip);
+            self.orphan_ips.hit(now, endpoint.ip);
         }
     }
 
@@ -250,10 +249,10 @@ impl State {
     }
 
     /// All denials with their evidence.
-    pub fn denials(&self) -> impl Iterator<Item = (&Name, &Socket, &Proven)> {
+    pub fn denials(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Proven)> {
         self.denials
             .iter()
-            .map(|((service, socket), proven)| (service, socket, proven))
+            .map(|((service, endpoint), proven)| (service, endpoint, proven))
     }
 
     /// Affected Services by slot number.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The first step of the proof that fails, in the order in which `judge` takes them. `P` names a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NotProven<P = Uid> {
     /// The agent has not listed everything yet.
@@ -43,6 +44,7 @@ pub enum NotProven<P = Uid> {
 
 /// Why a pod that is meant is not proven retired or dead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NotStale<P = Uid> {
     /// The slice names no pod.
@@ -59,6 +61,7 @@ pub enum NotStale<P = Uid> {
 
 /// Why a pod's end proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Exemption {
     /// The pod or its Namespace has `epguard.io/mode: off`.

@@ -25,7 +25,7 @@ pub struct OrphanIp {
 /// IPs of dead pods of this node, with the pod that died last.
 #[derive(Debug, Clone, Default)]
 pub struct OrphanIps {
-    graves: BTreeMap<Addr, Grave>,
+    last_pods: BTreeMap<Addr, LastPod>,
     /// When a packet from the IP was last seen: it is never again an orphan IP of a pod that was dead by then.
     spoke: HashMap<Addr, Duration>,
     /// IPs that the node's routes and neighbours lead to; while they are unknown (`None`), no IP is an orphan.
@@ -33,7 +33,7 @@ pub struct OrphanIps {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Grave {
+struct LastPod {
     dead: Uid,
     /// The lowest mode that annotations of the pod and its Namespace have asked for since. It never rises: a new entry
     /// in the map could miss a packet from the IP that arrives while the entry is written.
@@ -58,12 +58,12 @@ impl OrphanIps {
 
     /// Drops all dead pods when the state starts over. Packets seen from IPs stay stored: the API did not report them.
     pub fn start_over(&mut self) {
-        self.graves.clear();
+        self.last_pods.clear();
     }
 
     /// Restores a dead pod that an earlier process had proven.
-    pub fn inherit(&mut self, ip: Addr, OrphanIp { dead, mode, .. }: OrphanIp, now: Duration) {
-        self.graves.entry(ip).or_insert(Grave {
+    pub fn restore(&mut self, ip: Addr, OrphanIp { dead, mode, .. }: OrphanIp, now: Duration) {
+        self.last_pods.entry(ip).or_insert(LastPod {
             dead,
             mode,
             last: now,
@@ -72,31 +72,31 @@ impl OrphanIps {
 
     /// Notes a packet to the IP.
     pub fn hit(&mut self, now: Duration, ip: Addr) {
-        if let Some(grave) = self.graves.get_mut(&ip) {
-            grave.last = now;
+        if let Some(last_pod) = self.last_pods.get_mut(&ip) {
+            last_pod.last = now;
         }
     }
 
     /// True if there is nothing to prove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.graves.is_empty()
+        self.last_pods.is_empty()
     }
 
     /// True if an entry refers to the pod.
     #[must_use]
     pub fn knows(&self, uid: Uid) -> bool {
-        self.graves.values().any(|grave| grave.dead == uid)
+        self.last_pods.values().any(|last_pod| last_pod.dead == uid)
     }
 
     /// True if a pod died at the IP, so that its later owners matter.
     #[must_use]
     pub fn mentions(&self, ip: Addr) -> bool {
-        self.graves.contains_key(&ip)
+        self.last_pods.contains_key(&ip)
     }
 
     /// Stores the dead pods at their IPs. Returns the pods that they replace, to which no entry refers any more.
-    pub fn bury(&mut self, cluster: &ClusterIndex, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
+    pub fn record_dead(&mut self, cluster: &ClusterIndex, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
         let mut displaced = Vec::new();
         let own = Some(cluster.settings.node.as_str());
         for record in pods.iter().filter_map(|uid| cluster.pods.get(*uid)) {
@@ -107,21 +107,24 @@ impl OrphanIps {
                 continue;
             }
             for (ip, claim) in record.claims.iter().filter(|(_, claim)| claim.published) {
-                let buried = self.graves.get(ip).and_then(|grave| cluster.pods.get(grave.dead));
-                let earlier = buried.and_then(|buried| buried.claims.get(ip));
+                let recorded = self
+                    .last_pods
+                    .get(ip)
+                    .and_then(|last_pod| cluster.pods.get(last_pod.dead));
+                let earlier = recorded.and_then(|recorded| recorded.claims.get(ip));
                 if earlier.is_none_or(|earlier| claim.order >= earlier.order) {
                     let dead = record.pod.uid;
-                    let mode = match self.graves.get(ip) {
-                        Some(grave) if grave.dead == dead => grave.mode,
+                    let mode = match self.last_pods.get(ip) {
+                        Some(last_pod) if last_pod.dead == dead => last_pod.mode,
                         _ => Mode::Enforce,
                     };
-                    let grave = Grave {
+                    let last_pod = LastPod {
                         dead,
                         mode,
                         last: now,
                     };
-                    let before = self.graves.insert(*ip, grave);
-                    displaced.extend(before.map(|grave| grave.dead).filter(|uid| *uid != dead));
+                    let before = self.last_pods.insert(*ip, last_pod);
+                    displaced.extend(before.map(|last_pod| last_pod.dead).filter(|uid| *uid != dead));
                 }
             }
         }
@@ -132,13 +135,17 @@ impl OrphanIps {
     /// pods.
     pub fn expire(&mut self, cluster: &ClusterIndex, now: Duration) -> Vec<Uid> {
         let mut forgotten = Vec::new();
-        self.graves.retain(|_, grave| {
-            if cluster.pods.get(grave.dead).is_some_and(|record| record.present) {
-                grave.last = now;
+        self.last_pods.retain(|_, last_pod| {
+            if cluster
+                .pods
+                .get(last_pod.dead)
+                .is_some_and(|record| record.present)
+            {
+                last_pod.last = now;
             }
-            let stays = now.saturating_sub(grave.last) < MEMORY;
+            let stays = now.saturating_sub(last_pod.last) < MEMORY;
             if !stays {
-                forgotten.push(grave.dead);
+                forgotten.push(last_pod.dead);
             }
             stays
         });
@@ -149,9 +156,9 @@ impl OrphanIps {
     #[must_use]
     pub fn wait_for_a_list(&self, cluster: &ClusterIndex) -> bool {
         let mut dead = self
-            .graves
+            .last_pods
             .values()
-            .filter_map(|grave| cluster.pods.get(grave.dead));
+            .filter_map(|last_pod| cluster.pods.get(last_pod.dead));
         dead.any(|record| record.uid_state == UidState::Dead && record.unconfirmed)
     }
 
@@ -161,38 +168,38 @@ impl OrphanIps {
         cluster: &ClusterIndex,
         last_owner: impl Fn(Addr) -> Option<Uid>,
     ) -> BTreeMap<Addr, OrphanIp> {
-        for grave in self.graves.values_mut() {
+        for last_pod in self.last_pods.values_mut() {
             let asked = cluster
                 .pods
-                .get(grave.dead)
+                .get(last_pod.dead)
                 .map(|record| cluster.bound_of_pod(&record.pod));
-            grave.mode = grave.mode.lower(asked.unwrap_or_default());
+            last_pod.mode = last_pod.mode.lower(asked.unwrap_or_default());
         }
-        let graves = &self.graves;
-        self.spoke.retain(|ip, _| graves.contains_key(ip));
-        if self.graves.is_empty() {
+        let last_pods = &self.last_pods;
+        self.spoke.retain(|ip, _| last_pods.contains_key(ip));
+        if self.last_pods.is_empty() {
             return BTreeMap::new();
         }
-        let nobody_is_coming = !somebody_may_hold_anything(cluster);
+        let no_pod_comes = !may_hold_any_ip(cluster);
         let is_held = |ip: Addr| self.held.as_ref().is_none_or(|held| held.contains(&ip));
-        let is_vacant = |ip: Addr, grave: &Grave| {
-            nobody_is_coming
-                && grave.mode != Mode::Off
-                && last_owner(ip).is_none_or(|owner| owner == grave.dead)
+        let is_orphan = |ip: Addr, last_pod: &LastPod| {
+            no_pod_comes
+                && last_pod.mode != Mode::Off
+                && last_owner(ip).is_none_or(|owner| owner == last_pod.dead)
                 && !is_held(ip)
-                && cluster.pods.get(grave.dead).is_some_and(is_dead_for_good)
+                && cluster.pods.get(last_pod.dead).is_some_and(is_dead_for_good)
                 && is_unclaimed(cluster, ip)
         };
-        let entries = self.graves.iter().map(|(ip, grave)| {
+        let entries = self.last_pods.iter().map(|(ip, last_pod)| {
             let orphan_ip = OrphanIp {
-                dead: grave.dead,
-                mode: grave.mode,
-                lifted: self.lifted(cluster, *ip, grave),
+                dead: last_pod.dead,
+                mode: last_pod.mode,
+                lifted: self.lifted(cluster, *ip, last_pod),
             };
-            (*ip, grave, orphan_ip)
+            (*ip, last_pod, orphan_ip)
         });
         entries
-            .filter(|(ip, grave, orphan_ip)| orphan_ip.lifted.is_some() || is_vacant(*ip, grave))
+            .filter(|(ip, last_pod, orphan_ip)| orphan_ip.lifted.is_some() || is_orphan(*ip, last_pod))
             .map(|(ip, _, orphan_ip)| (ip, orphan_ip))
             .take(capacity::TERMINATED)
             .collect()
@@ -200,10 +207,10 @@ impl OrphanIps {
 
     /// When a packet from the IP was last seen since the pod died; none if a live pod shows the IP, which suffices by
     /// itself. If no watch showed the death, every such packet counts: it may have come later.
-    fn lifted(&self, cluster: &ClusterIndex, ip: Addr, grave: &Grave) -> Option<Duration> {
+    fn lifted(&self, cluster: &ClusterIndex, ip: Addr, last_pod: &LastPod) -> Option<Duration> {
         let died = cluster
             .pods
-            .get(grave.dead)
+            .get(last_pod.dead)
             .map_or(Duration::ZERO, |record| record.died);
         let is_claimed = || cluster.plausible_claimants(ip).next().is_some();
         self.spoke
@@ -218,11 +225,11 @@ fn is_dead_for_good(record: &Record) -> bool {
 }
 
 /// True if a pod of this node is up, or coming up, without having published its IP.
-fn somebody_may_hold_anything(cluster: &ClusterIndex) -> bool {
+fn may_hold_any_ip(cluster: &ClusterIndex) -> bool {
     let own = Some(cluster.settings.node.as_str());
     cluster
         .pods
-        .candidates()
+        .possible_holders()
         .any(|record| record.pod.node.as_deref() == own)
 }
 

@@ -2,28 +2,91 @@
 
 use super::State;
 use epguard_common::{Owner, Suspect, UidState};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// The state of a pod, as it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PodState {
+    /// Runs, or may run.
+    Live,
+    /// Runs and is terminating.
+    Draining,
+    /// Has finished or was deleted; it may still run.
+    Retired,
+    /// Can never run again.
+    Dead,
+}
+
+/// The state of an IP, as it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum IpState {
+    /// A live pod shows it.
+    Owned,
+    /// Its owner is terminating.
+    Draining,
+    /// Several live pods show it.
+    Conflict,
+    /// A denial of a Service's endpoint is about it.
+    Denied,
+    /// An orphan IP that no packet has come from.
+    Terminated,
+}
+
+impl PodState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Live, Self::Draining, Self::Retired, Self::Dead];
+
+    /// As the status and the metrics name it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Draining => "draining",
+            Self::Retired => "retired",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+impl IpState {
+    /// As the status and the metrics name it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Owned => "owned",
+            Self::Draining => "draining",
+            Self::Conflict => "conflict",
+            Self::Denied => "denied",
+            Self::Terminated => "terminated",
+        }
+    }
+}
 
 /// Counts by state; a state without pods or IPs has 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodCounts {
-    /// Pods, with those that the API no longer shows: `live`, `draining` (terminating), `retired`, `dead`.
-    pub pods: BTreeMap<&'static str, u64>,
-    /// IPs: `owned`, and of these `draining` and `conflict`; `denied`; `terminated` and not lifted.
-    pub ips: BTreeMap<&'static str, u64>,
+    /// Pods, with those that the API no longer shows.
+    pub pods: BTreeMap<PodState, u64>,
+    /// IPs; one may be in several states: an owned one may be draining or in conflict.
+    pub ips: BTreeMap<IpState, u64>,
 }
 
 impl State {
     /// Counts pods and IPs; reads every pod and every owner once.
     #[must_use]
     pub fn counts(&self) -> PodCounts {
-        let mut pods = BTreeMap::from(["live", "draining", "retired", "dead"].map(|state| (state, 0)));
+        let mut pods = BTreeMap::from(PodState::ALL.map(|state| (state, 0)));
         for record in self.cluster.pods.iter() {
             let state = match record.uid_state {
-                UidState::Live if record.pod.deleting => "draining",
-                UidState::Live => "live",
-                UidState::Retired => "retired",
-                UidState::Dead => "dead",
+                UidState::Live if record.pod.deleting => PodState::Draining,
+                UidState::Live => PodState::Live,
+                UidState::Retired => PodState::Retired,
+                UidState::Dead => PodState::Dead,
             };
             *pods.entry(state).or_default() += 1;
         }
@@ -32,14 +95,14 @@ impl State {
         // Lifted ones stay in the map, but deny nothing.
         let orphan_ip = self.tables.terminated.values().filter(|ip| ip.lifted.is_none());
         let ips = [
-            ("owned", count(self.owners.values())),
-            ("draining", flagged(Owner::DRAINING)),
-            ("conflict", flagged(Owner::CONFLICT)),
+            (IpState::Owned, count(self.owners.values())),
+            (IpState::Draining, flagged(Owner::DRAINING)),
+            (IpState::Conflict, flagged(Owner::CONFLICT)),
             (
-                "denied",
+                IpState::Denied,
                 count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0)),
             ),
-            ("terminated", count(orphan_ip)),
+            (IpState::Terminated, count(orphan_ip)),
         ];
         PodCounts {
             pods,

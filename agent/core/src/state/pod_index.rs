@@ -1,7 +1,7 @@
 //! Index of all pods with their states, and of the IPs that they claim.
 
 use super::record::{Claim, Record, settled_in};
-use crate::facts::{Change, Pod, Standing};
+use crate::facts::{Change, Pod};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct PodIndex {
     pub(super) records: HashMap<Uid, Record>,
     claimants: HashMap<Addr, BTreeSet<Uid>>,
-    candidates: BTreeSet<Uid>,
+    possible_holders: BTreeSet<Uid>,
     pub(super) order: u64,
 }
 
@@ -38,7 +38,7 @@ impl PodIndex {
     }
 
     /// Pods that the API no longer shows.
-    pub fn remembered(&self) -> impl Iterator<Item = Uid> {
+    pub fn absent(&self) -> impl Iterator<Item = Uid> {
         self.records
             .iter()
             .filter(|(_, record)| !record.present)
@@ -55,8 +55,10 @@ impl PodIndex {
     }
 
     /// Possible holders: pods that may hold an IP that the API does not show.
-    pub fn candidates(&self) -> impl Iterator<Item = &Record> {
-        self.candidates.iter().filter_map(|uid| self.records.get(uid))
+    pub fn possible_holders(&self) -> impl Iterator<Item = &Record> {
+        self.possible_holders
+            .iter()
+            .filter_map(|uid| self.records.get(uid))
     }
 
     /// Applies a change from the watch.
@@ -80,7 +82,7 @@ impl PodIndex {
 
     /// Restores a pod that an earlier process saw dead at an IP. False if the API shows the pod: then its object
     /// decides. `bound` is the mode that was in force; the annotations of the pod and its Namespace are unknown now.
-    pub fn inherit_dead(
+    pub fn restore_dead(
         &mut self,
         (uid, bound): (Uid, Mode),
         ip: Addr,
@@ -97,7 +99,7 @@ impl PodIndex {
                 uid,
                 node,
                 bound,
-                standing: Standing::Dead,
+                uid_state: UidState::Dead,
                 ..Pod::default()
             },
             uid_state: UidState::Dead,
@@ -106,7 +108,7 @@ impl PodIndex {
             unconfirmed: false,
             died: Duration::ZERO,
             settled_in: None,
-            candidate_since: None,
+            possible_holder_since: None,
         });
         record.unconfirmed &= record.uid_state != UidState::Dead;
         if !record.present {
@@ -165,7 +167,7 @@ impl PodIndex {
             unconfirmed: false,
             died: Duration::ZERO,
             settled_in: None,
-            candidate_since: None,
+            possible_holder_since: None,
         });
         if let Some(fresh) = fresh {
             self.records.insert(uid, fresh);
@@ -196,9 +198,9 @@ impl PodIndex {
             }
             record.pod = pod;
             record.settled_in = settled_in;
-            record.candidate_since = record
-                .is_candidate()
-                .then(|| record.candidate_since.unwrap_or(now));
+            record.possible_holder_since = record
+                .is_possible_holder()
+                .then(|| record.possible_holder_since.unwrap_or(now));
         });
         (uid, before)
     }
@@ -233,15 +235,15 @@ impl PodIndex {
                 }
             }
         }
-        self.candidates.remove(&uid);
+        self.possible_holders.remove(&uid);
         edit(record);
         if record.present && !record.pod.host_network {
             for ip in record.pod.addresses() {
                 self.claimants.entry(ip).or_default().insert(uid);
             }
         }
-        if record.is_candidate() {
-            self.candidates.insert(uid);
+        if record.is_possible_holder() {
+            self.possible_holders.insert(uid);
         }
     }
 }
@@ -256,9 +258,5 @@ fn proven_for_good(uid_state: UidState) -> UidState {
 }
 
 fn proven_by(pod: &Pod) -> UidState {
-    match pod.standing {
-        Standing::Dead if !pod.mirror => UidState::Dead,
-        Standing::Terminal if !pod.mirror => UidState::Retired,
-        Standing::Dead | Standing::Terminal | Standing::Live => UidState::Live,
-    }
+    if pod.mirror { UidState::Live } else { pod.uid_state }
 }

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_takes_at_most_as_much_as_it_leaves() {
+    fn a_namespace_takes_at_most_half_of_the_free_room() {
         let mut quota = Quota::of(1000);
         assert_eq!(fill(&mut quota, "large", 5000), 500);
         assert_eq!(fill(&mut quota, "other", 5000), 250);

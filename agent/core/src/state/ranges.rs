@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusion_wins_and_protection_leaves_everything_else_out() {
+    fn an_excluded_range_comes_before_a_protected_one_and_other_ips_are_not_covered() {
         let (x, y) = (Addr::v4([10, 244, 1, 10]), Addr::v4([10, 244, 2, 10]));
         let covered = |ranges: Ranges| (ranges.cover(x), ranges.cover(y));
         assert_eq!(covered(ranges(&[], &[])), (true, true));

@@ -24,7 +24,7 @@ pub struct Record {
     /// The sandbox whose IPs it shows though no container was started in it.
     pub settled_in: Option<i64>,
     /// Since when it may hold an IP that it doesn't show.
-    pub candidate_since: Option<Duration>,
+    pub possible_holder_since: Option<Duration>,
 }
 
 /// When a pod was first seen to have an IP.
@@ -53,7 +53,7 @@ impl Record {
 
     /// True for a possible holder: bound and live, but it may hold another IP than it shows, or shows none.
     #[must_use]
-    pub fn is_candidate(&self) -> bool {
+    pub fn is_possible_holder(&self) -> bool {
         let settled = self.pod.sandbox == Sandbox::Published || self.settled_in.is_some();
         let unpublished = self.pod.ips.is_empty() || !settled;
         self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished

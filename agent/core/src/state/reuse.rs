@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_released_ips_is_bounded_and_keeps_the_newest() {
+    fn the_list_of_released_ips_is_bounded_and_keeps_the_newest() {
         let mut reuse = Reuse::default();
         let ip = |number: usize| Addr::v4(u32::try_from(number).unwrap().to_be_bytes());
         for number in 0..=REMEMBERED {

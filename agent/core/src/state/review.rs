@@ -169,7 +169,7 @@ impl Review {
     }
 
     /// Marks denials of an IP as wrong if a pod published it and may have held it since it became a possible holder.
-    pub fn published(&mut self, cluster: &ClusterIndex, uid: Uid, ip: Addr, candidate_since: Duration) {
+    pub fn published(&mut self, cluster: &ClusterIndex, uid: Uid, ip: Addr, possible_holder_since: Duration) {
         let Some(record) = cluster.pods.get(uid).filter(|record| record.is_live()) else {
             return;
         };
@@ -181,7 +181,7 @@ impl Review {
                     .is_some_and(|service| Backends::new(cluster, name, service, ip).contains(&record.pod)),
                 None => own,
             };
-            case.ip == ip && rightful && packets.last >= candidate_since + WRITE
+            case.ip == ip && rightful && packets.last >= possible_holder_since + WRITE
         });
     }
 

@@ -10,8 +10,8 @@
 
 use super::dirty::Dirty;
 use super::synced::Synced;
-use super::{Breaker, PodIndex, Record, Socket, State, Tables, inherit};
-use crate::facts::{Change, Fact, Name, Standing};
+use super::{Breaker, Endpoint, PodIndex, Record, State, Tables, restore};
+use crate::facts::{Change, Fact, Name};
 use epguard_common::{Mode, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) struct Revivals {
 #[derive(Debug, Clone)]
 struct Death {
     record: Record,
-    listed: Vec<(Name, Socket)>,
+    listed: Vec<(Name, Endpoint)>,
 }
 
 impl State {
@@ -43,7 +43,7 @@ impl State {
         self.orphan_ips.start_over();
         self.breaker = Breaker::default();
         self.synced = Synced::default();
-        self.inherited = None;
+        self.restored = None;
         self.revivals.deaths.clear();
         let dirty = Dirty {
             everything: true,
@@ -72,7 +72,7 @@ impl State {
         last.retain(|_, at| now.saturating_sub(*at) < PAUSE);
         let mut cause = None;
         for pod in &mut *shown {
-            if pod.standing != Standing::Live || !self.cluster.pods.is_dead(pod.uid) {
+            if pod.uid_state != UidState::Live || !self.cluster.pods.is_dead(pod.uid) {
                 continue;
             }
             if last.contains_key(&pod.name.0) {
@@ -105,9 +105,9 @@ impl State {
             let uid = record.pod.uid;
             if self.cluster.pods.is_dead(uid) {
                 let listed = endpoint_index.of_pod(uid).flat_map(|(service, ip)| {
-                    let sockets = endpoint_index.at(service, *ip);
-                    let named = sockets.filter(|(_, targets)| targets.contains_key(&Some(uid)));
-                    named.map(|(socket, _)| (service.clone(), *socket))
+                    let endpoints = endpoint_index.at(service, *ip);
+                    let named = endpoints.filter(|(_, targets)| targets.contains_key(&Some(uid)));
+                    named.map(|(endpoint, _)| (service.clone(), *endpoint))
                 });
                 let death = Death {
                     listed: listed.collect(),
@@ -123,9 +123,9 @@ impl State {
     pub(super) fn restore_deaths(&mut self, now: Duration) -> Vec<Uid> {
         let deaths = std::mem::take(&mut self.revivals.deaths);
         let restored = deaths.into_iter().map(|(uid, Death { record, listed })| {
-            self.cluster.pods.restore_dead(record);
-            for (service, socket) in listed {
-                self.cluster.endpoint_index.remember(now, &service, socket, uid);
+            self.cluster.pods.keep_dead(record);
+            for (service, endpoint) in listed {
+                self.cluster.endpoint_index.record(now, &service, endpoint, uid);
             }
             uid
         });
@@ -133,24 +133,24 @@ impl State {
     }
 
     /// Restores what an earlier process proved of pods that the API shows no more.
-    pub(super) fn restore(&mut self, tables: &Tables, now: Duration) {
-        inherit::inherit(
+    pub(super) fn apply_restored(&mut self, tables: &Tables, now: Duration) {
+        restore::restore(
             tables,
             &mut self.cluster,
             &mut self.slots,
             &mut self.orphan_ips,
             now,
         );
-        self.breaker.inherit(inherit::carried_out(tables));
+        self.breaker.restore(restore::carried_out(tables));
     }
 }
 
 impl PodIndex {
     /// Puts back a dead pod that the API no longer shows.
-    fn restore_dead(&mut self, record: Record) {
+    fn keep_dead(&mut self, record: Record) {
         let record = Record {
             present: false,
-            candidate_since: None,
+            possible_holder_since: None,
             ..record
         };
         self.records.entry(record.pod.uid).or_insert(record);

@@ -1,7 +1,7 @@
 //! Consequences of a change of the index: denials, their confirmation, tables, owners.
 
 use super::dirty::Dirty;
-use super::{Denials, Socket, State, Tables, judge, tables};
+use super::{Denials, Endpoint, State, Tables, judge, tables};
 use crate::facts::{Name, Service, Watched};
 use epguard_common::{Action, Addr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ impl State {
             let denied = self
                 .denials
                 .keys()
-                .map(|(service, socket)| (service.clone(), socket.ip));
+                .map(|(service, endpoint)| (service.clone(), endpoint.ip));
             dirty.pairs.extend(denied.collect::<Vec<_>>());
         }
         self.settle_owners(now, &dirty);
@@ -33,12 +33,12 @@ impl State {
             self.touch_denied();
         }
         changed |= breaker;
-        changed |= dirty.pairs.iter().any(|(service, _)| self.steers(service));
+        changed |= dirty.pairs.iter().any(|(service, _)| self.redirects(service));
         if changed || dirty.everything {
             self.lay_out(now);
-            let steered = self.steered_services();
+            let redirected = self.redirected_services();
             let denied = self.denials.keys().map(|(service, _)| service);
-            let affected: BTreeSet<&Name> = denied.chain(&steered).collect();
+            let affected: BTreeSet<&Name> = denied.chain(&redirected).collect();
             let idle: Vec<Name> = self
                 .slots
                 .iter()
@@ -50,33 +50,33 @@ impl State {
                 self.slots.rest(&name, now);
             }
         }
-        self.settle_vacancies();
+        self.settle_orphan_ips();
         for uid in dirty.pods {
-            let remembered = self.cluster.pods.get(uid).is_some_and(|record| !record.present);
-            if remembered && !self.cluster.endpoint_index.knows(uid) && !self.orphan_ips.knows(uid) {
+            let absent = self.cluster.pods.get(uid).is_some_and(|record| !record.present);
+            if absent && !self.cluster.endpoint_index.knows(uid) && !self.orphan_ips.knows(uid) {
                 self.cluster.pods.forget(uid);
             }
         }
     }
 
     /// True if a change of any of the Service's endpoints may change where its flows are redirected.
-    fn steers(&self, service: &Name) -> bool {
-        let asks = |service: &Service| service.steering.action == Action::Redirect;
-        let (first, last) = Socket::range();
+    fn redirects(&self, service: &Name) -> bool {
+        let asks = |service: &Service| service.on_denial.action == Action::Redirect;
+        let (first, last) = Endpoint::range();
         let denied = (service.clone(), first)..=(service.clone(), last);
         self.cluster.service(service).is_some_and(asks) && self.denials.range(denied).next().is_some()
     }
 
     /// Puts the denials into tables.
     pub(super) fn lay_out(&mut self, now: Duration) {
-        let steered = self.steered_services();
+        let redirected = self.redirected_services();
         let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
         self.tables = Tables {
             terminated: std::mem::take(&mut self.tables.terminated),
             ..Tables::build(now, &self.cluster, denials, breaker, slots, &self.draining)
         };
         self.tables
-            .keep_intent(&self.cluster, &mut self.slots, now, &steered);
+            .keep_intent(&self.cluster, &mut self.slots, now, &redirected);
     }
 
     fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Watched>) -> bool {
@@ -91,7 +91,7 @@ impl State {
             changed |= self.breaker.settle(cluster, now, denials, service, list);
         }
         if self.is_synced() {
-            self.breaker.forget_inherited();
+            self.breaker.drop_restored();
         }
         changed
     }
@@ -100,13 +100,13 @@ impl State {
         let proven: Denials = match self.cluster.service(name).filter(|_| self.is_synced()) {
             Some(service) => judge::judge(&self.cluster, name, service, ip)
                 .into_iter()
-                .filter_map(|(socket, verdict)| Some(((name.clone(), socket), verdict.ok()?)))
+                .filter_map(|(endpoint, verdict)| Some(((name.clone(), endpoint), verdict.ok()?)))
                 .collect(),
             None => Denials::new(),
         };
-        let bounds = Socket::range_at(ip);
+        let bounds = Endpoint::range_at(ip);
         let range = (name.clone(), bounds.0)..=(name.clone(), bounds.1);
-        let before: Vec<(Name, Socket)> = self
+        let before: Vec<(Name, Endpoint)> = self
             .denials
             .range(range.clone())
             .map(|(key, _)| key.clone())
@@ -121,7 +121,7 @@ impl State {
         true
     }
 
-    fn settle_vacancies(&mut self) {
+    fn settle_orphan_ips(&mut self) {
         let last_owner = |ip| self.generations.last_owner(ip);
         let terminated = if self.is_synced() {
             self.orphan_ips.proven(&self.cluster, last_owner)

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_is_handed_on_says_since_when() {
+    fn a_reused_slot_has_the_time_of_its_new_service() {
         let mut slots = Slots::default();
         slots.keep(0x8001, &name("a"), Duration::from_secs(3));
         let since = |slots: &mut Slots, service| slots.take(GRACE, &name(service)).unwrap().since;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_never_given_is_not_kept() {
+    fn a_number_outside_of_the_slot_range_is_not_restored() {
         for (number, kept) in [(0x8000, false), (0x8001, true), (0xfeff, true), (0xff00, false)] {
             let mut slots = Slots::default();
             slots.keep(number, &name("a"), Duration::ZERO);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_slots_start_they_lie_in_the_upper_half_and_differ() {
+    fn all_slots_lie_in_the_upper_half_and_differ_for_every_start_number() {
         for start in [0, 1, 32_766, 32_767, u16::MAX] {
             let mut slots = Slots::starting_at(start);
             let numbers = ["a", "b", "c"].map(|service| take(&mut slots, service).number);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_that_fit_beside_low_bits_go_first_and_one_namespace_leaves_room_for_others() {
+    fn slots_beside_low_bits_are_taken_first_and_one_namespace_gets_at_most_half_of_them() {
         let mut slots = Slots::starting_at(700);
         let mut take = |namespace: &str, service: usize| {
             let name = (namespace.to_owned(), service.to_string());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn all_slots_can_be_taken_and_none_is_what_a_kernel_pointer_leaves_behind() {
+    fn all_slots_can_be_taken_and_none_equals_the_upper_bits_of_a_kernel_pointer() {
         let mut slots = Slots::starting_at(u16::MAX);
         let numbers = (0..).map_while(|service: u32| {
             let name = ("ns".to_owned(), service.to_string());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_gets_its_room_back_with_its_slots() {
+    fn a_namespace_that_returns_slots_can_take_new_ones() {
         let mut slots = Slots::default();
         for service in 0..511 {
             slots.take(Duration::ZERO, &("ns".to_owned(), service.to_string()));

@@ -1,11 +1,12 @@
 //! What the agent knows about one IP at a moment: all that a verdict rests on, with names.
 
 use super::{Exemption, NotProven};
-use epguard_common::UidState;
+use epguard_common::{Mode, Reason, UidState};
 use serde::{Deserialize, Serialize};
 
 /// All facts about an IP. Equal views lead to equal verdicts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct View {
     /// Whether every watch has shown a whole list; until then nothing is denied.
@@ -22,6 +23,7 @@ pub struct View {
 
 /// A pod.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PodView {
     /// `namespace/name`.
@@ -31,7 +33,7 @@ pub struct PodView {
     /// The node it is bound to.
     pub node: Option<String>,
     /// What is proven of it: `live`, `retired` or `dead`.
-    #[serde(alias = "life", with = "super::uid_state_name")]
+    #[serde(alias = "life")]
     pub uid_state: UidState,
     /// Why the pod's end proves nothing; none if it does.
     #[serde(default)]
@@ -48,6 +50,7 @@ pub struct PodView {
 
 /// A Service, as far as it concerns the IP.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceView {
     /// `namespace/name`.
@@ -58,6 +61,7 @@ pub struct ServiceView {
 
 /// A port of a Service at the IP.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointView {
     /// Target port, host order.
@@ -74,6 +78,7 @@ pub struct EndpointView {
 
 /// A pod that is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TargetView {
     /// Its UID; none where the slice names no pod.
@@ -87,11 +92,12 @@ pub struct TargetView {
 }
 
 /// A denial.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DenialView {
-    /// `reused`, `dead-backend` or `retired-backend`.
-    pub reason: String,
+    /// Which proof holds.
+    pub reason: Reason,
     /// Only packets that open a connection.
     pub openers_only: bool,
     /// The pod that is meant.
@@ -101,7 +107,7 @@ pub struct DenialView {
     /// True if it is pending: it waits for a second list, and is only reported.
     pub held: bool,
     /// Highest mode that annotations allow for it.
-    pub bound: String,
+    pub bound: Mode,
 }
 
 impl View {

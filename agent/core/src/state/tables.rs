@@ -4,7 +4,7 @@ use super::alternatives::Alternatives;
 use super::claim_order::by_claim;
 use super::quota::Quota;
 use super::slots::Given;
-use super::{Breaker, ClusterIndex, Denials, OrphanIp, Proven, Record, Slots, Socket};
+use super::{Breaker, ClusterIndex, Denials, Endpoint, OrphanIp, Proven, Record, Slots};
 use crate::facts::Name;
 use epguard_common::{Action, Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Uid, Vip, capacity};
 use std::collections::{BTreeMap, HashMap};
@@ -69,7 +69,7 @@ impl Tables {
         &mut self,
         now: Duration,
         cluster: &ClusterIndex,
-        (name, socket): (&'a Name, &Socket),
+        (name, endpoint): (&'a Name, &Endpoint),
         ((proven, held), backends): ((&Proven, bool), impl FnOnce() -> Backends),
         (slots, quotas): (&mut Slots, &mut Quotas<'a>),
     ) -> bool {
@@ -81,7 +81,7 @@ impl Tables {
             vips.filter(|vip| !self.services.contains_key(vip)).collect()
         });
         let namespace = name.0.as_str();
-        let suspects = usize::from(!self.suspects.contains_key(&socket.ip));
+        let suspects = usize::from(!self.suspects.contains_key(&endpoint.ip));
         let fits = quotas.denied.admits(namespace, 1)
             && quotas.suspects.admits(namespace, suspects)
             && quotas.services.admits(namespace, vips.len());
@@ -95,21 +95,23 @@ impl Tables {
         quotas.suspects.take(namespace, suspects);
         quotas.services.take(namespace, vips.len());
         self.services.extend(vips.drain(..).map(|vip| (vip, slot)));
-        let suspect = self.suspects.entry(socket.ip).or_default();
+        let suspect = self.suspects.entry(endpoint.ip).or_default();
         suspect.flags |= Suspect::DENIED;
         if !held || suspect.dead_uid == Uid::NONE {
             suspect.dead_uid = proven.meant;
         }
-        let protocol = socket.protocol.number();
+        let protocol = endpoint.protocol.number();
         let target = DenialKey {
-            addr: socket.ip,
+            addr: endpoint.ip,
             slot,
-            port: socket.port,
+            port: endpoint.port,
             protocol,
             reserved: [0; 3],
         };
-        let action = match service.steering.action {
-            Action::Redirect if quotas.backends.admits(namespace, 1) && self.steer(target, &backends()) => {
+        let action = match service.on_denial.action {
+            Action::Redirect
+                if quotas.backends.admits(namespace, 1) && self.redirect(target, &backends()) =>
+            {
                 quotas.backends.take(namespace, 1);
                 Action::Redirect
             }
@@ -121,7 +123,7 @@ impl Tables {
     }
 
     /// Stores the endpoints that flows to a denied one are redirected to. False if there are none.
-    fn steer(&mut self, target: DenialKey, backends: &Backends) -> bool {
+    fn redirect(&mut self, target: DenialKey, backends: &Backends) -> bool {
         let somewhere = backends.count > 0;
         if somewhere {
             self.backends.insert(target, *backends);

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uid_is_found_by_each_of_its_names_until_it_is_forgotten() {
+    fn a_uid_is_found_by_each_of_its_names_until_it_is_removed() {
         let [a, b] = ["a", "b"].map(|text| Uid::parse(text).unwrap());
         let [pg, web] = ["pg-0", "web"].map(|name| PodName::new("db", name));
         let mut names = TargetNames::default();

@@ -1,7 +1,7 @@
 //! Lasting conditions that keep denials from being proven. They are for the status and decide nothing.
 
 use super::{Record, State};
-use crate::facts::{Doubt, Name, Standing};
+use crate::facts::{Doubt, Name};
 use epguard_common::UidState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,9 +51,11 @@ impl State {
             .collect();
         let mut found: BTreeMap<&Doubt, (BTreeSet<&str>, usize)> = BTreeMap::new();
         for record in self.cluster.pods.iter().filter(|record| record.present) {
-            if let (Standing::Terminal, Some(doubt), Some(node)) =
-                (record.pod.standing, &record.pod.doubt, record.pod.node.as_deref())
-                && !proven.contains(node)
+            if let (UidState::Retired, Some(doubt), Some(node)) = (
+                record.pod.uid_state,
+                &record.pod.doubt,
+                record.pod.node.as_deref(),
+            ) && !proven.contains(node)
             {
                 let (nodes, pods) = found.entry(doubt).or_default();
                 nodes.insert(node);
@@ -74,9 +76,11 @@ impl State {
     /// first.
     #[must_use]
     pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
-        let since = |record: &Record| now.saturating_sub(record.candidate_since.unwrap_or(now));
-        let candidates = self.cluster.pods.candidates();
-        let mut lasting: Vec<&Record> = candidates.filter(|record| since(record) > LASTING).collect();
+        let since = |record: &Record| now.saturating_sub(record.possible_holder_since.unwrap_or(now));
+        let possible_holders = self.cluster.pods.possible_holders();
+        let mut lasting: Vec<&Record> = possible_holders
+            .filter(|record| since(record) > LASTING)
+            .collect();
         lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
         let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
             pod: record.pod.name.clone(),

@@ -3,7 +3,7 @@
 use super::dirty::Dirty;
 use super::judge::judge;
 use super::{
-    DenialView, EndpointView, NotProven, PodView, Record, ServiceView, Socket, State, TargetView, View,
+    DenialView, Endpoint, EndpointView, NotProven, PodView, Record, ServiceView, State, TargetView, View,
 };
 use crate::facts::{Name, named};
 
@@ -64,7 +64,7 @@ impl State {
     /// Marks all denied IPs: denials may have become pending, or are pending no more.
     pub(super) fn touch_denied(&mut self) {
         self.touched
-            .extend(self.denials.keys().map(|(_, socket)| socket.ip));
+            .extend(self.denials.keys().map(|(_, endpoint)| endpoint.ip));
     }
 
     fn pod_view(&self, record: &Record, ip: Addr) -> PodView {
@@ -84,23 +84,23 @@ impl State {
 
     fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
         let cluster = &self.cluster;
-        let why_not: BTreeMap<Socket, NotProven> =
+        let why_not: BTreeMap<Endpoint, NotProven> =
             cluster.service(name).map_or_else(BTreeMap::new, |service| {
                 let verdicts = judge(cluster, name, service, ip).into_iter();
                 verdicts
-                    .filter_map(|(socket, verdict)| Some((socket, verdict.err()?)))
+                    .filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?)))
                     .collect()
             });
-        let not_proven = |socket: &Socket| {
+        let not_proven = |endpoint: &Endpoint| {
             let otherwise = if self.is_synced() {
                 NotProven::NoVip
             } else {
                 NotProven::NotSynced
             };
-            let why = why_not.get(socket).filter(|_| self.is_synced()).cloned();
+            let why = why_not.get(endpoint).filter(|_| self.is_synced()).cloned();
             self.with_names(why.unwrap_or(otherwise))
         };
-        let endpoints = cluster.endpoint_index.at(name, ip).map(|(socket, targets)| {
+        let endpoints = cluster.endpoint_index.at(name, ip).map(|(endpoint, targets)| {
             let mut targets: Vec<TargetView> = targets
                 .iter()
                 .map(|(target, listing)| TargetView {
@@ -111,20 +111,20 @@ impl State {
                 })
                 .collect();
             targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
-            let proven = self.denials.get(&(name.clone(), *socket));
+            let proven = self.denials.get(&(name.clone(), *endpoint));
             EndpointView {
-                port: socket.port,
-                protocol: socket.protocol.as_str().to_owned(),
+                port: endpoint.port,
+                protocol: endpoint.protocol.as_str().to_owned(),
                 targets,
                 denial: proven.map(|proven| DenialView {
-                    reason: proven.reason.as_str().to_owned(),
+                    reason: proven.reason,
                     openers_only: proven.state != UidState::Dead,
                     meant: self.pod_or_uid(proven.meant),
                     hit: proven.owner.map(|owner| self.pod_or_uid(owner)),
-                    held: self.breaker.holds(name, socket),
-                    bound: proven.mode.as_str().to_owned(),
+                    held: self.breaker.is_pending(name, endpoint),
+                    bound: proven.mode,
                 }),
-                not_proven: proven.is_none().then(|| not_proven(socket)),
+                not_proven: proven.is_none().then(|| not_proven(endpoint)),
             }
         });
         ServiceView {

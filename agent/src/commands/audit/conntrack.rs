@@ -1,6 +1,7 @@
 //! Flows that the kernel tracks (`linux/netfilter/nfnetlink_conntrack.h`).
 
-use super::netfilter::{Message, address, at, consistent, dump, number};
+use super::netfilter::{Message, REFUSED, address, at, dump, number};
+use anyhow::Context as _;
 use epguard_core::facts::Protocol;
 use std::net::SocketAddr;
 
@@ -52,7 +53,7 @@ pub fn read(wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<Flows> {
             flows.wanted.extend(Some(flow).filter(&wanted));
         }
     };
-    let mut flows = consistent(|| dump(GET, 0, &[], take))?;
+    let mut flows: Flows = dump(GET, 0, &[], take).context(REFUSED)?;
     // The kernel may list an entry twice if the table grows meanwhile.
     flows.wanted.sort();
     flows.wanted.dedup();
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_has_what_it_was_aimed_at_and_who_answers() {
+    fn a_flow_has_its_original_destination_and_its_endpoint() {
         let known = Flow {
             protocol: Protocol::Tcp,
             client: "10.244.1.5:40000".parse().unwrap(),
@@ -169,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_broken_entry_is_no_flow_or_another_one_but_never_a_panic(
+        fn a_broken_conntrack_entry_never_panics(
             cut in 0_usize..300, at in 0_usize..300, octet: u8
         ) {
             let mut entry = entry(3);

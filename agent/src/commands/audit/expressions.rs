@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_leads_wherever_its_elements_say() {
+    fn a_map_lookup_leads_to_the_targets_of_its_elements() {
         let lookup = [nested(1, b"__map0\0"), number(2, 1), number(3, 1)].concat();
         let rule = [expression("lookup", &lookup), dnat(2, 1, 9)].concat();
         let Some(Leads::By(map)) = effect(false, &rule).leads else {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_no_transport_and_a_map_of_something_else_no_destination() {
+    fn a_compared_port_is_no_protocol_and_a_map_of_marks_no_destination() {
         let port = [number(1, 1), number(2, 0), nested(3, &nested(1, &[0, 17]))].concat();
         let mark = [nested(1, b"marks\0"), number(2, 1), number(3, 1)].concat();
         let rule = [
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn masquerading_and_matching_lead_nowhere() {
+    fn a_source_nat_rule_has_no_destination() {
         let snat = [number(1, 0), number(2, 2), number(3, 1), number(5, 2)].concat();
         let rule = [
             tcp_counted(),

@@ -1,9 +1,10 @@
 //! A flow or a rule that leads to a pod that has ended.
 
 use super::since::Since;
-use epguard_common::Uid;
+use epguard_common::{Reason, Uid};
 use serde::Serialize;
 use std::net::SocketAddr;
+use strum::{Display, EnumMessage, VariantArray};
 
 /// A flow or a rule that leads to a pod that has ended. Sorted with the worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -25,8 +26,8 @@ pub struct Finding {
     pub meant: String,
     /// The pod that has the IP now, if any.
     pub hit: Option<String>,
-    /// `dead-backend`, `reused`, `retired-backend` or `terminated`.
-    pub reason: &'static str,
+    /// Which proof holds.
+    pub reason: Reason,
     /// Since when the pod that is meant has ended; none if the agent no longer keeps that.
     pub since: Option<Since>,
     /// Packets that a flow's client has sent, or that a rule has matched, which for NAT are the packets that open
@@ -44,53 +45,65 @@ pub struct Finding {
     pub dead: Uid,
 }
 
-/// How sure it is that nothing should lead there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// How sure it is that nothing should lead there: `--help` has these names and sentences.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantArray, EnumMessage, Serialize,
+)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// The pod is dead.
+    /// the pod meant is dead, or another pod has its IP
     Stale,
-    /// The pod has finished or is deleted, is not proven dead, and may still serve the flows that it has.
+    /// it has finished or is deleted, and may still serve the flows it has (retired-backend)
+    #[strum(to_string = "allowed to end")]
     AllowedToEnd,
-    /// A pending denial: only one list shows it, or too many came at once, and the agent waits for a second list.
+    /// the agent waits for a second list (epguard breaker)
     Held,
 }
 
 /// The mechanism that leads there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantArray, Serialize)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A flow that the kernel tracks.
     Conntrack,
     /// A rule of nftables, which iptables-nft writes too.
+    #[strum(to_string = "nftables rule")]
     NftablesRule,
     /// A rule of legacy iptables.
+    #[strum(to_string = "iptables rule")]
     IptablesRule,
     /// A destination of IPVS.
+    #[strum(to_string = "IPVS destination")]
     IpvsDestination,
 }
 
-impl State {
-    /// The name for people.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stale => "stale",
-            Self::AllowedToEnd => "allowed to end",
-            Self::Held => "held",
-        }
-    }
+/// What is read of the kernel to find a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// All that is read, for the line about a failure.
+    pub name: &'static str,
+    /// What is counted.
+    pub counted: &'static str,
+    /// The kernel module that has to be loaded.
+    pub module: &'static str,
 }
 
 impl Kind {
-    /// The name for people.
+    /// Where it is read from.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Conntrack => "conntrack",
-            Self::NftablesRule => "nftables rule",
-            Self::IptablesRule => "iptables rule",
-            Self::IpvsDestination => "IPVS destination",
+    pub const fn source(self) -> Source {
+        let (name, counted, module) = match self {
+            Self::Conntrack => ("conntrack", "flows", "nf_conntrack_netlink"),
+            Self::NftablesRule => ("rules of nftables", "rules", "nf_tables"),
+            Self::IptablesRule => ("rules of legacy iptables", "rules", "ip_tables"),
+            Self::IpvsDestination => ("destinations of IPVS", "destinations", "ip_vs"),
+        };
+        Source {
+            name,
+            counted,
+            module,
         }
     }
 }
@@ -142,7 +155,7 @@ pub mod tests {
             protocol: "TCP",
             meant: "shop/a".into(),
             hit: None,
-            reason: "dead-backend",
+            reason: Reason::DeadBackend,
             since: None,
             packets: Some(3),
             connection: Some("SYN_SENT"),

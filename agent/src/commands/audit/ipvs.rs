@@ -1,9 +1,11 @@
 //! Destinations of IPVS, over generic netlink (`linux/ip_vs.h`).
 
-use super::netfilter::{address, at, number, text};
-use crate::node::netlink::raw::{attribute, dump, get, native};
+use super::netfilter::{REFUSED, address};
+use crate::node::netlink::attributes::{at, attribute, native, number, text};
+use crate::node::netlink::request::{Message, Request};
 use anyhow::Context as _;
 use epguard_core::facts::Protocol;
+use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_DUMP};
 use rtnetlink::sys::protocols::NETLINK_GENERIC;
 use std::net::SocketAddr;
 
@@ -35,26 +37,32 @@ pub struct Destination {
 /// Reads all destinations, except those of Services that are a firewall's mark: kube-proxy writes none. The request
 /// makes the kernel load IPVS, so make it only where IPVS is in use. Errors: the kernel's.
 pub fn read() -> anyhow::Result<Vec<Destination>> {
-    let refused = "the kernel refuses to list it";
     let (control, command, id, name) = CONTROL;
     let question = [header(command), text(name, "IPVS")].concat();
-    let answer = get(NETLINK_GENERIC, control, &question).context(refused)?;
-    let family = native(answer.get(4..).unwrap_or_default(), &[id]).context("it has no number")?;
-    let family = u16::try_from(family).context("it has no number")?;
-    let mut services = Vec::new();
-    dump(NETLINK_GENERIC, family, &header(GET_SERVICE), |body| {
-        services.extend(service(body));
-    })
-    .context(refused)?;
+    let take = |family: &mut Option<u64>, message: &Message<'_>| {
+        *family = message
+            .payload()
+            .get(4..)
+            .and_then(|attributes| native(attributes, &[id]));
+    };
+    let family = Request::new(NETLINK_GENERIC, control, NLM_F_ACK, &question).ask(take);
+    let family = family
+        .context(REFUSED)?
+        .and_then(|family| u16::try_from(family).ok());
+    let family = family.context("it has no number")?;
     let mut destinations = Vec::new();
-    for (service, protocol, named) in services {
+    for (vip, protocol, named) in list(family, &header(GET_SERVICE), service)? {
         let question = [header(GET_DEST), named].concat();
-        dump(NETLINK_GENERIC, family, &question, |body| {
-            destinations.extend(destination(body, service, protocol));
-        })
-        .context(refused)?;
+        destinations.extend(list(family, &question, |body| destination(body, vip, protocol))?);
     }
     Ok(destinations)
+}
+
+fn list<T>(family: u16, question: &[u8], read: impl Fn(&[u8]) -> Option<T>) -> anyhow::Result<Vec<T>> {
+    let take = |all: &mut Vec<T>, message: &Message<'_>| all.extend(read(message.payload()));
+    Request::new(NETLINK_GENERIC, family, NLM_F_DUMP, question)
+        .ask(take)
+        .context(REFUSED)
 }
 
 /// `struct genlmsghdr`
@@ -173,9 +181,10 @@ mod tests {
                 (service.to_string().as_str(), protocol),
                 (shown[0], Protocol::Tcp)
             );
-            let kinds: Vec<u16> = crate::node::netlink::raw::attributes(at(&named, &[SERVICE]).unwrap())
-                .map(|(kind, _)| kind)
-                .collect();
+            let kinds: Vec<u16> =
+                crate::node::netlink::attributes::attributes(at(&named, &[SERVICE]).unwrap())
+                    .map(|(kind, _)| kind)
+                    .collect();
             assert_eq!(kinds, [1, 2, 3, 4], "what names it, and nothing else");
             let destination = destination(&a_destination(family, ip), service, protocol).unwrap();
             assert_eq!(destination.endpoint.to_string(), shown[1]);

@@ -75,7 +75,7 @@ fn finding(proof: &Proof, endpoint: SocketAddr, protocol: Protocol) -> Finding {
         protocol: protocol.as_str(),
         meant: proof.meant.clone(),
         hit: proof.hit.clone(),
-        reason: proof.reason.as_str(),
+        reason: proof.reason,
         since: None,
         packets: None,
         connection: None,
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_of_the_service_to_its_dead_pod_is_told_with_both_pods() {
+    fn a_flow_of_the_service_to_its_dead_pod_is_reported_with_both_pods() {
         let found = flow(&known(Reason::Reused), &tcp("10.96.0.1:80", "10.244.1.10:8080")).unwrap();
         assert_eq!(found.service.as_deref(), Some("shop/web"));
         assert_eq!(
             (found.meant.as_str(), found.hit.as_deref()),
             ("shop/a", Some("team-b/b"))
         );
-        assert_eq!((found.reason, found.packets), ("reused", Some(3)));
+        assert_eq!((found.reason, found.packets), (Reason::Reused, Some(3)));
         assert_eq!(found.at, "10.244.1.5:40000 -> 10.96.0.1:80");
         assert_eq!(
             (found.port.as_deref(), found.connection),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_has_not_proven_is_not_stale() {
+    fn a_flow_without_a_proof_of_the_agent_is_not_stale() {
         let known = known(Reason::DeadBackend);
         for (aim, endpoint) in [
             ("10.96.0.1:80", "10.244.1.11:8080"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_owner_of_an_ip_may_be_led_to_and_an_ip_without_one_may_not() {
+    fn flows_and_rules_may_lead_to_the_new_owner_of_an_ip_but_not_to_an_ip_without_owner() {
         for (reason, found) in [(Reason::Reused, 0), (Reason::DeadBackend, 1)] {
             let known = known(reason);
             // A flow to a VIP that has no denial, and a rule of an unknown Service.
@@ -229,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_to_an_ip_itself_is_stale_if_nobody_has_the_ip() {
+    fn a_direct_flow_is_stale_if_the_ip_has_no_owner() {
         let found = flow(&known(Reason::Reused), &tcp("10.244.1.9:53", "10.244.1.9:53")).unwrap();
-        assert_eq!((found.reason, found.service), ("terminated", None));
+        assert_eq!((found.reason, found.service), (Reason::Terminated, None));
     }
 
     #[test]
-    fn each_stale_target_of_a_rule_is_told_for_each_transport_that_it_may_be_about() {
+    fn a_stale_rule_is_reported_once_for_each_protocol_that_it_may_match() {
         let known = known(Reason::DeadBackend);
         let one = dnat(Some("shop/web"), "10.244.1.10:8080");
         let any = Rule {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_proven_dead_is_stale() {
+    fn only_endpoints_that_are_proven_dead_are_stale() {
         let state = |reason, uid_state, held| {
             let denial = denial(reason, uid_state, held);
             denied(Slot { number: 9 }, &denial, &Status::default())
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_agents_and_without_any_the_numbers_stay() {
+    fn findings_use_the_agents_names_or_else_numbers() {
         let denial = denial(Reason::DeadBackend, UidState::Dead, 0);
         let slot = Slot { number: 0x8001 };
         let unnamed = denied(slot, &denial, &Status::default());

@@ -2,9 +2,9 @@
 //! `ip6_tables.h`).
 
 use super::finding::Kind;
+use super::netfilter::consistent;
 use super::rules::{Rule, service};
 use super::xt;
-use anyhow::{Context as _, bail};
 use epguard_core::facts::Protocol;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use std::collections::BTreeMap;
@@ -19,8 +19,6 @@ const INFO: usize = 84;
 const GET: usize = 40;
 /// `struct xt_entry_match` and `xt_entry_target`: size, name, revision.
 const HEADER: usize = 32;
-/// How often rules are read: if they change meanwhile, their size is another.
-const ATTEMPTS: u32 = 10;
 /// `NF_INET_PRE_ROUTING` and so on.
 const HOOKS: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
@@ -58,24 +56,21 @@ pub fn read(v6: bool) -> anyhow::Result<Vec<Rule>> {
         AddressFamily::Inet
     };
     let socket = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-    for _ in 0..ATTEMPTS {
-        let info = ask(&socket, v6, GET_INFO, vec![0; INFO]).context("the kernel refuses to list it")?;
-        let size = word(&info, 80).unwrap_or_default();
-        let mut question = vec![0; GET + size];
-        question
-            .get_mut(32..36)
-            .context("no size")?
-            .copy_from_slice(info.get(80..84).context("no size")?);
+    // If rules change between the two requests, their size is another.
+    consistent(|| {
+        let info = ask(&socket, v6, GET_INFO, vec![0; INFO])?;
+        let size = info.get(80..84).ok_or_else(|| io::Error::other("no size"))?;
+        let mut question = vec![0; GET + word(&info, 80).unwrap_or_default()];
+        question[32..36].copy_from_slice(size);
         match ask(&socket, v6, GET_ENTRIES, question) {
             Ok(answer) => {
                 let entries = answer.get(GET..).unwrap_or_default();
-                return Ok(rules(if v6 { V6 } else { V4 }, &hooks(&info), entries));
+                Ok(Some(rules(if v6 { V6 } else { V4 }, &hooks(&info), entries)))
             }
-            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
-            Err(error) => return Err(error).context("the kernel refuses to list it"),
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(None),
+            Err(error) => Err(error),
         }
-    }
-    bail!("interrupted by changes {ATTEMPTS} times in a row");
+    })
 }
 
 fn ask(socket: &OwnedFd, v6: bool, option: libc::c_int, mut question: Vec<u8>) -> io::Result<Vec<u8>> {

@@ -22,7 +22,7 @@ mod since;
 mod testing;
 mod xt;
 
-pub use finding::{Finding, Kind, State};
+pub use finding::{Finding, Kind, Source, State};
 pub use report::Report;
 pub use since::Since;
 
@@ -39,6 +39,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
+use strum::{EnumMessage as _, VariantArray as _};
 
 /// Exit codes: 0 if nothing is stale, 1 if anything is, 2 if not everything could be read.
 const FOUND: u8 = 1;
@@ -46,18 +47,7 @@ const FAILED: u8 = 2;
 
 /// Options of `epguard audit`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-STATE: stale: the pod meant is dead, or another pod has its IP; allowed to end: it has finished or is deleted, and may
-still serve the flows it has (retired-backend); held: the agent waits for a second list (epguard breaker).
-FLOWS: flows to one endpoint in one state are one line; WHERE is the first of them.
-PACKETS: of flows, what their clients have sent (if net.netfilter.nf_conntrack_acct was 1 when they began); of a rule,
-what its counter says, which for NAT are the packets that open flows; for IPVS, the connections that it sent there.
-
-Exit code: 0 nothing stale, 1 something stale, 2 it could not look, or not everywhere and saw nothing stale.
-
-Examples:
-  epguard audit
-  epguard audit -o json | jq '.findings[] | select(.state == \"stale\")'")]
+#[command(after_help = format!("STATE:{}\n{AFTER_HELP}", states()))]
 pub struct AuditArgs {
     /// Form of the output
     #[arg(short, long, default_value = "table")]
@@ -65,15 +55,34 @@ pub struct AuditArgs {
     /// Where the datapath is pinned.
     #[command(flatten)]
     pub pins: PinArgs,
-    /// Where the agent can be asked.
+    /// The agent's status socket.
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+/// The rest of the help.
+const AFTER_HELP: &str = "\
+FLOWS: flows to one endpoint in one state are one line; WHERE is the first of them.
+PACKETS: of flows, the packets of their clients (if net.netfilter.nf_conntrack_acct was 1 when they began); of a rule,
+its counter, which for NAT has the packets that open flows; for IPVS, the connections that it sent there.
+
+Exit code: 0 nothing stale, 1 something stale, 2 some or all state could not be read, and the rest is not stale.
+
+Examples:
+  epguard audit
+  epguard audit -o json | jq '.findings[] | select(.state == \"stale\")'";
+
+/// Each state and its meaning.
+fn states() -> String {
+    let states = State::VARIANTS.iter();
+    let each = states.map(|state| format!("\n  {state}: {}", state.get_documentation().unwrap_or_default()));
+    each.collect::<Vec<_>>().concat()
 }
 
 /// Compares, prints, and returns the exit code.
 #[must_use]
 pub fn run(args: &AuditArgs) -> ExitCode {
-    let report = look(&args.pins.pin_dir, &args.run.run_dir);
+    let report = collect(&args.pins.pin_dir, &args.run.run_dir);
     let text = report.and_then(|report| Ok((args.output.text(&report, Report::text)?, report)));
     match text {
         Ok((text, report)) => {
@@ -99,36 +108,37 @@ fn verdict(report: &Report) -> u8 {
 
 /// Compares the kernel's flows and rules with the agent's denials. Errors: no agent answers, it has not synced, or its
 /// view is too old.
-pub fn look(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
+pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     let status = status::read(run_dir)?;
     ensure!(
         status.synced,
-        "the agent has not seen everything yet, so nothing can be compared: see epguard status"
+        "not every watch of the agent has shown a list yet, so nothing can be compared: see epguard status"
     );
     ensure!(
         !status.denies() || status.lease_ms > 0,
-        "the agent's view is too old, so what it held against endpoints may be over: see epguard status"
+        "the agent's view is too old, so its denials may have ended: see epguard status"
     );
     let known = Known::read(pin_dir, &status)?;
     let mut not_looked_at = Vec::new();
-    let mut missing = |what: &str, module: &str, error: &anyhow::Error| {
-        let line = format!("{what}: {error:#}: {}", remedy(module, error));
+    let mut missing = |kind: Kind, error: &anyhow::Error| {
+        let Source { name, module, .. } = kind.source();
+        let line = format!("{name}: {error:#}: {}", remedy(module, error));
         not_looked_at.push(line);
     };
     let flows = conntrack::read(|flow| judge::flow(&known, flow).is_some())
-        .inspect_err(|error| missing("conntrack", "nf_conntrack_netlink", error))
+        .inspect_err(|error| missing(Kind::Conntrack, error))
         .ok();
     let rules = rules::read()
-        .inspect_err(|error| missing("rules of nftables", "nf_tables", error))
+        .inspect_err(|error| missing(Kind::NftablesRule, error))
         .ok();
     let legacy = elsewhere::legacy()
         .map_err(anyhow::Error::from)
         .and_then(|families| families.into_iter().map(legacy::read).collect::<Result<Vec<_>>>())
-        .inspect_err(|error| missing("rules of legacy iptables", "ip_tables", error));
+        .inspect_err(|error| missing(Kind::IptablesRule, error));
     let rules = rules.map(|rules| [rules, legacy.unwrap_or_default().concat()].concat());
     let destinations = elsewhere::ipvs().then(ipvs::read).and_then(|destinations| {
         destinations
-            .inspect_err(|error| missing("destinations of IPVS", "ip_vs", error))
+            .inspect_err(|error| missing(Kind::IpvsDestination, error))
             .ok()
     });
     // Reading may have taken seconds: a denial that was lifted meanwhile proves nothing.
@@ -190,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_not_to_look_comes_with_its_remedy() {
+    fn a_failed_read_is_reported_with_its_remedy() {
         let refused =
             |errno| netfilter::consistent::<()>(|| Err(io::Error::from_raw_os_error(errno))).unwrap_err();
         for (errno, expected) in [
@@ -204,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_stale_is_an_error_and_nothing_is_called_clean_that_was_not_looked_at() {
+    fn only_stale_findings_fail_and_an_unread_table_is_never_called_clean() {
         let finding = |state| Finding {
             state,
             ..finding::tests::flow()

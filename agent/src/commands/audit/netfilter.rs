@@ -1,15 +1,16 @@
 //! Whole dumps of netfilter's tables (`linux/netfilter/nfnetlink.h`), of the network namespace of this process.
 
-pub use crate::node::netlink::raw::{at, attributes, number, string, text};
+pub use crate::node::netlink::attributes::{at, attributes, number, string, text};
 
-use crate::node::netlink::raw;
-use anyhow::{Context, bail};
+use crate::node::netlink::request::{ATTEMPTS, Request, interrupted};
+use anyhow::Context as _;
+use rtnetlink::packet_core::NLM_F_DUMP;
 use rtnetlink::sys::protocols::NETLINK_NETFILTER;
 use std::io;
 use std::net::IpAddr;
 
-/// How often a dump is read: changes in the middle spoil it, but not that many times in a row.
-const ATTEMPTS: u32 = 10;
+/// The context of the kernel's errors.
+pub const REFUSED: &str = "the kernel does not list it";
 
 /// One message of a dump.
 #[derive(Debug, Clone, Copy)]
@@ -22,31 +23,28 @@ pub struct Message<'a> {
     pub attributes: &'a [u8],
 }
 
-/// Repeats `read` until nothing has changed meanwhile. `read` gives none if something did.
+/// Repeats `read`, which asks more than once, until nothing has changed meanwhile. `read` gives none if something did.
 pub fn consistent<T>(mut read: impl FnMut() -> io::Result<Option<T>>) -> anyhow::Result<T> {
     for _ in 0..ATTEMPTS {
-        if let Some(whole) = read().context("the kernel refuses to list it")? {
+        if let Some(whole) = read().context(REFUSED)? {
             return Ok(whole);
         }
     }
-    bail!("interrupted by changes {ATTEMPTS} times in a row");
+    Err(interrupted().into())
 }
 
-/// Passes every message to `take`; none if something changed meanwhile. `kind` is subsystem and message, `family` 0 is
-/// all.
+/// Passes every message of one moment to `take`. `kind` is subsystem and message, `family` 0 is all.
 pub fn dump<T: Default>(
     kind: u16,
     family: u8,
     attributes: &[u8],
     take: impl Fn(&mut T, Message<'_>),
-) -> io::Result<Option<T>> {
+) -> io::Result<T> {
     // Of struct nfgenmsg, which comes first, only the family matters.
     let body = [&[family, 0, 0, 0], attributes].concat();
-    let mut taken = T::default();
-    let consistent = raw::dump(NETLINK_NETFILTER, kind, &body, |body| {
-        take_body(body, |message| take(&mut taken, message));
-    })?;
-    Ok(consistent.then_some(taken))
+    Request::new(NETLINK_NETFILTER, kind, NLM_F_DUMP, &body).ask(|taken, message| {
+        take_body(message.payload(), |message| take(taken, message));
+    })
 }
 
 fn take_body(body: &[u8], take: impl FnOnce(Message<'_>)) {
@@ -73,7 +71,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_spoilt_dump_is_read_again_but_not_for_ever() {
+    fn an_inconsistent_dump_is_read_again_at_most_10_times() {
         let mut answers = [None, Some(7)].into_iter();
         assert_eq!(consistent(|| Ok(answers.next().flatten())).unwrap(), 7);
         let error = consistent::<()>(|| Ok(None)).unwrap_err();

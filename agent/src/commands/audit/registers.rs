@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_names_of_a_register_mean_the_same_octets() {
+    fn both_numberings_of_a_register_address_the_same_octets() {
         let mut registers = Registers::default();
         registers.load(2, &[1, 2, 3, 4, 5, 6]);
         assert_eq!(registers.read(12, 4), Some(vec![1, 2, 3, 4]));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_that_there_are_not_hold_nothing() {
+    fn unknown_register_reads_none() {
         let mut registers = Registers::default();
         for register in [0, 5, 24, u64::MAX] {
             registers.load(register, &[1]);

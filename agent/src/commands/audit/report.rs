@@ -46,41 +46,38 @@ impl Report {
         }
         if !self.not_looked_at.is_empty() {
             let lines = self.not_looked_at.iter();
-            let lines = lines.map(|what| format!("not looked at: {what}"));
+            let lines = lines.map(|what| format!("not read: {what}"));
             parts.push(lines.collect::<Vec<_>>().join("\n"));
         }
         parts.join("\n\n")
     }
 
     fn summary(&self) -> String {
-        let is_flow = |kind| kind == Kind::Conntrack;
-        let is_destination = |kind| kind == Kind::IpvsDestination;
-        let stale = [
-            (self.count_of(State::Stale, is_flow), "flows"),
-            (
-                self.count_of(State::Stale, |kind| !is_flow(kind) && !is_destination(kind)),
-                "rules",
-            ),
-            (self.count_of(State::Stale, is_destination), "destinations"),
-        ];
-        let stale = stale
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"));
+        let compared = [
+            (Kind::Conntrack, self.flows),
+            (Kind::NftablesRule, self.rules),
+            (Kind::IpvsDestination, self.destinations),
+        ]
+        .map(|(kind, read)| (kind.source().counted, read));
+        let stale = compared.iter().filter_map(|(counted, _)| {
+            let count = self.count_of(State::Stale, |kind| kind.source().counted == *counted);
+            (count > 0).then(|| format!("{count} {counted}"))
+        });
         let stale = match listed(&stale.collect::<Vec<_>>()) {
             some if some.is_empty() => "nothing is stale".to_owned(),
             some => format!("stale: {some}"),
         };
         let others = [State::AllowedToEnd, State::Held].map(|state| match self.count(state) {
             0 => String::new(),
-            count => format!(", {count} {}", state.as_str()),
+            count => format!(", {count} {state}"),
         });
-        let read = [(self.flows, "flows"), (self.rules, "rules")].map(|(count, what)| match count {
-            Some(count) => format!("{count} {what}"),
-            None => format!("no {what}"),
+        let read = compared.iter().filter_map(|(counted, read)| match read {
+            Some(count) => Some(format!("{count} {counted}")),
+            // IPVS is often not in use.
+            None if *counted == Kind::IpvsDestination.source().counted => None,
+            None => Some(format!("no {counted}")),
         });
-        let destinations = self.destinations.map(|count| format!("{count} destinations"));
-        let read: Vec<String> = read.into_iter().chain(destinations).collect();
+        let read: Vec<String> = read.collect();
         format!(
             "{}: {stale}{}; compared {} with {} endpoints whose pods have ended",
             self.node,
@@ -113,7 +110,7 @@ fn table(findings: &[Finding]) -> String {
         });
         let packets = finding.packets.map(|packets| packets.to_string());
         vec![
-            finding.state.as_str().to_owned(),
+            finding.state.to_string(),
             kind(finding),
             if finding.kind == Kind::Conntrack {
                 finding.count.to_string()
@@ -124,7 +121,7 @@ fn table(findings: &[Finding]) -> String {
             format!("{} {}", finding.endpoint, finding.protocol),
             finding.meant.clone(),
             finding.hit.clone().unwrap_or_else(|| "nobody".to_owned()),
-            finding.reason.to_owned(),
+            finding.reason.to_string(),
             since,
             packets.unwrap_or_else(|| "not counted".to_owned()),
             finding.at.clone(),
@@ -135,10 +132,10 @@ fn table(findings: &[Finding]) -> String {
 
 /// The kind of a finding, with the state of a TCP flow.
 fn kind(finding: &Finding) -> String {
-    let kind = finding.kind.as_str();
+    let kind = finding.kind;
     finding
         .connection
-        .map_or_else(|| kind.to_owned(), |state| format!("{kind} {state}"))
+        .map_or_else(|| kind.to_string(), |state| format!("{kind} {state}"))
 }
 
 /// `namespace/name:port`
@@ -180,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fine_is_one_line() {
+    fn a_clean_report_is_one_line() {
         assert_eq!(
             report(vec![]).text(),
             "n: nothing is stale; compared 4 flows and 2 rules with 1 endpoints whose pods have ended"
@@ -188,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn each_finding_is_one_row_under_what_they_come_to() {
+    fn each_finding_is_one_row_below_the_summary() {
         let flow = Finding {
             hit: Some("team-b/b".into()),
             since: Some(Since {
@@ -221,7 +218,7 @@ mod tests {
                 "allowed to end nftables rule - shop/web:http 10.244.1.10:8080 TCP shop/a nobody dead-backend unknown \
                  not counted ip kube-proxy services",
                 "",
-                "not looked at: rules: no right",
+                "not read: rules: no right",
             ]
         );
     }
@@ -246,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_says_the_same() {
+    fn the_json_document_has_the_same_findings() {
         let document =
             serde_json::to_value(report(vec![finding(State::AllowedToEnd, Kind::NftablesRule)])).unwrap();
         let finding = &document["findings"][0];

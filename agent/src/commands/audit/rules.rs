@@ -43,11 +43,8 @@ pub fn read() -> anyhow::Result<Vec<Rule>> {
 /// Reads them once; none if rules changed meanwhile.
 fn attempt() -> io::Result<Option<Vec<Rule>>> {
     let take = |found: &mut Vec<Found>, message: Message<'_>| found.extend(Found::of(message));
-    let Some(found) = dump(GET_RULE, 0, &[], take)? else {
-        return Ok(None);
-    };
     let mut rules = Vec::new();
-    for mut found in found {
+    for mut found in dump(GET_RULE, 0, &[], take)? {
         if let Some(map) = found.map.take() {
             match found.targets(&map) {
                 Ok(Some(targets)) => found.rule.targets = targets,
@@ -118,8 +115,8 @@ impl Found {
             let values = attributes(elements).filter_map(|(_, element)| at(element, &[2, 1]));
             targets.1.extend(values.filter_map(|value| map.target(value)));
         };
-        let targets = dump(GET_ELEMENTS, self.family, &which, take)?;
-        Ok(targets.and_then(|(changed, targets)| (!changed).then_some(targets)))
+        let (changed, targets) = dump(GET_ELEMENTS, self.family, &which, take)?;
+        Ok((!changed).then_some(targets))
     }
 }
 
@@ -216,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn services_are_found_where_kube_proxy_writes_them_and_nowhere_else() {
+    fn services_are_read_only_from_the_fields_that_kube_proxy_writes() {
         let endpoint = "endpoint-5OJB2KTY-ns1/svc1/tcp/p80__10.180.0.1/80";
         let ipv6 = "endpoint-2CRNCTTE-ns1/svc1/tcp/p80__fd00.10.180..2.1/80";
         for (chain, comment, expected) in [
@@ -247,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_leads_nowhere_is_none_and_a_broken_note_says_nothing() {
+    fn a_rule_without_destination_is_left_out_and_a_malformed_comment_is_ignored() {
         assert!(found("c", &[], &[]).is_none());
         assert_eq!(noted(b"\x00\x09shop"), None);
         assert_eq!(noted(b"\x01\x00"), None);

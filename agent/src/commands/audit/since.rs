@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_last_time_that_the_pod_was_heard_to_end() {
+    fn a_finding_is_stale_since_the_last_end_of_the_pod() {
         let steps = vec![
             step(1_000, UidState::Retired),
             step(2_000, UidState::Live),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_so_from_the_beginning_may_be_older_and_what_is_not_remembered_is_none() {
+    fn an_end_in_the_first_step_may_be_older_and_without_a_step_there_is_no_time() {
         assert_eq!(
             told(vec![step(1_000, UidState::Dead)]),
             Some(("1970-01-01T00:00:01.000Z".into(), true))

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_read_and_a_broken_one_is_none() {
+    fn every_form_is_read_and_a_malformed_one_gives_none() {
         let old = [
             &[1, 0, 0, 0, 3, 0, 0, 0][..],
             &[1, 2, 3, 4, 1, 2, 3, 4, 0, 80, 0, 80],

@@ -8,7 +8,7 @@ mod text;
 
 pub use text::{ago, nothing};
 
-use crate::shared::args::{RunArgs, reason, service};
+use crate::shared::args::{RunArgs, one_of, service};
 use crate::shared::drops::{Dropped, Kind};
 use crate::shared::output::Output;
 use crate::shared::status::{self, Request};
@@ -28,10 +28,10 @@ const PACE: Duration = Duration::from_secs(1);
 #[command(after_help = "\
 Examples:
   epguard drops                           what was denied, or would have been, since the agent's start
-  epguard drops -f -n shop                as it comes, for the Services of one namespace
+  epguard drops -f -n shop                new denials, for the Services of one namespace
   epguard drops --reason reused -o json")]
 pub struct DropsArgs {
-    /// Print what is new, every second, until interrupted
+    /// Print new denials every second until interrupted
     #[arg(short, long)]
     pub follow: bool,
     /// Only Services of this namespace
@@ -40,13 +40,13 @@ pub struct DropsArgs {
     /// Only this Service
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
     pub service: Option<String>,
-    /// Only this reason: dead-backend, reused, retired-backend or terminated
-    #[arg(long, value_parser = reason)]
+    /// Only this reason
+    #[arg(long, value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
     pub reason: Option<Reason>,
     /// Form of the output; with --follow, json and yaml are a document per line
     #[arg(short, long, default_value = "table")]
     pub output: Output,
-    /// Where the agent can be asked.
+    /// The agent's status socket.
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -62,7 +62,7 @@ impl DropsArgs {
             .as_deref()
             .is_none_or(|wanted| namespace == Some(wanted))
             && self.service.as_ref().is_none_or(|wanted| kind.service == *wanted)
-            && self.reason.is_none_or(|wanted| kind.reason == wanted.as_str())
+            && self.reason.is_none_or(|wanted| kind.reason == wanted)
     }
 
     fn ask(&self, run_dir: &Path) -> Result<Vec<Dropped>> {
@@ -121,6 +121,7 @@ fn line(output: Output, dropped: &Dropped) -> Result<String> {
 mod tests {
     use super::*;
     use clap::Parser as _;
+    use epguard_common::Outcome;
 
     #[derive(clap::Parser)]
     struct Line {
@@ -129,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_shown_and_nothing_else() {
-        let kind = |service: &str, reason: &str| Kind {
+    fn filters_show_only_the_matching_kinds() {
+        let kind = |service: &str, reason| Kind {
             service: service.into(),
             endpoint: "10.244.1.10:8080".parse().unwrap(),
             protocol: "TCP".into(),
-            reason: reason.into(),
-            outcome: "dropped".into(),
+            reason,
+            outcome: Outcome::Dropped,
             meant: "shop/a".into(),
             hit: "nobody".into(),
         };
@@ -143,7 +144,7 @@ mod tests {
             let line = Line::parse_from([&["drops"], arguments].concat());
             line.args.wants(kind)
         };
-        let web = kind("shop/web", "reused");
+        let web = kind("shop/web", Reason::Reused);
         for arguments in [
             &[][..],
             &["-n", "shop"],
@@ -159,6 +160,6 @@ mod tests {
         ] {
             assert!(!wants(arguments, &web), "{arguments:?}");
         }
-        assert!(!wants(&["-n", "shop"], &kind("unknown", "terminated")));
+        assert!(!wants(&["-n", "shop"], &kind("unknown", Reason::Terminated)));
     }
 }

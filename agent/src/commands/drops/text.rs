@@ -6,7 +6,7 @@ use comfy_table::{Table, presets::NOTHING};
 /// The text in place of an empty table; `narrowed`: others may have been left out.
 #[must_use]
 pub fn nothing(narrowed: bool) -> String {
-    let scope = if narrowed { " of what was asked for" } else { "" };
+    let scope = if narrowed { " that matches" } else { "" };
     format!("nothing{scope} was denied, and nothing would have been")
 }
 
@@ -34,8 +34,8 @@ pub fn table(all: &[Dropped], narrowed: bool) -> String {
             ago(dropped.last_ms_ago),
             kind.service.clone(),
             format!("{} {}", kind.endpoint, kind.protocol),
-            kind.reason.clone(),
-            kind.outcome.clone(),
+            kind.reason.to_string(),
+            kind.outcome.to_string(),
             kind.meant.clone(),
             kind.hit.clone(),
             clients(&dropped.clients),
@@ -85,8 +85,8 @@ mod tests {
                 service: "shop/web".into(),
                 endpoint: "10.244.1.10:8080".parse().unwrap(),
                 protocol: "TCP".into(),
-                reason: "reused".into(),
-                outcome: "dropped".into(),
+                reason: epguard_common::Reason::Reused,
+                outcome: epguard_common::Outcome::Dropped,
                 meant: "shop/a".into(),
                 hit: "other/b".into(),
             },
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_one_row_and_one_line() {
+    fn a_kind_is_one_table_row_or_one_log_line() {
         let row = table(&[dropped()], false).lines().nth(1).unwrap().to_owned();
         let fields: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(

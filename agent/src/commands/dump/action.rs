@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_shown_with_its_service_s_choice_or_the_operator_s_or_drop() {
+    fn a_denial_shows_the_action_of_its_service_or_of_the_operator_or_drop() {
         let chosen = Chosen(ReasonActions {
             reused: Action::Reject,
             terminated: Action::Capture,

@@ -253,7 +253,7 @@ mod tests {
     use epguard_common::{Reason, UidState};
 
     #[test]
-    fn an_ip_is_held_only_if_all_of_its_denials_are() {
+    fn an_ip_is_pending_only_if_all_of_its_denials_are() {
         let (x, y) = (Addr::v4([10, 244, 1, 10]), Addr::v4([10, 244, 1, 11]));
         let entry = |addr, port, held| {
             let target = DenialKey {

@@ -25,7 +25,7 @@ pub struct DumpArgs {
     /// Where the datapath is pinned.
     #[command(flatten)]
     pub pins: PinArgs,
-    /// Where the agent can be asked.
+    /// The agent's status socket.
     #[command(flatten)]
     pub run: RunArgs,
 }

@@ -1,7 +1,7 @@
 //! The objects of the API at one moment, indexed for the checks.
 
-use epguard_common::{Addr, Uid};
-use epguard_core::facts::{Cidr, ListedSlice, Name, Node, Pod, Service, Standing};
+use epguard_common::{Addr, Uid, UidState};
+use epguard_core::facts::{Cidr, ListedSlice, Name, Node, Pod, Service};
 use std::collections::{BTreeMap, HashMap};
 
 /// Everything that was listed.
@@ -86,7 +86,7 @@ impl<'a> Cluster<'a> {
 
     /// The pods that have the address: not finished, on the pod network.
     pub fn holders(&self, ip: Addr) -> impl Iterator<Item = &'a Pod> {
-        let lives = |pod: &&Pod| !pod.host_network && pod.standing == Standing::Live;
+        let lives = |pod: &&Pod| !pod.host_network && pod.uid_state == UidState::Live;
         self.showing(ip).filter(lives)
     }
 

@@ -22,7 +22,7 @@ pub fn correct(slice: &ListedSlice, how: &str) -> String {
     let (namespace, name) = &slice.name;
     match slice.managed_by.as_deref() {
         Some(ENDPOINTSLICE) => format!(
-            "{how}: {ENDPOINTSLICE} should have, so see whether kube-controller-manager runs and what it logs about {}",
+            "{how}: {ENDPOINTSLICE} should have, so check that kube-controller-manager runs, and its log about {}",
             named(slice.service.as_ref().unwrap_or(&slice.name))
         ),
         Some(MIRRORING) => format!(
@@ -30,7 +30,7 @@ pub fn correct(slice: &ListedSlice, how: &str) -> String {
             endpoints(slice)
         ),
         Some(other) => format!("have {other} {how}; it alone writes this slice"),
-        None => format!("{how}: kubectl -n {namespace} edit endpointslice {name}; nobody else will"),
+        None => format!("{how}: kubectl -n {namespace} edit endpointslice {name}; no controller does it"),
     }
 }
 

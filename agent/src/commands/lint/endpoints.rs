@@ -4,8 +4,8 @@ use super::cluster::Cluster;
 use super::controller::{self, ENDPOINTSLICE, controller};
 use super::finding::{Finding, Object, Problem, Severity};
 use super::words::pods;
-use epguard_common::Uid;
-use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Standing, named};
+use epguard_common::{Uid, UidState};
+use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, named};
 
 /// The problem of an endpoint; at most one, the worst.
 #[must_use]
@@ -21,7 +21,7 @@ pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice, endpoint: &ListedEndpoi
             None => Some(case.without_uid(target)),
             Some(uid) => match cluster.pod(uid) {
                 None => Some(case.unknown(target, uid)),
-                Some(pod) if pod.standing != Standing::Live => Some(case.terminal(pod)),
+                Some(pod) if pod.uid_state != UidState::Live => Some(case.terminal(pod)),
                 Some(pod) if !pod.addresses().any(|ip| ip == endpoint.ip) => Some(case.elsewhere(pod)),
                 Some(pod) => case.outside(pod),
             },
@@ -70,14 +70,14 @@ impl<'a> Case<'a> {
         let pod = self.cluster.named(&target.name);
         let (severity, state) = match pod {
             None => (self.severity(), "which does not exist"),
-            Some(pod) if pod.standing != Standing::Live => (self.severity(), "which has finished"),
+            Some(pod) if pod.uid_state != UidState::Live => (self.severity(), "which has finished"),
             Some(pod) if !pod.addresses().any(|ip| ip == self.endpoint.ip) => {
                 (self.severity(), "which has another address")
             }
             Some(_) => (Severity::Warning, "which has the address now"),
         };
         let what = format!(
-            "names pod {} without a UID, {state}; after a replacement nobody can tell whom it means{}",
+            "names pod {} without a UID, {state}; after a replacement it is unclear which pod is meant{}",
             named(&target.name),
             self.and_now(pod)
         );
@@ -100,9 +100,9 @@ impl<'a> Case<'a> {
     }
 
     fn terminal(&self, pod: &Pod) -> Finding {
-        let proof = match pod.standing {
+        let proof = match pod.uid_state {
             _ if pod.host_network => "has finished, and the address is its node's",
-            Standing::Dead => "has finished and released the address",
+            UidState::Dead => "has finished and released the address",
             _ => "has finished",
         };
         let ready = if self.endpoint.ready { "ready" } else { "not ready" };

@@ -28,7 +28,7 @@ pub async fn fetch(client: &Client, namespace: Option<&str>) -> Result<Fetched> 
     listed.pods = match (list_once(client, None).await, namespace) {
         (Err(Refusal::Forbidden(_)), Some(_)) => {
             unchecked.push(
-                "pods of other namespaces: may not list them, so who else has an address is not known".into(),
+                "pods of other namespaces: may not list them, so other pods with the same address are not found".into(),
             );
             required(list_once(client, namespace).await, namespace, unchecked)?
         }
@@ -36,7 +36,7 @@ pub async fn fetch(client: &Client, namespace: Option<&str>) -> Result<Fetched> 
     };
     listed.nodes = match list_once(client, None).await {
         Err(Refusal::Forbidden(_)) => {
-            unchecked.push("ranges: may not list nodes, so addresses outside of them, or in them and nobody's, are not found".into());
+            unchecked.push("ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found".into());
             Vec::new()
         }
         nodes => required(nodes, namespace, unchecked)?,

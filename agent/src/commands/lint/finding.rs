@@ -4,6 +4,7 @@ use epguard_core::facts::Name;
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
+use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
 /// Something to repair. Sorted by object, then by address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -38,8 +39,9 @@ pub struct Object {
 }
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr, Serialize)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(into = "&'static str")]
 pub enum Severity {
     /// Traffic goes, or may go, to no pod or to the wrong pod.
     Error,
@@ -47,66 +49,49 @@ pub enum Severity {
     Warning,
 }
 
-/// The kind of problem; the names are stable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+/// Every kind of problem: the table of docs/lint.md has these names, which are stable, and these sentences.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Display,
+    IntoStaticStr,
+    VariantArray,
+    EnumMessage,
+    Serialize,
+)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(into = "&'static str")]
 pub enum Problem {
-    /// The endpoint's pod is Succeeded or Failed.
+    /// A pod that is Succeeded or Failed
     TerminalPod,
-    /// The targetRef's UID is another one than that of the pod of this name.
+    /// A `targetRef` with another UID than that of the pod of this name
     ForeignUid,
-    /// The targetRef names a pod that does not exist.
+    /// A `targetRef` to a pod that does not exist
     GonePod,
-    /// The targetRef names a pod without its UID.
+    /// A `targetRef` without the pod's UID: epguard passes the endpoint's packets
     MissingUid,
-    /// A pod's address, without a targetRef to it.
+    /// A pod's address without a `targetRef` to the pod: epguard passes the endpoint's packets
     MissingTargetRef,
-    /// The address is not the named pod's, but another's.
+    /// An address that is not the named pod's, but another's
     AnothersAddress,
-    /// No pod has the address.
+    /// An address that no pod has
     NobodysAddress,
-    /// Several pods have the address.
+    /// Several live pods with one address
     DuplicateAddress,
-    /// The address is in no range of its pod's node.
+    /// A pod's address outside of its node's range, where most pods keep to theirs
     OutsidePodCidr,
-    /// The slice is made by another controller than its Service wants, or by several.
+    /// A slice by another controller than its Service wants, or slices by several
     ForeignController,
-    /// The slice is copied from an Endpoints object.
+    /// A slice that is copied from an Endpoints object
     Mirrored,
-    /// A Service lists pods of the host network beside others.
+    /// A Service with pods of the host network, which are never judged, beside others
     HostNetworkMix,
-}
-
-impl Problem {
-    /// The name as it is printed: `terminal-pod`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TerminalPod => "terminal-pod",
-            Self::ForeignUid => "foreign-uid",
-            Self::GonePod => "gone-pod",
-            Self::MissingUid => "missing-uid",
-            Self::MissingTargetRef => "missing-target-ref",
-            Self::AnothersAddress => "anothers-address",
-            Self::NobodysAddress => "nobodys-address",
-            Self::DuplicateAddress => "duplicate-address",
-            Self::OutsidePodCidr => "outside-pod-cidr",
-            Self::ForeignController => "foreign-controller",
-            Self::Mirrored => "mirrored",
-            Self::HostNetworkMix => "host-network-mix",
-        }
-    }
-}
-
-impl Severity {
-    /// `error` or `warning`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        }
-    }
 }
 
 impl Object {

@@ -36,7 +36,7 @@ const FAILED: u8 = 2;
 /// Options of `epguard lint`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit code: 0 no error found, 1 errors (with --strict also warnings), 2 it could not look.
+Exit code: 0 no error found, 1 errors (with --strict also warnings), 2 it could not check.
 
 Examples:
   epguard lint                          all namespaces, with kubectl's credentials
@@ -55,7 +55,7 @@ pub struct LintArgs {
     /// Exit with 1 for warnings, too
     #[arg(long)]
     pub strict: bool,
-    /// Look again after this time, and report only what is there both times: lists are not of one moment; 0: look once
+    /// Check again after this time, and report only findings of both checks, as lists are not of one moment; 0: check once
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u64).range(0..=60).map(Duration::from_secs))]
     pub confirm_after: Duration,
 }
@@ -63,7 +63,7 @@ pub struct LintArgs {
 /// Checks, prints, and returns the exit code.
 pub async fn run(args: LintArgs) -> ExitCode {
     let (output, strict) = (args.output, args.strict);
-    let report = match look(args).await {
+    let report = match collect(args).await {
         Ok(report) => report,
         Err(error) => return failed(&error),
     };
@@ -84,7 +84,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 }
 
 /// Checks once, and if anything is found a second time. Errors name the list, the cause and the remedy.
-pub async fn look(args: LintArgs) -> Result<Report> {
+pub async fn collect(args: LintArgs) -> Result<Report> {
     let namespace = args.namespace.as_deref();
     let kubeconfig = fetch::kubeconfig(args.kubeconfig);
     let client = watch::client(kubeconfig.as_deref()).await?;

@@ -24,9 +24,10 @@ pub fn check(cluster: &Cluster<'_>, namespace: Option<&str>) -> Vec<Finding> {
             problem: Problem::DuplicateAddress,
             severity: Severity::Error,
             what: format!("{} have the same address", pods(holders.iter().copied())),
-            fix: "delete all of these pods but one, so that they come back with others; then look for nodes with \
-                  the same range, or leases that the IPAM lost"
-                .to_owned(),
+            fix:
+                "delete all of these pods but one, so that they come back with others; then check for nodes \
+                  with the same range, or leases that the IPAM lost"
+                    .to_owned(),
         });
     }
     findings

@@ -38,7 +38,7 @@ impl Report {
                 let _ = writeln!(text, "{gap}{}, controller: {}", of.0, of.1);
                 object = Some(of);
             }
-            let (severity, problem) = (finding.severity.as_str(), finding.problem.as_str());
+            let (severity, problem) = (finding.severity, finding.problem);
             let address = finding.address.map(|ip| format!(" {ip}")).unwrap_or_default();
             let _ = writeln!(text, "  {severity:7} {problem}{address}: {}", finding.what);
             let _ = writeln!(text, "          fix: {}", finding.fix);

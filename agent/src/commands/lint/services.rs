@@ -3,7 +3,8 @@
 use super::cluster::Cluster;
 use super::controller::{ENDPOINTSLICE, MIRRORING, controller};
 use super::finding::{Finding, Object, Problem, Severity};
-use epguard_core::facts::{ListedSlice, Name, Pod, Service, Standing, named};
+use epguard_common::UidState;
+use epguard_core::facts::{ListedSlice, Name, Pod, Service, named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The problems of Services that exist, as their slices show.
@@ -50,9 +51,7 @@ fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Find
             format!("remove it ({delete}), or give the Service its selector back"),
         ),
         (None, false) if makers > 1 => (
-            format!(
-                "Service {service_name} has slices of {makers} controllers, which do not know of each other"
-            ),
+            format!("Service {service_name} has slices of {makers} controllers, which do not coordinate"),
             format!("let one of them make all slices, and remove the others ({delete})"),
         ),
         _ => return None,
@@ -71,7 +70,7 @@ fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
     }
     let (namespace, name) = slice.service.as_ref().unwrap_or(&slice.name);
     let what = format!(
-        "lists pods as the Endpoints object {namespace}/{name} does, which its writer has to keep right by hand"
+        "lists pods as the Endpoints object {namespace}/{name} does, which its writer has to keep correct by hand"
     );
     let fix = "give the Service a selector, or have the writer make EndpointSlices with targetRef and UID"
         .to_owned();
@@ -85,7 +84,7 @@ fn mixed_networks(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSli
         .filter_map(|endpoint| endpoint.target.as_ref());
     let listed: BTreeMap<&Name, &Pod> = targets
         .filter_map(|target| cluster.pod(target.uid?))
-        .filter(|pod| pod.standing == Standing::Live)
+        .filter(|pod| pod.uid_state == UidState::Live)
         .map(|pod| (&pod.name, pod))
         .collect();
     let (host, own): (Vec<&Pod>, Vec<&Pod>) = listed.into_values().partition(|pod| pod.host_network);

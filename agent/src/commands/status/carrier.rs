@@ -18,7 +18,7 @@ pub(super) fn uncarried(carrier: &Decision) -> Option<(String, &'static str)> {
         )),
         (Carrier::TcIndexHigh, services @ 1..) => Some((
             format!("{services} Services have no number that fits beside {by}, so their stale packets pass"),
-            "there are 1,015 such numbers, shared among the namespaces; exclude what needs no protection \
+            "there are 1,015 such numbers, shared among the namespaces; exclude ranges that need no protection \
              (--protect-cidr, --exclude-cidr)",
         )),
         _ => None,

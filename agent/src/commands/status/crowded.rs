@@ -14,11 +14,11 @@ pub fn crowded(status: &Status) -> Vec<Problem> {
     if left_out > 0 {
         found.push(Problem {
             what: format!(
-                "{left_out} EndpointSlices or Services are too large to take in, so nothing is denied of those Services{}",
+                "{left_out} EndpointSlices or Services are too large for the index, so those Services have no denials{}",
                 largest(&status.left_out)
             ),
             remedy: "an EndpointSlice may have 8,192 pairs of address and port, a Service 16,384 of VIP and port, and a \
-                     namespace half of all there is room for: split them, or have their owner remove them"
+                     namespace half of the index: split them, or have their owner remove them"
                 .to_owned(),
         });
     }
@@ -31,7 +31,7 @@ pub fn crowded(status: &Status) -> Vec<Problem> {
         }
         found.push(Problem {
             what: format!("packets to a VIP of two Services pass: {}", rivals.join(", ")),
-            remedy: "look at the externalIPs and load-balancer IPs of both Services".to_owned(),
+            remedy: "check the externalIPs and load-balancer IPs of both Services".to_owned(),
         });
     }
     found
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(
             whats,
             [
-                "3 EndpointSlices or Services are too large to take in, so nothing is denied of those Services (namespace \
+                "3 EndpointSlices or Services are too large for the index, so those Services have no denials (namespace \
                  flood: 2, shop: 1)",
                 "packets to a VIP of two Services pass: flood/all claims a VIP of shop/web-1, flood/all claims a VIP of \
                  shop/web-2, flood/all claims a VIP of shop/web-3, and 1 more",

@@ -8,6 +8,7 @@ mod carrier;
 mod crowded;
 mod problem;
 mod problems;
+mod socket_lb;
 mod sockets;
 mod text;
 mod unproven;
@@ -22,6 +23,7 @@ use crate::shared::output::Output;
 use crate::shared::status::{self, Request, Status};
 use anyhow::Result;
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -35,21 +37,25 @@ const UNKNOWN: u8 = 2;
 Exit code: 0 all is well, 1 degraded, 2 no agent answers.
 
 Examples:
-  epguard status                 what is wrong first, with the remedy
+  epguard status                 problems first, each with its remedy
   epguard status -o json | jq .problems")]
 pub struct StatusArgs {
     /// Form of the output
     #[arg(short, long, default_value = "table")]
     pub output: Output,
-    /// Where the agent can be asked.
+    /// The agent's status socket.
     #[command(flatten)]
     pub run: RunArgs,
 }
 
 /// The output of `-o json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(title = "epguard status -o json")]
 struct Condition {
+    /// What keeps epguard from its work, the worst first.
     problems: Vec<Problem>,
+    /// The agent's state.
     status: Status,
 }
 
@@ -75,4 +81,26 @@ fn show(args: &StatusArgs) -> Result<bool> {
     let table = |condition: &Condition| text(&condition.status, &condition.problems);
     anstream::println!("{}", args.output.text(&condition, table)?);
     Ok(well)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schemars::generate::SchemaSettings;
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn the_schema_of_the_document_stands_in_docs() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let form = SchemaSettings::default().for_serialize();
+        let schema = form.into_generator().into_root_schema_for::<Condition>();
+        let schema = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        let page = repository.join("docs/status.schema.json");
+        if fs::read_to_string(page).unwrap_or_default() != schema {
+            let generated = repository.join("target/status.schema.json");
+            fs::write(&generated, schema).unwrap();
+            panic!("the status has another form: cp target/status.schema.json docs/");
+        }
+    }
 }

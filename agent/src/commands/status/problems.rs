@@ -3,6 +3,7 @@
 use super::carrier::uncarried;
 use super::crowded::crowded;
 use super::problem::{Problem, largest, seconds};
+use super::socket_lb::unjudged;
 use super::sockets::unfollowed;
 use super::unproven::unproven;
 use crate::shared::status::{Attachment, Status};
@@ -20,8 +21,8 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     };
     if !status.synced {
         add(
-            "not every watch has shown a list yet, so nothing is denied newly".into(),
-            "wait; the watches below that are down say what they wait for",
+            "not every watch has shown a list yet, so there are no new denials".into(),
+            "wait; the lines of watches that are down below show the cause",
         );
     }
     for what in down(status) {
@@ -39,8 +40,8 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     if status.denies() && status.lease_ms <= 0 {
         let age = status.view_age_ms.map_or("unknown".to_owned(), seconds);
         add(
-            format!("the lease has ended (age of the view: {age}), so what is denied passes"),
-            "it comes back with a fresh view: see the watches' ages, and the log for `lease lost`",
+            format!("the lease has ended (age of the view: {age}), so denied packets pass"),
+            "the agent renews it with a fresh view: see the watches' ages, and the log for `lease lost`",
         );
     }
     for interface in &status.interfaces {
@@ -58,7 +59,7 @@ pub fn problems(status: &Status) -> Vec<Problem> {
                 status.refused,
                 largest(&status.refused_by_namespace)
             ),
-            "a namespace may fill half of a map: see which map is full below; exclude what needs no protection \
+            "a namespace may fill half of a map: see which map is full below; exclude ranges that need no protection \
              (--protect-cidr, --exclude-cidr)",
         );
     }
@@ -66,7 +67,7 @@ pub fn problems(status: &Status) -> Vec<Problem> {
         if fill.entries * 100 > fill.capacity * NEARLY_FULL {
             add(
                 format!("map {name} is nearly full: {} of {}", fill.entries, fill.capacity),
-                "exclude what needs no protection (--protect-cidr, --exclude-cidr)",
+                "exclude ranges that need no protection (--protect-cidr, --exclude-cidr)",
             );
         }
     }
@@ -74,20 +75,20 @@ pub fn problems(status: &Status) -> Vec<Problem> {
         let count = status.wrong_denies.get(reason).copied().unwrap_or_default();
         add(
             format!("{reason} is only observed, because a denial was wrong ({count} since the start)"),
-            "look for `wrong deny` in the log and report it; `epguard mode --reason REASON enforce` trusts it again",
+            "search the log for `wrong deny` and report it; `epguard mode --reason REASON enforce` ends this",
         );
     }
     for held in &status.breaker {
         add(
             format!(
-                "{} denials of {} are held for {} ({}; {} endpoints were ready lately)",
+                "{} denials of {} have waited {} for confirmation ({}; {} endpoints were ready recently)",
                 held.held,
                 held.service,
                 seconds(held.since_ms),
                 held.why,
                 held.ready_recently
             ),
-            "a second list decides within seconds; if it cannot, look at the Service and `epguard breaker --release`",
+            "a second list decides within seconds; if none arrives, check the Service, then use `epguard breaker --release`",
         );
     }
     for conflict in &status.conflicts {
@@ -97,19 +98,20 @@ pub fn problems(status: &Status) -> Vec<Problem> {
                 conflict.ip,
                 conflict.pods.join(" and ")
             ),
-            "one of them cannot be reached: look at the CNI's IPAM on their nodes",
+            "one of them cannot be reached: check the CNI's IPAM on their nodes",
         );
     }
     let skipped: u64 = status.watches.values().map(|watch| watch.skipped).sum();
     if skipped > 0 {
         add(
-            format!("{skipped} objects, or annotations of some, could not be read and count for nothing"),
+            format!("{skipped} objects, or annotations of some, could not be read and are ignored"),
             "the log names each (`skipped`)",
         );
     }
     found.extend(crowded(status));
     found.extend(unproven(status));
     found.extend(unfollowed(&status.node_sockets));
+    found.extend(unjudged(&status.socket_lb));
     found
 }
 
@@ -148,7 +150,7 @@ fn bypassed(interface: &Attachment) -> Option<(String, &'static str)> {
     let first = interface.before.first()?;
     Some((
         format!("{first} runs before epguard on {}", interface.name),
-        "what it lets past is not judged: start it before epguard, which then attaches first",
+        "packets that it accepts are not judged: start it before epguard, which then attaches first",
     ))
 }
 
@@ -156,7 +158,10 @@ fn bypassed(interface: &Attachment) -> Option<(String, &'static str)> {
 mod tests {
     use super::*;
     use crate::shared::status::{Conflict, Fill, Held, Watch};
+    use epguard_common::Reason;
     use epguard_core::carrier::{Carrier, Decision};
+    use epguard_core::facts::Watched;
+    use epguard_core::state::{IpState, Why};
 
     fn well() -> Status {
         let watch = Watch {
@@ -170,7 +175,7 @@ mod tests {
                 waiting: true,
                 ..Attachment::default()
             }],
-            watches: [("pods".to_owned(), watch)].into(),
+            watches: [(Watched::Pods, watch)].into(),
             carrier: Decision {
                 in_use: Carrier::TcIndex,
                 ..Decision::default()
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_is_well_has_no_problems() {
+    fn a_healthy_agent_has_no_problems() {
         assert_eq!(problems(&well()), []);
     }
 
@@ -193,20 +198,20 @@ mod tests {
         let mut status = well();
         status.lease_ms = -1;
         assert_eq!(problems(&status), []);
-        status.figures.ips.insert("denied".into(), 1);
+        status.figures.ips.insert(IpState::Denied, 1);
         status.view_age_ms = Some(31_000);
         assert_eq!(
             whats(&status),
-            ["the lease has ended (age of the view: 31 s), so what is denied passes"]
+            ["the lease has ended (age of the view: 31 s), so denied packets pass"]
         );
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_the_worst_first() {
+    fn all_problems_are_listed_the_worst_first() {
         let mut status = well();
         status.synced = false;
         status.config_map = Some("ConfigMap epguard/epguard was not read yet".into());
-        let watch = status.watches.get_mut("pods").unwrap();
+        let watch = status.watches.get_mut(&Watched::Pods).unwrap();
         (watch.up, watch.error, watch.skipped) = (false, Some("403 Forbidden".into()), 2);
         let bare = |name: &str| Attachment {
             name: name.into(),
@@ -226,14 +231,14 @@ mod tests {
             capacity: 100,
         };
         status.figures.maps.insert("DENIED".into(), fill);
-        status.demoted = vec!["reused".into()];
-        status.wrong_denies = [("reused".into(), 1)].into();
+        status.demoted = vec![Reason::Reused];
+        status.wrong_denies = [(Reason::Reused, 1)].into();
         status.breaker = vec![Held {
             service: "shop/web".into(),
             held: 4,
             ready_recently: 6,
             since_ms: 2500,
-            why: "more-than-half".into(),
+            why: Why::Half,
         }];
         status.conflicts = vec![Conflict {
             ip: "10.0.0.7".into(),
@@ -242,7 +247,7 @@ mod tests {
         assert_eq!(
             whats(&status),
             [
-                "not every watch has shown a list yet, so nothing is denied newly",
+                "not every watch has shown a list yet, so there are no new denials",
                 "watch pods is down: 403 Forbidden",
                 "ConfigMap epguard/epguard was not read yet",
                 "veth1 (pod) has no hooks: not attached yet",
@@ -250,9 +255,9 @@ mod tests {
                 "3 denials did not fit into a map, those packets pass (namespace flood: 2, shop: 1)",
                 "map DENIED is nearly full: 81 of 100",
                 "reused is only observed, because a denial was wrong (1 since the start)",
-                "4 denials of shop/web are held for 2 s (more-than-half; 6 endpoints were ready lately)",
+                "4 denials of shop/web have waited 2 s for confirmation (more-than-half; 6 endpoints were ready recently)",
                 "10.0.0.7 is claimed by live pods a/b and c/d, so its traffic passes",
-                "2 objects, or annotations of some, could not be read and count for nothing",
+                "2 objects, or annotations of some, could not be read and are ignored",
             ]
         );
     }

@@ -38,7 +38,7 @@ pub fn unfollowed(sockets: &NodeSockets) -> Vec<Problem> {
                 cgroup.error.as_deref().unwrap_or("not attached yet")
             ),
             remedy: format!(
-                "it is tried again every 10 seconds; see who is there: bpftool cgroup show {}",
+                "it is tried again every 10 seconds; see the programs there: bpftool cgroup show {}",
                 cgroup.path
             ),
         })

@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use super::problem::seconds;
-use crate::shared::status::{Attachment, Status};
+use crate::shared::status::{Attachment, SocketLb, Status};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Table, presets::NOTHING};
 use epguard_core::carrier::Decision;
@@ -33,7 +33,10 @@ fn headline(status: &Status, problems: &[Problem]) -> String {
     };
     format!(
         "epguard {} on {}: {} (by {}), {how}",
-        status.version, status.node, status.mode, status.mode_source
+        status.version,
+        status.node,
+        status.mode_name(),
+        status.mode_source
     )
 }
 
@@ -58,7 +61,24 @@ fn facts(status: &Status) -> String {
             ),
         ),
     ];
-    table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]).into())
+    let mut rows: Vec<Vec<String>> = rows.map(|(name, value)| vec![name.to_owned(), value]).into();
+    if !status.socket_lb.programs.is_empty() {
+        rows.push(vec!["SOCKET LB".to_owned(), socket_lb(&status.socket_lb)]);
+    }
+    table(&[], rows)
+}
+
+fn socket_lb(lb: &SocketLb) -> String {
+    let hooked = match (lb.in_force, lb.before.as_str()) {
+        (false, _) => "calls are not judged".to_owned(),
+        (true, "root") => "calls are judged before and after it".to_owned(),
+        (true, _) => "calls are judged before it, at each child of the cgroup, and after it".to_owned(),
+    };
+    let missed = match lb.no_connection {
+        0 => String::new(),
+        packets => format!("; {packets} packets of unknown connections passed"),
+    };
+    format!("{} at {}: {hooked}{missed}", lb.programs[0], lb.cgroup)
 }
 
 fn carrier(carrier: &Decision) -> String {
@@ -85,7 +105,7 @@ pub(crate) fn view(status: &Status) -> String {
 fn watches(status: &Status) -> String {
     let rows = status.watches.iter().map(|(name, watch)| {
         vec![
-            name.clone(),
+            name.to_string(),
             if watch.up { "up" } else { "down" }.to_owned(),
             watch.age_ms.map_or("-".to_owned(), seconds),
             watch.rv.to_string(),

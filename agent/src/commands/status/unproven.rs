@@ -3,12 +3,18 @@
 use super::problem::Problem;
 use super::problem::seconds;
 use crate::shared::status::Status;
+use epguard_common::Reason;
 
 /// How many nodes are named.
 const NAMED: usize = 3;
 
 /// All problems of this kind, one for each cause.
 pub fn unproven(status: &Status) -> Vec<Problem> {
+    let only = format!(
+        "only `{}` and `{}` are judged there",
+        Reason::RetiredBackend,
+        Reason::Reused
+    );
     let deaths = status.unproven.iter().map(|deaths| {
         let mut nodes = deaths.nodes.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         if let more @ 1.. = deaths.nodes.len().saturating_sub(NAMED) {
@@ -18,23 +24,22 @@ pub fn unproven(status: &Status) -> Vec<Problem> {
         match &deaths.manager {
             Some(manager) => Problem {
                 what: format!("{finished}: the manager {manager} writes their phase, and is not known to be a kubelet"),
-                remedy: "report the distribution with `kubectl get pod POD -o yaml --show-managed-fields`; until then only \
-                         `retired-backend` and `reused` are judged there"
-                    .to_owned(),
+                remedy: format!(
+                    "report the distribution with `kubectl get pod POD -o yaml --show-managed-fields`; until then {only}"
+                ),
             },
             None => Problem {
                 what: format!("{finished}: their kubelet does not report PodReadyToStartContainers"),
-                remedy: "kubelets report it from 1.29 on; until then only `retired-backend` and `reused` are judged there"
-                    .to_owned(),
+                remedy: format!("kubelets report it from 1.29 on; until then {only}"),
             },
         }
     });
     let holders = status.possible_holders.iter().map(|holder| {
         let terminated = holder
             .blocks_terminated
-            .then(|| "terminated on this node".to_owned());
+            .then(|| format!("{} on this node", Reason::Terminated));
         let services = holder.blocks_services.iter();
-        let services = services.map(|service| format!("dead-backend of {service}"));
+        let services = services.map(|service| format!("{} of {service}", Reason::DeadBackend));
         let blocked: Vec<String> = terminated.into_iter().chain(services).collect();
         Problem {
             what: format!(
@@ -44,7 +49,7 @@ pub fn unproven(status: &Status) -> Vec<Problem> {
                 seconds(holder.since_ms),
                 blocked.join(", ")
             ),
-            remedy: "let its containers start (`kubectl describe pod` says what they wait for), or delete it"
+            remedy: "let its containers start (`kubectl describe pod` shows the cause), or delete it"
                 .to_owned(),
         }
     });
@@ -84,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lasting_possible_holder_is_a_problem_that_says_what_it_keeps_from_being_denied() {
+    fn a_lasting_possible_holder_is_a_problem_that_names_the_blocked_denials() {
         let status = Status {
             possible_holders: vec![PossibleHolder {
                 pod: "shop/stuck".into(),

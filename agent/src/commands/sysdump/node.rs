@@ -8,7 +8,6 @@ use aya::maps::loaded_maps;
 use aya::programs::loaded_programs;
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Write as _};
-use std::io;
 
 /// `linux/netfilter/nf_tables.h`: `NFT_MSG_GETRULE` of `NFNL_SUBSYS_NFTABLES`, and attributes of its answer.
 const GET_RULE: u16 = 0x0a07;
@@ -88,8 +87,7 @@ fn neighbours() -> Result<Vec<u8>> {
 
 /// Rules of nftables, those of iptables-nft included: family, table, chain, handle and, in hexadecimal, each expression.
 fn rules() -> Result<Vec<u8>> {
-    let read = || -> io::Result<Option<Vec<u8>>> { netfilter::dump(GET_RULE, 0, &[], write_rule) };
-    netfilter::consistent(read).context("cannot list rules (nftables)")
+    netfilter::dump(GET_RULE, 0, &[], write_rule).context("cannot list rules (nftables)")
 }
 
 fn write_rule(to: &mut Vec<u8>, rule: Message<'_>) {

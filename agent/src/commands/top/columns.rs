@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn with_room_enough_everything_is_whole() {
+    fn a_wide_table_cuts_no_value() {
         assert_eq!(
             shown(1000),
             [

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn q_escape_and_control_c_quit_and_a_c_alone_does_not() {
+    fn q_escape_and_control_c_quit_and_a_plain_c_does_not() {
         let press = |code, modifiers| press(&mut Controls::default(), KeyEvent::new(code, modifiers));
         assert_eq!(press(KeyCode::Char('q'), KeyModifiers::NONE), Then::Quit);
         assert_eq!(press(KeyCode::Esc, KeyModifiers::NONE), Then::Quit);

@@ -8,8 +8,8 @@
 mod columns;
 mod controls;
 mod keys;
-mod look;
 mod model;
+mod palette;
 mod rates;
 mod rows;
 mod sample;
@@ -41,7 +41,7 @@ pub struct TopArgs {
     /// Seconds between refreshes, 1 to 60
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds())]
     pub interval: Duration,
-    /// Print plain text instead of a screen; so it is without a terminal, too
+    /// Print plain text instead of a screen; this is the default without a terminal
     #[arg(short, long)]
     pub batch: bool,
     /// Snapshots to print [default: 1]; implies --batch
@@ -50,7 +50,7 @@ pub struct TopArgs {
     /// Where the datapath is pinned.
     #[command(flatten)]
     pub pins: PinArgs,
-    /// Where the agent can be asked.
+    /// The agent's status socket.
     #[command(flatten)]
     pub run: RunArgs,
 }

@@ -7,7 +7,7 @@ use crate::kernel::maps::Counters;
 use crate::shared::drops::{Dropped, Kind};
 use crate::shared::status::Status;
 use anyhow::{Error, Result};
-use epguard_common::{Mode, Outcome, Reason};
+use epguard_common::{Effect, Mode, Outcome, Reason};
 use std::io;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl Model {
             controls: Controls::default(),
             at: first.at,
         };
-        model.hear(first.at, first.agent?);
+        model.update(first.at, first.agent?);
         model.count(first.at, &first.counters?);
         Ok(model)
     }
@@ -63,14 +63,14 @@ impl Model {
             }
         }
         match sample.agent {
-            Ok(agent) => self.hear(sample.at, agent),
+            Ok(agent) => self.update(sample.at, agent),
             Err(error) => {
                 self.flows.missed();
                 self.age(sample.at.saturating_sub(self.at));
                 self.trouble = Some(format!("agent does not answer: {}", cause(&error)));
             }
         }
-        if let Some(rate) = self.verdicts.sum(|(_, outcome)| self.drawn().contains(outcome)) {
+        if let Some(rate) = self.verdicts.sum(|(_, outcome)| self.drawn(*outcome)) {
             self.history.push(rate);
         }
         self.at = sample.at;
@@ -78,19 +78,19 @@ impl Model {
 
     /// Whether denied packets are stopped here.
     pub(super) fn enforces(&self) -> bool {
-        self.status.mode == Mode::Enforce.as_str()
+        self.status.mode == Some(Mode::Enforce)
     }
 
-    /// The outcomes that the curve shows: stopped packets, or where nothing is stopped, observed ones.
-    fn drawn(&self) -> &'static [Outcome] {
+    /// Whether the curve shows packets of this outcome: stopped packets, or where nothing is stopped, observed ones.
+    fn drawn(&self, outcome: Outcome) -> bool {
         if self.enforces() {
-            &Outcome::STOPPED
+            matches!(outcome.effect(), Effect::Stopped(_))
         } else {
-            &[Outcome::Observed]
+            outcome == Outcome::Observed
         }
     }
 
-    fn hear(&mut self, at: Duration, agent: Agent) {
+    fn update(&mut self, at: Duration, agent: Agent) {
         let counts = agent.drops.iter();
         let counts = counts.map(|dropped| (dropped.kind.clone(), dropped.packets));
         self.flows.read(at, counts.collect());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_agent_at_first_its_error_is_the_answer() {
+    fn top_fails_with_the_agents_error_if_no_agent_answers_at_its_start() {
         let error = Model::new(sample(1, Err(refused()), Ok(counters(0)))).unwrap_err();
         assert!(
             format!("{error:#}").starts_with("no agent answers at /run/x"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_stops_leaves_what_it_said_and_the_kernels_rates() {
+    fn after_an_agent_stops_its_last_status_and_the_kernels_rates_stay() {
         let mut model = model();
         let (lease, seen) = (model.status.lease_ms, model.drops[0].last_ms_ago);
         model.refresh(sample(4, Err(refused()), Ok(counters(50))));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datapath_that_is_gone_is_named_and_its_rates_are_unknown() {
+    fn a_missing_datapath_is_named_and_its_rates_are_unknown() {
         let mut model = model();
         model.refresh(sample(3, Ok(agent(20)), Err(anyhow!("no map at /p"))));
         assert_eq!(model.trouble.as_deref(), Some("no map at /p"));

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_no_rate_and_counts_once_it_can_be_read_again() {
+    fn a_missed_reading_has_no_rate_and_its_count_joins_the_next_one() {
         let mut meter = meter(&[(0, &[("a", 0)]), (1000, &[("a", 5)])]);
         meter.missed();
         assert_eq!(tenths(&meter, "a"), None);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn two_readings_at_one_moment_divide_by_nothing() {
+    fn two_readings_at_one_moment_do_not_divide_by_zero() {
         let meter = meter(&[(5, &[("a", 0)]), (5, &[("a", u64::MAX)])]);
         assert!(tenths(&meter, "a").is_some());
     }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_goes_back_no_further_than_it_is_shown() {
+    fn the_curve_keeps_only_the_samples_that_it_shows() {
         let mut history = History::default();
         for tenths in 0..100 {
             history.push(Rate { tenths });

@@ -123,8 +123,8 @@ fn of_flow(flows: &[&Dropped]) -> Vec<String> {
             [
                 kind.service.clone(),
                 format!("{} {}", kind.endpoint, kind.protocol),
-                kind.reason.clone(),
-                kind.outcome.clone(),
+                kind.reason.to_string(),
+                kind.outcome.to_string(),
                 kind.meant.clone(),
                 kind.hit.clone(),
             ]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_second_sample_no_rate_is_made_up() {
+    fn before_the_second_sample_no_rate_is_shown() {
         let mut model = model();
         model.flows.missed();
         let rows = rows(&model).all;

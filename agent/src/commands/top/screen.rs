@@ -1,8 +1,8 @@
 //! The terminal: draws after each event, and restores the terminal however it ends.
 
 use super::keys::{Then, press};
-use super::look::Look;
 use super::model::Model;
+use super::palette::Palette;
 use super::sample::Sample;
 use super::view;
 use anyhow::{Context as _, Result};
@@ -28,7 +28,7 @@ async fn follow(
     mut model: Model,
     mut samples: Receiver<Sample>,
 ) -> Result<()> {
-    let look = Look::wanted();
+    let palette = Palette::wanted();
     let mut events = EventStream::new();
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     let mut hangup = signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
@@ -36,7 +36,7 @@ async fn follow(
         let drawn = terminal.draw(|frame| {
             let (rows, page) = view::extent(&model, frame.area());
             model.controls.fit(rows, page);
-            view::draw(&model, look, frame.area(), frame.buffer_mut());
+            view::draw(&model, palette, frame.area(), frame.buffer_mut());
         });
         drawn.context("cannot draw on this terminal any more")?;
         tokio::select! {

@@ -8,8 +8,8 @@ mod tests;
 mod verdicts;
 
 use super::keys;
-use super::look::{BAR, FAINT, Look};
 use super::model::Model;
+use super::palette::{BAR, FAINT, Palette};
 use super::rates::REMEMBERED;
 use super::rows::{Row, Rows, rows};
 use ratatui::buffer::Buffer;
@@ -19,11 +19,11 @@ use ratatui::text::Line;
 use ratatui::widgets::{RenderDirection, Sparkline, Widget as _};
 
 /// Draws the screen, as far as there is room.
-pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(model: &Model, palette: Palette, area: Rect, buffer: &mut Buffer) {
     let (parts, rows) = (Parts::of(area), rows(model));
-    put(&head::head(model, look), parts.head, buffer);
-    put(&verdicts::verdicts(model, look), parts.verdicts, buffer);
-    curve(model, look, parts.curve, buffer);
+    put(&head::head(model, palette), parts.head, buffer);
+    put(&verdicts::verdicts(model, palette), parts.verdicts, buffer);
+    curve(model, palette, parts.curve, buffer);
     table(model, &rows, parts.table, buffer);
     put(&[foot(model, rows.all.len())], parts.foot, buffer);
 }
@@ -36,8 +36,12 @@ pub(super) fn extent(model: &Model, area: Rect) -> (usize, usize) {
 
 /// The model as plain text: every row and every name whole, without the parts that only a screen needs.
 pub(super) fn text(model: &Model) -> String {
-    let look = Look { colours: false };
-    let above = [&head::head(model, look)[..], &verdicts::verdicts(model, look)].concat();
+    let palette = Palette { colours: false };
+    let above = [
+        &head::head(model, palette)[..],
+        &verdicts::verdicts(model, palette),
+    ]
+    .concat();
     let mut lines: Vec<String> = above.iter().map(ToString::to_string).collect();
     lines.push(String::new());
     let (titles, rows) = rows(model).lines(usize::MAX);
@@ -83,16 +87,16 @@ fn put(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
 }
 
 /// Draws the curve: packets stopped in the last refreshes, the newest at the right.
-fn curve(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+fn curve(model: &Model, palette: Palette, area: Rect, buffer: &mut Buffer) {
     let width = u16::try_from(REMEMBERED).unwrap_or(u16::MAX);
     let height = area.height.min(2);
     let parts = [Constraint::Length(verdicts::FIRST + 2), Constraint::Max(width)];
     let [label, curve] = Layout::horizontal(parts).areas(Rect { height, ..area });
     put(&verdicts::label(model), label, buffer);
     let style = if model.enforces() {
-        look.stopped()
+        palette.stopped()
     } else {
-        look.observed()
+        palette.observed()
     };
     Sparkline::default()
         .data(model.history.newest().map(|rate| rate.tenths))

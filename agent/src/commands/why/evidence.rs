@@ -62,7 +62,7 @@ fn changes(old: &View, new: &View) -> Vec<String> {
             let what = if pod.present {
                 "shows the IP no more, or is gone"
             } else {
-                "is forgotten"
+                "is no longer kept"
             };
             lines.push(format!("pod {} {what}", pod.name));
         }
@@ -75,7 +75,10 @@ fn changes(old: &View, new: &View) -> Vec<String> {
     }
     for service in &old.services {
         if !new.services.iter().any(|known| known.name == service.name) {
-            lines.push(format!("{} is forgotten as one that listed it", service.name));
+            lines.push(format!(
+                "{} no longer counts as a Service that listed it",
+                service.name
+            ));
         }
     }
     lines.append(&mut verdicts);
@@ -113,7 +116,7 @@ fn pod_changes(old: Option<&PodView>, new: &PodView, lines: &mut Vec<String>) {
     }
     if old.uid_state != new.uid_state {
         say(match (new.uid_state, new.present) {
-            (UidState::Dead, _) => "is dead: finished, and its kubelet says that its network is torn down",
+            (UidState::Dead, _) => "is dead: finished, and its kubelet reports that its network is torn down",
             (UidState::Retired, true) => {
                 "has finished: Succeeded or Failed; whether its containers run is not proven"
             }
@@ -158,7 +161,7 @@ fn service_changes(
                 "pod {pod}, which {name} selects, may have the IP without showing it"
             )),
             None if has_no_possible_holder(new) => lines.push(format!(
-                "no pod that {name} selects may have the IP unseen any more"
+                "no pod that {name} selects may have the IP without showing it any more"
             )),
             None => {}
         }
@@ -204,7 +207,7 @@ fn denial(old: Option<&DenialView>, new: Option<&DenialView>) -> Option<String> 
     match (old, new) {
         (_, Some(new)) if old != Some(new) => {
             let held = if new.held {
-                ", held until a second list agrees"
+                ", pending until a second list agrees"
             } else {
                 ""
             };

@@ -18,7 +18,7 @@ pub(super) fn exempt(pod: &str, why: Exemption) -> (String, &'static str) {
         ),
         Exemption::HostNetwork => (format!("{pod} has ended, but its IP is its node's"), stays),
         Exemption::VirtualKubelet => (
-            format!("{pod} has ended, but on a virtual kubelet, whose word proves nothing"),
+            format!("{pod} has ended, but on a virtual kubelet, whose status proves nothing"),
             stays,
         ),
     }

@@ -37,7 +37,7 @@ Examples:
   epguard why [fd00::a]:8080 --at 5m               as it was five minutes ago
   epguard why 10.244.1.10 --at 2026-11-21T10:47:01Z -o json
 
-The agent remembers the last 64 changes of an IP, in 8 MiB for all of them, since its start.")]
+The agent keeps the last 64 changes of an IP, in 8 MiB for all of them, since its start.")]
 pub struct WhyArgs {
     /// The endpoint's IP, not the Service's
     #[arg(value_name = "IP[:PORT]")]
@@ -45,13 +45,13 @@ pub struct WhyArgs {
     /// Only this Service
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
     pub service: Option<String>,
-    /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h) [default: now]
+    /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
     #[arg(long, value_name = "TIME")]
     pub at: Option<Moment>,
     /// Form of the output
     #[arg(short, long, default_value = "table")]
     pub output: Output,
-    /// Where the agent can be asked.
+    /// The agent's status socket.
     #[command(flatten)]
     pub run: RunArgs,
 }

@@ -67,7 +67,7 @@ fn through(name: &str, why: &NotProven<String>) -> Pass {
     let opted_out = "another value of that annotation";
     match why {
         NotProven::NotSynced => pass(
-            "the agent has not seen everything yet",
+            "not every watch has shown a list yet",
             "the first whole list of every watch",
         ),
         NotProven::NodeAddress => pass("it is an address of a node, which is never judged", "nothing"),
@@ -77,14 +77,16 @@ fn through(name: &str, why: &NotProven<String>) -> Pass {
         ),
         NotProven::NoVip => pass(
             format!("{name} has no VIP (headless, or gone), so no packet can be aimed at it"),
-            "what is aimed at the IP itself is judged as `terminated`, see below",
+            "packets to the IP itself are judged as `terminated`, see below",
         ),
         NotProven::TooLarge => pass(
-            format!("{name} lists more endpoints than epguard takes in"),
+            format!("{name} lists more endpoints than the index has room for"),
             "fewer endpoints in the slices of this Service, or of its namespace",
         ),
         NotProven::SeveralOwners(one, other) => pass(
-            format!("two live pods show the IP, {one} and {other}: the API does not tell whose it is"),
+            format!(
+                "two live pods show the IP, {one} and {other}: the API does not show which of them has it"
+            ),
             "the end of one of them",
         ),
         NotProven::ServiceOptedOut => pass(
@@ -130,7 +132,7 @@ fn listed(name: &str, why: &NotStale<String>) -> Pass {
             "a slice with a targetRef and its UID (see epguard lint)",
         ),
         NotStale::Unknown(pod) => pass(
-            format!("{name} lists the IP for {pod}, of which the agent knows nothing"),
+            format!("{name} lists the IP for {pod}, which is not in the agent's index"),
             "the pod that is meant, seen and then finished or deleted",
         ),
         NotStale::Live(pod) => alive(pod, "is alive"),
@@ -145,7 +147,7 @@ fn remembered(name: &str, why: &NotStale<String>) -> Pass {
     match why {
         NotStale::NoPod => pass(format!("{name} listed it without naming a pod"), forgotten),
         NotStale::Unknown(pod) => pass(
-            format!("{name} listed it for {pod}, of which nothing is known"),
+            format!("{name} listed it for {pod}, which is not in the agent's index"),
             forgotten,
         ),
         NotStale::Live(pod) | NotStale::Terminating(pod) => pass(

@@ -9,7 +9,7 @@ fn because(why: NotProven<&str>) -> String {
 }
 
 #[test]
-fn a_dead_pod_whose_end_proves_nothing_is_named_with_the_cause() {
+fn a_dead_exempt_pod_is_named_with_the_cause() {
     for (why, words) in [
         (Exemption::OptedOut, "opted out"),
         (Exemption::StaticIp, "outlives it by design"),

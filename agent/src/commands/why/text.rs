@@ -33,7 +33,7 @@ impl Explanation {
             let _ = writeln!(text, "  {}", owner(span, self.now));
         }
         let truncated = if self.truncated {
-            "; earlier events are forgotten"
+            "; earlier events were dropped"
         } else {
             ""
         };
@@ -47,9 +47,9 @@ impl Explanation {
 
     fn no_verdict(&self) -> String {
         if self.at < self.since {
-            format!("the agent remembers this IP since {}", self.since)
+            format!("the agent's history of this IP begins at {}", self.since)
         } else {
-            "no Service that was asked for lists it on that port, or did in the last 10 minutes".to_owned()
+            "no matching Service lists it on that port, or did in the last 10 minutes".to_owned()
         }
     }
 

@@ -1,7 +1,7 @@
 //! Times as people write and read them; the agent's clock is `CLOCK_BOOTTIME`.
 
 use epguard_core::history::Chronicle;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -21,21 +21,10 @@ impl FromStr for Moment {
         if let Ok(at) = text.parse() {
             return Ok(Self::At(at));
         }
-        let unit = |unit: char| Some((text.strip_suffix(unit)?, unit));
-        let seconds = ['s', 'm', 'h']
-            .into_iter()
-            .find_map(unit)
-            .and_then(|(count, unit)| {
-                let count: u64 = count.parse().ok()?;
-                count.checked_mul(match unit {
-                    's' => 1,
-                    'm' => 60,
-                    _ => 3600,
-                })
-            });
-        seconds
-            .map(|seconds| Self::Ago(Duration::from_secs(seconds)))
-            .ok_or("neither a time (2026-11-21T10:47:01Z) nor how long ago (90s, 5m, 1h)")
+        let ago = text.parse::<SignedDuration>().ok();
+        ago.and_then(|ago| Duration::try_from(ago).ok())
+            .map(Self::Ago)
+            .ok_or("neither a time (2026-11-21T10:47:01Z) nor how long ago (90s, 5m, 1h30m)")
     }
 }
 
@@ -72,6 +61,7 @@ mod tests {
     fn a_time_is_read_as_a_moment_or_as_how_long_ago() {
         assert_eq!("90s".parse(), Ok(Moment::Ago(Duration::from_secs(90))));
         assert_eq!("2h".parse(), Ok(Moment::Ago(Duration::from_hours(2))));
+        assert_eq!("1h30m".parse(), Ok(Moment::Ago(Duration::from_mins(90))));
         let at = Timestamp::from_millisecond(1_000).unwrap();
         assert_eq!("1970-01-01T00:00:01Z".parse(), Ok(Moment::At(at)));
         for bad in ["", "yesterday", "-5m", "5", "99999999999999999999h"] {

@@ -2,6 +2,7 @@
 
 use super::pass;
 use super::question::Question;
+use epguard_common::{Mode, Reason};
 use epguard_core::state::{DenialView, EndpointView, ServiceView, View};
 use serde::Serialize;
 
@@ -17,8 +18,8 @@ pub struct Verdict {
     pub protocol: Option<String>,
     /// `deny`, `hold` or `pass`. The mode decides whether a deny drops.
     pub verdict: &'static str,
-    /// `reused`, `dead-backend`, `retired-backend` or `terminated`.
-    pub reason: Option<String>,
+    /// Why it is denied; none if it passes.
+    pub reason: Option<Reason>,
     /// The proof, or what prevents one.
     pub because: String,
     /// What would change it.
@@ -50,7 +51,7 @@ pub(super) fn verdicts(view: &View, question: &Question) -> Vec<Verdict> {
 fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
     let (verdict, reason, because, change) = if let Some(denial) = &endpoint.denial {
         let verdict = if denial.held { "hold" } else { "deny" };
-        let reason = Some(denial.reason.clone());
+        let reason = Some(denial.reason);
         (verdict, reason, proof(denial), lifting(service, denial))
     } else {
         let pass = pass::endpoint(service, endpoint);
@@ -82,17 +83,18 @@ fn proof(denial: &DenialView) -> String {
     } else {
         "every packet"
     };
-    let retired = if denial.reason == "retired-backend" {
-        "; dropped only with --reason-mode retired-backend=enforce"
+    let reason = denial.reason;
+    let seldom = if reason.terms().default < Mode::Enforce {
+        format!("; dropped only with --reason-mode {reason}={}", Mode::Enforce)
     } else {
-        ""
+        String::new()
     };
-    let bound = match denial.bound.as_str() {
-        "enforce" => String::new(),
+    let bound = match denial.bound {
+        Mode::Enforce => String::new(),
         bound => format!("; an annotation, or a Namespace not seen yet, allows at most {bound}"),
     };
     format!(
-        "{} is meant, which {gone}; {now}: {which}{bound}{retired}",
+        "{} is meant, which {gone}; {now}: {which}{bound}{seldom}",
         denial.meant
     )
 }
@@ -124,7 +126,7 @@ fn direct(view: &View) -> Verdict {
         (_, Some(pass)) => ("pass", None, pass.because, pass.change),
         (Some(dead), None) => (
             "deny",
-            Some("terminated".to_owned()),
+            Some(Reason::Terminated),
             format!("{dead} had it, which is dead, and the IP is unused on this node: every packet"),
             "a packet from the IP; a route, neighbour or pod of this node that holds it".to_owned(),
         ),

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 impl Agent {
     /// Records what changed. Runs after the maps are written: no verdict waits for its record.
-    pub fn remember(&mut self) {
+    pub fn record_history(&mut self) {
         let rv = self.watches.values().map(|watch| watch.rv).max().unwrap_or(0);
         self.history.note(now(), rv, &mut self.state);
     }
 
     /// A status with only the history of one IP.
-    pub(super) fn recall(&self, ip: IpAddr) -> Status {
+    pub(super) fn history_of(&self, ip: IpAddr) -> Status {
         let clocks = Clocks::now();
         let mode = self.writer.mode().map_or("unknown", Mode::as_str);
         // Without a denial the lease is not renewed, and none is needed.

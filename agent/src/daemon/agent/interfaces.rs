@@ -44,5 +44,8 @@ impl Agent {
         for (ifindex, role) in self.attachments.take_roles() {
             self.writer.set_role(ifindex, role);
         }
+        if self.settled {
+            self.writer.set_relabels(self.attachments.hooked_roles());
+        }
     }
 }

@@ -15,10 +15,10 @@ impl Agent {
     }
 
     /// Applies every IP that the programs saw in use, whether or not the ring buffer had room to report it.
-    pub(super) fn hear_lifts(&mut self) -> Result<()> {
+    pub(super) fn apply_lifts(&mut self) -> Result<()> {
         for lift in self.writer.take_lifts()? {
             self.report.lifted(&self.state, &lift);
-            self.hear(lift.ip, lift.at);
+            self.apply_lift(lift.ip, lift.at);
         }
         for (ip, at) in self.writer.take_sightings() {
             let sighted = Presence::Sighted(ip, at);
@@ -28,7 +28,7 @@ impl Agent {
     }
 
     /// Records that a packet from the IP was seen.
-    pub(super) fn hear(&mut self, ip: Addr, at: Duration) {
+    pub(super) fn apply_lift(&mut self, ip: Addr, at: Duration) {
         let spoke = Presence::Spoke(ip, at);
         self.state.apply(now(), Fact::Presence(spoke));
     }

@@ -1,11 +1,13 @@
 //! The agent's answers to requests at the status socket.
 
 use super::Agent;
-use crate::daemon::{telemetry, trust};
+use crate::daemon::{confirmation, telemetry};
 use crate::shared::clock::boot as now;
-use crate::shared::status::{Conflict, Figures, Fill, NodeSockets, Question, Request, Status, Watch};
+use crate::shared::status::{
+    Conflict, Evicted, Figures, Fill, NodeSockets, Question, Request, Status, Watch,
+};
 use anyhow::Result;
-use epguard_common::{Mode, capacity};
+use epguard_common::capacity;
 use epguard_core::facts::Watched;
 use epguard_core::facts::named;
 use std::collections::BTreeMap;
@@ -15,9 +17,9 @@ impl Agent {
     /// Answers a request. A client that has disconnected is no error.
     pub fn on_question(&mut self, question: Question) -> Result<()> {
         let answer = match &question.request {
-            Request::History(ip) => self.recall(*ip),
+            Request::History(ip) => self.history_of(*ip),
             Request::ReleaseBreaker(service) => {
-                self.trust.release(now(), &mut self.state, service);
+                self.confirmation.release(now(), &mut self.state, service);
                 self.write()?;
                 self.status()
             }
@@ -55,27 +57,22 @@ impl Agent {
     /// The status without names, whose cost grows with the number of pods.
     fn figures(&self) -> Status {
         let now = now();
-        let named = |watch: &Watched| watch.to_string();
         let conflicts = self.report.open_conflicts(&self.state);
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             node: self.state.node().to_owned(),
-            mode_source: self.fleet.in_force().source.as_str().to_owned(),
-            config_map: self.fleet.problem(),
+            mode_source: self.node_modes.in_force().source,
+            config_map: self.node_modes.problem(),
             reasons: self.writer.reasons(),
             synced: self.state.is_synced(),
-            mode: self.writer.mode().map_or("unknown", Mode::as_str).to_owned(),
+            mode: self.writer.mode().ok(),
             ranges: self.state.ranges().into(),
             watches: self
                 .watches
                 .iter()
-                .map(|(id, watch)| (named(id), self.with_age(*id, watch.clone(), now)))
+                .map(|(id, watch)| (*id, self.with_age(*id, watch.clone(), now)))
                 .collect(),
-            applied: self
-                .watches
-                .iter()
-                .map(|(id, watch)| (named(id), watch.rv))
-                .collect(),
+            applied: self.watches.iter().map(|(id, watch)| (*id, watch.rv)).collect(),
             lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
             view_age_ms: self
                 .lease
@@ -89,6 +86,7 @@ impl Agent {
                 left_out: self.earlier.left_out,
                 ..self.attachments.node_sockets()
             },
+            socket_lb: self.attachments.socket_lb(),
             latency: self.timings.latency(),
             conflicts: conflicts
                 .into_iter()
@@ -99,8 +97,8 @@ impl Agent {
                 .collect(),
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
-            breaker: trust::held(&self.state, now),
-            wrong_denies: trust::wrong_denies(&self.state),
+            breaker: confirmation::held(&self.state, now),
+            wrong_denies: confirmation::wrong_denies(&self.state),
             demoted: self.writer.demoted(),
             unproven: self.unproven(),
             possible_holders: self.possible_holders(now),
@@ -113,12 +111,6 @@ impl Agent {
 
     fn counted(&self) -> Figures {
         let counts = self.state.counts();
-        let named = |counts: BTreeMap<&'static str, u64>| {
-            counts
-                .into_iter()
-                .map(|(state, count)| (state.to_owned(), count))
-                .collect()
-        };
         let tables = self.state.tables();
         let maps = [
             ("OWNERS", self.state.owner_count(), capacity::OWNERS),
@@ -137,16 +129,15 @@ impl Agent {
         let fill =
             |(name, entries, capacity): (&str, usize, usize)| (name.to_owned(), Fill { entries, capacity });
         Figures {
-            pods: named(counts.pods),
-            ips: named(counts.ips),
+            pods: counts.pods,
+            ips: counts.ips,
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
             events_skipped: self.budget.skipped(),
-            evicted: [
-                ("drops".to_owned(), self.report.evicted()),
-                ("review".to_owned(), self.state.evicted_denials()),
-            ]
-            .into(),
+            evicted: Evicted {
+                drops: self.report.evicted(),
+                review: self.state.evicted_denials(),
+            },
             uncounted: self.writer.uncounted(),
             ..self.timings.figures()
         }

@@ -7,7 +7,7 @@ use crate::kernel::maps::Denied;
 use anyhow::Result;
 use epguard_common::{DenialKey, Event, Outcome};
 use epguard_core::facts::Protocol;
-use epguard_core::state::Socket;
+use epguard_core::state::Endpoint;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const ALL: Duration = Duration::from_secs(10);
 
 /// Which denials to read the counts of.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct DueCounts {
     active: BTreeSet<DenialKey>,
     all: Duration,
 }
@@ -29,14 +29,14 @@ impl Agent {
         for event in &events {
             if event.outcome == Outcome::Lifted as u32 {
                 spoke = true;
-                self.hear(event.src, Duration::from_nanos(event.at_ns));
+                self.apply_lift(event.src, Duration::from_nanos(event.at_ns));
                 continue;
             }
             self.report.client(now(), &self.state, event);
-            self.looks.active.insert(target(event));
+            self.due_counts.active.insert(target(event));
             self.state.denied(event);
             if let Some(protocol) = Protocol::from_number(event.protocol) {
-                let socket = Socket {
+                let socket = Endpoint {
                     ip: event.dst,
                     port: event.dst_port,
                     protocol,
@@ -52,7 +52,7 @@ impl Agent {
     pub(super) fn keep_names(&mut self) {
         if self.state.is_synced() {
             // Restored denials changed no map, so their names have not been recorded yet.
-            self.report.remember(&self.state);
+            self.report.keep_names(&self.state);
             let (state, report) = (&self.state, &self.report);
             let named = |(uid, _)| Some((uid, report.pod_name(state, uid)?.clone()));
             self.names.keep(report.pods().filter_map(named));
@@ -60,11 +60,11 @@ impl Agent {
     }
 
     /// Counts and logs what was denied since the last tick.
-    pub(super) fn tell_of_denied(&mut self) -> Result<()> {
-        if now().saturating_sub(self.looks.all) >= ALL {
+    pub(super) fn report_denied(&mut self) -> Result<()> {
+        if now().saturating_sub(self.due_counts.all) >= ALL {
             self.count_all_denied()?;
         } else {
-            let active = std::mem::take(&mut self.looks.active);
+            let active = std::mem::take(&mut self.due_counts.active);
             self.count_denied(|target| active.contains(target))?;
         }
         self.report.log(now());
@@ -73,17 +73,17 @@ impl Agent {
 
     /// Counts the packets of all denials, for `epguard drops`.
     pub(super) fn count_all_denied(&mut self) -> Result<()> {
-        (self.looks.all, self.looks.active) = (now(), BTreeSet::new());
+        (self.due_counts.all, self.due_counts.active) = (now(), BTreeSet::new());
         self.count_denied(|_| true)
     }
 
     fn count_denied(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<()> {
         for reading in self.writer.take_readings(wanted)? {
             let last = Duration::from_nanos(reading.count.last_ns);
-            for (outcome, count) in self.ledger.news(&reading) {
+            for (outcome, count) in self.ledger.added(&reading) {
                 self.report
                     .count(&self.state, &reading.denied, outcome, count, last);
-                if self.announcer.tells_of_denials()
+                if self.announcer.reports_denials()
                     && let Some(denial) = self.denial(&reading.denied, outcome)
                 {
                     self.announcer.denied(last, &denial, count.packets);
@@ -107,8 +107,8 @@ impl Agent {
                 name: name.clone(),
                 uid: Some(denied.owner),
             }),
-            reason: denied.reason.as_str(),
-            outcome: outcome.as_str(),
+            reason: denied.reason,
+            outcome,
         })
     }
 }

@@ -66,7 +66,7 @@ async fn agent(folder: &Path) -> Agent {
     let (tell, _) = mpsc::channel(1);
     let watches = watch::start(&client, None, &tell);
     let announcer = Announcer::start(client, args.node_name.clone(), kube_events::Announce::None);
-    let fleet = Fleet::new(None, (args.mode, args.reasons.modes()), None);
+    let node_modes = NodeModes::new(None, (args.mode, args.reasons.modes()), None);
     let names = Names::load(folder);
     Agent::new(
         (state, names.unwrap()),
@@ -74,7 +74,7 @@ async fn agent(folder: &Path) -> Agent {
         datapath,
         (watches, pace),
         announcer,
-        fleet,
+        node_modes,
         &args,
     )
 }
@@ -91,18 +91,15 @@ fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {
 
 #[tokio::test]
 #[ignore = "needs root: loads eBPF programs"]
-async fn facts_are_in_the_maps_when_they_were_taken_in_without_any_tick() {
+async fn facts_reach_the_maps_without_a_tick() {
     let bpffs = Bpffs::mount();
     let mut agent = agent(&bpffs.0).await;
-    let lists = [
-        Fact::Presence(Presence::Held(vec![])),
-        Fact::Namespace(Change::Reset(vec![])),
-        Fact::Node(Change::Reset(vec![])),
-        Fact::Service(Change::Reset(vec![])),
-        Fact::Slice(Change::Reset(vec![])),
-        Fact::Pod(Change::Reset(vec![])),
-    ];
-    agent.on_messages(said(lists)).unwrap();
+    agent
+        .on_messages(said([Fact::Presence(Presence::Held(vec![]))]))
+        .unwrap();
+    agent
+        .on_messages(said(Watched::ALWAYS.map(Watched::empty)))
+        .unwrap();
     assert!(agent.state.is_synced());
     let owners = || {
         let map = Map::HashMap(open(&bpffs.0.join("epguard"), "OWNERS").unwrap());

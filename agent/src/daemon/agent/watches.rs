@@ -53,8 +53,10 @@ impl Agent {
     /// True if the agent has denials, so that it needs the lease.
     pub(super) fn denies(&self) -> bool {
         let tables = self.state.tables();
-        let mut vacant = tables.terminated.values();
-        !tables.denied.is_empty() || self.state.is_steering() || vacant.any(|vacant| vacant.lifted.is_none())
+        let mut orphan_ip = tables.terminated.values();
+        !tables.denied.is_empty()
+            || self.state.has_redirected_flows()
+            || orphan_ip.any(|orphan_ip| orphan_ip.lifted.is_none())
     }
 
     pub(super) fn watch(&mut self, id: Watched) -> &mut Watch {

@@ -1,33 +1,41 @@
 //! Options about how denied packets are stopped.
 
-use crate::shared::choice::{Choice, choice};
+use crate::shared::choice::{self, Choice, choice};
 use anyhow::{Result, bail};
 use clap::Args;
-use epguard_common::{AnswerLimits, ReasonActions};
+use epguard_common::{Action, AnswerLimits, ReasonActions};
 
 /// How denied packets are stopped, when the agent starts.
 #[derive(Debug, Args)]
 pub struct ActionArgs {
-    /// What is done with a denied packet: drop it, reject it with a TCP RST or an ICMP error, or redirect=IFACE to send it
-    /// out of an interface as it is, for tcpdump; REASON=ACTION for one reason [default: drop]
-    #[arg(long, value_name = "ACTION", value_delimiter = ',', value_parser = choice)]
+    #[arg(long, value_name = "ACTION", value_delimiter = ',', value_parser = choice, help = help())]
     action: Vec<Choice>,
-    /// Answers a second to packets aimed at one IP; the rest is dropped
+    /// Answers per second to packets sent to one IP; packets beyond that are dropped
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
     answers_per_suspect: u32,
-    /// Answers a second of this node; the rest is dropped
+    /// Answers per second of this node; packets beyond that are dropped
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     answers_per_node: u32,
 }
 
+fn help() -> String {
+    let (help, default) = (choice::help(), Action::Drop);
+    format!("What is done with a denied packet: {help}; REASON=ACTION for one reason [default: {default}]")
+}
+
 impl ActionArgs {
+    /// One line for each choice in an old spelling, with the new one.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.action.iter().filter_map(Choice::warning)
+    }
+
     /// The interface that packets are captured to, if any. Errors: several interfaces are named.
     pub fn capture(&self) -> Result<Option<&str>> {
         let mut interfaces = self.action.iter().filter_map(|choice| choice.capture.as_deref());
         let first = interfaces.next();
         if let Some(other) = interfaces.find(|other| Some(*other) != first) {
             bail!(
-                "--action redirects to {} and to {other}: name one interface for all reasons",
+                "--action captures to {} and to {other}: name one interface for all reasons",
                 first.unwrap_or_default()
             );
         }
@@ -60,12 +68,15 @@ impl ActionArgs {
 mod tests {
     use super::*;
     use clap::Parser;
-    use epguard_common::Action;
 
     #[derive(Parser)]
     struct Agent {
         #[command(flatten)]
         actions: ActionArgs,
+    }
+
+    fn all(action: Action) -> ReasonActions {
+        ReasonActions::of_each(|_| action)
     }
 
     fn actions(args: &[&str]) -> Result<ReasonActions, String> {
@@ -75,24 +86,17 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    const REJECT: ReasonActions = ReasonActions {
-        dead_backend: Action::Reject,
-        reused: Action::Reject,
-        retired_backend: Action::Reject,
-        terminated: Action::Reject,
-    };
-
     #[test]
-    fn nothing_is_rejected_unless_asked_for() {
+    fn no_packet_is_rejected_by_default() {
         assert_eq!(actions(&[]), Ok(ReasonActions::default()));
-        assert_eq!(actions(&["--action", "reject"]), Ok(REJECT));
+        assert_eq!(actions(&["--action", "reject"]), Ok(all(Action::Reject)));
     }
 
     #[test]
-    fn what_is_said_of_one_reason_counts_more_in_any_order() {
+    fn the_action_of_one_reason_overrides_the_general_one_in_any_order() {
         let expected = ReasonActions {
             terminated: Action::Drop,
-            ..REJECT
+            ..all(Action::Reject)
         };
         assert_eq!(actions(&["--action", "terminated=drop,reject"]), Ok(expected));
         assert_eq!(
@@ -103,18 +107,16 @@ mod tests {
 
     #[test]
     fn packets_are_redirected_to_an_interface_that_is_named() {
-        let parsed = Agent::try_parse_from(["epguard", "--action", "drop,reused=redirect=tap0"])
+        let parsed = Agent::try_parse_from(["epguard", "--action", "drop,reused=capture=tap0"])
             .ok()
             .unwrap();
         assert_eq!(parsed.actions.capture().unwrap(), Some("tap0"));
         let expected = ReasonActions {
             reused: Action::Capture,
-            dead_backend: Action::Drop,
-            retired_backend: Action::Drop,
-            terminated: Action::Drop,
+            ..all(Action::Drop)
         };
         assert_eq!(parsed.actions.actions(), expected);
-        for nameless in ["redirect", "redirect=", "reused=redirect"] {
+        for nameless in ["capture", "capture=", "reused=capture", "redirect", "drop=tap0"] {
             assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
         }
     }
@@ -122,7 +124,7 @@ mod tests {
     #[test]
     fn an_unknown_action_or_reason_names_the_known_ones() {
         let error = actions(&["--action", "refuse"]).unwrap_err();
-        assert!(error.contains("drop or reject"), "{error}");
+        assert!(error.contains("drop, reject or capture=IFACE"), "{error}");
         let error = actions(&["--action", "stale=drop"]).unwrap_err();
         assert!(error.contains("dead-backend, reused"), "{error}");
     }
@@ -132,7 +134,7 @@ mod tests {
         let two = [
             "epguard",
             "--action",
-            "reused=redirect=tap0,terminated=redirect=tap1",
+            "reused=capture=tap0,terminated=redirect=tap1",
         ];
         let parsed = Agent::try_parse_from(two).ok().unwrap();
         let error = parsed.actions.capture().unwrap_err().to_string();

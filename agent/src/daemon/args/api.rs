@@ -9,10 +9,10 @@ use std::time::Duration;
 /// How much of the API server the agent uses.
 #[derive(Debug, Args)]
 pub struct ApiArgs {
-    /// Requests to the API server, whatever for, 1 to 1000; more wait [default: 5, more with a --max-view-age below 9]
+    /// Requests per second to the API server, 1 to 1000; more wait [default: 5, more with a --max-view-age below 9]
     #[arg(long = "api-rate", value_name = "REQUESTS_PER_SECOND", value_parser = value_parser!(u32).range(1..=1000))]
     pub rate: Option<u32>,
-    /// Requests that may come at once after a pause, 1 to 10000
+    /// Requests that may be sent at once after a pause, 1 to 10000
     #[arg(long = "api-burst", value_name = "REQUESTS", default_value = "100", value_parser = value_parser!(u32).range(1..=10_000))]
     pub burst: u32,
     /// What to write as Events into the API
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_far_above_what_an_agent_needs_and_follows_a_short_view() {
+    fn the_default_rate_is_far_above_an_agents_need_and_rises_for_a_short_view() {
         let Line { api } = Line::parse_from(["agent"]);
         assert_eq!((api.burst, api.events), (100, Announce::All));
         assert_eq!([300, 30, 8, 3].map(|age| rate(&[], age)), [5, 5, 5, 13].map(Ok));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_keeps_no_view_fresh_is_refused_in_one_line() {
+    fn a_rate_too_low_to_keep_the_view_fresh_is_refused_in_one_line() {
         assert_eq!(
             rate(&["--api-rate", "1"], 30).unwrap_err(),
             "--api-rate 1 cannot keep the view fresh for --max-view-age 30, which may take 2 requests a second: raise one \
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_makes_no_sense_is_refused_with_what_does() {
+    fn an_invalid_value_is_refused_with_the_valid_ones() {
         for (option, value, known) in [
             ("--api-rate", "0", "1..=1000"),
             ("--api-rate", "1001", "1..=1000"),

@@ -16,9 +16,9 @@ use crate::daemon::report::metrics::MetricsArgs;
 use crate::daemon::telemetry::LogFormat;
 use crate::kernel::datapath::{Hooks, Xdp};
 use crate::node::netlink::{Glob, Selection};
-use crate::shared::args::{PinArgs, RunArgs, mode, name};
+use crate::shared::args::{PinArgs, RunArgs, name, one_of};
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::TypedValueParser;
 use epguard_common::Mode;
 use epguard_core::carrier::IntentCarrier;
 use epguard_core::facts::Name;
@@ -36,13 +36,13 @@ pub struct AgentArgs {
     #[arg(long, env = "NODE_NAME", value_name = "NAME", default_value = "", hide_default_value = true, value_parser = node_name)]
     pub node_name: String,
     /// Mode at the start
-    #[arg(long, default_value = Mode::Observe.as_str(), value_parser = mode())]
+    #[arg(long, default_value = Mode::Observe.as_str(), value_parser = one_of(Mode::ALL, Mode::as_str, Mode::help))]
     pub mode: Mode,
     /// Which reasons are carried out.
     #[command(flatten)]
     pub reasons: ReasonArgs,
-    /// Config map that sets mode and reasons for all nodes, and may let canaries go first; it overrides the flags [default:
-    /// none]
+    /// Config map that sets mode and reasons for all nodes, and may set another mode for canary nodes; it overrides the
+    /// flags [default: none]
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced)]
     pub fleet_config: Option<Name>,
     /// How denied packets are stopped.
@@ -51,7 +51,7 @@ pub struct AgentArgs {
     /// Has no effect: every agent watches all pods
     #[arg(long, hide = true, value_name = "SCOPE")]
     pub pod_scope: Option<String>,
-    /// Who hands out pod IPs: whether only pods of a node can have the IPs of its podCIDRs
+    /// How pod IPs are assigned: whether only a node's own pods can have the IPs of its podCIDRs
     #[arg(long, default_value = Ipam::Auto.as_str(), value_parser = one_of(Ipam::ALL, Ipam::as_str, Ipam::help))]
     pub ipam: Ipam,
     /// Which endpoints may be denied.
@@ -66,14 +66,14 @@ pub struct AgentArgs {
     /// How to attach to interfaces
     #[arg(long, default_value = "auto")]
     pub hooks: Hooks,
-    /// How long an interface that appears later is left to the CNI before it gets a clsact qdisc, 0 to 300. Until then
+    /// Seconds that a new interface waits for the CNI before it gets a clsact qdisc, 0 to 300. Until then
     /// its traffic passes; kernels with TCX need no delay
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds(0))]
     pub clsact_delay: Duration,
-    /// Where uplinks judge packets to IPs that nobody holds (terminated) before the network stack takes them in
+    /// Where uplinks judge packets to orphan IPs (terminated) before the network stack receives them
     #[arg(long, default_value = "off")]
     pub xdp: Xdp,
-    /// Bits of skb->tc_index that may carry which Service a packet is aimed at; bits that another program uses are never
+    /// Bits of skb->tc_index that may carry the number of a packet's Service; bits that another program uses are never
     /// touched
     #[arg(long, default_value = IntentCarrier::Auto.as_str(), value_parser = one_of(IntentCarrier::ALL, IntentCarrier::as_str, IntentCarrier::help))]
     pub intent_carrier: IntentCarrier,
@@ -95,15 +95,15 @@ pub struct AgentArgs {
     /// How much of the API server is used.
     #[command(flatten)]
     pub api: ApiArgs,
-    /// How long denials outlive the agent, 3 to 300
+    /// Seconds that denials outlive the agent, 3 to 300
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds(3))]
     pub lease: Duration,
-    /// How old the least fresh watch may be while anything is denied, 3 to 300
+    /// Age in seconds that the least fresh watch may have while anything is denied, 3 to 300
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds(3))]
     pub max_view_age: Duration,
-    /// What to do about a reason for which a packet was denied wrongly
+    /// What to do with a reason after a wrong denial
     #[arg(long, default_value = "observe")]
-    pub on_wrong_deny: crate::daemon::trust::OnWrongDeny,
+    pub on_wrong_deny: crate::daemon::confirmation::OnWrongDeny,
     /// Form of the log
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,
@@ -121,20 +121,6 @@ impl AgentArgs {
             uplinks: self.uplinks.clone(),
         }
     }
-}
-
-/// A parser for one of a closed list, by its name; `--help` explains each.
-fn one_of<T: Copy + Default + Send + Sync + 'static, const N: usize>(
-    all: [T; N],
-    name: fn(T) -> &'static str,
-    help: fn(T) -> &'static str,
-) -> impl TypedValueParser<Value = T> {
-    let values = all.map(|value| PossibleValue::new(name(value)).help(help(value)));
-    PossibleValuesParser::new(values).map(move |text| {
-        all.into_iter()
-            .find(|value| name(*value) == text)
-            .unwrap_or_default()
-    })
 }
 
 fn seconds(least: u64) -> impl TypedValueParser<Value = Duration> {

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_range_says_in_one_line_how_to_write_one() {
+    fn a_bad_range_is_refused_in_one_line_with_the_correct_form() {
         for bad in ["banana", "10.0.0.0", "10.0.0.0/33", ""] {
             let error = Cli::try_parse_from(["epguard", "--protect-cidr", bad])
                 .err()

@@ -3,14 +3,12 @@
 use crate::kernel::maps;
 use crate::shared::args::reason;
 use clap::Args;
-use epguard_common::{Mode, Reason, ReasonModes};
+use epguard_common::{Mode, OneOf, Reason, ReasonModes};
 
 /// Which reasons are carried out.
 #[derive(Debug, Args)]
 pub struct ReasonArgs {
-    /// Most that is done for one reason, at the start: dead-backend, reused, retired-backend or terminated, and off,
-    /// observe or enforce [default: enforce, but retired-backend=observe]
-    #[arg(long, value_name = "REASON=MODE", value_delimiter = ',', value_parser = reason_mode)]
+    #[arg(long, value_name = "REASON=MODE", value_delimiter = ',', value_parser = reason_mode, help = help())]
     reason_mode: Vec<(Reason, Mode)>,
 }
 
@@ -18,7 +16,7 @@ impl ReasonArgs {
     /// The options in the form that CONFIG holds.
     #[must_use]
     pub fn modes(&self) -> ReasonModes {
-        let mut modes = maps::DEFAULT;
+        let mut modes = maps::default_modes();
         for (reason, mode) in &self.reason_mode {
             if let Some(own) = modes.of(*reason) {
                 *own = *mode;
@@ -28,11 +26,26 @@ impl ReasonArgs {
     }
 }
 
-fn reason_mode(text: &str) -> Result<(Reason, Mode), &'static str> {
+fn help() -> String {
+    let lower = Reason::TO_DENY
+        .into_iter()
+        .map(|reason| (reason, reason.terms().default));
+    let lower = lower.filter(|(_, mode)| *mode < Mode::Enforce);
+    let lower = lower.map(|(reason, mode)| format!(", but {reason}={mode}"));
+    format!(
+        "Highest mode for one reason, at the start: {}, and {} [default: {}{}]",
+        OneOf(Reason::TO_DENY),
+        OneOf(Mode::ALL),
+        Mode::Enforce,
+        lower.collect::<String>()
+    )
+}
+
+fn reason_mode(text: &str) -> Result<(Reason, Mode), String> {
     let (name, mode) = text
         .split_once('=')
         .ok_or("not REASON=MODE, as in terminated=observe")?;
-    let mode = Mode::parse(mode).ok_or("not a mode: off, observe or enforce")?;
+    let mode = Mode::named(mode).ok_or_else(|| format!("not a mode: {}", OneOf(Mode::ALL)))?;
     Ok((reason(name)?, mode))
 }
 
@@ -55,7 +68,7 @@ mod tests {
 
     #[test]
     fn reasons_are_set_one_by_one_and_the_others_keep_their_default() {
-        assert_eq!(modes(&[]).unwrap(), maps::DEFAULT);
+        assert_eq!(modes(&[]).unwrap(), maps::default_modes());
         let set = modes(&["--reason-mode", "terminated=observe,retired-backend=enforce"]).unwrap();
         assert_eq!(
             (set.terminated, set.retired_backend),
@@ -65,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reason_or_no_mode_says_what_is_one() {
+    fn an_unknown_reason_or_mode_is_refused_with_the_known_ones() {
         for (bad, remedy) in [
             ("terminated", "as in terminated=observe"),
             ("terminated=on", "off, observe or enforce"),

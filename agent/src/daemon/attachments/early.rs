@@ -44,6 +44,6 @@ impl Attachments {
         else {
             return Ok(());
         };
-        bail!("cannot attach XDP to interface {name}, which --xdp demands: {error}")
+        bail!("cannot attach XDP to interface {name}, which --xdp requires: {error}")
     }
 }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_of_0_keeps_nobody_waiting() {
+    fn with_a_delay_of_0_no_interface_waits() {
         let mut waiting = Waiting::new(Duration::ZERO);
         waiting.settled();
         assert!(!waiting.has_to_wait(2) && waiting.is_over(2));

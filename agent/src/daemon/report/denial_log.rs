@@ -29,7 +29,7 @@ impl Report {
 
     /// Records the client of a packet that the kernel reported. [`Report::count`] counts the packet.
     pub fn client(&mut self, now: Duration, state: &State, event: &Event) {
-        let numbers = Reason::from_raw(event.reason).zip(Outcome::from_raw(event.outcome));
+        let numbers = Reason::from_number(event.reason).zip(Outcome::from_number(event.outcome));
         let Some((reason, outcome)) = numbers else {
             return;
         };
@@ -49,8 +49,8 @@ impl Report {
             service: named_or_unknown(state.service_name(target.slot)),
             endpoint: SocketAddr::new(target.addr.ip(), target.port),
             protocol: protocol(target.protocol).to_owned(),
-            reason: denied.reason.as_str().to_owned(),
-            outcome: outcome.as_str().to_owned(),
+            reason: denied.reason,
+            outcome,
             meant: self.pod(state, denied.dead),
             hit: self.pod(state, denied.owner),
         }
@@ -65,8 +65,8 @@ impl Report {
         } in self.tally.due(now)
         {
             tracing::warn!(
-                reason = kind.reason,
-                outcome = kind.outcome,
+                reason = kind.reason.as_str(),
+                outcome = kind.outcome.as_str(),
                 service = kind.service,
                 meant = kind.meant,
                 hit = kind.hit,
@@ -76,7 +76,7 @@ impl Report {
                 packets = count.packets,
                 opened = count.openings,
                 "{}",
-                message(&kind.outcome)
+                message(kind.outcome)
             );
         }
     }
@@ -131,12 +131,12 @@ impl Report {
     }
 
     /// Stores the names that denials refer to.
-    pub fn remember(&mut self, state: &State) {
+    pub fn keep_names(&mut self, state: &State) {
         let mut pods = BTreeMap::new();
         let denied = state
             .denials()
             .flat_map(|(_, _, proven)| std::iter::once(proven.meant).chain(proven.owner));
-        let terminated = state.tables().terminated.values().map(|vacant| vacant.dead);
+        let terminated = state.tables().terminated.values().map(|orphan_ip| orphan_ip.dead);
         for uid in denied.chain(terminated) {
             if let Some(name) = state.pod_name(uid).or_else(|| self.pods.get(&uid)) {
                 pods.insert(uid, name.clone());
@@ -167,8 +167,8 @@ impl Report {
 }
 
 /// The text of the log line: an observed packet would be denied, every other outcome is a denial.
-fn message(outcome: &str) -> &'static str {
-    if outcome == Outcome::Observed.as_str() {
+fn message(outcome: Outcome) -> &'static str {
+    if outcome == Outcome::Observed {
         "would deny"
     } else {
         "denied"
@@ -203,10 +203,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_observed_would_be_denied() {
-        assert_eq!(message(Outcome::Observed.as_str()), "would deny");
-        for stopped in Outcome::STOPPED {
-            assert_eq!(message(stopped.as_str()), "denied", "{stopped:?}");
+    fn only_observed_packets_are_logged_as_would_be_denied() {
+        assert_eq!(message(Outcome::Observed), "would deny");
+        for stopped in Outcome::stopped() {
+            assert_eq!(message(stopped), "denied", "{stopped:?}");
         }
     }
 }

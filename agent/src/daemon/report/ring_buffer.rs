@@ -104,10 +104,10 @@ pub fn parse(bytes: &[u8]) -> Option<Event> {
 /// The reason and the outcome of an event as text.
 #[must_use]
 pub fn words(event: &Event) -> (&'static str, &'static str) {
-    let reason = Reason::from_raw(event.reason).unwrap_or(Reason::Nothing);
+    let reason = Reason::from_number(event.reason).unwrap_or(Reason::Nothing);
     (
         reason.as_str(),
-        Outcome::from_raw(event.outcome).map_or("unknown", Outcome::as_str),
+        Outcome::from_number(event.outcome).map_or("unknown", Outcome::as_str),
     )
 }
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_put_in_words() {
+    fn an_event_is_described_by_reason_and_outcome() {
         let event = Event {
             reason: Reason::Reused as u32,
             outcome: Outcome::Dropped as u32,

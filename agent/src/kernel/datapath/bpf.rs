@@ -1,7 +1,7 @@
 //! The commands of bpf(2) that aya has no function for: links by interface number, and operations on pinned links.
 
-use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_link_info, bpf_prog_info};
-use std::ffi::{CStr, CString};
+use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_link_info};
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::path::Path;
@@ -18,8 +18,10 @@ pub enum Target<'a> {
         /// One of `XDP_FLAGS_*_MODE`, `linux/if_link.h`.
         mode: u32,
     },
-    /// A cgroup2 directory.
+    /// A cgroup2 directory, after its other programs.
     Cgroup(BorrowedFd<'a>),
+    /// A cgroup2 directory, before its other programs. Linux 6.17; `EINVAL` before.
+    CgroupFirst(BorrowedFd<'a>),
 }
 
 /// `BPF_F_BEFORE`: without a reference program, before all others.
@@ -50,6 +52,7 @@ pub fn link_create(
         Target::Interface(ifindex) => (ifindex, BEFORE),
         Target::Xdp { ifindex, mode } => (ifindex, mode),
         Target::Cgroup(directory) => (directory.as_raw_fd().cast_unsigned(), 0),
+        Target::CgroupFirst(directory) => (directory.as_raw_fd().cast_unsigned(), BEFORE),
     };
     let mut attr = Attr {
         program: program.as_raw_fd(),
@@ -111,7 +114,7 @@ pub fn link_cgroup(link: &OwnedFd) -> io::Result<u64> {
 /// Ids of the TCX or netkit programs at an interface's hook, in the order in which they run. `EINVAL` before Linux 6.6 or
 /// 6.7, `ENXIO` or `EACCES` where there is no such hook.
 pub fn tcx_programs(ifindex: u32, attach_type: bpf_attach_type) -> io::Result<Vec<u32>> {
-    query(ifindex, attach_type).map(|(programs, _)| programs)
+    query(ifindex, attach_type, 0).map(|(programs, _)| programs)
 }
 
 /// Ids of the programs that are attached to this cgroup itself, and the flags of their attachment: [`ALLOW_MULTI`] or
@@ -120,10 +123,21 @@ pub fn cgroup_programs(
     directory: BorrowedFd<'_>,
     attach_type: bpf_attach_type,
 ) -> io::Result<(Vec<u32>, u32)> {
-    query(directory.as_raw_fd().cast_unsigned(), attach_type)
+    query(directory.as_raw_fd().cast_unsigned(), attach_type, 0)
 }
 
-fn query(target: u32, attach_type: bpf_attach_type) -> io::Result<(Vec<u32>, u32)> {
+/// Ids of the programs that run for the processes of this cgroup, also from cgroups above it, in the order in which they run.
+pub fn effective_cgroup_programs(
+    directory: BorrowedFd<'_>,
+    attach_type: bpf_attach_type,
+) -> io::Result<Vec<u32>> {
+    /// `BPF_F_QUERY_EFFECTIVE`.
+    const EFFECTIVE: u32 = 1;
+    let queried = query(directory.as_raw_fd().cast_unsigned(), attach_type, EFFECTIVE);
+    queried.map(|(programs, _)| programs)
+}
+
+fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Result<(Vec<u32>, u32)> {
     #[repr(C)]
     struct Attr {
         target: u32,
@@ -139,7 +153,7 @@ fn query(target: u32, attach_type: bpf_attach_type) -> io::Result<(Vec<u32>, u32
     let mut attr = Attr {
         target,
         attach_type: attach_type as u32,
-        query_flags: 0,
+        query_flags,
         attach_flags: 0,
         ids: ids.as_mut_ptr().addr() as u64,
         count: u32::try_from(ids.len()).unwrap_or(u32::MAX),
@@ -149,21 +163,6 @@ fn query(target: u32, attach_type: bpf_attach_type) -> io::Result<(Vec<u32>, u32
     bpf(bpf_cmd::BPF_PROG_QUERY, &mut attr)?;
     ids.truncate(attr.count as usize);
     Ok((ids, attr.attach_flags))
-}
-
-/// Name of a program, cut to 15 characters; none if it is gone.
-pub fn program_name(id: u32) -> Option<String> {
-    let program = descriptor(bpf(bpf_cmd::BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0]).ok()?).ok()?;
-    // SAFETY: all-zero is a valid value of this struct of integers.
-    let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };
-    object_info(program.as_fd(), &mut info).ok()?;
-    let name = info.name.map(|character| character.to_ne_bytes()[0]);
-    Some(
-        CStr::from_bytes_until_nul(&name)
-            .ok()?
-            .to_string_lossy()
-            .into_owned(),
-    )
 }
 
 /// Fills `info`, a struct as `BPF_OBJ_GET_INFO_BY_FD` writes it for this kind of object.

@@ -85,8 +85,14 @@ pub fn remove(pins: &Pins, id: u64) -> Result<bool> {
     Ok(removed)
 }
 
+/// Id of a program that is loaded.
+pub fn loaded_id(ebpf: &Ebpf, name: &str) -> Result<u32> {
+    let program = ebpf.program(name).with_context(|| format!("no program {name}"))?;
+    Ok(program.info()?.id())
+}
+
 /// Loads a program, unless it is loaded already.
-fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
+pub fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
     let loaded = if let Program::CgroupSock(program) = program {
         CgroupSock::load(program)
     } else {

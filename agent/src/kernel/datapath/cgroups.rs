@@ -5,11 +5,11 @@
 //! and Cilium up to 1.13 attaches there without flags, which the kernel refuses beside a link (`EPERM`). A program at a
 //! child runs for all processes below it, before programs of the root.
 
-use super::bpf;
+use super::{bpf, programs};
 use anyhow::{Context as _, Result, bail};
 use aya_obj::generated::bpf_attach_type;
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
@@ -87,7 +87,7 @@ impl Scope {
                 if let Some(id) = programs.first()
                     && flags & bpf::ALLOW_MULTI == 0
                 {
-                    let name = bpf::program_name(*id).unwrap_or_default();
+                    let name = programs::name(*id).unwrap_or_default();
                     return Ok(Some(format!("{name} (id {id}) at {}", path.display())));
                 }
             }
@@ -112,13 +112,7 @@ pub fn is_populated(cgroup: &Path) -> bool {
     !events.is_ok_and(|events| events.lines().any(|line| line == "populated 0"))
 }
 
-fn is_cgroup2(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_encoded_bytes()) else {
-        return false;
-    };
-    // SAFETY: an all-zero statfs is a valid one, and the kernel overwrites it.
-    let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: a NUL-terminated path and one statfs to write to.
-    let failed = unsafe { libc::statfs(path.as_ptr(), &raw mut stat) };
-    failed == 0 && stat.f_type == libc::CGROUP2_SUPER_MAGIC
+/// Whether the path is on a cgroup2 mount.
+pub fn is_cgroup2(path: &Path) -> bool {
+    statfs(path).is_ok_and(|stat| stat.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }

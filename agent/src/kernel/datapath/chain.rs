@@ -1,8 +1,8 @@
 //! Which programs are at an interface's hooks, and in which order.
 
-use super::bpf;
 use super::hook::Hook;
 use super::netlink::{self, Filter};
+use super::{bpf, programs};
 use anyhow::{Context as _, Result};
 
 /// The programs and filters around ours at an interface. Entries are like `from: tcx cil_from_netdev`.
@@ -42,7 +42,7 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
         let (before, after): (Vec<_>, Vec<_>) =
             (tcx.len()..).zip(filters).partition(|(place, _)| *place < index);
         chain.before.extend(before.into_iter().map(|(_, text)| text));
-        if hook == Hook::From {
+        if hook == Hook::Ingress {
             chain.after = (after.into_iter())
                 .filter(|(place, _)| *place > index)
                 .map(|(_, text)| text)
@@ -61,7 +61,7 @@ fn tcx(ifindex: u32, hook: Hook) -> Result<Vec<u32>> {
 }
 
 fn program(id: u32) -> String {
-    match bpf::program_name(id).filter(|name| !name.is_empty()) {
+    match programs::name(id).filter(|name| !name.is_empty()) {
         Some(name) => format!("tcx {name}"),
         None => format!("tcx program {id}"),
     }

@@ -125,14 +125,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_is_ours_by_priority_handle_kind_and_name_whatever_its_program() {
+    fn a_filter_is_ours_by_priority_handle_kind_and_name_with_every_program() {
         let mut filter = Filter {
             program: Some(7),
-            ..ours(Hook::From)
+            ..ours(Hook::Ingress)
         };
-        assert!(is_ours(&filter, Hook::From));
-        assert!(!is_ours(&filter, Hook::To));
+        assert!(is_ours(&filter, Hook::Ingress));
+        assert!(!is_ours(&filter, Hook::Egress));
         filter.priority = 2;
-        assert!(!is_ours(&filter, Hook::From));
+        assert!(!is_ours(&filter, Hook::Ingress));
     }
 }

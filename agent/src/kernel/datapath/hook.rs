@@ -6,21 +6,21 @@ use aya_obj::generated::bpf_attach_type;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hook {
     /// The ingress hook. TC ingress: packets entering, before DNAT.
-    From,
+    Ingress,
     /// The egress hook. TC egress: packets leaving, after DNAT.
-    To,
+    Egress,
 }
 
 impl Hook {
     /// Both hooks.
-    pub const ALL: [Self; 2] = [Self::From, Self::To];
+    pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
 
     /// The name of the hook's program, and of its clsact filter.
     #[must_use]
     pub const fn program(self) -> &'static str {
         match self {
-            Self::From => "epguard_from",
-            Self::To => "epguard_to",
+            Self::Ingress => "epguard_from",
+            Self::Egress => "epguard_to",
         }
     }
 
@@ -28,8 +28,8 @@ impl Hook {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::From => "from",
-            Self::To => "to",
+            Self::Ingress => "from",
+            Self::Egress => "to",
         }
     }
 
@@ -37,8 +37,8 @@ impl Hook {
     #[must_use]
     pub const fn attach_type(self) -> bpf_attach_type {
         match self {
-            Self::From => bpf_attach_type::BPF_TCX_INGRESS,
-            Self::To => bpf_attach_type::BPF_TCX_EGRESS,
+            Self::Ingress => bpf_attach_type::BPF_TCX_INGRESS,
+            Self::Egress => bpf_attach_type::BPF_TCX_EGRESS,
         }
     }
 }
@@ -49,7 +49,7 @@ pub enum Hooks {
     /// tcx where the kernel has it, else clsact
     #[default]
     Auto,
-    /// TCX links, Linux 6.6: before all other programs, and seen by whoever detaches them
+    /// TCX links, Linux 6.6: before all other programs
     Tcx,
     /// Filters of the clsact qdisc, for older kernels
     Clsact,

@@ -8,7 +8,7 @@
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
 //! into the same links, so that at no moment a packet meets none, or two.
 
-pub(crate) mod bpf;
+pub mod bpf;
 mod cgroup_links;
 mod cgroups;
 mod chain;
@@ -23,6 +23,7 @@ mod outside;
 mod own;
 mod pins;
 pub(crate) mod programs;
+mod socket_lb;
 mod sockets;
 mod tcx;
 mod xdp;
@@ -40,9 +41,12 @@ pub use pins::Pins;
 pub use xdp::Xdp;
 pub use xdp_mode::XdpMode;
 
-use crate::shared::status::NodeSockets;
+use crate::kernel::maps;
+use crate::shared::status::{NodeSockets, SocketLb as ShownLb};
 use anyhow::{Context as _, Result, bail};
 use aya::Ebpf;
+use epguard_common::{Outcome, Reason};
+use socket_lb::SocketLb;
 use sockets::Sockets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
@@ -62,6 +66,9 @@ pub struct Datapath {
     hooked: BTreeSet<u32>,
     /// None until [`Datapath::hook_sockets`].
     sockets: Option<Sockets>,
+    socket_lb: SocketLb,
+    /// Whether refused calls fail with `ECONNREFUSED`.
+    sets_error: bool,
     /// Interfaces whose hooks are removed, unless they are hooked again.
     leaving: BTreeSet<u32>,
 }
@@ -72,7 +79,8 @@ impl Datapath {
     pub fn load(pin_dir: &Path, hooks: Hooks) -> Result<Self> {
         object::check_kernel()?;
         let pins = Pins::make(pin_dir)?;
-        let mut ebpf = object::load(&pins)?;
+        let sets_error = socket_lb::can_set_error();
+        let mut ebpf = object::load(&pins, sets_error)?;
         let path = match (hooks, tcx::is_supported()) {
             (Hooks::Auto | Hooks::Tcx, true) => KernelPath::Tcx,
             (Hooks::Auto, false) | (Hooks::Clsact, _) => KernelPath::Clsact,
@@ -91,6 +99,8 @@ impl Datapath {
             programs,
             hooked: BTreeSet::new(),
             sockets: None,
+            socket_lb: SocketLb::default(),
+            sets_error,
             leaving: BTreeSet::new(),
         })
     }
@@ -116,6 +126,35 @@ impl Datapath {
         match &mut self.sockets {
             Some(sockets) => sockets.follow(&mut self.ebpf, &self.pins),
             None => Ok(true),
+        }
+    }
+
+    /// Looks for a socket load balancer around the cgroups whose sockets are followed, and hooks it. True if calls are judged
+    /// before and after it.
+    ///
+    /// Errors: the programs of a cgroup cannot be listed, or a link cannot be removed.
+    pub fn follow_socket_lb(&mut self) -> Result<bool> {
+        let Some(sockets) = &self.sockets else {
+            return Ok(false);
+        };
+        self.socket_lb
+            .follow(&mut self.ebpf, &self.pins, sockets.scope())?;
+        Ok(self.socket_lb.is_in_force())
+    }
+
+    /// The status of the socket load balancer.
+    #[must_use]
+    pub fn socket_lb(&self) -> ShownLb {
+        let shown = self.socket_lb.shown(self.sets_error);
+        if shown.programs.is_empty() {
+            return shown;
+        }
+        let count = |outcome| maps::packets(self.pins.root(), Reason::Nothing, outcome);
+        ShownLb {
+            translated: count(Outcome::Translated),
+            not_translated: count(Outcome::NotTranslated),
+            no_connection: count(Outcome::NoConnection),
+            ..shown
         }
     }
 

@@ -1,16 +1,13 @@
 //! Traffic control over rtnetlink: synchronous requests, by interface number.
 
 use super::hook::Hook;
-use rtnetlink::packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload, Nla as _,
-};
+use crate::node::netlink::route::ask;
+use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, Nla as _};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::tc::{
     TcAttribute, TcBpfFlags, TcFilterBpf, TcFilterBpfOption, TcFilterFlowerOption, TcFilterMatchAllOption,
     TcFilterU32Option, TcHandle, TcMessage, TcOption,
 };
-use rtnetlink::sys::protocols::NETLINK_ROUTE;
-use rtnetlink::sys::{Socket, SocketAddr};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
@@ -66,18 +63,18 @@ pub fn filters_of_class(ifindex: u32, class: u32) -> io::Result<Vec<Filter>> {
 /// Handles of the classes of an interface's queueing disciplines.
 pub fn classes(ifindex: u32) -> io::Result<Vec<u32>> {
     let request = RouteNetlinkMessage::GetTrafficClass(message(ifindex));
-    Ok(ask(request, NLM_F_DUMP)?.iter().filter_map(class).collect())
+    Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(class).collect())
 }
 
 fn dump_filters(request: TcMessage) -> io::Result<Vec<Filter>> {
-    let answers = ask(RouteNetlinkMessage::GetTrafficFilter(request), NLM_F_DUMP)?;
+    let answers = ask(&RouteNetlinkMessage::GetTrafficFilter(request), NLM_F_DUMP)?;
     Ok(answers.iter().filter_map(Filter::of).collect())
 }
 
 /// Queueing disciplines of all interfaces of this network namespace.
 pub fn qdiscs() -> io::Result<Vec<Qdisc>> {
     let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
-    Ok(ask(request, NLM_F_DUMP)?.iter().filter_map(Qdisc::of).collect())
+    Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(Qdisc::of).collect())
 }
 
 /// Makes a direct-action BPF filter (`create`), or replaces the program of the existing one: at no moment is there
@@ -100,13 +97,13 @@ pub fn put_filter(
         TcAttribute::Options(options.map(TcOption::Bpf).into()),
     ];
     let flags = if create { NLM_F_CREATE | NLM_F_EXCL } else { 0 };
-    ask(RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_ACK | flags).map(drop)
+    ask(&RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_ACK | flags).map(drop)
 }
 
 /// Removes one filter.
 pub fn remove_filter(ifindex: u32, hook: Hook, filter: &Filter) -> io::Result<()> {
     let message = named(ifindex, hook, filter);
-    ask(RouteNetlinkMessage::DelTrafficFilter(message), NLM_F_ACK).map(drop)
+    ask(&RouteNetlinkMessage::DelTrafficFilter(message), NLM_F_ACK).map(drop)
 }
 
 /// Adds a clsact qdisc; `EEXIST` if there is one, or an ingress qdisc in its place.
@@ -114,13 +111,13 @@ pub fn add_clsact(ifindex: u32) -> io::Result<()> {
     let mut message = clsact(ifindex);
     message.attributes.push(TcAttribute::Kind("clsact".to_owned()));
     let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
-    ask(RouteNetlinkMessage::NewQueueDiscipline(message), flags).map(drop)
+    ask(&RouteNetlinkMessage::NewQueueDiscipline(message), flags).map(drop)
 }
 
 /// Removes the clsact qdisc with all its filters.
 pub fn remove_clsact(ifindex: u32) -> io::Result<()> {
     let message = clsact(ifindex);
-    ask(RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK).map(drop)
+    ask(&RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK).map(drop)
 }
 
 /// Whether the interface has a clsact qdisc.
@@ -226,8 +223,8 @@ fn at(ifindex: u32, hook: Hook) -> TcMessage {
     message.header.parent = TcHandle {
         major: u16::MAX,
         minor: match hook {
-            Hook::From => TcHandle::MIN_INGRESS,
-            Hook::To => TcHandle::MIN_EGRESS,
+            Hook::Ingress => TcHandle::MIN_INGRESS,
+            Hook::Egress => TcHandle::MIN_EGRESS,
         },
     };
     message
@@ -245,44 +242,6 @@ const ETH_P_ALL: u16 = 3;
 
 fn message(ifindex: u32) -> TcMessage {
     TcMessage::with_index(ifindex.cast_signed())
-}
-
-/// Sends one request on a socket of its own, so that no answer can be another request's.
-pub fn ask(request: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
-    let mut request = NetlinkMessage::from(request);
-    request.header.flags = NLM_F_REQUEST | flags;
-    request.finalize();
-    let mut octets = vec![0; request.buffer_len()];
-    request.serialize(&mut octets);
-    let socket = Socket::new(NETLINK_ROUTE)?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    socket.send(&octets, 0)?;
-    let mut answers = Vec::new();
-    loop {
-        let (octets, _) = socket.recv_from_full()?;
-        if read(&octets, &mut answers)? {
-            return Ok(answers);
-        }
-    }
-}
-
-/// Adds the messages of one datagram to `answers`. Returns true if they end there.
-fn read(datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
-    let mut rest = datagram;
-    while !rest.is_empty() {
-        let answer: NetlinkMessage<RouteNetlinkMessage> =
-            NetlinkMessage::deserialize(rest).map_err(io::Error::other)?;
-        let length = (answer.header.length as usize).next_multiple_of(4);
-        rest = rest.get(length.max(1)..).unwrap_or_default();
-        match answer.payload {
-            NetlinkPayload::Done(_) => return Ok(true),
-            NetlinkPayload::Error(error) if error.code.is_none() => return Ok(true),
-            NetlinkPayload::Error(error) => return Err(error.to_io()),
-            NetlinkPayload::InnerMessage(message) => answers.push(message),
-            _ => {}
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

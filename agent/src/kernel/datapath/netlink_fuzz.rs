@@ -1,7 +1,10 @@
 //! Fuzzes datagrams about queueing disciplines, classes and filters, with the options of each kind.
 
-use super::{Filter, Qdisc, class, read};
+use super::{Filter, Qdisc, class};
 use crate::fuzz::harness::{corpus, run};
+use crate::node::netlink::request::messages;
+use crate::node::netlink::route::parsed;
+use rtnetlink::packet_route::RouteNetlinkMessage;
 
 const KINDS: &[&str] = &[
     "bpf\0",
@@ -20,23 +23,25 @@ const KINDS: &[&str] = &[
     "\u{4}\0\u{2}\u{0}",
 ];
 
+/// The messages of a datagram that can be read.
+fn read(datagram: &[u8]) -> Vec<RouteNetlinkMessage> {
+    let messages = messages(datagram).map_while(Result::ok);
+    messages.filter_map(|message| parsed(&message).ok()).collect()
+}
+
 #[test]
 fn traffic_control() {
     run("traffic-control", corpus("traffic-control"), KINDS, |datagram| {
-        let mut answers = Vec::new();
-        let _ = read(datagram, &mut answers);
-        for answer in &answers {
-            let _ = (Filter::of(answer), Qdisc::of(answer), class(answer));
+        for answer in read(datagram) {
+            let _ = (Filter::of(&answer), Qdisc::of(&answer), class(&answer));
         }
     });
 }
 
 #[test]
 fn the_corpus_has_filters_qdiscs_and_a_class() {
-    let mut answers = Vec::new();
-    for datagram in corpus("traffic-control") {
-        read(&datagram, &mut answers).unwrap();
-    }
+    let datagrams = corpus("traffic-control");
+    let answers: Vec<_> = datagrams.iter().flat_map(|datagram| read(datagram)).collect();
     let filters: Vec<Filter> = answers.iter().filter_map(Filter::of).collect();
     let mut classids: Vec<(&str, u32)> = filters
         .iter()

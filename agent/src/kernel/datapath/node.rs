@@ -1,7 +1,6 @@
 //! The node that this process is on: its network namespace and its clock.
 
 use anyhow::{Context as _, Result, ensure};
-use std::ffi::CStr;
 use std::os::fd::AsRawFd as _;
 
 /// `SO_NETNS_COOKIE` of the network namespace that this process is in. Linux 5.14.
@@ -24,7 +23,7 @@ pub fn netns_cookie() -> Result<u64> {
     };
     ensure!(
         failed == 0,
-        "cannot tell the network namespace's cookie: {}",
+        "cannot read the network namespace's cookie: {}",
         std::io::Error::last_os_error()
     );
     Ok(cookie)
@@ -40,21 +39,10 @@ pub fn interfaces() -> std::io::Result<Vec<u32>> {
 
 /// Numbers and names of the interfaces of this network namespace.
 pub fn named_interfaces() -> std::io::Result<Vec<(u32, String)>> {
-    // SAFETY: no arguments; the kernel's answer is a list that ends with the number 0.
-    let list = unsafe { libc::if_nameindex() };
-    if list.is_null() {
-        return Err(std::io::Error::last_os_error());
-    }
-    let mut interfaces = Vec::new();
-    // SAFETY: the list is ours until it is freed, and not read past its end; names end with a zero octet.
-    unsafe {
-        let mut entry = list;
-        while (*entry).if_index != 0 {
-            let name = CStr::from_ptr((*entry).if_name).to_string_lossy();
-            interfaces.push(((*entry).if_index, name.into_owned()));
-            entry = entry.add(1);
-        }
-        libc::if_freenameindex(list);
-    }
-    Ok(interfaces)
+    let interfaces = nix::net::if_::if_nameindex()?;
+    let named = |interface: &nix::net::if_::Interface| {
+        let name = interface.name().to_string_lossy();
+        (interface.index(), name.into_owned())
+    };
+    Ok(interfaces.iter().map(named).collect())
 }

@@ -14,12 +14,15 @@ use std::path::Path;
 /// The object that `cargo xtask build` made; empty if this binary was built without it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-ebpf"));
 
-/// Loads the programs of interfaces, over the pinned maps of an earlier process where there are any.
-pub fn load(pins: &Pins) -> Result<Ebpf> {
+/// Loads the programs of interfaces, over the pinned maps of an earlier process where there are any. `sets_error`: whether
+/// programs at cgroups may set the error of a call.
+pub fn load(pins: &Pins, sets_error: bool) -> Result<Ebpf> {
     check_object()?;
     let directory = pins.maps();
     discard_other_layouts(&directory)?;
+    let sets_error = u32::from(sets_error);
     let mut loader = EbpfLoader::new();
+    loader.override_global("SETS_ERROR", &sets_error, true);
     for name in maps::NAMES {
         loader.map_pin_path(name, directory.join(name));
     }
@@ -79,8 +82,8 @@ pub fn check_kernel() -> Result<()> {
     let real_time = fs::read_to_string(REAL_TIME).unwrap_or_default();
     ensure!(
         !is_real_time(&real_time),
-        "this is a real-time kernel ({REAL_TIME}): there packets could be judged in each other's place, so epguard keeps off; \
-         exclude the node from the DaemonSet (nodeSelector)"
+        "this is a real-time kernel ({REAL_TIME}): there one packet could get the verdict of another, so epguard does not \
+         start; exclude the node from the DaemonSet (nodeSelector)"
     );
     check_privileges()
 }
@@ -95,8 +98,7 @@ fn is_real_time(text: &str) -> bool {
 
 /// Checks the privileges that BPF and traffic control need.
 pub fn check_privileges() -> Result<()> {
-    // SAFETY: no arguments.
-    if unsafe { libc::geteuid() } != 0 {
+    if !nix::unistd::geteuid().is_root() {
         bail!(
             "not enough privileges: run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON as uid 0 in the pod"
         );
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_kernel_that_says_so_is_a_real_time_kernel() {
+    fn a_real_time_kernel_is_recognized_by_its_version_text() {
         assert!(is_real_time("1\n"));
         assert!(!is_real_time("0\n") && !is_real_time(""));
     }

@@ -27,7 +27,8 @@ impl Datapath {
     }
 }
 
-fn pinned(pins: &Pins) -> Result<BTreeSet<u32>> {
+/// Ids of the programs in pinned links.
+pub fn pinned(pins: &Pins) -> Result<BTreeSet<u32>> {
     let mut programs = BTreeSet::new();
     for version in pins.versions(false)? {
         for path in pins::list(&version.join("links"))? {

@@ -5,17 +5,21 @@
 //! <pin-dir>/v2/links/12-from ...    TCX links, by interface number: another interface may get the name
 //! <pin-dir>/v2/links/12-xdp         the XDP link of an uplink
 //! <pin-dir>/v2/links/cgroup-34-...  links of cgroups, by cgroup id: no id comes twice
+//! <pin-dir>/v2/links/lb-34-...      links around a socket load balancer, likewise
 //! <pin-dir>/clsact/12/              a directory for each clsact qdisc that we made
 //! ```
 
 use super::hook::Hook;
 use crate::kernel::maps;
 use anyhow::{Context as _, Result, ensure};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::collections::BTreeSet;
-use std::ffi::CString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// How the pins of links around a socket load balancer begin.
+const SOCKET_LB: &str = "lb-";
 
 /// A pin directory.
 #[derive(Debug, Clone)]
@@ -49,13 +53,8 @@ impl Pins {
 
     /// Refuses a directory that is no bpffs.
     pub fn check(&self) -> Result<()> {
-        let path = CString::new(self.root.as_os_str().as_encoded_bytes())?;
-        // SAFETY: an all-zero statfs is a valid one, and the kernel overwrites it.
-        let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
-        // SAFETY: a NUL-terminated path and one statfs to write to.
-        let failed = unsafe { libc::statfs(path.as_ptr(), &raw mut stat) };
         ensure!(
-            failed == 0 && stat.f_type == BPF_FS_MAGIC,
+            statfs(&self.root).is_ok_and(|stat| stat.filesystem_type() == BPF_FS_MAGIC),
             "{} is not on a bpf file system: mount one (mount -t bpf bpf /sys/fs/bpf) or give another --pin-dir",
             self.root.display()
         );
@@ -103,6 +102,22 @@ impl Pins {
             .into_iter()
             .filter_map(|path| Some((cgroup(&path)?, path)))
             .collect())
+    }
+
+    /// The link of a program before or after a socket load balancer, on the cgroup with this id.
+    #[must_use]
+    pub fn socket_lb_link(&self, cgroup: u64, program: &str) -> PathBuf {
+        self.links().join(format!("{SOCKET_LB}{cgroup}-{program}"))
+    }
+
+    /// Such links that are pinned here.
+    pub fn socket_lb_links(&self) -> Result<Vec<PathBuf>> {
+        let mut links = list(&self.links())?;
+        links.retain(|path| {
+            path.file_name()
+                .is_some_and(|name| name.as_encoded_bytes().starts_with(SOCKET_LB.as_bytes()))
+        });
+        Ok(links)
     }
 
     /// Path whose existence marks the interface's clsact qdisc as ours.
@@ -163,9 +178,6 @@ fn cgroup(path: &Path) -> Option<u64> {
     let rest = path.file_name()?.to_str()?.strip_prefix("cgroup-")?;
     Some(rest.split('-').next()?.parse().unwrap_or_default())
 }
-
-/// Magic number of bpffs (linux/magic.h).
-const BPF_FS_MAGIC: libc::__fsword_t = 0xcafe_4a11;
 
 #[cfg(test)]
 mod tests {

@@ -48,6 +48,18 @@ pub fn open(id: u32) -> io::Result<OwnedFd> {
     descriptor(bpf(bpf_cmd::BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])?)
 }
 
+/// Name of a program; none if it is gone.
+pub fn name(id: u32) -> Option<String> {
+    read_program_name(id).ok()
+}
+
+/// The same, with the error: `ENOENT` if it is gone, `EPERM` without `CAP_SYS_ADMIN`.
+pub fn read_program_name(id: u32) -> io::Result<String> {
+    let mut info = empty_program();
+    object_info(open(id)?.as_fd(), &mut info)?;
+    Ok(name_in(&info))
+}
+
 /// The type of a program, one of `bpf_prog_type`; needs fewer steps than all of [`information()`].
 pub fn kind(id: u32) -> io::Result<u32> {
     let mut info = empty_program();
@@ -72,7 +84,7 @@ pub fn information(program: &OwnedFd) -> io::Result<Information> {
     let shown = info.xlated_prog_insns != 0 && info.xlated_prog_len > 0;
     Ok(Information {
         kind: info.type_,
-        name: text(&info.name.map(|character| character.to_ne_bytes()[0])),
+        name: name_in(&info),
         instructions: shown.then_some(instructions),
         maps,
     })
@@ -161,7 +173,8 @@ fn empty_program() -> bpf_prog_info {
     unsafe { std::mem::zeroed() }
 }
 
-fn text(octets: &[u8]) -> String {
-    let text = CStr::from_bytes_until_nul(octets).unwrap_or_default();
-    text.to_string_lossy().into_owned()
+fn name_in(info: &bpf_prog_info) -> String {
+    let octets = info.name.map(|character| character.to_ne_bytes()[0]);
+    let name = CStr::from_bytes_until_nul(&octets).unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }

@@ -76,8 +76,17 @@ impl Sockets {
         Ok(nothing_unheard)
     }
 
-    /// Errors: no cgroup is hooked, with the cause.
+    /// The cgroups that are hooked.
+    pub const fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Errors: no cgroup is hooked, with the cause. Beside a program that runs only without others none can be, and the rest of
+    /// epguard does its work: the status names that program.
     pub fn require_one(&self) -> Result<()> {
+        if self.exclusive.is_some() {
+            return Ok(());
+        }
         let attached = self.cgroups.values().any(|cgroup| cgroup.failed.is_none());
         let path = self.scope.path().display();
         ensure!(

@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 
 /// Whether this kernel has TCX. Queries the loopback interface, which is number 1 in every network namespace.
 pub fn is_supported() -> bool {
-    let asked = bpf::tcx_programs(1, Hook::From.attach_type());
+    let asked = bpf::tcx_programs(1, Hook::Ingress.attach_type());
     !asked.is_err_and(|error: io::Error| error.raw_os_error() == Some(libc::EINVAL))
 }
 

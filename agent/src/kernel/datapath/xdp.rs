@@ -2,11 +2,11 @@
 //! made of them. TC handles everything else and is always attached. So nothing is counted twice, and an uplink without
 //! XDP loses no protection.
 
-use super::bpf::{self, Target};
+use super::bpf::Target;
 use super::pins::Pins;
 use super::xdp_device::Device;
 use super::xdp_mode::XdpMode;
-use super::{Datapath, links, object, xdp_tags};
+use super::{Datapath, links, object, programs, xdp_tags};
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::{HashMap, MapData};
 use aya_obj::generated::bpf_attach_type;
@@ -20,7 +20,7 @@ pub enum Xdp {
     Auto,
     /// In the driver of every uplink, or the agent ends; only for uplinks without VLANs: their tags may be hidden
     Driver,
-    /// On the skb of every uplink, or the agent ends: dearer than TC alone, for trying it out; without VLANs as well
+    /// On the skb of every uplink, or the agent ends: costs more than TC alone, for tests; only for uplinks without VLANs
     Generic,
     /// TC alone: some drivers, `virtio_net` among them, lose offloads for all traffic while an XDP program is attached
     #[default]
@@ -50,7 +50,7 @@ impl Datapath {
         if xdp != Xdp::Off
             && let Err(error) = object::load_xdp(&mut self.ebpf)
         {
-            ensure!(!xdp.is_demanded(), "{error:#}, which --xdp demands");
+            ensure!(!xdp.is_demanded(), "{error:#}, which --xdp requires");
             tracing::warn!(error = format!("{error:#}"), "no XDP: TC judges alone");
         }
         Ok(self)
@@ -84,14 +84,14 @@ impl Datapath {
     }
 
     fn attach_xdp(&mut self, ifindex: u32, interface: &str, mode: XdpMode) -> Result<()> {
-        let device = Device::look(ifindex).context("cannot look at the interface (rtnetlink)")?;
+        let device = Device::look(ifindex).context("cannot read the interface (rtnetlink)")?;
         let mac = device.mac.context("XDP: the interface is no Ethernet device")?;
         if self.xdp == Xdp::Auto {
             check_auto(&device, interface)?;
         }
         ensure!(
             !matches!(device.kind.as_str(), "bond" | "team"),
-            "XDP: frames of a {} show the number of its port: give its ports as --uplinks instead",
+            "XDP: frames of a {} have the interface number of its port: give its ports as --uplinks instead",
             device.kind
         );
         let mac = Mac {
@@ -139,9 +139,9 @@ impl Datapath {
         let there = Device::look(ifindex).map(|device| device.programs.first().copied());
         match there {
             Ok(Some((where_, id))) => {
-                let name = bpf::program_name(id).unwrap_or_default();
+                let name = programs::name(id).unwrap_or_default();
                 error.context(format!(
-                    "XDP: the program {name} (id {id}, {}) of another owner is there and stays",
+                    "XDP: the program {name} (id {id}, {}) of another owner is attached and stays",
                     where_.map_or("hardware", XdpMode::as_str)
                 ))
             }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn unasked_xdp_goes_to_hardware_that_leaves_vlan_tags_on() {
+    fn xdp_is_attached_by_default_only_to_hardware_that_keeps_vlan_tags() {
         assert!(check_auto(&of_kind(""), "lo").is_ok());
         assert!(check_auto(&of_kind("veth"), "lo").is_err());
         // A device that does not report the feature counts as hiding tags.
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_left_to_tc_where_they_might_be_lost() {
+    fn xdp_leaves_answers_to_tc_on_devices_that_may_lose_them() {
         assert!(sends(&of_kind(""), XdpMode::Driver) && sends(&of_kind("tun"), XdpMode::Driver));
         assert!(!sends(&of_kind("veth"), XdpMode::Driver) && !sends(&of_kind(""), XdpMode::Generic));
         let port = Device {

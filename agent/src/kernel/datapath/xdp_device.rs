@@ -1,7 +1,7 @@
 //! The properties of an interface that matter to XDP.
 
-use super::netlink::ask;
 use super::xdp_mode::XdpMode;
+use crate::node::netlink::route::ask;
 use rtnetlink::packet_core::NLM_F_ACK;
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp};
@@ -25,7 +25,7 @@ impl Device {
     pub fn look(ifindex: u32) -> io::Result<Self> {
         let mut request = LinkMessage::default();
         request.header.index = ifindex;
-        let answers = ask(RouteNetlinkMessage::GetLink(request), NLM_F_ACK)?;
+        let answers = ask(&RouteNetlinkMessage::GetLink(request), NLM_F_ACK)?;
         let link = answers.into_iter().find_map(|answer| match answer {
             RouteNetlinkMessage::NewLink(link) => Some(link),
             _ => None,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ethernet_device_has_no_address_to_compare_with() {
+    fn a_device_other_than_ethernet_has_no_mac() {
         let mut link = LinkMessage::default();
         link.header.link_layer_type = LinkLayerType::Infiniband;
         link.attributes = vec![LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1])];
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_an_error_that_says_so() {
+    fn a_missing_interface_is_an_error() {
         let error = Device::look(u32::MAX >> 1).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
     }

@@ -1,8 +1,9 @@
 //! Whether a device takes VLAN tags off before an XDP program sees the frame (`ethtool -k`), over ioctl(2).
 
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
 /// True if the device takes VLAN tags off before XDP, or does not report it.
 pub fn are_hidden(interface: &str) -> bool {
@@ -13,7 +14,12 @@ pub fn are_hidden(interface: &str) -> bool {
 const FEATURES: [&[u8]; 2] = [b"rx-vlan-hw-parse", b"rx-vlan-stag-hw-parse"];
 
 fn takes_tags_off(interface: &str) -> io::Result<bool> {
-    let socket = socket()?;
+    let socket = socket(
+        AddressFamily::Inet,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
     let mut count = SetInfo {
         command: ETHTOOL_GSSET_INFO,
         reserved: 0,
@@ -77,16 +83,6 @@ const ETH_SS_FEATURES: u32 = 4;
 const NAME: usize = 32;
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-fn socket() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
-    let raw = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if raw < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: just made, with no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
-}
-
 /// Runs an ethtool command: `data` begins with the command, and has its layout with room for the answer.
 fn ioctl(socket: &OwnedFd, interface: &str, data: *mut libc::c_char) -> io::Result<()> {
     let name = CString::new(interface)?;
@@ -108,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_leaves_tags_on_and_what_is_not_there_does_not_say() {
+    fn loopback_keeps_vlan_tags_and_a_missing_device_is_an_error() {
         assert!(!takes_tags_off("lo").unwrap());
         assert!(takes_tags_off("no-such-device").is_err());
         assert!(are_hidden("no-such-device"));

@@ -42,7 +42,7 @@ mod tests {
     use epguard_common::{CARRIER_HIGH, JUDGED, Slot};
 
     #[test]
-    fn the_mark_of_answers_fits_every_carrier_and_is_neither_a_slot_nor_judged() {
+    fn the_mark_of_own_answers_fits_every_carrier_and_is_no_slot() {
         for _ in 0..1000 {
             let answer = answer(0);
             assert_eq!(answer & !CARRIER_HIGH, 0);

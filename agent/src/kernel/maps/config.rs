@@ -1,6 +1,6 @@
 //! CONFIG as it is pinned, for commands beside the agent.
 
-use super::lock::{ConfigLock, Held};
+use super::lock::{ConfigLock, LockGuard};
 use super::{Writer, open};
 use anyhow::{Context as _, Result};
 use aya::maps::{Array, Map, MapData};
@@ -40,7 +40,7 @@ impl Writer {
     /// one that ends a wrong denial.
     pub(super) fn change_config(&mut self, change: impl FnOnce(Config) -> Result<Config>) -> Result<()> {
         let held = self.config_lock.as_ref().map(ConfigLock::hold).transpose();
-        let _held: Option<Held<'_>> = held.unwrap_or_else(|error| {
+        let _held: Option<LockGuard<'_>> = held.unwrap_or_else(|error| {
             tracing::warn!("CONFIG is changed without its lock: {error:#}");
             None
         });

@@ -126,8 +126,8 @@ impl Writer {
     }
 
     pub(super) fn end_terminated(&mut self, target: &DenialKey) -> Result<(), MapError> {
-        let vacant = self.installed.terminated.get(&target.addr);
-        match vacant.map(|vacant| of_terminated(target.addr, vacant.dead)) {
+        let orphan_ip = self.installed.terminated.get(&target.addr);
+        match orphan_ip.map(|orphan_ip| of_terminated(target.addr, orphan_ip.dead)) {
             Some(denied) => self.counts.end(denied),
             None => absent(self.counts.map.remove(target)),
         }
@@ -139,7 +139,7 @@ fn all(tables: &Tables) -> impl Iterator<Item = Denied> {
     let terminated = tables.terminated.iter();
     denied
         .map(|(target, denial)| of_denial(target, denial))
-        .chain(terminated.map(|(ip, vacant)| of_terminated(*ip, vacant.dead)))
+        .chain(terminated.map(|(ip, orphan_ip)| of_terminated(*ip, orphan_ip.dead)))
 }
 
 fn of_denial(target: &DenialKey, denial: &Denial) -> Denied {

@@ -21,7 +21,7 @@ pub(super) struct Flows {
 /// Two maps of the same flows: by the client's side, and by the endpoint's.
 struct Table {
     name: &'static str,
-    steered: KeyedMap<Flow, Redirected>,
+    redirected: KeyedMap<Flow, Redirected>,
     returns: KeyedMap<Flow, Return>,
 }
 
@@ -44,7 +44,7 @@ impl Flows {
     }
 
     /// Makes the next [`Flows::sweep`] read all flows, even if the last one did so lately.
-    pub fn look_again(&mut self) {
+    pub fn sweep_soon(&mut self) {
         self.swept_ns = 0;
     }
 
@@ -122,7 +122,7 @@ impl Table {
     fn of(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
         Ok(Self {
             name,
-            steered: KeyedMap::take(ebpf, name)?,
+            redirected: KeyedMap::take(ebpf, name)?,
             returns: KeyedMap::take(ebpf, returns)?,
         })
     }
@@ -131,22 +131,22 @@ impl Table {
     fn sweep(&mut self, now_ns: u64) -> Result<BTreeSet<Flow>> {
         let (mut on, mut over) = (BTreeSet::new(), Vec::new());
         // If the key that was read last is removed, the kernel begins the list anew.
-        for entry in self.steered.iter().take(2 * capacity::OPENING) {
-            let (flow, steered) = entry.with_context(|| format!("cannot read {}", self.name))?;
-            if steered.is_over(flow.protocol, now_ns) {
-                over.push((flow, steered));
+        for entry in self.redirected.iter().take(2 * capacity::OPENING) {
+            let (flow, redirected) = entry.with_context(|| format!("cannot read {}", self.name))?;
+            if redirected.is_over(flow.protocol, now_ns) {
+                over.push((flow, redirected));
             } else {
                 let _ = on.insert(flow);
             }
         }
-        for (flow, steered) in over {
+        for (flow, redirected) in over {
             // The flow may have gone on since it was listed.
-            let now = self.steered.get(&flow);
-            if now.is_ok_and(|now| now.used_ns != steered.used_ns) {
+            let now = self.redirected.get(&flow);
+            if now.is_ok_and(|now| now.used_ns != redirected.used_ns) {
                 continue;
             }
-            absent(self.steered.remove(&flow)).with_context(|| format!("cannot write {}", self.name))?;
-            let behind = flow.at(&steered.backend);
+            absent(self.redirected.remove(&flow)).with_context(|| format!("cannot write {}", self.name))?;
+            let behind = flow.at(&redirected.backend);
             // A later flow of the client's port may have taken the place.
             if self
                 .returns

@@ -3,6 +3,7 @@
 use super::{Writer, count};
 use crate::shared::clock::boot_ns;
 use anyhow::Result;
+use epguard_common::View;
 
 impl Writer {
     /// Makes all earlier entries of SOCKETS invalid: calls may have been missed until now. Sockets are followed from
@@ -11,6 +12,26 @@ impl Writer {
     /// Errors: VIEW cannot be written.
     pub fn forget_sockets(&mut self) -> Result<()> {
         self.vouched.since_ns = boot_ns();
+        self.vouch()
+    }
+
+    /// Lets the programs judge packets by where a socket load balancer has connected their sockets. Earlier entries of
+    /// CONNECTIONS become invalid if calls may have been missed until now. `everywhere`: whether all interfaces are hooked.
+    ///
+    /// Errors: VIEW cannot be written.
+    pub fn judge_by_socket(&mut self, in_force: bool, everywhere: bool) -> Result<()> {
+        let socket_lb = match (in_force, everywhere) {
+            (false, _) => 0,
+            (true, false) => View::FOUND,
+            (true, true) => View::HOOKED,
+        };
+        if self.vouched.socket_lb == socket_lb {
+            return Ok(());
+        }
+        if self.vouched.socket_lb == 0 {
+            self.vouched.socket_lb_epoch = epoch();
+        }
+        self.vouched.socket_lb = socket_lb;
         self.vouch()
     }
 
@@ -25,7 +46,16 @@ impl Writer {
         if self.nobody_is_followed() {
             self.forget_sockets()?;
         }
-        self.vouched.suspects = count(self.found.tables.suspects.len());
+        self.vouched.suspects = count(self.restored.tables.suspects.len());
         Ok(())
     }
+}
+
+/// The time in milliseconds, as far as 32 bits go.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the same number comes again after 49 days"
+)]
+fn epoch() -> u32 {
+    (boot_ns() / 1_000_000) as u32
 }

@@ -44,7 +44,7 @@ pub struct ConfigLock {
 
 /// Unlocks CONFIG when dropped.
 #[derive(Debug)]
-pub struct Held<'a>(&'a File);
+pub struct LockGuard<'a>(&'a File);
 
 impl ConfigLock {
     /// The lock of this pin directory. Errors: no maps are pinned there.
@@ -60,11 +60,11 @@ impl ConfigLock {
     }
 
     /// Waits for the lock. Errors: another process holds it for a second.
-    pub fn hold(&self) -> Result<Held<'_>> {
+    pub fn hold(&self) -> Result<LockGuard<'_>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.directory.try_lock() {
-                Ok(()) => return Ok(Held(&self.directory)),
+                Ok(()) => return Ok(LockGuard(&self.directory)),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => bail!(
                     "another process holds the lock of {}: see `lslocks`, and try again",
@@ -78,7 +78,7 @@ impl ConfigLock {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
             tracing::warn!(%error, "cannot unlock CONFIG");
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_config_waits_for_another_one_and_not_for_ever() {
+    fn a_change_of_config_waits_for_another_one_for_a_bounded_time() {
         let pin_dir = scratch("config");
         let [one, other] = [(); 2].map(|()| ConfigLock::at(&pin_dir).unwrap());
         let held = one.hold().unwrap();

@@ -6,13 +6,11 @@ use epguard_common::{Config, Mode, Reason, ReasonModes};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The default modes: `enforce`, but `observe` for pods that left a Service and may live on.
-pub const DEFAULT: ReasonModes = ReasonModes {
-    dead_backend: Mode::Enforce,
-    reused: Mode::Enforce,
-    retired_backend: Mode::Observe,
-    terminated: Mode::Enforce,
-};
+/// The modes of the reasons unless the operator sets others.
+#[must_use]
+pub fn default_modes() -> ReasonModes {
+    ReasonModes::of_each(|reason| reason.terms().default)
+}
 
 /// Switches the mode of the running datapath, or of one reason. A reason among these that was only observed because it
 /// was wrong is no longer limited.
@@ -63,9 +61,8 @@ impl Writer {
 
     /// Reasons that are only observed because they were wrong.
     #[must_use]
-    pub fn demoted(&self) -> Vec<String> {
-        let demoted = self.config().map(demoted).unwrap_or_default();
-        demoted.iter().map(|reason| reason.as_str().to_owned()).collect()
+    pub fn demoted(&self) -> Vec<Reason> {
+        self.config().map(demoted).unwrap_or_default()
     }
 
     /// The mode in CONFIG; `epguard mode` may have changed it.
@@ -75,14 +72,14 @@ impl Writer {
 
     /// The mode in force for each reason: the lower of its own mode and the node's.
     #[must_use]
-    pub fn reasons(&self) -> BTreeMap<String, String> {
+    pub fn reasons(&self) -> BTreeMap<Reason, Mode> {
         let Ok(mut config) = self.config() else {
             return BTreeMap::new();
         };
         let mode = config.mode;
-        let own = Reason::ALL.into_iter().filter_map(|reason| {
+        let own = Reason::TO_DENY.into_iter().filter_map(|reason| {
             let own = config.reasons.of(reason)?;
-            Some((reason.as_str().to_owned(), own.lower(mode).as_str().to_owned()))
+            Some((reason, own.lower(mode)))
         });
         own.collect()
     }
@@ -94,7 +91,7 @@ fn shown(mut config: Config, reason: Option<Reason>) -> String {
     if let Some(reason) = reason {
         return of(reason).unwrap_or_default().to_owned();
     }
-    let reasons = Reason::ALL.into_iter();
+    let reasons = Reason::TO_DENY.into_iter();
     let reasons = reasons.filter_map(|reason| Some(format!("\n  {} {}", reason.as_str(), of(reason)?)));
     format!("{}{}", mode.as_str(), reasons.collect::<String>())
 }
@@ -124,7 +121,7 @@ fn without(mut config: Config, reason: Reason) -> Config {
 }
 
 fn demoted(mut config: Config) -> Vec<Reason> {
-    let mut lowered = Reason::ALL.to_vec();
+    let mut lowered = Reason::TO_DENY.to_vec();
     lowered.retain(|reason| config.reasons.of(*reason) < config.configured.of(*reason));
     lowered
 }
@@ -138,8 +135,8 @@ mod tests {
     fn config() -> Config {
         Config {
             mode: Observe,
-            reasons: DEFAULT,
-            configured: DEFAULT,
+            reasons: default_modes(),
+            configured: default_modes(),
             ..Config::default()
         }
     }
@@ -163,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_was_wrong_is_trusted_again_when_it_or_the_mode_is_set() {
+    fn setting_a_reason_or_the_mode_restores_a_demoted_reason() {
         let config = without(without(config(), Reused), Terminated);
         assert_eq!(demoted(config), [Reused, Terminated]);
         assert_eq!(demoted(switched(config, Enforce, Some(Reused))), [Terminated]);
@@ -171,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_is_off_stays_off_when_it_was_wrong() {
+    fn demotion_leaves_a_reason_that_is_off_unchanged() {
         let config = without(switched(config(), Off, Some(Reused)), Reused);
         assert_eq!((config.reasons.reused, demoted(config)), (Off, vec![]));
     }

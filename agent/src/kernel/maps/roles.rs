@@ -1,13 +1,13 @@
 //! INTERFACES: the role of each interface on the node.
 
 use super::{Writer, absent};
-use epguard_common::Role;
+use epguard_common::{RawRole, Role};
 
 impl Writer {
     /// Sets the role of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
     pub fn set_role(&mut self, ifindex: u32, role: Option<Role>) {
         let written = match role {
-            Some(role) => self.interfaces.insert(ifindex, role, 0),
+            Some(role) => self.interfaces.insert(ifindex, RawRole::from(role), 0),
             None => absent(self.interfaces.remove(&ifindex)),
         };
         if let Err(error) = written {

@@ -36,8 +36,8 @@ impl Writer {
     /// Errors: TERMINATED cannot be read.
     pub fn take_lifts(&mut self) -> Result<Vec<Lift>> {
         let mut lifts = std::mem::take(&mut self.lifts);
-        for (ip, vacant) in &mut self.installed.terminated {
-            if vacant.lifted.is_some() && self.sightings.known.contains(ip) {
+        for (ip, orphan_ip) in &mut self.installed.terminated {
+            if orphan_ip.lifted.is_some() && self.sightings.known.contains(ip) {
                 continue;
             }
             let entry = match self.terminated.get(ip) {
@@ -48,8 +48,8 @@ impl Writer {
                 let first = Duration::from_nanos(entry.holder_ns);
                 self.sightings.new.push((*ip, first));
             }
-            if vacant.lifted.is_none() {
-                vacant.lifted = lifted(&entry);
+            if orphan_ip.lifted.is_none() {
+                orphan_ip.lifted = lifted(&entry);
                 lifts.extend(lift(*ip, &entry).filter(|lift| !lifts.contains(lift)));
             }
         }
@@ -73,7 +73,7 @@ impl Writer {
             .installed
             .terminated
             .get(&ip)
-            .is_some_and(|vacant| vacant.lifted.is_some());
+            .is_some_and(|orphan_ip| orphan_ip.lifted.is_some());
         if !known && let Ok(entry) = self.terminated.get(&ip) {
             self.lifts.extend(lift(ip, &entry));
         }
@@ -81,15 +81,15 @@ impl Writer {
         absent(self.terminated.remove(&ip))
     }
 
-    pub(super) fn put_terminated(&mut self, ip: Addr, vacant: OrphanIp) -> Result<(), MapError> {
+    pub(super) fn put_terminated(&mut self, ip: Addr, orphan_ip: OrphanIp) -> Result<(), MapError> {
         let just_taken_out = self
             .lifts
             .iter()
-            .find(|lift| (lift.ip, lift.dead) == (ip, vacant.dead));
-        let lifted = vacant.lifted.or(just_taken_out.map(|lift| lift.at));
+            .find(|lift| (lift.ip, lift.dead) == (ip, orphan_ip.dead));
+        let lifted = orphan_ip.lifted.or(just_taken_out.map(|lift| lift.at));
         let entry = Terminated {
-            dead_uid: vacant.dead,
-            mode: vacant.mode as u32,
+            dead_uid: orphan_ip.dead,
+            mode: orphan_ip.mode as u32,
             proven_ns: boot_ns(),
             lifted_ns: lifted.map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX)),
             ..Terminated::default()
@@ -99,7 +99,7 @@ impl Writer {
 }
 
 /// The orphan IP that an entry describes.
-pub(super) fn vacant(entry: &Terminated) -> OrphanIp {
+pub(super) fn orphan_ip(entry: &Terminated) -> OrphanIp {
     OrphanIp {
         dead: entry.dead_uid,
         mode: Mode::from_raw(entry.mode),

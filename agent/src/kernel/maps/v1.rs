@@ -17,7 +17,7 @@ use aya::maps::{Array, HashMap, Map, MapData};
 use epguard_common::{Addr, CARRIER_ALL, DenialKey, Mode, Reason, ReasonModes, Terminated, Vip};
 use epguard_core::state::Tables;
 use layout::{RawConfig, RawDenial, RawSlot, RawSuspect, RawTerminated, RawView};
-use layout::{denial, lifted_ns, nanoseconds, number, slot, suspect, vacant};
+use layout::{denial, lifted_ns, nanoseconds, number, orphan_ip, slot, suspect};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -25,6 +25,9 @@ use std::path::Path;
 
 /// TERMINATED of v1: its programs write lifts there until ours have taken their places.
 pub(super) type Lifting = HashMap<MapData, Addr, RawTerminated>;
+
+/// How many reasons to deny v1 knew, the first ones.
+const REASONS: usize = 4;
 
 /// The contents of v1's maps.
 struct Left {
@@ -55,7 +58,7 @@ impl Writer {
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                tracing::warn!(error, "what the earlier version denied is proven anew");
+                tracing::warn!(error, "denials of the earlier version are proven anew");
                 Ok(())
             }
         }
@@ -68,7 +71,7 @@ impl Writer {
         self.permit(CARRIER_ALL, false)?;
         self.renew_lease(left.lease_deadline_ns)?;
         tracing::info!(denials = left.tables.denied.len(), "took over from map layout v1");
-        self.found.tables = left.tables;
+        self.restored.tables = left.tables;
         self.sightings.v1 = Some(left.lifting);
         Ok(())
     }
@@ -101,11 +104,11 @@ impl Writer {
     /// Sets the modes of v1, and observes the reasons that v1 only observed because they were wrong.
     fn adopt_modes(&mut self, config: &RawConfig) -> Result<()> {
         let mode = |at: usize| Mode::from_raw(number(config, 4 * at).unwrap_or_default());
-        let modes = |at: usize| ReasonModes {
-            dead_backend: mode(at),
-            reused: mode(at + 1),
-            retired_backend: mode(at + 2),
-            terminated: mode(at + 3),
+        let modes = |at: usize| {
+            ReasonModes::of_each(|reason| match reason as usize {
+                number @ 1..=REASONS => mode(at + number - 1),
+                _ => reason.terms().default,
+            })
         };
         let (mut in_force, mut configured) = (modes(1), modes(5));
         self.configure(mode(0), configured, false)?;
@@ -146,7 +149,7 @@ fn tables(v1: &Path, terminated: &Lifting) -> Result<Tables> {
             .filter_map(|(target, raw)| Some((target, denial(&raw)?)))
             .collect(),
         terminated: terminated
-            .filter_map(|(ip, raw)| Some((ip, vacant(&raw)?)))
+            .filter_map(|(ip, raw)| Some((ip, orphan_ip(&raw)?)))
             .collect(),
         ..Tables::default()
     })
@@ -202,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_of_interfaces_move_and_nothing_takes_the_place_of_a_link_that_is_there() {
+    fn links_of_interfaces_move_and_no_existing_link_is_replaced() {
         let dir = std::env::temp_dir().join(format!("epguard-v1-{}", std::process::id()));
         let (from, to) = (dir.join("from"), dir.join("to"));
         fs::create_dir_all(&from).unwrap();

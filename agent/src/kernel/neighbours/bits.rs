@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_covers_the_result_of_every_number() {
+    fn the_result_of_an_operation_covers_all_possible_numbers() {
         let some = [(0, 0), (5, 0), (0, 0b11), (0b100, 0b1001), (0, 0b1111)]
             .map(|(value, unknown)| Bits { value, unknown });
         for operation in [

@@ -75,7 +75,7 @@ impl Layout {
                 helpers: OnceLock::new(),
             }),
             (loads, stores) => bail!(
-                "the kernel's loads of tc_index and tc_classid are at {loads:?}, its stores at {stores:?}: cannot tell where they lie"
+                "the kernel's loads of tc_index and tc_classid are at {loads:?}, its stores at {stores:?}: their offsets are unknown"
             ),
         }
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_whose_operand_is_hidden_may_read_everything() {
+    fn a_call_with_a_hidden_operand_counts_as_a_read_of_every_bit() {
         let layout = Layout {
             tc_index: 160,
             tc_classid: 46,

@@ -95,7 +95,7 @@ mod tests {
     use crate::kernel::neighbours::FieldUse;
 
     #[test]
-    fn a_program_that_keeps_both_fields_wipes_only_what_is_not_in_both() {
+    fn a_program_that_keeps_both_fields_wipes_only_bits_that_differ() {
         let mut found = Found {
             place: String::new(),
             program: None,

@@ -30,111 +30,68 @@ pub enum Reach {
 /// The most arguments that a call takes.
 pub const MOST: u8 = 5;
 
-const NONE: &[&str] = &[
-    "bpf_get_prandom_u32",
-    "bpf_user_rnd_u32",
-    "bpf_get_smp_processor_id",
-    "bpf_get_raw_cpu_id",
-    "bpf_ktime_get_ns",
-    "bpf_ktime_get_boot_ns",
-    "bpf_ktime_get_coarse_ns",
-    "bpf_jiffies64",
-];
-const ONE: &[&str] = &[
-    "bpf_get_socket_cookie",
-    "bpf_get_netns_cookie",
-    "bpf_get_hash_recalc",
-    "bpf_set_hash_invalid",
-    "bpf_skb_vlan_pop",
-    "bpf_sk_release",
-    "bpf_get_route_realm",
-    "bpf_get_cgroup_classid",
-];
-const TWO: &[&str] = &[
-    "bpf_map_lookup_elem",
-    "bpf_map_delete_elem",
-    "array_map_lookup_elem",
-    "percpu_array_map_lookup_elem",
-    "__htab_map_lookup_elem",
-    "htab_map_lookup_elem",
-    "htab_lru_map_lookup_elem",
-    "htab_percpu_map_lookup_elem",
-    "htab_lru_percpu_map_lookup_elem",
-    "trie_lookup_elem",
-    "htab_map_delete_elem",
-    "htab_lru_map_delete_elem",
-    "trie_delete_elem",
-    "bpf_redirect",
-    "bpf_redirect_peer",
-    "bpf_skb_pull_data",
-    "bpf_skb_change_type",
-    "bpf_set_hash",
-];
-const THREE: &[&str] = &[
-    "bpf_clone_redirect",
-    "bpf_skb_change_head",
-    "bpf_skb_change_tail",
-    "bpf_skb_change_proto",
-    "bpf_skb_vlan_push",
-    "bpf_skb_get_tunnel_opt",
-    "bpf_skb_set_tunnel_opt",
-    "bpf_skb_set_tstamp",
-    "bpf_sk_assign",
-    "bpf_tail_call",
-];
-const FOUR: &[&str] = &[
-    "bpf_map_update_elem",
-    "array_map_update_elem",
-    "htab_map_update_elem",
-    "htab_lru_map_update_elem",
-    "trie_update_elem",
-    "bpf_skb_load_bytes",
-    "bpf_skb_get_tunnel_key",
-    "bpf_skb_set_tunnel_key",
-    "bpf_skb_adjust_room",
-    "bpf_redirect_neigh",
-    "bpf_skb_fib_lookup",
-];
+type Reaches = &'static [(usize, Reach)];
 
-const LOOKUP: &[(usize, Reach)] = &[(2, Reach::Key)];
-const UPDATE: &[(usize, Reach)] = &[(2, Reach::Key), (3, Reach::Value)];
-const SECOND: &[(usize, Reach)] = &[(2, Reach::Next)];
-const THIRD: &[(usize, Reach)] = &[(3, Reach::Next)];
+const LOOKUP: Reaches = &[(2, Reach::Key)];
+const UPDATE: Reaches = &[(2, Reach::Key), (3, Reach::Value)];
+const SECOND: Reaches = &[(2, Reach::Next)];
+const THIRD: Reaches = &[(3, Reach::Next)];
 
-const REACH: &[(&str, &[(usize, Reach)])] = &[
-    ("bpf_map_lookup_elem", LOOKUP),
-    ("bpf_map_delete_elem", LOOKUP),
-    ("array_map_lookup_elem", LOOKUP),
-    ("percpu_array_map_lookup_elem", LOOKUP),
-    ("__htab_map_lookup_elem", LOOKUP),
-    ("htab_map_lookup_elem", LOOKUP),
-    ("htab_lru_map_lookup_elem", LOOKUP),
-    ("htab_percpu_map_lookup_elem", LOOKUP),
-    ("htab_lru_percpu_map_lookup_elem", LOOKUP),
-    ("trie_lookup_elem", LOOKUP),
-    ("htab_map_delete_elem", LOOKUP),
-    ("htab_lru_map_delete_elem", LOOKUP),
-    ("trie_delete_elem", LOOKUP),
-    ("bpf_map_update_elem", UPDATE),
-    ("array_map_update_elem", UPDATE),
-    ("htab_map_update_elem", UPDATE),
-    ("htab_lru_map_update_elem", UPDATE),
-    ("trie_update_elem", UPDATE),
-    ("bpf_skb_load_bytes", THIRD),
-    ("bpf_skb_load_bytes_relative", THIRD),
-    ("bpf_skb_store_bytes", THIRD),
-    ("bpf_skb_fib_lookup", SECOND),
-    ("bpf_skb_get_tunnel_key", SECOND),
-    ("bpf_skb_set_tunnel_key", SECOND),
-    ("bpf_skb_get_tunnel_opt", SECOND),
-    ("bpf_skb_set_tunnel_opt", SECOND),
-    ("bpf_redirect_neigh", SECOND),
-    ("bpf_ringbuf_output", SECOND),
-    ("bpf_tc_sk_lookup_tcp", SECOND),
-    ("bpf_tc_sk_lookup_udp", SECOND),
-    ("bpf_tc_skc_lookup_tcp", SECOND),
-    ("bpf_csum_diff", &[(1, Reach::Next), (3, Reach::Next)]),
-    ("bpf_skb_event_output", &[(4, Reach::Next)]),
+/// Arguments, reach by argument, and the helpers that have them.
+const HELPERS: &[(u8, Reaches, &str)] = &[
+    (
+        0,
+        &[],
+        "bpf_get_prandom_u32 bpf_user_rnd_u32 bpf_get_smp_processor_id bpf_get_raw_cpu_id \
+         bpf_ktime_get_ns bpf_ktime_get_boot_ns bpf_ktime_get_coarse_ns bpf_jiffies64",
+    ),
+    (
+        1,
+        &[],
+        "bpf_get_socket_cookie bpf_get_netns_cookie bpf_get_hash_recalc bpf_set_hash_invalid \
+         bpf_skb_vlan_pop bpf_sk_release bpf_get_route_realm bpf_get_cgroup_classid",
+    ),
+    (
+        2,
+        &[],
+        "bpf_redirect bpf_redirect_peer bpf_skb_pull_data bpf_skb_change_type bpf_set_hash",
+    ),
+    (
+        2,
+        LOOKUP,
+        "bpf_map_lookup_elem bpf_map_delete_elem array_map_lookup_elem percpu_array_map_lookup_elem \
+         __htab_map_lookup_elem htab_map_lookup_elem htab_lru_map_lookup_elem \
+         htab_percpu_map_lookup_elem htab_lru_percpu_map_lookup_elem trie_lookup_elem \
+         htab_map_delete_elem htab_lru_map_delete_elem trie_delete_elem",
+    ),
+    (
+        3,
+        &[],
+        "bpf_clone_redirect bpf_skb_change_head bpf_skb_change_tail bpf_skb_change_proto \
+         bpf_skb_vlan_push bpf_skb_set_tstamp bpf_sk_assign bpf_tail_call",
+    ),
+    (3, SECOND, "bpf_skb_get_tunnel_opt bpf_skb_set_tunnel_opt"),
+    (4, &[], "bpf_skb_adjust_room"),
+    (
+        4,
+        UPDATE,
+        "bpf_map_update_elem array_map_update_elem htab_map_update_elem htab_lru_map_update_elem \
+         trie_update_elem",
+    ),
+    (4, THIRD, "bpf_skb_load_bytes"),
+    (
+        4,
+        SECOND,
+        "bpf_skb_get_tunnel_key bpf_skb_set_tunnel_key bpf_redirect_neigh bpf_skb_fib_lookup",
+    ),
+    (MOST, THIRD, "bpf_skb_load_bytes_relative bpf_skb_store_bytes"),
+    (
+        MOST,
+        SECOND,
+        "bpf_ringbuf_output bpf_tc_sk_lookup_tcp bpf_tc_sk_lookup_udp bpf_tc_skc_lookup_tcp",
+    ),
+    (MOST, &[(1, Reach::Next), (3, Reach::Next)], "bpf_csum_diff"),
+    (MOST, &[(4, Reach::Next)], "bpf_skb_event_output"),
 ];
 
 const BASE: &str = "__bpf_call_base";
@@ -160,9 +117,9 @@ impl Helpers {
 
     /// `symbols`: lines of an address in hexadecimal digits, a letter and a name.
     pub(super) fn read(symbols: &str) -> Self {
-        let known: BTreeMap<&str, u8> = (0..)
-            .zip([NONE, ONE, TWO, THREE, FOUR])
-            .flat_map(|(count, names)| names.iter().map(move |name| (*name, count)))
+        let known: BTreeMap<&str, (u8, Reaches)> = HELPERS
+            .iter()
+            .flat_map(|(count, reach, names)| names.split(' ').map(move |name| (name, (*count, *reach))))
             .collect();
         let symbol = |line: &'_ str| {
             let mut parts = line.split(' ');
@@ -171,8 +128,7 @@ impl Helpers {
                 .filter(|address| *address != 0)?;
             Some((address, parts.nth(1)?.to_owned()))
         };
-        let reaches: BTreeMap<&str, &[(usize, Reach)]> = REACH.iter().copied().collect();
-        let wanted = |name: &str| name == BASE || known.contains_key(name) || reaches.contains_key(name);
+        let wanted = |name: &str| name == BASE || known.contains_key(name);
         let lines = symbols
             .lines()
             .filter(|line| line.rsplit(' ').next().is_some_and(wanted));
@@ -186,12 +142,13 @@ impl Helpers {
             let Some(operand) = operand(*address) else {
                 continue;
             };
-            if let Some(count) = known.get(name.as_str()) {
-                // Code that several names share counts with the most arguments of any of them.
-                let most = helpers.arguments.entry(operand).or_insert(*count);
-                *most = (*most).max(*count);
-            }
-            for (argument, reach) in reaches.get(name.as_str()).into_iter().copied().flatten() {
+            let Some((count, reach)) = known.get(name.as_str()) else {
+                continue;
+            };
+            // Code that several names share counts with the most arguments of any of them.
+            let most = helpers.arguments.entry(operand).or_insert(*count);
+            *most = (*most).max(*count);
+            for (argument, reach) in *reach {
                 helpers.reach.insert((operand, *argument), *reach);
             }
         }
@@ -204,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_known_by_its_distance_and_takes_five_arguments_otherwise() {
+    fn a_helper_is_known_by_its_distance_and_an_unknown_one_takes_five_arguments() {
         let symbols = "ffffffff81000000 T __bpf_call_base\nffffffff81000010 T bpf_redirect\n\
                        ffffffff80fffff0 t bpf_ktime_get_ns\nffffffff81000020 T bpf_sk_fullsock\t[module]\n";
         let helpers = Helpers::read(symbols);
@@ -215,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_tell_nothing() {
+    fn hidden_or_malformed_kernel_symbols_identify_no_helper() {
         let hidden = "0000000000000000 T __bpf_call_base\n0000000000000000 T bpf_redirect\n";
         assert_eq!(Helpers::read(hidden), Helpers::default());
         assert_eq!(Helpers::read("nonsense\n\n- -"), Helpers::default());

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_with_expressions_read_everything_and_unknown_kinds_do_everything() {
+    fn filters_with_expressions_read_every_bit_and_unknown_kinds_also_write_every_bit() {
         assert_eq!(of("basic", 0, false).tc_index.reads, u16::MAX);
         assert_eq!(of("tcindex", 0, false).tc_index.reads, u16::MAX);
         assert_eq!(of("new", 0, false), Use::UNKNOWN);

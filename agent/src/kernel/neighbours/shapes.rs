@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn two_maps_are_not_one_twice() {
+    fn a_program_with_two_maps_differs_from_one_that_uses_one_map_twice() {
         let shapes = Shapes::default();
         let program = |one, other| [load(PSEUDO_MAP, 1, one), load(PSEUDO_MAP, 2, other)].concat();
         let maps = [(7, 4), (9, 4)];
@@ -125,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_that_looks_like_a_map_counts() {
+    fn a_constant_equal_to_a_map_id_is_no_map() {
         let shapes = Shapes::default();
         let number = |number| shape(&shapes, &load(0, 1, number), &[(7, 4), (9, 4)]);
         assert_ne!(number(7), number(9));
     }
 
     #[test]
-    fn what_was_forgotten_is_analysed_again() {
+    fn an_evicted_program_is_analysed_again() {
         let (mut shapes, layout) = (Shapes::default(), layout());
         let exit = Insn {
             code: 0x95,

@@ -131,7 +131,7 @@ impl Walk<'_> {
             }
             let hooks: &[Hook] = match qdisc.kind.as_str() {
                 "clsact" => &Hook::ALL,
-                "ingress" => &[Hook::From],
+                "ingress" => &[Hook::Ingress],
                 _ => {
                     let filters = netlink::filters_of(&qdisc);
                     self.filters(&qdisc, "filter", Place::Filter, filters)?;
@@ -140,7 +140,7 @@ impl Walk<'_> {
                 }
             };
             for hook in hooks {
-                let ingress = *hook == Hook::From;
+                let ingress = *hook == Hook::Ingress;
                 let label = if ingress {
                     "clsact ingress"
                 } else {

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_that_names_an_address_shows_its_holder_wherever_it_leads() {
+    fn a_host_route_shows_that_its_ip_is_held() {
         let gateway = RouteAttribute::Gateway(RouteAddress::Inet(Ipv4Addr::new(10, 0, 0, 1)));
         let via = RouteAttribute::Via(RouteVia::Inet6("fe80::1".parse().unwrap()));
         let leads: [(RouteType, &[RouteAttribute]); 5] = [
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_to_a_range_or_one_that_refuses_or_was_learnt_shows_nobody() {
+    fn routes_to_ranges_refusing_routes_and_learnt_routes_show_no_holder() {
         assert_eq!(holder(&route(24, RouteType::Unicast, &[])), None);
         for refuses in [
             RouteType::BlackHole,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_route_counts_in_the_tables_that_all_packets_are_looked_up_in() {
+    fn a_default_route_counts_only_in_the_tables_for_all_packets() {
         let oif = RouteAttribute::Oif(7);
         let through = |more: &[RouteAttribute]| defaults(&route(0, RouteType::Unicast, more));
         assert_eq!(through(std::slice::from_ref(&oif)), [7]);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_neighbour_that_answered_shows_somebody() {
+    fn only_a_neighbour_that_answered_shows_a_holder() {
         let ports = Ports::default();
         assert_eq!(
             that_answered(&neighbour(NeighbourState::Stale), &ports),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_on_a_bridge_whose_port_is_gone_shows_nobody() {
+    fn a_neighbour_behind_a_removed_bridge_port_shows_no_holder() {
         let station = |address: u8| {
             let mut entry = NeighbourMessage::default();
             entry.header.ifindex = 9;

@@ -3,18 +3,17 @@
 //! Reading anew costs a millisecond and makes a lost notification (ENOBUFS), an interrupted dump and the order of
 //! messages harmless. Any change after a dump began is announced after it, and causes the next dump.
 
-use super::dump::{connect, dump};
+use super::announcements::{Announcements, subscribed};
+use super::route::list;
 use super::{Event, Interface, RETRY, interface};
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::anyhow;
 use epguard_common::Addr;
 use futures::StreamExt as _;
-use futures::channel::mpsc::UnboundedReceiver;
+use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
-use rtnetlink::sys::SocketAddr;
-use rtnetlink::{Handle, MulticastGroup};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use tokio::sync::mpsc;
@@ -23,8 +22,6 @@ use tokio::sync::mpsc;
 /// lists addresses that answer NodePorts (`GetAllLocalAddressesExcept` in kubernetes/pkg/proxy/ipvs). The second is
 /// of the DNS cache on nodes.
 const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
-
-type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
 
 /// Sends all interfaces and addresses of the calling thread's network namespace, [`Event::Settled`], then every
 /// change.
@@ -36,7 +33,7 @@ pub async fn follow(tx: mpsc::Sender<Event>) {
         let error = format!("{error:#}");
         tracing::error!(
             error,
-            "cannot follow the node's interfaces, so nothing is denied as terminated; trying again (look at `ip link`, /proc/net/netlink and the agent's memory)"
+            "cannot follow the node's interfaces, so nothing is denied as terminated; trying again (see `ip link`, /proc/net/netlink and the agent's memory)"
         );
         told.lost = true;
         if tx.send(Event::Lost).await.is_err() {
@@ -52,21 +49,15 @@ async fn subscribe(told: &mut Told, tx: &mpsc::Sender<Event>) -> anyhow::Result<
         MulticastGroup::Ipv4Ifaddr,
         MulticastGroup::Ipv6Ifaddr,
     ];
-    // Subscribed before the first dump, on a socket of its own: an overrun can lose announcements, never an answer to
-    // a dump.
-    let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&groups)
-        .context("cannot subscribe to changes of network interfaces (rtnetlink)")?;
-    let (requests, handle) = connect()?;
-    tokio::select! {
-        () = subscription => bail!("the kernel closed the subscription to network interfaces (rtnetlink)"),
-        () = requests => bail!("the kernel closed the socket that lists network interfaces (rtnetlink)"),
-        result = compare(&handle, announcements, told, tx) => result,
-    }
+    // Subscribed before the first dump.
+    subscribed(&groups, "network interfaces", |announcements| {
+        compare(announcements, told, tx)
+    })
+    .await
 }
 
 /// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.
 async fn compare(
-    handle: &Handle,
     mut announcements: Announcements,
     told: &mut Told,
     tx: &mpsc::Sender<Event>,
@@ -74,8 +65,8 @@ async fn compare(
     let mut news = News::default();
     loop {
         // Addresses are read first: so an interface is known before its addresses count.
-        let addresses = addresses(handle).await?;
-        let interfaces = interfaces(handle).await?;
+        let addresses = addresses().await?;
+        let interfaces = interfaces().await?;
         let own = own_addresses(&interfaces, addresses);
         let mut events = told.interfaces(interfaces, &news.deleted);
         events.extend(told.addresses(own));
@@ -168,16 +159,19 @@ impl Told {
     }
 }
 
-async fn interfaces(handle: &Handle) -> anyhow::Result<BTreeMap<u32, Interface>> {
+async fn interfaces() -> anyhow::Result<BTreeMap<u32, Interface>> {
     let mut request = LinkMessage::default();
     let mask = vec![LinkExtentMask::SkipStats];
     request.attributes.push(LinkAttribute::ExtMask(mask));
-    let links = dump(handle, RouteNetlinkMessage::GetLink(request)).await;
-    let links = links.context("cannot list network interfaces (rtnetlink)")?;
-    let interfaces = links.into_iter().filter_map(|message| match message {
-        RouteNetlinkMessage::NewLink(link) => Some(Interface::from(link)),
-        _ => None,
-    });
+    let interfaces = list(
+        "network interfaces",
+        RouteNetlinkMessage::GetLink(request),
+        |answer| match answer {
+            RouteNetlinkMessage::NewLink(link) => Some(Interface::from(link)),
+            _ => None,
+        },
+    )
+    .await?;
     Ok(interface::stacked(interfaces))
 }
 
@@ -192,15 +186,13 @@ fn own_addresses(interfaces: &BTreeMap<u32, Interface>, addresses: Vec<(u32, Add
 }
 
 /// All addresses, each with the number of its interface.
-async fn addresses(handle: &Handle) -> anyhow::Result<Vec<(u32, Addr)>> {
+async fn addresses() -> anyhow::Result<Vec<(u32, Addr)>> {
     let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-    let messages = dump(handle, request).await;
-    let messages = messages.context("cannot list network addresses (rtnetlink)")?;
-    let addresses = messages.iter().filter_map(|message| match message {
-        RouteNetlinkMessage::NewAddress(address) => Some((address.header.index, local(address)?)),
+    list("network addresses", request, |answer| match answer {
+        RouteNetlinkMessage::NewAddress(address) => Some((address.header.index, local(&address)?)),
         _ => None,
-    });
-    Ok(addresses.collect())
+    })
+    .await
 }
 
 /// The address of this node in an address message. On a point-to-point link `IFA_ADDRESS` is the peer and `IFA_LOCAL`

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vlan_is_what_carries_it_in_the_end() {
+    fn a_vlan_is_resolved_to_the_lowest_interface_that_carries_it() {
         let of = |ifindex, kind: &str, lower| Interface {
             ifindex,
             kind: kind.into(),

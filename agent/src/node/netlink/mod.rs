@@ -1,14 +1,16 @@
 //! The node's interfaces and local addresses, as the kernel reports them.
 
-mod dump;
+mod announcements;
+pub mod attributes;
 mod evidence;
 mod follow;
 #[cfg(test)]
 mod fuzz;
 mod interface;
 mod presence;
-pub(crate) mod raw;
+pub mod request;
 mod roles;
+pub(crate) mod route;
 mod selection;
 mod tables;
 #[cfg(test)]

@@ -4,20 +4,19 @@
 //! The kernel program looks up the routes for each packet, so a change may wait a moment for further ones. While the
 //! addresses are not `asked` for, only changes of routes are read, for the default routes.
 
-use super::dump::{connect, dump};
+use super::announcements::{Announcements, subscribed};
 use super::evidence::{Ports, defaults, holder, that_answered};
+use super::route::list;
 use super::{Event, RETRY};
 use crate::shared::clock::boot;
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::anyhow;
 use epguard_common::Addr;
 use futures::StreamExt as _;
-use futures::channel::mpsc::UnboundedReceiver;
+use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::neighbour::NeighbourMessage;
 use rtnetlink::packet_route::route::RouteMessage;
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
-use rtnetlink::sys::SocketAddr;
-use rtnetlink::{Handle, MulticastGroup};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -35,8 +34,6 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// How often everything is read without an announcement, while the addresses are asked for.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
-
 /// Sends the interfaces that lead out of the node and, while `asked`, every address that the node leads to. Then
 /// sends the whole list after every change of it.
 ///
@@ -48,13 +45,13 @@ pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
         let error = format!("{error:#}");
         tracing::error!(
             error,
-            "cannot follow the node's routes and neighbours, so nothing is denied as terminated; trying again (look at `ip route`, /proc/net/netlink and the agent's memory)"
+            "cannot follow the node's routes and neighbours, so nothing is denied as terminated; trying again (see `ip route`, /proc/net/netlink and the agent's memory)"
         );
         let nothing = Seen {
             held: None,
             defaults: told.defaults.clone(),
         };
-        if !told.tell(nothing, &tx).await {
+        if !told.send_changes(nothing, &tx).await {
             return;
         }
         tokio::time::sleep(RETRY).await;
@@ -71,19 +68,14 @@ async fn subscribe(
         MulticastGroup::Ipv4Route,
         MulticastGroup::Ipv6Route,
     ];
-    let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&groups)
-        .context("cannot subscribe to changes of routes (rtnetlink)")?;
-    let (requests, handle) = connect()?;
-    tokio::select! {
-        () = subscription => bail!("the kernel closed the subscription to routes (rtnetlink)"),
-        () = requests => bail!("the kernel closed the socket that lists routes (rtnetlink)"),
-        result = compare(&handle, announcements, told, tx, asked) => result,
-    }
+    subscribed(&groups, "routes", |announcements| {
+        compare(announcements, told, tx, asked)
+    })
+    .await
 }
 
 /// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.
 async fn compare(
-    handle: &Handle,
     mut announcements: Announcements,
     told: &mut Seen,
     tx: &mpsc::Sender<Event>,
@@ -93,7 +85,7 @@ async fn compare(
     loop {
         let (begun, as_of) = (Instant::now(), boot());
         let is_asked = *asked.borrow_and_update();
-        let mut now = seen(handle, is_asked).await?;
+        let mut now = seen(is_asked).await?;
         // Lets the subscription run: what changed during the dump has been announced by now.
         tokio::task::yield_now().await;
         let torn = is_asked && drain(&mut announcements, &mut came);
@@ -103,10 +95,10 @@ async fn compare(
                 .zip(told.held.clone())
                 .map(|(now, before)| &now | &before);
         }
-        if !told.tell(now, tx).await {
+        if !told.send_changes(now, tx).await {
             return Ok(());
         }
-        if is_asked && !tell_news(&mut came, as_of, tx).await {
+        if is_asked && !send_came(&mut came, as_of, tx).await {
             return Ok(());
         }
         let rest = (begun.elapsed() * REST).clamp(GATHER, LONGEST_REST);
@@ -126,7 +118,7 @@ async fn compare(
 }
 
 /// Sends the addresses that were announced before a dump that began at `as_of`. False if the receiver was dropped.
-async fn tell_news(came: &mut BTreeSet<Addr>, as_of: Duration, tx: &mpsc::Sender<Event>) -> bool {
+async fn send_came(came: &mut BTreeSet<Addr>, as_of: Duration, tx: &mpsc::Sender<Event>) -> bool {
     let came = std::mem::take(came);
     if !came.is_empty() && tx.send(Event::Came(came.into_iter().collect())).await.is_err() {
         return false;
@@ -143,7 +135,7 @@ async fn announcement(
     loop {
         let news = announcements.next().await;
         let (news, _) = news.ok_or_else(|| anyhow!("announcements of routes ended"))?;
-        came.extend(comer(&news).filter(|_| is_asked));
+        came.extend(announced(&news).filter(|_| is_asked));
         let neighbour = matches!(
             news.payload,
             NetlinkPayload::InnerMessage(
@@ -160,14 +152,14 @@ async fn announcement(
 fn drain(announcements: &mut Announcements, came: &mut BTreeSet<Addr>) -> bool {
     let mut any = false;
     while let Ok((news, _)) = announcements.try_recv() {
-        came.extend(comer(&news));
+        came.extend(announced(&news));
         any = true;
     }
     any
 }
 
 /// The address that the node leads to from now on, by an announcement.
-fn comer(news: &NetlinkMessage<RouteNetlinkMessage>) -> Option<Addr> {
+fn announced(news: &NetlinkMessage<RouteNetlinkMessage>) -> Option<Addr> {
     match &news.payload {
         NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => holder(route),
         NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(neighbour)) => {
@@ -186,7 +178,7 @@ struct Seen {
 
 impl Seen {
     /// Sends the events that lead to `now`. False if the receiver was dropped.
-    async fn tell(&mut self, now: Self, tx: &mpsc::Sender<Event>) -> bool {
+    async fn send_changes(&mut self, now: Self, tx: &mpsc::Sender<Event>) -> bool {
         let mut events = Vec::new();
         if let Some(defaults) = now.defaults.clone().filter(|_| self.defaults != now.defaults) {
             events.push(Event::Defaults(defaults));
@@ -207,12 +199,12 @@ impl Seen {
 
 /// Reads routes and neighbours. Neighbours only if `is_asked`: without a request for the addresses, only routes
 /// matter.
-async fn seen(handle: &Handle, is_asked: bool) -> anyhow::Result<Seen> {
-    let mut routes = routes(handle, AddressFamily::Inet).await?;
-    routes.extend(self::routes(handle, AddressFamily::Inet6).await?);
+async fn seen(is_asked: bool) -> anyhow::Result<Seen> {
+    let mut routes = routes(AddressFamily::Inet).await?;
+    routes.extend(self::routes(AddressFamily::Inet6).await?);
     let held = if is_asked {
-        let ports = Ports::from_iter(neighbours(handle, AddressFamily::Bridge).await?);
-        let neighbours = neighbours(handle, AddressFamily::Unspec).await?;
+        let ports = Ports::from_iter(neighbours(AddressFamily::Bridge).await?);
+        let neighbours = neighbours(AddressFamily::Unspec).await?;
         let answered = neighbours.iter().filter_map(|it| that_answered(it, &ports));
         Some(routes.iter().filter_map(holder).chain(answered).collect())
     } else {
@@ -224,28 +216,32 @@ async fn seen(handle: &Handle, is_asked: bool) -> anyhow::Result<Seen> {
     })
 }
 
-async fn routes(handle: &Handle, family: AddressFamily) -> anyhow::Result<Vec<RouteMessage>> {
+async fn routes(family: AddressFamily) -> anyhow::Result<Vec<RouteMessage>> {
     let mut request = RouteMessage::default();
     request.header.address_family = family;
-    let answers = dump(handle, RouteNetlinkMessage::GetRoute(request)).await;
-    let answers = answers.context("cannot list routes (rtnetlink)")?;
-    let routes = answers.into_iter().filter_map(|answer| match answer {
-        RouteNetlinkMessage::NewRoute(route) => Some(route),
-        _ => None,
-    });
-    Ok(routes.collect())
+    list(
+        "routes",
+        RouteNetlinkMessage::GetRoute(request),
+        |answer| match answer {
+            RouteNetlinkMessage::NewRoute(route) => Some(route),
+            _ => None,
+        },
+    )
+    .await
 }
 
-async fn neighbours(handle: &Handle, family: AddressFamily) -> anyhow::Result<Vec<NeighbourMessage>> {
+async fn neighbours(family: AddressFamily) -> anyhow::Result<Vec<NeighbourMessage>> {
     let mut request = NeighbourMessage::default();
     request.header.family = family;
-    let answers = dump(handle, RouteNetlinkMessage::GetNeighbour(request)).await;
-    let answers = answers.context("cannot list neighbours (rtnetlink)")?;
-    let neighbours = answers.into_iter().filter_map(|answer| match answer {
-        RouteNetlinkMessage::NewNeighbour(neighbour) => Some(neighbour),
-        _ => None,
-    });
-    Ok(neighbours.collect())
+    list(
+        "neighbours",
+        RouteNetlinkMessage::GetNeighbour(request),
+        |answer| match answer {
+            RouteNetlinkMessage::NewNeighbour(neighbour) => Some(neighbour),
+            _ => None,
+        },
+    )
+    .await
 }
 
 #[cfg(test)]

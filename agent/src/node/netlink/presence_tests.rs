@@ -9,7 +9,7 @@ const NEIGHBOUR: Addr = Addr::v4([10, 9, 0, 7]);
 
 #[test]
 #[ignore = "needs root: makes a network namespace"]
-fn holders_are_told_while_somebody_asks_and_the_way_out_always() {
+fn holders_are_sent_while_requested_and_default_routes_always() {
     let test = async {
         let (ask, asked) = watch::channel(false);
         let (tx, mut rx) = mpsc::channel(8);

@@ -14,6 +14,12 @@ pub struct Roles {
 }
 
 impl Roles {
+    /// Whether the operator's choice, if there is one, names both pod interfaces and uplinks.
+    #[must_use]
+    pub const fn name_both_sides(&self) -> bool {
+        self.selection.pods.is_empty() == self.selection.uplinks.is_empty()
+    }
+
     /// Without interfaces.
     #[must_use]
     pub fn new(selection: Selection) -> Self {
@@ -52,22 +58,21 @@ impl Roles {
     /// The role that INTERFACES holds. It proves that packets leave the node, so it is none if that is not certain
     /// for the interface.
     #[must_use]
-    pub fn number(&self, ifindex: u32) -> Option<epguard_common::Role> {
+    pub fn number(&self, ifindex: u32) -> Option<Role> {
         let interface = self.interfaces.get(&ifindex)?;
         if interface.kind == "bridge" {
-            return Some(epguard_common::Role::BRIDGE);
+            return Some(Role::Bridge);
         }
         match self.role(ifindex)? {
-            Role::Pod => Some(epguard_common::Role::POD),
+            Role::Pod => Some(Role::Pod),
             _ if !self.leads_away(interface) => None,
-            Role::Uplink if self.is_stacked(interface) => Some(epguard_common::Role::STACKED),
-            Role::Uplink => Some(epguard_common::Role::UPLINK),
-            Role::Tunnel => Some(epguard_common::Role::TUNNEL),
+            Role::Uplink if self.is_stacked(interface) => Some(Role::Stacked),
+            role => Some(role),
         }
     }
 
     /// The roles of all interfaces, by number.
-    pub fn numbers(&self) -> impl Iterator<Item = (u32, epguard_common::Role)> {
+    pub fn numbers(&self) -> impl Iterator<Item = (u32, Role)> {
         let known = self.interfaces.keys();
         known.filter_map(|ifindex| Some((*ifindex, self.number(*ifindex)?)))
     }
@@ -111,9 +116,9 @@ mod tests {
         let mut roles = Roles::default();
         assert_eq!(roles.add(&interface(2, "veth")), Some(Role::Pod));
         assert_eq!(roles.set_defaults(BTreeSet::from([2])), [2]);
-        assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK));
+        assert_eq!(roles.number(2), Some(Role::Uplink));
         assert_eq!(roles.set_defaults(BTreeSet::new()), [2]);
-        assert_eq!(roles.number(2), Some(epguard_common::Role::POD));
+        assert_eq!(roles.number(2), Some(Role::Pod));
     }
 
     #[test]
@@ -125,40 +130,40 @@ mod tests {
             ..interface(3, "vlan")
         };
         roles.add(&vlan);
-        assert_eq!(roles.number(3), Some(epguard_common::Role::UPLINK));
+        assert_eq!(roles.number(3), Some(Role::Uplink));
         roles.add(&Interface {
             base_kind: Some(String::new()),
             ..interface(2, "")
         });
-        assert_eq!(roles.number(3), Some(epguard_common::Role::STACKED));
+        assert_eq!(roles.number(3), Some(Role::Stacked));
         roles.remove(2);
-        assert_eq!(roles.number(3), Some(epguard_common::Role::UPLINK));
+        assert_eq!(roles.number(3), Some(Role::Uplink));
     }
 
     #[test]
     fn a_bridge_is_known_but_not_hooked() {
         let mut roles = Roles::default();
         assert_eq!(roles.add(&interface(3, "bridge")), None);
-        assert_eq!(roles.number(3), Some(epguard_common::Role::BRIDGE));
+        assert_eq!(roles.number(3), Some(Role::Bridge));
         roles.remove(3);
         assert_eq!(roles.number(3), None);
     }
 
     #[test]
-    fn a_bridge_is_a_bridge_whatever_it_was_named_as_and_whatever_leads_through_it() {
+    fn a_bridge_keeps_its_role_under_every_name_and_default_route() {
         let any = || vec![Glob::new("*").unwrap()];
         for (pods, uplinks) in [(any(), vec![]), (vec![], any()), (vec![], vec![])] {
             let mut roles = Roles::new(Selection { pods, uplinks });
             roles.add(&interface(3, "bridge"));
             for defaults in [BTreeSet::new(), BTreeSet::from([3])] {
                 roles.set_defaults(defaults);
-                assert_eq!(roles.number(3), Some(epguard_common::Role::BRIDGE));
+                assert_eq!(roles.number(3), Some(Role::Bridge));
             }
         }
     }
 
     #[test]
-    fn only_a_kind_behind_which_no_pod_can_be_leads_away_whoever_calls_it_an_uplink() {
+    fn a_kind_that_may_lead_to_a_pod_never_becomes_an_uplink() {
         let uplinks = vec![Glob::new("*").unwrap()];
         let named = Selection {
             pods: vec![],
@@ -182,12 +187,12 @@ mod tests {
             for (ifindex, kind) in (2..).zip(kinds) {
                 roles.add(&interface(ifindex, kind));
                 roles.set_defaults(BTreeSet::from([ifindex]));
-                let away = [epguard_common::Role::UPLINK, epguard_common::Role::TUNNEL].map(Some);
+                let away = [Role::Uplink, Role::Tunnel].map(Some);
                 assert!(!away.contains(&roles.number(ifindex)), "{kind}");
             }
             for kind in ["", "bond", "team"] {
                 roles.add(&interface(2, kind));
-                assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK), "{kind}");
+                assert_eq!(roles.number(2), Some(Role::Uplink), "{kind}");
             }
         }
     }
@@ -208,7 +213,7 @@ mod tests {
                 ..interface(2, "vlan")
             });
             let number = roles.number(2);
-            assert_eq!(number, leads.then_some(epguard_common::Role::UPLINK), "{base:?}");
+            assert_eq!(number, leads.then_some(Role::Uplink), "{base:?}");
         }
         roles.add(&Interface {
             representor: true,
@@ -227,6 +232,6 @@ mod tests {
         roles.add(&interface(2, "veth"));
         assert_eq!(roles.number(2), None);
         roles.set_defaults(BTreeSet::from([2]));
-        assert_eq!(roles.number(2), Some(epguard_common::Role::UPLINK));
+        assert_eq!(roles.number(2), Some(Role::Uplink));
     }
 }

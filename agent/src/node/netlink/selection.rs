@@ -1,29 +1,7 @@
 //! Which interfaces carry the hooks.
 
 use super::{Glob, Interface};
-
-/// What an interface leads to. The role is only a name: every role gets both hooks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Leads to a pod.
-    Pod,
-    /// Leads out of the node.
-    Uplink,
-    /// Leads to other nodes; packets are encapsulated.
-    Tunnel,
-}
-
-impl Role {
-    /// The name in `epguard dump`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pod => "pod",
-            Self::Uplink => "uplink",
-            Self::Tunnel => "tunnel",
-        }
-    }
-}
+pub use epguard_common::Role;
 
 /// The operator's choice of interfaces. With both lists empty, every interface that packets of pods can pass.
 #[derive(Debug, Clone, Default)]
@@ -135,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn given_names_are_the_whole_choice_whatever_the_kind() {
+    fn given_names_select_interfaces_of_every_kind_and_no_others() {
         let selection = Selection {
             pods: globs(&["cali*", "cni0"]),
             uplinks: globs(&["eth[0-1]", "*"]),

@@ -66,7 +66,7 @@ async fn addresses(rx: &mut Receiver<Event>, list: &[&str]) {
 
 #[test]
 #[ignore = "needs root: makes a network namespace"]
-fn what_is_there_comes_before_settled() {
+fn existing_interfaces_are_sent_before_settled() {
     in_namespace(async |mut rx| {
         let mut seen = vec![];
         loop {
@@ -122,7 +122,7 @@ fn joining_and_leaving_a_bridge_is_no_change_of_a_veth() {
 
 #[test]
 #[ignore = "needs root: makes a network namespace"]
-fn an_interface_is_gone_even_if_its_number_and_name_are_there_again() {
+fn an_interface_counts_as_removed_even_if_its_number_and_name_exist_again() {
     in_namespace(async |mut rx| {
         settled(&mut rx).await;
         let veth = "link add index 70 va type veth peer name vb index 71\n";

@@ -5,8 +5,10 @@
 
 mod filter;
 
-use crate::node::netlink::raw;
+use crate::node::netlink::attributes::{attribute, native};
+use crate::node::netlink::request::{Message, Request};
 use epguard_common::{Addr, Vip};
+use rtnetlink::packet_core::NLM_F_DUMP;
 use rtnetlink::sys::protocols::NETLINK_SOCK_DIAG;
 use std::io;
 
@@ -59,14 +61,11 @@ pub fn connected_to(vips: &[Vip]) -> io::Result<Vec<Connected>> {
                 if vips.is_empty() {
                     continue;
                 }
-                raw::dump(
-                    NETLINK_SOCK_DIAG,
-                    SOCK_DIAG_BY_FAMILY,
-                    &request(family, protocol, &vips),
-                    |body| {
-                        found.extend(connected(body, protocol).filter(|socket| vips.contains(&socket.peer)));
-                    },
-                )?;
+                let take = |found: &mut Vec<Connected>, message: &Message<'_>| {
+                    let socket = connected(message.payload(), protocol);
+                    found.extend(socket.filter(|socket| vips.contains(&socket.peer)));
+                };
+                found.extend(request(family, protocol, &vips).ask(take)?);
             }
         }
     }
@@ -77,15 +76,16 @@ pub fn connected_to(vips: &[Vip]) -> io::Result<Vec<Connected>> {
 }
 
 /// The request: `struct inet_diag_req_v2` and the filter.
-fn request(family: u8, protocol: u8, vips: &[Vip]) -> Vec<u8> {
-    let filter = raw::attribute(REQ_BYTECODE, &filter::peers(vips));
-    [
+fn request(family: u8, protocol: u8, vips: &[Vip]) -> Request {
+    let filter = attribute(REQ_BYTECODE, &filter::peers(vips));
+    let body = [
         &[family, protocol, 0, 0][..],
         &STATES.to_ne_bytes(),
         &[0; 48],
         &filter,
     ]
-    .concat()
+    .concat();
+    Request::new(NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &body)
 }
 
 /// Reads a `struct inet_diag_msg` and its attributes.
@@ -112,7 +112,7 @@ fn connected(body: &[u8], protocol: u8) -> Option<Connected> {
             protocol,
             reserved: 0,
         },
-        cgroup: raw::native(attributes, &[CGROUP_ID]),
+        cgroup: native(attributes, &[CGROUP_ID]),
     })
 }
 
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs root: opens more files than others may"]
-    fn ten_thousand_sockets_are_listed_in_a_time_that_is_printed() {
+    fn listing_ten_thousand_sockets_prints_its_time() {
         // This process has a socket for both ends of each connection.
         const COUNT: usize = 5_000;
         let mut files = libc::rlimit {

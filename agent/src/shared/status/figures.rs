@@ -1,18 +1,23 @@
 //! Numbers for metrics: nothing in them names an object.
 
+use super::lenient::entries;
+use epguard_core::state::{IpState, PodState};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Counts and measurements beside the rest of the status.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
     /// Milliseconds from the agent's start until every watch had shown a whole list; none before.
     pub synced_after_ms: Option<u64>,
     /// Pods by state, see [`PodCounts`](epguard_core::state::PodCounts).
-    pub pods: BTreeMap<String, u64>,
+    #[serde(deserialize_with = "entries")]
+    pub pods: BTreeMap<PodState, u64>,
     /// IPs by state, from the same source.
-    pub ips: BTreeMap<String, u64>,
+    #[serde(deserialize_with = "entries")]
+    pub ips: BTreeMap<IpState, u64>,
     /// Fill of the maps that the agent writes.
     pub maps: BTreeMap<String, Fill>,
     /// Requests to the API server.
@@ -21,10 +26,9 @@ pub struct Figures {
     /// Reports of denied packets that the agent did not take in, because they exceed the rate of a node.
     #[serde(default)]
     pub events_skipped: u64,
-    /// Records that were evicted, by table: `drops` (the rows of `epguard drops`) and `review` (denials that are
-    /// compared with later evidence).
+    /// Records that were evicted, by table.
     #[serde(default)]
-    pub evicted: BTreeMap<String, u64>,
+    pub evicted: Evicted,
     /// Denials without room in `DENIAL_COUNTS`: their packets are missing in `epguard drops`, Events and the log.
     #[serde(default)]
     pub uncounted: usize,
@@ -37,8 +41,18 @@ pub struct Figures {
     pub reuse_gap: Distribution,
 }
 
+/// Records that were evicted to make room for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Evicted {
+    /// Rows of `epguard drops`.
+    pub drops: u64,
+    /// Denials that are compared with later evidence.
+    pub review: u64,
+}
+
 /// Requests to the API server, since the agent's start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiFigures {
     /// How many requests were sent; a watch is one.
@@ -48,7 +62,7 @@ pub struct ApiFigures {
 }
 
 /// The entries of a map, and its capacity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Fill {
     /// Entries in it.
     pub entries: usize,
@@ -57,7 +71,7 @@ pub struct Fill {
 }
 
 /// A histogram of durations.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Distribution {
     /// Sum of the durations in microseconds.

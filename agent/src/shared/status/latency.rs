@@ -2,6 +2,7 @@
 
 use super::Distribution;
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub struct Latency {
 }
 
 /// The quantiles of a [`Latency`] since the start. All zero before the first record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LatencyFigures {
     /// Number of records.
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_recorded_is_all_zero() {
+    fn an_empty_histogram_is_all_zero() {
         assert_eq!(Latency::default().figures(), LatencyFigures::default());
     }
 

@@ -1,6 +1,6 @@
 //! The unix socket `<run-dir>/status.sock`: each connection gets one JSON document, then the end of file.
 
-use super::{Request, Status};
+use super::{Request, Status, form};
 use anyhow::Context as _;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{Read as _, Write as _};
@@ -76,9 +76,9 @@ pub fn ask(run_dir: &Path, request: &Request) -> anyhow::Result<Status> {
             let path = path.display();
             format!("no agent answers at {path}: run this as root on a node where epguard agent runs, with its --run-dir")
         })?;
-    serde_json::from_slice(&document).with_context(|| {
+    form::parse(&document).with_context(|| {
         let path = path.display();
-        format!("{path} does not speak this version's status: use the epguard binary of the running agent")
+        format!("{path} does not send this version's status: use the epguard binary of the running agent")
     })
 }
 
@@ -120,9 +120,13 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Attachment, CgroupHooks, Conflict, LatencyFigures, NodeSockets, Ranges, Watch};
+    use super::super::{
+        Attachment, CgroupHooks, Conflict, LatencyFigures, ModeSource, NodeSockets, Ranges, Watch,
+    };
     use super::*;
+    use epguard_common::{Mode, Reason};
     use epguard_core::carrier::{Carrier, Decision};
+    use epguard_core::facts::Watched;
     use epguard_core::freshness::Proof;
 
     /// A directory of one test, removed with it.
@@ -145,17 +149,17 @@ mod tests {
         Status {
             version: "0.1.0".into(),
             node: "n".into(),
-            mode_source: "flags".into(),
+            mode_source: ModeSource::Flags,
             config_map: None,
-            reasons: [("reused".into(), "observe".into())].into(),
+            reasons: [(Reason::Reused, Mode::Observe)].into(),
             synced: true,
-            mode: "observe".into(),
+            mode: Some(Mode::Observe),
             ranges: Ranges {
                 protect: vec!["10.244.0.0/16".into()],
                 exclude: vec!["10.244.9.0/24".into()],
             },
             watches: [(
-                "pods".into(),
+                Watched::Pods,
                 Watch {
                     up: true,
                     rv: 7,
@@ -167,7 +171,7 @@ mod tests {
                 },
             )]
             .into(),
-            applied: [("pods".into(), 6)].into(),
+            applied: [(Watched::Pods, 6)].into(),
             lease_ms: -5,
             view_age_ms: Some(7),
             pods: [("u-1".into(), "shop/cart-1".into())].into(),
@@ -218,8 +222,8 @@ mod tests {
             refused: 9,
             refused_by_namespace: [("a".into(), 9)].into(),
             breaker: vec![],
-            wrong_denies: [("reused".into(), 1)].into(),
-            demoted: vec!["reused".into()],
+            wrong_denies: [(Reason::Reused, 1)].into(),
+            demoted: vec![Reason::Reused],
             ..Status::default()
         }
     }
@@ -246,11 +250,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_reader_gets_the_whole_status_of_the_moment() {
+    async fn every_reader_gets_the_whole_current_status() {
         let dir = Directory::new("round");
         assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());
         let newer = Status {
-            mode: "enforce".into(),
+            mode: Some(Mode::Enforce),
             ..status()
         };
         assert_eq!(serve_and_read(&dir.0, &newer).await.unwrap(), newer);

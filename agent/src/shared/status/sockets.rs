@@ -1,9 +1,10 @@
 //! The cgroups whose sockets are followed, for the status.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Sockets of the node's own processes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSockets {
     /// The directory whose children are hooked, or the one that `--cgroup` names; empty before the start.
@@ -24,7 +25,7 @@ pub struct NodeSockets {
 }
 
 /// A cgroup and its hooks.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CgroupHooks {
     /// Its directory.

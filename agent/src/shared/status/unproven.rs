@@ -1,9 +1,10 @@
 //! Why denials are not proven, for the status.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Nodes on which pods finish and none is proven dead.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnprovenDeaths {
     /// The manager that writes these pods' phase, if the doubt is about it. None: the kubelet does not report
@@ -16,7 +17,7 @@ pub struct UnprovenDeaths {
 }
 
 /// A pod that may hold an IP that it does not show, and so keeps a denial from being proven.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PossibleHolder {
     /// `namespace/name`.

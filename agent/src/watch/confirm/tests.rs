@@ -35,7 +35,7 @@ fn asked(glimpse: Glimpse) -> (Confirmations, Instant) {
 }
 
 #[test]
-fn a_stream_that_is_silent_however_long_behind_a_list_proves_nothing() {
+fn a_silent_stream_behind_a_list_proves_nothing() {
     let (mut confirmations, at) = asked(glimpse());
     assert_eq!(confirmations.take_proven(shown(12, 9)), None);
     assert_eq!(
@@ -75,7 +75,7 @@ fn a_probe_proves_it_once_the_stream_has_shown_all_that_the_probe_got() {
 }
 
 #[test]
-fn a_probe_that_falls_short_proves_only_older_answers() {
+fn a_probe_that_shows_too_little_proves_only_older_answers() {
     let (mut confirmations, at) = asked(glimpse());
     let later = Glimpse {
         sent: SENT * 2,
@@ -95,7 +95,7 @@ fn a_probe_that_falls_short_proves_only_older_answers() {
 }
 
 #[test]
-fn a_list_of_everything_proves_it_if_it_shows_nothing_newer_and_nothing_less() {
+fn a_full_list_proves_the_stream_fresh_if_it_shows_the_same_objects() {
     assert_eq!(asked(whole(12, 9)).0.take_proven(shown(12, 9)), Some(SENT));
     assert_eq!(
         asked(whole(12, 8)).0.take_proven(shown(12, 9)),
@@ -111,7 +111,7 @@ fn a_list_of_everything_proves_it_if_it_shows_nothing_newer_and_nothing_less() {
 }
 
 #[test]
-fn a_stream_that_lacks_what_something_else_shows_has_a_moment_to_catch_up() {
+fn a_stream_that_lacks_an_object_has_a_moment_to_catch_up() {
     let (mut confirmations, at) = asked(whole(13, 9));
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
     assert_eq!(
@@ -135,7 +135,7 @@ fn a_stream_that_lacks_what_something_else_shows_has_a_moment_to_catch_up() {
 }
 
 #[test]
-fn what_is_shown_elsewhere_later_gives_a_stream_that_is_behind_no_more_time() {
+fn later_objects_give_a_stream_that_is_behind_no_more_time() {
     let (mut confirmations, at) = asked(whole(13, 9));
     confirmations.answered(whole(14, 9), at + LATE / 2);
     assert!(confirmations.lacks(shown(13, 9)));

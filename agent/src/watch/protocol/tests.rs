@@ -15,7 +15,7 @@ fn a_watch_begins_with_a_streamed_list() {
 }
 
 #[test]
-fn a_server_that_streams_no_lists_is_asked_for_pages_at_once_and_ever_after() {
+fn a_server_that_streams_no_lists_gets_requests_for_pages_from_then_on() {
     let mut protocol = Protocol::default();
     protocol.begin();
     assert_eq!(protocol.end(End::Unsupported, Duration::ZERO), Duration::ZERO);
@@ -46,7 +46,7 @@ fn a_closed_stream_resumes_at_once_from_the_last_version_seen() {
 }
 
 #[test]
-fn a_server_that_closes_at_once_is_not_asked_in_a_loop() {
+fn a_server_that_closes_at_once_is_not_retried_in_a_loop() {
     let mut protocol = following(7);
     let waits = [(); 3].map(|()| {
         protocol.begin();
@@ -75,7 +75,7 @@ fn silence_resumes_once_and_then_lists_again() {
 }
 
 #[test]
-fn waits_double_up_to_the_ceiling_and_start_over_after_a_stream_that_held() {
+fn waits_double_up_to_the_ceiling_and_start_over_after_a_stable_stream() {
     let mut protocol = following(7);
     let mut fail = |lived, heard| {
         protocol.begin();
@@ -103,7 +103,7 @@ fn a_list_after_an_outage_waits_no_longer_for_the_attempts_that_failed() {
 }
 
 #[test]
-fn a_server_whose_history_is_gone_again_and_again_is_asked_less_and_less() {
+fn repeated_expiry_makes_requests_ever_rarer() {
     let mut protocol = following(7);
     let mut expire = |lived| {
         protocol.begin();
@@ -158,7 +158,7 @@ fn lists_after(outage: Duration, random: &mut fastrand::Rng) -> Duration {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_asked_more_often_than_one_that_refuses() {
+fn a_silent_server_is_retried_more_often_than_one_that_refuses() {
     let longest = |end| {
         let mut protocol = following(7);
         let waits = (0..40).map(|_| {

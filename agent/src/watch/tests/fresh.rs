@@ -16,7 +16,7 @@ async fn confirm(rig: &mut Rig, version: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_proves_the_moment_when_it_was_asked_for() {
+async fn a_list_proves_the_moment_of_its_request() {
     let mut rig = Rig::new();
     let call = rig.server.call().await;
     let asked = boot();
@@ -61,7 +61,7 @@ async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_behind_the_list_is_confirmed_by_what_it_shows_later() {
+async fn a_stream_behind_the_list_is_confirmed_by_its_later_events() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     confirm(&mut rig, 50).await;
@@ -74,7 +74,7 @@ async fn a_stream_behind_the_list_is_confirmed_by_what_it_shows_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_shows_nothing_is_confirmed_by_a_probe_that_gets_nothing() {
+async fn a_silent_stream_is_confirmed_by_an_empty_probe() {
     let (mut rig, _stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     confirm(&mut rig, 50).await;
@@ -88,7 +88,7 @@ async fn a_stream_that_shows_nothing_is_confirmed_by_a_probe_that_gets_nothing()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_lacks_what_a_probe_gets_may_catch_up() {
+async fn a_stream_that_lacks_an_object_of_a_probe_may_catch_up() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     confirm(&mut rig, 50).await;
@@ -102,7 +102,7 @@ async fn a_stream_that_lacks_what_a_probe_gets_may_catch_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_falls_short_of_the_list_or_fails_is_told() {
+async fn a_failed_or_short_probe_is_reported() {
     let (mut rig, _stream) = Rig::streaming().await;
     confirm(&mut rig, 50).await;
     rig.server.call().await.stream().bookmark(49, false).await;
@@ -118,7 +118,7 @@ async fn a_probe_that_falls_short_of_the_list_or_fails_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_everything_that_lacks_what_the_stream_has_shown_proves_nothing() {
+async fn a_full_list_that_lacks_an_object_of_the_stream_proves_nothing() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     stream.event("ADDED", &pod("b", 8)).await;
@@ -152,7 +152,7 @@ async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_goes_down_while_it_lacks_what_a_probe_shows_is_behind_at_once() {
+async fn a_watch_that_goes_down_while_it_lacks_an_object_of_a_probe_is_behind_at_once() {
     let (mut rig, stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     confirm(&mut rig, 50).await;
@@ -178,7 +178,7 @@ async fn a_watch_that_goes_down_and_lacks_nothing_is_not_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_confirmation_that_fails_is_told_and_the_stream_goes_on() {
+async fn a_failed_confirmation_is_reported_and_the_stream_goes_on() {
     let (mut rig, mut stream) = Rig::streaming().await;
     rig.watches.confirm(Pods);
     rig.server.call().await.refuse(500, "overloaded").await;
@@ -207,7 +207,7 @@ async fn a_watch_that_is_down_is_confirmed_once_it_is_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_older_than_what_was_seen_before_it_resets_everything() {
+async fn a_list_older_than_the_last_seen_version_resets_everything() {
     let (mut rig, mut stream) = Rig::streaming().await;
     rig.watches.confirm(Pods);
     let call = rig.server.call().await;
@@ -229,7 +229,7 @@ async fn a_list_older_than_what_was_seen_before_it_resets_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_resumed_before_its_time_asks_whether_the_server_went_back() {
+async fn a_watch_that_ends_early_is_confirmed_against_a_server_that_went_back() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
     let call = rig.server.call().await;
@@ -244,7 +244,7 @@ async fn a_watch_that_is_resumed_before_its_time_asks_whether_the_server_went_ba
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_in_its_time_is_resumed_without_a_question() {
+async fn a_watch_that_ends_on_time_is_resumed_without_a_confirmation() {
     let (mut rig, mut stream) = Rig::streaming().await;
     for version in 8..13 {
         sleep(Duration::from_mins(1)).await;
@@ -259,7 +259,7 @@ async fn a_watch_that_ends_in_its_time_is_resumed_without_a_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_after_a_list_asks_once_whether_the_server_went_back() {
+async fn a_watch_after_a_list_is_confirmed_once_against_a_server_that_went_back() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
     rig.server

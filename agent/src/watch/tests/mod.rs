@@ -108,7 +108,7 @@ async fn a_stream_that_ends_in_order_goes_on_without_a_reset() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_parse_is_told_and_the_stream_goes_on() {
+async fn an_unparsable_object_is_reported_and_the_stream_goes_on() {
     let (mut rig, mut stream) = Rig::streaming().await;
     let wrong = r#"{"metadata":{"name":"b","namespace":"ns","resourceVersion":"8"},"spec":5}"#;
     stream.event("ADDED", wrong).await;
@@ -120,7 +120,7 @@ async fn what_does_not_parse_is_told_and_the_stream_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotation_that_cannot_be_read_is_told_and_the_object_counts() {
+async fn an_unreadable_annotation_is_reported_and_the_object_counts() {
     let (mut rig, mut stream) = Rig::streaming().await;
     let annotated = r#""annotations":{"epguard.io/mode":"of"},"uid""#;
     stream
@@ -145,7 +145,7 @@ async fn an_object_of_a_list_that_does_not_parse_costs_only_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_counts_when_its_last_chunk_is_there() {
+async fn a_line_counts_when_its_last_chunk_has_arrived() {
     let (mut rig, mut stream) = Rig::streaming().await;
     let line = format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", pod("a", 8));
     let (first, rest) = line.split_at(40);
@@ -162,7 +162,7 @@ async fn a_line_counts_when_its_last_chunk_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forbidden_is_told_with_its_remedy_and_asked_again() {
+async fn a_forbidden_watch_is_reported_with_its_remedy_and_tried_again() {
     let mut rig = Rig::new();
     for _ in 0..2 {
         rig.server.call().await.refuse(403, "pods is forbidden").await;
@@ -176,7 +176,7 @@ async fn forbidden_is_told_with_its_remedy_and_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_breaks_is_told_and_resumed() {
+async fn a_broken_connection_is_reported_and_resumed() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
     drop(rig.server.call().await);
@@ -191,7 +191,7 @@ async fn a_connection_that_breaks_is_told_and_resumed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_stream_is_given_up() {
+async fn a_silent_stream_is_closed() {
     let (mut rig, _silent) = Rig::streaming().await;
     let since = tokio::time::Instant::now();
     assert_eq!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_while_a_list_is_on_its_way_is_told_at_once_and_the_list_agrees_with_it() {
+async fn events_during_a_list_are_applied_at_once_and_the_list_keeps_them() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     rig.watches.relist(Pods, Duration::ZERO);
@@ -30,7 +30,7 @@ async fn what_happens_while_a_list_is_on_its_way_is_told_at_once_and_the_list_ag
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_newer_than_the_stream_is_told_after_what_it_covers() {
+async fn a_list_newer_than_the_stream_is_applied_after_the_events_it_covers() {
     let (mut rig, mut stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
     rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
@@ -43,7 +43,7 @@ async fn a_list_that_is_newer_than_the_stream_is_told_after_what_it_covers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_lacks_what_a_list_beside_it_shows_is_behind_after_a_second() {
+async fn a_stream_that_lacks_an_object_of_a_list_is_behind_after_a_second() {
     let (mut rig, _stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
     rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
@@ -51,7 +51,7 @@ async fn a_stream_that_lacks_what_a_list_beside_it_shows_is_behind_after_a_secon
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_beside_the_stream_that_fails_is_asked_for_again_and_the_stream_goes_on() {
+async fn a_failed_list_beside_the_stream_is_repeated_and_the_stream_goes_on() {
     let (mut rig, mut stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
     rig.server.call().await.refuse(500, "overloaded").await;
@@ -68,7 +68,7 @@ async fn a_list_beside_the_stream_that_fails_is_asked_for_again_and_the_stream_g
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_beside_the_stream_that_went_back_in_time_is_told_as_such() {
+async fn a_list_beside_the_stream_that_went_back_in_time_is_reported() {
     let (mut rig, _stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
     rig.server.call().await.page(5, "", &[]).await;
@@ -81,7 +81,7 @@ async fn a_list_beside_the_stream_that_went_back_in_time_is_told_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_beside_a_stream_that_ends_is_asked_for_beside_the_next_one() {
+async fn a_list_beside_a_stream_that_ends_is_repeated_beside_the_next_one() {
     let (mut rig, stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
     rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
@@ -107,7 +107,7 @@ async fn a_list_beside_a_stream_that_ends_is_asked_for_beside_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_whole_list_that_comes_first_satisfies_the_order() {
+async fn a_new_streamed_list_replaces_an_ordered_list() {
     let (mut rig, stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
     rig.server.call().await.page(10, "", &[pod("b", 9)]).await;

@@ -6,14 +6,14 @@ use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
 use aya::programs::{SchedClassifier, TcAttachType};
 use epguard::kernel::datapath::Hook;
-use epguard::shared::status::{self, Attachment, Status};
+use epguard::shared::status::{self, Attachment, SocketLb, Status};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_agent_that_is_killed_or_stopped_leaves_its_hooks_to_the_next_one() {
+fn the_next_agent_takes_over_the_hooks_of_a_killed_or_stopped_one() {
     let node = Node::new();
     let mut ids = Vec::new();
     for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGTERM] {
@@ -28,7 +28,7 @@ fn an_agent_that_is_killed_or_stopped_leaves_its_hooks_to_the_next_one() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_agent_that_is_told_to_detach_on_exit_leaves_nothing() {
+fn an_agent_with_detach_on_exit_removes_everything() {
     let node = Node::new();
     for hooks in ["tcx", "clsact"] {
         let mut agent = Agent::start(&node, &["--detach-on-exit", "--hooks", hooks]);
@@ -41,11 +41,11 @@ fn an_agent_that_is_told_to_detach_on_exit_leaves_nothing() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn a_running_agent_hooks_what_is_renamed_or_made_again_and_lets_go_of_what_is_gone() {
+fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones() {
     let node = Node::new();
     let mut agent = Agent::start(&node, &[]);
     agent.attached();
-    let (old, before) = (ifindex("pod"), link(&node.pin(Hook::To)));
+    let (old, before) = (ifindex("pod"), link(&node.pin(Hook::Egress)));
     run("ip", &["link", "set", "pod", "down"]);
     run("ip", &["link", "set", "pod", "name", "pod7"]);
     let attached = agent.wait("pod7");
@@ -72,11 +72,11 @@ fn a_running_agent_hooks_what_is_renamed_or_made_again_and_lets_go_of_what_is_go
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn a_running_agent_attaches_again_what_somebody_detached() {
+fn a_running_agent_attaches_again_after_a_foreign_detach() {
     let node = Node::new();
     let mut agent = Agent::start(&node, &[]);
     agent.attached();
-    let (severed, _) = link(&node.pin(Hook::From));
+    let (severed, _) = link(&node.pin(Hook::Ingress));
     run("bpftool", &["link", "detach", "id", &severed.to_string()]);
     let programs = || {
         let listed = SchedClassifier::query_tcx("pod", TcAttachType::Ingress);
@@ -152,6 +152,15 @@ impl Agent {
         };
         let status = self.process.until("has not hooked it so", missing).unwrap();
         found(&status).unwrap()
+    }
+
+    /// Waits until the status shows the socket load balancer so.
+    pub fn wait_for_lb(&mut self, so: impl Fn(&SocketLb) -> bool) {
+        let missing = |status: &Status| {
+            let lb = &status.socket_lb;
+            (!so(lb)).then(|| format!("{lb:?}"))
+        };
+        self.process.until("has not shown it so", missing).unwrap();
     }
 
     fn is_attached(&self, name: &str, ifindex: u32) -> bool {

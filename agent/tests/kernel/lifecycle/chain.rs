@@ -28,7 +28,7 @@ fn a_program_before_ours_is_named_and_one_after_ours_is_not() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn filters_of_others_run_after_tcx_and_tcx_programs_before_our_filters() {
+fn foreign_filters_run_after_tcx_and_tcx_programs_before_our_filters() {
     let node = Node::new();
     tc("qdisc add dev pod clsact");
     let mut other = node.load(Hooks::Tcx);

@@ -11,10 +11,10 @@ const EPGUARD: &str = env!("CARGO_BIN_EXE_epguard");
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn detach_removes_links_maps_and_directories_and_says_so_once() {
+fn detach_removes_links_maps_and_directories_and_reports_it_once() {
     let node = Node::new();
     node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
-    let pin = node.pin(Hook::From);
+    let pin = node.pin(Hook::Ingress);
     let (id, _) = link(&pin);
     let said = detach(&node);
     assert!(
@@ -101,13 +101,13 @@ fn filters_are_found_without_the_pin_directory() {
 
 #[test]
 #[ignore = "needs root: another user's rights, and a pin directory that is none"]
-fn detach_without_privileges_or_bpffs_says_what_to_do() {
+fn detach_without_privileges_or_bpffs_names_the_remedy() {
     let complaint = |command: &mut Command| {
         let output = command.output().unwrap();
         assert!(!output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    // Somebody else may not reach the folder of the build.
+    // Another user may not reach the folder of the build.
     let copy = std::env::temp_dir().join(format!("epguard-detach-{}", std::process::id()));
     // By another process: a file that this one has open for writing while a test forks cannot be run.
     run("cp", &[EPGUARD, copy.to_str().unwrap()]);

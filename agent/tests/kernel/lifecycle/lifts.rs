@@ -1,4 +1,4 @@
-//! Who spoke from an IP that was thought vacant: the kernel's map is the record, and no writer forgets it.
+//! Packets from an orphan IP: the kernel's map records them, and no writer drops the record.
 
 use super::maps::write;
 use super::node::Node;
@@ -19,32 +19,32 @@ const LIFT: Lift = Lift {
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn a_lift_is_told_once_though_no_event_told_it() {
+fn a_lift_is_returned_once_without_an_event() {
     let node = Node::new();
     write(&node, |writer| {
-        writer.install(&vacant(Mode::Enforce, None)).unwrap();
+        writer.install(&orphan_ip(Mode::Enforce, None)).unwrap();
         assert_eq!(writer.take_lifts().unwrap(), []);
         speaks(&node);
         assert_eq!(writer.take_lifts().unwrap(), [LIFT]);
         assert_eq!(writer.take_lifts().unwrap(), []);
-        let heard = vacant(Mode::Enforce, Some(AT));
+        let heard = orphan_ip(Mode::Enforce, Some(AT));
         assert!(!writer.replaces_terminated(&heard) && !writer.install(&heard).unwrap());
     });
 }
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn the_next_writer_finds_who_spoke_and_whoever_speaks_before_it_asks() {
+fn the_next_writer_restores_lifts_and_reads_those_since_its_start() {
     let node = Node::new();
     write(&node, |writer| {
-        writer.install(&vacant(Mode::Enforce, None)).unwrap();
+        writer.install(&orphan_ip(Mode::Enforce, None)).unwrap();
     });
     write(&node, |writer| {
         speaks(&node);
         assert_eq!(writer.take_lifts().unwrap(), [LIFT]);
     });
     write(&node, |writer| {
-        assert_eq!(writer.found(), &vacant(Mode::Enforce, Some(AT)));
+        assert_eq!(writer.restored(), &orphan_ip(Mode::Enforce, Some(AT)));
         assert_eq!(writer.take_lifts().unwrap(), []);
     });
 }
@@ -54,37 +54,37 @@ fn the_next_writer_finds_who_spoke_and_whoever_speaks_before_it_asks() {
 fn an_entry_that_is_written_again_stays_lifted() {
     let node = Node::new();
     write(&node, |writer| {
-        writer.install(&vacant(Mode::Enforce, None)).unwrap();
+        writer.install(&orphan_ip(Mode::Enforce, None)).unwrap();
         speaks(&node);
-        writer.install(&vacant(Mode::Observe, None)).unwrap();
+        writer.install(&orphan_ip(Mode::Observe, None)).unwrap();
         assert_eq!(lifted_ns(&node), 77);
         assert_eq!(writer.take_lifts().unwrap(), [LIFT]);
         writer.install(&Tables::default()).unwrap();
-        writer.install(&vacant(Mode::Observe, Some(AT))).unwrap();
+        writer.install(&orphan_ip(Mode::Observe, Some(AT))).unwrap();
         assert_eq!(lifted_ns(&node), 77);
     });
 }
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn a_lift_outlives_its_entry_until_somebody_asks() {
+fn a_lift_outlives_its_entry_until_it_is_read() {
     let node = Node::new();
     write(&node, |writer| {
-        writer.install(&vacant(Mode::Enforce, None)).unwrap();
+        writer.install(&orphan_ip(Mode::Enforce, None)).unwrap();
         speaks(&node);
         writer.install(&Tables::default()).unwrap();
         assert_eq!(writer.take_lifts().unwrap(), [LIFT]);
     });
 }
 
-fn vacant(mode: Mode, lifted: Option<Duration>) -> Tables {
-    let vacant = OrphanIp {
+fn orphan_ip(mode: Mode, lifted: Option<Duration>) -> Tables {
+    let orphan_ip = OrphanIp {
         dead: DEAD,
         mode,
         lifted,
     };
     Tables {
-        terminated: [(X, vacant)].into(),
+        terminated: [(X, orphan_ip)].into(),
         ..Tables::default()
     }
 }

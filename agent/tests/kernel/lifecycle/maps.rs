@@ -17,7 +17,7 @@ const SLOT: Slot = Slot { number: 0x8007 };
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn the_next_writer_finds_the_tables_the_lease_and_the_counters() {
+fn the_next_writer_restores_the_tables_the_lease_and_the_counters() {
     let node = Node::new();
     let lease = boot_ns() + 60_000_000_000;
     write(&node, |writer| {
@@ -26,18 +26,18 @@ fn the_next_writer_finds_the_tables_the_lease_and_the_counters() {
     });
     count(&node, 7);
     write(&node, |writer| {
-        assert_eq!(writer.found(), &denying());
+        assert_eq!(writer.restored(), &denying());
         assert_eq!(writer.lease_deadline_ns(), lease);
         assert!(!writer.install(&denying()).unwrap(), "nothing is to be written");
         assert!(writer.install(&Tables::default()).unwrap());
     });
     assert_eq!(counted(&node), 7);
-    write(&node, |writer| assert_eq!(writer.found(), &Tables::default()));
+    write(&node, |writer| assert_eq!(writer.restored(), &Tables::default()));
 }
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn owners_that_nobody_knows_any_more_go_with_the_first_write() {
+fn the_first_write_removes_unknown_owners() {
     let node = Node::new();
     let owner = |octet| Owner {
         uid: Uid { octets: [octet; 16] },
@@ -60,28 +60,32 @@ fn owners_that_nobody_knows_any_more_go_with_the_first_write() {
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn a_reason_that_was_wrong_is_still_only_observed_by_the_next_writer_until_the_operator_sets_it() {
+fn a_demoted_reason_stays_demoted_for_the_next_writer_until_the_operator_sets_it() {
     let node = Node::new();
-    let configure = |writer: &mut Writer| writer.configure(Mode::Enforce, maps::DEFAULT, false).unwrap();
+    let configure = |writer: &mut Writer| {
+        writer
+            .configure(Mode::Enforce, maps::default_modes(), false)
+            .unwrap();
+    };
     write(&node, |writer| {
         configure(writer);
-        assert_eq!(writer.demoted(), [""; 0]);
+        assert_eq!(writer.demoted(), []);
         writer.demote(Reason::Reused).unwrap();
     });
     write(&node, |writer| {
         configure(writer);
-        assert_eq!(writer.demoted(), ["reused"]);
+        assert_eq!(writer.demoted(), [Reason::Reused]);
     });
     maps::set_mode(&node.pins(), Mode::Enforce, Some(Reason::Reused)).unwrap();
     write(&node, |writer| {
         configure(writer);
-        assert_eq!(writer.demoted(), [""; 0]);
+        assert_eq!(writer.demoted(), []);
     });
 }
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
+fn a_denial_with_invalid_numbers_is_removed() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     let map = Map::HashMap(maps::open(&node.pins(), "DENIED").unwrap());
@@ -97,7 +101,7 @@ fn a_denial_with_numbers_that_no_epguard_wrote_is_removed() {
         value: garbage,
     };
     raw.insert(scribbled, entry, 0).unwrap();
-    write(&node, |writer| assert_eq!(writer.found(), &denying()));
+    write(&node, |writer| assert_eq!(writer.restored(), &denying()));
     let left: Vec<DenialKey> = raw.keys().collect::<Result<_, _>>().unwrap();
     assert_eq!(left, [target()]);
 }
@@ -115,8 +119,8 @@ fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
     create.extend(shape.split(' '));
     run("bpftool", &create);
     write(&node, |writer| {
-        assert!(writer.found().suspects.is_empty());
-        assert_eq!(writer.found().denied, denying().denied);
+        assert!(writer.restored().suspects.is_empty());
+        assert_eq!(writer.restored().denied, denying().denied);
         assert!(writer.install(&denying()).unwrap());
     });
 }
@@ -128,13 +132,13 @@ fn a_map_that_is_missing_is_made_and_one_that_a_later_agent_made_stays() {
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     let (missing, later) = (node.pins().join("v2/LIVE"), node.pins().join("v2/GATE"));
     std::fs::rename(&missing, &later).unwrap();
-    write(&node, |writer| assert_eq!(writer.found(), &denying()));
+    write(&node, |writer| assert_eq!(writer.restored(), &denying()));
     assert!(missing.exists() && later.exists());
 }
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn what_a_full_map_has_no_room_for_is_counted_and_written_once_there_is() {
+fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
     let node = Node::new();
     let foreign = |port: usize| DenialKey {
         port: u16::try_from(port).unwrap(),
@@ -172,7 +176,7 @@ fn what_a_full_map_has_no_room_for_is_counted_and_written_once_there_is() {
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn what_was_noted_of_sockets_is_believed_only_if_nobody_stopped_following_them() {
+fn notes_of_sockets_count_only_if_sockets_were_followed_without_a_gap() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     let before = view(&node).get(&0, 0).unwrap();
@@ -194,7 +198,7 @@ fn what_was_noted_of_sockets_is_believed_only_if_nobody_stopped_following_them()
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn other_abi_versions_go_once_this_one_is_attached() {
+fn other_abi_versions_are_removed_once_this_one_is_attached() {
     let node = Node::new();
     node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
     let (own, old) = (node.pins().join("v2"), node.pins().join("v0"));

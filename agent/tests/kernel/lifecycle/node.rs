@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// The calling thread's network namespace from now on, and a bpffs.
 pub struct Node {
@@ -149,7 +150,7 @@ pub fn foreign(datapath: &mut Datapath) -> &mut SchedClassifier {
     program
 }
 
-/// What a program said that has to succeed.
+/// Runs a program that must succeed, and returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = output(program, arguments);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -157,7 +158,7 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a program said and how it ended.
+/// Runs a program, and returns its output and exit status.
 pub fn output(program: &str, arguments: &[&str]) -> Output {
     Command::new(program)
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
@@ -170,4 +171,13 @@ fn unshare() {
     // SAFETY: moves only the calling thread.
     let failed = unsafe { libc::unshare(libc::CLONE_NEWNET) };
     assert_eq!(failed, 0, "making a network namespace needs root");
+}
+
+/// Waits until it is done, a minute at most.
+pub fn until(failing: &str, done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !done() {
+        assert!(Instant::now() < deadline, "{failing}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

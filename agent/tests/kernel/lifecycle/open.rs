@@ -32,7 +32,7 @@ fn an_interface_that_cannot_be_hooked_stays_open_until_it_can_and_the_agent_goes
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_agent_that_can_hook_no_interface_at_all_refuses_to_enforce_and_says_why() {
+fn an_agent_that_can_hook_no_interface_refuses_to_enforce_with_the_reason() {
     let node = Node::new();
     tc("qdisc add dev pod ingress");
     let said = Agent::start(&node, &["--mode", "enforce", "--hooks", "clsact"]).complaint();

@@ -26,12 +26,14 @@ fn epguard(node: &Node, args: &[&str]) {
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn action_and_mode_are_switched_apart_from_each_other_and_at_once() {
+fn action_and_mode_are_switched_independently_and_at_once() {
     let node = Node::new();
     let mut datapath = node.load(Hooks::Auto);
     let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
     writer.choose(ReasonActions::default(), LIMITS).unwrap();
-    writer.configure(Mode::Observe, maps::DEFAULT, false).unwrap();
+    writer
+        .configure(Mode::Observe, maps::default_modes(), false)
+        .unwrap();
     epguard(&node, &["action", "reject"]);
     epguard(&node, &["action", "drop", "--reason", "terminated"]);
     epguard(&node, &["mode", "enforce"]);
@@ -66,7 +68,9 @@ fn a_command_waits_while_another_process_changes_config() {
     let mut datapath = node.load(Hooks::Auto);
     let writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
     let mut writer = writer.lock_config(&node.pins()).unwrap();
-    writer.configure(Mode::Observe, maps::DEFAULT, false).unwrap();
+    writer
+        .configure(Mode::Observe, maps::default_modes(), false)
+        .unwrap();
     let directory = File::open(maps::directory(&node.pins())).unwrap();
     directory.lock().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));

@@ -1,7 +1,7 @@
-//! Frames of VLANs at the interface below them: whatever their tag means, it is not the node's own network.
+//! Frames of VLANs at the interface below them: with any tag they are not of the node's own network.
 
 use super::node::{Node, ifindex, mac};
-use super::vacant::{X, denied_while, vacate};
+use super::orphan_ip::{X, denied_while, vacate};
 use epguard::kernel::datapath::{Hooks, Xdp};
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -44,7 +44,7 @@ fn packet_socket() -> io::Result<OwnedFd> {
     if raw < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just made, and nobody else's.
+    // SAFETY: just made, and without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 

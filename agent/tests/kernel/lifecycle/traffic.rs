@@ -30,7 +30,9 @@ fn replace_under_traffic(hooks: Hooks) {
     let node = Node::new();
     let mut datapath = node.load(hooks);
     let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
-    writer.configure(Mode::Observe, maps::DEFAULT, false).unwrap();
+    writer
+        .configure(Mode::Observe, maps::default_modes(), false)
+        .unwrap();
     let peer = Addr::v4(PEER.parse::<std::net::Ipv4Addr>().unwrap().octets());
     let mut tables = Tables::default();
     tables.suspects.entry(peer).or_default().flags = Suspect::DRAINING;

@@ -1,7 +1,7 @@
 //! Tunnel devices: the inner packet is judged where it comes out, and once.
 
 use super::node::{Node, OWN, PEER, ifindex, ip, mac};
-use super::vacant::{X, denied_of, vacate};
+use super::orphan_ip::{X, denied_of, vacate};
 use epguard::kernel::datapath::{Hooks, Xdp};
 
 #[test]

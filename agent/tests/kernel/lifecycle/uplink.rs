@@ -1,15 +1,14 @@
 //! The whole process and XDP: `pod` carries the default route here, so it is an uplink.
 
 use super::agent::Agent;
-use super::node::{Node, ifindex, ip, link, run};
+use super::node::{Node, ifindex, ip, link, run, until};
 use aya::programs::{Xdp as Program, XdpMode};
 use epguard::kernel::datapath::Hooks;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_agent_takes_the_xdp_link_over_and_detaches_it_when_told_to() {
+fn an_agent_takes_the_xdp_link_over_and_detaches_it_with_detach_on_exit() {
     let node = uplink();
     let mut ids = Vec::new();
     for signal in [libc::SIGKILL, libc::SIGTERM] {
@@ -27,7 +26,7 @@ fn an_agent_takes_the_xdp_link_over_and_detaches_it_when_told_to() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn a_running_agent_attaches_xdp_again_and_lets_it_go_with_the_default_route() {
+fn a_running_agent_attaches_xdp_again_and_detaches_it_with_the_default_route() {
     let node = uplink();
     let mut agent = Agent::start(&node, &["--xdp", "driver"]);
     agent.wait_for("pod", |at| at.xdp.is_some());
@@ -41,21 +40,22 @@ fn a_running_agent_attaches_xdp_again_and_lets_it_go_with_the_default_route() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn where_xdp_is_demanded_another_program_ends_the_agent_which_says_why() {
+fn where_xdp_is_required_a_foreign_program_ends_the_agent_with_the_reason() {
     let node = uplink();
     let mut other = node.load(Hooks::Auto);
     let program: &mut Program = other.ebpf.program_mut("epguard_xdp").unwrap().try_into().unwrap();
     program.load().unwrap();
     program.attach("pod", XdpMode::Driver).unwrap();
     let said = Agent::start(&node, &["--xdp", "driver"]).complaint();
-    let reason = "cannot attach XDP to interface pod, which --xdp demands: XDP: the program epguard_xdp (id ";
+    let reason =
+        "cannot attach XDP to interface pod, which --xdp requires: XDP: the program epguard_xdp (id ";
     assert!(said.contains(reason), "{said}");
     assert!(attached(), "theirs went");
 }
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn where_xdp_is_not_demanded_the_status_says_why_tc_is_alone() {
+fn where_xdp_is_optional_the_status_has_the_reason_why_it_is_missing() {
     let node = uplink();
     let mut agent = Agent::start(&node, &["--mode", "enforce", "--xdp", "auto"]);
     let shown = agent.wait_for("pod", |at| at.xdp_error.is_some());
@@ -66,7 +66,7 @@ fn where_xdp_is_not_demanded_the_status_says_why_tc_is_alone() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn unless_it_is_asked_for_no_uplink_has_xdp_and_none_is_missed() {
+fn by_default_no_uplink_has_xdp_and_none_is_reported_missing() {
     let node = uplink();
     let mut agent = Agent::start(&node, &["--mode", "enforce"]);
     let shown = agent.wait_for("pod", |at| at.attached && at.role == "uplink");
@@ -86,12 +86,4 @@ fn pin(node: &Node) -> PathBuf {
 
 fn attached() -> bool {
     run("ip", &["link", "show", "dev", "pod"]).contains("prog/xdp")
-}
-
-fn until(failing: &str, done: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while !done() {
-        assert!(Instant::now() < deadline, "{failing}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }

@@ -147,15 +147,15 @@ fn assert_taken_over(tables: &Tables) {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn denials_numbers_modes_and_the_lease_of_layout_v1_stand_before_a_hook_is_attached() {
+fn denials_numbers_modes_and_the_lease_of_layout_v1_are_restored_before_a_hook_is_attached() {
     let v1 = V1::killed();
     v1.with_writer(|_, writer| {
-        assert_taken_over(writer.found());
+        assert_taken_over(writer.restored());
         assert_eq!(writer.lease_deadline_ns(), v1.lease);
         assert_eq!(writer.permitted(), 0xffff);
-        assert_eq!(writer.demoted(), ["reused"]);
+        assert_eq!(writer.demoted(), [epguard_common::Reason::Reused]);
     });
-    super::maps::write(&v1.node, |writer| assert_taken_over(writer.found()));
+    super::maps::write(&v1.node, |writer| assert_taken_over(writer.restored()));
     let modes = show_mode(&v1.node.pins(), None).unwrap();
     let expected =
         "enforce\n  dead-backend enforce\n  reused observe\n  retired-backend observe\n  terminated enforce";
@@ -164,7 +164,7 @@ fn denials_numbers_modes_and_the_lease_of_layout_v1_stand_before_a_hook_is_attac
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn links_of_layout_v1_get_the_new_programs_and_nothing_of_v1_is_left() {
+fn links_of_layout_v1_get_the_new_programs_and_all_of_v1_is_removed() {
     let v1 = V1::killed();
     v1.with_writer(|datapath, writer| {
         let moved = Hook::ALL.map(|hook| link(&v1.node.pin(hook)));
@@ -187,7 +187,7 @@ fn links_of_layout_v1_get_the_new_programs_and_nothing_of_v1_is_left() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_ip_that_spoke_while_programs_of_layout_v1_were_there_is_lifted_for_ours() {
+fn a_lift_by_programs_of_layout_v1_counts_for_this_layout() {
     let v1 = V1::killed();
     v1.with_writer(|_, writer| {
         v1.put("TERMINATED", X, terminated(7));
@@ -201,22 +201,22 @@ fn an_ip_that_spoke_while_programs_of_layout_v1_were_there_is_lifted_for_ours() 
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn what_an_agent_of_this_layout_wrote_after_the_takeover_is_not_overwritten_by_v1() {
+fn v1_does_not_overwrite_values_written_after_the_takeover() {
     let v1 = V1::killed();
     v1.with_writer(|_, writer| {
         writer.renew_lease(v1.lease + 1).unwrap();
         assert!(writer.install(&Tables::default()).unwrap());
     });
-    v1.with_writer(|_, writer| assert_eq!(writer.found(), &Tables::default()));
+    v1.with_writer(|_, writer| assert_eq!(writer.restored(), &Tables::default()));
 }
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn a_directory_of_layout_v1_that_was_half_removed_keeps_no_agent_from_starting() {
+fn an_agent_starts_beside_a_half_removed_directory_of_layout_v1() {
     let v1 = V1::killed();
     fs::remove_file(v1.directory.join("DENIED")).unwrap();
     v1.with_writer(|datapath, writer| {
-        assert_eq!(writer.found(), &Tables::default());
+        assert_eq!(writer.restored(), &Tables::default());
         datapath.hook(ifindex("pod"), "pod").unwrap();
         datapath.remove_leftovers().unwrap();
         assert!(!v1.directory.exists());
@@ -225,7 +225,7 @@ fn a_directory_of_layout_v1_that_was_half_removed_keeps_no_agent_from_starting()
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_agent_without_an_api_server_takes_over_from_layout_v1_and_leaves_nothing_of_it() {
+fn an_agent_without_an_api_server_takes_over_from_layout_v1_and_removes_it() {
     let v1 = V1::killed();
     let mut agent = Agent::start(&v1.node, &["--mode", "enforce"]);
     let deadline = Instant::now() + Duration::from_mins(1);
@@ -241,6 +241,6 @@ fn an_agent_without_an_api_server_takes_over_from_layout_v1_and_leaves_nothing_o
     }
     let mut datapath = v1.node.load(Hooks::Tcx);
     let writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
-    assert_taken_over(writer.found());
+    assert_taken_over(writer.restored());
     assert_eq!(writer.lease_deadline_ns(), v1.lease);
 }

@@ -1,7 +1,7 @@
 //! XDP at an uplink: attached, taken over, refused, removed.
 
 use super::node::{Node, ifindex, link, run};
-use super::vacant::{denied_of, vacate};
+use super::orphan_ip::{denied_of, vacate};
 use aya::programs::{Xdp as Program, XdpMode as Mode};
 use epguard::kernel::datapath::{Datapath, Hooks, Xdp, XdpMode};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ const EPGUARD: &str = env!("CARGO_BIN_EXE_epguard");
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn a_packet_to_an_ip_that_nobody_holds_is_dropped_by_xdp_and_counted_once() {
+fn a_packet_to_an_orphan_ip_is_dropped_by_xdp_and_counted_once() {
     let node = Node::new();
     for (xdp, mode) in [(Xdp::Driver, XdpMode::Driver), (Xdp::Generic, XdpMode::Generic)] {
         let mut datapath = node.load(Hooks::Auto).with_xdp(xdp).unwrap();
@@ -51,7 +51,7 @@ fn the_xdp_link_outlives_its_process_and_the_next_one_puts_its_program_into_it()
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn another_program_stays_where_it_is_and_is_named_until_it_goes() {
+fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
     let node = Node::new();
     for (theirs, wanted) in [
         (Mode::Driver, Xdp::Driver),
@@ -66,7 +66,10 @@ fn another_program_stays_where_it_is_and_is_named_until_it_goes() {
         let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
         let error = format!("{:#}", datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err());
         assert!(error.contains("the program epguard_xdp (id "), "{error}");
-        assert!(error.contains("of another owner is there and stays"), "{error}");
+        assert!(
+            error.contains("of another owner is attached and stays"),
+            "{error}"
+        );
         assert!(!pin(&node).exists());
         assert_eq!(attached(), before);
         // What only detaches leaves it alone as well.
@@ -79,7 +82,7 @@ fn another_program_stays_where_it_is_and_is_named_until_it_goes() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn left_to_itself_epguard_attaches_to_hardware_only() {
+fn by_default_epguard_attaches_xdp_to_hardware_only() {
     let node = Node::new();
     let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Auto).unwrap();
     let error = datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err();
@@ -98,7 +101,7 @@ fn left_to_itself_epguard_attaches_to_hardware_only() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn a_device_whose_driver_has_no_xdp_says_so_and_takes_it_in_generic_mode() {
+fn a_driver_without_xdp_is_reported_and_uses_generic_mode() {
     let node = Node::new();
     run("ip", &["link", "add", "cni0", "type", "bridge"]);
     let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();

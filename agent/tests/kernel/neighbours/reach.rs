@@ -208,7 +208,7 @@ fn the_packet_is_followed_through_a_slot_where_another_path_stores_an_octet() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn what_bpf_check_mtu_is_given_is_read() {
+fn the_arguments_of_bpf_check_mtu_are_read() {
     use super::rig::insn;
     let program = [
         insn(0x61, 2, 1, 44, 0),

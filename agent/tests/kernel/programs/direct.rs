@@ -1,5 +1,5 @@
-//! Packets aimed at an IP itself that nobody holds: `terminated`, at TC and in XDP. Loopback takes them in, whose MAC
-//! is all zero; a blackhole route leads away from the node.
+//! Packets aimed at an orphan IP: `terminated`, at TC and in XDP. They enter at loopback, whose MAC is all zero; a
+//! blackhole route leads away from the node.
 
 mod answered_early;
 mod forged;
@@ -14,7 +14,7 @@ use std::process::Command;
 
 const X: Addr = Addr::v4([10, 244, 1, 77]);
 const X6: Addr = Addr::v6([0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77]);
-/// Nobody holds it, but the node routes it to itself.
+/// No pod holds it, but the node routes it to itself.
 const LOCAL: Addr = Addr::v4([127, 0, 0, 77]);
 const LOOPBACK: u32 = 1;
 
@@ -127,7 +127,7 @@ fn only_untagged_frames_addressed_to_this_host_are_judged() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn whatever_is_aimed_at_an_ip_that_nobody_holds_is_denied_and_nothing_else() {
+fn only_packets_to_an_orphan_ip_are_denied() {
     let mut rig = rig();
     let frame = |dst, protocol, body: &[u8]| to(OWN, tagged(&[], &packet(dst, protocol, body)));
     let held = Verdict::Pass(Reason::Terminated, Outcome::Held);
@@ -148,7 +148,7 @@ fn whatever_is_aimed_at_an_ip_that_nobody_holds_is_denied_and_nothing_else() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn xdp_leaves_what_is_only_observed_to_tc() {
+fn xdp_leaves_observed_packets_to_tc() {
     let mut rig = rig();
     let frame = to(OWN, tagged(&[], &syn(X)));
     let observe = Config {
@@ -168,7 +168,7 @@ fn xdp_leaves_what_is_only_observed_to_tc() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn xdp_denies_nothing_at_an_interface_whose_mac_it_was_not_told() {
+fn xdp_denies_nothing_at_an_interface_without_a_known_mac() {
     let mut rig = rig();
     let frame = to(OWN, tagged(&[], &syn(X)));
     rig.remove::<u32, Mac>("MACS", &LOOPBACK);
@@ -178,7 +178,7 @@ fn xdp_denies_nothing_at_an_interface_whose_mac_it_was_not_told() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn whoever_speaks_from_the_ip_lifts_it_whatever_the_frame_is_addressed_to() {
+fn a_packet_from_the_ip_lifts_its_denial_for_every_destination_mac() {
     let arp = |tags: &[u16]| {
         let mut body = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 9];
         body.extend(&X.octets[12..]);

@@ -1,4 +1,4 @@
-//! Elements that became another key's between the lookup and the read: the value says so, and nothing is denied on it.
+//! Elements that became another key's between the lookup and the read: the value shows it, and nothing is denied on it.
 
 use super::frames::{SYN, TCP, frame, packet, tcp};
 use super::rig::Rig;

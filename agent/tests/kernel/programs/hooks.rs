@@ -42,7 +42,7 @@ fn frames() -> [Vec<u8>; 6] {
 /// other tables show.
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn from_passes_everything_and_touches_nothing_that_is_somebody_elses() {
+fn the_ingress_hook_passes_everything_and_changes_no_foreign_field() {
     let mut rig = Rig::new();
     for frame in frames() {
         let ran = rig.repeat(FROM, &frame, foreign_context(), 1);
@@ -55,7 +55,7 @@ fn from_passes_everything_and_touches_nothing_that_is_somebody_elses() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn to_without_an_intent_passes_everything_and_counts_it() {
+fn without_an_intent_the_egress_hook_passes_everything_and_counts_it() {
     let mut rig = Rig::new();
     for frame in frames() {
         let ran = rig.repeat(TO, &frame, foreign_context(), 1);

@@ -1,4 +1,4 @@
-//! The real object in the real kernel, out of everybody's way.
+//! The real object in the real kernel, in a mount namespace of its own.
 #![allow(
     dead_code,
     clippy::unwrap_used,

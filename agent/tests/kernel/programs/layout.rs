@@ -7,10 +7,10 @@ use aya::maps::{Array, HashMap};
 use epguard::kernel::datapath::Datapath;
 use epguard::kernel::maps;
 use epguard_common::{
-    Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Count, Denial, DenialCount,
-    DenialKey, Direct, Flow, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions,
-    ReasonModes, Redirected, Return, Role, Sender, Slot, SocketIntent, Suspect, Terminated, Uid, UidState,
-    View, Vip, capacity,
+    Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Connection, Count, Denial,
+    DenialCount, DenialKey, Direct, Flow, Gate, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, RawRole,
+    Reason, ReasonActions, ReasonModes, Redirected, Return, Role, Sender, Slot, SocketIntent, Suspect,
+    Terminated, Uid, UidState, View, Vip, capacity,
 };
 use serde_json::{Value, json};
 
@@ -36,12 +36,14 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "LIVE" => shape::<Vip, u32>("hash", capacity::LIVE),
             "DIRECT" => shape::<Flow, Direct>("lru_hash", capacity::DIRECT),
             "TERMINATED" => shape::<Addr, Keyed<Addr, Terminated>>("hash", capacity::TERMINATED),
-            "INTERFACES" => shape::<u32, Keyed<u32, Role>>("hash", capacity::INTERFACES),
+            "INTERFACES" => shape::<u32, Keyed<u32, RawRole>>("hash", capacity::INTERFACES),
             "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
             "SOCKETS" => shape::<u64, Keyed<u64, SocketIntent>>("lru_hash", capacity::SOCKETS),
+            "CONNECTIONS" => shape::<i32, Connection>("sk_storage", 0),
             "AIMED" => shape::<Sender, Aimed>("lru_hash", capacity::AIMED),
             "CONFIG" => shape::<u32, RawConfig>("array", 1),
             "VIEW" => shape::<u32, View>("array", 1),
+            "GATE" => shape::<u32, Gate>("array", 1),
             "COUNTERS" => shape::<u32, Count>("percpu_array", capacity::COUNTERS),
             "DENIAL_COUNTS" => shape::<DenialKey, DenialCount>("percpu_hash", capacity::DENIAL_COUNTS),
             "EVENTS" => shape::<(), ()>("ringbuf", capacity::EVENTS),
@@ -147,12 +149,13 @@ fn bpftool_names_every_field_of_the_settings() {
         carrier: 8,
         wipers: 9,
         answer: 10,
-        reserved: [0; 3],
+        socket_lb: 1,
+        socket_lb_epoch: 11,
     };
     set(&mut datapath, "VIEW", view);
     let value = json!({"lease_deadline_ns": 1_u64 << 40, "netns_cookie": 2, "since_ns": 3,
         "suspects": 4, "vips": 5, "terminated": 6, "flows": 7, "carrier": 8, "wipers": 9, "answer": 10,
-        "reserved": [0, 0, 0]});
+        "socket_lb": 1, "socket_lb_epoch": 11});
     assert_eq!(dumped("VIEW"), [json!({"key": 0, "value": value})]);
 }
 
@@ -224,7 +227,7 @@ fn bpftool_names_every_field_of_the_tables() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn bpftool_names_every_field_of_what_is_only_reported() {
+fn bpftool_names_every_field_of_the_reports() {
     let mut datapath = kernel::load();
     let (owner, owner_json) = uid(0x0e);
     let owner = Owner {
@@ -258,7 +261,7 @@ fn bpftool_names_every_field_of_what_is_only_reported() {
         dumped("ANSWERS"),
         [json!({"key": 0, "value": {"spent_until_ns": 7}})]
     );
-    put_keyed(&mut datapath, "INTERFACES", &7_u32, Role::UPLINK);
+    put_keyed(&mut datapath, "INTERFACES", &7_u32, RawRole::from(Role::Uplink));
     assert_eq!(dumped("INTERFACES"), [keyed(&json!(7), &json!({"number": 2}))]);
 
     let mac = Mac {

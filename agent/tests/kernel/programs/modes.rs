@@ -53,12 +53,7 @@ fn the_lower_of_the_two_modes_is_in_force() {
 fn each_reason_obeys_its_own_mode() {
     let only = |reason| {
         let mode = |own| if own == reason { Enforce } else { Off };
-        ReasonModes {
-            dead_backend: mode(Reason::DeadBackend),
-            reused: mode(Reason::Reused),
-            retired_backend: mode(Reason::RetiredBackend),
-            terminated: mode(Reason::Terminated),
-        }
+        ReasonModes::of_each(mode)
     };
     let mut rig = Rig::new();
     for reason in Reason::ALL {
@@ -104,7 +99,7 @@ fn past_the_lease_everything_passes() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn maps_that_nobody_has_written_deny_nothing() {
+fn empty_maps_deny_nothing() {
     let mut rig = Rig::new();
     rig.configure(Config::default());
     rig.expect("an all-zero CONFIG", &syn(), Clear);
@@ -117,11 +112,14 @@ fn maps_that_nobody_has_written_deny_nothing() {
     rig.expect("as it was", &syn(), DENIED);
 }
 
+/// Numbers in CONFIG.
+const CONFIG: usize = size_of::<RawConfig>() / 4;
+
 /// CONFIG as numbers: mode and those of the reasons; everything else is `rest`.
-fn settings(mode: u32, [dead, reused, retired, terminated]: [u32; 4], rest: u32) -> [u32; 17] {
-    let mut words = [rest; size_of::<RawConfig>() / 4];
+fn settings(mode: u32, [dead, reused, retired, terminated]: [u32; 4], rest: u32) -> [u32; CONFIG] {
+    let mut words = [rest; CONFIG];
     words[..5].copy_from_slice(&[mode, dead, reused, retired, terminated]);
-    words[16] = 0;
+    words[CONFIG - 1] = 0;
     words
 }
 

@@ -13,8 +13,8 @@ use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
 use epguard::daemon::report::ring_buffer::Events;
 use epguard::kernel::datapath::Datapath;
 use epguard_common::{
-    Affected, Config, Count, DenialKey, Event, Keyed, Outcome, RawConfig, RawDenial, Reason, Slot, Verdict,
-    View, Vip, capacity, counter,
+    Addr, Affected, Config, Count, DenialKey, Event, Gate, Keyed, Outcome, RawConfig, RawDenial, Reason,
+    Slot, Verdict, View, Vip, capacity, counter,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub const DROP: i32 = 2;
 /// `TC_ACT_UNSPEC`: the next program decides.
 pub const PASS: i32 = -1;
 
-/// From and To in one, on one packet: the VIP that it is aimed at is the suspect itself.
+/// Ingress and egress hook in one, on one packet: the VIP that it is aimed at is the suspect itself.
 pub const BOTH: &str = "epguard_selftest";
 
 /// `struct __sk_buff` in octets.
@@ -43,6 +43,7 @@ pub struct Ran {
 /// The programs, the world of `world::fill`, enforcing.
 pub struct Rig {
     datapath: Datapath,
+    gate: Box<Gate>,
 }
 
 impl Rig {
@@ -50,7 +51,8 @@ impl Rig {
         let mut datapath = kernel::load();
         let selftest: &mut SchedClassifier = datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
         selftest.load().unwrap();
-        let mut rig = Self { datapath };
+        let gate = Box::new(Gate::EMPTY);
+        let mut rig = Self { datapath, gate };
         rig.forget_counters();
         world::fill(&mut rig);
         rig
@@ -117,7 +119,7 @@ impl Rig {
         (result.return_value, data_out)
     }
 
-    /// Runs a frame through From and To, and checks the action, the counters, and that the frame is left alone.
+    /// Runs a frame through both hooks, and checks the action, the counters, and that the frame is left alone.
     #[track_caller]
     pub fn expect(&mut self, name: &str, frame: &[u8], verdict: Verdict) {
         self.forget_counters();
@@ -138,8 +140,30 @@ impl Rig {
     }
 
     pub fn put<K: Pod, V: Pod>(&mut self, map: &str, key: &K, value: V) {
+        self.open(map, key);
         let mut map: HashMap<&mut MapData, K, V> = self.map(map).try_into().unwrap();
         map.insert(key, value, 0).unwrap();
+    }
+
+    /// The table of GATE for all that was put in.
+    pub fn gate(&self) -> Gate {
+        *self.gate
+    }
+
+    /// As the agent does before it writes an entry. The keys begin with the address.
+    fn open<K: Pod>(&mut self, map: &str, key: &K) {
+        let bit = match map {
+            "SUSPECTS" => Gate::SUSPECT,
+            "SERVICES" => Gate::SERVICE,
+            "TERMINATED" => Gate::TERMINATED,
+            _ => return,
+        };
+        assert!(size_of::<K>() >= size_of::<Addr>());
+        // SAFETY: a Pod of that length at least; every bit pattern is an Addr.
+        let addr = unsafe { std::ptr::from_ref(key).cast::<Addr>().read_unaligned() };
+        self.gate.add(addr, bit);
+        let gate = *self.gate;
+        self.set("GATE", gate);
     }
 
     pub fn get<K: Pod, V: Pod>(&mut self, map: &str, key: &K) -> Option<V> {

@@ -100,7 +100,7 @@ fn an_event_names_the_packet_the_service_and_both_pods() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn a_packet_that_passes_is_no_event() {
+fn a_packet_that_passes_sends_no_event() {
     let mut rig = Rig::new();
     rig.run(BOTH, &frame(&packet(RETIRED, TCP, &tcp(PORT, 0))));
     rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(OTHER_PORT, SYN))));
@@ -115,7 +115,7 @@ fn a_packet_that_passes_is_no_event() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn beyond_a_suspects_rate_events_are_suppressed_and_verdicts_stand() {
+fn beyond_a_suspects_rate_events_are_suppressed_and_verdicts_stay() {
     let mut rig = Rig::new();
     let ran = rig.repeat(BOTH, &syn(REUSED), [0; 192], BURST);
     assert_eq!(ran.action, DROP);

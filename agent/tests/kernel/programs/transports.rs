@@ -40,7 +40,7 @@ fn every_packet_of_a_service_to_its_dead_pod_is_dropped() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn a_retired_pod_gets_no_new_flow_and_keeps_those_it_has() {
+fn a_retired_pod_gets_no_new_flow_and_keeps_its_old_ones() {
     let kept = Pass(RetiredBackend, Outcome::Established);
     Rig::new().expect_all(&[
         ("TCP SYN", to(RETIRED, TCP, &tcp(PORT, SYN)), NO_NEW_FLOW),
@@ -55,7 +55,7 @@ fn a_retired_pod_gets_no_new_flow_and_keeps_those_it_has() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn what_is_not_the_denied_endpoint_of_the_denied_service_passes() {
+fn packets_to_other_endpoints_or_of_other_services_pass() {
     let no_intent = Pass(Nothing, Outcome::NoIntent);
     let not_denied = Pass(Nothing, Outcome::NotDenied);
     let mut rig = Rig::new();
@@ -119,7 +119,7 @@ fn a_terminating_pod_is_served_and_counted() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn what_carries_no_ports_has_no_intent_and_passes() {
+fn a_packet_without_ports_has_no_intent_and_passes() {
     let no_intent = Pass(Nothing, Outcome::NoIntent);
     Rig::new().expect_all(&[
         (

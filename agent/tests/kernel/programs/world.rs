@@ -44,19 +44,9 @@ pub const DENIED: Verdict = Verdict::Deny {
     enforce: true,
 };
 
-const ALL: ReasonModes = ReasonModes {
-    dead_backend: Mode::Enforce,
-    reused: Mode::Enforce,
-    retired_backend: Mode::Enforce,
-    terminated: Mode::Enforce,
-};
+const ALL: ReasonModes = ReasonModes::all(Mode::Enforce);
 
-const DROP: ReasonActions = ReasonActions {
-    dead_backend: Action::Drop,
-    reused: Action::Drop,
-    retired_backend: Action::Drop,
-    terminated: Action::Drop,
-};
+const DROP: ReasonActions = ReasonActions::all(Action::Drop);
 
 /// Everything in force.
 pub const ENFORCE: Config = Config {
@@ -84,7 +74,8 @@ pub const FRESH: View = View {
     carrier: CARRIER_ALL as u32,
     wipers: 0,
     answer: ANSWER,
-    reserved: [0; 3],
+    socket_lb: 0,
+    socket_lb_epoch: 0,
 };
 
 /// The mark of our own answers.

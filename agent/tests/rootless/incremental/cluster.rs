@@ -6,9 +6,9 @@ use super::relist::list;
 use super::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, SliceStep, Step};
 use super::step::{pod_uid, pool};
 use super::world::{namespace, pod, uid};
-use epguard_common::{Action, Addr, Mode, Uid};
+use epguard_common::{Action, Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Change, Endpoint, Fact, Name, Namespace, Node, Pod, PodName, Presence, Service, Slice, Standing, Steering,
+    Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Service, Slice, SliceEndpoint,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ impl Cluster {
         }
     }
 
-    /// Makes it happen; the facts are what the agent hears of it.
+    /// Makes the step happen; returns the facts that the agent receives.
     pub fn take(&mut self, step: &Step) -> Vec<Fact> {
         match step {
             Step::Pod(step) => self.put_pod(step),
@@ -127,7 +127,7 @@ impl Cluster {
             (PodChange::Ips(choice), Some(on)) => after.ips = ips(on, choice),
             (PodChange::StrayIp, Some(on)) => after.ips = ips(1 - on, &[0]),
             (PodChange::Ips(_) | PodChange::StrayIp, None) => {}
-            (PodChange::Standing(standing), _) => after.standing = *standing,
+            (PodChange::State(uid_state), _) => after.uid_state = *uid_state,
             (PodChange::Deleting(deleting), _) => after.deleting = *deleting,
             (PodChange::Sandbox(sandbox), _) => after.sandbox = *sandbox,
             (PodChange::App(app), _) => after.labels = BTreeMap::from([("app".into(), (*app).into())]),
@@ -137,10 +137,10 @@ impl Cluster {
     }
 
     fn show(&mut self, mut after: Pod) -> Vec<Fact> {
-        if after.standing == Standing::Dead {
+        if after.uid_state == UidState::Dead {
             self.dead.insert(after.uid);
         } else if self.dead.contains(&after.uid) {
-            after.standing = Standing::Dead;
+            after.uid_state = UidState::Dead;
         }
         self.pods.insert(after.uid, after.clone());
         vec![Fact::Pod(Change::Applied(after))]
@@ -168,7 +168,7 @@ impl Cluster {
             name: (service.0.clone(), format!("slice-{}", step.number)),
             service: Some(service),
             endpoints: endpoints
-                .map(|(ip, target)| Endpoint {
+                .map(|(ip, target)| SliceEndpoint {
                     ip,
                     target,
                     target_name: self.name_of(target),
@@ -221,10 +221,10 @@ fn service(step: &ServiceStep) -> Service {
         vips: step.vips.clone(),
         ports: vec![service_port(step.node_port)],
         bound: step.bound,
-        steering: Steering {
+        on_denial: OnDenial {
             action: [Action::Unset, Action::Redirect][step.number % 2],
             local_only: step.node_port != 0,
-            ..Steering::default()
+            ..OnDenial::default()
         },
     }
 }

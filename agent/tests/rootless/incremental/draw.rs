@@ -2,8 +2,8 @@
 
 use super::step::*;
 use super::world::NODE;
-use epguard_common::{Addr, Mode};
-use epguard_core::facts::{PortName, Protocol, Sandbox, ServicePort, SlicePort, Standing};
+use epguard_common::{Addr, Mode, UidState};
+use epguard_core::facts::{PortName, Protocol, Sandbox, ServicePort, SlicePort};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -72,8 +72,8 @@ fn any_change() -> impl Strategy<Value = PodChange> {
     prop_oneof![
         3 => any_ips().prop_map(PodChange::Ips),
         1 => Just(PodChange::StrayIp),
-        10 => select(vec![Standing::Live, Standing::Terminal, Standing::Dead, Standing::Dead])
-            .prop_map(PodChange::Standing),
+        10 => select(vec![UidState::Live, UidState::Retired, UidState::Dead, UidState::Dead])
+            .prop_map(PodChange::State),
         3 => any::<bool>().prop_map(PodChange::Deleting),
         2 => any_sandbox().prop_map(PodChange::Sandbox),
         2 => any_app().prop_map(PodChange::App),

@@ -1,4 +1,4 @@
-//! Whatever happens in whatever order, judging only what a fact touched comes to what judging everything would.
+//! For all events in all orders: judging only what a fact touched gives the same result as judging everything.
 //!
 //! Longer searches: `PROPTEST_CASES=20000 cargo test -p epguard --test rootless incremental`.
 
@@ -11,10 +11,10 @@ mod step;
 use super::state::world::{self, World};
 use cluster::Cluster;
 use draw::{any_step, lists};
-use epguard_common::{Addr, Owner};
-use epguard_core::facts::{Fact, Name, Presence, Protocol, Standing};
+use epguard_common::{Addr, Owner, UidState};
+use epguard_core::facts::{Fact, Name, Presence, Protocol};
 use epguard_core::plan::{self, Op};
-use epguard_core::state::{Ipam, Ranges, Settings, Socket, State, Tables};
+use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State, Tables};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn what_a_fact_touches_is_all_that_it_changes(
+    fn a_fact_changes_only_the_endpoints_that_it_touches(
         ipam in prop_oneof![3 => Just(Ipam::Auto), 1 => Just(Ipam::Node), 1 => Just(Ipam::Cluster)],
         unsynced in prop_oneof![2 => Just(0_usize), 1 => 0..30_usize],
         first in Just(lists()).prop_shuffle(),
@@ -110,7 +110,7 @@ impl Run {
         let Some(target) = denied.keys().nth(number % denied.len().max(1)).copied() else {
             return;
         };
-        let socket = Socket {
+        let socket = Endpoint {
             ip: target.addr,
             port: target.port,
             protocol: Protocol::from_number(target.protocol).expect("a protocol of a slice"),
@@ -145,11 +145,7 @@ impl Run {
         prop_assert_eq!(denials(state), denials(&fresh));
         prop_assert_eq!(&self.installed, fresh.tables());
         prop_assert_eq!(slots(state), slots(&fresh));
-        prop_assert_eq!(
-            remembered(state),
-            remembered(&fresh),
-            "remembers pods for nothing"
-        );
+        prop_assert_eq!(absent(state), absent(&fresh), "remembers pods for nothing");
         prop_assert_eq!(&self.owners, fresh.take_owners().0);
         for (service, socket, _) in state.denials() {
             prop_assert!(
@@ -157,8 +153,8 @@ impl Run {
                 "{service:?} may still use {socket:?}"
             );
         }
-        let vacant = self.installed.terminated.iter();
-        for (ip, _) in vacant.filter(|(_, vacant)| vacant.lifted.is_none()) {
+        let orphan_ip = self.installed.terminated.iter();
+        for (ip, _) in orphan_ip.filter(|(_, orphan_ip)| orphan_ip.lifted.is_none()) {
             let mut live = state.live_claimants(*ip);
             prop_assert!(live.next().is_none(), "{ip} is not vacant");
         }
@@ -169,7 +165,7 @@ impl Run {
     fn is_alive(&self, name: &Name, ip: Addr) -> bool {
         let service = &self.cluster.services[name];
         self.cluster.pods.values().any(|pod| {
-            let holds = pod.standing == Standing::Live && !pod.host_network && pod.ips.contains(&ip);
+            let holds = pod.uid_state == UidState::Live && !pod.host_network && pod.ips.contains(&ip);
             holds && service.selects(pod)
         })
     }
@@ -186,7 +182,7 @@ fn slots(state: &State) -> Vec<(u16, Name)> {
         .collect()
 }
 
-fn remembered(state: &State) -> Vec<usize> {
+fn absent(state: &State) -> Vec<usize> {
     (0..PODS)
         .filter(|number| state.pod_name(pod_uid(*number)).is_some())
         .collect()

@@ -1,7 +1,7 @@
 //! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
 use super::world::{X, Y, uid};
-use epguard_common::{Addr, Mode, Uid};
-use epguard_core::facts::{Sandbox, SlicePort, Standing};
+use epguard_common::{Addr, Mode, Uid, UidState};
+use epguard_core::facts::{Sandbox, SlicePort};
 use std::net::Ipv6Addr;
 
 /// How many pods there are at most at a time; a UID comes back only by mistake.
@@ -64,7 +64,7 @@ pub enum PodChange {
     Ips(Vec<usize>),
     /// An IP of another node's range.
     StrayIp,
-    Standing(Standing),
+    State(UidState),
     Deleting(bool),
     Sandbox(Sandbox),
     App(&'static str),

@@ -42,7 +42,7 @@ fn reused(shop: Mode, service: Mode, meant: Mode, other: Mode, hit: Mode) -> Opt
 }
 
 #[test]
-fn the_most_cautious_of_everybody_concerned_decides() {
+fn the_lowest_mode_of_namespaces_service_and_pods_applies() {
     assert_eq!(reused(Enforce, Enforce, Enforce, Enforce, Enforce), Some(Enforce));
     let who = |number: usize, mode: Mode| {
         let mut all = [Enforce; 5];
@@ -70,7 +70,7 @@ fn an_annotation_counts_as_soon_as_it_is_seen_and_no_longer_than_it_stays() {
 }
 
 #[test]
-fn nothing_is_stopped_for_a_namespace_that_was_not_seen_or_is_gone() {
+fn nothing_is_denied_for_an_unknown_or_deleted_namespace() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.pod(&pod("new", "b", "b", &[X]));
@@ -85,7 +85,7 @@ fn nothing_is_stopped_for_a_namespace_that_was_not_seen_or_is_gone() {
 }
 
 #[test]
-fn a_terminated_ip_follows_its_dead_pod_and_is_never_raised_again() {
+fn the_mode_of_an_orphan_ip_follows_its_dead_pod_and_never_rises() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     let listed = |world: &World| {
@@ -94,7 +94,7 @@ fn a_terminated_ip_follows_its_dead_pod_and_is_never_raised_again() {
             .tables()
             .terminated
             .get(&X)
-            .map(|vacant| (vacant.dead, vacant.mode))
+            .map(|orphan_ip| (orphan_ip.dead, orphan_ip.mode))
     };
     assert_eq!(listed(&world), Some((a.uid, Enforce)));
     world.tell(Fact::Namespace(Change::Applied(namespace("shop", Observe))));
@@ -142,7 +142,7 @@ fn endpoints_outside_of_the_operators_ranges_are_left_alone() {
 }
 
 #[test]
-fn the_death_of_a_pod_whose_ip_outlives_it_proves_nothing() {
+fn the_death_of_a_pod_with_a_static_ip_proves_nothing() {
     let (mut world, a) = World::cluster().with_a();
     let fixed = Pod {
         static_ip: true,
@@ -158,7 +158,7 @@ fn the_death_of_a_pod_whose_ip_outlives_it_proves_nothing() {
 }
 
 #[test]
-fn a_pod_with_a_static_ip_is_spared_what_is_meant_for_a_dead_one() {
+fn a_live_pod_with_a_static_ip_is_denied_only_for_reuse() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.pod(&Pod {

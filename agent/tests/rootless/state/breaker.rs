@@ -1,4 +1,4 @@
-//! What is held because one list alone says so, or because it is too much at once. One story each.
+//! Pending denials: only one list shows them, or they are too many at once. One story each.
 
 use super::world::{World, X, backend, dead, endpoints, pod, terminal};
 use epguard_common::Mode;
@@ -16,7 +16,7 @@ fn all(pods: &[Pod], change: fn(&Pod) -> Pod) -> Vec<Pod> {
 }
 
 #[test]
-fn the_only_replica_that_dies_while_we_watch_is_denied_at_once() {
+fn the_only_replica_is_denied_at_once_if_its_death_is_an_event() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
@@ -26,7 +26,7 @@ fn the_only_replica_that_dies_while_we_watch_is_denied_at_once() {
 }
 
 #[test]
-fn a_list_that_reports_every_pod_failed_is_held_until_a_second_one_agrees() {
+fn denials_from_a_list_of_failed_pods_wait_for_a_second_list() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
         world.list(&all(&pods, change));
@@ -51,7 +51,7 @@ fn a_list_that_reports_every_pod_failed_is_held_until_a_second_one_agrees() {
 }
 
 #[test]
-fn it_is_held_as_well_when_the_slices_have_dropped_them() {
+fn denials_from_a_list_of_failed_pods_wait_without_their_slices_too() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
         world.slice(&[]);
@@ -64,7 +64,7 @@ fn it_is_held_as_well_when_the_slices_have_dropped_them() {
 }
 
 #[test]
-fn a_second_list_that_disagrees_drops_what_is_held_even_deaths() {
+fn a_second_list_that_disagrees_drops_pending_denials_and_deaths() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
         world.list(&all(&pods, change));
@@ -78,7 +78,7 @@ fn a_second_list_that_disagrees_drops_what_is_held_even_deaths() {
 }
 
 #[test]
-fn a_second_list_that_does_not_show_them_at_all_is_no_agreement() {
+fn a_second_list_without_the_pods_confirms_no_denial() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.list(&all(&pods, dead));
     world.list(&[]);
@@ -86,7 +86,7 @@ fn a_second_list_that_does_not_show_them_at_all_is_no_agreement() {
 }
 
 #[test]
-fn a_list_that_loses_the_living_owner_denies_nobody_before_a_second_one() {
+fn a_list_that_lacks_the_live_owner_denies_nothing_before_a_second_list() {
     let (mut world, a) = World::cluster().with_a();
     let b = pod("shop", "b", "web", &[X]);
     world.pod(&dead(&a));
@@ -99,7 +99,7 @@ fn a_list_that_loses_the_living_owner_denies_nobody_before_a_second_one() {
 }
 
 #[test]
-fn what_was_denied_before_a_list_stays_denied_through_it() {
+fn denials_from_before_a_list_stay_in_force() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.list(&[dead(&a)]);
@@ -107,7 +107,7 @@ fn what_was_denied_before_a_list_stays_denied_through_it() {
 }
 
 #[test]
-fn a_list_that_makes_a_retired_pod_a_dead_one_is_held() {
+fn a_death_that_a_list_shows_of_a_retired_pod_waits_for_confirmation() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
     assert_eq!(world.carried_out(), [X]);
@@ -116,17 +116,17 @@ fn a_list_that_makes_a_retired_pod_a_dead_one_is_held() {
 }
 
 #[test]
-fn what_a_candidate_kept_from_being_denied_still_rests_on_one_list() {
+fn a_denial_that_a_possible_holder_delayed_still_waits_for_a_second_list() {
     let (mut world, a) = World::cluster().with_a();
-    let candidate = super::world::pending("shop", "b", "web");
-    world.list(&[dead(&a), candidate]);
+    let possible_holder = super::world::pending("shop", "b", "web");
+    world.list(&[dead(&a), possible_holder]);
     assert_eq!(world.reasons(), []);
     world.pod(&pod("shop", "b", "web", &[super::world::Y]));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
 }
 
 #[test]
-fn a_held_denial_that_comes_and_goes_is_still_held() {
+fn a_pending_denial_that_is_withdrawn_and_proven_again_is_still_pending() {
     let (mut world, a) = World::cluster().with_a();
     let b = pod("shop", "b", "web", &[X]);
     world.pod(&dead(&a));
@@ -139,7 +139,7 @@ fn a_held_denial_that_comes_and_goes_is_still_held() {
 }
 
 #[test]
-fn more_than_half_at_once_is_held_though_we_watch() {
+fn denials_of_more_than_half_at_once_wait_even_after_events() {
     let (mut world, pods) = World::cluster().with_backends(5);
     for pod in &pods {
         world.pod(&terminal(pod));
@@ -159,7 +159,7 @@ fn more_than_half_at_once_is_held_though_we_watch() {
 }
 
 #[test]
-fn what_was_not_ready_for_five_minutes_is_no_part_of_the_half() {
+fn endpoints_unready_for_five_minutes_do_not_count_for_the_half() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.slice(&endpoints(&pods[..2]));
     world.now += Duration::from_mins(6);
@@ -172,7 +172,7 @@ fn what_was_not_ready_for_five_minutes_is_no_part_of_the_half() {
 }
 
 #[test]
-fn the_dead_that_no_slice_lists_do_not_count() {
+fn dead_pods_that_no_slice_lists_do_not_count_for_the_half() {
     let (mut world, pods) = World::cluster().with_backends(4);
     for pod in &pods {
         world.pod(&dead(pod));
@@ -199,7 +199,7 @@ fn rolling_update(ends: &[fn(&mut World, &Pod)]) -> World {
 }
 
 #[test]
-fn a_rolling_update_never_trips() {
+fn a_rolling_update_never_trips_the_breaker() {
     let world = rolling_update(&[
         |world, old| world.pod(&terminal(old)),
         |world, old| world.pod(&dead(old)),
@@ -211,7 +211,7 @@ fn a_rolling_update_never_trips() {
 }
 
 #[test]
-fn the_first_lists_of_an_agent_are_one() {
+fn the_first_lists_of_an_agent_count_as_one_list() {
     let (_, a) = World::cluster().with_a();
     let mut world = World::cluster();
     world.state = State::new(super::world::settings());
@@ -236,7 +236,7 @@ fn the_first_lists_of_an_agent_are_one() {
 }
 
 #[test]
-fn lists_are_asked_for_once_a_moment_later_and_again_if_they_do_not_come() {
+fn confirming_lists_are_requested_once_and_again_if_they_do_not_arrive() {
     let (mut world, a) = World::cluster().with_a();
     world.list(&[dead(&a)]);
     let mut ask = |after: Duration| world.state.take_wanted_lists(world.now + after).len();
@@ -248,7 +248,7 @@ fn lists_are_asked_for_once_a_moment_later_and_again_if_they_do_not_come() {
 }
 
 #[test]
-fn a_namespace_makes_agents_list_a_few_times_and_then_waits_for_the_lists_of_others() {
+fn a_namespace_causes_a_few_confirming_lists_and_then_waits_for_those_of_others() {
     let (mut world, a) = World::cluster().with_a();
     world.list(&[dead(&a)]);
     let start = world.now;
@@ -268,7 +268,7 @@ fn a_namespace_makes_agents_list_a_few_times_and_then_waits_for_the_lists_of_oth
 }
 
 #[test]
-fn an_operator_can_trust_what_is_held() {
+fn an_operator_can_confirm_pending_denials() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.list(&all(&pods, dead));
     let other = ("shop".to_owned(), "other".to_owned());
@@ -279,12 +279,12 @@ fn an_operator_can_trust_what_is_held() {
 }
 
 #[test]
-fn what_an_earlier_agent_carried_out_is_not_held_by_the_first_list() {
+fn denials_of_an_earlier_agent_are_not_pending_after_the_first_list() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     let found = world.state.tables().clone();
     world.state = State::new(super::world::settings());
-    world.state.inherit(found);
+    world.state.restore(found);
     world.tell(Fact::Namespace(Change::Reset(vec![super::world::namespace(
         "shop",
         Mode::Enforce,

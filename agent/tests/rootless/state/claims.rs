@@ -29,7 +29,7 @@ fn running(name: &str, node: &str, ip: Addr) -> Pod {
 
 const FAR: Addr = Addr::v4([10, 244, 2, 9]);
 
-fn vacant(world: &World) -> bool {
+fn orphan_ip(world: &World) -> bool {
     world.state.tables().terminated.contains_key(&X)
 }
 
@@ -37,7 +37,7 @@ fn vacant(world: &World) -> bool {
 fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    let proven = |world: &World| (world.reasons(), vacant(world), world.carried_out());
+    let proven = |world: &World| (world.reasons(), orphan_ip(world), world.carried_out());
     assert_eq!(proven(&world), (vec![DeadBackend], true, vec![X]));
     for name in ["c", "d"] {
         world.pod(&unbound(name));
@@ -57,7 +57,7 @@ fn a_pod_of_another_node_ends_no_denial_where_each_node_has_its_range() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.pod(&running("c", "node-b", FAR));
-    assert_eq!((world.reasons(), vacant(&world)), (vec![DeadBackend], true));
+    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![DeadBackend], true));
 }
 
 #[test]
@@ -67,11 +67,11 @@ fn a_pod_of_the_same_node_ends_no_denial_through_services_and_does_not_bound_it(
     world.pod(&running("c", "node-a", Y));
     world.pod(&running("d", "node-a", Y));
     assert_eq!((world.reasons(), world.carried_out()), (vec![Reused], vec![X]));
-    assert!(!vacant(&world), "one of them may hold it");
+    assert!(!orphan_ip(&world), "one of them may hold it");
 }
 
 #[test]
-fn an_annotation_lifts_no_protection_of_a_pod_that_spoke_from_the_ip() {
+fn an_annotation_lifts_no_protection_of_a_pod_that_sent_from_the_ip() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.tell(epguard_core::facts::Fact::Presence(
@@ -83,7 +83,7 @@ fn an_annotation_lifts_no_protection_of_a_pod_that_spoke_from_the_ip() {
             .tables()
             .terminated
             .get(&X)
-            .map(|vacant| vacant.lifted.is_some())
+            .map(|orphan_ip| orphan_ip.lifted.is_some())
     };
     assert_eq!(lifted(&world), Some(true));
     world.pod(&unbound("c"));
@@ -91,7 +91,7 @@ fn an_annotation_lifts_no_protection_of_a_pod_that_spoke_from_the_ip() {
 }
 
 #[test]
-fn a_pod_of_the_service_itself_may_hold_the_ip_wherever_it_shows_it() {
+fn a_pod_of_the_service_may_hold_the_ip_on_every_node() {
     for own in [unbound("c"), running("c", "node-b", FAR)] {
         let own = Pod {
             bound: Mode::Enforce,
@@ -113,7 +113,7 @@ fn pod_of_the_service(pod: Pod) -> Pod {
 }
 
 #[test]
-fn a_retired_pod_is_spared_only_for_a_claim_of_its_own_node() {
+fn only_a_claim_of_its_own_node_ends_the_denial_of_a_retired_pod() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
     world.pod(&unbound("c"));

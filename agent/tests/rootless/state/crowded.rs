@@ -3,7 +3,7 @@
 use super::world::{World, X, dead, endpoints, pod, slice, uid, web};
 use epguard_common::{Addr, Reason};
 use epguard_core::facts::{
-    Change, Endpoint, Fact, PortName, Protocol, Service, ServicePort, Slice, SlicePort,
+    Change, Fact, PortName, Protocol, Service, ServicePort, Slice, SliceEndpoint, SlicePort,
 };
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const VIP: Addr = Addr::v4([10, 96, 0, 1]);
 
 /// A slice of `shop/web` beside the one of [`slice`], with so many endpoints and ports.
 fn wide(endpoints: u16, ports: u16) -> Slice {
-    let endpoint = |number: u16| Endpoint {
+    let endpoint = |number: u16| SliceEndpoint {
         ip: Addr::v4([10, 20, (number >> 8).to_le_bytes()[0], number.to_le_bytes()[0]]),
         target: None,
         target_name: None,
@@ -51,7 +51,7 @@ fn one(namespace: &str) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_slice_of_a_million_endpoints_is_left_out_and_nothing_is_denied_of_its_service() {
+fn a_slice_of_a_million_endpoints_is_left_out_and_its_service_has_no_denials() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
@@ -67,7 +67,7 @@ fn a_slice_of_a_million_endpoints_is_left_out_and_nothing_is_denied_of_its_servi
 }
 
 #[test]
-fn an_ip_that_a_slice_too_large_to_take_in_lists_is_not_orphaned() {
+fn an_ip_that_an_oversized_slice_lists_is_no_orphan() {
     let mut world = World::cluster();
     let a = pod("other", "a", "a", &[X]);
     world.pod(&a);
@@ -80,14 +80,14 @@ fn an_ip_that_a_slice_too_large_to_take_in_lists_is_not_orphaned() {
 }
 
 #[test]
-fn a_slice_of_the_largest_size_that_the_controller_writes_is_taken_in() {
+fn a_slice_of_the_controllers_largest_size_is_indexed() {
     let (mut world, _) = World::cluster().with_a();
     world.tell(Fact::Slice(Change::Applied(wide(1_000, 8))));
     assert_eq!(world.state.left_out(), BTreeMap::new());
 }
 
 #[test]
-fn a_service_of_many_vips_is_left_out_and_what_it_may_claim_is_ambiguous() {
+fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous() {
     let (mut world, a) = World::cluster().with_a();
     let none = Addr::v4([203, 0, 114, 1]);
     world.pod(&dead(&a));
@@ -114,7 +114,7 @@ fn a_service_whose_vip_another_one_claims_is_named() {
 }
 
 #[test]
-fn every_endpoint_of_a_service_is_as_it_was_once_a_large_slice_is_gone() {
+fn every_endpoint_of_a_service_is_restored_once_a_large_slice_is_gone() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
     world.slice(&endpoints(&pods));

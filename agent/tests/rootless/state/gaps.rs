@@ -44,7 +44,7 @@ fn a_pod_that_came_in_the_gap_owns_its_ip_at_once() {
 }
 
 #[test]
-fn a_phase_that_was_taken_back_in_the_gap_denies_nothing() {
+fn a_phase_that_was_reverted_in_the_gap_denies_nothing() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
     list(&mut world, vec![a]);
@@ -52,7 +52,7 @@ fn a_phase_that_was_taken_back_in_the_gap_denies_nothing() {
 }
 
 #[test]
-fn a_service_that_vanished_in_a_gap_takes_its_denials_along() {
+fn the_denials_of_a_service_that_vanished_in_a_gap_end() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), [DeadBackend]);
@@ -93,7 +93,7 @@ fn list_everything(world: &mut World, pods: Vec<Pod>) {
 }
 
 #[test]
-fn a_dead_pod_that_an_event_shows_alive_means_that_the_api_went_back_in_time() {
+fn an_event_of_a_dead_pod_alive_means_that_the_api_went_back_in_time() {
     let (mut world, a) = World::cluster().with_a();
     let other = pod("shop", "other", "web", &[Y]);
     world.pod(&other);
@@ -130,7 +130,7 @@ fn after_a_revival_elsewhere() -> (World, Pod, Pod) {
 }
 
 #[test]
-fn a_death_holds_through_a_start_over_if_the_new_lists_leave_the_pod_out() {
+fn a_death_stays_proven_through_a_start_over_if_the_new_lists_lack_the_pod() {
     let (mut world, a, c) = after_a_revival_elsewhere();
     list_everything(&mut world, vec![c]);
     assert_eq!(
@@ -158,7 +158,7 @@ fn a_death_is_void_if_the_pod_was_shown_at_any_time_since_the_start_over() {
 }
 
 #[test]
-fn a_namespace_that_shows_dead_pods_alive_again_and_again_costs_the_others_one_start_over() {
+fn repeated_revivals_in_one_namespace_cause_one_start_over() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.pod(&a);
@@ -219,7 +219,7 @@ fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
 }
 
 #[test]
-fn a_death_that_one_list_alone_has_shown_may_be_taken_back() {
+fn a_death_that_only_one_list_has_shown_can_be_reverted() {
     let (mut world, a) = World::cluster().with_a();
     list(&mut world, vec![dead(&a)]);
     world.pod(&a);

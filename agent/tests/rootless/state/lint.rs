@@ -60,16 +60,14 @@ fn found(listed: &Listed) -> Vec<String> {
         let address = finding.address.map_or("-".to_owned(), |ip| ip.to_string());
         format!(
             "{} {} {address}: {}",
-            finding.object,
-            finding.problem.as_str(),
-            finding.what
+            finding.object, finding.problem, finding.what
         )
     };
     findings(listed, None).into_iter().map(line).collect()
 }
 
 #[test]
-fn nothing_is_found_where_every_endpoint_is_its_pods() {
+fn a_correct_cluster_has_no_findings() {
     let (a, b) = (backend("a", 10), backend("b", 11));
     let slices = vec![slice("web-1", Some(ENDPOINTSLICE), &[&a, &b])];
     assert_eq!(found(&cluster(web(), vec![a, b], slices)), [""; 0]);
@@ -105,7 +103,7 @@ fn an_address_outside_of_the_nodes_range_is_found_only_where_ranges_are_used() {
 }
 
 #[test]
-fn a_pod_that_has_another_address_by_now_is_told_from_one_whose_address_somebody_else_has() {
+fn an_endpoint_of_a_moved_pod_differs_from_one_whose_address_another_pod_has() {
     let (old, now, other) = (backend("a", 10), backend("a", 11), backend("b", 10));
     let slices = || vec![slice("web-1", Some(ENDPOINTSLICE), &[&old])];
     assert_eq!(
@@ -124,7 +122,7 @@ fn a_pod_that_has_another_address_by_now_is_told_from_one_whose_address_somebody
 }
 
 #[test]
-fn a_slice_is_foreign_where_its_service_wants_another_controller() {
+fn a_slice_is_foreign_if_its_service_names_another_controller() {
     let a = backend("a", 10);
     let of = |service, managed_by: Option<&str>| {
         found(&cluster(
@@ -161,7 +159,7 @@ fn a_mirrored_slice_that_lists_pods_is_found_and_one_that_lists_others_is_not() 
         found(&cluster(selector_less(), vec![a.clone()], slices.clone())),
         [
             "EndpointSlice shop/web-1 mirrored -: lists pods as the Endpoints object shop/web does, which its writer has \
-          to keep right by hand"
+          to keep correct by hand"
         ]
     );
     let outside = ListedEndpoint {
@@ -183,7 +181,7 @@ fn several_controllers_of_one_service_are_found_on_each_slice() {
     let lines = found(&cluster(selector_less(), vec![a, b], slices));
     assert_eq!(lines.len(), 2);
     assert!(lines.iter().all(|line| line.ends_with(
-        "foreign-controller -: Service shop/web has slices of 2 controllers, which do not know of each other"
+        "foreign-controller -: Service shop/web has slices of 2 controllers, which do not coordinate"
     )));
 }
 

@@ -20,7 +20,7 @@ fn a_pod_of_the_service_that_shows_no_ip_yet_may_hold_any_of_its_nodes() {
 }
 
 #[test]
-fn a_pending_pod_of_another_node_or_service_doesnt_matter() {
+fn a_pending_pod_of_another_node_or_service_is_no_possible_holder() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&Pod {
         node: Some("node-b".into()),
@@ -32,7 +32,7 @@ fn a_pending_pod_of_another_node_or_service_doesnt_matter() {
 }
 
 #[test]
-fn where_ips_leave_their_nodes_range_a_pending_pod_anywhere_matters() {
+fn where_ips_leave_their_nodes_range_a_pending_pod_of_any_node_is_a_possible_holder() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&pod("other", "stray", "stray", &[Addr::v4([10, 244, 2, 99])]));
     world.pod(&Pod {
@@ -86,7 +86,7 @@ fn a_force_deleted_pod_is_only_retired() {
 }
 
 #[test]
-fn deleted_without_a_deletion_timestamp_proves_nothing() {
+fn a_delete_event_without_a_deletion_timestamp_proves_nothing() {
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Pod(Change::Deleted(a)));
     assert_eq!(world.reasons(), []);
@@ -129,7 +129,7 @@ fn for_a_retired_pod_only_a_claim_that_came_later_counts() {
 }
 
 #[test]
-fn what_vanished_in_a_gap_proves_nothing() {
+fn a_pod_that_vanished_in_a_gap_is_not_proven_dead() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
     world.tell(Fact::Pod(Change::Reset(vec![])));
@@ -137,7 +137,7 @@ fn what_vanished_in_a_gap_proves_nothing() {
 }
 
 #[test]
-fn a_death_that_was_proven_before_the_gap_still_is() {
+fn a_death_from_before_the_gap_stays_proven() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.tell(Fact::Pod(Change::Reset(vec![])));
@@ -145,7 +145,7 @@ fn a_death_that_was_proven_before_the_gap_still_is() {
 }
 
 #[test]
-fn a_pod_that_moved_to_another_ip_denies_neither() {
+fn a_live_pod_that_moved_to_another_ip_causes_no_denial() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&Pod {
         ips: vec![Y],

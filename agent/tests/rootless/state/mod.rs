@@ -1,21 +1,21 @@
-//! Stories told to the state, without an API server, a clock or a kernel: facts in, denials out.
+//! Stories for the state, without an API server, a clock or a kernel: facts in, denials out.
 
-mod beliefs;
+mod assumptions;
 mod bounds;
 mod breaker;
-mod census;
 mod claims;
 mod crowded;
 mod gaps;
-mod inherit;
 mod lint;
 mod lives;
 mod not_proven;
+mod orphan_ip;
+mod pod_counts;
 mod proof;
 mod quota;
+mod redirected;
+mod restore;
 mod settled;
-mod steering;
 mod successors;
 mod touched;
-mod vacant;
 pub mod world;

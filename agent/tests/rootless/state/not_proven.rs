@@ -72,7 +72,7 @@ fn a_pod_whose_end_proves_nothing_is_named_with_the_cause() {
 }
 
 #[test]
-fn what_holds_for_every_port_of_a_service_is_named() {
+fn a_cause_for_all_ports_of_a_service_is_named() {
     let (mut world, _) = with_dead_a();
     service(&mut world, |web| Service {
         vips: vec![],
@@ -103,7 +103,7 @@ fn what_holds_for_every_port_of_a_service_is_named() {
 }
 
 #[test]
-fn whoever_has_or_may_have_the_ip_is_named() {
+fn owners_and_possible_holders_of_the_ip_are_named() {
     let (mut world, _) = with_dead_a();
     let b = pod("other", "b", "b", &[X]);
     world.pod(&Pod {

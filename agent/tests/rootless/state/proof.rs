@@ -1,9 +1,36 @@
 //! Which facts prove a denial, and which don't. One story each.
 
-use super::world::{World, X, dead, pod, slice, uid, web};
+use super::world::{World, X, dead, pod, slice, terminal, uid, web};
 use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_common::UidState;
+use epguard_common::{Reason, UidState};
 use epguard_core::facts::{Change, Fact, Pod, Service};
+
+/// Facts that prove this reason, and no other one to deny a Service's endpoint.
+fn proven(reason: Reason) -> World {
+    let (mut world, a) = World::cluster().with_a();
+    match reason {
+        Reason::Nothing => {}
+        Reason::DeadBackend | Reason::Terminated => world.pod(&dead(&a)),
+        Reason::Reused => {
+            world.pod(&dead(&a));
+            world.pod(&pod("other", "b", "b", &[X]));
+        }
+        Reason::RetiredBackend => world.pod(&terminal(&a)),
+    }
+    world
+}
+
+#[test]
+fn every_reason_can_be_proven() {
+    for reason in Reason::TO_DENY {
+        let world = proven(reason);
+        if reason == Reason::Terminated {
+            assert!(world.state.tables().terminated.contains_key(&X));
+        } else {
+            assert_eq!(world.reasons(), [reason]);
+        }
+    }
+}
 
 #[test]
 fn a_dead_pod_that_is_still_listed_is_denied() {
@@ -108,7 +135,7 @@ fn an_entry_without_a_uid_or_with_an_unknown_one_passes() {
 }
 
 #[test]
-fn a_service_without_a_selector_is_believed_as_long_as_it_lists_the_pod() {
+fn a_service_without_a_selector_is_denied_only_while_it_lists_the_pod() {
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Service(Change::Applied(Service {
         selector: None,
@@ -142,7 +169,7 @@ fn node_addresses_and_host_network_pods_are_never_judged() {
 }
 
 #[test]
-fn whoever_opted_out_is_left_alone() {
+fn pods_and_services_that_opted_out_are_never_denied() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.tell(Fact::Service(Change::Applied(Service {
@@ -169,7 +196,7 @@ fn an_ip_that_the_service_lists_alive_on_another_port_passes_on_all() {
 }
 
 #[test]
-fn a_new_owner_that_opted_out_is_left_alone() {
+fn a_new_owner_that_opted_out_is_never_denied() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.pod(&Pod {
@@ -180,7 +207,7 @@ fn a_new_owner_that_opted_out_is_left_alone() {
 }
 
 #[test]
-fn a_virtual_kubelets_word_proves_nothing() {
+fn the_status_of_a_virtual_kubelet_proves_nothing() {
     let mut world = World::cluster();
     let virtual_node = epguard_core::facts::Node {
         virtual_kubelet: true,
@@ -207,7 +234,7 @@ fn a_host_network_pod_is_never_judged_even_at_an_address_that_no_node_shows() {
 }
 
 #[test]
-fn what_is_listed_is_remembered_as_long_as_it_is_listed() {
+fn a_dead_pod_is_kept_as_long_as_a_slice_lists_it() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.now += epguard_core::state::MEMORY * 2;

@@ -3,7 +3,7 @@
 use super::world::{World, X, dead, namespace, pod, uid, web};
 use epguard_common::{Addr, Mode, capacity};
 use epguard_core::facts::{
-    Change, Endpoint, Fact, Namespace, Pod, PortName, Protocol, Service, Slice, SlicePort,
+    Change, Fact, Namespace, Pod, PortName, Protocol, Service, Slice, SliceEndpoint, SlicePort,
 };
 use std::collections::BTreeSet;
 
@@ -30,13 +30,13 @@ fn flood(world: &mut World) {
             pod("flood", &format!("flood-{number}"), "web", &[ip])
         })
         .collect();
-    let endpoints = pods.iter().map(|pod| Endpoint {
+    let endpoints = pods.iter().map(|pod| SliceEndpoint {
         ip: pod.ips[0],
         target: Some(pod.uid),
         target_name: None,
         ready: true,
     });
-    let endpoints: Vec<Endpoint> = endpoints.collect();
+    let endpoints: Vec<SliceEndpoint> = endpoints.collect();
     let ports = (1..=PORTS).map(|port| SlicePort {
         name: PortName::new(&port.to_string()),
         port,
@@ -91,7 +91,7 @@ fn a_namespace_that_floods_denied_leaves_room_for_the_others() {
 }
 
 #[test]
-fn denials_that_are_carried_out_come_before_those_that_are_held() {
+fn denials_in_force_take_room_before_pending_ones() {
     let mut world = World::cluster();
     flood(&mut world);
     let denied = (world.carried_out().len(), world.held().len());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const Z: Addr = Addr::v4([10, 244, 1, 12]);
 
-fn vacant(world: &World) -> Vec<Addr> {
+fn orphan_ip(world: &World) -> Vec<Addr> {
     world.state.tables().terminated.keys().copied().collect()
 }
 
@@ -26,9 +26,9 @@ fn stuck(since: i64, ips: &[Addr]) -> Pod {
 fn world() -> World {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    assert_eq!((world.reasons(), vacant(&world)), (vec![DeadBackend], vec![X]));
+    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![DeadBackend], vec![X]));
     world.pod(&pending("shop", "stuck", "web"));
-    assert_eq!((world.reasons(), vacant(&world)), (vec![], vec![]));
+    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]));
     world
 }
 
@@ -37,12 +37,12 @@ fn a_pod_that_showed_its_sandbox_before_its_first_ip_holds_no_other_ip() {
     let mut world = world();
     world.pod(&stuck(7, &[]));
     assert_eq!(
-        (world.reasons(), vacant(&world)),
+        (world.reasons(), orphan_ip(&world)),
         (vec![], vec![]),
         "it may hold X"
     );
     world.pod(&stuck(7, &[Y]));
-    assert_eq!((world.reasons(), vacant(&world)), (vec![DeadBackend], vec![X]));
+    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![DeadBackend], vec![X]));
     let again = stuck(7, &[Y]);
     world.pod(&again);
     assert_eq!(
@@ -60,26 +60,26 @@ fn a_pod_that_showed_its_sandbox_before_its_first_ip_holds_no_other_ip() {
 }
 
 #[test]
-fn a_new_sandbox_is_reported_with_the_old_ip_so_it_may_hold_another() {
+fn a_pod_with_a_new_sandbox_may_hold_another_ip_than_the_reported_one() {
     let mut world = world();
     world.pod(&stuck(7, &[]));
     world.pod(&stuck(7, &[Y]));
     world.pod(&stuck(9, &[Y]));
-    assert_eq!((world.reasons(), vacant(&world)), (vec![], vec![]));
+    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]));
     world.pod(&stuck(9, &[Z]));
     assert_eq!(
-        (world.reasons(), vacant(&world)),
+        (world.reasons(), orphan_ip(&world)),
         (vec![], vec![]),
         "it has shown two IPs, and which is the later sandbox's nobody says"
     );
 }
 
 #[test]
-fn an_ip_that_was_there_at_first_sight_or_came_in_a_list_may_be_an_earlier_sandboxs() {
+fn a_pods_first_ip_or_one_from_a_list_may_belong_to_an_earlier_sandbox() {
     let mut world = world();
     world.pod(&stuck(7, &[Y]));
     assert_eq!(
-        (world.reasons(), vacant(&world)),
+        (world.reasons(), orphan_ip(&world)),
         (vec![], vec![]),
         "no sandbox without an IP was shown"
     );
@@ -89,7 +89,7 @@ fn an_ip_that_was_there_at_first_sight_or_came_in_a_list_may_be_an_earlier_sandb
     let a = dead(&pod("shop", "a", "web", &[X]));
     world.list(&[a, stuck(7, &[Y])]);
     assert_eq!(
-        (world.reasons(), vacant(&world)),
+        (world.reasons(), orphan_ip(&world)),
         (vec![], vec![]),
         "the watch had a gap"
     );

@@ -2,7 +2,7 @@
 
 use super::world::{World, X, Y, dead, pending, pod, slice, terminal, uid, web};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
-use epguard_core::facts::{Change, Endpoint, Fact, Pod, PodName, Service, Slice};
+use epguard_core::facts::{Change, Fact, Pod, PodName, Service, Slice, SliceEndpoint};
 
 /// `shop/web` has no selector, and its slice lists the pod `shop/pg-0` with the UID `first` on X.
 fn patroni() -> (World, Pod) {
@@ -27,7 +27,7 @@ fn incarnation(of: &str, ips: &[epguard_common::Addr]) -> Pod {
 
 fn listing(target: &Pod) -> Slice {
     Slice {
-        endpoints: vec![Endpoint {
+        endpoints: vec![SliceEndpoint {
             ip: X,
             target: Some(target.uid),
             target_name: Some(PodName::of(target)),
@@ -91,7 +91,7 @@ fn a_successor_that_is_finished_too_is_denied() {
 }
 
 #[test]
-fn a_later_slice_adds_the_name() {
+fn a_later_slice_adds_the_target_name() {
     let (mut world, first) = patroni();
     world.slice(&[(X, Some(first.uid))]);
     world.deleted(&dead(&first));
@@ -101,7 +101,7 @@ fn a_later_slice_adds_the_name() {
 }
 
 #[test]
-fn a_service_with_a_selector_does_not_care_for_names() {
+fn a_service_with_a_selector_ignores_target_names() {
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Slice(Change::Applied(listing(&a))));
     world.deleted(&dead(&a));

@@ -1,10 +1,10 @@
-//! Facts that change more than the object they tell of. One story each; `incremental` searches for more.
+//! Facts that change more than their own object. One story each; `incremental` searches for more.
 
 use super::world::{World, X, Y, dead, node, pod};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
 use epguard_core::facts::{Change, Fact, Node, Pod, Protocol};
-use epguard_core::state::{MEMORY, Socket};
+use epguard_core::state::{Endpoint, MEMORY};
 
 fn suspects(world: &World) -> Vec<Addr> {
     world.state.tables().suspects.keys().copied().collect()
@@ -36,7 +36,7 @@ fn an_address_that_a_node_shows_is_judged_no_more() {
 }
 
 #[test]
-fn an_endpoint_that_is_remembered_no_more_is_neither_counted_nor_kept() {
+fn an_endpoint_that_left_the_index_is_neither_counted_nor_kept() {
     let (mut world, a) = World::cluster().with_a();
     let b = pod("shop", "b", "web", &[Y]);
     world.pod(&b);
@@ -57,7 +57,7 @@ fn an_endpoint_that_is_remembered_no_more_is_neither_counted_nor_kept() {
 
 /// Whichever UID is the greater: the pod that was listed last is the one that is meant.
 #[test]
-fn a_packet_changes_nothing_about_who_was_meant() {
+fn a_packet_does_not_change_the_pod_that_was_meant() {
     for names in [["a", "b"], ["b", "a"]] {
         let mut world = World::cluster();
         let [a, b] = names.map(|name| pod("shop", name, "web", &[X]));
@@ -69,7 +69,7 @@ fn a_packet_changes_nothing_about_who_was_meant() {
         }
         world.slice(&[]);
         let target = *world.state.tables().denied.keys().next().unwrap();
-        let socket = Socket {
+        let socket = Endpoint {
             ip: X,
             port: target.port,
             protocol: Protocol::Tcp,

@@ -1,9 +1,10 @@
 //! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080, two nodes.
 
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
+use epguard_core::facts::Watched::{self, EndpointSlices, Namespaces, Nodes, Pods, Services};
 use epguard_core::facts::{
-    Change, Cidr, Endpoint, Fact, Namespace, Node, Pod, PortName, Presence, Protocol, Sandbox, Service,
-    ServicePort, Slice, SlicePort, Standing, Steering,
+    Change, Cidr, Fact, Namespace, Node, OnDenial, Pod, PortName, Presence, Protocol, Sandbox, Service,
+    ServicePort, Slice, SliceEndpoint, SlicePort,
 };
 use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ pub struct World {
 }
 
 impl World {
-    /// Synced, with the Service and both nodes, and nobody else.
+    /// Synced, with the Service and both nodes, and no other object.
     pub fn cluster() -> Self {
         Self::with(settings())
     }
@@ -50,6 +51,13 @@ impl World {
         self.tell(Fact::Node(Change::Reset(nodes.into())));
         self.tell(Fact::Service(Change::Reset(vec![web()])));
         self.tell(Fact::Slice(Change::Reset(vec![])));
+        let told = [Namespaces, Nodes, Services, EndpointSlices, Pods];
+        for other in Watched::ALWAYS
+            .into_iter()
+            .filter(|watched| !told.contains(watched))
+        {
+            self.tell(other.empty());
+        }
     }
 
     pub fn tell(&mut self, fact: Fact) {
@@ -153,7 +161,7 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         host_network: false,
         mirror: false,
         deleting: false,
-        standing: Standing::Live,
+        uid_state: UidState::Live,
         doubt: None,
         sandbox: Sandbox::Published,
         sandbox_since: None,
@@ -180,7 +188,7 @@ pub fn endpoints(pods: &[Pod]) -> Vec<(Addr, Option<Uid>)> {
 
 pub fn dead(pod: &Pod) -> Pod {
     Pod {
-        standing: Standing::Dead,
+        uid_state: UidState::Dead,
         sandbox: Sandbox::Unsettled,
         ..pod.clone()
     }
@@ -188,7 +196,7 @@ pub fn dead(pod: &Pod) -> Pod {
 
 pub fn terminal(pod: &Pod) -> Pod {
     Pod {
-        standing: Standing::Terminal,
+        uid_state: UidState::Retired,
         ..pod.clone()
     }
 }
@@ -207,7 +215,7 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
         service: Some(("shop".into(), "web".into())),
         endpoints: endpoints
             .iter()
-            .map(|(ip, target)| Endpoint {
+            .map(|(ip, target)| SliceEndpoint {
                 ip: *ip,
                 target: *target,
                 target_name: None,
@@ -235,7 +243,7 @@ pub fn web() -> Service {
             protocol: Protocol::Tcp,
         }],
         bound: Mode::Enforce,
-        steering: Steering::default(),
+        on_denial: OnDenial::default(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a pod's status proves about the end of its containers.
 
-use super::{ManagedFields, RawPod, Standing};
+use super::{ManagedFields, RawPod};
+use epguard_common::UidState;
 
 /// Managers of programs in which the kubelet and the controllers are one process: k3s, and `kubelite` of `MicroK8s`. The API
 /// server merges what both write into one entry of managedFields.
@@ -19,32 +20,32 @@ impl RawPod {
     /// `KDEAD` of a Kubernetes 1.29+ kubelet: it writes the terminal phase only after `StopPodSandbox`
     /// (`status_manager.go:mergePodStatus`), but others write phases too (PodGC, out-of-service taint, any
     /// client with pods/status) while containers run, and a mirror's phase passes no such gate.
-    pub(super) fn standing(&self, mirror: bool) -> (Standing, Option<Doubt>) {
+    pub(super) fn uid_state(&self, mirror: bool) -> (UidState, Option<Doubt>) {
         if !matches!(self.status.phase.as_str(), "Succeeded" | "Failed") {
-            return (Standing::Live, None);
+            return (UidState::Live, None);
         }
         if mirror || !self.status.containers_are_over(self.spec.containers.len()) {
-            return (Standing::Terminal, None);
+            return (UidState::Retired, None);
         }
         let sandbox = self.status.condition("PodReadyToStartContainers");
         let Some(sandbox) = sandbox else {
-            return (Standing::Terminal, Some(Doubt::SandboxCondition));
+            return (UidState::Retired, Some(Doubt::SandboxCondition));
         };
         if sandbox.status != "False" {
-            return (Standing::Terminal, None);
+            return (UidState::Retired, None);
         }
         match writer(&self.metadata.managed_fields) {
-            Writer::Only("kubelet") => (Standing::Dead, None),
+            Writer::Only("kubelet") => (UidState::Dead, None),
             Writer::Only(shared) if SHARED.contains(&shared) => {
-                let standing = if self.is_ended_by_the_kubelet() {
-                    Standing::Dead
+                let uid_state = if self.is_ended_by_the_kubelet() {
+                    UidState::Dead
                 } else {
-                    Standing::Terminal
+                    UidState::Retired
                 };
-                (standing, None)
+                (uid_state, None)
             }
-            Writer::Only(other) => (Standing::Terminal, Some(Doubt::Writer(other.to_owned()))),
-            Writer::Several => (Standing::Terminal, None),
+            Writer::Only(other) => (UidState::Retired, Some(Doubt::Writer(other.to_owned()))),
+            Writer::Several => (UidState::Retired, None),
         }
     }
 

@@ -4,8 +4,10 @@ use super::super::model::Model;
 use super::super::sample::{Agent, Sample};
 use crate::kernel::maps::Counters;
 use crate::shared::drops::{Dropped, Kind};
-use crate::shared::status::{Status, Watch};
-use epguard_common::{Count, Outcome, Reason};
+use crate::shared::status::{ModeSource, Status, Watch};
+use epguard_common::{Count, Mode, Outcome, Reason};
+use epguard_core::facts::Watched;
+use epguard_core::state::IpState;
 use std::time::Duration;
 
 /// The model after the second sample.
@@ -28,33 +30,37 @@ pub(in super::super) fn agent(packets: u64) -> Agent {
     };
     let status = Status {
         node: "worker-1".into(),
-        mode: "enforce".into(),
-        mode_source: "flags".into(),
+        mode: Some(Mode::Enforce),
+        mode_source: ModeSource::Flags,
         synced: true,
         lease_ms: 12_000,
         view_age_ms: Some(3000),
-        watches: [("pods".to_owned(), watch)].into(),
+        watches: [(Watched::Pods, watch)].into(),
         ..Status::default()
     };
     let web = flow(
         "shop/web",
         "10.244.1.10:8080",
-        ["reused", "dropped", "shop/web-1", "team-b/b"],
+        (Reason::Reused, Outcome::Dropped),
+        ["shop/web-1", "team-b/b"],
     );
     let api = flow(
         "shop/api",
         "10.244.1.11:443",
-        ["dead-backend", "rejected", "shop/api-7d9f8c6b5-x2x7k", "nobody"],
+        (Reason::DeadBackend, Outcome::Rejected),
+        ["shop/api-7d9f8c6b5-x2x7k", "nobody"],
     );
     let idle = flow(
         "shop/web",
         "10.244.1.12:8080",
-        ["dead-backend", "dropped", "shop/web-2", "nobody"],
+        (Reason::DeadBackend, Outcome::Dropped),
+        ["shop/web-2", "nobody"],
     );
     let direct = flow(
         "unknown",
         "[fd00::1]:80",
-        ["terminated", "observed", "old/job-1", "nobody"],
+        (Reason::Terminated, Outcome::Observed),
+        ["old/job-1", "nobody"],
     );
     let drops = vec![
         web(packets * 6 / 10, 100),
@@ -63,7 +69,7 @@ pub(in super::super) fn agent(packets: u64) -> Agent {
         direct(1, 130_000),
     ];
     let mut status = status;
-    status.figures.ips.insert("denied".into(), 3);
+    status.figures.ips.insert(IpState::Denied, 3);
     Agent { status, drops }
 }
 
@@ -84,8 +90,13 @@ pub(in super::super) fn counters(packets: u64) -> Counters {
     .into()
 }
 
-fn flow(service: &str, endpoint: &str, words: [&str; 4]) -> impl Fn(u64, u64) -> Dropped {
-    let [reason, outcome, meant, hit] = words.map(str::to_owned);
+fn flow(
+    service: &str,
+    endpoint: &str,
+    (reason, outcome): (Reason, Outcome),
+    pods: [&str; 2],
+) -> impl Fn(u64, u64) -> Dropped {
+    let [meant, hit] = pods.map(str::to_owned);
     let kind = Kind {
         service: service.into(),
         endpoint: endpoint.parse().unwrap(),

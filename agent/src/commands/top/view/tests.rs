@@ -4,11 +4,12 @@ use super::super::controls::Sort;
 use super::super::rates::Rate;
 use super::fixture::model;
 use super::*;
+use epguard_common::Mode;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 
-const COLOURFUL: Look = Look { colours: true };
+const COLOURFUL: Palette = Palette { colours: true };
 
 const FLOWS: &str = "\
 epguard on worker-1: enforce (by flags)   view as of 3 s ago   lease 12 s left
@@ -78,13 +79,13 @@ RATE/S SERVICE  ENDPOINT             REASON       OUTCOME  MEANT                
    0.0 unknown  [fd00::1]:80 TCP     terminated   observed old/job-1                nobody         1   2m
 ";
 
-fn screen(model: &mut Model, look: Look, width: u16, height: u16) -> Buffer {
+fn screen(model: &mut Model, palette: Palette, width: u16, height: u16) -> Buffer {
     let area = Rect::new(0, 0, width, height);
     let (rows, page) = extent(model, area);
     model.controls.fit(rows, page);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal
-        .draw(|frame| draw(model, look, frame.area(), frame.buffer_mut()))
+        .draw(|frame| draw(model, palette, frame.area(), frame.buffer_mut()))
         .unwrap();
     terminal.backend().buffer().clone()
 }
@@ -106,13 +107,13 @@ fn a_screen_of_flows() {
 }
 
 #[test]
-fn where_there_is_little_room_the_table_is_what_stays() {
+fn a_small_screen_keeps_the_table() {
     assert_eq!(lines(&mut model(), 80, 8).join("\n"), SHORT);
     assert_eq!(lines(&mut model(), 20, 5).join("\n"), TINY);
 }
 
 #[test]
-fn no_size_and_no_choice_breaks_the_screen() {
+fn every_screen_size_and_every_choice_can_be_drawn() {
     for (width, height) in [(1, 1), (20, 5), (80, 24), (200, 60), (1, 60), (200, 1)] {
         for services in [false, true] {
             let mut model = model();
@@ -127,7 +128,7 @@ fn no_size_and_no_choice_breaks_the_screen() {
 }
 
 #[test]
-fn services_are_rows_of_their_own_and_what_was_chosen_is_named() {
+fn services_are_rows_of_their_own_and_the_chosen_view_is_named() {
     let mut model = model();
     (model.controls.services, model.controls.paused) = (true, true);
     model.controls.sort = Sort::Total;
@@ -140,13 +141,13 @@ fn services_are_rows_of_their_own_and_what_was_chosen_is_named() {
 }
 
 #[test]
-fn what_is_wrong_stands_in_the_second_line() {
+fn problems_stand_in_the_second_line() {
     let mut model = model();
     model.status.synced = false;
     model.status.refused = 1;
     assert_eq!(
         lines(&mut model, 100, 24)[1],
-        "2 problems: not every watch has shown a list yet, so nothing is denied newly"
+        "2 problems: not every watch has shown a list yet, so there are no new denials"
     );
     model.trouble = Some("agent does not answer: connection refused".into());
     assert_eq!(
@@ -159,21 +160,21 @@ fn what_is_wrong_stands_in_the_second_line() {
 fn an_observing_node_has_the_curve_of_what_it_would_deny() {
     let mut model = model();
     assert!(lines(&mut model, 80, 24)[9].starts_with("denied/s"));
-    model.status.mode = "observe".into();
+    model.status.mode = Some(Mode::Observe);
     assert!(lines(&mut model, 80, 24)[9].starts_with("observed/s"));
 }
 
 #[test]
-fn colours_are_left_out_where_they_are_not_wanted() {
-    let coloured = |look| {
-        let screen = screen(&mut model(), look, 80, 24);
+fn colours_can_be_switched_off() {
+    let coloured = |palette| {
+        let screen = screen(&mut model(), palette, 80, 24);
         screen
             .content
             .iter()
             .any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset)
     };
     assert!(coloured(COLOURFUL));
-    assert!(!coloured(Look { colours: false }));
+    assert!(!coloured(Palette { colours: false }));
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn plain_text_has_every_row_and_every_name_whole() {
 }
 
 #[test]
-fn plain_text_says_so_when_nothing_was_denied() {
+fn plain_text_states_that_nothing_was_denied() {
     let mut model = model();
     model.drops.clear();
     assert!(text(&model).ends_with("\nnothing was denied, and nothing would have been\n"));

@@ -1,9 +1,9 @@
 //! Packets a second by verdict, as the kernel counts them.
 
-use super::super::look::{FAINT, Look, TITLE};
 use super::super::model::Model;
+use super::super::palette::{FAINT, Palette, TITLE};
 use super::super::rates::Rate;
-use epguard_common::{Outcome, Reason};
+use epguard_common::{Effect, Outcome, Reason};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -17,21 +17,20 @@ const FIRST_COLUMN: usize = FIRST as usize;
 const OTHERS: usize = 12;
 
 /// A line for each reason to deny, and one for what passed.
-pub(super) fn verdicts(model: &Model, look: Look) -> Vec<Line<'static>> {
-    let outcomes = || Outcome::STOPPED.into_iter().chain([Outcome::Observed]);
+pub(super) fn verdicts(model: &Model, palette: Palette) -> Vec<Line<'static>> {
+    let outcomes = Outcome::of_denials;
     let titles = outcomes().map(|outcome| format!("{:>OTHERS$}", outcome.as_str().to_uppercase()));
     let titles = titles.collect::<String>();
     let mut lines = vec![
         Line::default(),
         Line::styled(format!("{:<FIRST_COLUMN$}{titles}", "PACKETS/S"), TITLE),
     ];
-    let reasons = Reason::ALL.into_iter();
-    lines.extend(reasons.filter(|reason| *reason != Reason::Nothing).map(|reason| {
+    lines.extend(Reason::TO_DENY.into_iter().map(|reason| {
         let rates = outcomes().map(|outcome| {
             let style = if outcome == Outcome::Observed {
-                look.observed()
+                palette.observed()
             } else {
-                look.stopped()
+                palette.stopped()
             };
             number(model.verdicts.rate(&(reason, outcome)), style)
         });
@@ -60,10 +59,8 @@ pub(super) fn label(model: &Model) -> [Line<'static>; 2] {
 /// Packets to suspects that pass without being observed.
 fn passed(model: &Model) -> Line<'static> {
     let rate = |outcome| model.verdicts.sum(|(_, counted)| *counted == outcome);
-    let outcomes = Outcome::ALL.into_iter().filter(|outcome| {
-        let denied = Outcome::STOPPED.contains(outcome) || *outcome == Outcome::Observed;
-        !denied && !Outcome::NEWS.contains(outcome)
-    });
+    let outcomes = Outcome::ALL.into_iter();
+    let outcomes = outcomes.filter(|outcome| outcome.effect() == Effect::Passed);
     let rates: Vec<(Outcome, Option<Rate>)> = outcomes.map(|outcome| (outcome, rate(outcome))).collect();
     let all = rates.iter().map(|(_, rate)| *rate).sum();
     let some = rates

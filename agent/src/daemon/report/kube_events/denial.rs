@@ -1,7 +1,7 @@
 //! A denied flow, in the Events for the owners of the Service and of the pod that has the IP now.
 
 use super::topic::{Case, Subject, Topic};
-use epguard_common::{Outcome, Uid};
+use epguard_common::{Outcome, Reason, Uid};
 use epguard_core::facts::named;
 use std::net::IpAddr;
 
@@ -18,10 +18,10 @@ pub struct Denial {
     pub owner: Uid,
     /// That pod, if its name is known.
     pub hit: Option<Subject>,
-    /// `reused`, ...
-    pub reason: &'static str,
-    /// `dropped`, ..., `observed`.
-    pub outcome: &'static str,
+    /// Which proof holds.
+    pub reason: Reason,
+    /// What became of the packets.
+    pub outcome: Outcome,
 }
 
 impl Denial {
@@ -62,7 +62,7 @@ impl Denial {
         let service = named(&service.name);
         let holder = match &self.hit {
             Some(pod) => format!("pod {}", named(&pod.name)),
-            None if self.owner == Uid::NONE => "nobody".to_owned(),
+            None if self.owner == Uid::NONE => "no pod".to_owned(),
             None => format!("pod {}", self.owner),
         };
         let done = if self.is_observed() {
@@ -77,7 +77,7 @@ impl Denial {
     }
 
     fn is_observed(&self) -> bool {
-        self.outcome == Outcome::Observed.as_str()
+        self.outcome == Outcome::Observed
     }
 }
 
@@ -100,13 +100,13 @@ mod tests {
             meant: (Uid { octets: [2; 16] }, "shop/a".into()),
             owner: Uid { octets: [3; 16] },
             hit: Some(subject("Pod", "team-b", "b", 3)),
-            reason: "reused",
-            outcome: "rejected",
+            reason: Reason::Reused,
+            outcome: Outcome::Rejected,
         }
     }
 
     #[test]
-    fn the_service_and_the_pod_that_has_the_ip_hear_of_it() {
+    fn a_denial_is_an_event_on_the_service_and_on_the_pod_that_has_the_ip() {
         let told: Vec<_> = denial()
             .topics()
             .map(|topic| (topic.about.kind, topic.reason, topic.action))
@@ -126,12 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_observed_says_so_and_nobody_is_told_where_nobody_is() {
+    fn an_observed_denial_has_its_own_event_and_an_ip_without_owner_none_on_a_pod() {
         let observed = Denial {
             owner: Uid::NONE,
             hit: None,
-            reason: "dead-backend",
-            outcome: "observed",
+            reason: Reason::DeadBackend,
+            outcome: Outcome::Observed,
             ..denial()
         };
         let told: Vec<_> = observed
@@ -141,13 +141,13 @@ mod tests {
         assert_eq!(told, [("Service", "StaleEndpointObserved", "ObservePackets")]);
         let note = observed.note("node-1");
         assert!(
-            note.contains("nobody has that IP now (dead-backend). On node node-1 the packets pass, as this"),
+            note.contains("no pod has that IP now (dead-backend). On node node-1 the packets pass, as this"),
             "{note}"
         );
     }
 
     #[test]
-    fn a_pod_whose_name_is_forgotten_is_not_nobody() {
+    fn an_unnamed_pod_is_shown_by_its_uid() {
         let unnamed = Denial {
             hit: None,
             ..denial()
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn another_pod_meant_or_hit_another_ip_another_outcome_are_other_topics() {
+    fn each_pod_meant_pod_hit_ip_and_outcome_is_a_topic_of_its_own() {
         let topic = |denial: &Denial| denial.topics().next().unwrap();
         let first = topic(&denial());
         assert_eq!(first, topic(&denial()));
@@ -179,7 +179,7 @@ mod tests {
                 ..denial()
             },
             Denial {
-                outcome: "observed",
+                outcome: Outcome::Observed,
                 ..denial()
             },
         ] {

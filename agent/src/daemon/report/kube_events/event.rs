@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_as_written_here() {
+    fn an_event_is_written_with_all_its_fields() {
         let once = json!({
             "apiVersion": "events.k8s.io/v1", "kind": "Event",
             "metadata": {"name": "web.0000000000000abc", "namespace": "shop"},
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_the_api_takes_is_cut() {
+    fn long_fields_of_an_event_are_cut_to_the_limits_of_the_api() {
         let mut long = due(u64::MAX);
         long.topic.about.name.1 = "p".repeat(253);
         long.note = "ü".repeat(1000);

@@ -29,14 +29,14 @@ const BACKLOG: usize = 64;
 /// At most one log line about dropped Events in this time.
 const QUIET: Duration = Duration::from_mins(1);
 
-/// What is announced.
+/// The Events that the agent writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Announce {
     /// Nothing
     None,
-    /// Services whose denials the breaker holds
+    /// Services with pending denials
     Breaker,
-    /// Also denied flows, and in observe flows that would be: on the Service, and on the pod that has the IP now
+    /// Also denied flows, and in observe flows that would be denied: on the Service, and on the pod that has the IP now
     All,
 }
 
@@ -75,24 +75,24 @@ impl Announcer {
     pub fn tripped(&mut self, now: Duration, service: Subject, trip: &Trip) {
         if !self.queue.is_closed() {
             self.series
-                .hear(now, Topic::tripped(service), || topic::alarm(trip));
+                .record(now, Topic::tripped(service), || topic::alarm(trip));
         }
     }
 
     /// True if denied packets become Events.
     #[must_use]
-    pub fn tells_of_denials(&self) -> bool {
+    pub fn reports_denials(&self) -> bool {
         self.what == Announce::All && !self.queue.is_closed()
     }
 
     /// Counts packets that were denied, or would have been. `last` is the time of the last one.
     pub fn denied(&mut self, last: Duration, denial: &Denial, packets: u64) {
-        if !self.tells_of_denials() {
+        if !self.reports_denials() {
             return;
         }
         for topic in denial.topics() {
             self.series
-                .hear_often(last, topic, packets, || denial.note(&self.node));
+                .record_often(last, topic, packets, || denial.note(&self.node));
         }
     }
 
@@ -110,8 +110,8 @@ impl Announcer {
         if self.dropped > 0 && self.told.is_none_or(|told| now.saturating_sub(told) >= QUIET) {
             tracing::warn!(
                 dropped = self.dropped,
-                "Events were not written to the API: more happens than may be written, or the API server takes nothing; \
-                 `epguard drops` has all of it"
+                "Events were dropped: there are more than the limit, or the API server accepts none; `epguard drops` \
+                 shows all denials"
             );
             (self.dropped, self.told) = (0, Some(now));
         }

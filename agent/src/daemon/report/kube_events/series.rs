@@ -74,12 +74,12 @@ impl Series {
     }
 
     /// Counts one occurrence of a topic. Beyond [`MAX`] topics, a new one counts only in [`Series::take_forgotten`].
-    pub fn hear(&mut self, now: Duration, topic: Topic, note: impl FnOnce() -> String) {
-        self.hear_often(now, topic, 1, note);
+    pub fn record(&mut self, now: Duration, topic: Topic, note: impl FnOnce() -> String) {
+        self.record_often(now, topic, 1, note);
     }
 
     /// Counts so many occurrences of a topic.
-    pub fn hear_often(&mut self, now: Duration, topic: Topic, times: u64, note: impl FnOnce() -> String) {
+    pub fn record_often(&mut self, now: Duration, topic: Topic, times: u64, note: impl FnOnce() -> String) {
         if let Some(course) = self.topics.get_mut(&topic) {
             course.count += times;
             course.last = course.last.max(now);
@@ -168,9 +168,9 @@ mod tests {
         Topic::tripped(Subject { kind, name, uid })
     }
 
-    fn hear(series: &mut Series, at: Duration, name: &str, times: usize) {
+    fn record(series: &mut Series, at: Duration, name: &str, times: usize) {
         for _ in 0..times {
-            series.hear(at, topic(name), || format!("at {at:?}"));
+            series.record(at, topic(name), || format!("at {at:?}"));
         }
     }
 
@@ -184,15 +184,15 @@ mod tests {
     #[test]
     fn a_thousand_packets_are_one_event_and_its_count_follows_once_a_minute() {
         let mut series = Series::new(7);
-        hear(&mut series, s(100), "web", 1);
+        record(&mut series, s(100), "web", 1);
         assert_eq!(due(&mut series, s(101)), [("web".into(), 1, false)]);
-        hear(&mut series, s(102), "web", 1000);
+        record(&mut series, s(102), "web", 1000);
         for at in 102..161 {
             assert_eq!(due(&mut series, s(at)), []);
         }
         assert_eq!(due(&mut series, s(161)), [("web".into(), 1001, true)]);
         assert_eq!(due(&mut series, s(300)), [], "nothing new");
-        hear(&mut series, s(400), "web", 1);
+        record(&mut series, s(400), "web", 1);
         let due = series.due(s(400)).remove(0);
         assert_eq!((due.count, due.repeated, due.number), (1002, true, 7));
         assert_eq!(
@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn all_together_keep_the_budget_and_what_nobody_knows_yet_comes_first() {
+    fn all_series_share_a_budget_and_new_events_come_before_count_updates() {
         let mut series = Series::new(0);
         for number in 0..14 {
-            hear(&mut series, s(100 + number), &format!("web-{number}"), 2);
+            record(&mut series, s(100 + number), &format!("web-{number}"), 2);
         }
         let first = due(&mut series, s(120));
         assert_eq!((first.len(), &first[0].0), (10, &"web-0".to_owned()));
-        hear(&mut series, s(125), "web-0", 1);
+        record(&mut series, s(125), "web-0", 1);
         assert_eq!(due(&mut series, s(129)), []);
         assert_eq!(due(&mut series, s(130)), [("web-10".into(), 2, false)]);
         let later = due(&mut series, s(181));
@@ -220,22 +220,22 @@ mod tests {
     }
 
     #[test]
-    fn what_was_quiet_for_an_hour_is_new_again() {
+    fn a_series_that_was_quiet_for_an_hour_begins_anew() {
         let mut series = Series::new(0);
-        hear(&mut series, s(0), "web", 1);
+        record(&mut series, s(0), "web", 1);
         assert_eq!(due(&mut series, s(0)).len(), 1);
-        hear(&mut series, s(3599), "web", 1);
+        record(&mut series, s(3599), "web", 1);
         assert_eq!(due(&mut series, s(3599)), [("web".into(), 2, true)]);
         assert_eq!(due(&mut series, s(7199)), []);
-        hear(&mut series, s(7199), "web", 1);
+        record(&mut series, s(7199), "web", 1);
         assert_eq!(due(&mut series, s(7199)), [("web".into(), 1, false)]);
     }
 
     #[test]
-    fn beyond_the_bound_and_beyond_an_hour_of_waiting_things_are_forgotten_and_counted() {
+    fn series_beyond_the_bound_or_an_hour_of_waiting_are_dropped_and_counted() {
         let mut series = Series::new(0);
         for number in 0..=MAX {
-            hear(&mut series, s(0), &format!("web-{number}"), 1);
+            record(&mut series, s(0), &format!("web-{number}"), 1);
         }
         assert_eq!(series.take_forgotten(), 1);
         assert_eq!(due(&mut series, s(0)).len(), 10);

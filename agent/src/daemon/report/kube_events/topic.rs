@@ -1,6 +1,6 @@
 //! Topics: what an Event is about.
 
-use epguard_common::Uid;
+use epguard_common::{Outcome, Reason, Uid};
 use epguard_core::facts::Name;
 use epguard_core::state::{State, Trip};
 use std::net::IpAddr;
@@ -50,10 +50,10 @@ pub struct Case {
     pub meant: Uid,
     /// The pod that has the IP.
     pub hit: Uid,
-    /// `reused`, ...
-    pub reason: &'static str,
-    /// `dropped`, ...
-    pub outcome: &'static str,
+    /// Which proof holds.
+    pub reason: Reason,
+    /// What became of the packets.
+    pub outcome: Outcome,
 }
 
 impl Topic {

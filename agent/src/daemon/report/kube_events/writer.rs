@@ -69,7 +69,7 @@ impl Writer {
                     tracing::warn!(
                         error = error.to_string().replace('\n', " "),
                         event = entry.event.metadata.name,
-                        "cannot write an Event; `epguard drops` has all of it"
+                        "cannot write an Event; `epguard drops` shows all denials"
                     );
                     return;
                 }
@@ -90,7 +90,7 @@ impl Writer {
     /// each Event is written once, without later counts.
     async fn refused(&mut self, entry: &Entry, status: &Status) {
         let (verb, until) = if entry.repeated {
-            ("patch", "their counts stand still until the agent starts anew")
+            ("patch", "their counts stay unchanged until the agent restarts")
         } else {
             ("create", "none are written for the next 10 minutes")
         };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_event_that_the_server_has_forgotten_is_written_anew() {
+    async fn an_event_that_the_server_deleted_is_written_anew() {
         let entries = vec![entry(1, false), entry(1, true), entry(1, true)];
         assert_eq!(
             asked(entries, &[(201, ""), (200, ""), (404, "")]).await,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_is_not_well_is_asked_again_and_one_that_says_no_is_not() {
+    async fn a_write_is_repeated_after_a_server_error_but_not_after_a_refusal() {
         let one = || vec![entry(1, false)];
         assert_eq!(asked(one(), &[(503, ""), (429, "")]).await.len(), 3);
         assert_eq!(asked(one(), &[(500, ""); 99]).await.len(), 1 + RESTS.len());

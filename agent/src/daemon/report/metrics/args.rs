@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 /// Where metrics and health are served.
 #[derive(Debug, Args)]
 pub struct MetricsArgs {
-    /// Where to serve /metrics over HTTP, for everybody who can connect; names no object
+    /// Where to serve /metrics over HTTP, without authentication; the metrics name no objects
     #[arg(
         long = "metrics-listen",
         value_name = "ADDRESS:PORT",

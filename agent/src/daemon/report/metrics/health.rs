@@ -70,6 +70,8 @@ pub fn readiness(status: &Status) -> Vec<Check> {
 mod tests {
     use super::*;
     use crate::shared::status::{Attachment, Watch};
+    use epguard_core::facts::Watched;
+    use epguard_core::state::IpState;
 
     fn ready() -> Status {
         let mut status = Status {
@@ -83,7 +85,7 @@ mod tests {
             }],
             ..Status::default()
         };
-        status.watches.insert("pods".into(), Watch::default());
+        status.watches.insert(Watched::Pods, Watch::default());
         status
     }
 
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_left_to_the_cni_keeps_no_agent_from_being_ready() {
+    fn an_agent_is_ready_while_an_interface_waits_for_the_cni() {
         let mut status = ready();
         let waiting = Attachment {
             waiting: true,
@@ -108,11 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn each_failure_says_what_is_missing() {
+    fn each_failure_names_the_missing_part() {
         let mut status = ready();
         status.synced = false;
         status.interfaces[0].attached = false;
-        status.figures.ips.insert("terminated".into(), 1);
+        status.figures.ips.insert(IpState::Terminated, 1);
         assert_eq!(
             told(&status),
             [

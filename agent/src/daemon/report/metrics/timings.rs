@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_in_the_future_of_this_clock_took_no_time() {
+    fn a_cause_in_the_future_of_this_clock_counts_as_zero() {
         let mut timings = Timings::start();
         let later = SystemTime::now() + Duration::from_hours(1);
         let fact = Fact::Slice(Change::Applied(slice(Some(later))));

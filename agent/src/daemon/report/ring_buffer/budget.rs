@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_takes_in_what_the_node_is_allowed_whatever_the_number_of_suspects() {
+    fn reports_per_second_stay_within_the_nodes_limit_for_any_number_of_suspects() {
         let mut budget = Budget::default();
         let mut taken = 0;
         for turn in 0..1_000 {

@@ -10,7 +10,7 @@ pub struct Ledger(HashMap<DenialKey, DenialCount>);
 
 impl Ledger {
     /// The packets since the last reading of this key, by outcome; outcomes without any are left out.
-    pub fn news(&mut self, reading: &Reading) -> Vec<(Outcome, Count)> {
+    pub fn added(&mut self, reading: &Reading) -> Vec<(Outcome, Count)> {
         let target = reading.denied.target;
         let before = if reading.ended {
             self.0.remove(&target)
@@ -18,7 +18,7 @@ impl Ledger {
             self.0.insert(target, reading.count)
         };
         let before = before.unwrap_or_default().each();
-        let now = reading.count.each().into_iter();
+        let now = reading.count.each();
         now.zip(before)
             .map(|((outcome, now), (_, before))| (outcome, now.since(before)))
             .filter(|(_, count)| count.packets > 0)
@@ -53,17 +53,17 @@ mod tests {
         }
     }
 
-    fn news(ledger: &mut Ledger, dropped: u64, ended: bool) -> Vec<(Outcome, u64)> {
-        let news = ledger.news(&reading(dropped, ended)).into_iter();
-        news.map(|(outcome, count)| (outcome, count.packets)).collect()
+    fn added(ledger: &mut Ledger, dropped: u64, ended: bool) -> Vec<(Outcome, u64)> {
+        let added = ledger.added(&reading(dropped, ended)).into_iter();
+        added.map(|(outcome, count)| (outcome, count.packets)).collect()
     }
 
     #[test]
-    fn each_packet_is_news_once_and_an_entry_that_was_made_anew_begins_at_zero() {
+    fn each_packet_is_counted_once_and_a_new_entry_begins_at_zero() {
         let mut ledger = Ledger::default();
-        assert_eq!(news(&mut ledger, 7, false), [(Outcome::Dropped, 7)]);
-        assert_eq!(news(&mut ledger, 7, false), []);
-        assert_eq!(news(&mut ledger, 9, true), [(Outcome::Dropped, 2)]);
-        assert_eq!(news(&mut ledger, 9, false), [(Outcome::Dropped, 9)]);
+        assert_eq!(added(&mut ledger, 7, false), [(Outcome::Dropped, 7)]);
+        assert_eq!(added(&mut ledger, 7, false), []);
+        assert_eq!(added(&mut ledger, 9, true), [(Outcome::Dropped, 2)]);
+        assert_eq!(added(&mut ledger, 9, false), [(Outcome::Dropped, 9)]);
     }
 }

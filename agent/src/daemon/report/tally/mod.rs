@@ -88,20 +88,21 @@ impl Tally {
 
     /// The kinds to log now, which count as logged: each at most once in ten seconds.
     pub fn due(&mut self, now: Duration) -> Vec<Due> {
-        let news = self.kinds.iter_mut().filter(|(_, seen)| {
+        let added = self.kinds.iter_mut().filter(|(_, seen)| {
             let quiet = seen.logged_at.is_none_or(|at| now.saturating_sub(at) >= QUIET);
             quiet && seen.count.packets > seen.logged.packets
         });
-        news.map(|(kind, seen)| {
-            let count = seen.count.since(seen.logged);
-            (seen.logged, seen.logged_at) = (seen.count, Some(now));
-            Due {
-                kind: kind.clone(),
-                count,
-                clients: seen.clients.clone(),
-            }
-        })
-        .collect()
+        added
+            .map(|(kind, seen)| {
+                let count = seen.count.since(seen.logged);
+                (seen.logged, seen.logged_at) = (seen.count, Some(now));
+                Due {
+                    kind: kind.clone(),
+                    count,
+                    clients: seen.clients.clone(),
+                }
+            })
+            .collect()
     }
 
     /// How many kinds were evicted.
@@ -155,8 +156,8 @@ mod tests {
             service: service.into(),
             endpoint: endpoint.parse().unwrap(),
             protocol: "TCP".into(),
-            reason: "reused".into(),
-            outcome: "dropped".into(),
+            reason: epguard_common::Reason::Reused,
+            outcome: epguard_common::Outcome::Dropped,
             meant: "shop/a".into(),
             hit: "shop/b".into(),
         }
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_logged_once_in_ten_seconds_with_what_came_since() {
+    fn a_kind_is_logged_once_in_ten_seconds_with_the_packets_since_then() {
         let mut tally = Tally::default();
         let mut logged = |second, packets: u32| {
             for _ in 0..packets {

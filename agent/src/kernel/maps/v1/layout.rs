@@ -25,7 +25,7 @@ pub fn denial(raw: &RawDenial) -> Option<Denial> {
         dead_uid: uid(raw, 0)?,
         owner_uid: uid(raw, 16)?,
         boot_id: uid(raw, 32)?,
-        reason: Reason::from_raw(number(raw, 48)?)?,
+        reason: Reason::from_number(number(raw, 48)?)?,
         uid_state: match number(raw, 52)? {
             1 => UidState::Retired,
             2 => UidState::Dead,
@@ -39,7 +39,7 @@ pub fn denial(raw: &RawDenial) -> Option<Denial> {
     })
 }
 
-pub fn vacant(raw: &RawTerminated) -> Option<OrphanIp> {
+pub fn orphan_ip(raw: &RawTerminated) -> Option<OrphanIp> {
     Some(OrphanIp {
         dead: uid(raw, 0)?,
         mode: Mode::from_raw(number(raw, 56)?),
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_denial_of_v1_is_read_field_by_field_and_numbers_that_no_epguard_wrote_are_none() {
+    fn a_denial_of_v1_is_read_field_by_field_and_invalid_numbers_are_refused() {
         let mut raw = [0; 80];
         for (at, octet) in [(0, 0xaa), (16, 0xbb), (32, 0xcc)] {
             raw[at..at + 16].fill(octet);

@@ -75,7 +75,7 @@ fn a_helper_reads_a_key_of_the_maps_size_and_memory_of_the_length_that_follows()
 }
 
 #[test]
-fn what_is_left_behind_the_arguments_of_a_helper_is_not_read() {
+fn registers_beyond_the_arguments_of_a_helper_are_not_read() {
     let redirect = 9;
     let body = |argument, helper| [load(H, argument, 1, TC_INDEX), call(helper)];
     assert_eq!(tc_index(&body(3, redirect)), FieldUse::NONE);

@@ -26,7 +26,7 @@ fn a_pointer_that_is_spilled_where_another_path_stores_an_octet_is_followed() {
 }
 
 #[test]
-fn a_fixed_size_argument_is_not_as_long_as_the_next_number() {
+fn the_next_number_is_no_length_of_a_fixed_size_argument() {
     // bpf_check_mtu(ctx, 0, &mtu_len, 1, 0) reads 4 octets of mtu_len; bpf_sk_redirect_hash(skb, map, &key, 1) all of key.
     let body = [
         READ,
@@ -58,7 +58,7 @@ fn a_leftover_number_is_no_length() {
 }
 
 #[test]
-fn what_a_helper_writes_behind_a_fixed_size_argument_is_no_known_number() {
+fn memory_that_a_helper_writes_through_a_fixed_size_argument_is_unknown() {
     // bpf_strtol(buf, len, flags, &res) writes 8 octets at res, r5 is left over; the result masks tc_index.
     let body = [
         store_number(W, 10, -8, 0),

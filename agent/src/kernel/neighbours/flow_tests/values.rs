@@ -62,7 +62,7 @@ fn constants_set_their_bits_and_clear_the_others() {
 }
 
 #[test]
-fn what_is_computed_elsewhere_may_set_every_bit() {
+fn a_value_computed_elsewhere_may_set_every_bit() {
     let body = [copy(6, 1), call(1), store(H, 6, TC_INDEX, 0)];
     assert_eq!(tc_index(&body), used(0, ALL, ALL));
 }

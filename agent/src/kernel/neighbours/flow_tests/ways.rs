@@ -34,7 +34,7 @@ fn accesses_of_other_sizes_count_where_they_overlap() {
 }
 
 #[test]
-fn atomic_operations_do_everything() {
+fn atomic_operations_count_as_reads_and_writes_of_every_bit() {
     let body = [insn(0xc3, 1, 2, TC_INDEX, 0)];
     assert_eq!(tc_index(&body), FieldUse::UNKNOWN);
 }
@@ -156,7 +156,7 @@ fn a_value_at_an_unknown_place_of_the_stack_is_read() {
 }
 
 #[test]
-fn loops_come_to_an_end() {
+fn the_analysis_of_loops_ends() {
     let body = [
         number(3, 0),
         READ,
@@ -169,7 +169,7 @@ fn loops_come_to_an_end() {
 }
 
 #[test]
-fn what_is_not_understood_does_everything() {
+fn an_unknown_instruction_counts_as_reads_and_writes_of_every_bit() {
     let unknown = [insn(0x0d, 1, 0, 0, 0), EXIT];
     assert_eq!(analyse(&unknown, Entry::Packet, &layout(), &maps()), Use::UNKNOWN);
     let torn = [insn(0x18, 1, 0, 0, 0)];

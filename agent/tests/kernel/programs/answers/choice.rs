@@ -24,7 +24,7 @@ fn dropped(rig: &mut Rig, name: &str, request: &[u8]) {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn resets_aborts_and_what_has_no_single_sender_are_never_answered() {
+fn resets_aborts_and_packets_without_a_single_sender_are_never_answered() {
     let mut rig = rejecting();
     for pod in [REUSED, REUSED_V6] {
         for (name, protocol, body) in [
@@ -60,7 +60,7 @@ fn resets_aborts_and_what_has_no_single_sender_are_never_answered() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn observe_answers_nobody() {
+fn observe_answers_no_packet() {
     let mut rig = Rig::new();
     for mode in [Mode::Off, Mode::Observe] {
         rig.configure(Config { mode, ..REJECTING });
@@ -80,7 +80,7 @@ fn observe_answers_nobody() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn each_reason_has_its_own_action_and_a_denial_may_say_otherwise() {
+fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
     let mut rig = Rig::new();
     let only_reused = ReasonActions {
         reused: Action::Reject,
@@ -125,7 +125,7 @@ fn numbers_that_are_no_action_drop() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn what_cannot_be_rewritten_is_dropped_and_counted() {
+fn a_packet_that_cannot_be_rewritten_is_dropped_and_counted() {
     let mut rig = rejecting();
     let options: &[(u8, &[u8])] = &[(60, &[0, 1, 4, 0, 0, 0, 0])];
     let behind_a_tag = tagged(&[0x8100], &v6_with(REUSED_V6, options, TCP, &tcp(PORT, SYN)));

@@ -64,7 +64,7 @@ fn beyond_a_suspects_share_packets_are_dropped() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn beyond_the_nodes_share_packets_are_dropped_whatever_they_are_aimed_at() {
+fn beyond_the_nodes_share_packets_to_every_suspect_are_dropped() {
     let mut rig = rejecting();
     limit(&mut rig, 10_000, 20);
     let start = Instant::now();
@@ -74,7 +74,7 @@ fn beyond_the_nodes_share_packets_are_dropped_whatever_they_are_aimed_at() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn without_a_rate_nobody_is_answered() {
+fn with_a_rate_of_0_no_packet_is_answered() {
     let mut rig = rejecting();
     for (per_suspect, per_node) in [(0, 10), (10, 0), (0, 0)] {
         limit(&mut rig, per_suspect, per_node);

@@ -11,12 +11,7 @@ use epguard_common::{Action, Config, Outcome, Reason, ReasonActions};
 /// `TC_ACT_REDIRECT`: an answer is on its way.
 const ANSWERED: i32 = 7;
 
-const REJECT: ReasonActions = ReasonActions {
-    dead_backend: Action::Reject,
-    reused: Action::Reject,
-    retired_backend: Action::Reject,
-    terminated: Action::Reject,
-};
+const REJECT: ReasonActions = ReasonActions::all(Action::Reject);
 
 const REJECTING: Config = Config {
     actions: REJECT,

@@ -61,7 +61,7 @@ fn a_rst_from_xdp_is_the_one_that_tc_would_send() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn what_xdp_cannot_answer_is_left_to_tc_and_counted_there() {
+fn packets_that_xdp_cannot_answer_are_left_to_tc_and_counted_there() {
     let options = v4_with(X, &[1; 4], 0x4000, TCP, &tcp(PORT, SYN));
     for (sends, ip) in [
         (0, packet(X, TCP, &tcp(PORT, SYN))),

@@ -1,10 +1,10 @@
-//! Packets from an IP that nobody was thought to hold: each ends the denial, few prove it wrong.
+//! Packets from an orphan IP: each ends the denial, few prove it wrong.
 
 use super::{OWN, VIEW, X, nobody, rig, to};
 use crate::programs::frames::{SYN, TCP, of_type, packet, tagged, tcp};
 use crate::programs::rig::{PASS, Rig};
 use crate::programs::world::PORT;
-use epguard_common::{Addr, Role, Terminated};
+use epguard_common::{Addr, RawRole, Role, Terminated};
 use std::process::Command;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const TO: &str = "epguard_to";
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn two_packets_from_where_the_node_routes_the_ip_confirm_a_holder_and_a_burst_does_not() {
-    let mut rig = pod_at(Role::POD);
+    let mut rig = pod_at(Some(Role::Pod));
     for _ in 0..3 {
         assert_eq!(rig.run(FROM, &from(HELD, &[])).action, PASS);
     }
@@ -37,26 +37,38 @@ fn two_packets_from_where_the_node_routes_the_ip_confirm_a_holder_and_a_burst_do
 #[ignore = "needs root: loads eBPF programs"]
 fn a_packet_that_a_pod_or_the_node_can_forge_lifts_and_shows_no_holder() {
     let table = [
-        ("from another pod's interface", Role::POD, FROM, from(X, &[]), X),
-        ("tagged", Role::POD, FROM, from(HELD, &[0x8100]), HELD),
+        (
+            "from another pod's interface",
+            Some(Role::Pod),
+            FROM,
+            from(X, &[]),
+            X,
+        ),
+        ("tagged", Some(Role::Pod), FROM, from(HELD, &[0x8100]), HELD),
         (
             "tagged twice",
-            Role::POD,
+            Some(Role::Pod),
             FROM,
             from(HELD, &[0x88a8, 0x8100]),
             HELD,
         ),
-        ("from an uplink", Role::UPLINK, FROM, from(HELD, &[]), HELD),
-        ("from a bridge", Role::BRIDGE, FROM, from(HELD, &[]), HELD),
+        ("from an uplink", Some(Role::Uplink), FROM, from(HELD, &[]), HELD),
+        ("from a bridge", Some(Role::Bridge), FROM, from(HELD, &[]), HELD),
+        ("from an unknown interface", None, FROM, from(HELD, &[]), HELD),
         (
-            "from an unknown interface",
-            Role::default(),
+            "ARP, as the node proxies it",
+            Some(Role::Pod),
             FROM,
+            arp(HELD),
+            HELD,
+        ),
+        (
+            "a RST that the node made",
+            Some(Role::Pod),
+            TO,
             from(HELD, &[]),
             HELD,
         ),
-        ("ARP, as the node proxies it", Role::POD, FROM, arp(HELD), HELD),
-        ("a RST that the node made", Role::POD, TO, from(HELD, &[]), HELD),
     ];
     for (name, role, program, frame, ip) in table {
         let mut rig = pod_at(role);
@@ -65,20 +77,20 @@ fn a_packet_that_a_pod_or_the_node_can_forge_lifts_and_shows_no_holder() {
         assert!(entry.lifted_ns != 0, "{name}: {entry:?}");
         assert_eq!((entry.holder_ns, entry.confirmed_ns), (0, 0), "{name}");
     }
-    let mut rig = pod_at(Role::POD);
+    let mut rig = pod_at(Some(Role::Pod));
     rig.run_xdp(&from(HELD, &[]));
     assert_eq!(entry(&mut rig, HELD).holder_ns, 0, "XDP");
 }
 
 /// Loopback, where test runs take place, has this role and is where the node routes HELD.
-fn pod_at(role: Role) -> Rig {
+fn pod_at(role: Option<Role>) -> Rig {
     let mut rig = rig();
     let mut ip = Command::new("ip");
     ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     ip.args(["route", "add", "10.244.1.78/32", "dev", "lo"]);
     assert!(ip.status().unwrap().success());
     rig.put_keyed("TERMINATED", &HELD, nobody());
-    rig.put_keyed("INTERFACES", &1u32, role);
+    rig.put_keyed("INTERFACES", &1u32, role.map(RawRole::from).unwrap_or_default());
     rig.vouch(VIEW);
     rig
 }

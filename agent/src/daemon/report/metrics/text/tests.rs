@@ -1,6 +1,8 @@
 use super::*;
-use crate::shared::status::{ApiFigures, Attachment, Distribution, Figures, Fill, Held};
-use epguard_common::{Count, Outcome};
+use crate::shared::status::{ApiFigures, Attachment, Distribution, Evicted, Figures, Fill, Held, Watch};
+use epguard_common::{Count, Mode, Outcome, Reason};
+use epguard_core::facts::Watched;
+use epguard_core::state::{IpState, PodState};
 
 fn status() -> Status {
     let attachment = |attached| Attachment {
@@ -16,10 +18,10 @@ fn status() -> Status {
     };
     Status {
         synced: true,
-        mode: "enforce".into(),
+        mode: Some(Mode::Enforce),
         watches: [
-            ("nodes".into(), watch(false, None)),
-            ("pods".into(), watch(true, Some(1_500))),
+            (Watched::Nodes, watch(false, None)),
+            (Watched::Pods, watch(true, Some(1_500))),
         ]
         .into(),
         lease_ms: 14_250,
@@ -30,12 +32,12 @@ fn status() -> Status {
             held: 3,
             ..Held::default()
         }],
-        wrong_denies: [("reused".into(), 1)].into(),
-        demoted: vec!["reused".into()],
+        wrong_denies: [(Reason::Reused, 1)].into(),
+        demoted: vec![Reason::Reused],
         figures: Figures {
             synced_after_ms: Some(820),
-            pods: [("dead".into(), 1), ("live".into(), 30)].into(),
-            ips: [("denied".into(), 2), ("owned".into(), 29)].into(),
+            pods: [(PodState::Dead, 1), (PodState::Live, 30)].into(),
+            ips: [(IpState::Denied, 2), (IpState::Owned, 29)].into(),
             maps: [(
                 "DENIED".into(),
                 Fill {
@@ -44,7 +46,7 @@ fn status() -> Status {
                 },
             )]
             .into(),
-            evicted: [("drops".into(), 6)].into(),
+            evicted: Evicted { drops: 6, review: 0 },
             uncounted: 2,
             api: ApiFigures {
                 requests: 42,
@@ -82,17 +84,35 @@ fn counters() -> Counters {
 }
 
 #[test]
-fn the_whole_output_is_as_written_here() {
+fn the_whole_output_equals_the_golden_file() {
     let text = render(&status(), counters()).unwrap();
     assert_eq!(text, include_str!("expected.txt"));
 }
 
 #[test]
-fn an_agent_that_has_just_started_leaves_out_what_it_cannot_know() {
+fn an_agent_that_has_just_started_leaves_out_unknown_values() {
     let text = render(&Status::default(), Counters::new()).unwrap();
     for absent in ["view_age", "sync_duration", "watch_up", "passed_packets"] {
         assert!(!text.contains(absent), "{absent}");
     }
     assert!(text.contains("epguard_synced 0\n"), "{text}");
     assert!(text.ends_with("# EOF\n"));
+}
+
+#[test]
+fn every_outcome_beside_a_packet_has_a_metric_of_its_name_with_its_help() {
+    let metrics: Vec<_> = super::super::table::METRICS
+        .iter()
+        .flat_map(|(_, metrics)| *metrics)
+        .collect();
+    for outcome in Outcome::ALL {
+        if let epguard_common::Effect::Beside(name) = outcome.effect() {
+            let metric = metrics.iter().find(|metric| metric.name == name);
+            assert_eq!(
+                metric.map(|metric| metric.help),
+                Some(outcome.help()),
+                "{outcome}"
+            );
+        }
+    }
 }

@@ -1,0 +1,37 @@
+//! The roles of interfaces, as INTERFACES holds them.
+
+use super::Attachments;
+use epguard_common::Role;
+use std::collections::BTreeMap;
+
+impl Attachments {
+    /// Changes to write into INTERFACES since the last call. An interface without our hooks has no role, because it
+    /// proves nothing.
+    pub fn take_roles(&mut self) -> Vec<(u32, Option<Role>)> {
+        let is_open = |ifindex| self.interfaces.get(&ifindex).is_some_and(|at| !at.attached);
+        let numbers = self.roles.numbers();
+        let wanted: BTreeMap<u32, Role> = numbers
+            .filter(|(ifindex, _)| !self.lost && !is_open(*ifindex))
+            .collect();
+        let gone = self.told.keys().filter(|ifindex| !wanted.contains_key(ifindex));
+        let mut changes: Vec<_> = gone.map(|ifindex| (*ifindex, None)).collect();
+        let new = wanted
+            .iter()
+            .filter(|(ifindex, role)| self.told.get(ifindex) != Some(role));
+        changes.extend(new.map(|(ifindex, role)| (*ifindex, Some(*role))));
+        self.told = wanted;
+        changes
+    }
+
+    /// The roles that INTERFACES holds for all hooked interfaces.
+    pub fn hooked_roles(&self) -> impl Iterator<Item = Option<Role>> {
+        let hooked = self.interfaces.iter().filter(|(_, at)| at.attached);
+        hooked.map(|(ifindex, _)| self.known_role(*ifindex))
+    }
+
+    /// The role that INTERFACES holds for an interface.
+    #[must_use]
+    pub fn known_role(&self, ifindex: u32) -> Option<Role> {
+        self.told.get(&ifindex).copied()
+    }
+}

@@ -1,0 +1,176 @@
+//! Handles doubtful denials: asks for a second list, raises the breaker's alarm, and puts a reason that was wrong
+//! into observe.
+
+use crate::daemon::report::kube_events::{Announcer, Subject};
+use crate::kernel::maps::Writer;
+use crate::shared::args;
+use crate::shared::status::Held;
+use crate::watch::{SPREAD, Watches};
+use anyhow::Result;
+use clap::ValueEnum;
+use epguard_common::{Reason, Uid};
+use epguard_core::facts::{Name, named};
+use epguard_core::state::{Evidence, Finding, State, Trip};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Pending denials that are younger raise no alarm: the slice that follows the pod's end settles them.
+const ALARM_AFTER: Duration = Duration::from_secs(1);
+
+/// What to do with a reason after a wrong denial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnWrongDeny {
+    /// Only observe it until the mode is set again
+    Observe,
+    /// Only log and count it
+    Ignore,
+}
+
+/// Alarms that are already logged, and the reaction to wrong denials.
+pub struct Confirmation {
+    tripped: BTreeMap<Name, Trip>,
+    on_wrong_deny: OnWrongDeny,
+}
+
+impl Confirmation {
+    /// Without alarms.
+    #[must_use]
+    pub const fn new(on_wrong_deny: OnWrongDeny) -> Self {
+        Self {
+            tripped: BTreeMap::new(),
+            on_wrong_deny,
+        }
+    }
+
+    /// Asks for the wanted second lists, raises alarms, and handles wrong denials. Errors: CONFIG cannot be written.
+    pub fn tick(
+        &mut self,
+        now: Duration,
+        state: &mut State,
+        writer: &mut Writer,
+        api: &Watches,
+        announcer: &mut Announcer,
+    ) -> Result<()> {
+        for watched in state.take_wanted_lists(now) {
+            tracing::info!(kind = %watched, "requesting a second list: one list alone denies nothing");
+            api.relist(watched, SPREAD);
+        }
+        self.alarm(now, state, announcer);
+        for finding in state.take_findings() {
+            self.convict(state, writer, &finding)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out the pending denials of a Service (`namespace/name`), or of all Services if none is named.
+    pub fn release(&self, now: Duration, state: &mut State, service: &str) {
+        let named = args::name(service);
+        if named.is_none() && !service.is_empty() {
+            return;
+        }
+        let released = state.release_breaker(now, named.as_ref());
+        tracing::warn!(released, service, "breaker released by hand");
+    }
+
+    fn alarm(&mut self, now: Duration, state: &State, announcer: &mut Announcer) {
+        let mut trips: BTreeMap<Name, Trip> = state
+            .trips(now)
+            .into_iter()
+            .filter(|(_, trip)| trip.is_a_mass() && now.saturating_sub(trip.since) >= ALARM_AFTER)
+            .map(|(name, trip)| (name.clone(), trip))
+            .collect();
+        self.tripped.retain(|name, trip| {
+            let still = trips.remove(name);
+            if still.is_none() {
+                tracing::error!(
+                    service = named(name),
+                    held_ms = ms(now, trip.since),
+                    "breaker released"
+                );
+            }
+            still.is_some()
+        });
+        for (name, trip) in trips {
+            tracing::error!(
+                service = named(&name),
+                held = trip.held,
+                denied = trip.denied,
+                ready_recently = trip.ready_recently,
+                since_ms = ms(now, trip.since),
+                why = trip.why.as_str(),
+                "breaker tripped: these endpoints are only observed until a second list agrees"
+            );
+            announcer.tripped(now, Subject::service(state, name.clone()), &trip);
+            self.tripped.insert(name, trip);
+        }
+    }
+
+    fn convict(&self, state: &State, writer: &mut Writer, finding: &Finding) -> Result<()> {
+        let Finding {
+            case,
+            packets,
+            evidence,
+        } = finding;
+        let demotes = self.on_wrong_deny == OnWrongDeny::Observe && !packets.held;
+        let evidence = match evidence {
+            Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(state, *uid)),
+            Evidence::Sighted => {
+                "packets from the IP arrived at the interface that the node routes it to".to_owned()
+            }
+            Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
+        };
+        tracing::error!(
+            reason = case.reason.as_str(),
+            service = case.service.as_ref().map_or_else(|| "none".to_owned(), named),
+            endpoint = %std::net::SocketAddr::new(case.ip.ip(), case.port),
+            protocol = case.protocol,
+            meant = pod(state, case.meant),
+            hit = pod(state, packets.owner),
+            reported = packets.reported,
+            first_ms = packets.first.as_millis(),
+            last_ms = packets.last.as_millis(),
+            held = packets.held,
+            evidence,
+            "wrong deny{}",
+            if demotes { ": this reason is only observed from now on" } else { "" }
+        );
+        if demotes {
+            writer.demote(case.reason)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The Services with pending denials, for the status.
+#[must_use]
+pub fn held(state: &State, now: Duration) -> Vec<Held> {
+    let trips = state.trips(now).into_iter();
+    trips
+        .map(|(name, trip)| Held {
+            service: named(name),
+            held: trip.held,
+            ready_recently: trip.ready_recently,
+            since_ms: ms(now, trip.since),
+            why: trip.why,
+        })
+        .collect()
+}
+
+/// How many denials the review found wrong, by reason, for the status.
+#[must_use]
+pub fn wrong_denies(state: &State) -> BTreeMap<Reason, u64> {
+    state.wrong_denies().clone()
+}
+
+fn pod(state: &State, uid: Uid) -> String {
+    match state.pod_name(uid) {
+        Some(name) => named(name),
+        None if uid == Uid::NONE => "nobody".to_owned(),
+        None => uid.to_string(),
+    }
+}
+
+fn ms(now: Duration, since: Duration) -> u64 {
+    u64::try_from(now.saturating_sub(since).as_millis()).unwrap_or(u64::MAX)
+}

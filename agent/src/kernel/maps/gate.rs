@@ -1,0 +1,106 @@
+//! GATE: which addresses the tables hold, so that the programs end all other packets at a look.
+
+use super::{Writer, take};
+use anyhow::{Context as _, Result};
+use aya::Ebpf;
+use aya::maps::{Array, MapData};
+use epguard_common::{Gate, Role};
+use epguard_core::state::Tables;
+
+/// The table, as it was written last.
+pub(super) struct GateMap {
+    map: Array<MapData, Gate>,
+    written: Box<Gate>,
+}
+
+impl GateMap {
+    /// Takes over the map of a loaded object, and writes what the tables hold.
+    pub fn new(ebpf: &mut Ebpf, restored: &Tables) -> Result<Self> {
+        let mut gate = Self {
+            map: take(ebpf, "GATE")?.try_into()?,
+            written: Box::new(Gate::EMPTY),
+        };
+        let mut wanted = of(restored);
+        // Until the roles of all interfaces are known.
+        wanted.relabels = 1;
+        gate.write(wanted)?;
+        Ok(gate)
+    }
+
+    /// Adds what the programs need to see entries that are written next.
+    ///
+    /// Errors: the map cannot be written; then the entries must not be written either.
+    pub fn open_for(&mut self, desired: &Tables) -> Result<()> {
+        let mut wanted = of(desired);
+        wanted.add_all(&self.written);
+        self.write(wanted)
+    }
+
+    /// Removes what belongs to no entry any more.
+    pub fn close_but_for(&mut self, installed: &Tables) -> Result<()> {
+        let mut wanted = of(installed);
+        wanted.relabels = self.written.relabels;
+        self.write(wanted)
+    }
+
+    fn write(&mut self, wanted: Box<Gate>) -> Result<()> {
+        self.map.set(0, *wanted, 0).context("cannot write GATE")?;
+        self.written = wanted;
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Tells the programs whether packets of the node's own sockets may leave by several hooks, given the roles of all hooked
+    /// interfaces.
+    pub fn set_relabels(&mut self, mut roles: impl Iterator<Item = Option<Role>>) {
+        let relabels = roles.any(|role| !matches!(role, Some(Role::Pod | Role::Uplink)));
+        if self.gate.written.relabels == u32::from(relabels) {
+            return;
+        }
+        let mut wanted = self.gate.written.clone();
+        wanted.relabels = relabels.into();
+        if let Err(error) = self.gate.write(wanted) {
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "packets of the node's own sockets are judged as before"
+            );
+        }
+    }
+}
+
+fn of(tables: &Tables) -> Box<Gate> {
+    let mut gate = Box::new(Gate::EMPTY);
+    for ip in tables.suspects.keys() {
+        gate.add(*ip, Gate::SUSPECT);
+    }
+    for vip in tables.services.keys() {
+        gate.add(vip.addr, Gate::SERVICE);
+    }
+    for ip in tables.terminated.keys() {
+        gate.add(*ip, Gate::TERMINATED);
+    }
+    gate
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_common::{Addr, Slot, Suspect, Vip, bucket};
+
+    #[test]
+    fn each_table_has_its_bit() {
+        let (suspect, service) = (Addr::v4([10, 244, 1, 1]), Addr::v4([10, 96, 0, 1]));
+        let mut tables = Tables::default();
+        tables.suspects.insert(suspect, Suspect::default());
+        let vip = Vip {
+            addr: service,
+            ..Vip::default()
+        };
+        tables.services.insert(vip, Slot { number: 0x8001 });
+        let gate = of(&tables);
+        let bits = |addr: Addr| gate.buckets[bucket(addr.words())];
+        assert_eq!([suspect, service].map(bits), [Gate::SUSPECT, Gate::SERVICE]);
+        assert_eq!(gate.buckets.iter().filter(|bits| **bits != 0).count(), 2);
+    }
+}

@@ -1,0 +1,30 @@
+//! The names of the pinned maps.
+
+/// The names of all maps of the datapath, as pinned.
+pub const NAMES: [&str; 25] = [
+    "GATE",
+    "OWNERS",
+    "SUSPECTS",
+    "SERVICES",
+    "DENIED",
+    "BACKENDS",
+    "FLOWS",
+    "RETURNS",
+    "OPENING",
+    "OPENING_RETURNS",
+    "CLIENTS",
+    "LIVE",
+    "DIRECT",
+    "TERMINATED",
+    "INTERFACES",
+    "MACS",
+    "SOCKETS",
+    "CONNECTIONS",
+    "CONFIG",
+    "VIEW",
+    "AIMED",
+    "COUNTERS",
+    "DENIAL_COUNTS",
+    "EVENTS",
+    "ANSWERS",
+];

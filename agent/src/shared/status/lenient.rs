@@ -1,0 +1,75 @@
+//! Reads documents of other versions: an entry that this version has no name for is left out, so that the rest is read.
+
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The entries of a map whose key and value this version knows.
+pub fn entries<'de, D, K, V>(from: D) -> Result<BTreeMap<K, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: DeserializeOwned + Ord,
+    V: DeserializeOwned,
+{
+    let all = BTreeMap::<String, Value>::deserialize(from)?;
+    let known = |(key, value)| Some((known(Value::String(key))?, known(value)?));
+    Ok(all.into_iter().filter_map(known).collect())
+}
+
+/// The items of a list that this version knows.
+pub fn items<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
+    Ok(Vec::deserialize(from)?.into_iter().filter_map(known).collect())
+}
+
+/// The same, of a list that need not be there.
+pub fn optional<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<Vec<T>>, D::Error> {
+    let items = Option::<Vec<Value>>::deserialize(from)?;
+    Ok(items.map(|items| items.into_iter().filter_map(known).collect()))
+}
+
+/// A value, or the default for one that this version does not know.
+pub fn value<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from: D) -> Result<T, D::Error> {
+    Ok(known(Value::deserialize(from)?).unwrap_or_default())
+}
+
+fn known<T: DeserializeOwned>(value: Value) -> Option<T> {
+    serde_json::from_value(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::shared::status::{ModeSource, Status};
+    use epguard_common::{Mode, Reason};
+    use serde_json::{Value, json};
+
+    /// A document without any content, with these values.
+    fn document(changed: &[(&str, Value)]) -> Status {
+        let mut document = serde_json::to_value(Status::default()).unwrap();
+        for (pointer, value) in changed {
+            *document.pointer_mut(pointer).unwrap() = value.clone();
+        }
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn the_partial_answers_of_an_older_agent_are_read() {
+        let older = document(&[("/modeSource", json!("")), ("/figures/evicted", json!({}))]);
+        assert_eq!(older.mode_source, ModeSource::Unknown);
+    }
+
+    #[test]
+    fn names_of_a_newer_agent_are_left_out_and_the_rest_is_read() {
+        let newer = document(&[
+            ("/reasons", json!({"reused": "enforce", "moved": "enforce"})),
+            ("/wrongDenies", json!({"moved": 1})),
+            ("/demoted", json!(["moved", "reused"])),
+            ("/watches", json!({"gateways": {}})),
+            ("/applied", json!({"gateways": 1, "pods": 2})),
+            ("/figures/pods", json!({"frozen": 1})),
+            ("/modeSource", json!("crd")),
+        ]);
+        assert_eq!(newer.reasons, [(Reason::Reused, Mode::Enforce)].into());
+        assert_eq!((newer.demoted, newer.applied.len()), (vec![Reason::Reused], 1));
+        assert!(newer.watches.is_empty() && newer.wrong_denies.is_empty() && newer.figures.pods.is_empty());
+    }
+}

@@ -1,0 +1,75 @@
+//! The mode in the status, and its source.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The source of the modes in force. `epguard mode` may have been used since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ModeSource {
+    /// A document without the modes, or of another version.
+    #[default]
+    Unknown,
+    /// The agent's own command line.
+    Flags,
+    /// The lower of the command line and of the modes that an earlier agent left in the maps: the `ConfigMap` was not
+    /// read yet. An operator may have lowered either, and a `ConfigMap` that cannot be read must not raise it.
+    #[serde(rename = "the lower of flags and maps")]
+    Lower,
+    /// The `ConfigMap`.
+    ConfigMap,
+    /// The `ConfigMap`, because the node is a canary.
+    #[serde(rename = "configmap, canary")]
+    Canary,
+}
+
+impl ModeSource {
+    /// The name in the status.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Flags => "flags",
+            Self::Lower => "the lower of flags and maps",
+            Self::ConfigMap => "configmap",
+            Self::Canary => "configmap, canary",
+        }
+    }
+}
+
+impl fmt::Display for ModeSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A mode, or `unknown` where CONFIG cannot be read.
+pub(super) mod known {
+    use epguard_common::Mode;
+    use schemars::{Schema, SchemaGenerator, json_schema};
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use std::borrow::Cow;
+
+    /// For a mode that cannot be read.
+    pub const UNKNOWN: &str = "unknown";
+
+    #[expect(
+        clippy::ref_option,
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes fields by reference"
+    )]
+    pub fn serialize<S: Serializer>(mode: &Option<Mode>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(mode.map_or(UNKNOWN, Mode::as_str))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mode>, D::Error> {
+        Ok(Mode::named(&Cow::<str>::deserialize(from)?))
+    }
+
+    /// Describes it.
+    pub fn schema(_: &mut SchemaGenerator) -> Schema {
+        let names = Mode::ALL.map(Mode::as_str).into_iter().chain([UNKNOWN]);
+        json_schema!({"type": "string", "enum": names.collect::<Vec<_>>()})
+    }
+}

@@ -1,0 +1,60 @@
+//! An orphan IP of the node, and packets to it.
+
+use super::node::{Node, OWN, ip};
+use epguard::kernel::datapath::{Datapath, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
+use epguard::shared::clock::boot_ns;
+use epguard_common::{Addr, Mode, Outcome, Reason, Uid};
+use epguard_core::state::{OrphanIp, Tables};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+/// The last pod that had it is dead.
+pub const X: Ipv4Addr = Ipv4Addr::new(10, 244, 1, 77);
+
+/// The node forwards, leads X nowhere and denies it; the peer's way to X is the node.
+pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
+    std::fs::write("/proc/sys/net/ipv4/conf/all/forwarding", "1").unwrap();
+    ip(&[format!("route add blackhole {X}/32")]);
+    node.in_peer(|| ip(&[format!("route add {X}/32 via {OWN}")]));
+    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    writer
+        .configure(Mode::Enforce, maps::default_modes(), false)
+        .unwrap();
+    let orphan_ip = OrphanIp {
+        dead: Uid { octets: [7; 16] },
+        mode: Mode::Enforce,
+        lifted: None,
+    };
+    let mut tables = Tables::default();
+    tables
+        .terminated
+        .insert(Addr::from(std::net::IpAddr::V4(X)), orphan_ip);
+    writer.install(&tables).unwrap();
+    writer.renew_lease(boot_ns() + 600_000_000_000).unwrap();
+    writer
+}
+
+/// The peer sends this many datagrams to X: how many were denied.
+pub fn denied_of(node: &Node, datagrams: u64) -> u64 {
+    denied_while(node, datagrams, || {
+        node.peer.send_to(b"datagram", (X, 9)).unwrap();
+    })
+}
+
+/// The same, sent one by one by `send`.
+pub fn denied_while(node: &Node, datagrams: u64, send: impl Fn()) -> u64 {
+    let before = denied(node);
+    (0..datagrams).for_each(|_| send());
+    let deadline = Instant::now() + Duration::from_secs(2);
+    // A packet too many may come a moment later than the last one that is right.
+    while denied(node) - before < datagrams && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    denied(node) - before
+}
+
+fn denied(node: &Node) -> u64 {
+    maps::counters(&node.pins()).unwrap()[&(Reason::Terminated, Outcome::Dropped)].packets
+}

@@ -1,0 +1,213 @@
+//! A socket load balancer of one Service: programs that replace one destination by another, as Cilium's do it.
+
+use crate::lifecycle::cgroup::Root;
+use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_prog_type};
+use std::fs::{self, File};
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+const ALLOW_MULTI: u32 = 1 << 1;
+
+/// The hooks, with the offset of IPv4's destination in `struct bpf_sock_addr`; in a v4-mapped address it is the last word.
+const HOOKS: [(bpf_attach_type, u16); 4] = [
+    (bpf_attach_type::BPF_CGROUP_INET4_CONNECT, 4),
+    (bpf_attach_type::BPF_CGROUP_INET6_CONNECT, 20),
+    (bpf_attach_type::BPF_CGROUP_UDP4_SENDMSG, 4),
+    (bpf_attach_type::BPF_CGROUP_UDP6_SENDMSG, 20),
+];
+
+/// Programs that are attached to a cgroup until they are dropped.
+pub struct Balancer {
+    cgroup: PathBuf,
+    programs: Vec<(bpf_attach_type, OwnedFd)>,
+}
+
+impl Balancer {
+    /// Attaches programs that send calls for `vip` to `endpoint`.
+    pub fn attach(cgroup: &Path, vip: SocketAddrV4, endpoint: SocketAddrV4) -> Self {
+        Self::attach_at(cgroup, &HOOKS, |hook, at| replacement(hook, at, vip, endpoint))
+    }
+
+    /// Attaches programs that know IPv4 only.
+    pub fn attach_v4(cgroup: &Path, vip: SocketAddrV4, endpoint: SocketAddrV4) -> Self {
+        let [connect, _, sendmsg, _] = HOOKS;
+        Self::attach_at(cgroup, &[connect, sendmsg], |hook, at| {
+            replacement(hook, at, vip, endpoint)
+        })
+    }
+
+    /// Attaches programs that let every call fail with `EACCES`.
+    pub fn attach_failing(cgroup: &Path) -> Self {
+        /// `bpf_set_retval`.
+        const SET_RETVAL: u32 = 187;
+        let instructions = [
+            instruction(0xb7, 0x01, 0, (-libc::EACCES).cast_unsigned()),
+            instruction(0x85, 0, 0, SET_RETVAL),
+            instruction(0xb7, 0x00, 0, 0),
+            instruction(0x95, 0x00, 0, 0),
+        ];
+        Self::attach_at(cgroup, &HOOKS, |hook, _| load(hook, &instructions))
+    }
+
+    fn attach_at(
+        cgroup: &Path,
+        hooks: &[(bpf_attach_type, u16)],
+        load: impl Fn(bpf_attach_type, u16) -> io::Result<OwnedFd>,
+    ) -> Self {
+        let load = |(hook, at): &(bpf_attach_type, u16)| (*hook, load(*hook, *at).unwrap());
+        let balancer = Self {
+            cgroup: cgroup.to_owned(),
+            programs: hooks.iter().map(load).collect(),
+        };
+        balancer.again();
+        balancer
+    }
+
+    /// Attaches them behind all programs that are there now, as after a restart.
+    pub fn again(&self) {
+        for (hook, program) in &self.programs {
+            let _ = operate(bpf_cmd::BPF_PROG_DETACH, &self.cgroup, program, *hook, 0);
+            operate(
+                bpf_cmd::BPF_PROG_ATTACH,
+                &self.cgroup,
+                program,
+                *hook,
+                ALLOW_MULTI,
+            )
+            .unwrap();
+        }
+    }
+
+    /// Detaches those of IPv4.
+    pub fn leave_v4(&mut self) {
+        let is_v4 = |hook: &bpf_attach_type| [HOOKS[0].0, HOOKS[2].0].contains(hook);
+        for (hook, program) in self.programs.extract_if(.., |(hook, _)| is_v4(hook)) {
+            operate(bpf_cmd::BPF_PROG_DETACH, &self.cgroup, &program, hook, 0).unwrap();
+        }
+    }
+
+    /// Attaches them as Cilium up to 1.13 does: alone.
+    pub fn alone(&self) {
+        for (hook, program) in &self.programs {
+            operate(bpf_cmd::BPF_PROG_DETACH, &self.cgroup, program, *hook, 0).unwrap();
+            operate(bpf_cmd::BPF_PROG_ATTACH, &self.cgroup, program, *hook, 0).unwrap();
+        }
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        for (hook, program) in &self.programs {
+            let _ = operate(bpf_cmd::BPF_PROG_DETACH, &self.cgroup, program, *hook, 0);
+        }
+    }
+}
+
+/// Lets the calling thread make sockets in the cgroup while it acts. The directories become threaded: then a thread alone can be
+/// in one of them.
+pub fn inside<T>(root: &Root, cgroup: &Path, act: impl FnOnce() -> T) -> T {
+    let above = root.path.parent().unwrap();
+    for directory in [above, &root.path, cgroup] {
+        fs::write(directory.join("cgroup.type"), "threaded").unwrap();
+    }
+    // SAFETY: no arguments.
+    let thread = unsafe { libc::gettid() }.to_string();
+    fs::write(cgroup.join("cgroup.threads"), &thread).unwrap();
+    let result = act();
+    fs::write(above.parent().unwrap().join("cgroup.threads"), &thread).unwrap();
+    result
+}
+
+fn operate(
+    command: bpf_cmd,
+    cgroup: &Path,
+    program: &OwnedFd,
+    hook: bpf_attach_type,
+    flags: u32,
+) -> io::Result<()> {
+    let directory = File::open(cgroup)?;
+    let mut attr = [0u32; 8];
+    attr[0] = directory.as_raw_fd().cast_unsigned();
+    attr[1] = program.as_raw_fd().cast_unsigned();
+    attr[2] = hook as u32;
+    attr[3] = flags;
+    bpf(command, &mut attr).map(drop)
+}
+
+/// Loads a program that replaces one IPv4 address by an endpoint; the port does not count.
+fn replacement(
+    hook: bpf_attach_type,
+    at: u16,
+    vip: SocketAddrV4,
+    endpoint: SocketAddrV4,
+) -> io::Result<OwnedFd> {
+    const PORT_AT: u16 = 24;
+    let [vip_ip, ip] = [vip, endpoint].map(|at| u32::from_ne_bytes(at.ip().octets()));
+    let port = u32::from(endpoint.port().to_be());
+    let instructions = [
+        instruction(0x61, 0x12, at, 0),
+        // Jumps over the four that replace.
+        instruction(0x56, 0x02, 4, vip_ip),
+        instruction(0xb4, 0x03, 0, ip),
+        instruction(0x63, 0x31, at, 0),
+        instruction(0xb4, 0x03, 0, port),
+        instruction(0x63, 0x31, PORT_AT, 0),
+        instruction(0xb7, 0x00, 0, 1),
+        instruction(0x95, 0x00, 0, 0),
+    ];
+    load(hook, &instructions)
+}
+
+fn load(hook: bpf_attach_type, instructions: &[u64]) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Attr {
+        kind: u32,
+        count: u32,
+        instructions: u64,
+        license: u64,
+        log: [u64; 2],
+        kernel_version: u32,
+        flags: u32,
+        name: [u8; 16],
+        ifindex: u32,
+        attach_type: u32,
+    }
+    let mut attr = Attr {
+        kind: bpf_prog_type::BPF_PROG_TYPE_CGROUP_SOCK_ADDR as u32,
+        count: u32::try_from(instructions.len()).unwrap(),
+        instructions: instructions.as_ptr().addr() as u64,
+        license: c"GPL".as_ptr().addr() as u64,
+        log: [0; 2],
+        kernel_version: 0,
+        flags: 0,
+        name: *b"cil_sock_connec\0",
+        ifindex: 0,
+        attach_type: hook as u32,
+    };
+    let raw = bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?;
+    // SAFETY: the command made it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(i32::try_from(raw).unwrap()) })
+}
+
+/// `struct bpf_insn`: operation, source and destination register, offset, number.
+const fn instruction(operation: u8, registers: u8, offset: u16, number: u32) -> u64 {
+    operation as u64 | (registers as u64) << 8 | (offset as u64) << 16 | (number as u64) << 32
+}
+
+fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
+    // SAFETY: a struct of integers laid out as the kernel's, with its size; what it points to lives.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command as libc::c_long,
+            std::ptr::from_mut(attr),
+            size_of::<T>(),
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}

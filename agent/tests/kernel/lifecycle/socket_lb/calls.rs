@@ -1,0 +1,187 @@
+//! Calls that are refused, redirected, or let pass.
+
+use super::balancer::Balancer;
+use super::rig::{OTHER_VIP, Rig, VIP, follow};
+use crate::lifecycle::node::{Node, OWN};
+use epguard_common::{Action, Outcome, Reason, UidState};
+use std::io::ErrorKind;
+use std::net::{
+    Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, TcpListener, TcpStream, UdpSocket,
+};
+
+/// The pod that has the IP now, with a server for each protocol at one port.
+pub struct Stranger {
+    pub tcp: TcpListener,
+    pub udp: UdpSocket,
+}
+
+impl Stranger {
+    pub fn new() -> (Self, SocketAddrV4) {
+        loop {
+            let tcp = TcpListener::bind((OWN, 0)).unwrap();
+            let SocketAddr::V4(at) = tcp.local_addr().unwrap() else {
+                unreachable!("bound to IPv4")
+            };
+            if let Ok(udp) = UdpSocket::bind(at) {
+                tcp.set_nonblocking(true).unwrap();
+                udp.set_nonblocking(true).unwrap();
+                return (Self { tcp, udp }, at);
+            }
+        }
+    }
+
+    /// How many connections wait.
+    pub fn connections(&self) -> usize {
+        std::iter::from_fn(|| self.tcp.accept().ok()).count()
+    }
+
+    /// How many datagrams wait.
+    pub fn datagrams(&self) -> usize {
+        std::iter::from_fn(|| self.udp.recv(&mut [0; 64]).ok()).count()
+    }
+}
+
+/// A load balancer that sends both Services to the stranger.
+pub fn rig() -> (Stranger, SocketAddrV4, Rig) {
+    let node = Node::new();
+    let (stranger, at) = Stranger::new();
+    (stranger, at, Rig::on(node, at))
+}
+
+fn refused<T>(result: std::io::Result<T>) -> bool {
+    result.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
+#[test]
+#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
+fn only_a_call_to_the_denied_service_is_refused() {
+    let (stranger, at, mut rig) = rig();
+    rig.act(Action::Reject);
+    let before = rig.in_pod(|| TcpStream::connect(VIP));
+    assert_eq!(stranger.connections(), 1, "nothing is denied");
+    rig.deny(at, UidState::Dead, None);
+    assert!(refused(rig.in_pod(|| TcpStream::connect(VIP))));
+    assert_eq!(stranger.connections(), 0, "no packet arrived");
+    assert_eq!(rig.count(Reason::Reused, Outcome::Rejected).openings, 1);
+    assert!(rig.in_pod(|| TcpStream::connect(OTHER_VIP)).is_ok());
+    assert!(rig.in_pod(|| TcpStream::connect(at)).is_ok());
+    assert_eq!(stranger.connections(), 2, "its own clients");
+    drop(before);
+}
+
+#[test]
+#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
+fn a_call_of_ipv6_with_a_v4_mapped_address_is_refused() {
+    let (stranger, at, mut rig) = rig();
+    rig.act(Action::Reject);
+    rig.deny(at, UidState::Dead, None);
+    let mapped = SocketAddrV6::new(Ipv4Addr::to_ipv6_mapped(VIP.ip()), VIP.port(), 0, 0);
+    let socket = rig.in_pod(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap());
+    assert!(refused(rig.in_pod(|| TcpStream::connect(mapped))));
+    assert!(refused(socket.send_to(b"x", mapped)));
+    assert_eq!((stranger.connections(), stranger.datagrams()), (0, 0));
+}
+
+#[test]
+#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
+fn a_datagram_to_the_denied_service_is_refused_and_to_another_it_arrives() {
+    let (stranger, at, mut rig) = rig();
+    rig.act(Action::Reject);
+    rig.deny(at, UidState::Dead, None);
+    rig.in_pod(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        assert!(refused(socket.send_to(b"x", VIP)));
+        socket.send_to(b"x", OTHER_VIP).unwrap();
+        socket.send_to(b"x", at).unwrap();
+        assert!(refused(socket.connect(VIP)));
+    });
+    assert_eq!(stranger.datagrams(), 2);
+}
+
+#[test]
+#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
+fn a_call_goes_to_the_live_endpoint_and_a_datagram_is_refused() {
+    let (stranger, at, mut rig) = rig();
+    let (live, live_at) = Stranger::new();
+    rig.act(Action::Redirect);
+    rig.deny(at, UidState::Dead, Some(live_at));
+    for _ in 0..5 {
+        rig.in_pod(|| TcpStream::connect(VIP)).unwrap();
+    }
+    assert!(refused(rig.in_pod(|| {
+        UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?.send_to(b"x", VIP)
+    })));
+    assert_eq!((stranger.connections(), live.connections()), (0, 5));
+    assert_eq!(rig.count(Reason::Reused, Outcome::Redirected).openings, 5);
+}
+
+#[test]
+#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
+fn a_dropped_call_is_refused_where_not_all_interfaces_are_hooked() {
+    let (stranger, at, mut rig) = rig();
+    rig.deny(at, UidState::Dead, None);
+    rig.writer.judge_by_socket(true, false).unwrap();
+    assert!(refused(rig.in_pod(|| TcpStream::connect(VIP))));
+    assert_eq!(stranger.connections(), 0);
+    assert_eq!(rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets, 1);
+}
+
+#[test]
+#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
+fn a_dropped_connect_of_udp_is_refused_also_to_a_v4_mapped_address() {
+    let (stranger, at, mut rig) = rig();
+    rig.deny(at, UidState::Dead, None);
+    let mapped = |vip: SocketAddrV4| SocketAddrV6::new(vip.ip().to_ipv6_mapped(), vip.port(), 0, 0);
+    rig.in_pod(|| {
+        let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
+        assert!(refused(socket.connect(mapped(VIP))));
+        socket.connect(mapped(OTHER_VIP)).unwrap();
+        socket.send(b"x").unwrap();
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        assert!(refused(socket.connect(VIP)));
+    });
+    assert_eq!(stranger.datagrams(), 1, "only that to the other Service");
+    assert_eq!(rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets, 2);
+    assert_eq!(rig.count(Reason::Reused, Outcome::Rejected).packets, 2);
+}
+
+#[test]
+#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
+fn the_error_of_another_program_stays() {
+    let (_stranger, at, mut rig) = rig();
+    rig.act(Action::Reject);
+    rig.deny(at, UidState::Dead, None);
+    let failing = Balancer::attach_failing(&rig.root.path);
+    follow(&mut rig.datapath);
+    let error = rig.in_pod(|| TcpStream::connect(VIP)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    assert_eq!(rig.count(Reason::Reused, Outcome::Rejected).packets, 0);
+    drop(failing);
+}
+
+#[test]
+#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
+fn calls_pass_once_the_lease_has_ended() {
+    let (stranger, at, mut rig) = rig();
+    rig.act(Action::Reject);
+    rig.deny(at, UidState::Dead, None);
+    rig.writer.renew_lease(1).unwrap();
+    assert!(rig.in_pod(|| TcpStream::connect(VIP)).is_ok());
+    assert_eq!(stranger.connections(), 1);
+    assert!(rig.count(Reason::Reused, Outcome::LeaseExpired).packets > 0);
+}
+
+#[test]
+#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
+fn a_process_of_the_node_is_refused_as_a_pod_is() {
+    let (stranger, at, mut rig) = rig();
+    rig.act(Action::Reject);
+    rig.deny(at, UidState::Dead, None);
+    let (root, pod) = (&rig.root, &rig.pod);
+    assert!(refused(super::balancer::inside(
+        root,
+        pod,
+        || TcpStream::connect(VIP)
+    )));
+    assert_eq!(stranger.connections(), 0);
+}

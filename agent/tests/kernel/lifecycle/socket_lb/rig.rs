@@ -1,0 +1,189 @@
+//! A pod's network namespace, a load balancer that sends it to a stranger, and the programs beside it.
+
+use super::balancer::{Balancer, inside};
+use crate::lifecycle::cgroup::Root;
+use crate::lifecycle::node::{Node, OWN, ifindex};
+use epguard::kernel::datapath::{Datapath, Hooks, Scope, netns_cookie};
+use epguard::kernel::maps::{self, Writer};
+use epguard_common::{
+    Action, Addr, AnswerLimits, Backend, Backends, CARRIER_ALL, Count, Denial, DenialKey, Mode, Outcome,
+    Owner, PerReason, Reason, Slot, Suspect, Uid, UidState, Vip,
+};
+use epguard_core::state::Tables;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+
+pub const TCP: u8 = 6;
+pub const UDP: u8 = 17;
+const SLOT: Slot = Slot { number: 0x8020 };
+const LIVE: Uid = Uid { octets: [0x11; 16] };
+/// The Service that has the denial, and one that has none.
+pub const VIP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 96, 0, 7), 80);
+pub const OTHER_VIP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 96, 0, 8), 80);
+
+/// What the tests share. Load balancers are dropped first: then the cgroups can go.
+pub struct Rig {
+    balancers: Vec<Balancer>,
+    pub datapath: Datapath,
+    pub writer: Writer,
+    pub node: Node,
+    pub pod: PathBuf,
+    pub root: Root,
+}
+
+impl Rig {
+    /// Calls for both Services go to `endpoint`. Nothing is denied yet.
+    pub fn new(endpoint: SocketAddrV4) -> Self {
+        Self::on(Node::new(), endpoint)
+    }
+
+    /// The same on a node that is there.
+    pub fn on(node: Node, endpoint: SocketAddrV4) -> Self {
+        let root = Root::new();
+        let pod = root.child("kubepods");
+        let balancers = [VIP, OTHER_VIP].map(|vip| Balancer::attach(&root.path, vip, endpoint));
+        let mut datapath = node.load(Hooks::Auto);
+        datapath
+            .hook_sockets(Scope::ChildrenOf(root.path.clone()))
+            .unwrap();
+        datapath.hook(ifindex("pod"), "pod").unwrap();
+        follow(&mut datapath);
+        let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+        writer.configure(Mode::Enforce, ALL, false).unwrap();
+        writer.permit(CARRIER_ALL, false).unwrap();
+        writer.renew_lease(u64::MAX).unwrap();
+        writer.judge_by_socket(true, true).unwrap();
+        let mut rig = Self {
+            balancers: balancers.into(),
+            datapath,
+            writer,
+            node,
+            pod,
+            root,
+        };
+        rig.act(Action::Drop);
+        rig
+    }
+
+    pub fn act(&mut self, action: Action) {
+        let limits = AnswerLimits {
+            per_suspect: 1_000,
+            per_node: 10_000,
+        };
+        let all = PerReason {
+            dead_backend: action,
+            reused: action,
+            retired_backend: action,
+            terminated: action,
+        };
+        self.writer.choose(all, limits).unwrap();
+    }
+
+    /// From now on the Service at [`VIP`] denies the endpoint. Its flows may go to `live`.
+    pub fn deny(&mut self, endpoint: SocketAddrV4, uid_state: UidState, live: Option<SocketAddrV4>) {
+        let mut tables = Tables::default();
+        tables.suspects.entry(addr(endpoint)).or_default().flags = Suspect::DENIED;
+        for protocol in [TCP, UDP] {
+            tables.services.insert(vip(VIP, protocol), SLOT);
+            let key = DenialKey {
+                addr: addr(endpoint),
+                slot: SLOT,
+                port: endpoint.port(),
+                protocol,
+                reserved: [0; 3],
+            };
+            tables.denied.insert(key, denial(uid_state));
+            if let Some(live) = live {
+                let backend = Backend {
+                    addr: addr(live),
+                    uid: LIVE,
+                    port: live.port(),
+                    reserved: 0,
+                };
+                tables.backends.insert(key, Backends::new(false, [backend]));
+            }
+        }
+        if let Some(live) = live {
+            let owner = Owner {
+                uid: LIVE,
+                ..Owner::default()
+            };
+            let owners = [(addr(live), owner)].into();
+            self.writer.install_owners(&owners, &[addr(live)].into());
+        }
+        self.writer.install(&tables).unwrap();
+        self.writer.renew_lease(u64::MAX).unwrap();
+    }
+
+    /// In the pod: in its network namespace and its cgroup.
+    pub fn in_pod<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
+        let (root, pod) = (&self.root, &self.pod);
+        self.node.in_peer(|| {
+            crate::lifecycle::node::run("ip", &["route", "replace", "default", "via", OWN]);
+            inside(root, pod, act)
+        })
+    }
+
+    /// How many calls and packets with this reason ended like this.
+    pub fn count(&self, reason: Reason, outcome: Outcome) -> Count {
+        maps::counters(&self.node.pins()).unwrap()[&(reason, outcome)]
+    }
+
+    pub fn balancers(&self) -> &[Balancer] {
+        &self.balancers
+    }
+
+    /// Another process detaches a program of ours.
+    pub fn sever(&self, program: &str) {
+        let links = std::fs::read_dir(self.node.pins().join("v2/links")).unwrap();
+        let mut pins = links.map(|entry| entry.unwrap().path());
+        let is_it = |pin: &PathBuf| pin.to_str().unwrap().ends_with(program);
+        let pin = pins.find(is_it).unwrap();
+        crate::lifecycle::node::run("bpftool", &["link", "detach", "pinned", pin.to_str().unwrap()]);
+    }
+
+    pub fn remove_balancers(&mut self) {
+        self.balancers.clear();
+    }
+}
+
+/// Follows the load balancer until it is hooked: one look attaches or ends, the next one repairs, the third one is content.
+pub fn follow(datapath: &mut Datapath) {
+    let in_force = (0..3).any(|_| datapath.follow_socket_lb().unwrap());
+    assert!(in_force, "{:?}", datapath.socket_lb());
+}
+
+const ALL: PerReason<Mode> = PerReason {
+    dead_backend: Mode::Enforce,
+    reused: Mode::Enforce,
+    retired_backend: Mode::Enforce,
+    terminated: Mode::Enforce,
+};
+
+fn denial(uid_state: UidState) -> Denial {
+    Denial {
+        dead_uid: Uid { octets: [0xdd; 16] },
+        owner_uid: Uid { octets: [0x0e; 16] },
+        boot_id: Uid::NONE,
+        reason: Reason::Reused,
+        uid_state,
+        mode: Mode::Enforce,
+        held: 0,
+        action: Action::Unset,
+        reserved: 0,
+        slot_since_ns: epguard::shared::clock::boot_ns(),
+    }
+}
+
+fn addr(at: SocketAddrV4) -> Addr {
+    Addr::v4(at.ip().octets())
+}
+
+fn vip(at: SocketAddrV4, protocol: u8) -> Vip {
+    Vip {
+        addr: addr(at),
+        port: at.port(),
+        protocol,
+        reserved: 0,
+    }
+}

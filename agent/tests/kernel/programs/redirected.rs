@@ -1,0 +1,235 @@
+//! Flows that were redirected before: which packets belong to them.
+
+use super::frames::{ACK, SRC_V4, SYN, TCP, UDP, frame, packet, tcp, udp, v4_with};
+use super::rig::{BOTH, PASS, Rig};
+use super::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, OWNER_UID, PORT, REUSED, SHOP};
+use epguard_common::{
+    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Redirected, Return, Slot, View, Vip,
+    capacity,
+};
+
+const LIVE: Backend = Backend {
+    addr: Addr::v4([10, 244, 1, 99]),
+    uid: OWNER_UID,
+    port: PORT,
+    reserved: 0,
+};
+
+/// As the client's side knows it.
+fn flow(protocol: u8) -> Flow {
+    Flow {
+        client: Addr::v4(SRC_V4),
+        endpoint: REUSED,
+        client_port: 40_000,
+        endpoint_port: PORT,
+        slot: SHOP,
+        protocol,
+        reserved: 0,
+    }
+}
+
+/// One flow of each protocol is redirected to an endpoint that lives.
+fn rig(flags: u32) -> Rig {
+    let mut rig = Rig::new();
+    let owner = Owner {
+        uid: LIVE.uid,
+        ..Owner::default()
+    };
+    rig.put("OWNERS", &LIVE.addr, owner);
+    for protocol in [TCP, UDP] {
+        let redirected = Redirected {
+            backend: LIVE,
+            flags,
+            ..Redirected::default()
+        };
+        rig.put_keyed("FLOWS", &flow(protocol), redirected);
+    }
+    rig.vouch(View { flows: 2, ..FRESH });
+    rig
+}
+
+/// Whether the packet counts as one of a redirected flow. The lab tests where it goes: loopback leads nowhere.
+fn is_redirected(rig: &mut Rig, ip: &[u8]) -> bool {
+    rig.forget_counters();
+    rig.run(BOTH, &frame(ip));
+    rig.counters()
+        .contains_key(&(Reason::Nothing, Outcome::Redirected))
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_redirected_flow_stays_redirected_while_its_endpoint_holds_its_ip() {
+    let mut rig = rig(0);
+    for ip in [
+        packet(REUSED, TCP, &tcp(PORT, ACK)),
+        packet(REUSED, UDP, &udp(PORT)),
+    ] {
+        assert!(is_redirected(&mut rig, &ip), "{ip:02x?}");
+    }
+    let successor = Owner {
+        uid: DEAD_UID,
+        ..Owner::default()
+    };
+    rig.put("OWNERS", &LIVE.addr, successor);
+    assert!(!is_redirected(&mut rig, &packet(REUSED, TCP, &tcp(PORT, ACK))));
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_new_flow_from_the_port_of_a_closed_one_is_not_redirected_with_it() {
+    let mut rig = rig(Redirected::CLIENT_CLOSED);
+    let (syn, ack) = (
+        packet(REUSED, TCP, &tcp(PORT, SYN)),
+        packet(REUSED, TCP, &tcp(PORT, ACK)),
+    );
+    assert!(is_redirected(&mut rig, &ack), "the last flow is not yet over");
+    assert!(!is_redirected(&mut rig, &syn));
+    assert!(!is_redirected(&mut rig, &ack), "of the new flow");
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_first_fragment_is_never_redirected() {
+    const MORE_FRAGMENTS: u16 = 0x2000;
+    let mut rig = rig(0);
+    let first = v4_with(REUSED, &[], MORE_FRAGMENTS, UDP, &udp(PORT));
+    assert!(!is_redirected(&mut rig, &first));
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn answers_are_translated_back_only_while_their_flow_is_redirected() {
+    let mut rig = rig(0);
+    let back = Flow {
+        client: REUSED,
+        endpoint: Addr::v4(SRC_V4),
+        client_port: PORT,
+        endpoint_port: 40_000,
+        slot: Slot::NONE,
+        ..flow(TCP)
+    };
+    let target = Return {
+        target: Addr::v4([10, 244, 1, 98]),
+        ifindex: 1,
+        target_port: PORT,
+        slot: SHOP,
+        ethernet: [0; 6],
+    };
+    rig.put_keyed("RETURNS", &back, target);
+    let redirected_to = |port| Redirected {
+        backend: Backend {
+            addr: back.endpoint,
+            port,
+            ..LIVE
+        },
+        ..Redirected::default()
+    };
+    rig.put_keyed("FLOWS", &back.before(&target), redirected_to(back.endpoint_port));
+    let answer = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
+    let goes_on = |rig: &mut Rig, config: Config, view: View| {
+        rig.configure(config);
+        rig.vouch(view);
+        let ran = rig.run("epguard_from", &answer);
+        assert_eq!(ran.action == PASS, ran.frame == answer, "{config:?}, {view:?}");
+        ran.action == PASS
+    };
+    let flows = View { flows: 2, ..FRESH };
+    let off = Config {
+        mode: Mode::Off,
+        ..ENFORCE
+    };
+    let expired = View {
+        lease_deadline_ns: 1,
+        ..flows
+    };
+    assert!(!goes_on(&mut rig, ENFORCE, flows), "led back");
+    assert!(goes_on(&mut rig, off, flows), "switched off");
+    assert!(goes_on(&mut rig, ENFORCE, expired), "past the lease");
+    rig.put_keyed("FLOWS", &back.before(&target), redirected_to(1));
+    assert!(
+        goes_on(&mut rig, ENFORCE, flows),
+        "the flow goes elsewhere by now"
+    );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_entry_of_another_flow_redirects_no_packet() {
+    let mut rig = rig(0);
+    let ack = packet(REUSED, TCP, &tcp(PORT, ACK));
+    assert!(is_redirected(&mut rig, &ack), "its own");
+    let (key, value) = (
+        flow(UDP),
+        Redirected {
+            backend: LIVE,
+            ..Redirected::default()
+        },
+    );
+    rig.put("FLOWS", &flow(TCP), Keyed { key, value });
+    assert!(!is_redirected(&mut rig, &ack), "another's");
+}
+
+/// The TCP flow of one client has just proven its handshake: its next packet brings it to FLOWS, if there is room.
+fn rig_with_an_opening_flow() -> Rig {
+    let mut rig = rig(0);
+    rig.remove::<Flow, Keyed<Flow, Redirected>>("FLOWS", &flow(TCP));
+    let redirected = Redirected {
+        backend: LIVE,
+        flags: Redirected::PROVEN,
+        ..Redirected::default()
+    };
+    rig.put_keyed("OPENING", &flow(TCP), redirected);
+    let live = Vip {
+        addr: LIVE.addr,
+        port: LIVE.port,
+        protocol: TCP,
+        reserved: 0,
+    };
+    rig.put("LIVE", &live, 1_u32);
+    rig.forget_counters();
+    rig
+}
+
+fn is_in(rig: &mut Rig, map: &str) -> bool {
+    rig.get_keyed::<Flow, Redirected>(map, &flow(TCP)).is_some()
+}
+
+fn beyond(rig: &mut Rig) -> u64 {
+    let counters = rig.counters();
+    counters
+        .get(&(Reason::Nothing, Outcome::BeyondShare))
+        .map_or(0, |(packets, _)| *packets)
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_flow_beyond_its_clients_share_stays_in_the_evictable_table_and_is_counted_once() {
+    let mut rig = rig_with_an_opening_flow();
+    let ack = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
+    rig.put("CLIENTS", &flow(TCP).client, capacity::FLOWS_PER_CLIENT);
+    for _ in 0..3 {
+        rig.run(BOTH, &ack);
+        assert!(is_in(&mut rig, "OPENING") && !is_in(&mut rig, "FLOWS"));
+        assert_eq!(beyond(&mut rig), 1);
+    }
+    // One of the client's flows has ended.
+    rig.put("CLIENTS", &flow(TCP).client, capacity::FLOWS_PER_CLIENT - 1);
+    rig.run(BOTH, &ack);
+    assert!(is_in(&mut rig, "FLOWS") && !is_in(&mut rig, "OPENING"));
+    assert_eq!(
+        rig.get("CLIENTS", &flow(TCP).client),
+        Some(capacity::FLOWS_PER_CLIENT)
+    );
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_client_at_its_share_takes_no_room_from_others() {
+    let mut rig = rig_with_an_opening_flow();
+    rig.put("CLIENTS", &INNOCENT, capacity::FLOWS_PER_CLIENT);
+    rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(PORT, ACK))));
+    assert!(is_in(&mut rig, "FLOWS") && !is_in(&mut rig, "OPENING"));
+    assert_eq!(rig.get("CLIENTS", &flow(TCP).client), Some(1_u32));
+    assert_eq!(rig.get("CLIENTS", &INNOCENT), Some(capacity::FLOWS_PER_CLIENT));
+    assert_eq!(beyond(&mut rig), 0);
+}

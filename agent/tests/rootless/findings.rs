@@ -1,0 +1,31 @@
+//! Compares the tables of findings with the pages.
+
+use super::pages::{assert_rows, repository};
+use epguard::commands::audit::{Kind, State};
+use epguard::commands::lint::Problem;
+use strum::{EnumMessage as _, VariantArray as _};
+
+#[test]
+fn the_page_of_lint_has_a_row_for_each_finding() {
+    let rows = Problem::VARIANTS.iter().map(|problem| {
+        let meaning = problem.get_documentation().unwrap();
+        vec![format!("`{problem}`"), meaning.to_owned()]
+    });
+    let rows: Vec<_> = rows.collect();
+    assert_rows(
+        "docs/lint.md",
+        "Lint: find stale endpoints early",
+        "finding",
+        &rows,
+    );
+}
+
+#[test]
+fn troubleshooting_says_what_each_kind_and_state_of_the_audit_means() {
+    let page = repository("docs/troubleshooting.md");
+    let (_, below) = page.split_once("## Something still leads to a dead pod").unwrap();
+    let kinds = Kind::VARIANTS.iter().map(ToString::to_string);
+    for name in kinds.chain(State::VARIANTS.iter().map(ToString::to_string)) {
+        assert!(below.contains(&format!("`{name}`")), "{name}");
+    }
+}

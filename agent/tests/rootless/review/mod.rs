@@ -1,0 +1,221 @@
+//! Which denials turn out to be wrong, and which don't. One story each.
+
+mod orphan_ip;
+
+use super::state::world::{World, X, Y, dead, pending, pod, terminal};
+use epguard_common::Reason::{self, DeadBackend, RetiredBackend, Reused, Terminated};
+use epguard_common::{Addr, Event, Slot, Uid};
+use epguard_core::facts::{Fact, Pod, Presence, Protocol};
+use epguard_core::state::{Endpoint, Evidence, OPEN};
+use std::time::Duration;
+
+/// A packet that is denied now; the slot says for which Service.
+fn denied(world: &mut World, reason: Reason, meant: Uid) {
+    world.now += Duration::from_secs(1);
+    denied_at(world, world.now, reason, meant);
+}
+
+fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
+    let slot = world.state.tables().services.values().next().copied();
+    let event = Event {
+        at_ns: u64::try_from(at.as_nanos()).unwrap(),
+        dead_uid: meant,
+        dst: X,
+        dst_port: 8080,
+        protocol: 6,
+        reason: reason as u32,
+        slot: if reason == Terminated {
+            Slot::NONE
+        } else {
+            slot.unwrap()
+        },
+        ..Event::default()
+    };
+    world.state.denied(&event);
+}
+
+fn findings(world: &mut World) -> Vec<(Reason, Evidence)> {
+    world.now += Duration::from_secs(2);
+    looked(world);
+    let findings = world.state.take_findings().into_iter();
+    findings
+        .map(|finding| (finding.case.reason, finding.evidence))
+        .collect()
+}
+
+/// The node has reported its routes and neighbours by now.
+fn looked(world: &mut World) {
+    world.tell(Fact::Presence(Presence::Looked(world.now)));
+    world.state.tick(world.now);
+}
+
+fn on_node_b(pod: Pod) -> Pod {
+    Pod {
+        node: Some("node-b".into()),
+        ..pod
+    }
+}
+
+#[test]
+fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&on_node_b(pending("shop", "b", "web")));
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend], "ranges are believed");
+    denied(&mut world, DeadBackend, a.uid);
+    let b = on_node_b(pod("shop", "b", "web", &[X]));
+    world.pod(&b);
+    let wrong = [(DeadBackend, Evidence::HeldUnpublished(b.uid))];
+    assert_eq!(findings(&mut world), wrong);
+    assert_eq!(world.state.wrong_denies().get(&DeadBackend), Some(&1));
+    world.pod(&b);
+    assert_eq!(findings(&mut world), [], "once");
+}
+
+#[test]
+fn a_pod_that_came_later_or_of_no_service_or_with_another_ip_proves_no_denial_wrong() {
+    for (before, after) in [
+        (None, on_node_b(pod("shop", "b", "web", &[X]))),
+        (
+            Some(on_node_b(pending("other", "b", "b"))),
+            on_node_b(pod("other", "b", "b", &[X])),
+        ),
+        (
+            Some(on_node_b(pending("shop", "b", "web"))),
+            on_node_b(pod("shop", "b", "web", &[Y])),
+        ),
+    ] {
+        let (mut world, a) = World::cluster().with_a();
+        if let Some(before) = before {
+            world.pod(&before);
+        }
+        world.pod(&dead(&a));
+        denied(&mut world, DeadBackend, a.uid);
+        world.pod(&after);
+        assert_eq!(findings(&mut world), [], "{after:?}");
+    }
+}
+
+#[test]
+fn a_packet_denied_before_the_pod_was_bound_was_denied_rightly() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    denied(&mut world, DeadBackend, a.uid);
+    world.pod(&pending("shop", "b", "web"));
+    world.pod(&pod("shop", "b", "web", &[X]));
+    assert_eq!(findings(&mut world), []);
+}
+
+#[test]
+fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
+    for (reason, owner) in [
+        (RetiredBackend, None),
+        (Reused, Some(pod("other", "b", "b", &[X]))),
+    ] {
+        let (mut world, a) = World::cluster().with_a();
+        if let Some(owner) = owner {
+            world.pod(&owner);
+        }
+        world.pod(&terminal(&a));
+        assert_eq!(world.reasons(), [reason]);
+        denied(&mut world, reason, a.uid);
+        assert_eq!(findings(&mut world), []);
+        world.pod(&a);
+        assert_eq!(findings(&mut world), [(reason, Evidence::MeantIsAlive)]);
+    }
+}
+
+#[test]
+fn a_wrong_denial_is_found_if_the_packet_is_reported_after_the_pod_was_seen_alive() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    world.pod(&a);
+    let (number, _) = world.state.affected_services().next().expect("the slot rests");
+    let slot = Slot { number };
+    world.state.denied(&Event {
+        dead_uid: a.uid,
+        dst: X,
+        reason: RetiredBackend as u32,
+        slot,
+        ..Event::default()
+    });
+    assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);
+}
+
+#[test]
+fn a_retired_pod_that_dies_was_denied_rightly() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    denied(&mut world, RetiredBackend, a.uid);
+    world.pod(&dead(&a));
+    world.deleted(&dead(&a));
+    assert_eq!(findings(&mut world), []);
+}
+
+#[test]
+fn old_denials_are_not_reviewed() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    denied(&mut world, RetiredBackend, a.uid);
+    world.now += OPEN;
+    assert_eq!(findings(&mut world), []);
+    world.pod(&a);
+    assert_eq!(findings(&mut world), []);
+}
+
+#[test]
+fn denials_that_the_breaker_held_back_are_marked_in_the_review() {
+    let (mut world, a) = World::cluster().with_a();
+    world.list(&[terminal(&a)]);
+    assert_eq!(world.held(), [X]);
+    denied(&mut world, RetiredBackend, a.uid);
+    world.list(&[a]);
+    let finding = world.state.take_findings().pop().unwrap();
+    assert!(finding.packets.held);
+    assert_eq!((finding.packets.reported, finding.case.ip), (1, X));
+    let socket = Endpoint {
+        ip: X,
+        port: 8080,
+        protocol: Protocol::Tcp,
+    };
+    assert_eq!((finding.case.port, finding.case.protocol), (socket.port, 6));
+}
+
+#[test]
+fn the_review_keeps_as_many_denials_as_fit_and_drops_the_oldest() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    denied(&mut world, RetiredBackend, a.uid);
+    for number in 0..1024u16 {
+        let [high, low] = number.to_be_bytes();
+        world.now += Duration::from_millis(1);
+        world.state.denied(&Event {
+            at_ns: u64::try_from(world.now.as_nanos()).unwrap(),
+            dst: Addr::v4([10, 244, high, low]),
+            reason: Terminated as u32,
+            ..Event::default()
+        });
+    }
+    world.pod(&a);
+    assert_eq!(findings(&mut world), [], "pushed out");
+}
+
+#[test]
+fn a_scan_of_one_ip_evicts_no_denial_of_another() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    denied(&mut world, RetiredBackend, a.uid);
+    for port in 0..5000 {
+        world.now += Duration::from_millis(1);
+        world.state.denied(&Event {
+            at_ns: u64::try_from(world.now.as_nanos()).unwrap(),
+            dst: Y,
+            dst_port: port,
+            reason: Terminated as u32,
+            ..Event::default()
+        });
+    }
+    world.pod(&a);
+    assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);
+    assert_eq!(world.state.evicted_denials(), 5000 - 128);
+}

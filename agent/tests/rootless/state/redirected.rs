@@ -1,0 +1,219 @@
+//! Endpoints to which new flows of a denied endpoint are redirected. One story each.
+
+use super::world::{World, X, Y, dead, node, pod, slice, web};
+use epguard_common::{Action, Addr, Slot};
+use epguard_core::facts::{Change, Fact, Node, OnDenial, Pod, PortName, Service, Slice, SlicePort};
+use std::collections::BTreeSet;
+
+const FAR: Addr = Addr::v4([10, 244, 2, 10]);
+
+/// The Service asks for redirect, A is dead, Y and FAR are ready.
+fn redirecting(on_denial: OnDenial) -> World {
+    let mut world = World::cluster();
+    world.tell(Fact::Service(Change::Applied(Service {
+        on_denial: OnDenial {
+            action: Action::Redirect,
+            ..on_denial
+        },
+        ..web()
+    })));
+    let a = pod("shop", "a", "web", &[X]);
+    for pod in [&a, &near(), &far()] {
+        world.pod(pod);
+    }
+    list(&mut world, &[&a, &near(), &far()]);
+    world.pod(&dead(&a));
+    world
+}
+
+fn near() -> Pod {
+    pod("shop", "near", "web", &[Y])
+}
+
+fn far() -> Pod {
+    Pod {
+        node: Some("node-b".into()),
+        ..pod("shop", "far", "web", &[FAR])
+    }
+}
+
+fn list(world: &mut World, pods: &[&Pod]) {
+    let endpoints: Vec<_> = pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect();
+    world.slice(&endpoints);
+}
+
+/// Where flows to X go, and what is done with the rest.
+fn offered(world: &World) -> (Vec<Addr>, Option<Action>) {
+    let tables = world.state.tables();
+    let backends = tables.backends.iter().filter(|(target, _)| target.addr == X);
+    let offered = backends.flat_map(|(_, backends)| backends.live.iter().take(backends.count as usize));
+    let denial = tables.denied.iter().find(|(target, _)| target.addr == X);
+    (
+        offered.map(|backend| backend.addr).collect(),
+        denial.map(|(_, denial)| denial.action),
+    )
+}
+
+#[test]
+fn a_service_without_the_annotation_is_not_redirected() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&near());
+    list(&mut world, &[&a, &near()]);
+    world.pod(&dead(&a));
+    assert_eq!(offered(&world), (vec![], Some(Action::Unset)));
+}
+
+#[test]
+fn endpoints_of_the_same_node_come_first_and_then_those_of_the_same_zone() {
+    let mut world = redirecting(OnDenial::default());
+    assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
+    world.pod(&dead(&near()));
+    assert_eq!(offered(&world), (vec![FAR], Some(Action::Redirect)));
+
+    let farther = Pod {
+        node: Some("node-c".into()),
+        ..pod("shop", "farther", "web", &[Addr::v4([10, 244, 3, 10])])
+    };
+    for (name, number, zone) in [
+        ("node-a", 1, "west"),
+        ("node-b", 2, "west"),
+        ("node-c", 3, "east"),
+    ] {
+        world.tell(Fact::Node(Change::Applied(Node {
+            zone: Some(zone.into()),
+            ..node(name, number)
+        })));
+    }
+    world.pod(&farther);
+    list(&mut world, &[&far(), &farther]);
+    assert_eq!(offered(&world).0, [FAR]);
+    world.pod(&dead(&far()));
+    assert_eq!(offered(&world).0, farther.ips);
+}
+
+#[test]
+fn without_a_live_endpoint_flows_are_rejected() {
+    let mut world = redirecting(OnDenial::default());
+    world.pod(&dead(&near()));
+    world.pod(&dead(&far()));
+    assert_eq!(offered(&world), (vec![], Some(Action::Reject)));
+}
+
+#[test]
+fn a_local_traffic_policy_keeps_flows_on_the_node() {
+    let mut world = redirecting(OnDenial {
+        local_only: true,
+        ..OnDenial::default()
+    });
+    assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
+    world.pod(&dead(&near()));
+    assert_eq!(offered(&world), (vec![], Some(Action::Reject)));
+}
+
+#[test]
+fn an_endpoint_that_is_terminating_or_no_longer_listed_gets_no_new_flow() {
+    let mut world = redirecting(OnDenial::default());
+    world.pod(&Pod {
+        deleting: true,
+        ..near()
+    });
+    assert_eq!(offered(&world).0, [FAR]);
+    let mut world = redirecting(OnDenial::default());
+    list(&mut world, &[&far()]);
+    assert_eq!(offered(&world).0, [FAR]);
+}
+
+#[test]
+fn an_endpoint_whose_ip_another_pod_shows_gets_no_flow() {
+    let mut world = redirecting(OnDenial::default());
+    world.pod(&pod("other", "b", "b", &[Y]));
+    assert_eq!(offered(&world).0, [FAR]);
+}
+
+#[test]
+fn no_flow_is_redirected_to_a_pod_of_another_namespace_that_a_slice_names() {
+    let mut world = redirecting(OnDenial::default());
+    let stranger = pod("other", "stranger", "web", &[Addr::v4([10, 244, 1, 12])]);
+    world.pod(&stranger);
+    list(&mut world, &[&pod("shop", "a", "web", &[X]), &far(), &stranger]);
+    assert_eq!(offered(&world).0, [FAR]);
+}
+
+#[test]
+fn endpoints_of_a_redirected_service_are_read_once_for_thousands_of_denials() {
+    let mut world = World::cluster();
+    let a = pod("shop", "a", "web", &[X]);
+    world.pod(&dead(&a));
+    for number in 0..4 {
+        let ips = (0..80).map(|last| (Addr::v4([10, 244, 10 + number, last]), Some(a.uid)));
+        let listed = slice(&format!("web-{number}"), &ips.collect::<Vec<_>>());
+        let ports = (1..=100).map(|port| SlicePort {
+            port,
+            ..listed.ports[0]
+        });
+        world.tell(Fact::Slice(Change::Applied(Slice {
+            ports: ports.collect(),
+            ..listed
+        })));
+    }
+    world.tell(Fact::Service(Change::Applied(Service {
+        on_denial: OnDenial {
+            action: Action::Redirect,
+            ..OnDenial::default()
+        },
+        ..web()
+    })));
+    let denied = &world.state.tables().denied;
+    assert_eq!(denied.len(), 4 * 80 * 100);
+    assert!(denied.values().all(|denial| denial.action == Action::Reject));
+}
+
+#[test]
+fn only_endpoints_of_the_same_port_name_are_offered() {
+    let mut world = redirecting(OnDenial::default());
+    let listed = |name, port, ip, pod: &Pod| Slice {
+        ports: vec![SlicePort {
+            name: PortName::new(name),
+            port,
+            ..slice(name, &[]).ports[0]
+        }],
+        ..slice(name, &[(ip, Some(pod.uid))])
+    };
+    let a = pod("shop", "a", "web", &[X]);
+    world.slice(&[(X, Some(a.uid))]);
+    world.tell(Fact::Slice(Change::Applied(listed("admin", 8080, Y, &near()))));
+    world.tell(Fact::Slice(Change::Applied(listed("http", 9090, FAR, &far()))));
+    assert_eq!(offered(&world).0, [FAR]);
+}
+
+#[test]
+fn a_service_with_session_affinity_keeps_a_client_at_one_endpoint() {
+    let sticky = |sticky| {
+        let world = redirecting(OnDenial {
+            sticky,
+            ..OnDenial::default()
+        });
+        let first = world.state.tables().backends.values().next().copied();
+        first.map(|backends| backends.sticky)
+    };
+    assert_eq!((sticky(true), sticky(false)), (Some(1), Some(0)));
+}
+
+#[test]
+fn packets_of_redirected_flows_carry_their_intent_after_the_denial_ends() {
+    let mut world = redirecting(OnDenial::default());
+    let slots: BTreeSet<Slot> = world.state.tables().services.values().copied().collect();
+    let now = world.now;
+    world.state.set_redirected(now, slots.clone());
+    let a = pod("shop", "a", "web", &[X]);
+    list(&mut world, &[&near(), &far()]);
+    world.deleted(&dead(&a));
+    world.now += epguard_core::state::MEMORY * 2;
+    let now = world.now;
+    world.state.tick(now);
+    assert!(world.state.tables().denied.is_empty());
+    let kept: BTreeSet<Slot> = world.state.tables().services.values().copied().collect();
+    assert_eq!(kept, slots);
+    world.state.set_redirected(now, BTreeSet::new());
+    assert!(world.state.tables().services.is_empty());
+}

@@ -1,0 +1,210 @@
+//! What a new process takes over of what an earlier one proved. One story each.
+
+use super::world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
+use epguard_common::Reason::{DeadBackend, Reused};
+use epguard_common::UidState;
+use epguard_core::facts::{Change, Fact, Node, Pod, Presence, Service, Slice, SliceEndpoint};
+use epguard_core::state::{Ipam, Settings, State, Tables};
+use std::time::Duration;
+
+/// What the earlier process left: A is dead, and was gone from the API before the new process began.
+fn left_behind() -> (Tables, Pod) {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    (world.state.tables().clone(), a)
+}
+
+/// A new process that finds the tables and then lists this.
+fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Vec<Slice>) -> World {
+    let settings = Settings {
+        ranges: epguard_core::state::Ranges::default(),
+        node: "node-a".into(),
+        ipam: Ipam::Auto,
+    };
+    let mut world = World {
+        state: State::new(settings),
+        now: Duration::from_secs(1),
+    };
+    world.state.restore(tables.clone());
+    world.tell(Fact::Presence(Presence::Held(vec![])));
+    let nodes: Vec<Node> = vec![node("node-a", 1), node("node-b", 2)];
+    world.tell(Fact::Node(Change::Reset(nodes)));
+    world.tell(Fact::Namespace(Change::Reset(
+        ["shop", "other"]
+            .map(|name| super::world::namespace(name, epguard_common::Mode::Enforce))
+            .into(),
+    )));
+    world.tell(Fact::Service(Change::Reset(services)));
+    world.tell(Fact::Slice(Change::Reset(slices)));
+    assert_eq!(
+        world.reasons(),
+        [],
+        "nothing is proven before everything is listed"
+    );
+    world.tell(Fact::Pod(Change::Reset(pods)));
+    world
+}
+
+#[test]
+fn a_restored_death_keeps_its_denial_and_slot_without_api_objects() {
+    let (tables, a) = left_behind();
+    for slices in [vec![], vec![slice("web", &[(X, Some(a.uid))])]] {
+        let world = restarted(&tables, vec![], vec![web()], slices);
+        assert_eq!(world.denials(), [(X, DeadBackend, UidState::Dead, a.uid, None)]);
+        assert_eq!(world.state.tables().denied, tables.denied);
+        assert_eq!(world.state.tables().services, tables.services);
+        assert_eq!(world.state.tables().terminated, tables.terminated);
+    }
+}
+
+#[test]
+fn owners_and_possible_holders_are_proven_anew_after_a_restore() {
+    let (tables, a) = left_behind();
+    let b = pod("other", "b", "b", &[X]);
+    let world = restarted(&tables, vec![b.clone()], vec![web()], vec![]);
+    assert_eq!(world.denials(), [(X, Reused, UidState::Dead, a.uid, Some(b.uid))]);
+    assert!(world.state.tables().terminated.is_empty());
+    let same_service = [pod("shop", "c", "web", &[X]), pending("shop", "c", "web")];
+    for c in same_service {
+        let world = restarted(&tables, vec![c.clone()], vec![web()], vec![]);
+        assert_eq!(world.reasons(), [], "{c:?}");
+    }
+    let unproven = Slice {
+        endpoints: vec![SliceEndpoint {
+            ip: X,
+            target: None,
+            target_name: None,
+            ready: true,
+        }],
+        ..slice("web", &[])
+    };
+    assert_eq!(
+        restarted(&tables, vec![], vec![web()], vec![unproven]).reasons(),
+        []
+    );
+}
+
+#[test]
+fn an_ip_that_an_earlier_process_lifted_is_no_orphan_for_the_next_one() {
+    let (mut tables, a) = left_behind();
+    let orphan_ip = tables.terminated.get_mut(&X).unwrap();
+    orphan_ip.lifted = Some(Duration::from_millis(1));
+    let b = pod("other", "b", "b", &[X]);
+    for listed in [vec![], vec![dead(&a)], vec![dead(&a), dead(&b)]] {
+        let mut world = restarted(&tables, listed.clone(), vec![web()], vec![]);
+        world.list(&listed);
+        world.pod(&pending("other", "c", "c"));
+        world.pod(&pod("other", "c", "c", &[super::world::Y]));
+        let entry = world.state.tables().terminated.get(&X).unwrap();
+        assert_eq!(entry.lifted, Some(Duration::from_millis(1)), "{listed:?}");
+    }
+}
+
+#[test]
+fn a_pod_that_the_api_shows_has_the_state_of_the_api() {
+    let (tables, a) = left_behind();
+    let listed = vec![slice("web", &[(X, Some(a.uid))])];
+    let world = restarted(&tables, vec![a], vec![web()], listed);
+    assert_eq!(world.reasons(), []);
+}
+
+/// A process whose maps show two dead pods of one Service; a new one that is shown the first of them alive.
+fn restarted_after_a_revival() -> World {
+    let (mut world, a) = World::cluster().with_a();
+    let other = pod("shop", "other", "web", &[Y]);
+    world.pod(&other);
+    let listed = slice("web", &[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    world.tell(Fact::Slice(Change::Applied(listed.clone())));
+    world.pod(&dead(&a));
+    world.pod(&dead(&other));
+    world.list(&[dead(&a), dead(&other)]);
+    world.slice(&[]);
+    assert_eq!(world.carried_out().len(), 2);
+    let tables = world.state.tables().clone();
+    let mut world = World {
+        state: State::new(Settings {
+            ipam: Ipam::Node,
+            ..super::world::settings()
+        }),
+        now: Duration::from_secs(1),
+    };
+    world.state.restore(tables);
+    world.tell(Fact::Presence(Presence::Held(vec![])));
+    world.list_all_but_pods();
+    world.tell(Fact::Slice(Change::Reset(vec![listed])));
+    world.tell(Fact::Pod(Change::Reset(vec![a])));
+    assert!(world.state.is_synced());
+    world
+}
+
+#[test]
+fn a_pod_that_the_api_shows_alive_again_ends_only_its_own_denial() {
+    let world = restarted_after_a_revival();
+    assert_eq!(world.reasons(), [DeadBackend]);
+    assert_eq!(world.denials()[0].0, Y);
+    assert_eq!(world.state.tables().terminated.keys().collect::<Vec<_>>(), [&Y]);
+}
+
+#[test]
+fn a_restored_death_is_void_once_the_api_shows_the_pod_alive() {
+    let (tables, a) = left_behind();
+    let mut world = restarted(&tables, vec![], vec![web()], vec![]);
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&a);
+    assert_eq!(world.state.take_revived(), Some(a.name));
+    assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
+}
+
+#[test]
+fn a_dead_pod_that_the_api_still_shows_is_denied_where_no_slice_lists_it_any_more() {
+    let (tables, a) = left_behind();
+    let world = restarted(&tables, vec![dead(&a)], vec![web()], vec![]);
+    assert_eq!(world.denials(), [(X, DeadBackend, UidState::Dead, a.uid, None)]);
+}
+
+#[test]
+fn a_retired_pod_is_not_restored() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    assert_eq!(world.reasons().len(), 1);
+    let tables = world.state.tables().clone();
+    assert_eq!(restarted(&tables, vec![], vec![web()], vec![]).reasons(), []);
+}
+
+#[test]
+fn the_slot_of_a_deleted_service_is_not_reused_for_a_while() {
+    let (tables, _) = left_behind();
+    let other = Service {
+        name: ("other".into(), "web".into()),
+        vips: vec![epguard_common::Addr::v4([10, 96, 0, 2])],
+        ..web()
+    };
+    let mut world = restarted(&tables, vec![], vec![other], vec![]);
+    let a = pod("other", "a2", "web", &[X]);
+    world.pod(&a);
+    let listed = Slice {
+        name: ("other".into(), "web".into()),
+        service: Some(("other".into(), "web".into())),
+        ..slice("web", &[(X, Some(a.uid))])
+    };
+    world.tell(Fact::Slice(Change::Applied(listed)));
+    world.pod(&dead(&a));
+    let before: Vec<_> = tables.services.values().collect();
+    let after = world.state.tables().services.values().collect::<Vec<_>>();
+    assert!(
+        !after.is_empty() && after.iter().all(|slot| !before.contains(slot)),
+        "{after:?}"
+    );
+}
+
+#[test]
+fn invalid_numbers_in_restored_tables_are_ignored() {
+    let (mut tables, _) = left_behind();
+    let (mut target, denial) = tables.denied.pop_first().unwrap();
+    target.protocol = 99;
+    tables.denied.insert(target, denial);
+    let (vip, mut slot) = tables.services.pop_first().unwrap();
+    slot.number = 3;
+    tables.services.insert(vip, slot);
+    assert_eq!(restarted(&tables, vec![], vec![web()], vec![]).reasons(), []);
+}
