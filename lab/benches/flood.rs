@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what a flood of SYNs to a denied Service does to the node's other traffic, all rows in one run.
+//! `cargo xtask bench`: effect of a SYN flood to a denied Service on the node's other traffic, all rows in one run.
 //!
 //! A pod calls a live Service over and over, each time on a new connection. Compare the rows with each other, not with
 //! another machine's.
@@ -133,7 +133,7 @@ fn live() -> SocketAddr {
     SocketAddr::from(([10, 244, 1, 5], PORT))
 }
 
-/// How long each request of a round took, beside a flood to this address.
+/// Durations of the requests of a round, beside a flood to this address.
 fn measure(lab: &Topology, flood: Option<SocketAddr>) -> Vec<Duration> {
     let caller = lab.netns("shop/caller").unwrap();
     let stale = Client::new(lab.netns("shop/client").unwrap());

@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: when the lease is back in the maps after an API server that was away for 60 s.
+//! `cargo xtask bench`: time until the lease is back in the maps after an API server was away for 60 s.
 //!
-//! One agent with the defaults and one denial. While it is away, the server's port refuses connections and its open ones
-//! break. It comes back with its history, and as a new process without it: then every watch gets 410 and lists again.
-//! `ROUNDS=1` is quicker.
+//! One agent with the defaults and one denial. During the outage the server's port refuses connections and its open ones
+//! break. The server comes back with its history, and as a new process without it: then every watch gets 410 and lists
+//! again. `ROUNDS=1` is quicker.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 #[path = "../tests/agent/world.rs"]
@@ -46,7 +46,7 @@ fn seconds(duration: Duration) -> String {
     format!("{:.2} s", duration.as_secs_f64())
 }
 
-/// From the moment when the server accepts connections to the moment when the map holds a lease.
+/// The time from the server's first accepted connection to a lease in the map.
 fn round(forgets: bool) -> Duration {
     let mut world = World::new("outage");
     world
@@ -113,7 +113,7 @@ fn nft(world: &World, command: &str) {
     );
 }
 
-/// As the programs read it.
+/// True if the map has a lease, by the same comparison as in the programs.
 fn has_lease(world: &World) -> bool {
     let map = Map::Array(maps::open(&world.dir.join("bpf/epguard"), "VIEW").unwrap());
     let view: Array<_, View> = map.try_into().unwrap();

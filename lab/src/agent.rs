@@ -1,4 +1,4 @@
-//! An `epguard agent` as a child process: started, waited for, ended. All tests and the lab start agents here.
+//! An `epguard agent` as a child process: starts it, waits for it, ends it. All tests and the lab start agents here.
 //!
 //! The agent's integration tests include this file, so it uses nothing of the lab.
 
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use epguard::shared::status::{self, Status};
 
-/// How long an agent has for what takes it milliseconds.
+/// Time limit for actions that take an agent milliseconds.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What every agent gets on its command line.
+/// The command-line arguments that every agent gets.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// `--node-name`.
@@ -75,19 +75,19 @@ impl AgentProcess {
         Ok(Self { child, run_dir })
     }
 
-    /// Number of its process.
+    /// Process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has logged so far, and agents before it in the same run directory.
+    /// The whole log so far, with that of earlier agents in the same run directory.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(log(&self.run_dir)).unwrap_or_default()
     }
 
-    /// Waits until nothing is wrong with the status any more. An error if the agent ends before, or after a minute.
+    /// Waits until `wrong` finds no fault in the status. An error if the agent ends before, or after a minute.
     pub fn until(&mut self, failing: &str, wrong: impl Fn(&Status) -> Option<String>) -> Result<Status> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -112,12 +112,12 @@ impl AgentProcess {
         }
     }
 
-    /// How it ended; none while it runs.
+    /// The exit status; none while the agent runs.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        self.child.try_wait().context("cannot look after the agent")
+        self.child.try_wait().context("cannot watch the agent's process")
     }
 
-    /// Waits until it ends by itself, for a minute at most.
+    /// Waits until the agent ends by itself, for a minute at most.
     pub fn await_end(&mut self) -> Result<ExitStatus> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -126,7 +126,7 @@ impl AgentProcess {
             }
             ensure!(
                 Instant::now() < deadline,
-                "the agent goes on after {PATIENCE:?}: {}",
+                "the agent still runs after {PATIENCE:?}: {}",
                 self.log()
             );
             thread::sleep(Duration::from_millis(5));

@@ -32,13 +32,13 @@ impl Fields {
     }
 
     /// Whether a proxy sent the packet: model `tc_index_from_ingress_proxy()` of `lib/proxy.h`. The local variable there
-    /// is `volatile`, so that the value takes a way over the stack before its bit is tested.
+    /// is `volatile`, so the value is stored on the stack before its bit is tested.
     #[inline(always)]
     pub fn is_from_ingress_proxy(&self) -> bool {
         on_the_stack(self.tc_index()) & FROM_INGRESS_PROXY != 0
     }
 
-    /// Reads the flag and takes it off the packet: model `ctx_skip_nodeport()` of `lib/overloadable_skb.h`.
+    /// Reads the flag and clears it in the packet: model `ctx_skip_nodeport()` of `lib/overloadable_skb.h`.
     #[inline(always)]
     pub fn skip_nodeport(&self) -> bool {
         let seen = self.tc_index();
@@ -47,7 +47,7 @@ impl Fields {
         on_the_stack(seen) & SKIP_NODEPORT != 0
     }
 
-    /// Sets the flag for what a proxy has marked: model `inherit_identity_from_host()` of `lib/identity.h`.
+    /// Sets the flag for packets that a proxy has marked: model `inherit_identity_from_host()` of `lib/identity.h`.
     #[inline(always)]
     pub fn inherit_proxy_from_mark(&self) {
         // SAFETY: as in `skip_nodeport`.
@@ -56,7 +56,7 @@ impl Fields {
                 (*self.0).tc_index |= FROM_INGRESS_PROXY;
             }
         }
-        // Helpers are called here in Cilium's programs: the field is written in its branch, and read again afterwards.
+        // Cilium's programs call helpers here: the field is written in its branch, and read again afterwards.
         compiler_fence(Ordering::SeqCst);
     }
 

@@ -1,4 +1,4 @@
-//! Who sends to whom: of TCP and UDP packets without extension headers.
+//! Source and destination of TCP and UDP packets without extension headers.
 
 use aya_ebpf::programs::TcContext;
 
@@ -8,7 +8,7 @@ const ETH_P_IPV6: u16 = 0x86dd;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Source and destination endpoint. In words, which are copied without a call: Cilium's programs have no subprograms.
+/// Source and destination endpoint. Words are copied without a call: Cilium's programs have no subprograms.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Flow {
@@ -29,7 +29,7 @@ pub struct Endpoint {
     pub reserved: u16,
 }
 
-/// None for what is no TCP or UDP packet, and for later fragments.
+/// The flow of a packet. None unless it is TCP or UDP, and for later fragments.
 #[inline(always)]
 pub fn parse(ctx: &TcContext) -> Option<Flow> {
     match u16::from_be(ctx.skb.protocol() as u16) {
@@ -88,7 +88,8 @@ fn has_ports(protocol: u8) -> bool {
     protocol == TCP || protocol == UDP
 }
 
+/// In network order.
 #[inline(always)]
-fn mapped(ip: u32) -> [u32; 4] {
+pub fn mapped(ip: u32) -> [u32; 4] {
     [0, 0, 0xffff_u32.to_be(), ip]
 }

@@ -1,8 +1,10 @@
-//! TC programs that a CNI could have beside epguard. They use packet fields as Cilium's programs do, and decide about
-//! packets by what they find there: a story about a neighbour fails if epguard changes what these programs decide.
+//! Programs that a CNI could have beside epguard. They use packet fields as Cilium's programs do, and their verdicts
+//! depend on these fields: a story about a neighbour fails if epguard changes these verdicts.
 //!
 //! The models are functions of Cilium 1.18 to 1.20, in `bpf/` of its repository: `bpf_lxc.c` (as of commit 00025c984637),
 //! `lib/local_delivery.h` (02446a8c30b3), `lib/overloadable_skb.h`, `lib/proxy.h`, `lib/identity.h`, `lib/common.h`.
+//!
+//! `socket_lb` has cgroup programs: a load balancer at sockets.
 #![no_std]
 #![no_main]
 #![allow(
@@ -26,6 +28,7 @@ mod flags;
 mod flow;
 mod maps;
 mod policy;
+mod socket_lb;
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect_peer;
@@ -34,15 +37,15 @@ use aya_ebpf::programs::TcContext;
 use flags::Fields;
 use policy::Verdict;
 
-/// Policy at the pod's end of the way: model `cil_to_container()` and `ipv4_policy()` of `bpf_lxc.c`, with endpoint routes.
+/// Policy before the pod's interface: model `cil_to_container()` and `ipv4_policy()` of `bpf_lxc.c`, with endpoint routes.
 /// TC egress of pod interfaces.
 #[classifier]
 pub fn to_container(ctx: TcContext) -> i32 {
     enforce(&ctx)
 }
 
-/// The same behind a tail call, under names that say nothing: model `tail_call_internal()` in `cil_to_container()`, whose
-/// own instructions read no field. Without its target the packet is dropped, as with `DROP_EP_NOT_READY`.
+/// As `cil_to_container`, behind a tail call and under a meaningless name: model `tail_call_internal()` in
+/// `cil_to_container()`, which itself reads no field. Without its target the packet is dropped, as with `DROP_EP_NOT_READY`.
 #[classifier]
 pub fn a(ctx: TcContext) -> i32 {
     maps::tail_call(&ctx);
@@ -55,20 +58,20 @@ pub fn b(ctx: TcContext) -> i32 {
     enforce(&ctx)
 }
 
-/// Policy that any bit of `tc_index` switches off: no bit of the field is free for others. No model in Cilium.
+/// Policy that any bit of `tc_index` switches off: other programs can use no bit of the field. No model in Cilium.
 #[classifier]
 pub fn to_container_greedy(ctx: TcContext) -> i32 {
     let carried = Fields::of(&ctx).tc_index();
     finish(policy::judge(&ctx, carried != 0), TC_ACT_UNSPEC)
 }
 
-/// Policy that reads no field that others could write.
+/// Policy that reads no field that other programs could write.
 #[classifier]
 pub fn to_container_plain(ctx: TcContext) -> i32 {
     finish(policy::judge(&ctx, false), TC_ACT_UNSPEC)
 }
 
-/// The way out of a pod: model `cil_from_container()` of `bpf_lxc.c`, which clears the metadata first and accepts at the end.
+/// Program at a pod's exit: model `cil_from_container()` of `bpf_lxc.c`, which clears the metadata first and accepts last.
 /// `TC_ACT_OK` has the kernel write `tc_classid` into `tc_index`, for TCX programs and for filters of clsact.
 /// TC ingress of pod interfaces.
 #[classifier]
@@ -77,7 +80,7 @@ pub fn from_container(ctx: TcContext) -> i32 {
     TC_ACT_OK
 }
 
-/// The way out of a pod with BPF host routing: model `local_delivery()` and `redirect_ep()` of `lib/local_delivery.h`. Policy is
+/// Program at a pod's exit with BPF host routing: model `local_delivery()` and `redirect_ep()` of `lib/local_delivery.h`. Policy is
 /// judged at the source, then `bpf_redirect_peer` puts the packet into the destination's namespace, past the egress hooks
 /// of its interface. TC ingress of pod interfaces, Linux 5.10.
 #[classifier]
@@ -106,18 +109,18 @@ pub fn recorder(ctx: TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-/// As `cil_to_container()`, it clears the metadata first and accepts at the end.
+/// As `cil_to_container()` does, clears the metadata first and accepts at the end.
 #[inline(always)]
 fn enforce(ctx: &TcContext) -> i32 {
     let fields = Fields::of(ctx);
     fields.clear_meta();
     fields.inherit_proxy_from_mark();
-    // Decides nothing here: it is there for its instructions, which Cilium's programs have at each hook.
+    // No effect here: the call is there for its instructions, which Cilium's programs have at each hook.
     let _ = fields.skip_nodeport();
     finish(policy::judge(ctx, fields.is_from_ingress_proxy()), TC_ACT_OK)
 }
 
-/// Counts the verdict; `pass` is what a packet gets that the policy lets through.
+/// Counts the verdict; `pass` is the return value for packets that the policy lets through.
 #[inline(always)]
 fn finish(verdict: Option<Verdict>, pass: i32) -> i32 {
     let Some(verdict) = verdict else { return pass };

@@ -37,14 +37,14 @@ pub fn count(verdict: Verdict) {
     }
 }
 
-/// The interface behind which the destination is, on this node.
+/// The node's interface to the destination.
 #[inline(always)]
 pub fn peer(flow: &Flow) -> Option<u32> {
     // SAFETY: the lab replaces whole entries only.
     PEERS.get_ptr(flow.to).map(|ifindex| unsafe { *ifindex })
 }
 
-/// Counts an arrival.
+/// Counts a packet by its `tc_index`.
 #[inline(always)]
 pub fn record(tc_index: u32) {
     if let Some(count) = ARRIVED.get_ptr_mut(tc_index) {

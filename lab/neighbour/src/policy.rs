@@ -1,14 +1,14 @@
-//! The neighbour's policy: everything is allowed that FORBIDDEN does not name.
+//! The neighbour's policy: everything is allowed except the flows in FORBIDDEN.
 
 use crate::flow::{self, Flow};
 use crate::maps;
 use aya_ebpf::programs::TcContext;
 
-/// What the policy says of a packet, and its place in VERDICTS.
+/// The policy's verdict on a packet, and its index in VERDICTS.
 #[repr(u32)]
 #[derive(Clone, Copy)]
 pub enum Verdict {
-    /// Let through unjudged, because a field says that a proxy sent it.
+    /// Let through unjudged, because a field marks it as a proxy's.
     Skipped = 0,
     /// Dropped.
     Forbidden = 1,
@@ -16,7 +16,7 @@ pub enum Verdict {
     Allowed = 2,
 }
 
-/// Model `ipv4_policy()` of `bpf_lxc.c`: what comes from the proxy skips all of it. None for what has no ports.
+/// The verdict, model `ipv4_policy()` of `bpf_lxc.c`: packets of the proxy skip the policy. None for packets without ports.
 #[inline(always)]
 pub fn judge(ctx: &TcContext, skip: bool) -> Option<Verdict> {
     judge_flow(flow::parse(ctx).as_ref(), skip)

@@ -1,4 +1,4 @@
-//! Who may do what: role-based access control of the one user there is, by the roles that are bound to it.
+//! Role-based access control of the server's only user, by the roles that are bound to it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::api::ApiError;
 
-/// What the user may do; everything until a role is bound. Clones share it.
+/// The rules that are granted to the user. Everything is allowed until a role is bound. Clones share the rules.
 #[derive(Clone, Debug, Default)]
 pub struct Access(Arc<Mutex<State>>);
 
@@ -18,15 +18,15 @@ struct State {
     refused: Vec<String>,
 }
 
-/// A rule, where it holds.
+/// A granted rule and the namespace that it holds in.
 #[derive(Clone, Debug)]
 struct Granted {
     rule: Rule,
-    /// None: everywhere.
+    /// None: all namespaces.
     namespace: Option<String>,
 }
 
-/// A rule of a role. `resourceNames`, `nonResourceURLs` and wildcards are refused, since nobody needs them here.
+/// A rule of a role. `resourceNames`, `nonResourceURLs` and wildcards are refused: no test needs them.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Rule {
@@ -36,8 +36,8 @@ struct Rule {
 }
 
 impl Access {
-    /// From now on the user may do what this `ClusterRole` says, or in its namespace what this `Role` says, beside what
-    /// was bound before; and nothing else but discovery.
+    /// Grants the rules of a `ClusterRole`, or of a `Role` in its namespace, beside those of earlier calls. After the first
+    /// call everything else but discovery is refused.
     pub fn bind(&self, role: &Value) -> Result<()> {
         let rules: Vec<Rule> =
             serde_json::from_value(role["rules"].clone()).context("not the rules of a role")?;
@@ -57,7 +57,7 @@ impl Access {
         Ok(())
     }
 
-    /// What was refused, as `verb group/resource`.
+    /// The refused requests, as `verb group/resource`.
     #[must_use]
     pub fn refused(&self) -> Vec<String> {
         self.state().refused.clone()
@@ -95,19 +95,19 @@ impl Access {
     }
 }
 
-/// What a request is about, whether or not such objects are served.
+/// The resource of a request, whether or not this server serves it.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     verb: String,
     group: String,
     /// With its subresource: `pods/status`.
     resource: String,
-    /// None: in all of them, or of a resource that belongs to none.
+    /// None: all namespaces, or a cluster-scoped resource.
     namespace: Option<String>,
 }
 
 impl Asked {
-    /// `None` for paths of no resource: discovery, which every user may read.
+    /// `None` for paths without a resource: discovery, which every user may read.
     fn parse(method: &Method, path: &str, watch: bool) -> Option<Self> {
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, rest) = match segments.as_slice() {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_allows_is_forbidden_and_remembered() {
+    fn a_request_that_no_rule_allows_is_forbidden_and_recorded() {
         let access = Access::default();
         let check = |path, watch| access.check(&Method::GET, path, watch);
         assert_eq!(check("/api/v1/secrets", false), Ok(()));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_would_not_be_enforced_as_it_says_is_refused() {
+    fn a_rule_with_unsupported_fields_is_refused() {
         let named = json!({"kind": "ClusterRole", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}]});
         assert!(Access::default().bind(&named).is_err());
     }

@@ -21,7 +21,7 @@ pub struct Args {
     /// YAML or JSON files whose objects, lists too, exist from the start, status included.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub load: Vec<PathBuf>,
-    /// File with a `ClusterRole`, `Role`s or both: clients may do what they say and nothing else; everything without it.
+    /// File with a `ClusterRole`, `Role`s or both: clients have these rights and no others; without it all rights.
     #[arg(long, value_name = "FILE")]
     pub role: Option<PathBuf>,
 }
@@ -66,7 +66,7 @@ fn roles(file: &Path) -> Result<Vec<Value>> {
     });
     ensure!(
         !documents.is_empty(),
-        "{} holds no ClusterRole or Role",
+        "{} contains no ClusterRole or Role",
         file.display()
     );
     Ok(documents)

@@ -1,4 +1,4 @@
-//! Errors as Kubernetes tells them: an HTTP code and a `Status` object.
+//! Errors as Kubernetes returns them: an HTTP code and a `Status` object.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ pub struct ApiError {
     pub code: u16,
     /// `Status.reason`, what clients switch on.
     pub reason: &'static str,
-    /// `Status.message`, for people.
+    /// `Status.message`, for human readers.
     pub message: String,
-    /// `Status.details.causes[0].reason`, where a client looks for it.
+    /// `Status.details.causes[0].reason`, where clients expect it.
     pub cause: Option<&'static str>,
 }
 

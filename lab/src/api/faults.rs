@@ -1,4 +1,4 @@
-//! What can go wrong with an API server, switched at run time.
+//! Faults of an API server that tests switch on at run time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{Kind, Poison};
 pub struct Faults {
     /// Killed: open connections break, new ones are reset.
     pub outage: bool,
-    /// Stopped: connections stay open and nothing is answered or sent, until this is false again.
+    /// Stopped: connections stay open, and no request is answered and no event sent, until this is false again.
     pub hang: bool,
     /// Streams that are open send nothing, neither events nor bookmarks; everything else is answered.
     pub mute: bool,
@@ -31,9 +31,9 @@ pub struct Faults {
     pub bookmark_period: Option<Duration>,
     /// Lists come in pages alone, as from servers before Kubernetes 1.32.
     pub pages_only: bool,
-    /// Answers an expired watch with HTTP 410, as older servers do, and not with an ERROR event.
+    /// An expired watch gets HTTP 410, as from older servers, and not an ERROR event.
     pub expired_as_http: bool,
-    /// Lists of pods that lie.
+    /// False lists of pods.
     pub poisoned: Option<Poison>,
     /// Counts connection resets.
     pub(super) resets: u64,
@@ -59,7 +59,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Lets the list of these objects lie, if it is to.
+    /// Falsifies the objects of a list of pods if a poisoned list is due.
     pub(in crate::api) fn poison(&self, kind: Kind, objects: &mut [Arc<Value>]) {
         let poison = self.poisoned.as_ref().filter(|_| kind == Kind::Pod);
         if let Some(poison) = poison.filter(|poison| poison.take()) {

@@ -26,7 +26,7 @@ pub enum Kind {
     ClusterRoleBinding,
 }
 
-/// What the server has to know of a kind.
+/// The server's rules for a kind.
 struct Traits {
     plural: &'static str,
     short_names: &'static [&'static str],

@@ -1,20 +1,20 @@
-//! Lists that lie.
+//! Lists of pods with a false status.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
-/// What a poisoned list says of every pod.
+/// The false status that a poisoned list shows for every pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// Its phase is Failed; nothing else is said of its end.
+    /// Phase Failed, and no other change.
     Failed,
-    /// The same, its containers have ended, and its network is gone.
+    /// Phase Failed, all containers ended, and the network gone.
     Dead,
 }
 
-/// Some lists of pods that lie; the watches and later lists tell the truth, with the same resourceVersions.
+/// A number of false lists of pods. The watches and later lists are true, with the same resourceVersions.
 #[derive(Clone, Debug)]
 pub struct Poison {
     pub(super) lie: Lie,
@@ -22,14 +22,14 @@ pub struct Poison {
 }
 
 impl Poison {
-    /// The next `lists` lists will lie.
+    /// Makes the next `lists` lists false.
     #[must_use]
     pub fn new(lie: Lie, lists: u32) -> Self {
         let lists = Arc::new(AtomicU32::new(lists));
         Self { lie, lists }
     }
 
-    /// Whether the list that is being made is one of those that lie.
+    /// Counts one list off. True if that list is to be false.
     pub(super) fn take(&self) -> bool {
         let one_less = |left: u32| left.checked_sub(1);
         let taken = self
@@ -40,7 +40,7 @@ impl Poison {
 }
 
 impl Lie {
-    /// The pod as it is shown.
+    /// The pod with the false status.
     pub(super) fn tell(self, pod: &Value) -> Value {
         let mut pod = pod.clone();
         let status = &mut pod["status"];

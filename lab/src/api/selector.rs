@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{ApiError, Kind};
 
-/// Which objects of a kind a list or watch shows.
+/// Namespace, labels and fields that select objects of one kind in a list or watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
     namespace: Option<String>,
@@ -28,7 +28,7 @@ enum Test {
 }
 
 impl Selector {
-    /// Reads selectors as they stand in a query; empty means everything.
+    /// Reads selectors in the form of a query; an empty one selects everything.
     pub(crate) fn parse(
         kind: Kind,
         namespace: Option<&str>,
@@ -46,12 +46,12 @@ impl Selector {
         })
     }
 
-    /// True if labels and fields play no part.
+    /// True without conditions on labels or fields.
     pub(crate) fn takes_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// True if `object` is selected. Fields that are missing count as empty, labels as absent.
+    /// True if `object` is selected. A missing field counts as empty, a missing label as absent.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let meta = &object["metadata"];
         self.namespace

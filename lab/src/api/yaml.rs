@@ -1,4 +1,4 @@
-//! YAML and JSON to objects.
+//! Reads objects from YAML and JSON.
 
 use serde_json::Value;
 

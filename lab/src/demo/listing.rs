@@ -1,28 +1,25 @@
-//! What the API shows of the story's pods and endpoints, as `kubectl get` would.
+//! The pods that Services select, and of the endpoints in the API, as `kubectl get` prints them.
 
 use serde_json::Value;
 
-use super::stage::Stage;
 use crate::api::Kind;
+use crate::scenario::cluster::Cluster;
 
-/// The pods of both teams, and the endpoints of their Services.
+/// Pods with labels, then the first endpoint of each Service.
 #[must_use]
-pub fn listing(stage: &Stage) -> String {
-    let teams = ["domain-a", "domain-b"];
-    let objects = |kind| {
-        teams
-            .map(|namespace| stage.objects(kind, namespace))
-            .into_iter()
-            .flatten()
-    };
-    let pods = objects(Kind::Pod).filter_map(|object| pod(&object));
-    let slices = objects(Kind::EndpointSlice).filter_map(|object| endpoint(&object));
-    pods.chain(slices).collect()
+pub fn listing(cluster: &Cluster) -> String {
+    let pods = cluster.store.list(Kind::Pod);
+    let slices = cluster.store.list(Kind::EndpointSlice);
+    pods.iter()
+        .filter_map(pod)
+        .chain(slices.iter().filter_map(endpoint))
+        .collect()
 }
 
 fn pod(pod: &Value) -> Option<String> {
     let (meta, status) = (&pod["metadata"], &pod["status"]);
     let name = format!("{}/{}", meta["namespace"].as_str()?, meta["name"].as_str()?);
+    meta["labels"].as_object().filter(|labels| !labels.is_empty())?;
     Some(format!(
         "    pod       {name:<22} {:<10} podIP {}\n",
         status["phase"].as_str()?,

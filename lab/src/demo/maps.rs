@@ -1,4 +1,4 @@
-//! What the kernel holds, as `bpftool` shows it, on lines that people can read.
+//! The kernel's maps, read with `bpftool` and printed for human readers.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -8,11 +8,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::screen::{Screen, WIDTH};
-use super::stage::Stage;
 use crate::api::Kind;
 use crate::scenario::bpftool;
+use crate::scenario::stage::Stage;
 
-/// The maps, and what each is for.
+/// The maps, and the use of each.
 const MAPS: [(&str, &str); 4] = [
     ("OWNERS", "which pod has an IP, by the API"),
     (
@@ -29,11 +29,10 @@ const MAPS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Prints the four maps. Returns how many entries each has.
-pub fn show(stage: &Stage, screen: &Screen) -> Result<BTreeMap<&'static str, usize>> {
-    let pods = stage.store.list(Kind::Pod);
+/// Prints the four maps.
+pub fn show(stage: &Stage, screen: &Screen) -> Result<()> {
+    let pods = stage.cluster.store.list(Kind::Pod);
     let names: BTreeMap<String, String> = pods.iter().filter_map(name).collect();
-    let mut sizes = BTreeMap::new();
     for (map, purpose) in MAPS {
         let entries = bpftool::entries(stage.agent.pin_dir(), map)?;
         let path = bpftool::path(stage.agent.pin_dir(), map);
@@ -49,9 +48,8 @@ pub fn show(stage: &Stage, screen: &Screen) -> Result<BTreeMap<&'static str, usi
             screen.say(&wrapped("  key    ", key));
             screen.say(&wrapped("  value  ", value));
         }
-        sizes.insert(map, entries.len());
     }
-    Ok(sizes)
+    Ok(())
 }
 
 fn name(pod: &Value) -> Option<(String, String)> {
@@ -60,7 +58,7 @@ fn name(pod: &Value) -> Option<(String, String)> {
     Some((meta["uid"].as_str()?.into(), name))
 }
 
-/// `field=value` words; octets as the address or UID that they are, and what is reserved left out.
+/// `field=value` words. Octets are printed as address or UID; reserved fields are left out.
 fn words(value: &Value, names: &BTreeMap<String, String>) -> String {
     if let Some(octets) = octets(value) {
         return Ipv6Addr::from(octets).to_canonical().to_string();
@@ -125,7 +123,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn long_values_go_on_below_where_they_began() {
+    fn long_values_are_wrapped_in_their_column() {
         let word = "x".repeat(50);
         assert_eq!(
             wrapped("  key  ", &format!("{word} {word}")),

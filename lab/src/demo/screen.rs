@@ -1,14 +1,15 @@
 //! Printing: colours and live lines on a terminal, plain lines elsewhere.
 
-use std::fmt::Display;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _, stdout};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use comfy_table::Table;
 
-use super::callers::{Answer, Answers, Caller, Seen, Team};
-use super::tally::{median, milliseconds};
+use crate::scenario::format::{BurstCaller as Caller, Group};
+use crate::scenario::played::{Played, median, milliseconds};
+use crate::traffic::{Answer, Outcome};
 
 /// Columns that lines keep to.
 pub const WIDTH: usize = 88;
@@ -20,26 +21,22 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const STOPPED: Style = AnsiColor::Yellow.on_default();
 const COMMAND: Style = AnsiColor::Cyan.on_default();
 
-/// Standard output, and which of the claims made there did not hold.
+/// Standard output.
 #[derive(Debug)]
 pub struct Screen {
     colours: bool,
     live: bool,
     drawn: usize,
-    claims: usize,
-    broken: Vec<String>,
 }
 
 impl Screen {
-    /// `NO_COLOR` and its kin are honoured.
+    /// Obeys `NO_COLOR` and similar variables.
     #[must_use]
     pub fn new() -> Self {
         Self {
             colours: AutoStream::choice(&stdout()) != ColorChoice::Never,
             live: stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
             drawn: 0,
-            claims: 0,
-            broken: Vec::new(),
         }
     }
 
@@ -60,12 +57,17 @@ impl Screen {
         self.line("");
     }
 
-    /// Lines of plain text.
+    /// Lines of plain text; one that begins with `$` is a command.
     pub fn say(&self, text: &str) {
-        text.lines().for_each(|line| self.line(line));
+        for line in text.lines() {
+            match line.strip_prefix("  $ ") {
+                Some(command) => self.command(command),
+                None => self.line(line),
+            }
+        }
     }
 
-    /// Lines that only those read who want to know more.
+    /// Lines for readers who want details.
     pub fn detail(&self, text: &str) {
         text.lines().for_each(|line| self.line(&self.paint(DIM, line)));
     }
@@ -78,13 +80,14 @@ impl Screen {
         }
     }
 
-    /// A command that is run now, as one would type it.
+    /// A command that is run now, as a user would type it.
     pub fn command(&self, text: &str) {
         self.line(&format!("  $ {}", self.paint(COMMAND, text)));
     }
 
     /// The answers so far, drawn over what was drawn before; without a terminal, only once they are complete.
-    pub fn answers(&mut self, callers: &[Caller], answers: &Answers) {
+    pub fn answers(&mut self, so_far: &Played<'_>) {
+        let (answers, burst) = (&so_far.answers, so_far.burst);
         let complete = answers.iter().flatten().all(Option::is_some);
         if !self.live && !complete {
             return;
@@ -95,46 +98,37 @@ impl Screen {
             String::new()
         };
         let end = if self.live { "\x1b[K\n" } else { "\n" };
-        let lines = callers
-            .iter()
+        let lines = burst
+            .callers()
             .zip(answers)
             .map(|(caller, row)| self.answer_line(caller, row) + end);
         let text: String = std::iter::once(up).chain(lines).collect();
         print(&text);
-        self.drawn = if complete { 0 } else { callers.len() };
+        self.drawn = if complete { 0 } else { answers.len() };
     }
 
     /// Something that has just been seen to be so, or not.
-    pub fn claim(&mut self, holds: bool, claim: impl Display, seen: impl Display) {
-        self.claims += 1;
-        if holds {
-            self.line(&format!("  {} {claim}", self.paint(GOOD, "✔")));
+    pub fn claim(&self, holds: bool, claim: &str, seen: &str) {
+        self.line(&if holds {
+            format!("  {} {claim}", self.paint(GOOD, "✔"))
         } else {
-            let mark = self.paint(BAD, "✘ NOT SO:");
-            self.line(&format!("  {mark} {claim} ({seen})"));
-            self.broken.push(claim.to_string());
-        }
+            format!("  {} {claim} ({seen})", self.paint(BAD, "✘ NOT SO:"))
+        });
     }
 
-    /// How many claims were made, and those that did not hold.
-    #[must_use]
-    pub fn claims(&self) -> (usize, &[String]) {
-        (self.claims, &self.broken)
-    }
-
-    fn answer_line(&self, caller: &Caller, row: &[Option<Answer>]) -> String {
-        let glyph = |answer: &Option<Answer>| match answer.as_ref().map(|answer| &answer.seen) {
+    fn answer_line(&self, (group, caller): (&Group, &Caller), row: &[Option<Answer>]) -> String {
+        let glyph = |answer: &Option<Answer>| match answer.as_ref().map(|answer| &answer.outcome) {
             None => self.paint(DIM, "·"),
-            Some(Seen::Answer(team)) => {
-                let style = if *team == caller.meant { GOOD } else { BAD };
-                self.paint(style, if *team == Team::A { "A" } else { "B" })
+            Some(Outcome::Reply(pod)) => {
+                let style = if *pod == group.means { GOOD } else { BAD };
+                self.paint(style, &pod.chars().take(1).collect::<String>())
             }
-            Some(Seen::TimedOut) => self.paint(STOPPED, "×"),
-            Some(Seen::Refused) => self.paint(STOPPED, "⊘"),
-            Some(Seen::Other(_)) => self.paint(BAD, "!"),
+            Some(Outcome::TimedOut) => self.paint(STOPPED, "×"),
+            Some(Outcome::Refused) => self.paint(STOPPED, "⊘"),
+            Some(_) => self.paint(BAD, "!"),
         };
-        let glyphs: Vec<String> = row.iter().map(glyph).collect();
-        format!("    {:<35} {}  {}", caller.who, glyphs.join(""), summary(row))
+        let glyphs: String = row.iter().map(glyph).collect();
+        format!("    {:<35} {glyphs}  {}", caller.who, summary(row))
     }
 
     fn paint(&self, style: Style, text: &str) -> String {
@@ -151,25 +145,19 @@ impl Screen {
     }
 }
 
-/// Counts of what came, and the median latency.
+/// Counts of each result, and the median latency.
 fn summary(row: &[Option<Answer>]) -> String {
-    let kinds = [
-        (Seen::Answer(Team::A), "answered by A"),
-        (Seen::Answer(Team::B), "answered by B"),
-        (Seen::TimedOut, "timed out"),
-        (Seen::Refused, "refused"),
-    ];
-    let seen = || row.iter().flatten().map(|answer| &answer.seen);
-    let counted = kinds.into_iter().map(|(kind, words)| {
-        let count = seen().filter(|seen| **seen == kind).count();
-        (count, words.to_owned())
-    });
-    let others = seen().filter_map(|seen| match seen {
-        Seen::Other(what) => Some((1, what.clone())),
-        _ => None,
-    });
-    let parts = counted.chain(others).filter(|(count, _)| *count > 0);
-    let parts = parts.map(|(count, words)| format!("{count:>2} {words}"));
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for answer in row.iter().flatten() {
+        let seen = match &answer.outcome {
+            Outcome::Reply(pod) => format!("answered by {pod}"),
+            other => other.to_string(),
+        };
+        *counts.entry(seen).or_default() += 1;
+    }
+    let parts = counts
+        .into_iter()
+        .map(|(words, count)| format!("{count:>2} {words}"));
     let median = median(row.iter().flatten());
     parts
         .chain(median.map(|median| format!("median {}", milliseconds(median))))
@@ -177,7 +165,7 @@ fn summary(row: &[Option<Answer>]) -> String {
         .join(", ")
 }
 
-/// A reader who has seen enough (`| head`) is no reason to leave namespaces behind.
+/// Ignores a closed pipe (`| head`): the demo must still remove its namespaces.
 fn print(text: &str) {
     let mut out = stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -13,28 +13,29 @@ use aya::programs::tc::SchedClassifierLink;
 use crate::net::NetNs;
 use object::{Object, Place};
 
+pub(crate) use object::OBJECT;
 pub use tables::{Flow, Verdicts};
 
-/// Which programs a neighbour has, and where.
+/// The programs of a neighbour, and their hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Policy at the egress of pod interfaces; bit 0 of `tc_index` switches it off for a packet.
     Policy,
-    /// The same behind a tail call.
+    /// As `Policy`, behind a tail call.
     PolicyBehindTailCall,
     /// Policy that any bit of `tc_index` switches off.
     Greedy,
     /// Policy that reads no field of the packet's metadata.
     Harmless,
-    /// Policy at the ingress of the sender's interface, and the way past the egress hook of the receiver's.
+    /// Policy at the ingress of the sender's interface, and redirection past the egress hook of the receiver's.
     HostRouting,
     /// A program in each pod's own network namespace that counts the values of `tc_index` that arrive.
     Recorder,
 }
 
 impl Kind {
-    /// Programs of the node's side, with the hook of pod interfaces that each is for.
+    /// Programs on the node's side, with the hook of pod interfaces that each uses.
     fn programs(self, clears: bool) -> Vec<(&'static str, Place)> {
         let egress = match self {
             Self::Policy | Self::HostRouting => Some("to_container"),
@@ -55,7 +56,7 @@ impl Kind {
             .collect()
     }
 
-    /// The carrier that the agent has to choose beside this neighbour, as its status names it; none: any.
+    /// The carrier that the agent must choose beside this neighbour, as its status names it; none: any.
     #[must_use]
     pub fn harmless_carriers(self) -> Option<&'static [&'static str]> {
         match self {
@@ -66,7 +67,7 @@ impl Kind {
     }
 }
 
-/// How a neighbour is set up.
+/// Setup of a neighbour.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Its programs.
@@ -77,7 +78,7 @@ pub struct Plan {
     pub clsact_priority: Option<u16>,
 }
 
-/// A neighbour on one node. Its counts outlive its restarts; dropping it detaches its programs.
+/// A neighbour on one node. Its counts survive restarts; dropping it detaches its programs.
 #[derive(Debug)]
 pub struct Neighbour {
     plan: Plan,
@@ -86,13 +87,13 @@ pub struct Neighbour {
     object: Option<Object>,
     /// Whether it hooks new interfaces.
     is_alive: bool,
-    /// By the interface of the node that leads to the pod. Dropped in the node's namespace only: a filter is found by the
+    /// By the node's interface to the pod. Must be dropped in the node's network namespace: a filter is identified by the
     /// number of its interface.
     links: Links,
 }
 
 impl Neighbour {
-    /// One that is not started yet; `pins` is a folder in a bpffs for its maps.
+    /// A neighbour that is not started yet; `pins` is a folder in a bpffs for its maps.
     #[must_use]
     pub fn new(plan: Plan, node: &NetNs, pins: &Path) -> Self {
         Self {
@@ -111,14 +112,14 @@ impl Neighbour {
         self.plan.kind
     }
 
-    /// Whether its programs are attached, whoever still looks after them.
+    /// Whether its programs are attached, even after its process was killed.
     #[must_use]
     pub fn is_attached(&self) -> bool {
         self.object.is_some()
     }
 
-    /// Loads its programs. If they are attached already, the new ones take the places of the old ones in their links, as a
-    /// CNI that restarts does with its pinned links. Needs root.
+    /// Loads its programs. If older ones are attached, the new ones replace them in their links, as a CNI that restarts does
+    /// with its pinned links. Needs root.
     pub fn start(&mut self) -> Result<()> {
         let mut object = Object::load(&self.pins)?;
         let links = std::mem::take(&mut self.links);
@@ -128,7 +129,7 @@ impl Neighbour {
         Ok(())
     }
 
-    /// Its process is gone: its programs stay where they are, and new interfaces get none.
+    /// Ends its process: its programs stay attached, and new interfaces get none.
     pub fn kill(&mut self) {
         self.is_alive = false;
     }
@@ -149,8 +150,8 @@ impl Neighbour {
         })?
     }
 
-    /// Hooks the pods of the node that have none of its programs yet, given the node's interface and the network namespace
-    /// of each. Forgets those that are gone.
+    /// Hooks the node's pods that have none of its programs yet, given the node's interface and the network namespace of
+    /// each. Drops the entries of removed pods.
     pub fn hook(&mut self, pods: &[(&str, &NetNs)]) -> Result<()> {
         let is_there = |link: &String| pods.iter().any(|(name, _)| name == link);
         self.node.run(|| self.links.retain(|link, _| is_there(link)))?;
@@ -184,12 +185,12 @@ impl Neighbour {
         tables::forbid(self.map("FORBIDDEN")?, flows)
     }
 
-    /// Says behind which interface of the node an endpoint is, for [`Kind::HostRouting`].
+    /// Writes the node's interface of each endpoint, for [`Kind::HostRouting`].
     pub fn route(&self, endpoints: &BTreeMap<std::net::SocketAddr, u32>) -> Result<()> {
         tables::route(self.map("PEERS")?, endpoints)
     }
 
-    /// Packets by what the policy said of them, since the beginning. All zero before the first start.
+    /// Packets by verdict of the policy, since the beginning. All zero before the first start.
     pub fn verdicts(&self) -> Result<Verdicts> {
         if !self.pins.join("VERDICTS").exists() {
             return Ok(Verdicts::default());

@@ -1,9 +1,8 @@
-//! The neighbours' eBPF object, loaded, and its programs in their places.
+//! The neighbours' eBPF object, and its programs at their hooks.
 
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use aya::maps::ProgramArray;
@@ -11,11 +10,10 @@ use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcError
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
 use aya::{Ebpf, EbpfLoader};
 
-/// The object that `cargo xtask build` made; empty if this binary was built without it.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
+use crate::wait;
 
-/// For what takes the kernel a millisecond.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The object that `cargo xtask build` made; empty if this binary was built without it.
+pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
 
 /// The program for pods' own network namespaces.
 pub(super) const RECORDER: &str = "recorder";
@@ -103,7 +101,7 @@ impl Object {
         Ok(program.take_link(id)?)
     }
 
-    /// Puts this object's program into a link: at no moment is there none, or two.
+    /// Replaces the program of a link by this object's: at no moment has the link none, or two.
     pub(super) fn take_over(&mut self, name: &str, link: SchedClassifierLink) -> Result<SchedClassifierLink> {
         let program = self.program(name)?;
         let id = program.attach_to_link(link)?;
@@ -113,22 +111,22 @@ impl Object {
     /// Waits until no program of this object is at the TCX hooks of an interface: a process that this one forks in another
     /// thread holds the links as well, until it executes its program.
     pub(super) fn await_detached(&self, interface: &str) -> Result<()> {
-        let programs = self.0.programs().map(|(_, program)| program.info());
-        let own: Vec<u32> = programs.map(|info| Ok(info?.id())).collect::<Result<_>>()?;
-        let deadline = Instant::now() + PATIENCE;
-        for place in [TcAttachType::Ingress, TcAttachType::Egress] {
-            // An interface that is gone has no programs, nor has a kernel without TCX.
-            while let Ok((_, attached)) = SchedClassifier::query_tcx(interface, place)
-                && attached.iter().any(|program| own.contains(&program.id()))
-            {
-                ensure!(
-                    Instant::now() < deadline,
-                    "{interface} has the neighbour's programs after {PATIENCE:?}"
-                );
-                thread::sleep(Duration::from_millis(1));
-            }
-        }
-        Ok(())
+        // The load balancer's programs are in the same object, and not loaded.
+        let programs = PROGRAMS.iter().filter_map(|name| self.0.program(name));
+        let own: Vec<u32> = programs
+            .map(|program| Ok(program.info()?.id()))
+            .collect::<Result<_>>()?;
+        // An interface that is gone has no programs, nor has a kernel without TCX.
+        let has = |place| {
+            SchedClassifier::query_tcx(interface, place)
+                .is_ok_and(|(_, attached)| attached.iter().any(|program| own.contains(&program.id())))
+        };
+        wait::until(Duration::from_millis(1), || {
+            Ok(wait::holds(
+                !has(TcAttachType::Ingress) && !has(TcAttachType::Egress),
+                || format!("{interface} has the neighbour's programs"),
+            ))
+        })
     }
 
     fn program(&mut self, name: &str) -> Result<&mut SchedClassifier> {
@@ -138,7 +136,7 @@ impl Object {
     }
 }
 
-/// A qdisc that is there already is as good.
+/// Adds the clsact qdisc unless it exists.
 fn add_clsact(interface: &str) -> Result<()> {
     match qdisc_add_clsact(interface) {
         Err(TcError::NetlinkError(error)) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),

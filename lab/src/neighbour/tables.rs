@@ -5,20 +5,21 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, Result};
 use aya::maps::{HashMap, Map, MapData, PerCpuArray, PerCpuHashMap};
+use epguard_common::Addr;
 
-/// What the policy forbids: TCP and UDP packets from an address to an endpoint.
+/// A flow that the policy forbids: TCP and UDP packets from an address to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// The sender.
     pub from: IpAddr,
-    /// The destination, as the packet shows it at the hook of the policy.
+    /// The destination in the packet at the hook of the policy.
     pub to: SocketAddr,
 }
 
-/// Packets by what the policy said of them.
+/// Packets by verdict of the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdicts {
-    /// Let through unjudged, because a field said that a proxy sent them.
+    /// Let through unjudged, because a field marks them as a proxy's.
     pub skipped: u64,
     /// Dropped.
     pub forbidden: u64,
@@ -45,7 +46,7 @@ pub(super) fn forbid(map: MapData, flows: &[Flow]) -> Result<()> {
     }
     for flow in flows {
         let mut key = [0; 36];
-        key[..16].copy_from_slice(&octets(flow.from));
+        key[..16].copy_from_slice(&Addr::from(flow.from).octets);
         key[16..].copy_from_slice(&endpoint(flow.to));
         map.insert(key, 1, 0)?;
     }
@@ -87,20 +88,12 @@ pub(super) fn arrived(map: MapData) -> Result<BTreeMap<u32, u64>> {
     counts.collect::<Result<_>>().context("cannot read ARRIVED")
 }
 
-/// Address and port as they stand in a packet, and padding.
+/// Address and port as in a packet, and padding.
 fn endpoint(to: SocketAddr) -> [u8; 20] {
     let mut key = [0; 20];
-    key[..16].copy_from_slice(&octets(to.ip()));
+    key[..16].copy_from_slice(&Addr::from(to.ip()).octets);
     key[16..18].copy_from_slice(&to.port().to_be_bytes());
     key
-}
-
-/// IPv4 as v4-mapped.
-fn octets(ip: IpAddr) -> [u8; 16] {
-    match ip {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-        IpAddr::V6(ip) => ip.octets(),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A cgroup of this process' own.
+//! The lab process's own cgroup.
 //!
 //! The agent follows sockets of processes in the children of the cgroup2 mount's root, and not of those in the root
 //! itself. The lab's "processes on the node" are threads and children of this process, so it leaves the root.
@@ -10,24 +10,24 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result};
 use epguard::daemon::args::cgroup2_mount;
 
-/// The directory above the cgroup that the process was moved to; none if it was in one below the root already.
+/// The directory above the cgroup that the process was moved to; none if it already was in one below the root.
 static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
 
 const PREFIX: &str = "epguard-lab-";
 
-/// The cgroup in it that has the processes.
+/// The cgroup in it that holds the processes.
 const PROCESSES: &str = "processes";
 
-/// What the lab's agent takes for the root of cgroup v2: then it does not hook cgroups of other labs on this machine, whose
-/// coming and going makes an agent forget what it knows of sockets. None: the real root.
+/// The directory that the lab's agent uses as the root of cgroup v2. With it the agent does not hook cgroups of other labs
+/// on this machine, whose changes make an agent drop its socket entries. None: the real root.
 #[must_use]
 pub fn cgroup_root() -> Option<&'static Path> {
     OWN.get()?.as_deref()
 }
 
 /// Moves this process, with all its threads, out of the root cgroup into one that is removed when the process exits.
-/// Once; what it starts later inherits the cgroup. A failure is printed: then the agent of the lab follows no socket of
-/// this process.
+/// Runs once; processes started later are in that cgroup too. A failure is printed: then the agent of the lab follows no
+/// socket of this process.
 pub(super) fn leave_root() {
     OWN.get_or_init(|| {
         enter().unwrap_or_else(|error| {

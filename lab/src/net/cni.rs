@@ -11,7 +11,7 @@ use super::{Cni, NetNs, Node, Overlay, TopologyOptions, sysctl};
 
 /// The address of the node's end of every veth pair of [`Cni::Ptp`], as with Calico.
 const HOST_MAC: &str = "ee:ee:ee:ee:ee:ee";
-/// The gateways of a pod on [`Cni::Ptp`]; no interface has these addresses, a permanent neighbour entry leads to the node.
+/// The gateways of a pod on [`Cni::Ptp`]. No interface has these addresses; a permanent neighbour entry leads to the node.
 const LINK_LOCAL_GATEWAYS: [&str; 2] = ["169.254.1.1", "fe80::1"];
 
 /// The network side of a pod sandbox.
@@ -29,7 +29,7 @@ pub struct PodNet {
     pub netns: NetNs,
 }
 
-/// Makes a sandbox with these addresses, which work when this returns.
+/// Makes a sandbox with these addresses, which are usable when this returns.
 pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyOptions) -> Result<PodNet> {
     static SERIAL: AtomicU32 = AtomicU32::new(1);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
@@ -100,7 +100,7 @@ fn ptp(pod: &PodNet, host: &mut Batch, sandbox: &mut Batch) {
 fn bridge(pod: &PodNet, node: &Node, host: &mut Batch, sandbox: &mut Batch) {
     let link = &pod.host_ifname;
     host.add(format!("link set {link} master {BRIDGE} up"));
-    // Without it a pod could not reach itself through its own Service.
+    // Without hairpin a pod could not reach itself through its own Service.
     host.add(format!("link set {link} type bridge_slave hairpin on"));
     for ip in &pod.ips {
         let length = if ip.is_ipv4() {
@@ -121,8 +121,8 @@ fn flags(ip: IpAddr) -> &'static str {
     if ip.is_ipv6() { "nodad" } else { "" }
 }
 
-/// Gratuitous ARP and an unsolicited neighbour advertisement, which the kernel sends when a link address is set, even to the
-/// same: whoever knew the address's last owner learns of the new one.
+/// Sends gratuitous ARP and an unsolicited neighbour advertisement: the kernel does so when a link address is set, even to
+/// the same value. Hosts with an old neighbour entry for the address then update it.
 fn announce(pod: &PodNet, mac: &str) -> Result<()> {
     Batch::default()
         .add(format!("link set eth0 address {mac}"))

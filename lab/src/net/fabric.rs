@@ -7,9 +7,9 @@ use anyhow::Result;
 use super::ip::{Batch, wait_until_ready};
 use super::{NetNs, sysctl};
 
-/// The external host, everybody's default gateway. It forwards nothing.
+/// The external host, every node's default gateway. It forwards nothing.
 pub(super) const GATEWAY_V4: &str = "192.168.250.1";
-/// The same in IPv6.
+/// Its IPv6 address.
 pub(super) const GATEWAY_V6: &str = "fd00:250::1";
 
 /// Makes a namespace with a bridge, and gives each host an `eth0` that is plugged into it. Its ports have the hosts' names.
@@ -39,7 +39,7 @@ pub(super) fn wait(fabric: &NetNs, hosts: &[(&str, &NetNs)]) -> Result<()> {
     wait_until_ready(fabric, &hosts.iter().map(|(port, _)| *port).collect::<Vec<_>>())
 }
 
-/// Gives the external host its addresses. It sends whatever it doesn't know, such as a load-balancer IP, to `node-a`.
+/// Gives the external host its addresses. It sends packets to unknown destinations, such as a load-balancer IP, to `node-a`.
 pub(super) fn configure_external(external: &NetNs, node_v4: Ipv4Addr, node_v6: Ipv6Addr) -> Result<()> {
     let mut batch = Batch::default();
     batch.add("link set lo up").add("link set eth0 up");

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::NetNs;
+use crate::wait;
 
 /// The lines of one `ip -batch`, for one namespace.
 #[derive(Debug, Default)]
@@ -43,8 +44,7 @@ impl Batch {
 /// Waits until these links carry packets. A new link drops them until the kernel's link watch has activated its queue, a bridge
 /// port also until it forwards, and neighbours are not solicited before there is a link-local address.
 pub(super) fn wait_until_ready(netns: &NetNs, links: &[&str]) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
+    wait::until(Duration::ZERO, || {
         let output = ip(netns, &["-json", "-details", "address", "show"], "")?;
         let states: Vec<Value> =
             serde_json::from_slice(&output.stdout).context("`ip -json address show` printed no JSON")?;
@@ -53,15 +53,14 @@ pub(super) fn wait_until_ready(netns: &NetNs, links: &[&str]) -> Result<()> {
                 .iter()
                 .any(|link| link["ifname"] == ***name && is_ready(link))
         };
-        let Some(unready) = links.iter().find(unready) else {
-            return Ok(());
-        };
-        ensure!(
-            Instant::now() < deadline,
-            "link {unready} of network namespace {} is not ready after 5 s",
-            netns.name()
-        );
-    }
+        Ok(match links.iter().find(unready) {
+            None => Ok(()),
+            Some(unready) => Err(format!(
+                "link {unready} of network namespace {} is not ready",
+                netns.name()
+            )),
+        })
+    })
 }
 
 fn is_ready(link: &Value) -> bool {

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
-/// Where `ip netns` looks for named namespaces.
+/// Directory of the namespaces that `ip netns` knows.
 const DIRECTORY: &str = "/run/netns";
 
 /// A network namespace named `epg<pid>-<serial>-<label>`, so that `ip -n` and `ip netns` know it. Clones are the same namespace;
@@ -50,14 +50,14 @@ impl NetNs {
         &self.0.name
     }
 
-    /// The file that stands for the namespace, for `nsenter --net=`.
+    /// The file of the namespace, for `nsenter --net=`.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Runs `work` on a thread of its own inside the namespace. Sockets made there stay in it, whoever uses them later;
-    /// `/proc/sys/net` and `/proc/thread-self/net` are the namespace's, `/sys` is not.
+    /// Runs `work` on a thread of its own inside the namespace. Sockets made there stay in it, even if other threads use them
+    /// later; `/proc/sys/net` and `/proc/thread-self/net` are the namespace's, `/sys` is not.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         thread::scope(|scope| {
             let inside = scope.spawn(|| self.enter().map(|()| work()));
@@ -135,7 +135,7 @@ fn create(path: &Path) -> Result<File> {
         .inspect_err(|_| remove(path))
 }
 
-/// Best effort: a name that is in use elsewhere goes with the next start's leftovers.
+/// Best effort: a name that is still in use is removed with the leftovers of the next start.
 fn remove(path: &Path) {
     let _ = umount2(path, MntFlags::MNT_DETACH);
     let _ = fs::remove_file(path);

@@ -42,6 +42,12 @@ impl Node {
         })
     }
 
+    /// Its address of a family.
+    #[must_use]
+    pub fn ip(&self, ipv4: bool) -> IpAddr {
+        if ipv4 { self.ipv4.into() } else { self.ipv6.into() }
+    }
+
     /// The node's IPv4 pod CIDR (/24).
     #[must_use]
     pub fn pod_cidr_v4(&self) -> (Ipv4Addr, u8) {
@@ -57,7 +63,7 @@ impl Node {
         )
     }
 
-    /// Whether an address is of the node's pod CIDRs.
+    /// Whether an address lies in the node's pod CIDRs.
     #[must_use]
     pub fn has_in_pod_cidr(&self, address: IpAddr) -> bool {
         match address {
@@ -84,7 +90,7 @@ impl Node {
         batch.run(&self.netns)
     }
 
-    /// As flannel: the VXLAN device has the first address of the node's pod CIDR.
+    /// Adds the VXLAN device and the routes over it. It has the first address of the node's pod CIDR, as with flannel.
     fn route_over_vxlan(&self, peer: &Self, batch: &mut Batch) {
         let ((v4, v4_length), (v6, v6_length)) = (peer.pod_cidr_v4(), peer.pod_cidr_v6());
         let (local, remote, mac, peer_mac) =
@@ -107,7 +113,7 @@ impl Node {
         batch.add(format!("route add {v6}/{v6_length} via {v6} dev {VXLAN} onlink"));
     }
 
-    /// A bridge without an address of its own would take that of its lowest port, and change it with every pod.
+    /// Adds the bridge, with a fixed MAC address: else it would take that of its lowest port, and change it with every pod.
     fn add_bridge(&self, batch: &mut Batch) {
         let (v4, v6) = self.gateways();
         batch.add(format!(

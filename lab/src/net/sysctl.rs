@@ -1,4 +1,4 @@
-//! Kernel settings of a namespace, as a node and a pod sandbox have them.
+//! Kernel settings of the network namespaces of nodes and pod sandboxes.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 
 use super::NetNs;
 
-/// Duplicate address detection would keep a new IPv6 address unusable for a second; errors are never rate-limited, so that
-/// each refused client learns of it.
+/// Duplicate address detection is off: it keeps a new IPv6 address unusable for a second. ICMP errors are never
+/// rate-limited, so that each refused client receives one.
 const HOST: &[(&str, &str)] = &[
     ("ipv6/conf/all/accept_dad", "0"),
     ("ipv6/conf/default/accept_dad", "0"),
@@ -18,7 +18,7 @@ const HOST: &[(&str, &str)] = &[
     ("ipv6/icmp/ratelimit", "0"),
 ];
 
-/// Forwarding as the kubelet wants it, with strict reverse path filtering, and nftables for bridged packets.
+/// Forwarding as the kubelet needs it, with strict reverse path filtering, and nftables for bridged packets.
 const NODE: &[(&str, &str)] = &[
     ("ipv4/ip_forward", "1"),
     ("ipv6/conf/all/forwarding", "1"),

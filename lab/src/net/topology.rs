@@ -9,7 +9,7 @@ use super::ip::wait_until_ready;
 use super::node::VXLAN;
 use super::{NetNs, Node, Overlay, PodNet, TopologyOptions, cni, fabric, netns, sysctl};
 
-/// Two nodes (`node-a`, `node-b`) and the host `external`, which is also everybody's default gateway.
+/// Two nodes (`node-a`, `node-b`) and the host `external`, which is also every node's default gateway.
 ///
 /// Dropping it removes every namespace, link and rule in it.
 #[derive(Debug)]
@@ -107,13 +107,13 @@ impl Topology {
         }
     }
 
-    /// The host outside of the cluster, 192.168.250.1 and `fd00:250::1`. It sends whatever it doesn't know to `node-a`.
+    /// The host outside of the cluster, 192.168.250.1 and `fd00:250::1`. It sends packets to unknown addresses to `node-a`.
     #[must_use]
     pub fn external(&self) -> &NetNs {
         &self.external
     }
 
-    /// Its address of a family.
+    /// The external host's address of a family.
     pub fn external_ip(&self, ipv4: bool) -> Result<IpAddr> {
         let text = if ipv4 {
             fabric::GATEWAY_V4

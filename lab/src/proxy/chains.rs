@@ -11,7 +11,7 @@ use super::{Frontend, ServiceRule};
 /// Elements by set or map.
 pub(super) type Elements = BTreeMap<&'static str, BTreeSet<String>>;
 
-/// What one table has for all Services.
+/// The chains, sets and map elements of one table, for all Services.
 pub(super) struct Chains {
     family: Family,
     /// Chains and sets, which rules and elements refer to.
@@ -20,9 +20,9 @@ pub(super) struct Chains {
     pub(super) elements: Elements,
 }
 
-/// Where packets of a Service port go.
+/// The destinations of packets to a Service port.
 struct Policy<'a> {
-    /// For clients in the cluster, and for all where no policy says otherwise.
+    /// Chain for clients in the cluster, and for all clients unless a policy differs.
     chain: String,
     to: &'a [SocketAddr],
 }
@@ -98,7 +98,7 @@ impl Chains {
         }
     }
 
-    /// The chain that chooses an endpoint.
+    /// Adds the chain that chooses an endpoint.
     fn policy(&mut self, service: &ServiceRule, name: &str, policy: &Policy<'_>) {
         let Policy { chain, to } = policy;
         if to.is_empty() {
@@ -152,7 +152,7 @@ impl Chains {
         );
     }
 
-    /// For clients outside: masqueraded, unless only endpoints of this node serve them.
+    /// Adds the chain for clients outside: masqueraded, unless only endpoints of this node serve them.
     fn external(&mut self, chain: &str, cluster: &str, policy: &str, is_local: bool) {
         self.declare(chain);
         let mark = format!("meta mark set meta mark | {MASQUERADE}");
@@ -207,7 +207,7 @@ fn chain_name(service: &ServiceRule) -> String {
     format!("{}-{path}", hash(&path))
 }
 
-/// Eight letters or digits, as kube-proxy's; the numbers differ.
+/// Eight letters or digits in kube-proxy's format; the values differ from kube-proxy's.
 fn hash(text: &str) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
@@ -219,7 +219,7 @@ fn hash(text: &str) -> String {
     (0..8).map(letter).collect()
 }
 
-/// What a name or comment may have.
+/// The text with only the characters that names and comments may have.
 fn plain(text: &str) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || "-./:".contains(*c);
     text.chars().filter(plain).take(128).collect()

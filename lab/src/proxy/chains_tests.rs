@@ -94,7 +94,7 @@ fn session_affinity_has_a_chain_and_a_set_for_each_endpoint() {
 }
 
 #[test]
-fn a_local_policy_drops_what_has_no_endpoint_here_and_masquerades_only_the_node() {
+fn a_local_policy_drops_packets_without_a_local_endpoint_and_masquerades_only_the_node() {
     let mut local = ServiceRule {
         local: Some(vec![]),
         ..service(node_port(), &["10.244.1.2:8080"])

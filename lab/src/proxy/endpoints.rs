@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::objects::{Endpoint, Service, ServicePort, Slice};
 use super::{Frontend, ServiceRule};
 
-/// The rules that kube-proxy would program for these Services and `EndpointSlices` (JSON objects of the API): per address
-/// family every ready endpoint, else every serving and terminating one (KEP-1669). Headless and `ExternalName` Services have
-/// none. Like kube-proxy it takes `publishNotReadyAddresses` from the slices, whose endpoints are then all `ready`.
-/// What cannot be parsed is left out. `node` is the proxy's own.
+/// The rules that kube-proxy would program for these Services and `EndpointSlices` (JSON objects of the API). Per address
+/// family they have every ready endpoint, else every serving and terminating one (KEP-1669). Headless and `ExternalName`
+/// Services have none. Like kube-proxy it takes `publishNotReadyAddresses` from the slices, whose endpoints are then all
+/// `ready`. Fields that cannot be parsed are left out. `node` is the proxy's own.
 #[must_use]
 pub fn service_rules(services: &[Value], slices: &[Value], node: &str) -> Vec<ServiceRule> {
     let slices: Vec<Slice> = parse(slices);
@@ -59,7 +59,7 @@ fn rules(service: &Service, slices: &[Slice], node: &str) -> Vec<ServiceRule> {
     spec.ports.iter().map(rule).collect()
 }
 
-/// `None`, an empty text and host names are no addresses.
+/// The addresses among these texts; `None`, an empty text and host names are left out.
 fn addresses(texts: &[String]) -> Vec<IpAddr> {
     texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
@@ -85,7 +85,7 @@ fn frontends(service: &Service, vips: &[IpAddr], port: &ServicePort) -> Vec<Fron
         .collect()
 }
 
-/// Those on a node, or all.
+/// The backends on one node, or all.
 fn backends(slices: &[&Slice], port: &ServicePort, node: Option<&str>, ipv6: bool) -> BTreeSet<SocketAddr> {
     let (mut ready, mut fallback) = (BTreeSet::new(), BTreeSet::new());
     for slice in slices {

@@ -1,4 +1,4 @@
-//! What rules of IPv4 and of IPv6 have in common with others of their kind: names and the mark.
+//! Names and marks that the rules of IPv4 and IPv6 share.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -38,7 +38,7 @@ impl Family {
     }
 }
 
-/// An address as chains are named with it.
+/// An address as it appears in names of chains.
 pub(super) fn in_names(ip: IpAddr) -> String {
     ip.to_string().replace(':', ".")
 }

@@ -1,7 +1,6 @@
-//! A stand-in for kube-proxy: nftables DNAT with conntrack, programmed only when told, so that it can be late.
+//! A stand-in for kube-proxy: nftables DNAT with conntrack. It changes its rules only on command, so that it can be late.
 
 mod chains;
-mod conntrack;
 mod endpoints;
 mod family;
 mod objects;
@@ -9,7 +8,6 @@ mod ruleset;
 mod service;
 
 use std::io::Write as _;
-use std::net::IpAddr;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
@@ -47,17 +45,6 @@ impl Proxy {
     /// Replaces all rules by these, atomically. Established conntrack entries keep their backend, as with kube-proxy.
     pub fn program(&self, services: &[ServiceRule]) -> Result<()> {
         self.nft(&ruleset::script(services, self.options))
-    }
-
-    /// Forgets the UDP conntrack entries that lead to `backend`, as kube-proxy means to when an endpoint goes.
-    pub fn flush_udp(&self, backend: IpAddr) -> Result<()> {
-        let deleted = self.netns.run(|| conntrack::delete_udp(backend))?;
-        deleted.with_context(|| {
-            format!(
-                "cannot delete the UDP conntrack entries of {backend} in {}",
-                self.netns.name()
-            )
-        })
     }
 
     fn nft(&self, script: &str) -> Result<()> {

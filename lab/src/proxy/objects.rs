@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::Protocol;
 
-/// A Service; text stays text, so that one odd address does not lose the rest.
+/// A Service. Addresses stay text, so that one that cannot be parsed does not lose the others.
 #[derive(Debug, Deserialize)]
 pub(super) struct Service {
     pub(super) metadata: Metadata,

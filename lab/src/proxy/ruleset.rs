@@ -1,14 +1,14 @@
 //! Services as an nftables script: tables, chains, maps and names are those of kube-proxy 1.36 in nftables mode.
 //!
-//! Two things differ. `numgen` counts instead of drawing, so that a story is the same each time. TCP is refused by a
-//! reset: Linux 6.18 ignores the `ICMPv6` error that answers a SYN over veth.
+//! Two things differ. `numgen` counts instead of drawing random numbers, so that a story is the same each time. TCP is
+//! refused by a reset: Linux 6.18 ignores the `ICMPv6` error in reply to a SYN over veth.
 
 use super::chains::{Chains, Elements};
 use super::family::{Family, MASQUERADE};
 use super::{ProxyOptions, ServiceRule};
 
-/// A script that replaces all rules in one transaction. Tables and base chains stay, so that NAT is never unhooked; so do
-/// chains of Services that are gone, empty and without a way to them, as kube-proxy leaves them for a while.
+/// A script that replaces all rules in one transaction. Tables and base chains stay, so that NAT is never unhooked. Chains
+/// of removed Services stay too, empty and without a jump to them, as kube-proxy keeps them for a while.
 pub(super) fn script(services: &[ServiceRule], options: ProxyOptions) -> String {
     [Family::V4, Family::V6]
         .map(|family| table(family, services, options))

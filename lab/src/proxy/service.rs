@@ -1,15 +1,15 @@
-//! What the proxy is told about one Service port.
+//! One Service port, as input of the proxy.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-/// A Service port: where clients send to, and where that goes. Both may mix address families; each frontend uses the backends
-/// of its own family, and rejects connections if there are none.
+/// A Service port: the addresses that clients use, and its backends. Both may mix address families; each frontend uses the
+/// backends of its own family, and rejects connections if there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceRule {
-    /// `namespace/name:port`, for people.
+    /// `namespace/name:port`, for comments.
     pub name: String,
     /// The protocol of frontends and backends.
     pub protocol: Protocol,
@@ -19,7 +19,7 @@ pub struct ServiceRule {
     pub backends: Vec<SocketAddr>,
     /// `sessionAffinity: ClientIP`.
     pub affinity: bool,
-    /// `externalTrafficPolicy: Local`: those of the backends that are on this node. None: `Cluster`.
+    /// `externalTrafficPolicy: Local`: the backends on this node. None: `Cluster`.
     pub local: Option<Vec<SocketAddr>>,
 }
 
@@ -40,7 +40,7 @@ pub enum Frontend {
 }
 
 impl Frontend {
-    /// Whether it is an IPv6 one.
+    /// True for IPv6.
     #[must_use]
     pub fn is_ipv6(&self) -> bool {
         match self {
@@ -51,10 +51,10 @@ impl Frontend {
 }
 
 /// A transport protocol, written as in Kubernetes objects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Protocol {
-    /// TCP, which is what Kubernetes takes when a port names none.
+    /// TCP, which is the default of Kubernetes.
     #[default]
     Tcp,
     /// UDP.

@@ -1,24 +1,36 @@
-//! The agent's state machine on trial.
+//! The agent's state machine as the subject of a replay.
 
 use super::{
     recording::Recording,
     stream::{ApiEvent, Change, Kind, Object},
-    subject::{Denial, Key, Protocol, Reason, Shape, Subject},
+    subject::{Denial, Key, Shape, Subject},
 };
-use anyhow::Result;
-use epguard_common::{Mode, Reason as Proof, Uid, UidState};
+use crate::proxy::Protocol;
+use anyhow::{Result, bail};
+use epguard_common::{Mode, Uid, UidState};
 use epguard_core::facts::{self, Fact, Namespace, Watched};
-use epguard_core::state::{Ipam, Proven, Ranges, Settings, Socket, State};
+use epguard_core::state::{Endpoint, Ipam, Proven, Ranges, Settings, State};
 use std::{collections::BTreeMap, time::Duration};
 
-/// `epguard_core::state::State`.
+/// Adapter for `epguard_core::state::State`.
 #[derive(Debug)]
 pub struct Agent {
     state: State,
     /// UIDs as the API writes them.
     uids: BTreeMap<Uid, String>,
-    /// What the API server would list now.
+    /// The objects that the API server would list now.
     listed: BTreeMap<Kind, BTreeMap<String, Object>>,
+}
+
+/// The kind in recordings; the other collections are taken to be empty.
+fn recorded(watched: Watched) -> Option<Kind> {
+    Some(match watched {
+        Watched::Pods => Kind::Pod,
+        Watched::EndpointSlices => Kind::EndpointSlice,
+        Watched::Services => Kind::Service,
+        Watched::Nodes => Kind::Node,
+        _ => return None,
+    })
 }
 
 impl Agent {
@@ -35,6 +47,12 @@ impl Agent {
             bound: Mode::Enforce,
         });
         let mut state = State::new(settings);
+        for watched in Watched::ALWAYS
+            .into_iter()
+            .filter(|watched| recorded(*watched).is_none())
+        {
+            state.apply(Duration::ZERO, watched.empty());
+        }
         state.apply(
             Duration::ZERO,
             Fact::Namespace(facts::Change::Reset(namespaces.collect())),
@@ -56,8 +74,9 @@ impl Agent {
         let fact = match event.kind {
             Kind::Pod => change(event)?.map(Fact::Pod),
             Kind::Service => change(event)?.map(Fact::Service),
-            Kind::Slice => change(event)?.map(Fact::Slice),
+            Kind::EndpointSlice => change(event)?.map(Fact::Slice),
             Kind::Node => change(event)?.map(Fact::Node),
+            kind => bail!("{kind} is not watched"),
         };
         if let Some(fact) = fact {
             self.state.apply(now, fact);
@@ -65,15 +84,11 @@ impl Agent {
         Ok(())
     }
 
-    /// Lists again what the state waits for, as the agent does, but in no time: the judge grants none.
+    /// Answers the lists that the state waits for, as the agent does, but at once: the judge allows no delay.
     fn confirm(&mut self, now: Duration) -> Result<()> {
         for watched in self.state.wanted_lists() {
-            let kind = match watched {
-                Watched::Pods => Kind::Pod,
-                Watched::EndpointSlices => Kind::Slice,
-                Watched::Services => Kind::Service,
-                Watched::Nodes => Kind::Node,
-                Watched::Namespaces | Watched::ModePolicy => continue,
+            let Some(kind) = recorded(watched) else {
+                continue;
             };
             let objects = self.listed.entry(kind).or_default().values().cloned().collect();
             let change = Change::Reset(objects);
@@ -102,30 +117,25 @@ impl Agent {
         self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
     }
 
-    fn denial(&self, (namespace, name): &facts::Name, socket: &Socket, proven: &Proven) -> Option<Denial> {
-        Some(Denial {
+    fn denial(&self, (namespace, name): &facts::Name, endpoint: &Endpoint, proven: &Proven) -> Denial {
+        Denial {
             key: Key {
                 service: format!("{namespace}/{name}"),
-                ip: socket.ip.ip(),
-                port: socket.port,
-                protocol: match socket.protocol {
+                ip: endpoint.ip.ip(),
+                port: endpoint.port,
+                protocol: match endpoint.protocol {
                     facts::Protocol::Tcp => Protocol::Tcp,
                     facts::Protocol::Udp => Protocol::Udp,
                     facts::Protocol::Sctp => Protocol::Sctp,
                 },
             },
             shape: Shape {
-                reason: match proven.reason {
-                    Proof::DeadBackend => Reason::DeadBackend,
-                    Proof::Reused => Reason::Reused,
-                    Proof::RetiredBackend => Reason::RetiredBackend,
-                    _ => return None,
-                },
+                reason: proven.reason,
                 openers_only: proven.state != UidState::Dead,
             },
             meant: self.uid(proven.meant),
             owner: proven.owner.map(|uid| self.uid(uid)),
-        })
+        }
     }
 }
 
@@ -139,13 +149,13 @@ impl Subject for Agent {
 
     fn denials(&self) -> Vec<Denial> {
         let all = self.state.denials();
-        all.filter(|(service, socket, _)| !self.state.is_held(service, socket))
-            .filter_map(|(service, socket, proven)| self.denial(service, socket, proven))
+        all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint))
+            .map(|(service, endpoint, proven)| self.denial(service, endpoint, proven))
             .collect()
     }
 }
 
-/// As the agent's watches would report it; that a watch ended is nothing to the state machine.
+/// The change in the form of the agent's watches. The end of a watch is no event for the state machine.
 fn change<T: facts::Object>(event: &ApiEvent) -> Result<Option<facts::Change<T>>> {
     let parse = |object: &Object| T::parse(&serde_json::to_vec(object.as_ref())?);
     Ok(Some(match &event.change {

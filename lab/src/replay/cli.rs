@@ -1,7 +1,8 @@
 //! `epguard-lab replay DIR...`
 
 use super::{agent::Agent, recording::Recording, report, stage, story, story::Story, subject::Subject};
-use anyhow::{Context, Result, bail, ensure};
+use crate::files;
+use anyhow::{Context, Result, ensure};
 use std::{
     io::{IsTerminal, Write},
     path::{Path, PathBuf},
@@ -16,14 +17,14 @@ pub struct Args {
     /// Recordings, or folders of them; the format is in lab/traces/README.md.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// How to print what came of it.
+    /// Form of the report.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-    /// Perform the recordings to a whole agent, process, maps and watches of its own (needs root), instead of to its
+    /// Replay to a whole agent with process, maps and watches of its own (needs root), instead of to its
     /// state machine on a virtual clock.
     #[arg(long)]
     agent: bool,
-    /// With --agent: how many times as fast as it happened.
+    /// With --agent: how many times as fast as in the recording.
     #[arg(long, default_value_t = 20.0)]
     speed: f64,
 }
@@ -111,28 +112,7 @@ fn print(stories: &[Story], output: Output) -> Result<()> {
 /// Each folder that has a `pods.jsonl`, given itself or by its parent.
 fn recordings(dirs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let is_one = |dir: &Path| dir.join("pods.jsonl").exists();
-    let mut all = Vec::new();
-    for dir in dirs {
-        if is_one(dir) {
-            all.push(dir.clone());
-            continue;
-        }
-        let entries =
-            std::fs::read_dir(dir).with_context(|| format!("{}: no such recording", dir.display()))?;
-        let mut inside: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| is_one(path))
-            .collect();
-        if inside.is_empty() {
-            bail!(
-                "{}: neither a recording nor a folder of recordings (no pods.jsonl)",
-                dir.display()
-            );
-        }
-        inside.sort();
-        all.append(&mut inside);
-    }
-    Ok(all)
+    files::named(dirs, "recording (no pods.jsonl)", is_one, is_one)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One instant's verdict on each denial, and on each that is missing.
+//! The verdicts at one instant: on each denial, and on each that is missing.
 
 use super::{
     object::{endpoints, has_selector, selects},
@@ -13,13 +13,13 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 /// The kernel keeps denials this long after the last watch was seen running.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// What a denial is worth.
+/// The verdict on a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Proven, and whoever holds the IP isn't the Service's.
+    /// Proven, and no backend of the Service holds the IP.
     Ok,
-    /// Proven, openers only, while the Retired pod still holds the IP: no fault, but worth knowing.
+    /// Proven, openers only, while the Retired pod still holds the IP: no fault, but reported.
     StillAlive,
     /// A rightful receiver holds the IP.
     Wrong,
@@ -56,17 +56,17 @@ pub struct Judgement {
     pub denial: Denial,
     /// What it is worth.
     pub verdict: Verdict,
-    /// Pods that hold the IP, from the node's side.
+    /// Pods that hold the IP, by the node's records.
     pub hit: Vec<String>,
-    /// Why, for a fault.
+    /// The reason, for a fault.
     pub why: Option<String>,
 }
 
-/// Compares what is denied with what happened and with what is provable.
+/// Compares the denials with the pods that really held the IPs, and with the provable denials.
 #[derive(Debug)]
 pub struct Judge {
     truth: Truth,
-    /// Since when not all watches run, after they once did.
+    /// Time since which not all watches run; none before they all ran once.
     blind_since: Option<Duration>,
     proofs: BTreeMap<Key, Proof>,
 }
@@ -82,7 +82,7 @@ impl Judge {
         }
     }
 
-    /// Takes notice of what the API has shown since.
+    /// Stores the denials that are provable after the latest API event.
     pub fn learn(&mut self, world: &World, now: Duration) {
         self.proofs = oracle::proofs(world, now)
             .map(|(key, proof)| (key.clone(), proof))
@@ -94,14 +94,14 @@ impl Judge {
         };
     }
 
-    /// When the kernel stops denying because not all watches run. Before the first view there is no lease, and
-    /// any denial is judged.
+    /// The time at which the kernel stops denying because not all watches run. Before the first view there is no lease, and
+    /// every denial is judged.
     #[must_use]
     pub fn lease_ends(&self) -> Option<Duration> {
         self.blind_since.map(|since| since + LEASE)
     }
 
-    /// Judges one instant; denials whose lease has ended are none.
+    /// Judges one instant; denials whose lease has ended do not count.
     #[must_use]
     pub fn judge(&self, world: &World, denials: &[Denial], now: Duration) -> Vec<Judgement> {
         if self.lease_ends().is_some_and(|end| now >= end) {
@@ -164,7 +164,7 @@ impl Judge {
         }
     }
 
-    /// What makes this pod a rightful receiver of the denied packets.
+    /// The reason why this pod is a rightful receiver of the denied packets, if it is one.
     fn claim(
         &self,
         world: &World,
@@ -206,7 +206,7 @@ fn serves_only_what_it_began(world: &World, denial: &Denial, holder: &PodIdentit
 
 fn names(holders: &[PodIdentity]) -> Vec<String> {
     let name = |holder: &PodIdentity| match holder.name.as_str() {
-        "" => "somebody unknown".to_owned(),
+        "" => "an unknown pod".to_owned(),
         name => name.to_owned(),
     };
     holders.iter().map(name).collect()

@@ -1,4 +1,4 @@
-//! A recording, performed to a whole agent: its own watches, its own clock, its own maps.
+//! Performs a recording to a whole agent with its own watches, clock and maps.
 
 use super::{
     judge::Judgement,
@@ -13,8 +13,8 @@ use epguard_core::state::DELAY;
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How long an agent may take to agree with the judge before what it denies counts: as long as a denial that the breaker
-/// holds waits for a second list, and a minute for a busy machine.
+/// How long an agent may take to agree with the judge before its denials count: as long as a pending denial waits for its
+/// confirmation, and a minute for a busy machine.
 const SETTLE: Duration = SPREAD
     .saturating_add(DELAY)
     .saturating_add(Duration::from_mins(1));
@@ -24,10 +24,10 @@ const POLL: Duration = Duration::from_millis(5);
 /// An API server with an agent behind it.
 pub trait Stage {
     /// Shows an event to every watch of the API server. `Reset` replaces the whole collection; `Closed` and
-    /// `Resumed` are an outage's beginning and end.
+    /// `Resumed` are the beginning and end of an outage.
     fn ingest(&mut self, event: &ApiEvent) -> impl Future<Output = Result<()>>;
 
-    /// What the agent denies now, by its maps.
+    /// The agent's denials now, from its maps.
     fn denials(&mut self) -> impl Future<Output = Result<Vec<Denial>>>;
 }
 
@@ -41,8 +41,8 @@ pub async fn perform(recording: &Recording, stage: &mut impl Stage, speed: f64) 
     let mut trial = Trial::new(recording);
     let mut patience = SETTLE;
     for (at, what) in &recording.instants {
-        // After a wait the story goes on at its pace: catching up would show at once what happened one after the other,
-        // and streams keep no order between them.
+        // After a wait the story goes on at its normal pace: at a faster one, events that happened one after the other would
+        // be shown at once, and streams keep no order between them.
         begin += (begin + at.div_f64(speed)).elapsed();
         sleep_until(begin + at.div_f64(speed)).await;
         if let What::Api(event) = what {
@@ -61,8 +61,8 @@ pub async fn perform(recording: &Recording, stage: &mut impl Stage, speed: f64) 
     Ok(trial.finish())
 }
 
-/// Asks until the agent agrees with the judge; what it denies then, or when patience ends, counts. A story that has
-/// failed once is not waited for any more.
+/// Polls until the agent agrees with the judge. Its denials then, or at the end of `patience`, count. After its first
+/// fault a story does not wait any more.
 async fn settled(trial: &Trial<'_>, stage: &mut impl Stage, patience: Duration) -> Result<Vec<Judgement>> {
     let deadline = Instant::now() + patience;
     loop {
@@ -81,7 +81,7 @@ mod tests {
     use crate::replay::{agent::Agent, judge::Verdict, subject::Subject};
     use std::path::Path;
 
-    /// The state machine, answering each question with what it denied `lag` questions ago.
+    /// The state machine with a delay: each answer is the denials of `lag` answers ago.
     struct Slow {
         agent: Agent,
         now: Duration,

@@ -1,10 +1,10 @@
 //! Replays recordings of a real cluster and judges every denial at every instant.
 //!
 //! `recording` reads a folder into instants; `world` gathers the raw objects that its watches have shown;
-//! `oracle` says, by brute force, what those objects prove; `truth` says from the node's side who really held
-//! an address; `subject` is whoever is on trial; `judge` compares; `report` prints.
+//! `oracle` computes, by brute force, the denials that those objects prove; `truth` has the pods that really held
+//! an address, by the node's records; `subject` is the program under test; `judge` compares; `report` prints.
 //!
-//! Nothing here uses the agent's own reading of the API, except the adapter that puts its state machine on trial.
+//! Nothing here uses the agent's own reading of the API, except the adapter for its state machine.
 
 pub mod agent;
 pub mod cli;

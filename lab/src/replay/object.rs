@@ -1,6 +1,6 @@
-//! What single raw objects say. A field that is absent or of the wrong type says nothing.
+//! Fields of single raw objects. A field of the wrong type counts as absent.
 
-use super::subject::Protocol;
+use crate::proxy::Protocol;
 use serde_json::Value;
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ pub(super) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"][key].as_str()
 }
 
-/// `epguard.io/mode: off`.
+/// True with the annotation `epguard.io/mode: off`.
 pub(super) fn opted_out(object: &Value) -> bool {
     annotation(object, "epguard.io/mode") == Some("off")
 }
@@ -34,7 +34,7 @@ pub(super) fn non_empty(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }
 
-/// Elements of an array; of anything else, none.
+/// Elements of an array; none for any other value.
 pub(super) fn each(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
@@ -63,7 +63,7 @@ pub(super) fn selects(service: &Value, pod: &Value) -> bool {
             .all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
 }
 
-/// True if the slice lists a pod of this pod's namespace and name at the IP, under whatever UID.
+/// True if the slice lists a pod of this pod's namespace and name at the IP, under any UID.
 pub(super) fn lists_name_of(slice: &Value, ip: IpAddr, pod: &Value) -> bool {
     let mut there = each(&slice["endpoints"])
         .filter(|endpoint| {
@@ -88,7 +88,7 @@ pub(super) fn cluster_ips(service: &Value) -> Vec<IpAddr> {
         .collect()
 }
 
-/// One address of a slice with the UID of the pod that is meant.
+/// One address of a slice with the UID of the pod that it names.
 pub(super) struct Endpoint<'a> {
     pub(super) ip: IpAddr,
     pub(super) uid: Option<&'a str>,
@@ -119,7 +119,8 @@ pub(super) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
 pub(super) fn ports(slice: &Value) -> impl Iterator<Item = (u16, Protocol)> {
     each(&slice["ports"]).filter_map(|port| {
         let number = u16::try_from(port["port"].as_u64()?).ok().filter(|&n| n != 0)?;
-        Some((number, Protocol::parse(port["protocol"].as_str())?))
+        let protocol = non_empty(&port["protocol"]).map(|text| serde_json::from_value(text.into()).ok());
+        Some((number, protocol.unwrap_or(Some(Protocol::Tcp))?))
     })
 }
 

@@ -1,7 +1,7 @@
-//! What the objects seen so far prove, by brute force, from the words of docs/verdicts.md.
+//! The denials that the objects seen so far prove, by brute force, from the text of docs/verdicts.md.
 //!
-//! Deliberately without indexes and without memory of its own verdicts: each call looks at everything again.
-//! Where the words leave room, a denial is allowed but not required.
+//! Deliberately without indexes and without stored verdicts: each call reads all objects again.
+//! Where the text is ambiguous, a denial is allowed but not required.
 
 mod claims;
 #[cfg(test)]
@@ -13,31 +13,33 @@ use super::{
         ports,
     },
     pod::{self, Answer},
-    subject::{Denial, Key, Protocol, Reason, Shape},
+    subject::{Denial, Key, Shape},
     world::{Gone, PodRecord, Standing, World},
 };
+use crate::proxy::Protocol;
 use claims::{newer_than_retired, owner, retired_stranger_claims, strengths};
+use epguard_common::Reason;
 use serde_json::Value;
 use std::{collections::BTreeSet, time::Duration};
 
 /// A pair may leave the history this long after the last slice that listed it.
 const HISTORY: Duration = Duration::from_mins(10);
 
-/// A denial that the objects prove.
+/// A provable denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
-    /// Whether not denying is a fault.
+    /// Whether a missing denial is a fault.
     pub required: bool,
-    /// The verdicts that the proof carries, the plain one first.
+    /// The verdicts that the proof allows, the exact one first.
     pub shapes: Vec<Shape>,
-    /// UIDs that may be named as meant.
+    /// UIDs that a denial may name as meant.
     pub meant: BTreeSet<String>,
-    /// The live pod that claims the IP.
+    /// UID of the live pod that claims the IP.
     pub owner: Option<String>,
 }
 
 impl Proof {
-    /// The denial as it should have been.
+    /// The denial that the subject should have made.
     #[must_use]
     pub fn denial(&self, key: &Key) -> Denial {
         Denial {
@@ -48,7 +50,7 @@ impl Proof {
         }
     }
 
-    /// Why this isn't the denial that is proven.
+    /// The difference between this denial and the proven one, if any.
     #[must_use]
     pub fn objection(&self, denial: &Denial) -> Option<String> {
         let proven = self.shapes[0];
@@ -73,7 +75,7 @@ pub fn proofs(world: &World, now: Duration) -> impl Iterator<Item = (&Key, Proof
     keys.filter_map(move |key| Some((key, prove(world, key, now).ok()?)))
 }
 
-/// What is provable about one endpoint of a Service.
+/// The provable denial of one endpoint of a Service.
 ///
 /// # Errors
 /// The rule that forbids a denial.
@@ -117,7 +119,7 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
             shapes.push(Shape { reason, openers_only });
         }
     }
-    // Without an opener there is nothing that a verdict about openers could deny.
+    // UDP has no opener, so a verdict about openers denies no packet of it.
     required &= key.protocol != Protocol::Udp || !shapes[0].openers_only;
     Ok(Proof {
         required,
@@ -127,7 +129,7 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     })
 }
 
-/// Everybody who was ever listed there: all must be gone.
+/// The UIDs that were ever listed there. An error unless all of them are Retired or Dead.
 fn meant(
     world: &World,
     key: &Key,
@@ -176,7 +178,7 @@ fn nobody_else_is_listed(world: &World, key: &Key) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A Service without a selector says whom it means only by its slices.
+/// For a Service without a selector, whose slices alone name its pods: an error if they no longer list a meant pod.
 fn still_lists(
     world: &World,
     key: &Key,
@@ -226,7 +228,7 @@ fn no_candidate(world: &World, key: &Key, required: &mut bool) -> Result<(), &'s
     Ok(())
 }
 
-/// Whether the pod's IPs come from its node's range: some IPAMs leave podCIDRs set and hand out others.
+/// Whether the pod's IPs come from its node's range: some IPAMs leave podCIDRs set and assign other addresses.
 fn honours_ranges(world: &World, pod: &Value) -> bool {
     let node = node_of(world, pod).filter(|node| has_pod_range(node) && !pod::is_host_network(pod));
     node.is_none_or(|node| pod::ips(pod).into_iter().all(|ip| in_pod_range(node, ip)))

@@ -1,10 +1,10 @@
-//! What a pod's raw object proves (docs/verdicts.md).
+//! The proofs in a pod's raw object (docs/verdicts.md).
 
 use super::object::{annotation, each, ip};
 use serde_json::Value;
 use std::net::IpAddr;
 
-/// A yes that a rule's words give, or one that only a cautious reading gives.
+/// Result of a rule. `Perhaps`: only a cautious reading of its text gives a yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Answer {
     No,
@@ -12,22 +12,22 @@ pub(super) enum Answer {
     Yes,
 }
 
-/// A static pod's mirror: its UID says nothing about containers.
+/// A static pod's mirror: its UID is no evidence about containers.
 pub(super) fn is_mirror(pod: &Value) -> bool {
     annotation(pod, "kubernetes.io/config.mirror").is_some()
 }
 
-/// Uses its node's network and addresses.
+/// True if the pod uses its node's network and addresses.
 pub(super) fn is_host_network(pod: &Value) -> bool {
     pod["spec"]["hostNetwork"] == true
 }
 
-/// Phase Succeeded or Failed, whoever wrote it.
+/// Phase Succeeded or Failed, by any writer.
 pub(super) fn is_terminal(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
-/// Has a deletionTimestamp.
+/// True with a deletionTimestamp.
 pub(super) fn is_deleting(pod: &Value) -> bool {
     pod["metadata"]["deletionTimestamp"].is_string()
 }
@@ -60,7 +60,7 @@ pub(super) fn ips(pod: &Value) -> Vec<IpAddr> {
         .collect()
 }
 
-/// Addresses of the pod's node, as the pod shows them; its own if it uses its node's network.
+/// Addresses of the pod's node, as in the pod's status; the pod's own if it uses its node's network.
 pub(super) fn node_ips(pod: &Value) -> Vec<IpAddr> {
     let status = &pod["status"];
     let hosts = std::iter::once(&status["hostIP"]).chain(each(&status["hostIPs"]).map(|entry| &entry["ip"]));
@@ -91,7 +91,8 @@ pub(super) fn may_hold_unpublished(pod: &Value) -> Answer {
     }
 }
 
-/// Others than the kubelet write phases while containers run, and a second owner means that one of them did.
+/// False if another program may have written the phase: others than the kubelet write it while containers run, and a
+/// second owner shows such a writer.
 fn phase_is_the_kubelets(pod: &Value) -> bool {
     let mut owners = each(&pod["metadata"]["managedFields"])
         .filter(|fields| fields["fieldsV1"]["f:status"].get("f:phase").is_some())

@@ -2,7 +2,7 @@
 
 use super::{
     object,
-    stream::{ApiEvent, Change, Kind, Object, Stream},
+    stream::{ApiEvent, Change, Kind, Object, Stream, WATCHED},
 };
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -19,18 +19,18 @@ use std::{
 pub struct Recording {
     /// The folder's name.
     pub name: String,
-    /// In the order of time; of one instant, nodes before Services before Pods before slices.
+    /// Ordered by time; at the same instant nodes come before Services, Pods and slices.
     pub instants: Vec<(Duration, What)>,
     /// `lives.json`: one entry per address life.
     pub lives: Vec<Value>,
 }
 
-/// What happened at an instant.
+/// An event at an instant.
 #[derive(Debug)]
 pub enum What {
-    /// An agent would have received this.
+    /// An event that an agent would have received.
     Api(ApiEvent),
-    /// The node's side: a line of `node.jsonl`.
+    /// An event on the node: a line of `node.jsonl`.
     Node(Value),
 }
 
@@ -41,8 +41,8 @@ impl Recording {
     /// If a file is absent or a line isn't what the recorder writes, naming file and line.
     pub fn read(dir: &Path) -> Result<Self> {
         let mut instants = Vec::new();
-        for kind in Kind::ALL {
-            let path = dir.join(kind.file());
+        for kind in WATCHED {
+            let path = dir.join(format!("{}.jsonl", kind.plural()));
             if kind == Kind::Node && !path.exists() {
                 let change = Change::Reset(Vec::new());
                 instants.push((Duration::ZERO, What::Api(ApiEvent { kind, change })));
@@ -74,7 +74,7 @@ impl Recording {
         })
     }
 
-    /// Whether anything in it tells who held an address.
+    /// Whether the recording has events on the node, which show the holders of addresses.
     #[must_use]
     pub fn has_truth(&self) -> bool {
         !self.lives.is_empty()
@@ -84,7 +84,7 @@ impl Recording {
                 .any(|(_, what)| matches!(what, What::Node(_)))
     }
 
-    /// The name of one of the nodes, for a subject that wants to be somewhere.
+    /// The name of one of the nodes, for a subject that needs one.
     #[must_use]
     pub fn a_node(&self) -> Option<String> {
         let nodes = self.objects(Kind::Node);
@@ -107,7 +107,7 @@ impl Recording {
         })
     }
 
-    /// Every namespace that a pod or a Service is in. They were not recorded, and each must have existed.
+    /// The namespaces of all pods and Services. They were not recorded, and each must have existed.
     #[must_use]
     pub fn namespaces(&self) -> BTreeSet<&str> {
         let objects = self.objects(Kind::Pod).chain(self.objects(Kind::Service));
@@ -125,7 +125,7 @@ impl Recording {
     }
 }
 
-/// Lines of a file in the order written; a clock that goes back stands still instead.
+/// Lines of a file in the order written; where the clock went back, it stands still instead.
 fn each_line(path: &Path, mut take: impl FnMut(Duration, Value) -> Result<()>) -> Result<()> {
     let file =
         File::open(path).with_context(|| format!("{}: a recording needs this file", path.display()))?;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn without_node_files_there_is_no_truth_and_one_empty_list_of_nodes() {
+    fn without_node_files_there_is_no_ground_truth_and_one_empty_list_of_nodes() {
         let folder = Folder::with(&[EMPTY[0], EMPTY[1], ("pods.jsonl", "")]);
         let recording = Recording::read(folder.path()).unwrap();
         assert!(!recording.has_truth());

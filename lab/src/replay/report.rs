@@ -1,13 +1,14 @@
-//! Stories for people.
+//! Prints the results of replays for human readers.
 
 use super::{
     judge::Verdict,
     story::{Finding, Story},
 };
+use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use std::fmt::Write;
 
-const COLUMNS: [&str; 8] = [
-    "from ms", "to ms", "Service", "endpoint", "meant", "hit", "reason", "verdict",
+const COLUMNS: [&str; 7] = [
+    "from ms", "to ms", "Service", "endpoint", "meant", "hit", "reason",
 ];
 
 /// All stories as text, with colours if the reader is a terminal.
@@ -29,39 +30,28 @@ pub fn text(stories: &[Story], colours: bool) -> String {
 }
 
 fn table(out: &mut String, story: &Story, colours: bool) {
-    let rows: Vec<[String; 8]> = story.findings.iter().map(|finding| row(story, finding)).collect();
-    let mut widths = COLUMNS.map(str::len);
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
+    let rows: Vec<_> = story.findings.iter().map(|finding| row(story, finding)).collect();
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(COLUMNS);
+    table.add_rows(rows.iter().map(|(cells, _)| cells));
+    for (number, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((2, 0));
+        if number < 2 {
+            column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let line = |cells: [&str; 8]| {
-        let numbers = cells[..2]
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:>width$}"));
-        let names = cells[2..7]
-            .iter()
-            .zip(&widths[2..])
-            .map(|(cell, &width)| format!("{cell:<width$}"));
-        let cells: Vec<String> = numbers.chain(names).collect();
-        format!("  {}", cells.join("  "))
-    };
-    let _ = writeln!(
-        out,
-        "{}",
-        paint(colours, "2", &format!("{}  verdict", line(COLUMNS)))
-    );
-    for (row, finding) in rows.iter().zip(&story.findings) {
-        let cells = line(row.each_ref().map(String::as_str));
-        let verdict = paint(colours, colour(finding.verdict), &row[7]);
-        let _ = writeln!(out, "{cells}  {verdict}");
+    let mut lines = table.lines();
+    let header = format!("{}  verdict", lines.next().unwrap_or_default());
+    let _ = writeln!(out, "{}", paint(colours, "2", &header));
+    for ((line, (_, verdict)), finding) in lines.zip(&rows).zip(&story.findings) {
+        let verdict = paint(colours, colour(finding.verdict), verdict);
+        let _ = writeln!(out, "{line}  {verdict}");
     }
     out.push('\n');
 }
 
-fn row(story: &Story, finding: &Finding) -> [String; 8] {
+/// The cells of a finding, and its verdict.
+fn row(story: &Story, finding: &Finding) -> ([String; 7], String) {
     let denial = &finding.denial;
     let why = finding
         .why
@@ -72,7 +62,7 @@ fn row(story: &Story, finding: &Finding) -> [String; 8] {
         (true, true) => "nobody".into(),
         (true, false) => "?".into(),
     };
-    [
+    let cells = [
         millis(finding.from),
         millis(finding.to),
         denial.key.service.clone(),
@@ -80,11 +70,11 @@ fn row(story: &Story, finding: &Finding) -> [String; 8] {
         pod(story, &denial.meant),
         hit,
         denial.shape.to_string(),
-        format!("{}{why}", finding.verdict),
-    ]
+    ];
+    (cells, format!("{}{why}", finding.verdict))
 }
 
-/// `namespace/name (first octets of the UID)`: the name alone comes back with another UID.
+/// `namespace/name (first octets of the UID)`: a later pod may have the same name with another UID.
 fn pod(story: &Story, uid: &str) -> String {
     let short: String = uid.chars().take(4).collect();
     match story.pods.get(uid) {

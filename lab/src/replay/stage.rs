@@ -1,24 +1,28 @@
-//! The stage for a whole agent: its own process, network namespace, maps and watches, behind a real API server.
+//! The environment of a whole agent: process, network namespace, maps, and watches at a real API server.
 
 use super::{
     live::{self, Stage},
     recording::{Recording, What},
     story::Story,
     stream::{ApiEvent, Change, Kind, Object},
-    subject::{Denial, Key, Protocol, Reason, Shape},
+    subject::{Denial, Key, Shape},
 };
 use crate::{
-    api::{self, ApiServer, Store},
+    api::{ApiServer, Store},
     net::NetNs,
+    proxy::Protocol,
     scenario::{
         agent::{Agent, AgentOptions},
+        format,
+        process::output,
         workdir::Workdir,
     },
+    wait::PATIENCE,
 };
 use anyhow::{Context, Result, bail, ensure};
 use epguard::commands::dump;
 use epguard::shared::status::{self, Status};
-use epguard_common::{Denial as Entry, DenialKey, Reason as Proof, Uid, UidState};
+use epguard_common::{Denial as Entry, DenialKey, Reason, Uid, UidState};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +31,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// Performs a recording to a whole agent, `speed` times as fast as it happened. What came of it, and the agent's
+/// Performs a recording to a whole agent, `speed` times as fast as it happened. Returns the result and the agent's
 /// figures.
 ///
 /// # Errors
@@ -39,11 +43,8 @@ pub async fn perform(recording: &Recording, speed: f64) -> Result<(Story, Status
     Ok((story, figures))
 }
 
-/// For what takes the agent a fraction of a second, or half a minute after an outage.
-const PATIENCE: Duration = Duration::from_mins(1);
-
 struct Theatre {
-    // Dropped in this order: the agent before what it stands on.
+    // Dropped in this order: the agent before its namespace and directory.
     agent: Option<Agent>,
     server: ApiServer,
     store: Store,
@@ -52,7 +53,7 @@ struct Theatre {
     node: String,
     /// Kinds whose first list is still to come; the agent starts when all have been shown.
     awaited: BTreeSet<Kind>,
-    /// Kinds whose watch was recorded as ended; the server is away while there are any.
+    /// Kinds whose watch was recorded as ended; the server is away while there is one.
     closed: BTreeSet<Kind>,
     /// UIDs as the API writes them.
     uids: BTreeMap<Uid, String>,
@@ -61,11 +62,9 @@ struct Theatre {
 impl Theatre {
     fn new(recording: &Recording) -> Result<Self> {
         let netns = NetNs::new("replay")?;
-        ip(&netns, &["link", "set", "lo", "up"])?;
-        ip(
-            &netns,
-            &["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"],
-        )?;
+        for arguments in ["link set lo up", "link add eth0 type veth peer name eth1"] {
+            output(netns.command("ip").args(arguments.split(' ')))?;
+        }
         let store = Store::recording();
         for namespace in recording.namespaces() {
             store.ensure_namespace(namespace)?;
@@ -96,34 +95,33 @@ impl Theatre {
         status::read(self.workdir.path())
     }
 
-    /// A list replaces everything; the store tells open watches what that means for them.
+    /// Replaces a whole collection; the store sends open watches the differences.
     async fn show_list(&mut self, kind: Kind, objects: &[Object]) -> Result<()> {
-        let served = served(kind);
-        self.store.reopen(served);
+        self.store.reopen(kind);
         let mut version = 1;
         for object in objects {
             version = version.max(version_of(object));
             self.store.ingest(&json!({"type": "ADDED", "object": **object}))?;
         }
-        version = version.max(self.store.resource_version(served));
+        version = version.max(self.store.resource_version(kind));
         let annotations = json!({"k8s.io/initial-events-end": "true"});
         let meta = json!({"resourceVersion": version.to_string(), "annotations": annotations});
-        let bookmark = json!({"kind": served.name(), "apiVersion": served.api_version(), "metadata": meta});
+        let bookmark = json!({"kind": kind.name(), "apiVersion": kind.api_version(), "metadata": meta});
         self.store
             .ingest(&json!({"type": "BOOKMARK", "object": bookmark}))?;
         self.awaited.remove(&kind);
         if self.awaited.is_empty() && self.agent.is_none() {
+            let flags = format::Agent {
+                mode: Some("enforce".into()),
+                enforce_retired: true,
+                ..format::Agent::default()
+            };
             let options = AgentOptions {
                 node: &self.node,
-                mode: "enforce",
-                enforce_retired: true,
                 hooks: None,
-                xdp: None,
-                lease: None,
-                max_view_age: None,
-                intent_carrier: None,
                 action: None,
-                fleet_config: None,
+                flags: &flags,
+                cgroup_root: None,
             };
             self.agent = Some(Agent::start(
                 &self.netns,
@@ -136,7 +134,7 @@ impl Theatre {
         Ok(())
     }
 
-    /// A watch runs again.
+    /// Opens a recorded watch again; the server is back once all are open.
     async fn resume(&mut self, kind: Kind) -> Result<()> {
         if self.closed.remove(&kind) && self.closed.is_empty() {
             self.server.faults(|faults| faults.outage = false);
@@ -145,7 +143,7 @@ impl Theatre {
         Ok(())
     }
 
-    /// The story goes on once the agent sees it: it lists and waits between attempts in its own time, not in the story's.
+    /// Waits until the agent watches everything: it lists, and waits between attempts, in real time, not in the story's.
     async fn watching(&self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         let watches = |status: Status| status.synced && status.watches.values().all(|watch| watch.up);
@@ -165,6 +163,11 @@ impl Theatre {
         target: &DenialKey,
         entry: &Entry,
     ) -> Result<Denial> {
+        ensure!(
+            !matches!(entry.reason, Reason::Nothing | Reason::Terminated),
+            "a denial for {:?}",
+            entry.reason
+        );
         let uid = |uid: Uid| self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string());
         let slot = target.slot.number.to_string();
         Ok(Denial {
@@ -172,7 +175,7 @@ impl Theatre {
                 service: services
                     .get(&slot)
                     .cloned()
-                    .with_context(|| format!("slot {slot} is nobody's"))?,
+                    .with_context(|| format!("slot {slot} has no Service"))?,
                 ip: target.addr.ip(),
                 port: target.port,
                 protocol: match target.protocol {
@@ -183,12 +186,7 @@ impl Theatre {
                 },
             },
             shape: Shape {
-                reason: match entry.reason {
-                    Proof::DeadBackend => Reason::DeadBackend,
-                    Proof::Reused => Reason::Reused,
-                    Proof::RetiredBackend => Reason::RetiredBackend,
-                    Proof::Nothing | Proof::Terminated => bail!("a denial for {:?}", entry.reason),
-                },
+                reason: entry.reason,
                 openers_only: entry.uid_state == UidState::Retired,
             },
             meant: uid(entry.dead_uid),
@@ -227,31 +225,12 @@ impl Stage for Theatre {
             return Ok(Vec::new());
         };
         let entries = dump::denials(agent.pin_dir())?;
-        // A slot that the status doesn't name yet is named at the next look.
+        // A slot that the status doesn't name yet is named at the next reading.
         let named = entries
             .iter()
             .filter(|(_, entry)| entry.held == 0)
             .map(|(target, entry)| self.denial(&status.services, target, entry));
         Ok(named.filter_map(Result::ok).collect())
-    }
-}
-
-fn ip(netns: &NetNs, arguments: &[&str]) -> Result<()> {
-    let status = netns
-        .command("ip")
-        .args(arguments)
-        .status()
-        .context("cannot run ip")?;
-    ensure!(status.success(), "ip {} failed ({status})", arguments.join(" "));
-    Ok(())
-}
-
-fn served(kind: Kind) -> api::Kind {
-    match kind {
-        Kind::Node => api::Kind::Node,
-        Kind::Service => api::Kind::Service,
-        Kind::Pod => api::Kind::Pod,
-        Kind::Slice => api::Kind::EndpointSlice,
     }
 }
 

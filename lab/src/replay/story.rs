@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, time::Duration};
 pub use super::timeline::Finding;
 use super::timeline::Timeline;
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Debug, Clone, Serialize)]
 pub struct Story {
     /// The recording's name.
@@ -28,9 +28,9 @@ pub struct Story {
     pub events: usize,
     /// Instants judged: after each watch event and after each event on the node.
     pub instants: usize,
-    /// Whether the recording tells who held the addresses; without, only proofs were checked.
+    /// Whether the recording has the holders of the addresses; without them, only proofs were checked.
     pub has_truth: bool,
-    /// Everything denied, and everything that should have been.
+    /// All denials, and all that are missing.
     pub findings: Vec<Finding>,
     /// `namespace/name` of each pod by UID.
     #[serde(skip)]
@@ -75,7 +75,7 @@ pub fn replay(recording: &Recording, subject: &mut dyn Subject) -> Result<Story>
     Ok(trial.finish())
 }
 
-/// A recording in progress: what is known so far, and what was found.
+/// A recording in progress: the objects and the findings so far.
 pub(super) struct Trial<'a> {
     recording: &'a Recording,
     now: Duration,
@@ -107,7 +107,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// What these denials are worth at this instant.
+    /// The verdicts on these denials at this instant.
     pub(super) fn judge(&self, denials: &[Denial]) -> Vec<Judgement> {
         self.judge.judge(&self.world, denials, self.now)
     }

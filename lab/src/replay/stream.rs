@@ -1,37 +1,16 @@
-//! One recorded watch, line by line, as the changes that a client makes of it.
+//! Turns the lines of one recorded watch into the changes that a client would see.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::sync::Arc;
 
+pub use crate::api::Kind;
+
 /// An API object as recorded, shared between the world, the truth and the subject.
 pub type Object = Arc<Value>;
 
-/// The collections that are watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Kind {
-    Node,
-    Service,
-    Pod,
-    Slice,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Node, Self::Service, Self::Pod, Self::Slice];
-
-    /// Where the recorder writes this watch.
-    #[must_use]
-    pub const fn file(self) -> &'static str {
-        match self {
-            Self::Node => "nodes.jsonl",
-            Self::Service => "services.jsonl",
-            Self::Pod => "pods.jsonl",
-            Self::Slice => "endpointslices.jsonl",
-        }
-    }
-}
+/// The kinds that are watched, in the order of their events at one instant.
+pub const WATCHED: [Kind; 4] = [Kind::Node, Kind::Service, Kind::Pod, Kind::EndpointSlice];
 
 /// A change of one collection.
 #[derive(Debug, Clone)]
@@ -45,13 +24,13 @@ pub struct ApiEvent {
 /// What happened to a collection or to its watch.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// The initial events are complete: everything there is.
+    /// The initial events are complete: the whole collection.
     Reset(Vec<Object>),
     /// ADDED or MODIFIED.
     Applied(Object),
     /// DELETED, with the last state.
     Deleted(Object),
-    /// The watch ended; until the next `Reset` or `Resumed` nothing is known to be current.
+    /// The watch ended: the collection may be outdated until the next `Reset` or `Resumed`.
     Closed,
     /// The watch goes on where it ended, with nothing missed.
     Resumed,
@@ -73,17 +52,17 @@ enum State {
 }
 
 impl Stream {
-    /// A recording may begin without saying that the watch was opened; it then begins with the initial events.
+    /// A stream without a line for its opening begins with the initial events.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
         let state = State::Listing(Vec::new());
         Self { kind, state }
     }
 
-    /// The change that this line makes, if it makes one.
+    /// The change that this line makes, if any.
     ///
     /// # Errors
-    /// If the line is none that the recorder writes.
+    /// If the recorder does not write such lines.
     pub fn line(&mut self, line: &Value) -> Result<Option<ApiEvent>> {
         let change = if let Some(watch) = line.get("watch") {
             match watch.as_str() {

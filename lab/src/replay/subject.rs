@@ -1,8 +1,9 @@
-//! Who is on trial: anything that is fed watch events and says what it denies.
+//! The program under test: it gets watch events and returns its denials.
 
 use super::stream::ApiEvent;
-use anyhow::Result;
-use serde::Serialize;
+use crate::proxy::Protocol;
+use epguard_common::Reason;
+use serde::{Serialize, Serializer};
 use std::{fmt, net::IpAddr, time::Duration};
 
 /// A state machine that turns watch events into denials.
@@ -11,28 +12,28 @@ pub trait Subject {
     ///
     /// # Errors
     /// If the subject can't take an object that an agent would have to take.
-    fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()>;
+    fn feed(&mut self, now: Duration, event: &ApiEvent) -> anyhow::Result<()>;
 
     /// Everything denied now.
     fn denials(&self) -> Vec<Denial>;
 }
 
-/// A pair (Service, endpoint) to which packets are denied.
+/// A denied pair of Service and endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Denial {
-    /// What the packets were aimed at and where they would go.
+    /// Service and endpoint.
     #[serde(flatten)]
     pub key: Key,
-    /// Why, and which packets.
+    /// The reason, and which packets are denied.
     #[serde(flatten)]
     pub shape: Shape,
     /// UID of the pod that was meant.
     pub meant: String,
-    /// UID of the pod that has the IP now, where that is the reason.
+    /// UID of the pod that has the IP now, if the reason needs one.
     pub owner: Option<String>,
 }
 
-/// Service, IP and target port: what a verdict is about.
+/// The key of a denial: Service, IP and target port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Key {
     /// `namespace/name`.
@@ -45,48 +46,14 @@ pub struct Key {
     pub protocol: Protocol,
 }
 
-/// A verdict without the names.
+/// A verdict without names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Shape {
-    /// Which proof.
+    /// Which proof; never `terminated`, which rests on the node's routes.
+    #[serde(serialize_with = "reason")]
     pub reason: Reason,
     /// Only TCP SYN and SCTP INIT, because the meant UID is Retired and may still serve what it began.
     pub openers_only: bool,
-}
-
-/// Transport protocols of a Service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Protocol {
-    Tcp,
-    Udp,
-    Sctp,
-}
-
-/// The reasons that API evidence can give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// The meant UID is Dead and nobody claims the IP.
-    DeadBackend,
-    /// A live pod that isn't the Service's claims the IP.
-    Reused,
-    /// The meant UID is Retired and nobody else claims the IP.
-    RetiredBackend,
-}
-
-impl Protocol {
-    /// As the API writes it; TCP is the default.
-    #[must_use]
-    pub fn parse(text: Option<&str>) -> Option<Self> {
-        match text {
-            None | Some("" | "TCP") => Some(Self::Tcp),
-            Some("UDP") => Some(Self::Udp),
-            Some("SCTP") => Some(Self::Sctp),
-            Some(_) => None,
-        }
-    }
 }
 
 impl fmt::Display for Key {
@@ -108,19 +75,14 @@ impl Key {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::DeadBackend => "dead-backend",
-            Self::Reused => "reused",
-            Self::RetiredBackend => "retired-backend",
-        })
-    }
-}
-
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let packets = if self.openers_only { " (openers)" } else { "" };
-        write!(f, "{}{packets}", self.reason)
+        write!(f, "{}{packets}", self.reason.as_str())
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn reason<S: Serializer>(reason: &Reason, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(reason.as_str())
 }

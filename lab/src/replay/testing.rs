@@ -1,11 +1,12 @@
-//! Small worlds for tests: a Service `ns/s` (selector `app: s`, target port 8080) and two nodes with a range each.
+//! Small sets of objects for tests: a Service `ns/s` (selector `app: s`, target port 8080) and two nodes with a range each.
 
 use super::{
     oracle::{self, Proof},
     stream::{ApiEvent, Change, Kind, Object},
-    subject::{Key, Protocol},
+    subject::Key,
     world::World,
 };
+use crate::proxy::Protocol;
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
@@ -26,16 +27,16 @@ impl Small {
         small.reset(Kind::Node, vec![node("a", 1), node("b", 2)]);
         small.reset(Kind::Service, vec![service()]);
         small.reset(Kind::Pod, vec![]);
-        small.reset(Kind::Slice, vec![]);
+        small.reset(Kind::EndpointSlice, vec![]);
         small
     }
 
-    /// `a` was listed at X and is so now.
+    /// `a` is listed at X.
     pub(super) fn listing(pod: Value) -> Self {
         let mut small = Self::new();
         let uid = pod["metadata"]["uid"].as_str().expect("a UID").to_owned();
         small.apply(Kind::Pod, pod);
-        small.apply(Kind::Slice, slice(&json!([endpoint(X, &uid)])));
+        small.apply(Kind::EndpointSlice, slice(&json!([endpoint(X, &uid)])));
         small
     }
 
@@ -56,7 +57,7 @@ impl Small {
         self
     }
 
-    /// What is proven about `ns/s` at X:8080.
+    /// The provable denial of `ns/s` at X:8080.
     pub(super) fn prove(&self) -> Result<Proof, &'static str> {
         self.prove_at(Duration::ZERO, Protocol::Tcp)
     }
@@ -71,7 +72,7 @@ impl Small {
         oracle::prove(&self.0, &key, now)
     }
 
-    /// The verdict in words; `perhaps` where a denial is allowed but not required.
+    /// The verdict as text; `perhaps` where a denial is allowed but not required.
     pub(super) fn verdict(&self) -> String {
         match self.prove() {
             Ok(proof) if proof.required => proof.shapes[0].to_string(),
@@ -134,7 +135,7 @@ pub(super) fn stranger(uid: &str, ip: &str) -> Value {
     pod
 }
 
-/// Finished, and the kubelet says so after tearing the sandbox down.
+/// Finished, with the kubelet's report after it removed the sandbox.
 pub(super) fn dead(mut pod: Value) -> Value {
     pod["status"]["phase"] = "Failed".into();
     pod["status"]["conditions"] = json!([sandbox("False", "2026-01-01T00:01:00Z")]);
@@ -143,7 +144,7 @@ pub(super) fn dead(mut pod: Value) -> Value {
     pod
 }
 
-/// Finished as somebody says who isn't the kubelet.
+/// Finished, by the report of a writer other than the kubelet.
 pub(super) fn retired(pod: Value) -> Value {
     let mut pod = dead(pod);
     pod["metadata"]["managedFields"][0]["manager"] = "kube-controller-manager".into();

@@ -1,4 +1,4 @@
-//! Verdicts of instants, joined to spans.
+//! Joins the verdicts of instants to spans.
 
 use super::{
     judge::{Judgement, Verdict},
@@ -13,7 +13,7 @@ pub struct Finding {
     /// The denial, or the one that is missing.
     #[serde(flatten)]
     pub denial: Denial,
-    /// What it is worth.
+    /// The verdict.
     pub verdict: Verdict,
     /// When it began, virtual time.
     #[serde(rename = "from_ms", serialize_with = "millis")]
@@ -21,9 +21,9 @@ pub struct Finding {
     /// When it ended; at the end of the recording at the latest.
     #[serde(rename = "to_ms", serialize_with = "millis")]
     pub to: Duration,
-    /// Pods that held the IP meanwhile, from the node's side.
+    /// Pods that held the IP during the span, by the node's records.
     pub hit: Vec<String>,
-    /// Why, for a fault.
+    /// The reason, for a fault.
     pub why: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Who really held an address and when, from the node's side. No API object counts here.
+//! The pods that really held each address, by the node's records. No API object counts here.
 
 #[cfg(test)]
 mod tests;
@@ -23,16 +23,16 @@ pub struct Truth {
     versions: BTreeMap<String, Vec<(Duration, Object)>>,
 }
 
-/// A pod as the node knows it.
+/// A pod as the node identifies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodIdentity {
     /// `namespace/name`.
     pub name: String,
-    /// UIDs under which the API has shown it: of a static pod those of its mirrors, one after the other.
+    /// UIDs of its API objects: of a static pod those of its mirrors, one after the other.
     pub uids: BTreeSet<String>,
 }
 
-/// One sandbox's hold on one address.
+/// The time during which one sandbox held one address.
 #[derive(Debug)]
 struct Lease {
     node: String,
@@ -41,7 +41,7 @@ struct Lease {
     to: Option<Duration>,
     sandbox: Option<String>,
     link: Option<String>,
-    /// The address manager said so; it will also say when it ends.
+    /// True if the address manager recorded the beginning; it will also record the end.
     managed: bool,
 }
 
@@ -74,7 +74,7 @@ impl Truth {
         truth
     }
 
-    /// The pods that hold the address at this time; one whose identity nobody recorded has an empty name.
+    /// The pods that hold the address at this time; a pod that was not identified has an empty name.
     #[must_use]
     pub fn holders(&self, ip: IpAddr, at: Duration) -> Vec<PodIdentity> {
         let held = |lease: &&Lease| lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to);
@@ -114,7 +114,7 @@ impl Truth {
         }
     }
 
-    /// The runtime's UID (`lives.json` has its beginning) is the API's, but for a static pod, where it is the
+    /// The runtime's UID (`lives.json` has its beginning) equals the API's. For a static pod it is the
     /// hash of the configuration that the mirror carries as an annotation.
     fn name_sandbox(&mut self, sandbox: &Value, pod: Option<&str>, uid: &Value) {
         let (Some(sandbox), Some(pod), Some(uid)) = (non_empty(sandbox), pod, non_empty(uid)) else {
@@ -182,7 +182,8 @@ impl Truth {
         }
     }
 
-    /// `14: veth0444efa0@NONE: <BROADCAST,...`: what was behind the link is unreachable, whatever the address manager says.
+    /// `14: veth0444efa0@NONE: <BROADCAST,...`: the sandbox behind the link is unreachable, even if its address is still
+    /// assigned.
     fn link_gone(&mut self, at: Duration, node: &str, notice: &Value) {
         let mut parts = notice.as_str().unwrap_or_default().split(": ");
         let link = parts.nth(1).map(|name| name.split('@').next().unwrap_or(name));

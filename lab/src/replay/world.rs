@@ -1,9 +1,9 @@
-//! The raw objects that the watches have shown so far, and what only their order can tell.
+//! The raw objects that the watches have shown so far, and facts that follow from their order alone.
 
 use super::{
     object::{self, endpoints, has_selector, lists_name_of, ports, selects, slice_service},
     pod,
-    stream::{ApiEvent, Change, Kind, Object},
+    stream::{ApiEvent, Change, Kind, Object, WATCHED},
     subject::Key,
 };
 use serde_json::Value;
@@ -13,33 +13,33 @@ use std::{
     time::Duration,
 };
 
-/// What a client of the four watches could know.
+/// The knowledge of a client of the four watches.
 #[derive(Debug, Default)]
 pub struct World {
-    /// By UID; pods stay when they are gone.
+    /// By UID; removed pods stay.
     pub(super) pods: BTreeMap<String, PodRecord>,
     /// By name.
     pub(super) objects: BTreeMap<Kind, BTreeMap<String, Object>>,
-    /// Which UIDs the Service's slices list or listed at an endpoint, and when last.
+    /// UIDs that the Service's slices list or listed at an endpoint, and the last time of each.
     pub(super) listings: BTreeMap<Key, BTreeMap<Option<String>, Duration>>,
-    /// Services that were deleted once; one of the same name is another one.
+    /// Services that were deleted once; a later Service of the same name is another one.
     pub(super) deleted_services: BTreeSet<String>,
     /// Addresses that nodes have had.
     pub(super) infrastructure: BTreeSet<IpAddr>,
     synced: BTreeSet<Kind>,
     open: BTreeSet<Kind>,
-    /// How many lists of pods there have been: order is known only within one.
+    /// Number of lists of pods so far: the order of events is known only within one.
     pub(super) epoch: u32,
     sequence: u64,
 }
 
-/// A pod and what was seen of it.
+/// A pod and facts from its events.
 #[derive(Debug)]
 pub(super) struct PodRecord {
     /// The latest state; of a deleted pod the last.
     pub(super) object: Object,
     pub(super) gone: Gone,
-    /// Irrevocable.
+    /// Proven dead; never false again.
     pub(super) dead: bool,
     /// When each IP was first published, in the latest uninterrupted stretch.
     pub(super) claims: BTreeMap<IpAddr, Seen>,
@@ -55,14 +55,14 @@ pub(super) enum Gone {
     Vanished,
 }
 
-/// A place in the order of events; everything in one list has the same.
+/// A place in the order of events; all objects of one list have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) epoch: u32,
     pub(super) sequence: u64,
 }
 
-/// What is proven of a pod (docs/verdicts.md).
+/// The proven state of a pod (docs/verdicts.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Never seen, or gone without proof.
@@ -94,13 +94,13 @@ impl World {
     /// Whether every watch has shown everything at least once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.synced.len() == Kind::ALL.len()
+        self.synced.len() == WATCHED.len()
     }
 
     /// Whether all watches run.
     #[must_use]
     pub fn is_watching(&self) -> bool {
-        self.is_synced() && self.open.len() == Kind::ALL.len()
+        self.is_synced() && self.open.len() == WATCHED.len()
     }
 
     pub(super) fn service(&self, name: &str) -> Option<&Object> {
@@ -118,7 +118,7 @@ impl World {
     pub(super) fn slices<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Object> {
         let slices = self
             .objects
-            .get(&Kind::Slice)
+            .get(&Kind::EndpointSlice)
             .into_iter()
             .flat_map(BTreeMap::values);
         slices.filter(move |slice| slice_service(slice).as_deref() == Some(service))
@@ -232,7 +232,7 @@ impl World {
     fn note_listings(&mut self, now: Duration) {
         let slices = self
             .objects
-            .get(&Kind::Slice)
+            .get(&Kind::EndpointSlice)
             .into_iter()
             .flat_map(BTreeMap::values);
         for slice in slices {

@@ -4,29 +4,26 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use aya::maps::{Array, Map, MapData};
 use epguard::commands::drops;
 use epguard::shared::clock::boot_ns;
 use epguard::shared::drops::Dropped;
 use epguard::shared::status::Status;
 use epguard_common::{Mode, View};
+use epguard_core::facts::Watched;
 use serde_json::Value;
 
-use super::options;
 use super::process;
 use super::workdir::Workdir;
 use crate::agent::{AgentProcess, Place};
 use crate::api::{Kind, Store};
 use crate::net::NetNs;
+use crate::wait;
 
 pub use super::options::AgentOptions;
-
-/// How long the agent has for what takes it milliseconds.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An `epguard agent` on a node of a cluster, which may be killed and started again. Dropping it kills it.
 #[derive(Debug)]
@@ -40,8 +37,20 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts the agent in `netns`. Returns once it is running, not once it has seen everything.
+    /// Starts the agent in `netns`. Returns once it is running, before it has seen all objects.
     pub fn start(
+        netns: &NetNs,
+        workdir: &Workdir,
+        kubeconfig: &str,
+        options: &AgentOptions<'_>,
+    ) -> Result<Self> {
+        let mut agent = Self::prepare(netns, workdir, kubeconfig, options)?;
+        agent.start_again()?;
+        Ok(agent)
+    }
+
+    /// One that is not started yet.
+    pub fn prepare(
         netns: &NetNs,
         workdir: &Workdir,
         kubeconfig: &str,
@@ -55,20 +64,19 @@ impl Agent {
             run_dir: &run_dir,
             pin_dir: &pin_dir,
         };
-        let arguments = [place.arguments()?, options::arguments(options)].concat();
-        let mut agent = Self {
+        let mut arguments = place.arguments()?;
+        arguments.extend(options.arguments().into_iter().map(OsString::from));
+        Ok(Self {
             process: None,
             program: process::epguard()?,
             arguments,
             netns: netns.clone(),
             run_dir,
             pin_dir,
-        };
-        agent.start_again()?;
-        Ok(agent)
+        })
     }
 
-    /// Starts it with the same command line, after [`Agent::kill`].
+    /// Starts it, or starts it again with the same command line after [`Agent::kill`].
     pub fn start_again(&mut self) -> Result<()> {
         let mut command = self.netns.command(&self.program);
         command.args(&self.arguments);
@@ -76,12 +84,12 @@ impl Agent {
         Ok(())
     }
 
-    /// Which binary [`Agent::start_again`] starts, and answers questions, from now on: that of another release.
+    /// The binary of [`Agent::start_again`] and of later commands, for the agent of another release.
     pub fn replace_program(&mut self, program: &Path) {
         program.clone_into(&mut self.program);
     }
 
-    /// SIGKILL. What it attached and pinned stays.
+    /// Sends SIGKILL. Hooks and maps stay.
     pub fn kill(&mut self) {
         self.process = None;
     }
@@ -104,43 +112,40 @@ impl Agent {
         &self.pin_dir
     }
 
-    /// Waits until everything in the store has become map contents and every link named carries its hooks.
+    /// Waits until the maps reflect all objects in the store and every named link has its hooks.
     pub fn catch_up(&mut self, store: &Store, links: &[&str]) -> Result<Status> {
-        let kinds = [
-            Kind::Pod,
-            Kind::EndpointSlice,
-            Kind::Service,
-            Kind::Node,
-            Kind::Namespace,
+        let wanted = [
+            (Watched::Pods, Kind::Pod),
+            (Watched::EndpointSlices, Kind::EndpointSlice),
+            (Watched::Services, Kind::Service),
+            (Watched::Nodes, Kind::Node),
+            (Watched::Namespaces, Kind::Namespace),
         ];
-        let wanted: Vec<(&str, u64)> = kinds
-            .map(|kind| (kind.plural(), store.resource_version(kind)))
-            .into();
+        let wanted = wanted.map(|(watched, kind)| (watched, store.resource_version(kind)));
         let process = self.process.as_mut().context("the agent was killed")?;
         process.until("did not catch up", |status| missing(status, &wanted, links))
     }
 
-    /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives. An answer that was held up
-    /// may renew it for some milliseconds only: one that runs has a while to go.
+    /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives. A late response of the API
+    /// server may renew it for some milliseconds only: a running lease must have a second left.
     pub fn await_lease(&self, held: bool) -> Result<()> {
         const A_WHILE_NS: u64 = 1_000_000_000;
-        let deadline = Instant::now() + PATIENCE;
-        let to_go = if held { A_WHILE_NS } else { 0 };
-        while held != (self.lease_deadline_ns()? > boot_ns() + to_go) {
-            ensure!(
-                Instant::now() < deadline,
-                "the lease is not {} after {PATIENCE:?}",
-                if held { "held" } else { "over" }
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
+        let (to_go, wanted) = if held { (A_WHILE_NS, "held") } else { (0, "over") };
+        wait::until(Duration::from_millis(10), || {
+            let seen = self.view()?.lease_deadline_ns > boot_ns() + to_go;
+            Ok(wait::holds(seen == held, || format!("the lease is not {wanted}")))
+        })
     }
 
-    fn lease_deadline_ns(&self) -> Result<u64> {
+    /// Whether the kernel judges packets by the connections of their sockets, so that a call that is dropped can wait.
+    pub fn judges_by_socket(&self) -> Result<bool> {
+        Ok(self.view()?.socket_lb == View::HOOKED)
+    }
+
+    fn view(&self) -> Result<View> {
         let view = Map::Array(epguard::kernel::maps::open(&self.pin_dir, "VIEW")?);
         let view: Array<MapData, View> = view.try_into().context("VIEW has another layout")?;
-        Ok(view.get(&0, 0).context("cannot read VIEW")?.lease_deadline_ns)
+        view.get(&0, 0).context("cannot read VIEW")
     }
 
     /// `epguard mode`.
@@ -170,7 +175,7 @@ impl Agent {
         serde_json::from_str(&text).context("`epguard dump -o json` wrote no JSON")
     }
 
-    /// `epguard status -o json`. It ends with an error if the agent has a problem, with the same document.
+    /// `epguard status -o json`. It exits with an error if the agent has a problem, with the same document.
     pub fn status_document(&self) -> Result<Value> {
         let mut command = self.netns.command(&self.program);
         command.args(["status", "-o", "json", "--run-dir"]);
@@ -182,12 +187,12 @@ impl Agent {
         })
     }
 
-    /// What `epguard drops` shows.
+    /// The rows of `epguard drops`.
     pub fn drops(&self) -> Result<Vec<Dropped>> {
         drops::ask(&self.run_dir)
     }
 
-    /// What the agent has logged so far.
+    /// The agent's log so far.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default()
@@ -201,9 +206,9 @@ impl Agent {
 }
 
 /// What the agent has not caught up with.
-fn missing(status: &Status, wanted: &[(&str, u64)], links: &[&str]) -> Option<String> {
+fn missing(status: &Status, wanted: &[(Watched, u64)], links: &[&str]) -> Option<String> {
     for (resource, version) in wanted {
-        let applied = status.applied.get(*resource).copied().unwrap_or_default();
+        let applied = status.applied.get(resource).copied().unwrap_or_default();
         if applied < *version {
             return Some(format!(
                 "{resource} are applied up to {applied}, and the API is at {version}"

@@ -34,7 +34,7 @@ pub(super) fn neighbour(
     Ok(Some(Neighbour::new(plan, node, &pins.join("neighbour"))))
 }
 
-/// Lets something happen to the neighbour.
+/// Makes a step happen to the neighbour.
 pub(super) fn happen(
     neighbour: &mut Neighbour,
     step: NeighbourStep,
@@ -45,7 +45,7 @@ pub(super) fn happen(
         NeighbourStep::Killed => neighbour.kill(),
         NeighbourStep::Stops => neighbour.stop()?,
         NeighbourStep::Starts | NeighbourStep::Restarts => {
-            // Links of interfaces that are gone cannot be taken over.
+            // Links of removed interfaces cannot be taken over.
             hook(neighbour, cluster)?;
             neighbour.start()?;
             let flows = forbids.iter().map(|forbidden| flow(forbidden, cluster));
@@ -56,7 +56,7 @@ pub(super) fn happen(
     Ok(())
 }
 
-/// Hooks the pods that are there now, and forgets those that are gone.
+/// Hooks the pods of node-a, and drops the entries of removed ones.
 pub(super) fn hook(neighbour: &mut Neighbour, cluster: &Cluster) -> Result<()> {
     let pods = cluster.local_pods();
     let interfaces: Vec<(&str, &NetNs)> = pods
@@ -95,13 +95,10 @@ fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<Flow> {
     })
 }
 
-/// The address that packets of a host have on their way to a pod of node-a.
+/// The source address of packets from a host to a pod of node-a.
 fn sender(host: &str, ipv4: bool, cluster: &Cluster) -> Result<IpAddr> {
     match host {
-        "node-a" => {
-            let node = cluster.topology.node(host)?;
-            Ok(if ipv4 { node.ipv4.into() } else { node.ipv6.into() })
-        }
+        "node-a" => Ok(cluster.topology.node(host)?.ip(ipv4)),
         "external" => cluster.topology.external_ip(ipv4),
         pod => cluster.names.address(pod),
     }

@@ -1,4 +1,4 @@
-//! Pinned maps as `bpftool map dump` shows them to anybody.
+//! Pinned maps as `bpftool map dump` prints them.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::process;
 
-/// Entries with `key` and `value` by field names. The key that most values repeat is left out.
+/// Entries with `key` and `value` by field names. The copy of the key in most values is left out.
 pub fn entries(pin_dir: &Path, map: &str) -> Result<Vec<Value>> {
     let text = process::output(
         Command::new("bpftool")

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::process;
 use crate::net::NetNs;
 
-/// Makes it. What is sent there ends there.
+/// Makes it. Packets that are sent there go no further.
 pub(super) fn make(netns: &NetNs) -> Result<()> {
     for arguments in [
         "link add cap0 type veth peer name cap1",

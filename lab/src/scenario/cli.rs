@@ -1,35 +1,40 @@
-//! `epguard-lab scenario`: tells stories and reports.
+//! `epguard-lab scenario`: runs stories and prints the results.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::format::Scenario;
+use super::format::{Runs, Scenario};
 use super::load;
 use super::tell::{Failure, tell};
 use super::variant::Variant;
+use crate::files;
 
-/// Tell stories on the real datapath with the real agent.
+/// Run scenarios on the real datapath with the real agent.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct Args {
-    /// Scenario files, or folders with such [default with --all: lab/scenarios]
+    /// Scenario files, or folders of them [default with --all: lab/scenarios and lab/scenarios-at-sockets]
     #[arg(required_unless_present = "all")]
     files: Vec<PathBuf>,
     /// Runs at the same time [default: three per processor]
     #[arg(short, long)]
     jobs: Option<usize>,
-    /// Tell each story in one of its variants only, from story to story in another one
+    /// Run each scenario in one of its variants only, another one for each scenario
     #[arg(long)]
     sample: bool,
-    /// Tell every story in all of its variants, also those that say `sample`
-    #[arg(long, conflicts_with = "sample")]
+    /// Run every scenario in all of its variants, even those with `sample`, with its own callers and with those of `--socket-lb`
+    #[arg(long, conflicts_with_all = ["sample", "socket_lb"])]
     all: bool,
+    /// Run the stories with callers at a load balancer at sockets, in place of their own callers
+    #[arg(long)]
+    socket_lb: bool,
     /// Leave maps and logs of failed runs in /run/epguard-lab until the next start
     #[arg(long)]
     keep: bool,
@@ -38,21 +43,51 @@ pub struct Args {
     hooks: Option<String>,
 }
 
+impl Args {
+    /// The variants to run of the story with this number.
+    fn variants(&self, own: &Runs, index: usize) -> Vec<Variant> {
+        let at_sockets = own.at_sockets();
+        if self.all {
+            let others = at_sockets.filter(|_| !own.has_socket_lb());
+            let runs = [own.clone()].into_iter().chain(others);
+            return runs.flat_map(|runs| Variant::all(&runs)).collect();
+        }
+        let Some(runs) = (if self.socket_lb {
+            at_sockets
+        } else {
+            Some(own.clone())
+        }) else {
+            return Vec::new();
+        };
+        let mut variants = if runs.sample {
+            Variant::sample(&runs)
+        } else {
+            Variant::all(&runs)
+        };
+        if self.sample {
+            variants = vec![variants.remove(index % variants.len())];
+        }
+        variants
+    }
+}
+
 struct Job<'a> {
     file: &'a PathBuf,
     scenario: &'a Scenario,
     variant: Variant,
 }
 
-/// Tells every story in every variant; the exit code says whether all held.
+/// Runs every story in every variant; the exit code says whether all held.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let every = [PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios"))];
+    let every = ["scenarios", "scenarios-at-sockets"]
+        .map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
     let named = if args.files.is_empty() {
         &every[..]
     } else {
         &args.files
     };
-    let files = files(named)?;
+    let is_yaml = |file: &Path| file.extension().is_some_and(|extension| extension == "yaml");
+    let files = files::named(named, "scenario", |path| !path.is_dir(), is_yaml)?;
     let scenarios = files
         .iter()
         .map(|file| load(file).map(|scenario| (file, scenario)));
@@ -61,22 +96,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         .iter()
         .enumerate()
         .flat_map(|(index, (file, scenario))| {
-            let mut variants = if scenario.runs.sample && !args.all {
-                Variant::sample(&scenario.runs)
-            } else {
-                Variant::all(&scenario.runs)
-            };
-            if args.sample {
-                variants = vec![variants.remove(index % variants.len())];
-            }
-            variants.into_iter().map(move |variant| Job {
+            let variants = args.variants(&scenario.runs, index).into_iter();
+            variants.map(move |variant| Job {
                 file,
                 scenario,
                 variant,
             })
         });
     let jobs: Mutex<VecDeque<Job<'_>>> = Mutex::new(runs.collect());
-    // Runs mostly wait for what must not come.
+    // Most of the time a run waits to see that no packet comes.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let parallel = args.jobs.unwrap_or(3 * processors).max(1);
     let (tell_result, results) = mpsc::channel();
@@ -132,21 +160,53 @@ fn source_line(file: &PathBuf, line: u64) -> String {
     text.lines().nth(index).unwrap_or_default().trim().to_owned()
 }
 
-/// Folders stand for the scenario files in them, in order of their names.
-fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in named {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::format::Caller;
+
+    fn names(args: &[&str], runs: &Runs) -> Vec<String> {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: Args,
         }
-        let listed = path
-            .read_dir()
-            .with_context(|| format!("cannot list {}", path.display()))?;
-        let mut found: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
-        found.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
-        found.sort();
-        files.append(&mut found);
+        let line = <Line as clap::Parser>::parse_from(["scenario"].iter().chain(args));
+        let variants = line.args.variants(runs, 1);
+        variants.iter().map(ToString::to_string).collect()
     }
-    Ok(files)
+
+    #[test]
+    fn with_all_a_story_runs_with_its_own_callers_and_with_those_at_sockets() {
+        let runs = Runs {
+            sample: true,
+            ..Runs::default()
+        };
+        assert_eq!(names(&["f"], &runs), ["ipv4", "ipv6"]);
+        assert_eq!(names(&["f", "--sample"], &runs), ["ipv6"]);
+        let at_sockets = [
+            "ipv4 socket-lb-pod",
+            "ipv6 socket-lb-pod",
+            "ipv4 socket-lb-node",
+            "ipv6 socket-lb-node",
+        ];
+        assert_eq!(
+            names(&["f", "--socket-lb"], &runs),
+            [at_sockets[0], at_sockets[3]]
+        );
+        assert_eq!(
+            names(&["--all"], &runs),
+            [&["ipv4", "ipv6"], &at_sockets[..]].concat()
+        );
+        let not_there = Runs {
+            socket_lb: false,
+            ..runs.clone()
+        };
+        assert_eq!(names(&["--all"], &not_there), ["ipv4", "ipv6"]);
+        let only_there = Runs {
+            caller: vec![Caller::SocketLbPod],
+            ..runs
+        };
+        assert_eq!(names(&["--all"], &only_there), at_sockets[..2]);
+    }
 }

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, Result};
 
-use super::format::{ApiStep, Condition, Pod, Scenario, Service};
+use super::balancer::Balancer;
+use super::format::{ApiStep, Call, Condition, Pod, Scenario, Service};
 use super::names::{self, CLIENT, Names};
 use super::objects::{self, Clock, Endpoint, PodObject};
 use super::serve::Serving;
@@ -13,16 +14,16 @@ use super::variant::Variant;
 use crate::api::{ApiServer, Kind, ObjectRef, Store};
 use crate::net::{PodNet, Topology};
 use crate::proxy::{Proxy, ServiceRule, service_rules};
-use crate::traffic::Server;
+use crate::traffic::{Client, Server};
 
-/// Everything but the agent.
+/// A cluster without the agent.
 #[derive(Debug)]
 pub struct Cluster {
     /// Namespaces and links.
     pub topology: Topology,
     /// The objects behind the API.
     pub store: Store,
-    /// What names stand for.
+    /// Addresses, UIDs and objects of the story's names.
     pub names: Names,
     pub(super) cast: BTreeMap<String, Pod>,
     pub(super) clock: Clock,
@@ -30,6 +31,8 @@ pub struct Cluster {
     pub(super) servers: BTreeMap<String, Server>,
     services: BTreeMap<String, Service>,
     proxy: Proxy,
+    /// In the proxy's place, for callers at sockets.
+    pub(super) balancer: Option<Balancer>,
     rules: Vec<ServiceRule>,
     api: Serving,
     api_is_back: bool,
@@ -56,6 +59,7 @@ impl Cluster {
             topology,
             store,
             proxy,
+            balancer: None,
             api,
             api_is_back: true,
         };
@@ -66,19 +70,19 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// For the agent.
+    /// Kubeconfig for the agent.
     #[must_use]
     pub fn kubeconfig(&self) -> &str {
         self.api.kubeconfig()
     }
 
-    /// Lets the API server fail, or serve again. The store behind it goes on.
+    /// Stops, stalls or restores the API server. The store behind it goes on.
     pub fn set_api(&mut self, step: ApiStep) {
         self.api.set(step);
         self.api_is_back = step == ApiStep::Back;
     }
 
-    /// The API server, for faults that no story has a word for.
+    /// The API server, for faults that stories have no step for.
     #[must_use]
     pub fn api_server(&self) -> &ApiServer {
         self.api.server()
@@ -96,7 +100,7 @@ impl Cluster {
         self.services.get(name)
     }
 
-    /// What the slice of a Service lists from now on: pods with the address that the API shows.
+    /// Sets the endpoints of a Service's slice: pods, with the address that the API shows.
     pub fn set_slice(&mut self, service: &str, endpoints: &BTreeMap<String, Condition>) -> Result<()> {
         let endpoints = endpoints.iter().map(|(alias, condition)| {
             let pod = self.names.pod(alias)?;
@@ -122,12 +126,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// The proxy's rules become what kube-proxy would make of the API now.
+    /// Sets the proxy's rules to those that kube-proxy would make of the API now.
     pub fn sync_proxy(&mut self) -> Result<()> {
         self.program(self.wanted_rules())
     }
 
-    /// These Services get exactly these backends; the others keep what they have.
+    /// Sets exactly these backends for these Services; the others keep theirs.
     pub fn set_proxy(&mut self, backends: &BTreeMap<String, Vec<String>>) -> Result<()> {
         let mut rules = self.wanted_rules();
         for rule in &mut rules {
@@ -151,6 +155,27 @@ impl Cluster {
         self.program(rules)
     }
 
+    /// Clients on a host. Where there is a load balancer at sockets, those on node-a make theirs in its cgroups, or in those
+    /// that the call names.
+    pub fn client(&self, host: &str, call: Option<&Call>) -> Result<Client> {
+        let client = Client::new(self.topology.netns(host)?);
+        let is_local = host == "node-a" || self.local_pods().iter().any(|(alias, _)| *alias == host);
+        Ok(match &self.balancer {
+            Some(balancer) if is_local => client.in_cgroups(balancer.cgroups(host, call)?),
+            _ => client,
+        })
+    }
+
+    /// The backends that the rules have for a Service; none if they do not have the Service.
+    #[must_use]
+    pub fn backends(&self, service: &str) -> Option<Vec<SocketAddr>> {
+        let is_of =
+            |rule: &&ServiceRule| rule.name.rsplit_once(':').map_or(&*rule.name, |(of, _)| of) == service;
+        let mut rules = self.rules.iter().filter(is_of).peekable();
+        rules.peek()?;
+        Some(rules.flat_map(|rule| rule.backends.iter().copied()).collect())
+    }
+
     /// Deletes `Kind namespace/name` at once.
     pub fn delete(&self, what: &str) -> Result<()> {
         let id = object_ref(what)?;
@@ -158,7 +183,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Pods that are on node-a now, by what the story calls them.
+    /// Pods that are on node-a now, by their names in the story.
     #[must_use]
     pub fn local_pods(&self) -> Vec<(&str, &PodNet)> {
         let pods = self
@@ -184,7 +209,16 @@ impl Cluster {
     }
 
     fn program(&mut self, rules: Vec<ServiceRule>) -> Result<()> {
-        self.proxy.program(&rules)?;
+        if let Some(balancer) = &mut self.balancer {
+            balancer.program(&rules)?;
+        }
+        if self
+            .balancer
+            .as_ref()
+            .is_none_or(|balancer| !balancer.serves_pods())
+        {
+            self.proxy.program(&rules)?;
+        }
         self.rules = rules;
         Ok(())
     }

@@ -11,7 +11,7 @@ use epguard_common::{Outcome, Reason};
 pub struct Counters(BTreeMap<(Reason, Outcome), u64>);
 
 impl Counters {
-    /// What the pinned map says now.
+    /// Reads the pinned map.
     pub fn read(pin_dir: &Path) -> Result<Self> {
         let counted = epguard::kernel::maps::counters(pin_dir)?.into_iter();
         Ok(Self(counted.map(|(key, count)| (key, count.packets)).collect()))
@@ -35,7 +35,7 @@ impl Counters {
         self.0.get(&(reason, outcome)).copied().unwrap_or_default()
     }
 
-    /// Packets with this outcome, whatever the reason.
+    /// Packets with this outcome, for all reasons.
     #[must_use]
     pub fn with_outcome(&self, outcome: Outcome) -> u64 {
         Reason::ALL
@@ -47,12 +47,12 @@ impl Counters {
     /// Packets that were, or would have been, denied for this reason.
     #[must_use]
     pub fn denials(&self, reason: Reason) -> u64 {
-        let denials = Outcome::STOPPED.into_iter().chain([Outcome::Observed]);
+        let denials = Outcome::of_denials();
         denials.map(|outcome| self.of(reason, outcome)).sum()
     }
 }
 
-/// All that is not zero.
+/// All counters above zero.
 impl std::fmt::Display for Counters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let counted = self.0.iter().filter(|(_, count)| **count > 0);

@@ -1,4 +1,4 @@
-//! What happens to pods, on their node and in the API, in the order that was recorded on a real cluster.
+//! The events of pods, on their node and in the API, in the order that was recorded on a real cluster.
 
 use std::net::IpAddr;
 
@@ -11,28 +11,18 @@ use crate::api::ObjectRef;
 use crate::proxy::Protocol;
 use crate::traffic::{Port, Server};
 
-/// The ports of a pod, for `Server`.
+/// The ports of a pod, as `Server` takes them.
 fn ports(numbers: &[u16]) -> Vec<Port> {
-    let both = |&port| {
-        [
-            Port {
-                protocol: Protocol::Tcp,
-                port,
-            },
-            Port {
-                protocol: Protocol::Udp,
-                port,
-            },
-        ]
-    };
+    let both = |&port| [Protocol::Tcp, Protocol::Udp].map(|protocol| Port { protocol, port });
     numbers.iter().flat_map(both).collect()
 }
 
 impl Cluster {
-    /// Lets something happen to a pod of the story.
+    /// Makes an event happen to a pod of the story.
     pub fn pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
         self.clock.tick();
         self.try_pod_event(alias, event)
+            .and_then(|()| self.serve_sockets())
             .with_context(|| format!("pod {alias}"))
     }
 
@@ -86,11 +76,6 @@ impl Cluster {
         let declared = self.cast.get(alias).context("it is not in the story")?;
         let name = self.names.pod(alias)?;
         let node = self.topology.node(&declared.node)?;
-        let host_ip: IpAddr = if self.names.is_ipv4() {
-            node.ipv4.into()
-        } else {
-            node.ipv6.into()
-        };
         let now = self.clock.text();
         let object = PodObject {
             namespace: name.namespace.clone(),
@@ -100,7 +85,7 @@ impl Cluster {
             annotations: declared.annotations.clone(),
             mirror: declared.mirror,
             node: declared.node.clone(),
-            host_ip,
+            host_ip: node.ip(self.names.is_ipv4()),
             created: now.clone(),
             phase: Phase::Pending,
             phase_by_podgc: false,
@@ -121,7 +106,7 @@ impl Cluster {
         })
     }
 
-    /// The old sandbox is gone and the new one is up; the kubelet still reports the old address (1.36: lifecycle row 13).
+    /// Replaces the sandbox; the kubelet still reports the old address (as recorded on 1.36).
     fn new_sandbox(&mut self, alias: &str) -> Result<()> {
         self.detach(alias)?;
         self.servers.remove(alias);
@@ -174,7 +159,11 @@ impl Cluster {
     fn attach(&mut self, alias: &str, ip: IpAddr) -> Result<()> {
         let declared = &self.cast[alias];
         let pod = self.topology.add_pod(&declared.node, alias, &[ip])?;
-        let server = Server::start(&pod.netns, alias, &ports(&declared.ports))?;
+        let server = Server::start(
+            &pod.netns,
+            declared.answers.as_deref().unwrap_or(alias),
+            &ports(&declared.ports),
+        )?;
         self.servers.insert(alias.into(), server);
         Ok(())
     }
@@ -187,7 +176,7 @@ impl Cluster {
         }
     }
 
-    /// Changes the object (with the time, and the address that the pod holds) and shows it in the API.
+    /// Changes the object, given the time and the address that the pod holds, and writes it to the API.
     fn edit(&mut self, alias: &str, edit: impl FnOnce(&mut PodObject, &str, Option<IpAddr>)) -> Result<()> {
         let held = self
             .topology

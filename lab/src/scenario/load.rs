@@ -1,13 +1,14 @@
-//! From a YAML file to a checked [`Scenario`]. Every error names the file, the line and what would be right.
+//! Reads a YAML file into a checked [`Scenario`]. Every error names the file, the line and the correct form.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use epguard_common::{OneOf, Outcome};
 
-use super::format::{Call, Forbidden, PodStep, ProxyStep, Scenario, Sees, Step};
-use super::references::{HOSTS, destination, host, pod, service};
+use super::format::{Action, Call, Forbidden, PodStep, ProxyStep, Scenario, Sees, Step};
+use super::references::{self, HOSTS, destination, host, pod, service};
 
-/// Names that mean something by themselves in `sees`.
+/// Words in `sees` that are not names of pods.
 const OUTCOMES: [&str; 3] = ["nothing", "refused", "reset"];
 
 /// Reads a scenario.
@@ -48,16 +49,20 @@ fn check_cast(scenario: &Scenario) -> Result<()> {
     ];
     ensure!(
         !variants.contains(&0),
-        "`runs` has an empty list, so that the story would never be told"
+        "`runs` has an empty list, so that the story would never run"
     );
     ensure!(!scenario.steps.is_empty(), "the story has no steps");
     check_neighbour(scenario)?;
+    ensure!(
+        !(runs.action.iter().chain(&scenario.agent.action)).any(|action| *action == Action::Redirect),
+        "the agent's action is drop, reject or capture; only an annotation can ask for redirect"
+    );
     for (name, pod) in &scenario.pods {
         ensure!(
             !OUTCOMES.contains(&&**name)
                 && !HOSTS.contains(&&**name)
                 && !name.contains(['/', '.', '$', '{', '}']),
-            "a pod cannot be called {name:?}: that name means something else"
+            "a pod cannot be called {name:?}: that name is reserved"
         );
         check_name(&pod.is).with_context(|| format!("pod {name}"))?;
         ensure!(
@@ -82,7 +87,7 @@ fn check_neighbour(scenario: &Scenario) -> Result<()> {
     let runs = &scenario.runs;
     let Some(neighbour) = &scenario.neighbour else {
         ensure!(
-            runs.neighbour.is_empty() && runs.first.is_empty(),
+            runs.neighbour.is_empty() && (runs.first.is_empty() || runs.has_socket_lb()),
             "`runs` varies a neighbour, and the story has no `neighbour`"
         );
         return Ok(());
@@ -124,8 +129,10 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
             ensure!(scenario.neighbour.is_some(), "the story has no `neighbour`");
             Ok(())
         }
+        Step::Burst(burst) => references::burst(scenario, burst),
         Step::Check(_)
         | Step::EveryMode(_)
+        | Step::BeforeEpguard(_)
         | Step::Off(_)
         | Step::Observe(_)
         | Step::Enforce(_)
@@ -134,9 +141,16 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
         | Step::Apply(_)
         | Step::Patch(_)
         | Step::Delete(_)
+        | Step::Epguard(_)
+        | Step::Heading(_)
+        | Step::Say(_)
+        | Step::Note(_)
+        | Step::Show(_)
         | Step::Maps(_)
         | Step::Dump(_)
         | Step::Log(_)
+        | Step::SocketLb(_)
+        | Step::Cgroups(_)
         | Step::Agent(_)
         | Step::Api(_)
         | Step::Lease(_)
@@ -169,20 +183,12 @@ fn check_call(scenario: &Scenario, call: &Call) -> Result<()> {
             OUTCOMES.join(", ")
         );
     }
-    let reasons = epguard_common::Reason::ALL.map(epguard_common::Reason::as_str);
-    if let Some(reason) = &call.denied {
-        ensure!(
-            reasons.contains(&&**reason),
-            "no denial has the reason {reason:?}; there are {}",
-            reasons.join(", ")
-        );
-    }
-    let outcomes = epguard_common::Outcome::ALL.map(epguard_common::Outcome::as_str);
+    references::reason(call.denied.as_deref())?;
     for outcome in &call.counted {
         ensure!(
-            outcomes.contains(&&**outcome),
-            "nothing is counted as {outcome:?}; there are {}",
-            outcomes.join(", ")
+            Outcome::named(outcome).is_some(),
+            "nothing is counted as {outcome:?}: {}",
+            OneOf(Outcome::ALL)
         );
     }
     Ok(())
@@ -275,7 +281,18 @@ steps:
     }
 
     #[test]
-    fn what_a_neighbour_forbids_is_between_hosts_of_the_story() {
+    fn a_burst_has_one_denied_group_and_names_what_it_would_hit() {
+        let group = "{means: A, sees: A, denied: reused, claim: c, callers: []}";
+        let burst = |groups: &str| {
+            let step = format!("  - burst: {{title: t, rounds: 1, groups: [{groups}]}}\n  - check:");
+            error("  - check:", &step)
+        };
+        assert!(burst(group).contains("`denied` and `hit`"));
+        assert!(burst(&format!("{group}, {group}")).contains("more than one group"));
+    }
+
+    #[test]
+    fn a_neighbour_forbids_only_calls_between_hosts_of_the_scenario() {
         let text = "neighbour: {kind: policy, forbids: [{from: Z, to: A}]}\nsteps:";
         assert!(error("steps:", text).contains("there is no \"Z\" to call from"));
     }

@@ -1,12 +1,13 @@
-//! Whether JSON is as expected.
+//! Compares JSON with an expectation.
 
 use std::net::IpAddr;
 
+use epguard_common::Addr;
 use serde_json::Value;
 
 use super::format::Entries;
 
-/// What of the expectation does not hold, if anything.
+/// The first expectation that does not hold, if any.
 #[must_use]
 pub fn mismatch(expected: &Entries, seen: &[Value]) -> Option<String> {
     if let Some(count) = expected.count.filter(|count| *count != seen.len()) {
@@ -20,8 +21,8 @@ pub fn mismatch(expected: &Entries, seen: &[Value]) -> Option<String> {
     Some(format!("there is an entry with {unwanted}"))
 }
 
-/// An object needs at least the expected fields. Around a single field there may be a struct, and 16 octets are the address
-/// (IPv4 mapped into IPv6) or the UID that an expected text spells out.
+/// Whether a value matches: an object needs at least the expected fields, and a struct may wrap a single field. An expected
+/// address or UID as text matches its 16 octets (IPv4 mapped into IPv6).
 fn matches(expected: &Value, seen: &Value) -> bool {
     match (expected, seen) {
         (Value::Object(wanted), Value::Object(fields)) => wanted
@@ -54,10 +55,7 @@ fn octet(value: &Value) -> Option<u8> {
 
 fn spelled(text: &str) -> Option<[u8; 16]> {
     if let Ok(ip) = text.parse::<IpAddr>() {
-        return Some(match ip {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-            IpAddr::V6(ip) => ip.octets(),
-        });
+        return Some(Addr::from(ip).octets);
     }
     Some(uuid::Uuid::parse_str(text).ok()?.into_bytes())
 }
@@ -91,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_lacking_is_named() {
+    fn a_field_that_must_be_absent_is_named() {
         let expected = Entries {
             lacks: vec![json!({"a": 1})],
             ..Entries::default()

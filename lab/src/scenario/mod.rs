@@ -1,12 +1,17 @@
-//! Stories in YAML, told on the real datapath with the real agent. `lab/SCENARIOS.md` documents the format.
+//! Stories in YAML, run on the real datapath with the real agent. `lab/SCENARIOS.md` documents the format.
 
 pub mod agent;
+mod answers;
+mod at_sockets;
+mod balancer;
 mod beside;
 pub(crate) mod bpftool;
+mod burst;
 mod capture;
 mod carrier;
 mod cli;
 pub mod cluster;
+mod counted;
 pub mod counters;
 pub mod format;
 mod life;
@@ -15,13 +20,16 @@ mod matching;
 mod names;
 mod objects;
 mod options;
+mod orphan_ip;
+pub mod played;
+mod present;
 pub mod process;
 mod references;
+mod refusals;
 pub(crate) mod serve;
 pub mod stage;
 mod tell;
 mod traffic;
-mod vacancy;
 pub mod variant;
 mod verdicts;
 mod watched;
@@ -29,4 +37,7 @@ pub mod workdir;
 mod writers;
 
 pub use cli::{Args, run};
+pub use counted::Report;
 pub use load::{load, parse};
+pub use present::{Claim, Presenter};
+pub use tell::present;

@@ -1,4 +1,4 @@
-//! From the names of a story to addresses, UIDs and objects of one run.
+//! Addresses, UIDs and objects of one run, by their names in the story.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,10 +11,10 @@ use super::objects::{self, Frontends};
 use super::variant::Variant;
 use crate::scenario::format::Caller;
 
-/// The pod that calls, unless the story says otherwise. It lives from the beginning to the end.
+/// The pod that makes calls without `from`. It lives from the beginning to the end.
 pub const CLIENT: &str = "client";
 
-/// What every name means in one run.
+/// The values of all names in one run.
 #[derive(Clone, Debug)]
 pub struct Names {
     family: Family,
@@ -39,7 +39,7 @@ pub struct PodName {
 }
 
 impl Names {
-    /// Gives every address name, pod and Service of the story what it stands for.
+    /// Assigns a value to every address name, pod and Service of the story.
     pub fn new(scenario: &Scenario, variant: Variant) -> Self {
         let client: Pod = client();
         let cast = scenario.pods.iter().map(|(alias, pod)| (alias.clone(), pod));
@@ -70,14 +70,20 @@ impl Names {
             )
         });
         let pods = pods.collect();
-        let services = scenario.services.keys().zip(10..).map(|(name, number)| {
-            let vip = match variant.family {
-                Family::Ipv4 => IpAddr::from([10, 96, 0, number]),
-                Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, number.into()).into(),
-            };
-            let node_port = (variant.caller == Caller::Nodeport).then_some(30000 + 10 * u16::from(number));
-            (name.clone(), Frontends { vip, node_port })
-        });
+        let services = scenario
+            .services
+            .iter()
+            .zip(10..)
+            .map(|((name, service), number)| {
+                let vip = match variant.family {
+                    Family::Ipv4 => IpAddr::from([10, 96, 0, number]),
+                    Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, number.into()).into(),
+                };
+                let of_caller =
+                    (variant.caller == Caller::Nodeport).then_some(30000 + 10 * u16::from(number));
+                let node_port = service.node_port.or(of_caller);
+                (name.clone(), Frontends { vip, node_port })
+            });
         Self {
             family: variant.family,
             services: services.collect(),
@@ -93,7 +99,7 @@ impl Names {
             .with_context(|| format!("there is no pod {alias}"))
     }
 
-    /// How a Service is reached.
+    /// The addresses of a Service.
     pub fn service(&self, name: &str) -> Result<Frontends> {
         self.services
             .get(name)
@@ -101,7 +107,7 @@ impl Names {
             .with_context(|| format!("there is no Service {name}"))
     }
 
-    /// An address by its own name, or by that of the pod whose it is.
+    /// An address by its own name, or by the name of the pod that has it.
     pub fn address(&self, name: &str) -> Result<IpAddr> {
         let of_pod = self.pods.get(name).map(|pod| pod.ip);
         of_pod
@@ -109,7 +115,7 @@ impl Names {
             .with_context(|| format!("there is no address {name}"))
     }
 
-    /// Whether everything is IPv4.
+    /// True if all addresses are IPv4.
     pub fn is_ipv4(&self) -> bool {
         self.family == Family::Ipv4
     }
@@ -174,6 +180,7 @@ pub fn client() -> Pod {
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         ports: Vec::new(),
+        answers: None,
         mirror: false,
         kubelet: super::format::Kubelet::Current,
     }

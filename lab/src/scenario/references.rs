@@ -1,8 +1,9 @@
-//! Whether the story has what a name in it stands for. Errors list what there is.
+//! Checks that the story defines every name that it uses. Errors list the defined names.
 
 use anyhow::{Result, ensure};
+use epguard_common::{OneOf, Reason};
 
-use super::format::Scenario;
+use super::format::{Burst, Scenario};
 
 /// Hosts that each story has.
 pub(super) const HOSTS: [&str; 3] = ["node-a", "external", "client"];
@@ -17,7 +18,7 @@ pub(super) fn host(scenario: &Scenario, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a call can be aimed at.
+/// A destination of calls.
 pub(super) fn destination(scenario: &Scenario, name: &str) -> Result<()> {
     if name.contains('/') {
         return service(scenario, name);
@@ -48,6 +49,37 @@ pub(super) fn service(scenario: &Scenario, name: &str) -> Result<()> {
         "there is no Service {name:?} in this story; there are {}",
         known()
     );
+    Ok(())
+}
+
+/// Pods, hosts and reasons of a burst.
+pub(super) fn burst(scenario: &Scenario, burst: &Burst) -> Result<()> {
+    let denied = burst.groups.iter().filter(|group| group.denied.is_some());
+    ensure!(denied.count() <= 1, "more than one group of a burst is `denied`");
+    for group in &burst.groups {
+        pod(scenario, &group.means)?;
+        group.hit.iter().try_for_each(|name| pod(scenario, name))?;
+        reason(group.denied.as_deref())?;
+        ensure!(
+            group.denied.is_some() == group.hit.is_some(),
+            "a group of a burst has `denied` and `hit`, or none of them"
+        );
+    }
+    burst.callers().try_for_each(|(_, caller)| {
+        host(scenario, &caller.from)?;
+        destination(scenario, &caller.call)
+    })
+}
+
+/// A reason to deny.
+pub(super) fn reason(name: Option<&str>) -> Result<()> {
+    if let Some(reason) = name {
+        ensure!(
+            Reason::parse(reason).is_some(),
+            "no denial has the reason {reason:?}: {}",
+            OneOf(Reason::TO_DENY)
+        );
+    }
     Ok(())
 }
 

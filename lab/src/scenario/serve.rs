@@ -12,7 +12,7 @@ use super::format::ApiStep;
 use crate::api::{ApiServer, Store};
 use crate::net::NetNs;
 
-/// How often a stream says that nothing has happened.
+/// Time between bookmarks of a stream.
 const BOOKMARKS: Duration = Duration::from_secs(1);
 
 /// A running API server; dropping it stops it.
@@ -52,7 +52,7 @@ impl Serving {
         })
     }
 
-    /// For clients in the same network namespace.
+    /// Kubeconfig for clients in the same network namespace.
     pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
     }
@@ -62,7 +62,7 @@ impl Serving {
         &self.server
     }
 
-    /// Lets the server fail, or serve again.
+    /// Stops, stalls or restores the server.
     pub fn set(&self, step: ApiStep) {
         self.server.faults(|faults| {
             faults.outage = step == ApiStep::Away;

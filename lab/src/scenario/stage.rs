@@ -1,12 +1,13 @@
-//! Everything that a story is told on: a cluster and the agent on its node-a.
+//! The environment of a story: a cluster and the agent on its node-a.
 
 use anyhow::{Context, Result};
 
 use super::agent::{Agent, AgentOptions};
+use super::balancer::Balancer;
 use super::carrier::await_carrier;
 use super::cluster::Cluster;
 use super::counters::Counters;
-use super::format::{Action, First, Forbidden, NeighbourStep, PodEvent, Scenario};
+use super::format::{Action, CgroupStep, First, Forbidden, NeighbourStep, PodEvent, Scenario, SocketLbStep};
 use super::variant::Variant;
 use super::workdir::Workdir;
 use super::{beside, capture};
@@ -17,20 +18,24 @@ use crate::neighbour::Neighbour;
 pub struct Stage {
     /// The agent on node-a.
     pub agent: Agent,
-    /// The program beside it, if the story has one.
+    /// The program beside the agent, if the story has one.
     pub neighbour: Option<Neighbour>,
     forbids: Vec<Forbidden>,
     /// Nodes, pods, API and proxy.
     pub cluster: Cluster,
-    /// Where the agent has its maps, sockets and log.
+    /// Directory of the agent's maps, sockets and log.
     pub workdir: Workdir,
 }
 
 impl Stage {
-    /// What the scenario has from the start, with `--hooks` of the agent if given. Needs root.
+    /// Builds the scenario's start, with `--hooks` of the agent if given. Needs root.
     pub fn new(scenario: &Scenario, variant: Variant, hooks: Option<&str>) -> Result<Self> {
         let workdir = Workdir::new()?;
-        let cluster = Cluster::new(scenario, variant)?;
+        let mut cluster = Cluster::new(scenario, variant)?;
+        if variant.caller.has_socket_lb() {
+            let serves_pods = variant.caller.is_at_sockets();
+            cluster.balance_at_sockets(&workdir.pins().join("socket-lb"), serves_pods)?;
+        }
         let mut neighbour = beside::neighbour(scenario, variant, hooks, &cluster, &workdir.pins())?;
         let declared = scenario.neighbour.as_ref();
         let forbids = declared.map(|declared| declared.forbids.clone());
@@ -40,17 +45,25 @@ impl Stage {
         if let (Some(neighbour), First::Neighbour) = (&mut neighbour, first) {
             beside::happen(neighbour, NeighbourStep::Starts, &forbids, &cluster)?;
         }
+        if let (Some(balancer), First::Neighbour | First::Later) = (&mut cluster.balancer, first) {
+            balancer.step(SocketLbStep::Starts)?;
+        }
         let netns = &cluster.topology.node("node-a")?.netns;
         let action = variant.action.or(scenario.agent.action);
         if action == Some(Action::Capture) {
             capture::make(netns)?;
         }
         let options = AgentOptions {
+            node: "node-a",
             hooks,
             action: action.map(Action::flag),
-            ..scenario.agent.options()
+            cgroup_root: cluster.balancer.as_ref().map(Balancer::root),
+            flags: &scenario.agent,
         };
-        let agent = Agent::start(netns, &workdir, cluster.kubeconfig(), &options)?;
+        let mut agent = Agent::prepare(netns, &workdir, cluster.kubeconfig(), &options)?;
+        if !scenario.agent.later {
+            agent.start_again()?;
+        }
         let mut stage = Self {
             agent,
             neighbour,
@@ -58,14 +71,19 @@ impl Stage {
             cluster,
             workdir,
         };
-        if first == First::Epguard && stage.neighbour.is_some() {
+        if first == First::Epguard {
             stage.catch_up()?;
-            stage.neighbour(NeighbourStep::Starts)?;
+            if stage.neighbour.is_some() {
+                stage.neighbour(NeighbourStep::Starts)?;
+            }
+            if stage.cluster.balancer.is_some() {
+                stage.socket_lb(SocketLbStep::Starts)?;
+            }
         }
         Ok(stage)
     }
 
-    /// Lets something happen to a pod. The neighbour hooks it before anything is sent there, as a CNI does.
+    /// Makes an event happen to a pod. The neighbour hooks the pod before any packet is sent there, as a CNI does.
     pub fn pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
         self.cluster.pod_event(alias, event)?;
         self.neighbour
@@ -73,15 +91,29 @@ impl Stage {
             .map_or(Ok(()), |neighbour| beside::hook(neighbour, &self.cluster))
     }
 
-    /// Lets something happen to the story's neighbour.
+    /// Makes an event happen to the story's neighbour.
     pub fn neighbour(&mut self, step: NeighbourStep) -> Result<()> {
         let neighbour = self.neighbour.as_mut();
         let neighbour = neighbour.context("the story has no `neighbour`")?;
         beside::happen(neighbour, step, &self.forbids, &self.cluster)
     }
 
-    /// Waits until the agent has applied everything that the API shows, hooked every pod, and leaves the neighbour's bits
-    /// alone; not if it was killed, or the API is away. The neighbour hooks new pods.
+    /// Makes an event happen to the load balancer at sockets.
+    pub fn socket_lb(&mut self, step: SocketLbStep) -> Result<()> {
+        let balancer = self.cluster.balancer.as_mut();
+        let balancer = balancer.context("only callers at sockets have a load balancer there")?;
+        balancer.step(step)
+    }
+
+    /// Makes and removes cgroups of node-a.
+    pub fn cgroups(&self, steps: &[CgroupStep]) -> Result<()> {
+        let balancer = self.cluster.balancer.as_ref();
+        let balancer = balancer.context("only callers at sockets have cgroups")?;
+        steps.iter().try_for_each(|step| balancer.cgroup_step(step))
+    }
+
+    /// Waits until the agent has applied all objects of the API, hooked every pod, and avoids the neighbour's bits. Returns
+    /// at once if the agent was killed or the API is away. The neighbour hooks new pods.
     pub fn catch_up(&mut self) -> Result<()> {
         if let Some(neighbour) = &mut self.neighbour {
             beside::hook(neighbour, &self.cluster)?;
@@ -90,6 +122,9 @@ impl Stage {
             return Ok(());
         }
         self.agent.catch_up(&self.cluster.store, &self.cluster.links())?;
+        if let Some(balancer) = &self.cluster.balancer {
+            balancer.await_hooks(&self.agent)?;
+        }
         let attached = self
             .neighbour
             .as_ref()
@@ -100,7 +135,7 @@ impl Stage {
         }
     }
 
-    /// What the datapath has counted.
+    /// Reads the datapath's counters.
     pub fn counters(&self) -> Result<Counters> {
         Counters::read(self.agent.pin_dir())
     }

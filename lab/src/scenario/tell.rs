@@ -1,31 +1,34 @@
-//! Tells one story in one variant.
+//! Runs one story in one variant.
 
 use std::fmt::Write as _;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use epguard_common::Mode;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
+use super::answers::without_agent;
+use super::burst;
 use super::cluster::object_ref;
+use super::counted::Counted;
 use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
+use super::played::Played;
+use super::present::{Claim, Presenter, Silent};
 use super::stage::Stage;
 use super::traffic::Clients;
 use super::variant::Variant;
 use super::verdicts::Series;
 use super::{bpftool, matching, writers};
+use crate::wait;
 
-/// Log lines come through a ring buffer, a little after the verdict, and what rests on the node's own routes follows those.
-const PATIENCE: Duration = Duration::from_mins(1);
 /// Lines of the agent's log that a failure shows.
 const LOG_LINES: usize = 12;
 
 /// Why a run failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// The line of the step in the file; none if it went wrong before the first.
+    /// The line of the step in the file; none if the run failed before the first step.
     pub line: Option<u64>,
     /// What was expected and what was seen.
     pub error: anyhow::Error,
@@ -33,17 +36,37 @@ pub struct Failure {
     pub evidence: String,
 }
 
-/// A story being told.
+/// A story in progress.
 struct Run<'a> {
     scenario: &'a Scenario,
     variant: Variant,
     clients: Clients,
+    /// What the agent had counted before the next burst.
+    counted: Counted,
+    played: Vec<Played<'a>>,
+    presenter: &'a mut dyn Presenter,
     stage: Stage,
 }
 
-/// Tells the story from the beginning, with `--hooks` of the agent if given. With `keep` its directory and maps stay after
+/// Runs the story from the beginning, with `--hooks` of the agent if given. With `keep` its directory and maps stay after
 /// a failure.
 pub fn tell(
+    scenario: &Scenario,
+    variant: Variant,
+    hooks: Option<&str>,
+    keep: bool,
+) -> Result<(), Box<Failure>> {
+    tell_to(&mut Silent, scenario, variant, hooks, keep)
+}
+
+/// Tells the story in its first variant, step by step, to a presenter.
+pub fn present(scenario: &Scenario, presenter: &mut dyn Presenter) -> Result<(), Box<Failure>> {
+    let variant = Variant::all(&scenario.runs).remove(0);
+    tell_to(presenter, scenario, variant, None, false)
+}
+
+fn tell_to(
+    presenter: &mut dyn Presenter,
     scenario: &Scenario,
     variant: Variant,
     hooks: Option<&str>,
@@ -56,7 +79,15 @@ pub fn tell(
             evidence: String::new(),
         })
     };
-    let mut run = Run::prepare(scenario, variant, hooks).map_err(unprepared)?;
+    let mut run = Run {
+        scenario,
+        variant,
+        clients: Clients::default(),
+        counted: Counted::default(),
+        played: Vec::new(),
+        presenter,
+        stage: Stage::new(scenario, variant, hooks).map_err(unprepared)?,
+    };
     let mut told = run.stage.catch_up().map_err(|error| (None, error));
     for step in &scenario.steps {
         told = told.and_then(|()| {
@@ -78,16 +109,8 @@ pub fn tell(
 }
 
 impl<'a> Run<'a> {
-    fn prepare(scenario: &'a Scenario, variant: Variant, hooks: Option<&str>) -> Result<Self> {
-        Ok(Self {
-            scenario,
-            variant,
-            clients: Clients::default(),
-            stage: Stage::new(scenario, variant, hooks)?,
-        })
-    }
-
-    fn step(&mut self, step: &Step) -> Result<()> {
+    fn step(&mut self, step: &'a Step) -> Result<()> {
+        self.presenter.step(&self.stage, &self.played, step)?;
         match step {
             Step::Pods(steps) => steps
                 .iter()
@@ -98,38 +121,57 @@ impl<'a> Run<'a> {
             Step::Proxy(ProxyStep::Sync(_)) => self.stage.cluster.sync_proxy(),
             Step::Proxy(ProxyStep::Set(backends)) => self.stage.cluster.set_proxy(backends),
             Step::Apply(objects) => objects.iter().try_for_each(|object| {
-                let object = self.stage.cluster.names.expand(object)?;
+                let cluster = &self.stage.cluster;
+                let object = cluster.names.expand(object)?;
                 if let Some(namespace) = object["metadata"]["namespace"].as_str() {
-                    self.stage.cluster.store.ensure_namespace(namespace)?;
+                    cluster.store.ensure_namespace(namespace)?;
                 }
-                self.stage.cluster.store.apply(object)?;
+                cluster.store.apply(object)?;
                 Ok(())
             }),
             Step::Patch(patch) => {
-                let merge = self.stage.cluster.names.expand(&patch.merge)?;
-                self.stage.cluster.store.patch(
-                    &object_ref(&self.stage.cluster.names.expand_text(&patch.of)?)?,
-                    &merge,
-                )?;
+                let cluster = &self.stage.cluster;
+                let id = object_ref(&cluster.names.expand_text(&patch.of)?)?;
+                cluster.store.patch(&id, &cluster.names.expand(&patch.merge)?)?;
                 Ok(())
             }
             Step::Delete(objects) => objects.iter().try_for_each(|what| {
-                self.stage
-                    .cluster
-                    .delete(&self.stage.cluster.names.expand_text(what)?)
+                let cluster = &self.stage.cluster;
+                cluster.delete(&cluster.names.expand_text(what)?)
             }),
             Step::Check(calls) => self.calls(&[Mode::Observe, Mode::Enforce], 1, calls),
             Step::Interleave(rounds) => {
                 self.calls(&[Mode::Observe, Mode::Enforce], rounds.rounds, &rounds.calls)
             }
             Step::EveryMode(calls) => self.calls(&[Mode::Off, Mode::Observe, Mode::Enforce], 1, calls),
+            Step::BeforeEpguard(calls) => {
+                let cluster = &self.stage.cluster;
+                without_agent(calls, &mut self.clients, cluster, self.variant)
+            }
             Step::Off(calls) => self.calls(&[Mode::Off], 1, calls),
             Step::Observe(calls) => self.calls(&[Mode::Observe], 1, calls),
             Step::Enforce(calls) => self.calls(&[Mode::Enforce], 1, calls),
+            Step::Burst(burst) => {
+                self.stage.catch_up()?;
+                let state = (&mut self.clients, &mut self.counted);
+                let played = burst::play(burst, &self.stage, state, &self.played, self.presenter)?;
+                self.played.push(played);
+                Ok(())
+            }
+            Step::Epguard(words) => self.stage.agent.run(words),
+            Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
             Step::Maps(maps) => {
                 self.stage.catch_up()?;
-                maps.iter()
-                    .try_for_each(|(map, expected)| self.map(map, expected))
+                maps.iter().try_for_each(
+                    |(map, expected)| match (&expected.claim, self.map(map, expected)) {
+                        (None, seen) => seen,
+                        (Some(text), seen) => self.presenter.claim(Claim {
+                            holds: seen.is_ok(),
+                            text: text.clone(),
+                            seen: seen.err().map_or_else(String::new, |error| format!("{error:#}")),
+                        }),
+                    },
+                )
             }
             Step::Dump(tables) => {
                 self.stage.catch_up()?;
@@ -147,6 +189,8 @@ impl<'a> Run<'a> {
             }
             Step::Agent(AgentStep::Started) => self.stage.agent.start_again(),
             Step::Neighbour(step) => self.stage.neighbour(*step),
+            Step::SocketLb(step) => self.stage.socket_lb(*step),
+            Step::Cgroups(steps) => self.stage.cgroups(steps),
             Step::Api(step) => {
                 self.stage.cluster.set_api(*step);
                 Ok(())
@@ -161,7 +205,7 @@ impl<'a> Run<'a> {
 
     fn calls(&mut self, modes: &[Mode], rounds: u32, calls: &[Spanned<Call>]) -> Result<()> {
         self.stage.catch_up()?;
-        let mut series = Series::new(self.scenario, &self.stage, self.variant);
+        let mut series = Series::new(self.scenario, &self.stage, self.variant)?;
         for mode in modes {
             self.stage.agent.set_mode(*mode)?;
             series.enter(*mode);
@@ -170,7 +214,7 @@ impl<'a> Run<'a> {
                 series.make(&call.value, &mut self.clients).with_context(line)?;
             }
         }
-        // Their senders never hear of it; their retransmissions would be counted among later calls.
+        // Their senders get no answer; their retransmissions would be counted among later calls.
         let denied = calls.iter().filter(|call| call.value.denied.is_some());
         for flow in denied.filter_map(|call| call.value.on.as_ref()) {
             self.clients.silence(flow);
@@ -178,16 +222,16 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What rests on the node's own routes follows them by a moment.
+    /// Waits for the expected entries of a map: those that depend on the node's routes follow them after a moment.
     fn map(&self, map: &str, expected: &Entries) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let seen = self.entries(expected, &bpftool::entries(self.stage.agent.pin_dir(), map)?);
-            if seen.is_ok() || Instant::now() >= deadline {
-                return seen.with_context(|| map.to_owned());
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
+        let pins = self.stage.agent.pin_dir();
+        wait::until(Duration::from_millis(20), || {
+            let entries = bpftool::entries(pins, map)?;
+            Ok(self
+                .entries(expected, &entries)
+                .map_err(|error| format!("{error:#}")))
+        })
+        .with_context(|| map.to_owned())
     }
 
     fn entries(&self, expected: &Entries, seen: &[Value]) -> Result<()> {
@@ -201,6 +245,7 @@ impl<'a> Run<'a> {
             has: expand(&expected.has)?,
             lacks: expand(&expected.lacks)?,
             count: expected.count,
+            claim: None,
         };
         let mismatch = matching::mismatch(&expected, seen);
         let shown = || seen.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ");
@@ -218,22 +263,15 @@ impl<'a> Run<'a> {
             .iter()
             .map(|text| self.stage.cluster.names.expand_text(text))
             .collect::<Result<_>>()?;
-        let deadline = Instant::now() + PATIENCE;
-        while !self
-            .stage
-            .agent
-            .log()
-            .lines()
-            .any(|line| texts.iter().all(|text| line.contains(text)))
-        {
-            ensure!(
-                Instant::now() < deadline,
-                "expected a line of the agent's log with {}",
-                texts.join(" and ")
-            );
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
+        // Log lines come through a ring buffer, a little after the verdict.
+        wait::until(Duration::from_millis(5), || {
+            let log = self.stage.agent.log();
+            let mut lines = log.lines();
+            Ok(wait::holds(
+                lines.any(|line| texts.iter().all(|text| line.contains(text))),
+                || format!("no line of the agent's log has {}", texts.join(" and ")),
+            ))
+        })
     }
 
     fn evidence(&self) -> String {

@@ -1,12 +1,14 @@
-//! Makes the calls of a story and tells what their clients saw.
+//! Makes the calls of a story and returns their clients' results.
 
 use std::collections::BTreeMap;
 use std::iter::Cycle;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use epguard_common::PENDING_NS;
 
 use super::cluster::Cluster;
 use super::format::{Call, Sees, Wire};
@@ -14,18 +16,20 @@ use super::names;
 use super::variant::Variant;
 use crate::traffic::{self, Answer, Client, Flow, Outcome, UdpPeer};
 
-/// Nobody waits longer for a reply that must come.
+/// Time limit for a reply that must come.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long a client waits where it may see nothing; a reply takes a millisecond.
+/// Time limit for a client that may get no reply; a reply takes a millisecond.
 const SILENCE: Duration = Duration::from_millis(300);
-/// Source ports of calls that leave the choice to us. Each is used once: the kernel may choose one again, and conntrack
-/// sends what comes from there wherever it sent the call before.
+/// Source ports of calls that name none. Each is used once: the kernel may choose a port again, and conntrack
+/// sends packets from such a port to the destination of the earlier call.
 const PORTS: Range<u16> = 10_000..30_000;
 
 /// The clients of a run, with the flows and sockets that they keep.
 #[derive(Debug)]
 pub struct Clients {
     flows: BTreeMap<String, (Wire, Flow)>,
+    /// When each UDP flow was opened.
+    opened: BTreeMap<String, Instant>,
     sockets: BTreeMap<String, UdpPeer>,
     ports: Cycle<Range<u16>>,
 }
@@ -34,6 +38,7 @@ impl Default for Clients {
     fn default() -> Self {
         Self {
             flows: BTreeMap::new(),
+            opened: BTreeMap::new(),
             sockets: BTreeMap::new(),
             ports: PORTS.cycle(),
         }
@@ -41,7 +46,7 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// Makes the requests, one after the other. What each client saw, in words of the story.
+    /// Makes the requests, one after the other. Returns each client's result in words of the story.
     pub fn make(
         &mut self,
         call: &Call,
@@ -55,7 +60,7 @@ impl Clients {
             PATIENCE
         };
         let ask = |_| -> Result<String> {
-            Ok(words(match &call.on {
+            Ok(word(&match &call.on {
                 Some(flow) => self.flow(flow)?.ask(timeout),
                 None => self.request(call, timeout, cluster, variant)?,
             }))
@@ -63,15 +68,43 @@ impl Clients {
         (0..call.times).map(ask).collect()
     }
 
-    /// Closes a kept TCP flow, so that what nobody has acknowledged is not sent again.
+    /// A TCP call of a host, with a source port that no call has had.
+    pub(super) fn aim(
+        &mut self,
+        from: &str,
+        to: &str,
+        timeout: Duration,
+        cluster: &Cluster,
+    ) -> Result<(Client, traffic::Call)> {
+        let to = destination(to, None, Wire::Tcp, from, cluster)?;
+        let port = self.ports.next();
+        let call = traffic::Call {
+            protocol: names::protocol(Wire::Tcp),
+            to,
+            from: port.map(|port| SocketAddr::new(any(to), port)),
+            timeout,
+        };
+        Ok((cluster.client(from, None)?, call))
+    }
+
+    /// Closes a kept TCP flow, so that unacknowledged data is not sent again.
     pub fn silence(&mut self, flow: &str) {
-        if self
-            .flows
-            .get(flow)
-            .is_some_and(|(protocol, _)| *protocol == Wire::Tcp)
-        {
+        if self.is_connection(flow) {
             self.flows.remove(flow);
         }
+    }
+
+    /// Waits until the packets of a kept UDP flow count as those of its connection: what its socket sent before has left then.
+    pub fn await_settled(&self, flow: &str) {
+        if let Some(opened) = self.opened.get(flow) {
+            thread::sleep(Duration::from_nanos(PENDING_NS).saturating_sub(opened.elapsed()));
+        }
+    }
+
+    /// Whether it is a kept TCP flow.
+    pub fn is_connection(&self, flow: &str) -> bool {
+        let kept = self.flows.get(flow);
+        kept.is_some_and(|(protocol, _)| *protocol == Wire::Tcp)
     }
 
     fn flow(&mut self, name: &str) -> Result<&mut Flow> {
@@ -87,13 +120,11 @@ impl Clients {
         variant: Variant,
     ) -> Result<Answer> {
         let host = call.from.as_deref().unwrap_or(variant.caller_host());
-        let client = Client::new(cluster.topology.netns(host)?);
-        let to = destination(call, host, cluster)?;
-        let any: IpAddr = if to.is_ipv4() {
-            Ipv4Addr::UNSPECIFIED.into()
-        } else {
-            Ipv6Addr::UNSPECIFIED.into()
-        };
+        let client = cluster.client(host, Some(call))?;
+        let to = call.call.as_deref().context("a call needs `call: WHOM`")?;
+        let to = destination(to, call.port, call.protocol, host, cluster)?;
+        let to = if call.mapped { mapped(to)? } else { to };
+        let any = any(to);
         if let Some(name) = &call.socket {
             if !self.sockets.contains_key(name) {
                 self.sockets
@@ -101,7 +132,11 @@ impl Clients {
             }
             return Ok(self.sockets[name].ask(to, timeout));
         }
-        let port = call.source_port.or_else(|| self.ports.next());
+        // A load balancer at sockets needs no conntrack entry, and clients without a source port do not bind.
+        let port = call.source_port.or_else(|| {
+            let chooses = !variant.caller.is_at_sockets();
+            chooses.then(|| self.ports.next()).flatten()
+        });
         let request = traffic::Call {
             protocol: names::protocol(call.protocol),
             to,
@@ -114,6 +149,9 @@ impl Clients {
         Ok(match client.open(request) {
             Ok(mut flow) => {
                 let answer = flow.ask(timeout);
+                if call.protocol == Wire::Udp {
+                    self.opened.insert(name.clone(), Instant::now());
+                }
                 self.flows.insert(name.clone(), (call.protocol, flow));
                 answer
             }
@@ -122,13 +160,33 @@ impl Clients {
     }
 }
 
-fn destination(call: &Call, host: &str, cluster: &Cluster) -> Result<SocketAddr> {
-    let to = call.call.as_deref().context("a call needs `call: WHOM`")?;
+/// The v4-mapped address of an IPv4 destination.
+fn mapped(to: SocketAddr) -> Result<SocketAddr> {
+    match to.ip() {
+        IpAddr::V4(ip) => Ok(SocketAddr::new(ip.to_ipv6_mapped().into(), to.port())),
+        IpAddr::V6(_) => {
+            bail!("{to} is not an IPv4 address, so it cannot be mapped: `runs` needs `family: [ipv4]`")
+        }
+    }
+}
+
+fn any(to: SocketAddr) -> IpAddr {
+    if to.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    }
+}
+
+fn destination(
+    to: &str,
+    port: Option<u16>,
+    protocol: Wire,
+    host: &str,
+    cluster: &Cluster,
+) -> Result<SocketAddr> {
     let Some(service) = cluster.service(to) else {
-        return Ok(SocketAddr::new(
-            cluster.names.address(to)?,
-            call.port.unwrap_or(8080),
-        ));
+        return Ok(SocketAddr::new(cluster.names.address(to)?, port.unwrap_or(8080)));
     };
     let frontends = cluster.names.service(to)?;
     if host != "external" {
@@ -136,31 +194,23 @@ fn destination(call: &Call, host: &str, cluster: &Cluster) -> Result<SocketAddr>
     }
     let index = (0..)
         .zip(&service.protocols)
-        .find(|(_, protocol)| **protocol == call.protocol);
+        .find(|(_, served)| **served == protocol);
     let (Some(first), Some((index, _))) = (frontends.node_port, index) else {
-        bail!(
-            "{to} has no NodePort for {:?}: only runs with `caller: nodeport` have one",
-            call.protocol
-        );
+        bail!("{to} has no NodePort for {protocol:?}: give it a `node-port`, or run with `caller: nodeport`");
     };
     let node = cluster.topology.node("node-a")?;
-    let address: IpAddr = if frontends.vip.is_ipv4() {
-        node.ipv4.into()
-    } else {
-        node.ipv6.into()
-    };
-    Ok(SocketAddr::new(address, first + index))
+    Ok(SocketAddr::new(node.ip(frontends.vip.is_ipv4()), first + index))
 }
 
-/// What a client saw, as a story says it.
-fn words(answer: Answer) -> String {
-    match answer.outcome {
-        Outcome::Reply(pod) => pod,
-        Outcome::Refused => "refused".into(),
-        Outcome::Reset => "reset".into(),
-        Outcome::Unreachable | Outcome::TimedOut => "nothing".into(),
-        Outcome::Error(error) => error,
+/// A client's result as a word of the story.
+pub(super) fn word(answer: &Answer) -> String {
+    match &answer.outcome {
+        Outcome::Reply(text) | Outcome::Error(text) => text,
+        Outcome::Refused => "refused",
+        Outcome::Reset => "reset",
+        Outcome::Unreachable | Outcome::TimedOut => "nothing",
     }
+    .to_owned()
 }
 
 /// For messages: `tcp call to shop/web`.

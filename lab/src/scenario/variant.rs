@@ -1,4 +1,4 @@
-//! One run of a story: which of the variants it is told in.
+//! One run of a story: the variant that it runs in.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::proxy::ProxyOptions;
 pub struct Variant {
     /// The family of every address.
     pub family: Family,
-    /// Who calls.
+    /// Origin of the calls.
     pub caller: Caller,
     /// How pods are attached.
     pub cni: Cni,
@@ -21,9 +21,9 @@ pub struct Variant {
     pub overlay: Overlay,
     /// The neighbour's programs; none: those that the story names.
     pub neighbour: Option<Kind>,
-    /// Who is there first; none: as the story says.
+    /// Which program starts first; none: as in the story.
     pub first: Option<First>,
-    /// What is done with denied packets; none: as the story says.
+    /// The action for denied packets; none: as in the story.
     pub action: Option<Action>,
 }
 
@@ -49,8 +49,8 @@ impl Variant {
         each(&variants, &runs.family, |variant, family| variant.family = family)
     }
 
-    /// Combinations in which each value of each list occurs, as few as a search finds that takes the first with most values
-    /// that did not occur yet.
+    /// Few combinations that together contain each value of each list: a greedy search takes next the one with most new
+    /// values.
     #[must_use]
     pub fn sample(runs: &Runs) -> Vec<Self> {
         let all = Self::all(runs);
@@ -77,26 +77,9 @@ impl Variant {
         action: None,
     };
 
+    /// Each field with its value.
     fn values(self) -> BTreeSet<String> {
-        let Self {
-            family,
-            caller,
-            cni,
-            overlay,
-            neighbour,
-            first,
-            action,
-        } = self;
-        [
-            format!("{family:?}"),
-            format!("{caller:?}"),
-            format!("{cni:?}"),
-            format!("overlay {overlay:?}"),
-            format!("{neighbour:?}"),
-            format!("first {first:?}"),
-            format!("{action:?}"),
-        ]
-        .into()
+        format!("{self:?}").split(", ").map(str::to_owned).collect()
     }
 
     pub(super) fn topology(self) -> TopologyOptions {
@@ -112,17 +95,17 @@ impl Variant {
         }
     }
 
-    /// The host that calls, unless a call says otherwise.
+    /// The origin of calls without `from`.
     pub(super) fn caller_host(self) -> &'static str {
         match self.caller {
-            Caller::Pod | Caller::Masquerade => "client",
-            Caller::Node => "node-a",
+            Caller::Pod | Caller::Masquerade | Caller::SocketLbPod | Caller::SocketLbHostns => "client",
+            Caller::Node | Caller::SocketLbNode => "node-a",
             Caller::Nodeport => "external",
         }
     }
 }
 
-/// What differs from the usual: IPv4 pods on a point-to-point CNI.
+/// The differences from the default: IPv4 pods on a point-to-point CNI.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.family == Family::Ipv4 {
@@ -135,6 +118,9 @@ impl fmt::Display for Variant {
             Caller::Node => " node",
             Caller::Nodeport => " nodeport",
             Caller::Masquerade => " masquerade",
+            Caller::SocketLbPod => " socket-lb-pod",
+            Caller::SocketLbNode => " socket-lb-node",
+            Caller::SocketLbHostns => " socket-lb-hostns",
         })?;
         if self.cni == Cni::Bridge {
             f.write_str(" bridge")?;
@@ -155,11 +141,7 @@ impl fmt::Display for Variant {
             First::Epguard => " epguard-first",
             First::Later => " later",
         }))?;
-        f.write_str(self.action.map_or("", |action| match action {
-            Action::Drop => " drop",
-            Action::Reject => " reject",
-            Action::Capture => " capture",
-        }))
+        self.action.map_or(Ok(()), |action| write!(f, " {action}"))
     }
 }
 
@@ -177,7 +159,7 @@ fn each<T: Copy>(variants: &[Variant], values: &[T], set: impl Fn(&mut Variant, 
         .collect()
 }
 
-/// An empty list leaves it to the story.
+/// The values of a list; `None` alone for an empty one, which leaves the choice to the story.
 fn some<T: Copy>(values: &[T]) -> Vec<Option<T>> {
     if values.is_empty() {
         vec![None]
@@ -191,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_story_is_told_once_for_each_combination() {
+    fn a_scenario_runs_once_for_each_combination() {
         let runs = Runs {
             caller: vec![Caller::Pod, Caller::Node],
             ..Runs::default()

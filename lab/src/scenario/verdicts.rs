@@ -1,6 +1,6 @@
-//! Calls in one mode after the other: what clients see, and what epguard counts.
+//! Calls in one mode after the other: the clients' results, and epguard's counters.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use epguard_common::{Mode, Outcome, Reason};
 
+use super::answers::{as_expected, summary};
 use super::cluster::Cluster;
 use super::counters::Counters;
-use super::format::{Action, By, Call, Scenario, Sees};
+use super::format::{Action, Call, ForbiddenIn, Scenario, Sees, Wire};
+use super::orphan_ip::await_orphan_ip;
+use super::refusals::{self, Unsent};
 use super::stage::Stage;
 use super::traffic::{Clients, describe};
-use super::vacancy::await_vacancy;
 use super::variant::Variant;
 use super::watched::Watched;
 use crate::neighbour::Kind;
 use crate::net::Cni;
-
-/// For what is counted when its client is done, or a moment later on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+use crate::wait::{self, PATIENCE};
 
 /// No packet of a finished call takes longer to its next hop, unless the machine is busy.
 const QUIET: Duration = Duration::from_millis(2);
@@ -29,8 +29,10 @@ const QUIET: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Series<'a> {
     mode: Mode,
+    /// Whether the kernel judges packets by the calls of their sockets.
+    judges_by_socket: bool,
     enforce_retired: bool,
-    action: By,
+    action: Action,
     pin_dir: &'a Path,
     cluster: &'a Cluster,
     neighbour: Option<Watched<'a>>,
@@ -40,22 +42,20 @@ pub struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    /// Of calls on this stage.
-    pub fn new(scenario: &Scenario, stage: &'a Stage, variant: Variant) -> Self {
+    /// A series of calls on this stage.
+    pub fn new(scenario: &Scenario, stage: &'a Stage, variant: Variant) -> Result<Self> {
         let neighbour = stage.neighbour.as_ref();
-        let action = variant
-            .action
-            .or(scenario.agent.action)
-            .map_or(By::Drop, Action::by);
-        Self {
+        let action = variant.action.or(scenario.agent.action).unwrap_or(Action::Drop);
+        Ok(Self {
             mode: Mode::Off,
+            judges_by_socket: variant.caller.is_at_sockets() && stage.agent.judges_by_socket()?,
             enforce_retired: scenario.agent.enforce_retired,
             action: match action {
                 // Nothing is written on packets beside it, and answers of epguard's need a mark.
-                By::Reject | By::Capture
+                Action::Reject | Action::Capture
                     if neighbour.is_some_and(|neighbour| neighbour.kind() == Kind::Greedy) =>
                 {
-                    By::Drop
+                    Action::Drop
                 }
                 action => action,
             },
@@ -64,47 +64,72 @@ impl<'a> Series<'a> {
             neighbour: neighbour.map(Watched::new),
             variant,
             noisy: BTreeSet::new(),
-        }
+        })
     }
 
-    /// The calls that follow are judged in this mode.
+    /// Sets the mode in which the next calls are judged.
     pub fn enter(&mut self, mode: Mode) {
         self.mode = mode;
     }
 
-    /// Makes the requests of one call. The error says what was expected and what was seen instead.
+    /// Makes the requests of one call, if the run's caller makes it. The error names the expected and the seen results.
     pub fn make(&mut self, call: &Call, clients: &mut Clients) -> Result<()> {
+        if self.variant.caller.is_at_sockets() && !call.socket_lb {
+            return Ok(());
+        }
         let denied = match &call.denied {
             Some(_) if self.mode == Mode::Off => None,
             Some(text) => Some(Reason::parse(text).with_context(|| format!("there is no reason {text}"))?),
             None => None,
         };
         if let (Some(Reason::Terminated), Some(to)) = (denied, &call.call) {
-            await_vacancy(self.pin_dir, self.cluster.names.address(to)?, PATIENCE)?;
+            await_orphan_ip(self.pin_dir, self.cluster.names.address(to)?)?;
         }
-        let by = call.by.unwrap_or(self.action);
-        let answer = if by == By::Reject { "refused" } else { "nothing" };
+        let declared = call.by.unwrap_or(self.action);
+        let by = self.by(call);
+        let answer = match by {
+            Action::Reject if call.on.as_ref().is_some_and(|flow| clients.is_connection(flow)) => "reset",
+            Action::Reject => "refused",
+            _ => "nothing",
+        };
         let stopped = Sees::Always(answer.into());
+        let [refused, unreachable] = ["refused", "nothing"].map(|word| Sees::Always(word.into()));
         let sees = match (self.mode, denied) {
             (Mode::Enforce, Some(reason)) => match &call.enforced {
-                Some(sees) => sees,
-                None if self.only_observes(call, reason) => &call.sees,
-                None if matches!(call.sees, Sees::Mixed(_)) => &call.sees,
-                None => &stopped,
+                Some(sees) if by == declared => sees,
+                _ if self.only_observes(call, reason) => &call.sees,
+                _ if matches!(call.sees, Sees::Mixed(_)) => &call.sees,
+                _ => &stopped,
             },
+            // Where a proxy refuses, a load balancer at sockets reports an unreachable host.
+            _ if call.sees == refused && self.is_unreachable(call) => &unreachable,
             (Mode::Enforce, None) => call.enforced.as_ref().unwrap_or(&call.sees),
             _ => &call.sees,
         };
+        let is_forbidden = match call.forbidden {
+            Some(ForbiddenIn::EveryMode) => true,
+            Some(ForbiddenIn::Enforce) => self.mode == Mode::Enforce && by == declared,
+            None => false,
+        };
+        if let (true, Some(_), Some(flow)) = (self.variant.caller.is_at_sockets(), denied, &call.on) {
+            clients.await_settled(flow);
+        }
         let before = self.quiet()?;
+        let host = self.caller(call);
+        let unsent = denied.filter(|reason| self.refuses(call, *reason));
+        let unsent = unsent
+            .map(|_| Unsent::new(call, host, self.cluster))
+            .transpose()?;
         let judged = self.neighbour.as_ref().map(Watched::verdicts).transpose()?;
         let answers = clients.make(call, sees, self.cluster, self.variant)?;
         self.quiet()?;
         self.counted(call, denied, &before, &answers)
             .and_then(|()| as_expected(sees, &answers))
             .and_then(|()| match (&self.neighbour, judged) {
-                (Some(neighbour), Some(before)) => neighbour.check(call, self.mode, before),
+                (Some(neighbour), Some(before)) => neighbour.check(call, is_forbidden, before),
                 _ => Ok(()),
             })
+            .and_then(|()| unsent.map_or(Ok(()), Unsent::check))
             .with_context(|| format!("{} in mode {}", describe(call), self.mode.as_str()))?;
         if let (Some(_), Some(reason)) = (&call.on, denied) {
             self.noisy.insert(reason);
@@ -112,7 +137,7 @@ impl<'a> Series<'a> {
         Ok(())
     }
 
-    /// The counters once they stand still: the last packets of earlier calls are through.
+    /// The counters once they no longer change: the last packets of earlier calls have been counted.
     fn quiet(&self) -> Result<Counters> {
         let deadline = Instant::now() + PATIENCE;
         let mut last = Counters::read(self.pin_dir)?;
@@ -140,10 +165,9 @@ impl<'a> Series<'a> {
             Sees::Always(_) => u64::from(call.times),
             Sees::Mixed(_) => 1,
         };
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        wait::until(Duration::from_millis(1), || {
             let now = Counters::read(self.pin_dir)?.since(before);
-            if let Some(reason) = self.unwanted(denied, &now) {
+            if let Some(reason) = self.unwanted(call, denied, &now) {
                 let what = if denied.is_none() {
                     "nothing denied".into()
                 } else {
@@ -157,30 +181,62 @@ impl<'a> Series<'a> {
             }
             ensure!(
                 self.mode == Mode::Enforce
-                    || Outcome::STOPPED
-                        .iter()
-                        .all(|outcome| now.with_outcome(*outcome) == 0),
+                    || Outcome::stopped().all(|outcome| now.with_outcome(outcome) == 0),
                 "expected that every packet passes, seen: counted {now}; {}",
                 summary(seen)
             );
-            let missing = self.missing(call, denied, least, &now);
-            let Some(missing) = missing else { return Ok(()) };
-            ensure!(
-                Instant::now() < deadline,
-                "expected {missing} counted, seen: counted {now}; {}",
-                summary(seen)
-            );
-            thread::sleep(Duration::from_millis(1));
+            Ok(match self.missing(call, denied, least, &now) {
+                None => Ok(()),
+                Some(missing) => Err(format!(
+                    "expected {missing} counted, seen: counted {now}; {}",
+                    summary(seen)
+                )),
+            })
+        })
+    }
+
+    /// The expected action.
+    fn by(&self, call: &Call) -> Action {
+        let by = call.by.unwrap_or(self.action);
+        let is_to_ip = call
+            .call
+            .as_ref()
+            .is_some_and(|to| self.cluster.service(to).is_none());
+        if self.variant.caller.is_at_sockets() && !is_to_ip {
+            let is_of_pod = self.caller(call) != "node-a";
+            refusals::action(call, by, is_of_pod, self.judges_by_socket)
+        } else {
+            by
         }
     }
 
-    /// What follows in a flow that was steered is counted under no reason: it is no denial.
-    fn unwanted(&self, denied: Option<Reason>, counted: &Counters) -> Option<Reason> {
-        Reason::ALL
+    fn caller<'b>(&self, call: &'b Call) -> &'b str {
+        call.from.as_deref().unwrap_or(self.variant.caller_host())
+    }
+
+    /// Whether the call is refused before its socket sends anything.
+    fn refuses(&self, call: &Call, reason: Reason) -> bool {
+        self.variant.caller.is_at_sockets()
+            && self.mode == Mode::Enforce
+            && self.by(call) == Action::Reject
+            && reason != Reason::Terminated
+            && call.on.is_none()
+            && !self.only_observes(call, reason)
+    }
+
+    fn is_unreachable(&self, call: &Call) -> bool {
+        let backends = self.cluster.backends(call.call.as_deref().unwrap_or_default());
+        self.variant.caller.is_at_sockets() && backends.is_some_and(|backends| backends.is_empty())
+    }
+
+    /// A reason other than `denied` that was counted. Later packets of a redirected flow have no reason: they are no denial.
+    fn unwanted(&self, call: &Call, denied: Option<Reason>, counted: &Counters) -> Option<Reason> {
+        // At sockets a datagram of an unconnected socket that was only observed looks like one to the IP itself.
+        let observed = self.mode == Mode::Observe && call.protocol == Wire::Udp;
+        let also = (self.variant.caller.is_at_sockets() && observed).then_some(Reason::Terminated);
+        Reason::TO_DENY
             .into_iter()
-            .filter(|reason| {
-                Some(*reason) != denied && *reason != Reason::Nothing && !self.noisy.contains(reason)
-            })
+            .filter(|reason| Some(*reason) != denied && Some(*reason) != also && !self.noisy.contains(reason))
             .find(|reason| counted.denials(*reason) > 0)
     }
 
@@ -188,13 +244,23 @@ impl<'a> Series<'a> {
         if let Some(reason) = denied {
             let enforced = self.mode == Mode::Enforce && !self.only_observes(call, reason);
             let outcome = if enforced {
-                call.by.unwrap_or(self.action).outcome()
+                self.by(call).outcome()
             } else {
                 Outcome::Observed
             };
-            if now.of(reason, outcome) < least {
+            // Refused instead of what the story expects: counted beside.
+            let declared = call.by.unwrap_or(self.action);
+            if self.refuses(call, reason)
+                && matches!(declared, Action::Drop | Action::Capture)
+                && now.with_outcome(Outcome::RefusedUnseen) < least
+            {
+                return Some(format!("at least {least} refused-unseen"));
+            }
+            let (counted, once) = (now.of(reason, outcome), self.refuses(call, reason));
+            if counted < least || (once && counted > least) {
+                let bound = if once { "exactly" } else { "at least" };
                 return Some(format!(
-                    "at least {least} {}/{}",
+                    "{bound} {least} {}/{}",
                     reason.as_str(),
                     outcome.as_str()
                 ));
@@ -204,34 +270,11 @@ impl<'a> Series<'a> {
             return None;
         }
         let uncounted = call.counted.iter().find(|text| {
-            let outcome = Outcome::ALL
-                .into_iter()
-                .find(|outcome| outcome.as_str() == **text);
+            let outcome = Outcome::named(text);
             outcome.is_none_or(|outcome| now.with_outcome(outcome) == 0)
         });
         uncounted.map(|text| format!("at least one {text}"))
     }
-}
-
-fn as_expected(sees: &Sees, answers: &[String]) -> Result<()> {
-    let allowed = sees.allowed();
-    let as_said = answers.iter().all(|word| allowed.contains(word));
-    let complete = matches!(sees, Sees::Always(_)) || allowed.iter().all(|word| answers.contains(word));
-    ensure!(as_said && complete, "expected {sees}, {}", summary(answers));
-    Ok(())
-}
-
-/// `clients saw B (3 times)`.
-fn summary(seen: &[String]) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for word in seen {
-        *counts.entry(word).or_default() += 1;
-    }
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(word, count)| format!("{word} ({count} of {})", seen.len()))
-        .collect();
-    format!("clients saw {}", counts.join(", "))
 }
 
 fn words(reason: Option<Reason>) -> &'static str {

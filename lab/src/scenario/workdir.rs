@@ -1,5 +1,5 @@
-//! A run's own directory with its own bpffs, so that runs never meet. It is in memory, as `/run` of a node is: an agent whose
-//! log waits for a disk stands still, and its lease ends.
+//! A run's own directory with its own bpffs, so that runs never meet. It is in memory, as `/run` of a node is: an agent
+//! whose log waits for a disk stops, and its lease ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 /// Where runs have their directories.
 const PARENT: &str = "/run/epguard-lab";
 
-/// Removed on drop, and with its bpffs every map and program that only it holds.
+/// The directory of a run. Dropping it removes it, and with its bpffs every map and program that only it holds.
 #[derive(Debug)]
 pub struct Workdir {
     path: PathBuf,
@@ -43,7 +43,7 @@ impl Workdir {
         &self.path
     }
 
-    /// Leaves it on drop, for people.
+    /// Keeps the directory on drop, for inspection.
     pub fn keep(&mut self) {
         self.keep = true;
     }

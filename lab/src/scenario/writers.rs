@@ -8,7 +8,7 @@ use serde_json::json;
 use super::format::Writers;
 use super::stage::Stage;
 
-/// Lets both write in their order, round after round. `map` is the `ConfigMap` of the agent's `--fleet-config`.
+/// Runs both writers, each in its order, for all rounds. `map` is the `ConfigMap` of the agent's `--fleet-config`.
 pub(super) fn write(stage: &Stage, map: Option<&str>, writers: &Writers) -> Result<()> {
     let (namespace, name) = map
         .and_then(|map| map.split_once('/'))

@@ -1,15 +1,15 @@
-//! Ending a TCP connection at once, whoever else still holds its socket.
+//! Ends a TCP connection at once, even while another process has its socket open.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use libc::{sockaddr, socklen_t};
 
-/// Disconnects: the RST is sent before this returns, and nothing after it. Closing would do the same only once the last copy
-/// of the descriptor is gone, and a child process of ours has one between its fork and its exec.
+/// Disconnects: the RST is sent before this returns, and nothing after it. Closing would do the same only after the last
+/// copy of the descriptor, and a child process of ours has one between its fork and its exec.
 pub fn abort(socket: &impl AsFd) {
     const LENGTH: socklen_t = 16;
     const { assert!(size_of::<sockaddr>() == LENGTH as usize) };
-    // AF_UNSPEC: to connect a socket to nothing is to disconnect it (connect(2)).
+    // Connecting to AF_UNSPEC disconnects a socket (connect(2)).
     let nothing = sockaddr {
         sa_family: 0,
         sa_data: [0; 14],
@@ -25,7 +25,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn a_connection_is_reset_while_somebody_else_has_its_socket() {
+    fn a_connection_is_reset_while_another_process_has_its_socket() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut peer, _) = listener.accept().unwrap();

@@ -1,19 +1,19 @@
-//! A request to make.
+//! A client's request.
 
 use crate::proxy::Protocol;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A request to make.
+/// A request of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     /// TCP (connect, request, reply), UDP (request, reply) or SCTP (INIT, INIT ACK).
     pub protocol: Protocol,
     /// The destination.
     pub to: SocketAddr,
-    /// The source; port 0 and an unspecified address leave the choice to the kernel. A port may be used by several flows to
-    /// different destinations at once, and again at once after a call.
+    /// The source; the kernel chooses for port 0 and an unspecified address. Several flows to different destinations may use
+    /// a port at once, and a port is free again at once after a call.
     pub from: Option<SocketAddr>,
-    /// The time for all of it.
+    /// Time limit for the whole call.
     pub timeout: Duration,
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,23 +10,33 @@ use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
 use super::{Answer, Call, Flow, UdpPeer, abort, sctp};
-use crate::net::NetNs;
+use crate::net::{NetNs, socket_in};
 use crate::proxy::Protocol;
 
 /// Clients in one namespace: a pod, a node or the external host.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(super) netns: NetNs,
+    cgroups: Vec<PathBuf>,
 }
 
 impl Client {
     /// Clients in this namespace.
     #[must_use]
     pub fn new(netns: &NetNs) -> Self {
-        Self { netns: netns.clone() }
+        Self {
+            netns: netns.clone(),
+            cgroups: Vec::new(),
+        }
     }
 
-    /// Makes one request on a new socket and closes it. What the network does is in the answer, never an error of this function.
+    /// The same, and their TCP and UDP sockets are made in these cgroups, one of each hierarchy.
+    #[must_use]
+    pub fn in_cgroups(self, cgroups: Vec<PathBuf>) -> Self {
+        Self { cgroups, ..self }
+    }
+
+    /// Makes one request on a new socket and closes it. Network errors are part of the answer.
     #[must_use]
     pub fn call(&self, call: Call) -> Answer {
         let start = Instant::now();
@@ -53,15 +64,18 @@ impl Client {
         }
     }
 
-    /// Opens a flow (for TCP: connects) that stays open and has made no request yet. `Err` is what kept it from opening.
+    /// Opens a flow (for TCP: connects) that stays open and has made no request yet. `Err` is the result that prevented it.
     pub fn open(&self, call: Call) -> Result<Flow, Answer> {
         let start = Instant::now();
         let mut local = None;
-        let opened = self.netns.run(|| unconnected(call)).map_err(io::Error::other);
+        let opened = self
+            .netns
+            .run(|| self.unconnected(call))
+            .map_err(io::Error::other);
         let opened = opened.flatten().and_then(|socket| {
             let connected = socket.connect_timeout(&call.to.into(), call.timeout);
             local = socket.local_addr().ok().and_then(|address| address.as_socket());
-            // A SYN that nobody has answered would be sent again.
+            // An unanswered SYN would be sent again.
             connected.inspect_err(|_| abort(&socket)).map(|()| socket)
         });
         match opened {
@@ -78,7 +92,7 @@ impl Client {
     pub fn udp(&self, from: SocketAddr) -> Result<UdpPeer> {
         let bound = unless_closing(|| {
             let bind = || {
-                let socket = Socket::new(Domain::for_address(from), Type::DGRAM, None)?;
+                let socket = self.socket(Domain::for_address(from), Type::DGRAM)?;
                 socket.bind(&from.into())?;
                 UdpPeer::new(socket)
             };
@@ -86,9 +100,39 @@ impl Client {
         });
         bound.with_context(|| format!("cannot bind a UDP socket to {from} in {}", self.netns.name()))
     }
+
+    fn unconnected(&self, call: Call) -> io::Result<Socket> {
+        let kind = match call.protocol {
+            Protocol::Tcp => Type::STREAM,
+            Protocol::Udp => Type::DGRAM,
+            Protocol::Sctp => {
+                return Err(io::Error::other(
+                    "an SCTP flow cannot stay open here; call instead",
+                ));
+            }
+        };
+        let socket = self.socket(Domain::for_address(call.to), kind)?;
+        if kind == Type::STREAM {
+            socket.set_tcp_nodelay(true)?;
+        }
+        if let Some(from) = call.from {
+            socket.set_reuse_address(true)?;
+            socket.bind(&from.into())?;
+        }
+        Ok(socket)
+    }
+
+    /// In the network namespace of the calling thread.
+    fn socket(&self, domain: Domain, kind: Type) -> io::Result<Socket> {
+        if self.cgroups.is_empty() {
+            Socket::new(domain, kind, None)
+        } else {
+            socket_in(&self.cgroups, domain, kind)
+        }
+    }
 }
 
-/// Tries again while the source port seems taken: a socket that was closed lives on in a child process of ours
+/// Tries again while the source port seems to be in use: a child process of ours has a copy of a closed socket
 /// between its fork and its exec.
 fn unless_closing<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let deadline = Instant::now() + Duration::from_mins(1);
@@ -100,25 +144,4 @@ fn unless_closing<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T
             result => return result,
         }
     }
-}
-
-fn unconnected(call: Call) -> io::Result<Socket> {
-    let kind = match call.protocol {
-        Protocol::Tcp => Type::STREAM,
-        Protocol::Udp => Type::DGRAM,
-        Protocol::Sctp => {
-            return Err(io::Error::other(
-                "an SCTP flow cannot stay open here; call instead",
-            ));
-        }
-    };
-    let socket = Socket::new(Domain::for_address(call.to), kind, None)?;
-    if kind == Type::STREAM {
-        socket.set_tcp_nodelay(true)?;
-    }
-    if let Some(from) = call.from {
-        socket.set_reuse_address(true)?;
-        socket.bind(&from.into())?;
-    }
-    Ok(socket)
 }

@@ -1,4 +1,4 @@
-//! SYNs at a fixed rate, of connections that nobody opens.
+//! SYNs at a fixed rate, without connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,15 +18,15 @@ use super::Client;
 pub struct Flood {
     /// The destination.
     pub to: SocketAddr,
-    /// SYNs a second; whoever was kept from sending some makes up for it.
+    /// SYNs a second; after a delay the flood catches up.
     pub per_second: u32,
-    /// SYNs in all, each from another source port as long as there are any.
+    /// Number of SYNs, each from another source port while any is unused.
     pub count: u32,
 }
 
 impl Client {
-    /// Sends a flood and says how long that took. All of it leaves from one CPU, so that a node on the same machine
-    /// takes in one packet after the other. Needs root.
+    /// Sends a flood and returns how long that took. All of it leaves from one CPU, so that a node on the same machine
+    /// receives one packet after the other. Needs root.
     pub fn flood(&self, flood: Flood) -> Result<Duration> {
         let sent = self.netns.run(|| pour(flood)).map_err(io::Error::other).flatten();
         sent.with_context(|| format!("cannot flood {} from {}", flood.to, self.netns.name()))
@@ -55,7 +55,7 @@ fn pour(flood: Flood) -> io::Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// The TCP header of a connection's SYN (RFC 9293 section 3.1). What IPv4 addresses have before them in an [`Addr`] adds
+/// The TCP header of a connection's SYN (RFC 9293 section 3.1). The octets before an IPv4 address in an [`Addr`] add
 /// nothing to a checksum.
 fn syn(from: Addr, to: SocketAddr, number: u32) -> [[u8; 4]; 5] {
     const LENGTH: u32 = 20;

@@ -9,7 +9,7 @@ use socket2::Socket;
 use super::{Answer, Outcome, abort, message};
 use crate::proxy::Protocol;
 
-/// A connected TCP or UDP socket. Dropping it resets a TCP connection: nothing of it is on its way afterwards.
+/// A connected TCP or UDP socket. Dropping it resets a TCP connection: none of its packets is on the way afterwards.
 #[derive(Debug)]
 pub struct Flow {
     local: Option<SocketAddr>,
@@ -62,7 +62,7 @@ impl Drop for Flow {
     }
 }
 
-/// What is left of `deadline`, or an error after it.
+/// The time left until `deadline`, or an error after it.
 pub(super) fn left(deadline: Instant) -> io::Result<Option<Duration>> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -72,8 +72,8 @@ pub(super) fn left(deadline: Instant) -> io::Result<Option<Duration>> {
     }
 }
 
-/// A sender learns of it when its own host drops the datagram, in a filter (`EPERM`) or at egress (`ENOBUFS`), a remote one does
-/// not; here both go on to wait for a reply or an ICMP error.
+/// Ignores the error of a datagram that the sender's own host dropped, in a filter (`EPERM`) or at egress (`ENOBUFS`). A
+/// drop at a remote host gives no such error; in both cases the caller waits for a reply or an ICMP error.
 pub(super) fn lost_on_the_way(error: io::Error) -> io::Result<()> {
     if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)) {
         Ok(())
@@ -82,7 +82,7 @@ pub(super) fn lost_on_the_way(error: io::Error) -> io::Result<()> {
     }
 }
 
-/// `line` keeps what had arrived of a reply when a deadline passed.
+/// `line` keeps the part of a reply that had arrived at a deadline.
 fn ask_stream(
     stream: &mut BufReader<TcpStream>,
     line: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! IPv4 packets with a source of one's choice, as a process with `CAP_NET_RAW` sends them.
+//! IPv4 packets with any source address, as a process with `CAP_NET_RAW` sends them.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -12,7 +12,7 @@ use super::Client;
 /// A forged TCP packet without data.
 #[derive(Clone, Copy, Debug)]
 pub struct Forged {
-    /// The source that it shows.
+    /// The source address in the packet.
     pub from: SocketAddrV4,
     /// The destination.
     pub to: SocketAddrV4,
@@ -35,7 +35,7 @@ impl Client {
 }
 
 fn send(packets: impl IntoIterator<Item = Forged>) -> io::Result<()> {
-    // The kernel completes the header's length, number and checksum (raw(7)).
+    // The kernel fills in the header's length, number and checksum (raw(7)).
     let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(RAW)))?;
     for packet in packets {
         socket.send_to(&octets(packet), &packet.to.into())?;

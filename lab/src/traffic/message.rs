@@ -1,15 +1,15 @@
 //! The protocol of clients and servers: a request is a number on a line, its reply repeats the number and names the pod.
-//! The number tells a reply from a late one to an earlier request on the same socket.
+//! The number distinguishes a reply from a late one to an earlier request on the same socket.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A request that no other of this process equals.
+/// A request number that this process has not used yet.
 pub(super) fn request() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What is sent for a request.
+/// The bytes of a request.
 pub(super) fn encode(request: u64) -> Vec<u8> {
     format!("{request}\n").into_bytes()
 }

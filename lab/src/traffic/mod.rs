@@ -10,6 +10,7 @@ mod message;
 mod outcome;
 mod sctp;
 mod server;
+mod sniffer;
 mod udp;
 
 pub use abort::abort;
@@ -20,4 +21,5 @@ pub use flow::Flow;
 pub use forge::Forged;
 pub use outcome::{Answer, Outcome};
 pub use server::{Port, Server};
+pub use sniffer::Sniffer;
 pub use udp::UdpPeer;

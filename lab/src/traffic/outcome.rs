@@ -1,11 +1,11 @@
-//! What a client saw.
+//! Results of requests.
 
 use std::fmt;
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How a request ended, as the client's socket tells it.
+/// How a request ended, by the result of the client's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// This pod answered.
@@ -22,14 +22,14 @@ pub enum Outcome {
     Error(String),
 }
 
-/// A request's outcome and circumstances.
+/// A request's outcome, duration and source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// How it ended.
     pub outcome: Outcome,
     /// From the first packet (for TCP the SYN) to the end.
     pub latency: Duration,
-    /// The source address and port, where the socket got that far.
+    /// The source address and port, if the socket had one.
     pub local: Option<SocketAddr>,
 }
 

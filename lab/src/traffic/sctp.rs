@@ -14,11 +14,11 @@ const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
 const ABORT: u8 = 6;
 const STATE_COOKIE: u16 = 7;
-/// What precedes the parameters: the common header of 12 octets, then the chunk's header and its fixed fields.
+/// Octets before the parameters: the common header of 12 octets, then the chunk's header and its fixed fields.
 const FIXED: usize = 12 + 4 + 16;
 
-/// A raw socket of one address family, in the calling thread's namespace; the standard library has no type for it, but its
-/// UDP one sends and receives just the same.
+/// A raw socket of one address family, in the calling thread's namespace. The standard library has no type for it, but its
+/// UDP socket sends and receives in the same way.
 pub(super) fn socket(domain: Domain) -> io::Result<UdpSocket> {
     Ok(Socket::new(domain, Type::RAW, Some(Protocol::from(libc::IPPROTO_SCTP)))?.into())
 }
@@ -71,7 +71,7 @@ fn await_reply(
                 ..
             }) => {
                 let name = message::replier(cookie, request);
-                return name.ok_or_else(|| io::Error::other("INIT ACK of a stranger"));
+                return name.ok_or_else(|| io::Error::other("INIT ACK of another sender"));
             }
             _ => {}
         }
@@ -111,7 +111,7 @@ pub(super) fn answer(
 struct Packet<'a> {
     /// Source and destination.
     ports: [u16; 2],
-    /// The verification tag: what the receiver had sent as `initiate`.
+    /// The verification tag: the receiver's own `initiate` tag.
     tag: u32,
     chunk: u8,
     initiate: u32,
@@ -166,7 +166,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The checksum that conntrack insists on (RFC 9260 appendix A), over a packet whose checksum field is zero.
+/// The checksum that conntrack requires (RFC 9260 appendix A), over a packet whose checksum field is zero.
 fn crc32c(packet: &[u8]) -> u32 {
     let step = |crc: u32| (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
     !packet.iter().fold(u32::MAX, |crc, octet| {

@@ -19,15 +19,15 @@ use crate::proxy::Protocol;
 /// A port to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Of SCTP only INITs are answered.
+    /// The protocol; of SCTP only INITs are answered.
     pub protocol: Protocol,
     /// The port number.
     pub port: u16,
 }
 
 /// The running process of a pod: serves ports on all addresses of its namespace, and keeps TCP connections open.
-/// Dropping it kills it: every socket is closed at once. What the peers see of that depends on whether the pod's link is
-/// still there ([`crate::net::Topology::remove_pod`]).
+/// Dropping it kills it: every socket is closed at once. The effect on its peers depends on whether the pod's link still
+/// exists ([`crate::net::Topology::remove_pod`]).
 #[derive(Debug)]
 pub struct Server {
     service: Arc<Service>,
@@ -123,7 +123,7 @@ fn raw(domain: Domain, port: u16) -> io::Result<Bound> {
     Ok(Bound::Sctp(socket, port))
 }
 
-/// Ends with the first error of the listening socket, of which there is none while its file descriptor is open.
+/// Ends with the first error of the listening socket; there is none while its file descriptor is open.
 async fn serve(socket: Bound, service: Arc<Service>) -> io::Result<()> {
     match socket {
         Bound::Tcp(listener) => {
@@ -148,7 +148,7 @@ async fn serve(socket: Bound, service: Arc<Service>) -> io::Result<()> {
                 let (length, mut client) = socket.recv_from(&mut packet).await?;
                 let answer = |request: &[u8]| service.answer(request);
                 if let Some(ack) = sctp::answer(&packet[..length], client.is_ipv4(), port, answer) {
-                    // A raw socket takes the port for a protocol number.
+                    // A raw socket uses the port as a protocol number.
                     client.set_port(0);
                     let _ = socket.send_to(&ack, client).await;
                 }

@@ -11,12 +11,12 @@ use socket2::{SockRef, Socket};
 use super::flow::{left, lost_on_the_way};
 use super::{Answer, Outcome, message};
 
-/// An unconnected UDP socket: every request uses the same source port, whatever its destination.
+/// An unconnected UDP socket: every request uses the same source port, for all destinations.
 #[derive(Debug)]
 pub struct UdpPeer(UdpSocket);
 
 impl UdpPeer {
-    /// Takes a bound socket and has the kernel queue ICMP errors on it, with the destination that each is about.
+    /// Takes a bound socket and makes the kernel queue ICMP errors on it, with the destination of each.
     pub(super) fn new(socket: Socket) -> io::Result<Self> {
         let socket = UdpSocket::from(socket);
         if socket.local_addr()?.is_ipv4() {
@@ -27,7 +27,7 @@ impl UdpPeer {
         Ok(Self(socket))
     }
 
-    /// Sends a request to `to` and waits for the reply, or the ICMP error, that comes from there.
+    /// Sends a request to `to` and waits for the reply, or the ICMP error, from there.
     pub fn ask(&self, to: SocketAddr, timeout: Duration) -> Answer {
         let start = Instant::now();
         let outcome = self
@@ -68,7 +68,7 @@ impl UdpPeer {
         }
     }
 
-    /// Takes an ICMP error off the queue and tells which destination it is about.
+    /// Takes an ICMP error off the queue and returns the destination that it is about.
     fn next_error(&self) -> io::Result<Option<SocketAddr>> {
         let mut quoted = [MaybeUninit::uninit(); 64];
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;

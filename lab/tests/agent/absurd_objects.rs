@@ -1,13 +1,14 @@
-//! Objects with absurd fields, a forbidden watch and a wrong token, told to the real agent: a counted skip or one line,
-//! nothing is denied because of it, and what is provable beside it still is.
+//! Objects with absurd fields, a forbidden watch and a wrong token, at the real agent: it counts a skip or logs one line,
+//! denies nothing because of them, and still denies other provable cases.
 
 use super::world::{World, dead_pod, service, slice};
+use epguard_core::facts::Watched;
 use epguard_lab::api::Kind;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn absurd_objects_are_skipped_and_counted_and_the_provable_one_is_denied() {
+async fn malformed_objects_are_skipped_and_counted_and_a_proven_denial_is_in_force() {
     let mut world = World::new("absurd");
     let ports = json!([{"port": 8080}]);
     world.store.ensure_namespace("shop").unwrap();
@@ -51,7 +52,7 @@ async fn absurd_objects_are_skipped_and_counted_and_the_provable_one_is_denied()
     world.store.apply(numbers).unwrap();
     world.start(&world.server.kubeconfig(), &[]);
     let status = world.until("synced with one pod skipped", |status| {
-        status.synced && status.watches["pods"].skipped == 1
+        status.synced && status.watches[&Watched::Pods].skipped == 1
     });
     assert!(status.watches.values().all(|watch| watch.up), "{status:?}");
     let mut dump = world.epguard();
@@ -88,9 +89,9 @@ async fn a_forbidden_watch_names_the_resource_and_the_remedy_and_nothing_is_deni
     });
     world.start(&world.server.kubeconfig(), &[]);
     let status = world.until("told that slices are forbidden", |status| {
-        status.watches["endpointslices"].error.is_some() && status.watches["pods"].up
+        status.watches[&Watched::EndpointSlices].error.is_some() && status.watches[&Watched::Pods].up
     });
-    let error = status.watches["endpointslices"].error.clone().unwrap();
+    let error = status.watches[&Watched::EndpointSlices].error.clone().unwrap();
     assert!(
         error.contains("endpointslices") && error.contains("ClusterRole") && !error.contains('\n'),
         "{error}"
@@ -100,7 +101,7 @@ async fn a_forbidden_watch_names_the_resource_and_the_remedy_and_nothing_is_deni
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn a_wrong_token_is_told_for_each_watch() {
+async fn a_wrong_token_is_reported_for_each_watch() {
     let mut world = World::new("token");
     let mut config: Value = serde_json::from_str(&world.server.kubeconfig()).unwrap();
     config["users"][0]["user"]["token"] = json!("wrong");

@@ -1,4 +1,4 @@
-//! A RST from the driver: a tap is the uplink, whose other end is this test.
+//! A RST from the driver hook: the uplink is a tap, and this test reads and writes its frames.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write as _};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::world::{World, dead_pod};
 use epguard::kernel::maps;
 use epguard_common::{Outcome, Reason};
+use epguard_core::state::IpState;
 use serde_json::json;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -21,14 +22,14 @@ const DEAD: [u8; 4] = [10, 244, 1, 10];
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn the_driver_sends_a_rst_for_each_syn_to_an_ip_that_nobody_holds() {
+async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
     let mut world = World::new("early");
     let mut tap = tap(&world, "up0");
     for arguments in [
         "link set up0 up",
         "address add 192.168.9.2/24 dev up0",
         "route add default via 192.168.9.1 dev up0",
-        // Behind a tap could be a pod: that the default route leads through it proves nothing.
+        // A pod could be behind a tap, so a default route through it is no proof.
         "route add blackhole 10.244.1.0/24",
     ] {
         let mut ip = world.netns.command("ip");
@@ -50,11 +51,11 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_ip_that_nobody_holds() {
     ];
     world.start(&kubeconfig, &options);
     world.until("denying", |status| {
-        status.figures.ips.get("terminated") == Some(&1) && status.lease_ms > 0
+        status.figures.ips.get(&IpState::Terminated) == Some(&1) && status.lease_ms > 0
     });
 
     let own = mac(&world);
-    // Is shown every skb that comes in, before any TC program is.
+    // The sniffer receives every incoming skb before any TC program does.
     let every = Protocol::from(i32::from(0x0003_u16.to_be()));
     let sniffer = || Socket::new(Domain::PACKET, Type::RAW.nonblocking(), Some(every));
     let mut sniffer = world.netns.run(sniffer).unwrap().unwrap();
@@ -82,7 +83,7 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_ip_that_nobody_holds() {
             "RST and ACK of the SYN's number 7"
         );
     }
-    // One that TC has to answer shows that the sniffer hears: it comes in, and its RST goes out.
+    // A packet that only TC can answer proves that the sniffer works: it comes in, and its RST goes out.
     tap.write_all(&with_option(&syn(own, FRAMES + 1))).unwrap();
     assert!(next_tcp(&mut tap, PATIENCE).is_some(), "{}", world.log());
     let counters = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
@@ -94,7 +95,7 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_ip_that_nobody_holds() {
     assert_eq!((rejected, received), (u64::from(FRAMES) + 1, 2));
 }
 
-/// A tap of the node's whose frames are read and written here, one at a time.
+/// A tap on the node, whose frames are read and written here, one at a time.
 fn tap(world: &World, name: &str) -> File {
     let make = || {
         let mut options = File::options();
@@ -129,7 +130,7 @@ fn mac(world: &World) -> [u8; 6] {
     octets.try_into().unwrap()
 }
 
-/// From the client, by the router, to port 8080 of the dead pod; sequence number 7. Nobody verifies its checksums.
+/// A SYN from the client, by the router, to port 8080 of the dead pod; sequence number 7. Its checksums are not verified.
 fn syn(own: [u8; 6], port: u16) -> Vec<u8> {
     let mut frame = [own, ROUTER].concat();
     frame.extend([0x08, 0x00, 0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0]);
@@ -147,7 +148,7 @@ fn with_option(syn: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Others come too: router solicitations, ARP.
+/// The next TCP frame. Other frames come too: router solicitations, ARP.
 fn next_tcp(from: &mut impl Read, patience: Duration) -> Option<Vec<u8>> {
     let deadline = Instant::now() + patience;
     let mut frame = vec![0; 2048];

@@ -12,7 +12,7 @@ use std::process::Command;
 /// Numbers of capabilities (linux/capability.h).
 const KNOWN: [(&str, u32); 3] = [("NET_ADMIN", 12), ("PERFMON", 38), ("BPF", 39)];
 
-/// What the overlay adds after dropping all.
+/// The capabilities that the overlay adds after it drops all.
 fn named() -> Vec<(String, u32)> {
     let overlay = include_str!("../../../deploy/overlays/capabilities/security-context.yaml");
     let patch = yaml::documents(overlay).unwrap().remove(0);
@@ -25,7 +25,7 @@ fn named() -> Vec<(String, u32)> {
         .collect()
 }
 
-/// Takes all other capabilities away, and the ways to get them back, as a container runtime does.
+/// Drops all other capabilities, and the ways to get them back, as a container runtime does.
 fn confine(command: &mut Command, kept: Vec<u32>) {
     let confine = move || {
         for capability in (0..=63).filter(|capability| !kept.contains(capability)) {
@@ -80,7 +80,7 @@ async fn the_named_capabilities_are_enough_to_deny_a_packet() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn without_any_one_of_them_the_agent_ends_and_says_where() {
+async fn without_any_one_capability_the_agent_ends_and_names_the_failed_step() {
     for (missing, number) in named() {
         let others = named().into_iter().map(|(_, other)| other);
         let kept: Vec<u32> = others.filter(|other| *other != number).collect();

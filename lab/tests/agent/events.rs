@@ -24,7 +24,7 @@ async fn a_thousand_denied_packets_are_one_event_on_the_service_and_one_on_the_p
     reuse(&mut world);
     call(&world, 1000);
     until(&world, "told", |world| events(world).len() == 2);
-    // A minute after the first word the count is that of all of them.
+    // A minute after the first report the count includes all packets.
     until(&world, "counted", |world| {
         let reported: u64 = drops(world).iter().map(|row| row.packets).sum();
         let counted = |event: &Value| event["series"]["count"] == reported;
@@ -54,13 +54,13 @@ async fn a_thousand_denied_packets_are_one_event_on_the_service_and_one_on_the_p
     );
     let audit = world.server.audit();
     let [created, patched] = ["create", "patch"].map(|verb| audit.count(verb, "/events"));
-    // A second minute begins where the machine is that slow.
+    // On a slow machine a second minute begins.
     assert!(created == 2 && (2..=4).contains(&patched), "{created} {patched}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn where_events_are_forbidden_that_is_said_once_and_everything_else_goes_on() {
+async fn forbidden_events_are_logged_once_and_everything_else_goes_on() {
     let mut world = denying("events-forbidden", &["create", "patch"]);
     call(&world, 1);
     until(&world, "refused", |world| {
@@ -71,7 +71,7 @@ async fn where_events_are_forbidden_that_is_said_once_and_everything_else_goes_o
     until(&world, "reported", |world| {
         world.log().contains("hit=\"team-b/b\"")
     });
-    // Time enough to try again.
+    // Long enough for another attempt.
     let confirmed = world.server.audit().count("list", "/pods");
     until(&world, "confirmed", |world| {
         world.server.audit().count("list", "/pods") > confirmed + 2
@@ -94,7 +94,7 @@ async fn where_events_are_forbidden_that_is_said_once_and_everything_else_goes_o
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn nobody_is_told_what_the_operator_does_not_want_told() {
+async fn no_events_are_written_if_the_operator_switches_them_off() {
     for what in ["none", "breaker"] {
         let mut world = World::new("events-off");
         start(&mut world, &["--events", what]);
@@ -147,7 +147,7 @@ async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_
     assert!(logged(&world).len() <= 20, "{:?}", logged(&world));
 }
 
-/// One SYN: the socket is closed before the kernel repeats it.
+/// Sends one SYN: the socket is closed before the kernel repeats it.
 fn open(client: Ipv4Addr) {
     let family = AddressFamily::Inet;
     let opened = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).unwrap();
@@ -167,7 +167,7 @@ fn counters(world: &World) -> maps::Counters {
     maps::counters(&world.dir.join("bpf/epguard")).unwrap()
 }
 
-/// Packets that were dropped, for whatever reason.
+/// Counters of dropped packets, for all reasons.
 fn kernel(world: &World) -> Count {
     let counters = counters(world);
     let of = |reason| counters[&(reason, Outcome::Dropped)];
@@ -189,7 +189,7 @@ fn metric(text: &str, name: &str) -> u64 {
         .sum()
 }
 
-/// What the Events on the Service count.
+/// The counts in the Events on the Service.
 fn series(world: &World) -> u64 {
     let all = events(world).into_iter();
     let service = all.filter(|event| event["regarding"]["kind"] == "Service");
@@ -198,7 +198,7 @@ fn series(world: &World) -> u64 {
         .sum()
 }
 
-/// What each log line about denied packets counts.
+/// The counts in the log lines about denied packets.
 fn logged(world: &World) -> Vec<u64> {
     let log = world.log();
     let counts = log.lines().filter_map(|line| line.split_once(" packets="));
@@ -221,7 +221,7 @@ fn denying(name: &str, forbidden: &[&str]) -> World {
             world.server.access().bind(&role).unwrap();
         }
     }
-    // Before the agent starts: of a Namespace that it has not seen, nothing is denied.
+    // Before the agent starts: it denies nothing in a Namespace that it has not seen.
     world.store.ensure_namespace("team-b").unwrap();
     start(&mut world, &[]);
     deny(&mut world);
@@ -263,7 +263,7 @@ fn events(world: &World) -> Vec<Value> {
     world.store.list(Kind::Event)
 }
 
-/// Without what differs from run to run; that the UID is that of the object is looked at here.
+/// The Event without fields that differ from run to run. Asserts that the UID is that of the object.
 fn masked(world: &World, mut event: Value) -> Value {
     let metadata = event["metadata"].as_object_mut().unwrap();
     metadata.retain(|field, _| field == "name" || field == "namespace");

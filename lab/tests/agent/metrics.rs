@@ -12,7 +12,7 @@ const HEALTH: &str = "127.0.0.1:9468";
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn a_denied_packet_the_view_and_the_maps_are_told_to_whoever_scrapes() {
+async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     let mut world = World::new("metrics");
     world.server.faults(|faults| faults.hang = true);
     let kubeconfig = world.server.kubeconfig();
@@ -30,7 +30,7 @@ async fn a_denied_packet_the_view_and_the_maps_are_told_to_whoever_scrapes() {
     let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!(code, 503, "{checks}");
     assert!(
-        checks.contains("[-]sync failed: not listed yet: endpointslices, "),
+        checks.contains("[-]sync failed: not listed yet: pods, endpointslices, "),
         "{checks}"
     );
 
@@ -82,7 +82,7 @@ fn get(world: &World, listen: &str, path: &str) -> (u16, String) {
     (code, body.to_owned())
 }
 
-/// Without values that are times or depend on them, and without what explains.
+/// The text without values that are times or depend on them, and without explanations.
 fn masked(text: &str) -> String {
     let samples = text.lines().filter(|line| !line.starts_with("# HELP"));
     samples

@@ -1,4 +1,4 @@
-//! What an operator asks a node: `epguard status` and `epguard drops`, as typed.
+//! `epguard status` and `epguard drops`, as an operator types them.
 
 use super::stale::{connect_to_the_service, deny};
 use super::world::World;
@@ -8,7 +8,7 @@ use std::process::Output;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn the_status_says_what_is_wrong_first_and_by_its_exit_code() {
+async fn the_status_shows_problems_first_and_by_its_exit_code() {
     let mut world = World::new("status");
     let none = epguard(&world, &["status"]);
     assert_eq!(none.status.code(), Some(2));
@@ -160,7 +160,7 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
     world.stop();
     world.store.delete(&ObjectRef::pod("shop", "a"), Some(0)).unwrap();
     world.start(&kubeconfig, &[]);
-    // The names come with the first tick after the lists.
+    // Names appear with the first tick after the lists.
     world.until("denying again, with the name", |status| {
         let is_known = status.pods.values().any(|pod| pod == "shop/a");
         status.lease_ms > 0 && status.breaker.is_empty() && status.denies() && is_known

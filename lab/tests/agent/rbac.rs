@@ -1,6 +1,7 @@
 //! The real agent under the role that `deploy/` gives it, at an API server that enforces it.
 
 use super::world::{World, dead_pod, service, slice};
+use epguard_core::facts::Watched;
 use epguard_lab::api::{Kind, yaml};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ fn bind(world: &World, roles: &[Value]) {
     }
 }
 
-/// As the `DaemonSet` has it.
+/// The arguments of the `DaemonSet`.
 const FLEET: [&str; 2] = ["--fleet-config", "epguard/epguard"];
 
 /// Three dead pods that a Service lists: more than the breaker lets one list deny.
@@ -48,13 +49,13 @@ fn mass(name: &str) -> World {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn the_agent_needs_nothing_beyond_its_role() {
+async fn the_role_grants_every_right_that_the_agent_needs() {
     let mut world = mass("rbac");
     bind(&world, &roles());
     let kubeconfig = world.server.kubeconfig();
     world.start(&kubeconfig, &FLEET);
     world.until("synced", |status| status.synced);
-    // Holds the second list back, so that the breaker raises its alarm, which is an Event.
+    // Delays the second list, so that the breaker raises its alarm, which is an Event.
     world
         .server
         .faults(|faults| faults.delay = Duration::from_secs(2));
@@ -68,7 +69,7 @@ async fn the_agent_needs_nothing_beyond_its_role() {
         status.breaker.is_empty() && !status.services.is_empty() && status.lease_ms > 0
     });
     assert_eq!(world.server.access().refused(), [""; 0]);
-    // A lost watch is resumed, an expired one listed again.
+    // A lost watch is resumed; an expired one is listed again.
     world.server.faults(|faults| faults.delay = Duration::ZERO);
     world.server.reset_connections();
     world.until("back", |status| {
@@ -82,23 +83,26 @@ async fn the_agent_needs_nothing_beyond_its_role() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn the_role_holds_nothing_that_the_agent_does_not_need() {
+async fn the_role_grants_only_rights_that_the_agent_needs() {
     for missing in reads() {
         let mut world = mass("rbac-less");
         bind(&world, &without(&missing));
-        // A list is asked for alone where it cannot be streamed.
+        // A list is requested by itself only where it cannot be streamed.
         let alone = missing.starts_with("list");
         world.server.faults(|faults| faults.pages_only = alone);
         let kubeconfig = world.server.kubeconfig();
         world.start(&kubeconfig, &FLEET);
         let resource = match missing.rsplit('/').next().unwrap() {
-            "configmaps" => "configmaps(fleet)",
-            resource => resource,
+            "configmaps" => Watched::ModePolicy,
+            resource => *Watched::ALWAYS
+                .iter()
+                .find(|watched| watched.as_str() == resource)
+                .unwrap(),
         };
         world.until("told of the refusal", |status| {
             status
                 .watches
-                .get(resource)
+                .get(&resource)
                 .is_some_and(|watch| watch.error.is_some())
         });
         let refused = world.server.access().refused();
@@ -107,7 +111,7 @@ async fn the_role_holds_nothing_that_the_agent_does_not_need() {
     }
 }
 
-/// Each `list` and `watch` on a resource that the roles allow. That Events are needed: `events.rs`.
+/// Each `list` and `watch` on a resource that the roles allow. `events.rs` tests the verbs on Events.
 fn reads() -> Vec<String> {
     let mut reads = Vec::new();
     for rule in roles().iter().flat_map(|role| role["rules"].as_array().unwrap()) {

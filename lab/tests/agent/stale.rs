@@ -1,4 +1,4 @@
-//! A Service whose only endpoint is a dead pod, with the routes and the proxy that lead a packet there.
+//! A Service whose only endpoint is a dead pod, with the routes and the proxy rules that lead a packet there.
 
 use super::world::{World, dead_pod, service, slice};
 use epguard_lab::api::Kind;

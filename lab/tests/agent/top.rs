@@ -69,7 +69,7 @@ fn a_flow_is_shown_with_its_service_both_pods_and_its_rate_while_it_is_denied() 
     assert!(rates(&|line| line.starts_with("reused "), 1) > 0.0, "{text}");
 }
 
-/// A is dead, B has its IP, and the proxy sends calls for A there.
+/// A is dead, B has its IP, and the proxy sends calls for A to B.
 fn stage() -> Stage {
     let scenario = epguard_lab::scenario::parse(STORY, "top").unwrap();
     let mut stage = Stage::new(&scenario, Variant::all(&Runs::default()).remove(0), None).unwrap();
@@ -82,7 +82,7 @@ fn stage() -> Stage {
     cluster.pod_event("B", PodEvent::Starts).unwrap();
     stage.catch_up().unwrap();
     let deadline = Instant::now() + Duration::from_mins(1);
-    // A list alone denies nothing, so the first denial waits for a second one.
+    // A list alone denies nothing, so the first denial waits for its confirmation.
     while stage.agent.dump().unwrap()["denied"][0]["held"] != false {
         assert!(Instant::now() < deadline, "nothing is denied");
         sleep(Duration::from_millis(10));
@@ -99,7 +99,7 @@ fn top(stage: &Stage) -> Child {
     top.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// One SYN, which nobody answers.
+/// Sends one SYN, which gets no answer.
 fn call(stage: &Stage) {
     let service = SocketAddr::new(stage.cluster.names.service("old/web").unwrap().vip, 80);
     let client = stage.cluster.topology.pod("client").unwrap();

@@ -1,15 +1,16 @@
-//! The lease and the age of the view, told by the real agent while its API server misbehaves. Times are scaled down:
+//! The lease and the age of the view in the real agent's status while its API server misbehaves. Times are scaled down:
 //! the view may be 3 s old instead of 30.
 
 use super::world::{World, dead_pod, service, slice};
 use epguard::shared::status::{Status, Watch};
+use epguard_core::facts::Watched;
 use epguard_core::freshness::Proof;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const MAX_VIEW_AGE: Duration = Duration::from_secs(3);
-/// The same where the view must not get too old on a busy machine, and how many times it fits into the default of 30 s.
+/// A maximum age that a busy machine does not exceed, and how many times it fits into the default of 30 s.
 const LONG_VIEW_AGE: Duration = Duration::from_secs(10);
 const SCALE: u32 = 3;
 
@@ -55,7 +56,7 @@ fn confirmations(world: &World) -> u32 {
     u32::try_from(confirmations.count()).unwrap()
 }
 
-/// Waits for the lease's end, and sees that until then it never reached beyond the age that the view may have.
+/// Waits for the lease's end, and asserts that until then it never exceeded the maximum age of the view.
 fn outlive(world: &mut World) -> Status {
     world.until("past the lease", |status| {
         let (age, lease) = (status.view_age_ms.unwrap(), status.lease_ms);
@@ -94,7 +95,7 @@ async fn a_stalled_api_ends_the_lease_when_the_view_is_too_old_and_a_healthy_one
     assert_eq!(world.log().matches("lease lost").count(), 1, "{}", world.log());
 }
 
-/// Waits until the agent has written it down.
+/// Waits until the agent has logged it.
 fn await_log(world: &World, words: &str) {
     let deadline = Instant::now() + Duration::from_mins(1);
     while !world.log().contains(words) {
@@ -117,7 +118,7 @@ async fn after_an_outage_denials_come_back_by_themselves() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn events_and_bookmarks_alone_renew_nothing() {
+async fn events_and_bookmarks_alone_renew_no_lease() {
     let mut world = synced("frozen");
     deny(&mut world);
     world.server.faults(|faults| {
@@ -133,10 +134,19 @@ async fn events_and_bookmarks_alone_renew_nothing() {
         let is_down = |watch: &Watch| watch.error.is_some() && !watch.up;
         status.watches.values().all(is_down)
     });
-    assert!(status.watches["pods"].error.as_ref().unwrap().contains("500"));
+    assert!(
+        status.watches[&Watched::Pods]
+            .error
+            .as_ref()
+            .unwrap()
+            .contains("500")
+    );
     world.server.faults(|faults| faults.failing = None);
     let status = world.until("back", |status| status.lease_ms > 0);
-    assert_eq!(status.watches["pods"].proven_by, Some(Proof::Confirmation));
+    assert_eq!(
+        status.watches[&Watched::Pods].proven_by,
+        Some(Proof::Confirmation)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,16 +203,22 @@ async fn a_quiet_cluster_keeps_its_denial_by_confirmations_alone() {
     );
     assert!(minutely <= 30.0 && minutely > 10.0, "{minutely}");
     let status = world.status();
-    let by = |watch: &str| status.watches[watch].proven_by;
+    let by = |watched| status.watches[&watched].proven_by;
     assert_eq!(
-        ["pods", "endpointslices", "services", "nodes"].map(by),
+        [
+            Watched::Pods,
+            Watched::EndpointSlices,
+            Watched::Services,
+            Watched::Nodes
+        ]
+        .map(by),
         [Some(Proof::Confirmation); 4]
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn without_a_denial_nothing_is_asked_and_the_first_one_asks_at_once() {
+async fn without_a_denial_no_watch_is_confirmed_and_the_first_denial_confirms_at_once() {
     let mut world = synced("idle");
     world.server.audit().clear();
     let status = world.until("old", |status| status.view_age_ms.unwrap() > 6000);
@@ -215,7 +231,7 @@ async fn without_a_denial_nothing_is_asked_and_the_first_one_asks_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn a_watch_that_shows_less_than_the_lists_is_given_up() {
+async fn a_watch_that_shows_less_than_the_lists_is_closed() {
     let mut world = synced("mute");
     deny(&mut world);
     world.server.faults(|faults| faults.mute = true);
@@ -223,14 +239,19 @@ async fn a_watch_that_shows_less_than_the_lists_is_given_up() {
         "metadata": {"name": "a", "namespace": "aaa"}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}});
     world.store.apply(first).unwrap();
     let status = world.until("given up", |status| {
-        status.watches["pods"]
+        status.watches[&Watched::Pods]
             .error
             .as_ref()
             .is_some_and(|error| error.contains("the watch has stopped at"))
     });
-    assert!(!status.watches["pods"].up && status.lease_ms < 0, "{status:?}");
+    assert!(
+        !status.watches[&Watched::Pods].up && status.lease_ms < 0,
+        "{status:?}"
+    );
     await_log(&world, "lacks changes that the API server has shown");
     world.until("past the lease", |status| status.lease_ms < 0);
     world.server.faults(|faults| faults.mute = false);
-    world.until("back", |status| status.lease_ms > 0 && status.watches["pods"].up);
+    world.until("back", |status| {
+        status.lease_ms > 0 && status.watches[&Watched::Pods].up
+    });
 }

@@ -1,20 +1,24 @@
-//! `epguard why` asks a running agent.
+//! `epguard why` with the answer of a running agent.
 
 use super::world::{World, dead_pod, service, slice};
 use epguard::commands::why::{Question, explain};
 use epguard::shared::status::{self, Request};
+use epguard_common::Reason;
+use epguard_core::state::PodState;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn a_running_agent_tells_who_had_the_ip_and_why_it_is_denied() {
+async fn why_names_the_owners_of_the_ip_and_the_reason_of_its_denial() {
     let mut world = World::new("why");
     world.store.apply(service("web", "10.96.0.1")).unwrap();
     let kubeconfig = world.server.kubeconfig();
     world.start(&kubeconfig, &[]);
     world.until("synced", |status| status.synced);
     let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
-    world.until("told of the pod", |status| status.figures.pods["dead"] == 1);
+    world.until("told of the pod", |status| {
+        status.figures.pods[&PodState::Dead] == 1
+    });
     let ports = json!([{"port": 8080}]);
     let listed = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
     world.store.apply(listed).unwrap();
@@ -32,8 +36,8 @@ async fn a_running_agent_tells_who_had_the_ip_and_why_it_is_denied() {
         panic!("{explanation:?}")
     };
     assert_eq!(
-        (verdict.verdict, verdict.reason.as_deref()),
-        ("deny", Some("dead-backend"))
+        (verdict.verdict, verdict.reason),
+        ("deny", Some(Reason::DeadBackend))
     );
     assert_eq!((explanation.mode.as_str(), explanation.now), ("enforce", true));
     let evidence: Vec<&str> = explanation
@@ -46,7 +50,7 @@ async fn a_running_agent_tells_who_had_the_ip_and_why_it_is_denied() {
         evidence,
         [
             &format!("pod shop/a ({uid}) on n shows the IP"),
-            "pod shop/a is dead: finished, and its kubelet says that its network is torn down",
+            "pod shop/a is dead: finished, and its kubelet reports that its network is torn down",
             "shop/web lists it, ready, on TCP 8080 for shop/a",
             "shop/web TCP 8080: denied as dead-backend: every packet",
         ]

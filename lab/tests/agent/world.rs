@@ -18,7 +18,7 @@ use std::process::Command;
 
 /// A node with one veth pair, an API server, and the agent once started. Dropping it ends the agent.
 pub struct World {
-    // Dropped first: the agent before what it stands on.
+    // Dropped first: the agent before its namespace and directory.
     agent: Option<AgentProcess>,
     pub netns: NetNs,
     pub store: Store,
@@ -55,12 +55,12 @@ impl World {
         }
     }
 
-    /// Starts `epguard agent` with more options; in enforce, unless they say `--mode`.
+    /// Starts `epguard agent` with more options; in enforce mode, unless they contain `--mode`.
     pub fn start(&mut self, kubeconfig: &str, options: &[&str]) {
         self.start_as(kubeconfig, options, |_| {});
     }
 
-    /// The same with a process that is prepared in some way.
+    /// As [`World::start`], with a prepared process.
     pub fn start_as(&mut self, kubeconfig: &str, options: &[&str], prepare: impl FnOnce(&mut Command)) {
         let place = Place {
             node: "n",
@@ -75,13 +75,13 @@ impl World {
             command.args(["--mode", "enforce"]);
         }
         command.args(options);
-        // The log is that of this agent alone.
+        // The log must be that of this agent alone.
         let _ = std::fs::remove_file(self.dir.join("agent.log"));
         prepare(&mut command);
         self.agent = Some(AgentProcess::start(command, &self.dir).unwrap());
     }
 
-    /// The binary, on the node.
+    /// A command that runs the binary on the node.
     pub fn epguard(&self) -> Command {
         self.netns.command(process::epguard().unwrap())
     }
@@ -96,7 +96,7 @@ impl World {
         self.agent = None;
     }
 
-    /// What the agent says when it ends by itself.
+    /// Exit status and log of an agent that ends by itself.
     pub fn outcome(&mut self) -> String {
         self.agent.as_mut().unwrap().await_end().unwrap();
         self.log()
@@ -110,7 +110,7 @@ impl World {
         status::read(&self.dir).unwrap()
     }
 
-    /// The status, once it is as described; while the agent lives.
+    /// The status, once `wanted` holds. Panics if the agent ends before.
     pub fn until(&mut self, description: &str, wanted: impl Fn(&Status) -> bool) -> Status {
         let agent = self.agent.as_mut().unwrap();
         let failing = format!("is not {description}");
@@ -123,7 +123,7 @@ impl World {
     }
 }
 
-/// As a 1.36 kubelet reports a pod that has failed.
+/// A failed pod, as a 1.36 kubelet reports it.
 pub fn dead_pod(name: &str, ip: &str) -> Value {
     json!({
         "kind": "Pod", "apiVersion": "v1",

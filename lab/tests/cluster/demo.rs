@@ -1,4 +1,4 @@
-//! The demo as a program: what it shows without a terminal, and that it cannot be pleased by an epguard that does nothing.
+//! The demo as a program: its output without a terminal, and its failure with an epguard that does nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

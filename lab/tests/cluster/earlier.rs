@@ -1,4 +1,4 @@
-//! A process of the node opens a connection just before its endpoint is denied; its later packets must reach no stranger.
+//! A process of the node opens a connection just before its endpoint is denied; its later packets must not reach a stranger.
 
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
@@ -11,17 +11,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Calls that are under way at each reuse.
+/// Open calls at each reuse.
 const CALLS: usize = 8;
 
-/// How often an IP of each family is handed on; `REUSES` in the environment asks for more.
+/// How often an IP of each family is reused; `REUSES` in the environment overrides it.
 fn reuses() -> usize {
     std::env::var("REUSES").map_or(10, |count| count.parse().unwrap())
 }
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn calls_that_were_under_way_when_the_denial_began_reach_no_stranger() {
+fn calls_from_before_the_denial_reach_no_other_pod() {
     let reuses = reuses();
     for family in families() {
         let mut stage = stage(reuses, family);
@@ -43,7 +43,7 @@ fn calls_that_were_under_way_when_the_denial_began_reach_no_stranger() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_udp_socket_that_was_connected_before_the_denial_reaches_no_stranger_once_one_datagram_is_denied() {
+fn a_udp_socket_connected_before_the_denial_reaches_no_other_pod_after_one_denied_datagram() {
     for family in families() {
         let mut stage = stage(1, family);
         begin(&mut stage, 0);
@@ -58,7 +58,7 @@ fn a_udp_socket_that_was_connected_before_the_denial_reaches_no_stranger_once_on
         wait_until("A0 answers", || answer().is_some_and(|name| name == "A0"));
         fall_silent(&stage, "A0");
         end(&mut stage, 0);
-        // A socket that connects elsewhere must not be mistaken: UDP needs two looks, a second apart.
+        // A socket that connected elsewhere must be recognised: UDP needs two checks, a second apart.
         let mut before = denied(&stage);
         wait_until("a datagram of the older socket is denied", || {
             let _ = socket.send(b"7\n");
@@ -81,7 +81,7 @@ fn a_udp_socket_that_was_connected_before_the_denial_reaches_no_stranger_once_on
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_connection_that_stood_before_the_denial_is_denied_and_one_to_a_live_endpoint_is_not() {
+fn an_older_connection_is_denied_and_one_to_a_live_endpoint_is_not() {
     let mut stage = stage(1, families().remove(0));
     begin(&mut stage, 0);
     let node = node(&stage).clone();
@@ -114,7 +114,7 @@ fn families() -> Vec<Variant> {
     Variant::all(&Runs::default())
 }
 
-/// A UDP socket with this peer, that waits a moment for an answer.
+/// A UDP socket with this peer, with a short read timeout.
 fn datagrams(to: SocketAddr) -> UdpSocket {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -163,7 +163,7 @@ fn begin(stage: &mut Stage, run: usize) {
     serve(stage, &format!("A{run}"), &format!("old/a{run}"));
 }
 
-/// The pod is dead, and the agent knows it.
+/// The pod dies, and the agent sees it.
 fn end(stage: &mut Stage, run: usize) {
     stage
         .cluster
@@ -180,7 +180,7 @@ fn take_over(stage: &mut Stage, run: usize) {
     stage.catch_up().unwrap();
 }
 
-/// The addresses of the calls that the stranger answers.
+/// The addresses of the calls that the stranger answered.
 fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
     begin(stage, run);
     let (a, b) = (format!("A{run}"), format!("B{run}"));
@@ -190,7 +190,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
     end(stage, run);
     let before = denied(stage);
     take_over(stage, run);
-    // Each call sends its SYN again after a second.
+    // Each call repeats its SYN after a second.
     let all = u64::try_from(CALLS).unwrap();
     wait_until("the stranger answers, or all calls have sent again", || {
         denied(stage) >= before + all || calls.iter().any(|call| call.peer_addr().is_ok())
@@ -207,7 +207,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
     answered
 }
 
-/// Begins to connect, and does not wait for it.
+/// Begins to connect, without waiting for the result.
 fn open(node: &NetNs, to: SocketAddr) -> Socket {
     let socket = node.run(|| Socket::new(Domain::for_address(to), Type::STREAM, None));
     let socket = socket.unwrap().unwrap();
@@ -225,7 +225,7 @@ fn ask(stream: &mut TcpStream) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&name[..length]).trim().replace("7 ", ""))
 }
 
-/// The pod's node dies, as far as the others can see: it answers no more, and closes nothing.
+/// Simulates the death of the pod's node: the pod answers no more, and closes nothing.
 fn fall_silent(stage: &Stage, pod: &str) {
     let pod = &stage.cluster.topology.pod(pod).unwrap().netns;
     let chain =

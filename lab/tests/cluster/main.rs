@@ -7,4 +7,4 @@ mod earlier;
 mod links;
 mod lives;
 mod quickstart;
-mod steered;
+mod redirected;

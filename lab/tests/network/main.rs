@@ -4,3 +4,4 @@
 mod intent;
 mod net;
 mod reject;
+mod socket_lb;

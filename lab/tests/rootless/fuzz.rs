@@ -1,4 +1,4 @@
-//! Damaged scenario files: an error in words, and no panic.
+//! Damaged scenario files: a readable error, and no panic.
 
 #[allow(dead_code, reason = "the agent's targets use the rest")]
 #[path = "../../../agent/src/fuzz/harness/mod.rs"]

@@ -1,4 +1,4 @@
-//! What needs no root: stories, recordings, and `epguard lint` beside an API server.
+//! Tests that need no root: stories, recordings, and `epguard lint` beside an API server.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod fuzz;

@@ -15,7 +15,7 @@ pub(crate) enum Format {
     Merge,
     /// Merge that knows the lists with keys (Pod containers, conditions, Service ports).
     Strategic,
-    /// Server-side apply; merged like `Strategic`, conflicts are not looked for.
+    /// Server-side apply; merged like `Strategic`, without a check for conflicts.
     Apply,
 }
 

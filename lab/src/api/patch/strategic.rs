@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-/// The object after the patch, directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList`) obeyed.
+/// The object after the patch. The directives `$patch`, `$retainKeys` and `$deleteFromPrimitiveList` are obeyed.
 pub(super) fn merge(object: &Value, patch: &Value) -> Value {
     let mut merged = object.clone();
     merge_value(&mut merged, patch, "");
     merged
 }
 
-/// The key by which elements of list `field` are told apart; none: the list is one value.
+/// The key that identifies elements of list `field`; none: the list is one value.
 fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
     match (parent, field) {
         (
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_absurd_things_do_not_panic() {
+    fn lists_of_invalid_items_do_not_panic() {
         let object = json!({"spec": {"containers": "none", "ports": [1, null, "x"]}});
         let patch = json!({"spec": {"containers": [null, 1, {"name": null}], "ports": [{"port": []}, 7]}});
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What kubectl asks before it asks for objects.
+//! Discovery: the documents that kubectl reads before it requests objects.
 
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::reply::{self, Body};
 use crate::api::{ApiError, Kind};
 
-/// The Kubernetes version this server claims to be.
+/// The Kubernetes version that this server reports.
 const VERSION: (&str, &str) = ("1", "36");
 const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
@@ -63,7 +63,7 @@ fn api_group(group: &str) -> Value {
     })
 }
 
-/// A group, its resources, or how they are validated.
+/// The document of one path: a group, its resources, or the validation of its fields.
 fn of_a_version(path: &str) -> Option<Value> {
     let group = Kind::groups().find(|group| path == format!("/apis/{group}"));
     let listed = || {
@@ -78,7 +78,7 @@ fn of_a_version(path: &str) -> Option<Value> {
     group.map(api_group).or_else(listed).or_else(validated)
 }
 
-/// The least document from which kubectl 1.27 and newer learn that the server itself validates what they apply.
+/// The smallest document that shows kubectl 1.27 and newer that the server itself validates what they apply.
 fn field_validation(version: &str) -> Value {
     let kinds = Kind::ALL.into_iter().filter(|kind| kind.api_version() == version);
     let paths = kinds.map(|kind| {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::api::{ApiError, Kind};
 
-/// Fields that an Event has to have, with the most bytes that they may have.
+/// Required fields of an Event, with the most bytes that each may have.
 const REQUIRED: [(&str, usize); 5] = [
     ("reportingController", 63),
     ("reportingInstance", 128),
@@ -13,7 +13,7 @@ const REQUIRED: [(&str, usize); 5] = [
     ("type", 7),
 ];
 
-/// Fields that never change. The one thing that goes on is the series.
+/// Fields that never change. Of an Event only its series may change.
 const FIXED: [&str; 8] = [
     "eventTime",
     "reportingController",
@@ -25,7 +25,7 @@ const FIXED: [&str; 8] = [
     "note",
 ];
 
-/// 422 for an Event that Kubernetes takes from nobody.
+/// 422 for an Event that Kubernetes refuses.
 pub(super) fn check(kind: Kind, old: Option<&Value>, new: &Value) -> Result<(), ApiError> {
     if kind != Kind::Event || new["eventTime"].is_null() {
         return Ok(());
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_whole_and_only_its_series_goes_on() {
+    fn an_event_is_complete_and_only_its_series_may_change() {
         assert_eq!(check(Kind::Event, None, &event()), Ok(()));
         let series = json!({"count": 2, "lastObservedTime": "2026-03-01T12:01:00.000000Z"});
         let later = with("series", series);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn older_events_and_other_kinds_are_not_looked_at() {
+    fn older_events_and_other_kinds_are_not_checked() {
         assert_eq!(check(Kind::Event, None, &json!({"message": "m"})), Ok(()));
         assert_eq!(check(Kind::Pod, None, &with("action", Value::Null)), Ok(()));
     }

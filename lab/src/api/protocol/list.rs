@@ -17,7 +17,7 @@ use crate::api::selector::Selector;
 /// How long a request for a resourceVersion of the future waits for it, as in the real server.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Objects in a page of everything, as client-go asks for them.
+/// Page size with which client-go lists all objects.
 const PAGE: usize = 500;
 
 /// The answer to a list.
@@ -67,7 +67,7 @@ impl Api {
                 }
                 error
             })?;
-        // A list of less than a page only asks how things stand.
+        // A shorter page is a confirmation of the view, not a full list: it stays true.
         if limit >= PAGE {
             self.faults.borrow().poison(kind, &mut page.items);
         }
@@ -116,7 +116,7 @@ impl Api {
 }
 
 impl Call {
-    /// Which objects the request is about; a name in the path counts.
+    /// The namespace, labels and fields that the request selects; a name in the path counts.
     pub(super) fn selector(&self) -> Result<Selector, ApiError> {
         let Self { route, query, .. } = self;
         let name = route.name.iter().map(|name| format!("metadata.name={name}"));

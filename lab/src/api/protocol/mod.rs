@@ -1,4 +1,4 @@
-//! HTTP requests to store calls and back.
+//! Turns HTTP requests into store calls, and their results into responses.
 
 mod discovery;
 mod event;
@@ -149,7 +149,7 @@ impl Api {
 }
 
 impl Call {
-    /// The body as JSON, or YAML where it says so.
+    /// The body as JSON, or as YAML if its content type is YAML.
     fn object(&self) -> Result<Value, ApiError> {
         let content_type = self.header(CONTENT_TYPE);
         if content_type.contains("protobuf") {
@@ -176,7 +176,7 @@ impl Call {
             .unwrap_or_default()
     }
 
-    /// Who writes: `fieldManager`, else the program in the User-Agent.
+    /// The name of the writer: `fieldManager`, else the program in the User-Agent.
     fn manager(&self) -> &str {
         let agent = self.header(USER_AGENT).split('/').next().unwrap_or_default();
         let manager = if self.query.field_manager.is_empty() {

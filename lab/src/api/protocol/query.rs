@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::api::ApiError;
 
-/// How `resourceVersion` is meant.
+/// The meaning of `resourceVersion` in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
     Exact,
@@ -31,7 +31,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Reads a query; parameters that mean nothing here are skipped.
+    /// Reads a query; parameters that this server does not use are skipped.
     pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
         let mut parsed = Self::default();
         for (key, value) in form_urlencoded::parse(query.as_bytes()) {

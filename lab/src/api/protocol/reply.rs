@@ -1,4 +1,4 @@
-//! Responses.
+//! HTTP responses.
 
 use std::convert::Infallible;
 
@@ -14,23 +14,23 @@ use crate::api::ApiError;
 /// A whole object or an endless stream.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// An object.
+/// A response with one object.
 pub(super) fn json(code: StatusCode, object: &impl Serialize) -> Response<Body> {
     bytes(code, "application/json", line(object).into())
 }
 
-/// A Status that tells an error.
+/// A response with a Status object for an error.
 pub(super) fn error(error: &ApiError) -> Response<Body> {
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     json(code, &error.status())
 }
 
-/// Anything.
+/// A response with raw bytes.
 pub(super) fn bytes(code: StatusCode, content_type: &'static str, bytes: Bytes) -> Response<Body> {
     respond(code, content_type, Full::new(bytes).boxed_unsync())
 }
 
-/// A stream of objects, one a line.
+/// A response with a stream of objects, one per line.
 pub(super) fn stream<T: Serialize>(objects: impl Stream<Item = T> + Send + 'static) -> Response<Body> {
     let frames = objects.map(|object| Ok(Frame::data(Bytes::from(line(&object)))));
     respond(
@@ -41,7 +41,7 @@ pub(super) fn stream<T: Serialize>(objects: impl Stream<Item = T> + Send + 'stat
 }
 
 fn line(object: &impl Serialize) -> String {
-    // What comes here has string keys only, which always serializes.
+    // All objects here have string keys, so serialization always succeeds.
     serde_json::to_string(object).unwrap_or_default() + "\n"
 }
 

@@ -19,11 +19,11 @@ use crate::api::selector::Selector;
 use crate::api::store::{Batch, Change};
 use crate::api::{ApiError, Faults, Kind, Store};
 
-/// How long a stream lives unless the client says otherwise, as in the real server.
+/// Life of a stream unless the client sets a timeout, as in the real server.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
-/// A bookmark comes so long before a stream's end, as in the real server (`cache_watcher.go:nextBookmarkTime`).
+/// How long before a stream's end its last bookmark is sent, as in the real server (`cache_watcher.go:nextBookmarkTime`).
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
-/// A stream that has no timer to wait for waits this long.
+/// Stands for "no timer".
 const NEVER: Duration = Duration::from_hours(365 * 24);
 
 /// One line of a stream.
@@ -57,7 +57,7 @@ struct Watch {
     selector: Selector,
     /// Events not yet sent.
     pending: VecDeque<Event>,
-    /// Where in the history to go on.
+    /// History position of the next event to read.
     position: u64,
     /// resourceVersion reached, for bookmarks.
     rv: u64,
@@ -247,7 +247,7 @@ fn select(selector: &Selector, change: &Change) -> Option<Event> {
     }
 }
 
-/// A bookmark, with the empty fields a real server's typed objects show.
+/// A bookmark, with the empty fields that the real server's typed objects have.
 fn bookmark(kind: Kind, rv: u64, annotations: Option<Value>) -> Event {
     let mut object = match kind {
         Kind::Pod => json!({"spec": {"containers": null}, "status": {}}),

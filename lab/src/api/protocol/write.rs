@@ -120,7 +120,7 @@ impl Api {
         Ok(reply::json(StatusCode::OK, &status))
     }
 
-    /// The store, written to as the caller.
+    /// A handle on the store that writes as the caller.
     fn writing(&self, call: &Call, operation: &'static str) -> Result<Store, ApiError> {
         if call.query.dry_run {
             return Err(ApiError::bad_request("dryRun is not served here"));
@@ -135,7 +135,7 @@ impl Api {
 }
 
 impl Call {
-    /// The body, if it is an object of the kind, namespace and name that the path tells.
+    /// The body, if it is an object of the kind, namespace and name in the path.
     fn checked_object(&self) -> Result<Value, ApiError> {
         let object = self.object()?;
         let kind = self.route.kind;
@@ -195,8 +195,8 @@ fn reset_status(kind: Kind, object: &mut Value) {
     }
 }
 
-/// Keeps what a write may not change: status by the main resource, anything but status and metadata by `/status`, and
-/// deletion marks by either.
+/// Keeps fields that a write may not change: status in a write to the main resource, all but status and metadata in a
+/// write to `/status`, deletion marks in both.
 fn confine(kind: Kind, status: bool, old: &Value, mut new: Value) -> Value {
     let Some(object) = new.as_object_mut() else {
         return new;

@@ -1,4 +1,4 @@
-//! Certificates and token of one server, made at start and told to clients in a kubeconfig.
+//! Certificates and token of one server, made at start; clients get them in a kubeconfig.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use uuid::Uuid;
 
-/// A name in every server certificate, so that clients may come by any address.
+/// A name in every server certificate, so that clients may use any address.
 const SERVER_NAME: &str = "kubernetes.default.svc";
 
 pub(super) struct Identity {

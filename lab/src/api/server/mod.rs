@@ -24,14 +24,14 @@ use identity::Identity;
 pub struct ApiServer {
     address: SocketAddr,
     identity: Identity,
-    /// Its end is also the end of the tasks that accept and serve.
+    /// Dropping this sender also ends the tasks that accept and serve.
     faults: watch::Sender<Faults>,
     audit: Audit,
     access: Access,
 }
 
 impl ApiServer {
-    /// Serves `store` on a bound listener (in whatever network namespace it was bound); several may serve one store.
+    /// Serves `store` on a bound listener, in the network namespace that it was bound in; several servers may share a store.
     ///
     /// Errors: called outside of a tokio runtime, the listener has no address, or no certificate could be made.
     pub fn start(listener: std::net::TcpListener, store: Store) -> Result<Self> {
@@ -96,7 +96,7 @@ impl ApiServer {
         self.faults(|faults| faults.resets += 1);
     }
 
-    /// What the user may do: everything, until a role is bound.
+    /// The access rules of the user: everything is allowed until a role is bound.
     #[must_use]
     pub fn access(&self) -> &Access {
         &self.access
@@ -132,7 +132,7 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, api: Arc<Api>, mut faul
     }
 }
 
-/// Serves one connection. Under `hang` it is simply not polled: nothing is read or written, as with a stopped process.
+/// Serves one connection. Under `hang` it is not polled: the server reads and writes nothing, like a stopped process.
 async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: watch::Receiver<Faults>) {
     let resets = faults.borrow().resets;
     let connection = async {
@@ -155,7 +155,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: w
             }
             now.hang
         };
-        // Biased: a fault that is set holds before anything else happens.
+        // Biased: a fault takes effect before any other work of the connection.
         tokio::select! {
             biased;
             changed = faults.changed() => if changed.is_err() {

@@ -1,4 +1,4 @@
-//! The objects of one kind and the history of their changes.
+//! The objects of one kind and their history.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::api::ApiError;
 
-/// Objects by `namespace/name`, in the order lists show them.
+/// Objects by `namespace/name`, in the order of lists.
 pub(super) type Objects = BTreeMap<String, Arc<Value>>;
 
-/// One change, as watches see it.
+/// One change, as watches send it.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) rv: u64,
@@ -23,20 +23,20 @@ pub(crate) struct Change {
     pub(crate) deleted: bool,
 }
 
-/// Objects of one kind, their recent changes, and how far both reach.
+/// Objects of one kind, their recent changes, and the resourceVersions that both cover.
 #[derive(Debug)]
 pub(super) struct Collection {
     objects: Objects,
     history: VecDeque<Arc<Change>>,
-    /// Changes ever recorded: the history position behind the last one. Unlike the resourceVersions of a recording, it
-    /// only grows.
+    /// Number of changes ever recorded, which is also the history position after the last one. It only grows, unlike the
+    /// resourceVersions of a recording.
     end: u64,
     /// Lists and watches from resourceVersions below this one are expired.
     floor: u64,
     /// resourceVersion of the last change.
     pub(super) last: u64,
     keep: usize,
-    /// During a relist: keys not shown again so far.
+    /// During a relist: keys that the new list has not shown yet.
     pub(super) unseen: Option<BTreeSet<String>>,
 }
 
@@ -83,12 +83,12 @@ impl Collection {
         }
     }
 
-    /// Declares everything before `rv` unknown to new lists and watches; open streams go on.
+    /// Makes lists and watches from before `rv` fail as expired; open streams go on.
     pub(super) fn forget_before(&mut self, rv: u64) {
         self.floor = self.floor.max(rv);
     }
 
-    /// The position behind the last change.
+    /// The history position after the last change.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_kept_is_expired() {
+    fn a_version_older_than_the_history_is_expired() {
         let c = collection(2);
         assert_eq!(c.at(11).unwrap_err().code, 410);
         assert_eq!(c.after(12).unwrap().len(), 2);

@@ -7,7 +7,7 @@ use super::write::{has_finalizers, metadata, timestamp};
 use super::{State, Store};
 use crate::api::{ApiError, Kind, ObjectRef};
 
-/// The part of `DeleteOptions` the server honours.
+/// The options of `DeleteOptions` that the server supports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     /// Grace in seconds; none: the Pod's own `terminationGracePeriodSeconds`.
@@ -18,7 +18,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) resource_version: Option<String>,
 }
 
-/// What a delete did.
+/// Result of a delete.
 #[derive(Debug)]
 pub(crate) enum Deletion {
     /// The object is marked and waits for its grace or finalizers.
@@ -28,8 +28,8 @@ pub(crate) enum Deletion {
 }
 
 impl Store {
-    /// Deletes as a user would: a bound Pod that has not finished gets its grace (seconds; none: the Pod's own) and goes
-    /// when deleted again with grace 0, finalizers hold the object, everything else goes at once. Returns the last state.
+    /// Deletes as a user would. A bound Pod that has not finished gets its grace (seconds; none: the Pod's own) and is
+    /// removed when deleted again with grace 0. Finalizers keep an object; all others go at once. Returns the last state.
     pub fn delete(&self, target: &ObjectRef, grace: Option<u32>) -> Result<Value, ApiError> {
         let options = DeleteOptions {
             grace: grace.map(i64::from),
@@ -39,7 +39,7 @@ impl Store {
         Ok(object)
     }
 
-    /// Makes an object vanish in one DELETED, whatever its grace and finalizers. Returns its last state.
+    /// Removes an object in one DELETED, without regard to grace and finalizers. Returns its last state.
     pub fn remove(&self, target: &ObjectRef) -> Result<Value, ApiError> {
         let mut state = self.lock();
         let object = state.existing(target)?;
@@ -92,7 +92,7 @@ fn check_preconditions(target: &ObjectRef, object: &Value, options: &DeleteOptio
     Ok(())
 }
 
-/// Sets or shortens deletionTimestamp (one MODIFIED), then removes the object if nothing holds it.
+/// Sets or shortens deletionTimestamp (one MODIFIED), then removes the object if no grace or finalizer keeps it.
 fn mark(
     state: &mut State,
     target: &ObjectRef,

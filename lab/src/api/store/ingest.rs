@@ -1,4 +1,4 @@
-//! Recorded watch events, served again exactly as they were.
+//! Serves recorded watch events again, exactly as they were.
 
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use super::Store;
 use crate::api::{ApiError, Kind, ObjectRef};
 
 impl Store {
-    /// Says that the recorded stream of a kind was opened anew: what is not among the events up to the one that ends the
-    /// initial events is then gone (DELETED with its last state and that
-    /// resourceVersion).
+    /// Starts a new list of a recorded kind. At the bookmark that ends the initial events, objects that were not among them
+    /// are deleted: DELETED with their last state and the bookmark's resourceVersion.
     pub fn reopen(&self, kind: Kind) {
         if let Some(collection) = self.lock().collections.get_mut(&kind) {
             collection.unseen = Some(collection.objects().keys().cloned().collect());
@@ -18,8 +17,8 @@ impl Store {
     }
 
     /// Serves the object of one recorded watch event (`{"type": .., "object": ..}`) with its recorded resourceVersion and
-    /// metadata. BOOKMARK raises what lists, bookmarks and new watches of that kind tell as their resourceVersion; one that
-    /// ends the initial events also makes everything before it expired. An object already stored in that version is left.
+    /// metadata. A BOOKMARK raises the resourceVersion that lists, bookmarks and new watches of that kind show; one that
+    /// ends the initial events also makes everything before it expired. An object already stored in that version stays.
     ///
     /// Errors: not a [`Store::recording`], an ERROR event, no kind, no numeric resourceVersion.
     pub fn ingest(&self, event: &Value) -> Result<(), ApiError> {

@@ -1,4 +1,4 @@
-//! What lists and watches read.
+//! Read access of lists and watches.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ pub(crate) struct Page {
     pub(crate) items: Vec<Arc<Value>>,
     /// Key of the last item if more follow.
     pub(crate) more_after: Option<String>,
-    /// How many items follow; told only without label and field selectors, as in the real server.
+    /// How many items follow; as in the real server, known only without label and field selectors.
     pub(crate) remaining: Option<usize>,
-    /// Where in the history to go on watching from this state.
+    /// History position at which a watch that begins with this state goes on.
     pub(crate) position: u64,
 }
 
-/// Changes a watch has not seen yet.
+/// Changes that a watch has not sent yet.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) changes: Vec<Arc<Change>>,
-    /// The history position behind them.
+    /// The history position after them.
     pub(crate) position: u64,
     /// The resourceVersion they reach, for bookmarks.
     pub(crate) rv: u64,
 }
 
 impl Store {
-    /// Reads objects behind key `after`, as they are or were `at` a resourceVersion; expired if that is too long ago.
+    /// Objects after key `after`, in the current state or as of resourceVersion `at`; expired if the history is too short.
     pub(crate) fn page(
         &self,
         kind: Kind,

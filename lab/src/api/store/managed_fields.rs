@@ -1,13 +1,13 @@
-//! `metadata.managedFields`: who last wrote which field. Lists count as one field; otherwise as the real server does.
+//! `metadata.managedFields`: the last writer of each field. Lists count as one field; otherwise as the real server does.
 
 use serde_json::{Map, Value, json};
 
 use super::Writer;
 
-/// Fields of metadata that have an owner; the rest is the server's.
+/// Fields of metadata that have an owner; the server writes the others.
 const OWNED_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
-/// Gives what differs between `old` and `new` to the writer, unless the caller brought managedFields of its own.
+/// Makes the writer the owner of all differences between `old` and `new`, unless the caller sent managedFields itself.
 pub(super) fn stamp(old: Option<&Value>, new: &mut Value, writer: &Writer, now: &str) {
     let nothing = json!({});
     let kept = old.map_or(&Value::Null, |old| &old["metadata"]["managedFields"]);
@@ -73,7 +73,7 @@ fn give(entries: &mut Vec<Value>, changed: Map<String, Value>, writer: &Writer, 
     entries.push(entry);
 }
 
-/// The object without the fields that nobody owns.
+/// The object without the fields that have no owner.
 fn owned(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_belongs_to_whoever_changed_it_last() {
+    fn a_field_belongs_to_its_last_writer() {
         let mut first =
             json!({"metadata": {"labels": {"a": "1"}}, "status": {"phase": "Running", "podIP": "10.0.0.1"}});
         stamp(None, &mut first, &Writer::update("controller"), "t1");

@@ -25,7 +25,7 @@ pub(crate) use writer::Writer;
 
 /// resourceVersion of an empty store.
 const FIRST_REVISION: u64 = 300;
-/// Changes kept per kind; watches and lists from before are expired (410).
+/// Changes kept per kind; watches and lists from before them are expired (410).
 const KEPT_CHANGES: usize = 20_000;
 
 /// A handle on the cluster's objects that writes as one field manager.
@@ -94,7 +94,7 @@ impl Store {
         }
     }
 
-    /// The same objects, written as another field manager ("kubelet"), which then shows in `managedFields`.
+    /// A handle on the same objects that writes as another field manager ("kubelet"), for `managedFields`.
     #[must_use]
     pub fn acting_as(&self, manager: &str) -> Self {
         self.writing(Writer::update(manager))
@@ -139,7 +139,7 @@ impl Store {
         self.notify();
     }
 
-    /// Forgets the history: lists and watches from an older resourceVersion get 410, open streams go on.
+    /// Drops the history: lists and watches from an older resourceVersion get 410, open streams go on.
     pub fn forget_history(&self) {
         let mut state = self.lock();
         let State {
@@ -152,7 +152,7 @@ impl Store {
         }
     }
 
-    /// Counts up at every change; `changed().await` on it instead of polling the store.
+    /// Counts up at every change. Await `changed()` on it instead of polling the store.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
@@ -192,7 +192,7 @@ impl State {
         self.of(target.kind)?.get(&target.key())
     }
 
-    /// The resourceVersion up to which everything about `kind` is known.
+    /// The resourceVersion up to which the store has all changes of `kind`.
     fn progress(&self, kind: Kind) -> u64 {
         if self.recording {
             self.of(kind).map_or(0, |c| c.last)

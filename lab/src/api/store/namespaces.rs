@@ -1,4 +1,4 @@
-//! The Namespaces that objects are in. A real API server refuses objects without; here somebody has to think of it.
+//! The Namespaces that objects are in. A real API server refuses objects without one; here the test must create it.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Creates and updates: what the server itself puts into metadata.
+//! Creates and updates, with the metadata that the server itself writes.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -30,8 +30,8 @@ impl Store {
         })
     }
 
-    /// Replaces `target` by what `change` makes of the stored object (none: create), stamped as the server does.
-    /// Nothing happens if nothing changes.
+    /// Replaces `target` by the result of `change` on the stored object (none: create), with the server's own metadata.
+    /// Without a difference nothing is written.
     pub(crate) fn write(
         &self,
         target: &ObjectRef,
@@ -63,7 +63,7 @@ impl Store {
     }
 }
 
-/// Now, as Kubernetes writes it: RFC 3339 in seconds.
+/// The current time as Kubernetes writes it: RFC 3339 in seconds.
 pub(super) fn now() -> String {
     timestamp(Timestamp::now())
 }
@@ -72,7 +72,7 @@ pub(super) fn timestamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The metadata of anything that claims to be an object.
+/// The metadata of an object, made if it is missing.
 pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, ApiError> {
     let object = object
         .as_object_mut()

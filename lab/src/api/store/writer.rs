@@ -1,6 +1,6 @@
-//! Who writes to the store.
+//! The writer of an object.
 
-/// Who writes, as recorded in `managedFields`.
+/// The writer as recorded in `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Writer {
     pub(crate) manager: String,

@@ -43,7 +43,7 @@ async fn a_hung_server_neither_answers_nor_sends_and_goes_on_later() {
 }
 
 #[tokio::test]
-async fn muted_streams_send_nothing_while_lists_are_answered_and_go_on_later() {
+async fn muted_streams_send_nothing_while_lists_are_answered_and_resume_later() {
     let lab = Lab::start().await;
     let mut stream = lab.watch(PODS, "").await;
     lab.server.faults(|f| f.mute = true);

@@ -7,7 +7,7 @@ use tokio::process::Command;
 use super::{Lab, pod};
 use crate::api::{Kind, ObjectRef};
 
-/// Runs kubectl against the lab; its whole output, or what it says on failure.
+/// Runs kubectl against the lab. Returns its whole output, as an error if it failed.
 async fn kubectl(lab: &Lab, args: &str, stdin: &str) -> Result<String, String> {
     let config = std::env::temp_dir().join(format!("epguard-lab-api-{}", lab.server.address().port()));
     std::fs::write(&config, lab.server.kubeconfig()).unwrap();

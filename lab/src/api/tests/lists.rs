@@ -14,7 +14,7 @@ async fn three_pods() -> Lab {
 }
 
 #[tokio::test]
-async fn pages_show_one_snapshot_whatever_changes_in_between() {
+async fn pages_show_one_snapshot_despite_changes_in_between() {
     let lab = three_pods().await;
     let (_, first) = lab.get(&format!("{PODS}?limit=2")).await;
     assert_eq!(names(&first), ["a", "b"]);
@@ -48,7 +48,7 @@ async fn a_continue_token_expires_with_the_history() {
 }
 
 #[tokio::test]
-async fn resource_versions_mean_what_the_api_documents() {
+async fn resource_versions_are_handled_as_the_api_documents() {
     let lab = three_pods().await;
     let first = lab.store.revision() - 2;
     let now = lab.store.revision();
@@ -92,7 +92,7 @@ async fn resource_versions_mean_what_the_api_documents() {
 }
 
 #[tokio::test]
-async fn a_list_not_older_than_the_future_waits_for_it() {
+async fn a_list_not_older_than_a_future_version_waits_for_it() {
     let lab = three_pods().await;
     let path = format!(
         "{PODS}?resourceVersion={}&resourceVersionMatch=NotOlderThan",
@@ -130,7 +130,7 @@ async fn lists_are_scoped_and_selected() {
 }
 
 #[tokio::test]
-async fn newer_kubectls_learn_that_the_server_validates() {
+async fn the_server_advertises_field_validation() {
     let lab = Lab::start().await;
     let (_, root) = lab.get("/openapi/v3").await;
     for (group, plural) in [("api/v1", "pods"), ("apis/discovery.k8s.io/v1", "endpointslices")] {

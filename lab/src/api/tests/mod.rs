@@ -1,4 +1,4 @@
-//! The server as its clients see it, through the kube client (HTTP/1.1) and kubectl (HTTP/2).
+//! The server as clients see it, through the kube client (HTTP/1.1) and kubectl (HTTP/2).
 
 mod deletes;
 mod faults;
@@ -25,7 +25,7 @@ struct Lab {
     client: kube::Client,
 }
 
-/// An answer's code and JSON.
+/// Code and JSON of a response.
 type Answer = (u16, Value);
 
 impl Lab {
@@ -52,7 +52,7 @@ impl Lab {
         self.try_call(method, path, content_type, body).await.unwrap()
     }
 
-    /// Sends a request; errors are those of the transport, or taking more than 5 s.
+    /// Sends a request. An error if the transport fails or the response takes more than 5 s.
     async fn try_call(
         &self,
         method: &str,
@@ -89,7 +89,7 @@ impl Lab {
             .map_err(|_| "no answer".to_string())?
     }
 
-    /// Opens a stream: everything behind `watch=1&`.
+    /// Opens a stream; `query` is what follows `watch=1&`.
     async fn watch(&self, path: &str, query: &str) -> Stream {
         let request = hyper::Request::get(format!("{path}?watch=1&{query}"))
             .body(Body::empty())
@@ -109,7 +109,7 @@ async fn connect(kubeconfig: &str) -> kube::Client {
     let mut config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
         .await
         .unwrap();
-    // Retries of 504 would outlast the patience of these tests.
+    // Retries of 504 would outlast the time limit of these tests.
     config.default_retry = false;
     kube::Client::try_from(config).unwrap()
 }

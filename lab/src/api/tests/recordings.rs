@@ -70,7 +70,7 @@ async fn each_kind_of_a_recording_progresses_on_its_own() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_stored_already_is_not_told_again() {
+async fn an_object_that_is_stored_already_is_not_sent_again() {
     let lab = lab().await;
     let mut stream = lab.watch("/api/v1/pods", "resourceVersion=289").await;
     lab.store.ingest(&recorded("ADDED", "a", 279)).unwrap();
@@ -79,7 +79,7 @@ async fn an_object_that_is_stored_already_is_not_told_again() {
 }
 
 #[tokio::test]
-async fn what_a_reopened_stream_no_longer_shows_is_gone() {
+async fn objects_that_a_reopened_stream_does_not_show_are_deleted() {
     let lab = lab().await;
     let mut stream = lab.watch("/api/v1/pods", "resourceVersion=289").await;
     lab.store.reopen(Kind::Pod);
@@ -96,7 +96,7 @@ async fn what_a_reopened_stream_no_longer_shows_is_gone() {
 }
 
 #[test]
-fn what_is_no_recorded_event_is_refused() {
+fn a_malformed_recorded_event_is_refused() {
     let store = Store::recording();
     let error = json!({"type": "ERROR", "object": {"kind": "Status", "code": 410}});
     let unknown = recorded("RENAMED", "a", 9);

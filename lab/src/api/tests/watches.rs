@@ -130,7 +130,7 @@ async fn a_bookmark_comes_two_seconds_before_a_stream_times_out() {
 }
 
 #[tokio::test]
-async fn bookmarks_tell_how_far_the_stream_is() {
+async fn bookmarks_have_the_version_of_the_stream() {
     let lab = Lab::start().await;
     lab.server
         .faults(|f| f.bookmark_period = Some(Duration::from_millis(20)));
@@ -168,7 +168,7 @@ async fn a_watch_older_than_the_history_is_expired() {
 }
 
 #[tokio::test]
-async fn forgetting_history_expires_new_watches_and_leaves_open_ones() {
+async fn compaction_expires_new_watches_and_leaves_open_ones() {
     let lab = Lab::start().await;
     let start = lab.store.revision();
     let mut open = lab.watch(PODS, &format!("resourceVersion={start}")).await;

@@ -116,7 +116,7 @@ async fn managed_fields_of_a_status_patch_are_kept() {
 }
 
 #[tokio::test]
-async fn a_write_that_changes_nothing_is_no_event() {
+async fn a_write_that_changes_nothing_sends_no_event() {
     let lab = Lab::start().await;
     let first = lab.store.apply(pod("a")).unwrap();
     assert_eq!(lab.store.apply(pod("a")).unwrap(), first);

@@ -1,4 +1,4 @@
-//! Who claims the IP now, whose claim is newer, and how much may be denied.
+//! The owner of the IP, which claim is newer, and which packets may be denied.
 
 #[cfg(test)]
 mod tests;
@@ -6,9 +6,10 @@ mod tests;
 use super::super::{
     object::{endpoints, opted_out},
     pod::{self, Answer},
-    subject::{Key, Reason, Shape},
+    subject::{Key, Shape},
     world::{Gone, Standing, World},
 };
+use epguard_common::Reason;
 use std::{collections::BTreeSet, net::IpAddr};
 
 /// The one live pod that claims the IP, if any.
@@ -33,7 +34,7 @@ pub(super) fn owner(world: &World, key: &Key, required: &mut bool) -> Result<Opt
     Ok(Some(uid.to_owned()))
 }
 
-/// All packets where everybody is Dead; only openers where somebody may still serve what it began.
+/// All packets if every meant pod is Dead; only openers if a Retired one may still serve connections from before.
 pub(super) fn strengths(world: &World, key: &Key, meant: &BTreeSet<String>) -> Vec<Shape> {
     let (dead, retired): (Vec<&String>, Vec<&String>) = meant
         .iter()
@@ -77,7 +78,7 @@ pub(super) fn newer_than_retired(
     Ok(())
 }
 
-/// Whether one pod's claim is newer than another's; across a gap in the watch only perhaps.
+/// Whether one pod's claim is newer than another's; across a gap in the watch the order is uncertain.
 fn order(world: &World, newer: &str, older: &str, ip: IpAddr) -> Answer {
     let claim = |uid| world.pods.get(uid)?.claims.get(&ip);
     match (claim(newer), claim(older)) {
@@ -89,8 +90,8 @@ fn order(world: &World, newer: &str, older: &str, ip: IpAddr) -> Answer {
     }
 }
 
-/// Somebody else's pod, finished but not proven dead, publishes the IP: the words don't say if that is a claim,
-/// so denying less is as good.
+/// True if a finished pod that was never listed there publishes the IP and is not proven dead. The text does not say if
+/// that is a claim, so a denial of fewer packets is accepted.
 pub(super) fn retired_stranger_claims(world: &World, key: &Key, meant: &BTreeSet<String>) -> bool {
     world.pods.iter().any(|(uid, record)| {
         record.gone == Gone::No

@@ -1,8 +1,8 @@
 use super::super::{
     stream::{Change, Kind},
-    subject::Protocol,
     testing::{Small, X, backend, dead, deleting, endpoint, retired, service, slice, stranger},
 };
+use crate::proxy::Protocol;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ fn a_deletion_retires_and_proves_death_only_with_its_last_state() {
 }
 
 #[test]
-fn what_vanished_in_a_gap_proves_nothing_but_death_stays() {
+fn a_pod_that_vanished_in_a_gap_is_not_dead_but_a_proven_death_stays() {
     let mut world = Small::listing(a());
     world.reset(Kind::Pod, vec![]);
     assert_eq!(world.verdict(), "a UID listed there is neither Retired nor Dead");
@@ -133,14 +133,14 @@ fn a_retired_pod_seen_alive_again_is_alive_and_a_dead_one_is_not() {
 }
 
 #[test]
-fn a_slice_that_lists_the_ip_for_somebody_else_forbids_a_denial() {
+fn a_slice_that_lists_the_ip_for_another_pod_forbids_a_denial() {
     let verdict = |other: Value| {
         let mut world = Small::listing(dead(a()));
         world.apply(Kind::Pod, stranger("live", "10.244.1.6"));
         let mut second = slice(&json!([other]));
         second["metadata"]["name"] = "s-2".into();
         second["ports"] = json!([{"port": 9090}]);
-        world.apply(Kind::Slice, second).verdict()
+        world.apply(Kind::EndpointSlice, second).verdict()
     };
     assert_eq!(
         verdict(endpoint(X, "live")),
@@ -158,9 +158,9 @@ fn a_slice_that_lists_the_ip_for_somebody_else_forbids_a_denial() {
 }
 
 #[test]
-fn the_slice_may_forget_the_dead_pod_and_the_proof_stays_for_ten_minutes() {
+fn a_proof_stays_for_ten_minutes_after_the_slice_drops_the_pod() {
     let mut world = Small::listing(dead(a()));
-    world.apply(Kind::Slice, slice(&json!([])));
+    world.apply(Kind::EndpointSlice, slice(&json!([])));
     assert_eq!(world.verdict(), DEAD);
     let later = |minutes| {
         world
@@ -172,10 +172,10 @@ fn the_slice_may_forget_the_dead_pod_and_the_proof_stays_for_ten_minutes() {
 }
 
 #[test]
-fn an_earlier_listing_with_a_live_uid_forbids_a_denial() {
+fn an_earlier_slice_with_a_live_uid_forbids_a_denial() {
     let mut world = Small::listing(backend("old", "10.244.1.6"));
     world.apply(Kind::Pod, dead(a()));
-    world.apply(Kind::Slice, slice(&json!([endpoint(X, "a")])));
+    world.apply(Kind::EndpointSlice, slice(&json!([endpoint(X, "a")])));
     assert_eq!(world.verdict(), "a pod listed there lives");
 }
 
@@ -187,7 +187,7 @@ fn a_service_without_a_selector_may_mean_the_successor_of_the_pod_that_it_lists(
     listed["targetRef"]["name"] = "a".into();
     let mut small = Small::listing(dead(a()));
     small.apply(Kind::Service, without_selector);
-    small.apply(Kind::Slice, slice(&json!([listed])));
+    small.apply(Kind::EndpointSlice, slice(&json!([listed])));
     assert_eq!(small.verdict(), DEAD);
     small.delete(Kind::Pod, deleting(dead(a())));
     let mut successor = backend("b", X);
@@ -211,7 +211,7 @@ fn a_service_without_a_selector_denies_only_while_it_lists_the_dead_pod() {
     world.apply(Kind::Service, headless);
     assert_eq!(world.verdict(), DEAD);
     assert_eq!(world.apply(Kind::Pod, stranger("b", X)).verdict(), "reused");
-    world.apply(Kind::Slice, slice(&json!([])));
+    world.apply(Kind::EndpointSlice, slice(&json!([])));
     assert_eq!(
         world.verdict(),
         "the Service, without a selector, no longer lists it"
@@ -219,7 +219,7 @@ fn a_service_without_a_selector_denies_only_while_it_lists_the_dead_pod() {
 }
 
 #[test]
-fn without_a_vip_there_is_nothing_to_deny() {
+fn without_a_vip_no_denial_is_required() {
     let mut headless = service();
     headless["spec"]["clusterIP"] = "None".into();
     let mut world = Small::listing(dead(a()));
@@ -247,7 +247,7 @@ fn without_a_vip_of_the_ips_family_nothing_is_required() {
 }
 
 #[test]
-fn udp_has_no_opener_that_a_retired_backend_could_be_denied() {
+fn udp_to_a_retired_backend_is_never_denied() {
     let required = |world: &Small| world.prove_at(Duration::ZERO, Protocol::Udp).unwrap().required;
     assert!(required(&Small::listing(dead(a()))));
     assert!(!required(&Small::listing(retired(a()))));
@@ -256,14 +256,14 @@ fn udp_has_no_opener_that_a_retired_backend_could_be_denied() {
 #[test]
 fn while_a_watch_is_closed_nothing_is_required() {
     let mut world = Small::listing(dead(a()));
-    world.event(Kind::Slice, Change::Closed);
+    world.event(Kind::EndpointSlice, Change::Closed);
     assert_eq!(world.verdict(), format!("perhaps {DEAD}"));
-    world.event(Kind::Slice, Change::Resumed);
+    world.event(Kind::EndpointSlice, Change::Resumed);
     assert_eq!(world.verdict(), DEAD);
 }
 
 #[test]
-fn whoever_opted_out_is_left_alone() {
+fn pods_and_services_that_opted_out_are_never_denied() {
     let opt_out = |object: &mut Value| object["metadata"]["annotations"] = json!({"epguard.io/mode": "off"});
     assert_eq!(listed(opt_out), "the pod opted out");
     let mut service = service();

@@ -4,10 +4,12 @@ use super::{
     super::{
         agent::Agent,
         stream::ApiEvent,
-        subject::{Denial, Key, Protocol, Reason, Shape},
+        subject::{Denial, Key, Shape},
     },
     *,
 };
+use crate::proxy::Protocol;
+use epguard_common::Reason;
 use std::path::Path;
 
 /// The agent's state machine with its denials tampered with.
@@ -93,7 +95,7 @@ fn the_agents_state_machine_passes_every_recording() {
 }
 
 #[test]
-fn silence_is_missing_from_the_event_that_completes_the_proof() {
+fn a_denial_is_missing_from_the_event_that_completes_the_proof() {
     let story = tampered("d-job-ip-reuse", |_| Vec::new());
     assert_eq!(story.count(Verdict::Missing), 4);
     assert!(findings(&story, "rd/s").contains(&"missing 7080..7877 ".into()));

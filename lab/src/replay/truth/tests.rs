@@ -19,7 +19,7 @@ fn truth(lines: Vec<Value>) -> Truth {
     })
 }
 
-/// Who held X at each of the first milliseconds.
+/// The holder of X at each of the first milliseconds.
 fn held(truth: &Truth, times: std::ops::RangeInclusive<u64>) -> Vec<String> {
     let at = |ms| truth.holders(X.parse().unwrap(), Duration::from_millis(ms));
     let names = |pods: Vec<PodIdentity>| pods.into_iter().map(|pod| pod.name).collect::<Vec<_>>().join("+");
@@ -66,7 +66,7 @@ fn a_sandbox_older_than_the_recording_holds_its_address_from_the_beginning() {
 }
 
 #[test]
-fn without_an_address_manager_routes_and_links_tell() {
+fn without_ipam_events_routes_and_links_show_the_holders() {
     let truth = truth(vec![
         ip("route", "add", "multicast ff00::/8 dev veth1 table local"),
         ip("route", "add", "10.244.1.5 dev veth1 scope host"),
@@ -101,7 +101,7 @@ fn two_nodes_may_hold_one_address_and_release_it_apart() {
 }
 
 #[test]
-fn lives_tell_where_the_nodes_own_events_are_absent() {
+fn without_the_nodes_events_recorded_lives_show_the_holders() {
     let life = json!({"pod": "ns/p", "uid": "uid-of", "sandbox": "s", "ip": X, "alloc": 1.0, "free": 3.0, "link_del": 2.5});
     let recording = Recording {
         name: "test".into(),
@@ -113,7 +113,7 @@ fn lives_tell_where_the_nodes_own_events_are_absent() {
 }
 
 #[test]
-fn absurd_lines_tell_nothing() {
+fn malformed_lines_are_ignored() {
     let truth = truth(vec![
         json!({}),
         json!({"src": "ipam", "op": "alloc", "ip": "banana"}),

@@ -1,14 +1,14 @@
-//! Who takes part: pods and Services.
+//! The pods, Namespaces and Services of a story.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// A pod that the story tells of. It exists once a step says so.
+/// A pod of the story. It exists once a step creates it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pod {
-    /// `namespace/name` of the object. Two pods of a story may share it, one after the other: they differ in UID.
+    /// `namespace/name` of the object. Two pods of a story may share it, one after the other, with different UIDs.
     pub is: String,
     /// A name for the address, so that several pods can have the same; by default an address of its own.
     pub ip: Option<String>,
@@ -17,7 +17,7 @@ pub struct Pod {
     /// `node-a` or `node-b`.
     #[serde(default = "node_a")]
     pub node: String,
-    /// What selectors look at.
+    /// Labels, for selectors.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     /// For `epguard.io/mode` and the like.
@@ -26,10 +26,12 @@ pub struct Pod {
     /// Ports that its server answers on, over TCP and UDP.
     #[serde(default = "target_ports")]
     pub ports: Vec<u16>,
+    /// What its server answers; by default its name in the story.
+    pub answers: Option<String>,
     /// A static pod's mirror.
     #[serde(default)]
     pub mirror: bool,
-    /// What the node's kubelet reports.
+    /// The version of the kubelet that reports its status.
     #[serde(default)]
     pub kubelet: Kubelet,
 }
@@ -41,7 +43,7 @@ pub enum Kubelet {
     #[default]
     #[serde(rename = "1.36")]
     Current,
-    /// Of 1.26: it never says `PodReadyToStartContainers`.
+    /// Of 1.26: it never reports `PodReadyToStartContainers`.
     #[serde(rename = "1.26")]
     Old,
     /// Of k3s 1.36: it and the controllers are one program, and write under one manager's name.
@@ -58,7 +60,7 @@ pub struct Namespace {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A Service. Its cluster IP is made up; with callers of kind `nodeport` it has a `NodePort`, too.
+/// A Service. Its cluster IP is chosen by the lab; with callers of kind `nodeport` it also has a `NodePort`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Service {
@@ -67,6 +69,8 @@ pub struct Service {
     /// The port of the cluster IP.
     #[serde(default = "port")]
     pub port: u16,
+    /// The `NodePort` of its first protocol; by default only callers of kind `nodeport` have one.
+    pub node_port: Option<u16>,
     /// The pods' port.
     #[serde(default = "target_port")]
     pub target_port: u16,

@@ -1,9 +1,9 @@
-//! What maps, `epguard dump` and the log must show.
+//! Expected contents of maps, of `epguard dump` and of the log.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What a table must show. An expected object matches one that has at least its fields.
+/// Expected entries of a table. An expected object matches an entry that has at least its fields.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Entries {
@@ -13,6 +13,8 @@ pub struct Entries {
     pub lacks: Vec<Value>,
     /// The number of entries.
     pub count: Option<usize>,
+    /// What that means, for readers.
+    pub claim: Option<String>,
 }
 
 /// Each is a list of texts that one line of the agent's log contains, in any order.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::neighbour::Kind;
 
-/// The neighbour of a story. It is at all pods of node-a.
+/// The neighbour of a story. It hooks all pods of node-a.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Neighbour {
@@ -12,9 +12,9 @@ pub struct Neighbour {
     pub kind: Option<Kind>,
     /// Whether it also clears `tc_classid` and accepts at the ingress of pod interfaces.
     pub clears: bool,
-    /// What its policy forbids.
+    /// Calls that its policy forbids.
     pub forbids: Vec<Forbidden>,
-    /// Who is there first; none: what `runs` says, else the neighbour.
+    /// Which program starts first; none: the value in `runs`, else the neighbour.
     pub first: Option<First>,
     /// Priority of its filters under `--hooks clsact`; none: 1.
     pub priority: Option<u16>,
@@ -32,7 +32,7 @@ pub struct Forbidden {
     pub port: Option<u16>,
 }
 
-/// Who is there first.
+/// Which program starts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum First {
@@ -40,19 +40,19 @@ pub enum First {
     Neighbour,
     /// The neighbour starts once the agent has seen everything.
     Epguard,
-    /// A step says when the neighbour starts.
+    /// A step starts the neighbour.
     Later,
 }
 
-/// What happens to the neighbour.
+/// An event of the neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NeighbourStep {
     /// Its programs are loaded and attached.
     Starts,
-    /// New programs take the places of the old ones.
+    /// New programs replace the old ones.
     Restarts,
-    /// Its process is gone. The programs stay; pods that start later get none.
+    /// Its process ends. The programs stay; pods that start later get none.
     Killed,
     /// Its programs are detached.
     Stops,
@@ -62,7 +62,7 @@ pub enum NeighbourStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForbiddenIn {
-    /// In each.
+    /// In every mode.
     EveryMode,
     /// In `enforce`, where epguard redirects the call to a pod that the neighbour forbids.
     Enforce,

@@ -2,29 +2,31 @@
 
 use serde::Deserialize;
 
-use super::{By, First};
+use super::{Action, First};
 use crate::neighbour::Kind;
 use crate::net::{Cni, Overlay};
 
-/// The story runs once for each combination.
+/// Lists of values; the story runs once for each combination.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Runs {
     /// Address families.
     pub family: Vec<Family>,
-    /// Who makes the calls that name no `from`, and how a Service is reached by them.
+    /// Origin of the calls without `from`, and the address of the Service that they use.
     pub caller: Vec<Caller>,
     /// How pods are attached to their node.
     pub cni: Vec<Cni>,
     /// How nodes reach each other's pods.
     pub overlay: Vec<Overlay>,
-    /// Which programs the neighbour has; empty: those that the story's `neighbour` names.
+    /// The neighbour's programs; empty: those of the story's `neighbour`.
     pub neighbour: Vec<Kind>,
-    /// Who is there first; empty: what the story's `neighbour` says.
+    /// Which program starts first; empty: as the story's `neighbour` has it.
     pub first: Vec<First>,
-    /// What is done with denied packets; empty: what the story's `agent` says.
+    /// The action for denied packets; empty: that of the story's `agent`.
     pub action: Vec<Action>,
-    /// Whether the story is told, unless `--all` is given, only in as many combinations as show each value of each list.
+    /// Whether the story can also run with a load balancer at sockets, see [`Caller::at_sockets`].
+    pub socket_lb: bool,
+    /// Without `--all`: runs only as many combinations as are needed to use each value of each list.
     pub sample: bool,
 }
 
@@ -38,6 +40,7 @@ impl Default for Runs {
             neighbour: vec![],
             first: vec![],
             action: vec![],
+            socket_lb: true,
             sample: false,
         }
     }
@@ -53,7 +56,7 @@ pub enum Family {
     Ipv6,
 }
 
-/// Who makes the calls that name no `from`.
+/// The origin of calls without `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caller {
@@ -65,38 +68,52 @@ pub enum Caller {
     Nodeport,
     /// The pod `client`, and the proxy masquerades every Service flow.
     Masquerade,
+    /// The pod `client`, whose cluster IPs a load balancer at sockets translates. There is no other proxy.
+    SocketLbPod,
+    /// A process on node-a itself, likewise.
+    SocketLbNode,
+    /// The pod `client`; a load balancer at sockets translates only those of the node's own processes, and the proxy the rest.
+    SocketLbHostns,
 }
 
-/// What is done with denied packets, unless an annotation says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Action {
-    /// Nothing comes back.
-    Drop,
-    /// The client gets an answer.
-    Reject,
-    /// The packet leaves by an interface of the operator's.
-    Capture,
-}
-
-impl Action {
-    /// As `--action` takes it.
+impl Caller {
+    /// Whether a load balancer at sockets takes the proxy's place.
     #[must_use]
-    pub fn flag(self) -> &'static str {
-        match self {
-            Self::Drop => "drop",
-            Self::Reject => "reject",
-            Self::Capture => "redirect=cap0",
-        }
+    pub fn is_at_sockets(self) -> bool {
+        matches!(self, Self::SocketLbPod | Self::SocketLbNode)
     }
 
-    /// What becomes of denied packets.
+    /// Whether there is a load balancer at sockets.
     #[must_use]
-    pub fn by(self) -> By {
+    pub fn has_socket_lb(self) -> bool {
+        self.is_at_sockets() || self == Self::SocketLbHostns
+    }
+
+    /// The same host with a load balancer at sockets; none for hosts outside of the cluster, and for masquerading.
+    #[must_use]
+    pub fn at_sockets(self) -> Option<Self> {
         match self {
-            Self::Drop => By::Drop,
-            Self::Reject => By::Reject,
-            Self::Capture => By::Capture,
+            Self::Pod | Self::SocketLbPod => Some(Self::SocketLbPod),
+            Self::Node | Self::SocketLbNode => Some(Self::SocketLbNode),
+            Self::Nodeport | Self::Masquerade | Self::SocketLbHostns => None,
         }
+    }
+}
+
+impl Runs {
+    /// Whether each caller has a load balancer at sockets.
+    #[must_use]
+    pub fn has_socket_lb(&self) -> bool {
+        self.caller.iter().all(|caller| caller.has_socket_lb())
+    }
+
+    /// The same story with the callers `socket-lb-pod` and `socket-lb-node`; none if it cannot run with them.
+    #[must_use]
+    pub fn at_sockets(&self) -> Option<Self> {
+        let asked = self.caller.iter().any(|caller| caller.at_sockets().is_some());
+        (asked && self.socket_lb).then(|| Self {
+            caller: vec![Caller::SocketLbPod, Caller::SocketLbNode],
+            ..self.clone()
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! What happens: one step is a map with one key.
+//! The events of a story: one step is a map with one key.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::{Call, Entries, LogLines, NeighbourStep};
+use super::{Burst, Call, CgroupStep, Entries, LogLines, NeighbourStep, Show, SocketLbStep};
 use crate::api::Kind;
 
 /// One step of a story.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// Pods live and die, on the node and in the API: `A starts`.
+    /// Events of pods, on the node and in the API: `A starts`.
     Pods(Vec<PodStep>),
-    /// What the `EndpointSlice` of a Service lists from now on.
+    /// Sets the endpoints in the `EndpointSlice` of a Service.
     Slices(BTreeMap<String, BTreeMap<String, Condition>>),
-    /// The proxy's rules change. Until then they stay as they are, whatever the API says.
+    /// Changes the proxy's rules. Without this step they stay as they are, even when the API changes.
     Proxy(ProxyStep),
     /// Creates or replaces objects, status included.
     Apply(Vec<Value>),
@@ -34,39 +34,57 @@ pub enum Step {
     Interleave(Rounds),
     /// Calls, first in `off`, then in `observe`, then in `enforce`.
     EveryMode(Vec<Spanned<Call>>),
+    /// Calls before the agent is started.
+    BeforeEpguard(Vec<Spanned<Call>>),
     /// Calls in `off`.
     Off(Vec<Spanned<Call>>),
     /// Calls in `observe`.
     Observe(Vec<Spanned<Call>>),
     /// Calls in `enforce`.
     Enforce(Vec<Spanned<Call>>),
+    /// Calls of many clients at the same time.
+    Burst(Burst),
+    /// A command of `epguard`: `mode enforce`.
+    Epguard(String),
+    /// For readers: a part of the story begins.
+    Heading(String),
+    /// For readers.
+    Say(String),
+    /// For readers who want to know more.
+    Note(String),
+    /// For readers: what there is now.
+    Show(Show),
     /// What `bpftool map dump` shows, by map.
     Maps(BTreeMap<String, Entries>),
-    /// What `epguard dump -o json` shows, by table.
+    /// Expected output of `epguard dump -o json`, by table.
     Dump(BTreeMap<String, Entries>),
-    /// What the agent has logged.
+    /// Expected lines of the agent's log.
     Log(LogLines),
-    /// What happens to the agent's process.
+    /// Kills or starts the agent's process.
     Agent(AgentStep),
-    /// What happens to the neighbour.
+    /// An event of the neighbour.
     Neighbour(NeighbourStep),
+    /// An event of the load balancer at sockets, where the caller has one.
+    SocketLb(SocketLbStep),
+    /// Makes and removes cgroups of node-a, where the caller has a load balancer at sockets.
+    Cgroups(Vec<CgroupStep>),
     /// The API server goes away, stalls, or comes back.
     Api(ApiStep),
     /// Waits until the agent's lease is as named.
     Lease(LeaseStep),
-    /// Two writers change the agent's modes and actions at once.
+    /// Two writers change the agent's modes and actions at the same time.
     Writers(Writers),
 }
 
-/// Commands and versions of the `ConfigMap`, each in its order and both at the same time, again and again.
+/// Commands and versions of the `ConfigMap`, each in order and both at the same time, in every round.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Writers {
-    /// How often.
+    /// Number of rounds.
     pub rounds: u32,
-    /// Of `epguard`: `action reject`.
+    /// Arguments of `epguard`: `action reject`.
     pub commands: Vec<String>,
-    /// What the `ConfigMap` of `fleet-config` has as its data.
+    /// Data of the `ConfigMap` that `fleet-config` names.
     pub config_map: Vec<BTreeMap<String, String>>,
 }
 
@@ -77,6 +95,7 @@ impl Step {
         match self {
             Self::Check(calls)
             | Self::EveryMode(calls)
+            | Self::BeforeEpguard(calls)
             | Self::Off(calls)
             | Self::Observe(calls)
             | Self::Enforce(calls) => calls,
@@ -86,7 +105,7 @@ impl Step {
     }
 }
 
-/// What happens to the agent's process.
+/// An event of the agent's process.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentStep {
@@ -100,7 +119,7 @@ pub enum AgentStep {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rounds {
-    /// How often each call's turn comes.
+    /// How often each call is made.
     pub rounds: u32,
     /// One after the other in each round.
     pub calls: Vec<Spanned<Call>>,
@@ -116,28 +135,28 @@ pub struct Patch {
     pub merge: Value,
 }
 
-/// How the proxy's rules change.
+/// A change of the proxy's rules.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
     expecting = "expected sync, or a list of pods for each Service (namespace/name)"
 )]
 pub enum ProxyStep {
-    /// To what kube-proxy would make of Services and `EndpointSlices` now.
+    /// To those that kube-proxy would make of Services and `EndpointSlices` now.
     Sync(Sync),
     /// Exactly these backends for these Services; the others keep theirs.
     Set(BTreeMap<String, Vec<String>>),
 }
 
-/// What becomes of the API server. The objects behind it go on changing.
+/// An event of the API server. The objects behind it go on changing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApiStep {
     /// Connections break, and new ones are refused.
     Away,
-    /// Connections stay open, and nothing is answered.
+    /// Connections stay open, without any answer.
     Stalled,
-    /// Watches of this kind send nothing, while everything else is answered.
+    /// Watches of this kind send nothing, while all other requests are answered.
     WatchStalled(#[serde(deserialize_with = "kind")] Kind),
     /// It serves again.
     Back,
@@ -147,7 +166,7 @@ fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<Kind, D::Error> {
     String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
-/// What the agent's lease must come to be.
+/// The state of the agent's lease to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeaseStep {
@@ -161,11 +180,11 @@ pub enum LeaseStep {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sync {
-    /// The only one.
+    /// The only value.
     Sync,
 }
 
-/// How a slice lists an endpoint (ready, serving, terminating).
+/// State of an endpoint in a slice (ready, serving, terminating).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
@@ -195,13 +214,13 @@ impl Condition {
     }
 }
 
-/// What happens to a pod, written `A starts`.
+/// An event of a pod, written `A starts`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PodStep {
     /// The pod, by its name in the story.
     pub pod: String,
-    /// What happens to it.
+    /// The event.
     pub event: PodEvent,
 }
 
@@ -222,15 +241,15 @@ impl TryFrom<String> for PodStep {
     }
 }
 
-/// What can happen to a pod, on its node and in the API. `lab/SCENARIOS.md` has the table.
+/// Events of a pod, on its node and in the API. `lab/SCENARIOS.md` has the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PodEvent {
     /// Created, bound to its node, noticed by the kubelet: Pending, without IP.
     Scheduled,
-    /// The CNI gives it its address, its server answers, and the kubelet says `PodReadyToStartContainers`. No IP in the API yet.
+    /// The CNI attaches its address, its server answers, and the kubelet reports `PodReadyToStartContainers`. No IP in the API.
     SandboxUp,
-    /// As `sandbox-up`, on the node alone: the API shows nothing of it, maybe not even the pod.
+    /// As `sandbox-up`, on the node alone: the API shows none of it, maybe not even the pod.
     Plugged,
     /// Running, Ready and with its IP in the API.
     Published,
@@ -242,7 +261,7 @@ pub enum PodEvent {
     Ready,
     /// Its process ends, its address still answers pings: Ready turns False, the container is terminated, the phase stays Running.
     Exits,
-    /// The CNI takes its interface and address away; nothing in the API.
+    /// The CNI removes its interface and address; no change in the API.
     SandboxDown,
     /// Exits, loses its sandbox, then the kubelet reports phase Succeeded.
     Succeeds,
@@ -250,22 +269,22 @@ pub enum PodEvent {
     Fails,
     /// Phase Failed in the API while its container runs on and Ready stays True: a kubelet before 1.27 that shuts its node down.
     FailsEarly,
-    /// `PodGC` writes phase Failed without knowing what its node does; nothing happens there.
+    /// `PodGC` writes phase Failed without a report from its node; no change on the node.
     FailedByPodgc,
     /// Its node has restarted: the kubelet reports that container and sandbox have ended. Then it starts the pod again, with
-    /// the same address, and no report of that comes through.
+    /// the same address, without any report to the API.
     Rebooted,
-    /// It gets a deletionTimestamp, and runs on.
+    /// It gets a deletionTimestamp, and keeps running.
     Deleting,
-    /// The object goes, with its last state; nothing happens on the node.
+    /// The object is deleted, with its last state; no change on the node.
     Gone,
     /// A graceful deletion from beginning to end.
     Stops,
-    /// The object goes at once; nothing happens on the node.
+    /// The object is deleted at once; no change on the node.
     ForceDeleted,
-    /// The object appears, Running and with its IP; nothing happens on the node.
+    /// The object appears, Running and with its IP; no change on the node.
     Appears,
-    /// Its sandbox is made anew, with the address `next-ip`. The API still shows the old one until it is `published`.
+    /// It gets a new sandbox, with the address `next-ip`. The API still shows the old one until it is `published`.
     NewSandbox,
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A clock that ticks when told: changes of a status are a second apart, however fast the story is told.
+/// A clock that moves only on [`Clock::tick`]: changes of a status are a second apart, however fast the story runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Timestamp);
 

@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who wrote which part of a status.
+//! `metadata.managedFields`: the writer of each part of a status.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! API objects as a Kubernetes 1.36 cluster has them, from the few words of a story.
+//! Builds API objects like those of a Kubernetes 1.36 cluster from a story's few fields.
 
 mod clock;
 mod managed;
@@ -15,7 +15,7 @@ pub use pod::{Container, Phase, PodObject};
 pub use service::{Frontends, service};
 pub use slice::{Endpoint, slice};
 
-/// A UID that tells whose it is: the `number`th of its `kind`.
+/// A readable UID: the `number`th of its `kind`.
 #[must_use]
 pub fn uid(kind: u16, number: usize) -> String {
     format!("{number:08x}-{kind:04x}-4000-8000-{number:012x}")

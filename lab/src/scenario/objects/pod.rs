@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Clock, managed};
 
-/// What of a pod changes during a story.
+/// The fields of a pod that change during a story.
 #[derive(Clone, Debug)]
 pub struct PodObject {
     /// `metadata.namespace`.
@@ -36,9 +36,9 @@ pub struct PodObject {
     pub one_binary: bool,
     /// `status.podIP`.
     pub ip: Option<IpAddr>,
-    /// Condition `Ready`, and since when.
+    /// Condition `Ready`, and the time of its last change.
     pub ready: (bool, String),
-    /// Condition `PodReadyToStartContainers`, and since when; a kubelet before 1.29 has none.
+    /// Condition `PodReadyToStartContainers`, and the time of its last change; a kubelet before 1.29 has none.
     pub sandbox: Option<(bool, String)>,
     /// The only container.
     pub container: Container,
@@ -57,11 +57,11 @@ pub enum Phase {
 /// The state of a pod's container.
 #[derive(Clone, Debug)]
 pub enum Container {
-    /// Not started yet.
+    /// Not started.
     Waiting,
-    /// Started then.
+    /// Started at this time.
     Running(String),
-    /// Started and ended then, with this exit code.
+    /// Started and ended at these times, with this exit code.
     Terminated(String, String, i32),
 }
 

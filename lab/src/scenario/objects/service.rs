@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::scenario::format::{Service, Wire};
 
-/// Where clients reach a Service.
+/// The addresses of a Service.
 #[derive(Clone, Copy, Debug)]
 pub struct Frontends {
     /// Its cluster IP.

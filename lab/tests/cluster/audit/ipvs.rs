@@ -1,10 +1,10 @@
-//! Destinations of a kernel's own IPVS, made by `ipvsadm`.
+//! Destinations of the kernel's own IPVS, made by `ipvsadm`.
 
 use super::rig::{command, endpoint, fall_behind, node, stage, v4, v6, vip};
 use epguard_lab::scenario::stage::Stage;
 use serde_json::{Value, json};
 
-/// Each Service leads to its pod; to gone's no new connections.
+/// Each Service leads to its pod; gone's gets no new connections.
 const WEIGHTS: [(&str, &str, &str); 3] = [
     ("old/web", "web", "1"),
     ("old/gone", "gone", "0"),
@@ -47,7 +47,7 @@ fn ipvsadm(stage: &Stage, arguments: &[&str]) {
     assert!(done.success(), "ipvsadm {arguments:?}");
 }
 
-/// Service, endpoint and place of each, sorted.
+/// Service, endpoint and place of each destination, sorted.
 fn destinations(stage: &Stage) -> Vec<Value> {
     let output = command(stage, &["-o", "json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! `epguard audit` on a node whose rules and flows have fallen behind the API.
+//! `epguard audit` on a node whose rules and flows are behind the API.
 
 mod ipvs;
 mod rig;
@@ -13,12 +13,12 @@ use std::process::Stdio;
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_clean_node_is_clean_and_then_whatever_still_leads_to_the_dead_is_named() {
+fn audit_finds_nothing_on_a_clean_node_and_then_names_all_stale_state() {
     for (variant, family) in [(v4(), "ip"), (v6(), "ip6")] {
         let mut stage = stage(variant);
         let set =
             |name: &str, value| std::fs::write(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"), value);
-        // Flows whose server has gone stay for as long as the test takes.
+        // Flows to a removed server stay for the whole test.
         for (name, value) in [
             ("acct", "1"),
             ("tcp_timeout_close_wait", "600"),
@@ -64,7 +64,7 @@ VIP-OF-late
 allowed to end nftables rule - old/late:tcp late:8080 TCP old/late-1 nobody retired-backend TIME not counted FAMILY \
 kube-proxy service-HASH-old/late/tcp/tcp";
 
-/// As kube-proxy before 1.36 writes them in its nftables mode. The pod that has web's IP now may have a rule.
+/// Rules as kube-proxy before 1.36 writes them in its nftables mode. The pod that has web's IP now may have a rule.
 const KUBE_PROXY: &str = "
 table ip real {
     map service-ips { type ipv4_addr . inet_proto . inet_service : verdict; }
@@ -154,7 +154,7 @@ fn stale_rules_beside_the_labs(stage: &Stage) -> Vec<Value> {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn without_the_right_to_look_or_an_agent_it_calls_nothing_clean_and_says_what_helps() {
+fn without_privileges_or_an_agent_audit_calls_nothing_clean_and_names_the_remedy() {
     let mut stage = stage(v4());
     let mut audit = command(&stage, &[]);
     // SAFETY: the closure only makes a system call, which changes this process's bounding set.
@@ -185,9 +185,9 @@ const NET_ADMIN: libc::c_ulong = 12;
 const NOT_LOOKED: &str = "\
 node-a: nothing is stale; compared no flows and no rules with 0 endpoints whose pods have ended
 
-not looked at: conntrack: the kernel refuses to list it: Operation not permitted (os error 1): run this as root, or with \
+not read: conntrack: the kernel does not list it: Operation not permitted (os error 1): run this as root, or with \
 CAP_NET_ADMIN, in the node's own network namespace
-not looked at: rules of nftables: the kernel refuses to list it: Operation not permitted (os error 1): run this as root, or \
+not read: rules of nftables: the kernel does not list it: Operation not permitted (os error 1): run this as root, or \
 with CAP_NET_ADMIN, in the node's own network namespace
 ";
 

@@ -1,4 +1,4 @@
-//! A node whose rules and flows fall behind the API, and `epguard audit` on it.
+//! A node whose rules and flows are behind the API, and `epguard audit` on it.
 
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::format::{Condition, Family, PodEvent, Runs};
@@ -72,7 +72,7 @@ pub(crate) fn fall_behind(stage: &mut Stage) {
         stage.cluster.pod_event(pod, event).unwrap();
     }
     stage.catch_up().unwrap();
-    // That nobody on the node has gone's IP is a look of its own.
+    // gone's IP becomes an orphan IP only after a check of the node's neighbours and routes.
     let deadline = Instant::now() + Duration::from_mins(1);
     while stage.agent.dump().unwrap()["terminated"] == json!([]) {
         assert!(Instant::now() < deadline, "nothing is terminated");
@@ -106,8 +106,8 @@ pub(crate) fn command(stage: &Stage, arguments: &[&str]) -> Command {
     command
 }
 
-/// The exit code, and what it prints, without what differs from run to run: times, ports of clients, the number of all flows,
-/// and so the width of columns.
+/// The exit code and the output, without values that differ from run to run: times, ports of clients, the number of all
+/// flows, and so the width of columns.
 pub(crate) fn audit(stage: &Stage) -> (i32, String) {
     let output = command(stage, &[]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -130,7 +130,7 @@ pub(crate) fn audit(stage: &Stage) -> (i32, String) {
     };
     let line = |line: &str| {
         let words: Vec<String> = line.split_whitespace().map(word).collect();
-        // Whether the end of a flow was seen before its pod was gone.
+        // The count depends on whether the end of a flow was seen before its pod was removed.
         ["2", "3"].iter().fold(words.join(" "), |line, count| {
             line.replace(&format!(" TIME {count} "), " TIME COUNT ")
         })

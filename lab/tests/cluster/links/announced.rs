@@ -1,5 +1,5 @@
-//! When the kernel announces that an interface was made: the event that figures begin at. What a loaded machine takes to
-//! make one is not the agent's.
+//! The kernel's announcement of a new interface: the start of the measured times. The time that a loaded machine needs to
+//! make an interface is not the agent's.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! An IP's new holder comes by a link that is made again under its old name, or renamed at once, and no API object shows
-//! it. From the moment the node leads to it, not one of its packets is denied.
+//! An IP's new holder uses a link that is made again under its old name, or renamed at once, and no API object shows
+//! it. From the moment of the node's route to it, none of its packets is denied.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ fn a_holder_whose_veth_is_made_again_or_renamed_is_never_denied() {
     );
 }
 
-/// A pod starts on X and dies there. How many packets were denied until that showed.
+/// A pod starts on X and dies there. Returns the number of packets denied until the first denial was seen.
 fn dies(stage: &mut Stage, pod: &str) -> u64 {
     let before = dropped(stage);
     for event in [PodEvent::Starts, PodEvent::Fails] {
@@ -90,7 +90,7 @@ fn plug(node: &NetNs, pod: &NetNs, link: &str, x: IpAddr) {
     ip(node, &host);
 }
 
-/// The node leads to the holder: what is sent from now on arrives, from the first packet that does.
+/// The node's route leads to the holder: after the first datagram that arrives, all later ones arrive.
 fn receives_all(stage: &Stage, pelting: &Pelting, pod: &NetNs, at: SocketAddr) {
     let before = dropped(stage);
     let catching = Catching::start(pod, at);

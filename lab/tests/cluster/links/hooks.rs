@@ -1,4 +1,4 @@
-//! How soon after its event an interface has its hooks.
+//! The time from the event of an interface to its hooks.
 
 use std::time::Instant;
 
@@ -69,7 +69,7 @@ fn a_port_that_moves_between_bridges_and_a_renamed_veth_are_never_without_hooks(
         assert!(is_hooked(&node, &new), "turn {turn}");
         name = new;
     }
-    // Whatever the agent made of all that, it leaves the hooks where they are.
+    // After all these events the agent must leave the hooks where they are.
     ip(&node, &["link add last type veth peer name end".into()]);
     hooked_after(&node, "last", Instant::now());
     assert!(is_hooked(&node, &name));

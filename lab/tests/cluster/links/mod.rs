@@ -1,4 +1,4 @@
-//! Interfaces that come, go, move and change their names under a running agent: hooked at once, nothing denied wrongly.
+//! Interfaces that come, go, move and change their names under a running agent: hooked at once, without a wrong denial.
 
 mod announced;
 mod holder;

@@ -1,4 +1,4 @@
-//! A node with a running agent, and what its kernel says of hooks and sockets.
+//! A node with a running agent, and its kernel's data about hooks and sockets.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use epguard_lab::scenario::variant::Variant;
 /// The pods that die on X, one after the other.
 pub(crate) const DYING: usize = 10;
 
-/// `far` calls from another node; whoever gets X after the dead, no API object shows.
+/// `far` calls from another node; no API object shows the pod that gets X after the dead ones.
 pub(crate) fn stage(cni: Cni) -> Stage {
     let mut pods = String::new();
     for number in 0..DYING {
@@ -61,7 +61,7 @@ pub(crate) fn is_hooked(netns: &NetNs, link: &str) -> bool {
     netns.run(|| has_hooks(link)).unwrap()
 }
 
-/// How long after `event` both hooks are seen.
+/// The time from `event` until both hooks are seen.
 pub(crate) fn hooked_after(netns: &NetNs, link: &str, event: Instant) -> Duration {
     let wait = || {
         while !has_hooks(link) {

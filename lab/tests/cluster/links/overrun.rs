@@ -1,4 +1,4 @@
-//! The kernel announces more than the agent's sockets hold.
+//! The kernel announces more changes than the agent's sockets hold.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ const TIMES: usize = 5;
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn what_was_made_anew_in_an_overrun_is_hooked_after_it() {
+fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
     let stage = stage(Cni::Ptp);
     let node = node(&stage);
     let make = "link add same index 7001 type veth peer name peer index 7002".to_owned();
@@ -26,7 +26,7 @@ fn what_was_made_anew_in_an_overrun_is_hooked_after_it() {
             let (high, low) = (n / 250, n % 250 + 1);
             format!("neighbour replace 198.18.{high}.{low} lladdr 02:00:00:00:00:01 dev eth0 nud permanent")
         }));
-        // After the overrun, so that nobody announces it.
+        // After the overrun, so that these changes are not announced.
         lines.extend(["link delete same".to_owned(), make.clone()]);
         ip(&node, &lines);
         let now = drops(&node);

@@ -1,4 +1,4 @@
-//! A pod forges packets from an IP that nobody holds. It can end the denial of that IP, and do nothing else.
+//! A pod forges packets from an orphan IP. That can end the denial of this IP, and nothing else.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::thread::sleep;
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_pod_that_forges_packets_of_an_orphan_ip_takes_no_protection_off_any_other() {
+fn forged_packets_of_an_orphan_ip_lift_no_other_protection() {
     let scenario = epguard_lab::scenario::parse(STORY, "forged").unwrap();
     let mut stage = Stage::new(&scenario, Variant::all(&Runs::default()).remove(0), None).unwrap();
     for pod in ["evil", "A", "D"] {
@@ -45,7 +45,7 @@ fn a_pod_that_forges_packets_of_an_orphan_ip_takes_no_protection_off_any_other()
     };
     until("X and Y denied", || is_denied(&stage, x) && is_denied(&stage, y));
 
-    // Three sightings, if they were any.
+    // Enough packets for three sightings, if forged packets counted.
     for _ in 0..3 {
         forge(&stage, x);
         sleep(Duration::from_millis(120));
@@ -59,7 +59,7 @@ fn a_pod_that_forges_packets_of_an_orphan_ip_takes_no_protection_off_any_other()
     };
     until("X lifted", || lifted(&stage));
     assert!(!is_denied(&stage, x), "whoever seems to speak is not denied");
-    // A conviction waits until netlink has told what changed. Looks come every 10 s.
+    // A denial counts as wrong only after netlink has reported what changed. Checks run every 10 s.
     let looked = Instant::now() + Duration::from_secs(25);
     while Instant::now() < looked {
         assert_unharmed(&stage);
@@ -67,7 +67,7 @@ fn a_pod_that_forges_packets_of_an_orphan_ip_takes_no_protection_off_any_other()
     }
     assert!(is_denied(&stage, y), "Y is nobody's still");
 
-    // Nor does the next agent take the forged packets for a holder.
+    // The next agent does not count the forged packets as a holder's either.
     stage.agent.kill();
     stage.agent.start_again().unwrap();
     stage.catch_up().unwrap();

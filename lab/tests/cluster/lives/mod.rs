@@ -1,4 +1,4 @@
-//! The whole agent under traffic: IPs that are handed on before any API object shows it, agents that come and go, lists that lie.
+//! The whole agent under traffic: IPs that are reused before any API object shows it, agents that restart, false lists.
 
 mod forged;
 pub mod pelting;

@@ -1,4 +1,4 @@
-//! A sender of numbered datagrams that never pauses.
+//! A sender of numbered datagrams, without pauses.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Pelting {
             let mut next = Instant::now();
             while !stopped.load(Ordering::Relaxed) {
                 let number = counted.load(Ordering::Relaxed);
-                // Nobody may be there: an ICMP error of an earlier datagram is reported by a later one.
+                // Without a receiver, an ICMP error of an earlier datagram is reported by a later one.
                 while socket.send_to(&number.to_be_bytes(), to).is_err() && !stopped.load(Ordering::Relaxed) {
                 }
                 counted.store(number + 1, Ordering::SeqCst);
@@ -41,12 +41,12 @@ impl Pelting {
         }
     }
 
-    /// How many were sent so far; the next number.
+    /// Number of datagrams sent so far, which is the next number.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::SeqCst)
     }
 
-    /// Ends the sender; how many it sent.
+    /// Ends the sender; returns how many it sent.
     pub(crate) fn stop(mut self) -> u64 {
         self.end();
         self.sent()
@@ -66,8 +66,8 @@ impl Drop for Pelting {
     }
 }
 
-/// Takes in numbered datagrams: which numbers arrived, in ascending order. Those that waited for a neighbour may be
-/// overtaken.
+/// Receives numbered datagrams: the numbers that arrived, in ascending order. Datagrams that waited for a neighbour entry
+/// may be overtaken.
 pub(crate) struct Catching {
     numbers: Arc<std::sync::Mutex<Vec<u64>>>,
     socket: Arc<UdpSocket>,
@@ -94,7 +94,7 @@ impl Catching {
         Self { numbers, socket }
     }
 
-    /// Waits until `enough` says so of the numbers that arrived, for some seconds at most; the numbers.
+    /// Waits until `enough` returns true for the numbers that arrived, for some seconds at most; returns the numbers.
     pub(crate) fn wait(&self, enough: impl Fn(&[u64]) -> bool) -> Vec<u64> {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {

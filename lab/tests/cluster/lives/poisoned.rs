@@ -1,4 +1,4 @@
-//! A list that reports every pod Failed: held before it costs anybody a packet; what is proven otherwise stays denied.
+//! A list that shows every pod Failed: pending before it costs a packet; denials with other proof stay.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -43,15 +43,15 @@ const LIVING: [(&str, &[&str]); 3] = [
     ("mid/web", &["M1", "M2"]),
     ("big/web", &["L1", "L2", "L3", "L4", "L5"]),
 ];
-/// Whether the slices list the living, and whether the agent is started anew (one that never saw them listed holds nothing
-/// against them).
+/// Whether the slices list the living pods, and whether the agent restarts. An agent that restarts and never sees the pods
+/// listed has nothing to deny, so that case is missing.
 const CASES: [(bool, bool); 3] = [(true, false), (true, true), (false, false)];
 const PAUSE: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_list_that_reports_every_pod_failed_costs_no_packet_until_a_second_one_agrees() {
+fn a_list_of_failed_pods_drops_no_packet_before_a_second_list_confirms() {
     let mut stage = stage();
     let traffic = Traffic::start(&stage);
     for (listed, restart) in CASES {
@@ -103,12 +103,12 @@ fn stage() -> Stage {
     stage
 }
 
-/// What the breaker did.
+/// The breaker's actions.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Endpoints held at once, at most.
+    /// Most endpoints pending at once.
     held: usize,
-    /// By Service: endpoints denied at once, at most.
+    /// By Service: most endpoints denied at once.
     carried_out: BTreeMap<String, usize>,
 }
 
@@ -122,7 +122,7 @@ fn list(stage: &mut Stage, listed: bool) {
     stage.catch_up().unwrap();
 }
 
-/// The agent has to list anew, and the next lists of pods lie. What the breaker does until a list has settled it.
+/// Makes the agent list anew, with false lists of pods. Returns the breaker's actions until a list has settled it.
 fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
     let asked_before = asked(stage);
     let server = stage.cluster.api_server();
@@ -142,7 +142,7 @@ fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
             "not settled: {seen:?}\n{}",
             stage.agent.log()
         );
-        // An agent that begins cannot be asked yet.
+        // An agent that is just starting has no status yet.
         let Ok(status) = status::read(stage.workdir.path()) else {
             continue;
         };
@@ -160,12 +160,12 @@ fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
     }
 }
 
-/// How often the agent has asked for a second list.
+/// Number of lists that the agent has requested.
 fn asked(stage: &Stage) -> usize {
-    stage.agent.log().matches("asking for a second list").count()
+    stage.agent.log().matches("requesting a second list").count()
 }
 
-/// How many of the living are denied, by Service.
+/// Number of denied living pods, by Service.
 fn carried_out(stage: &Stage) -> BTreeMap<String, usize> {
     let mut denied = BTreeMap::new();
     let dead = stage.cluster.names.pod("A").unwrap().ip.to_string();
@@ -178,7 +178,7 @@ fn carried_out(stage: &Stage) -> BTreeMap<String, usize> {
     denied
 }
 
-/// Senders to each Service, as many as it has pods, and who takes in what gets through.
+/// Senders to each Service, one per pod, and the receivers.
 struct Traffic {
     senders: Vec<Pelting>,
     receivers: Vec<Catching>,
@@ -211,9 +211,9 @@ impl Traffic {
         }
     }
 
-    /// Ends the traffic. Asserts that the living got everything, each of them something, and B nothing that was meant for A and
-    /// judged: while a busy machine keeps the agent from looking at other programs, nothing is. How much was sent to the
-    /// living, and to A.
+    /// Ends the traffic. Asserts that the living pods got everything, each at least one datagram, and that B got none that
+    /// was meant for A and judged. Nothing is judged while a busy machine keeps the agent from checking other programs.
+    /// Returns the number of datagrams sent to the living pods, and to A.
     fn stop(self, stage: &Stage) -> (u64, u64) {
         let sent: u64 = self.senders.into_iter().map(Pelting::stop).sum();
         let to_dead = self.stale.stop();

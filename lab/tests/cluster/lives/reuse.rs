@@ -1,4 +1,4 @@
-//! An IP is handed on, and no API object shows it. Not one packet of its new holder is denied.
+//! An IP is reused, and no API object shows it. None of its new holder's packets is denied.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -24,14 +24,14 @@ enum Agent {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn whoever_gets_an_ipv4_address_unseen_is_never_denied_over_150_runs() {
+fn an_unpublished_owner_of_an_ipv4_address_is_never_denied_over_150_runs() {
     over(150, Family::Ipv4);
 }
 
-/// Fewer: a new interface takes up to a second until it answers neighbour solicitations.
+/// Fewer rounds: a new interface takes up to a second until it answers neighbour solicitations.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn whoever_gets_an_ipv6_address_unseen_is_never_denied_over_50_runs() {
+fn an_unpublished_owner_of_an_ipv6_address_is_never_denied_over_50_runs() {
     over(50, Family::Ipv6);
 }
 
@@ -65,7 +65,7 @@ fn stage(variant: Variant, runs: usize) -> Stage {
     stage
 }
 
-/// A dies, B gets its IP. How many packets were denied while nobody had it.
+/// A dies, B gets its IP. Returns the number of packets denied while no pod had it.
 fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     let agent = [
         Agent::Running,
@@ -108,7 +108,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
         says_hello(stage, &holder, ip);
     }
     sleep(Duration::from_millis(20));
-    // The pod's own interface may need a moment; from the first datagram on that gets through, all do.
+    // The pod's own interface may need a moment; after the first datagram that arrives, all do.
     let caught = catching.wait(|numbers| !numbers.is_empty());
     let Some(&first) = caught.first() else {
         panic!(
@@ -139,7 +139,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     denied
 }
 
-/// B calls somebody and is answered.
+/// B makes a call and gets an answer.
 fn says_hello(stage: &Stage, holder: &epguard_lab::net::NetNs, ip: std::net::IpAddr) {
     let far = stage.cluster.names.pod("far").unwrap().ip;
     let socket = holder

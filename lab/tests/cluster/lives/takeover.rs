@@ -1,4 +1,4 @@
-//! Agents that are killed and come back under traffic: nothing that may pass is lost, nothing stale gets through.
+//! Agents that are killed and restarted under traffic: no allowed packet is lost, no stale one gets through.
 
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -11,11 +11,11 @@ use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
 
 const TAKEOVERS: u32 = 10;
-/// Of each of the two senders.
+/// Pause of each of the two senders.
 const PAUSE: Duration = Duration::from_micros(300);
 const PACKETS_PER_SECOND: f64 = 5_000.0;
 
-/// B has the IP of A, which is dead and which `old/web` still leads to; C is behind `ok/api`.
+/// A is dead, B has its IP, and `old/web` still leads there; C is behind `ok/api`.
 const STORY: &str = "
 id: takeover
 title: agents come and go
@@ -32,7 +32,7 @@ steps:
   - proxy: sync
 ";
 
-/// Two senders, one to each Service, and who takes in what gets through.
+/// Two senders, one to each Service, and the receivers.
 pub(crate) struct Traffic {
     begun: Instant,
     stale: Pelting,
@@ -42,12 +42,12 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// From the pod `client`.
+    /// Starts the senders in the pod `client`.
     pub(crate) fn start(stage: &Stage) -> Self {
         Self::start_in(stage, &stage.cluster.topology.pod("client").unwrap().netns)
     }
 
-    /// From this network namespace.
+    /// Starts the senders in this network namespace.
     pub(crate) fn start_in(stage: &Stage, client: &NetNs) -> Self {
         let netns = |pod: &str| stage.cluster.topology.pod(pod).unwrap().netns.clone();
         let ip = |pod: &str| stage.cluster.names.pod(pod).unwrap().ip;
@@ -68,7 +68,7 @@ impl Traffic {
         self.hit.wait(|_| true).len()
     }
 
-    /// Ends the traffic; asserts that nothing that may pass was lost. What was sent, and how fast.
+    /// Ends the traffic; asserts that no allowed packet was lost. Returns the number sent, and the rate.
     pub(crate) fn stop(self) -> (u64, f64) {
         let (stale, allowed) = (self.stale.stop(), self.allowed.stop());
         let seconds = self.begun.elapsed().as_secs_f64();
@@ -89,7 +89,7 @@ impl Traffic {
     }
 }
 
-/// With `--hooks` of the agent if given.
+/// The stage, with `--hooks` of the agent if given.
 pub(crate) fn stage(hooks: Option<&str>) -> Stage {
     let scenario = epguard_lab::scenario::parse(STORY, "takeover").unwrap();
     let variant = Variant::all(&Runs::default()).remove(0);
@@ -109,7 +109,7 @@ pub(crate) fn stage(hooks: Option<&str>) -> Stage {
     stage
 }
 
-/// A list alone denies nothing, so the first denial waits for a second one.
+/// A list alone denies nothing, so the first denial waits for its confirmation.
 fn await_denial(stage: &Stage) {
     let deadline = Instant::now() + Duration::from_mins(1);
     while !denies(&stage.agent.dump().unwrap()) {
@@ -118,7 +118,7 @@ fn await_denial(stage: &Stage) {
     }
 }
 
-/// Whether the output of `epguard dump` has a denial that is carried out.
+/// Whether the output of `epguard dump` has a denial that is in force.
 pub(crate) fn denies(dump: &serde_json::Value) -> bool {
     let denied = dump["denied"].as_array().unwrap();
     denied.iter().any(|denial| denial["held"] == false)
@@ -126,7 +126,7 @@ pub(crate) fn denies(dump: &serde_json::Value) -> bool {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn ten_takeovers_under_traffic_lose_nothing_and_let_nothing_stale_through() {
+fn ten_takeovers_under_traffic_lose_no_packet_and_pass_no_stale_one() {
     let mut stage = stage(None);
     let traffic = Traffic::start(&stage);
     for takeover in 0..TAKEOVERS {
@@ -150,7 +150,7 @@ fn ten_takeovers_under_traffic_lose_nothing_and_let_nothing_stale_through() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_killed_agents_denials_hold_until_its_lease_ends_and_then_everything_passes() {
+fn denials_of_a_killed_agent_end_with_its_lease() {
     let mut stage = stage(None);
     let traffic = Traffic::start(&stage);
     stage.agent.kill();

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 10;
 
-/// Starts the old binary without the flags that it does not have.
+/// Starts the old binary without the flags that it lacks.
 const WRAPPER: &str = r#"#!/bin/sh
 for argument; do
     shift
@@ -52,7 +52,7 @@ impl Releases {
         Self { old, new }
     }
 
-    /// Kills the agent and starts that of the old release; until it denies.
+    /// Kills the agent and starts that of the old release; returns once it denies.
     fn roll_back(&self, stage: &mut Stage) {
         stage.agent.kill();
         stage.agent.replace_program(&self.old);
@@ -65,7 +65,7 @@ impl Releases {
         assert_alone(stage, "v1");
     }
 
-    /// Kills the agent and starts that of the new release; until it has seen everything.
+    /// Kills the agent and starts that of the new release; returns once it has seen all objects.
     fn upgrade(&self, stage: &mut Stage) {
         stage.agent.kill();
         sleep(Duration::from_millis(fastrand::u64(0..400)));
@@ -76,7 +76,7 @@ impl Releases {
     }
 }
 
-/// Nothing of another layout is pinned, and no hook has two programs of ours.
+/// Asserts that no other layout is pinned, and that no hook has two programs of ours.
 fn assert_alone(stage: &Stage, layout: &str) {
     let entries = fs::read_dir(stage.agent.pin_dir()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -114,15 +114,15 @@ fn ten_upgrades_from_layout_v1_and_rollbacks_with_filters() {
     assert_eq!(upgrades, [0; ROUNDS], "stale packets after upgrades");
 }
 
-/// Calls of sockets that are older than the new agent's hooks went unheard by them, so some of their datagrams pass for a while.
+/// The new agent's hooks miss calls of older sockets, so some of their datagrams pass for a while.
 #[test]
 #[ignore = "needs root, and a binary of another release in EPGUARD_V1"]
 fn ten_upgrades_from_layout_v1_and_rollbacks_for_the_nodes_own_datagrams() {
     upgrade_and_roll_back("tcx", "node-a");
 }
 
-/// Nothing that may pass is lost. How many stale packets got through at each upgrade. At rollbacks they do until the old agent
-/// has proven the denial anew.
+/// Asserts that no allowed packet is lost. Returns the stale packets at each upgrade. At rollbacks stale packets pass until
+/// the old agent has proven the denial anew.
 fn upgrade_and_roll_back(hooks: &str, from: &str) -> [usize; ROUNDS] {
     let mut upgrades = [0; ROUNDS];
     if std::env::var_os("EPGUARD_V1").is_none() {

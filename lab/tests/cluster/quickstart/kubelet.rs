@@ -15,7 +15,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::{Value, json};
 
-/// Where a pod finds its credentials.
+/// Folder of a pod's credentials.
 const ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
 const NODE: &str = "node-a";
 
@@ -25,7 +25,7 @@ pub(crate) struct Kubelet {
 }
 
 impl Kubelet {
-    /// From now on this thread, and what it starts, has mounts of its own: those of a node and of the agent's pod on it.
+    /// Gives this thread, and its children, mounts of their own: those of a node and of the agent's pod on it.
     pub(crate) fn new(cluster: &Cluster) -> Self {
         unshare(CloneFlags::CLONE_NEWNS).unwrap();
         let nothing = None::<&str>;
@@ -61,7 +61,7 @@ impl Kubelet {
         }
     }
 
-    /// Starts the pod of the `DaemonSet` if there is one, and tells how it is.
+    /// Starts the pod of the `DaemonSet` if there is one, and publishes its state.
     pub(crate) fn step(&mut self, cluster: &Cluster) {
         let store = &cluster.store;
         let set = ObjectRef::new(Kind::DaemonSet, "epguard", "epguard");
@@ -140,7 +140,7 @@ fn resolved(argument: &str, spec: &Value) -> String {
     resolved
 }
 
-/// What the kubelet's probe sees.
+/// The result of the kubelet's probe.
 fn is_ready(node: &NetNs, probe: &Value) -> bool {
     let address = format!("{}:{}", probe["host"].as_str().unwrap(), probe["port"]);
     let asked = node.run(|| {

@@ -1,5 +1,5 @@
-//! The quick start of the README and of docs/first-steps.md, word for word: its commands in a shell, kubectl and its manifests
-//! against an API server, the agent as its `DaemonSet` says.
+//! The quick start of the README and of docs/first-steps.md, command by command: in a shell, with kubectl and the manifests
+//! against an API server, and with the agent as in its `DaemonSet`.
 
 mod kubelet;
 mod readme;
@@ -29,7 +29,7 @@ steps:
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs; needs kubectl"]
-fn the_quick_start_does_what_the_readme_says() {
+fn the_quick_start_has_the_results_of_the_readme() {
     let scenario = epguard_lab::scenario::parse(STORY, "quickstart").unwrap();
     let variant = Variant::all(&Runs::default()).remove(0);
     let mut cluster = Cluster::new(&scenario, variant).unwrap();
@@ -101,7 +101,7 @@ fn lists_and_starts_a(cluster: &mut Cluster) {
     cluster.sync_proxy().unwrap();
 }
 
-/// The client's pod calls the Service, and does not wait for long.
+/// The client's pod calls the Service, with a short timeout.
 fn calls(cluster: &Cluster) {
     let vip = (cluster.names.service("shop/report").unwrap().vip, 80).into();
     let client = cluster.topology.pod("client").unwrap();

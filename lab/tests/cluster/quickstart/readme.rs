@@ -1,4 +1,4 @@
-//! The commands that the README and the first steps show.
+//! The commands in the README and in the first steps.
 
 const PAGES: &str = concat!(
     include_str!("../../../../README.md"),

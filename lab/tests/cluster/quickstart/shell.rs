@@ -13,7 +13,7 @@ use epguard_lab::scenario::cluster::Cluster;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// What nothing here takes as long as.
+/// Longer than any command here takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Printed after each command.
 const END: &str = "<<end>>";
@@ -32,7 +32,7 @@ impl Shell {
         fs::write(folder.join("kubeconfig"), cluster.kubeconfig()).unwrap();
         let kubectl = include_str!("kubectl.sh").replace("@KUBECTL@", &kubectl().display().to_string());
         program(&folder, "kubectl", &kubectl);
-        // Building it takes minutes, and has a command of its own; the agent runs without a container here.
+        // A build takes minutes, and its command is tested elsewhere; the agent runs without a container here.
         program(&folder, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
         let epguard = epguard_lab::scenario::process::epguard().unwrap();
         std::os::unix::fs::symlink(epguard, folder.join("epguard")).unwrap();
@@ -74,13 +74,13 @@ impl Shell {
         shell
     }
 
-    /// Runs commands that have to succeed; their output.
+    /// Runs commands that must succeed, and returns their output.
     pub(crate) fn run(&mut self, commands: &str, meanwhile: impl FnMut()) -> String {
         self.give(commands);
         self.await_output(END, commands, meanwhile)
     }
 
-    /// Runs commands again and again, which may fail, until their output has a text.
+    /// Repeats commands, which may fail, until their output contains a text.
     pub(crate) fn run_until_it_says(&mut self, text: &str, commands: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -95,8 +95,8 @@ impl Shell {
         }
     }
 
-    /// Runs a command until its output has a text, then ends it. SIGINT would be ignored where the tests run in the background
-    /// of a shell.
+    /// Runs a command until its output contains a text, then ends it. SIGINT would be ignored if the tests ran in the
+    /// background of a shell.
     pub(crate) fn run_until(&mut self, commands: &str, text: &str, meanwhile: impl FnMut()) -> String {
         self.give(&format!("set +e\n{commands}\nset -e"));
         let seen = self.await_output(text, commands, meanwhile);
@@ -140,7 +140,7 @@ impl Drop for Shell {
     }
 }
 
-/// The real one.
+/// The path of the real kubectl.
 fn kubectl() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut all = std::env::split_paths(&path).map(|folder| folder.join("kubectl"));

@@ -1,4 +1,4 @@
-//! What datagrams and connections are aimed at, and what became of them.
+//! The aims of datagrams and connections, and the figures of a case.
 
 use std::fmt;
 use std::net::UdpSocket;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::world::World;
 use epguard_common::Mode;
 
-/// What a packet is aimed at; as a number it is the first octet of a datagram.
+/// The aim of a packet; as a number it is the first octet of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
     /// Service S, which may not send to pod X any more.
@@ -43,15 +43,15 @@ impl Figures {
         self.aimed[0].saturating_sub(self.denied)
     }
 
-    /// Asserts that nothing was denied but what was aimed at the denied Service, and all of that.
+    /// Asserts that exactly the packets aimed at the denied Service were denied.
     #[track_caller]
     pub(crate) fn all_right(&self) {
         self.never_wrong();
         assert_eq!(self.missed(), 0, "missed: {self}");
     }
 
-    /// As [`Figures::all_right`], of an unconnected socket of the node's: a thread that was interrupted for longer than
-    /// `SEND_WINDOW_NS` between its call and the device is not recognised. Few are, on a busy machine.
+    /// As [`Figures::all_right`], for an unconnected socket of the node. If its thread is interrupted for longer than
+    /// `SEND_WINDOW_NS` between its call and the device, a packet is not recognised. On a busy machine these are few.
     #[track_caller]
     pub(crate) fn all_right_but_the_late(&self) {
         self.never_wrong();
@@ -60,7 +60,7 @@ impl Figures {
         assert!(seen >= self.aimed.iter().sum(), "every miss is counted: {self}");
     }
 
-    /// Asserts that nothing was denied but what was aimed at the denied Service.
+    /// Asserts that only packets aimed at the denied Service were denied.
     #[track_caller]
     pub(crate) fn never_wrong(&self) {
         assert!(self.denied <= self.aimed[0], "wrong: {self}");
@@ -113,7 +113,7 @@ pub(crate) fn in_mode(
     figures
 }
 
-/// The figures once every datagram is accounted for, or nothing happened for long enough.
+/// The figures once every datagram is accounted for, or after a long enough time without a change.
 fn settled(world: &World, before: &Figures, aimed: [u64; 3], mode: Mode) -> Figures {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
@@ -149,7 +149,7 @@ pub(crate) fn send_all(world: &World, socket: &UdpSocket, aims: &[Aim], length: 
     aimed
 }
 
-/// A sender on the node itself learns of a denial, and sends on.
+/// Sends, and ignores the error by which a sender on the node itself sees a denial.
 pub(crate) fn send(mut attempt: impl FnMut() -> std::io::Result<usize>) {
     match attempt() {
         Ok(_) => {}

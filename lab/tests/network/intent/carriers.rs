@@ -1,4 +1,4 @@
-//! Each carrier beside foreign programs: their bits arrive as they were written, and ours are gone after the last hook.
+//! Each carrier beside foreign programs: their bits arrive as written, and ours are removed after the last hook.
 
 use std::os::fd::OwnedFd;
 
@@ -53,7 +53,7 @@ fn the_low_five_bits_of_a_neighbour_arrive_while_the_others_carry_the_service() 
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_pod_gets_a_clear_field_whatever_the_sender_wrote() {
+fn a_pod_gets_a_clear_field_even_if_the_sender_wrote_it() {
     on_both_families(Plan::default(), |mut world| {
         // The sender presets the denied Service's slot.
         let _neighbour = beside(&world, DENIED_SLOT.number, 0);

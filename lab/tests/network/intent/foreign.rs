@@ -1,4 +1,4 @@
-//! Other programs' filters on the same hooks may lose an intent, which shows in the counters, and never give one.
+//! Filters of other programs on the same hooks may lose an intent, which the counters show, and never give one.
 
 use epguard_common::{CARRIER_ALL, Outcome};
 
@@ -7,7 +7,7 @@ use super::receive::bursts;
 use super::tcx::{self, Place};
 use super::world::{DENIED_SLOT, Plan, World, on_both_families};
 
-/// Runs a case with a foreign filter on both hooked interfaces of the client's way.
+/// Runs a case with a foreign filter on both hooked interfaces of the client's path.
 fn beside(world: &mut World, case: &str, filter: &str, aims: &[Aim]) -> [Figures; 2] {
     for link in [
         world.link("shop/client").to_owned(),
@@ -22,7 +22,7 @@ fn beside(world: &mut World, case: &str, filter: &str, aims: &[Aim]) -> [Figures
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_filter_that_lets_all_pass_loses_intents_and_invents_none() {
+fn a_filter_that_passes_every_packet_loses_intents_and_adds_none() {
     on_both_families(Plan::default(), |mut world| {
         let filter = "tc filter add dev DEV ingress bpf bytecode '1,6 0 0 4294967295,' classid 1:0";
         for figures in beside(&mut world, "h: clsact ok", filter, &interleaved(3000)) {
@@ -55,7 +55,7 @@ fn an_intent_that_a_filter_wipes_is_counted_as_lost() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_filter_behind_to_changes_nothing() {
+fn a_filter_behind_the_egress_hook_changes_nothing() {
     let filter = "tc filter add dev DEV egress bpf bytecode '1,6 0 0 4294967295,' classid 1:8001";
     on_both_families(Plan::default(), |mut world| {
         let figures = beside(&mut world, "h: clsact on egress", filter, &interleaved(3000));
@@ -74,8 +74,8 @@ fn a_small_class_id_is_no_intent() {
     });
 }
 
-/// The one way to a wrong intent that is left: another program writes our very number. The agent draws its slots at
-/// random from 32,767, so that a fixed class id meets one of them only by chance; class ids below 1:8000 never do.
+/// The one remaining way to a wrong intent: another program writes our very number. The agent draws its slots at
+/// random from 32,767, so a fixed class id equals one only by chance; class ids below 1:8000 never do.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn only_a_class_id_in_the_upper_half_that_equals_a_slot_gives_an_intent() {
@@ -93,7 +93,7 @@ fn only_a_class_id_in_the_upper_half_that_equals_a_slot_gives_an_intent() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_tcx_program_behind_from_that_accepts_carries_the_intent_on_and_invents_none() {
+fn a_tcx_program_behind_the_ingress_hook_that_accepts_keeps_the_intent_and_adds_none() {
     on_both_families(Plan::default(), |mut world| {
         world.merge_on_receive();
         let links = [world.link("shop/client"), "eth0"].map(str::to_owned);

@@ -56,7 +56,7 @@ impl Hooks {
         self.writer.install(tables).unwrap();
     }
 
-    /// Does something that no hook of sockets sees, and hooks them again.
+    /// Runs `work` with the hooks of sockets detached, and attaches them again.
     pub(crate) fn while_nobody_follows_sockets(&mut self, work: impl FnOnce()) {
         let links = std::fs::read_dir(self.pins.0.join("v2/links")).unwrap();
         let pins = links.map(|link| link.unwrap().path());
@@ -73,7 +73,7 @@ impl Hooks {
 
     /// Switches the mode.
     pub(crate) fn set_mode(&mut self, mode: Mode) {
-        self.writer.configure(mode, maps::DEFAULT, false).unwrap();
+        self.writer.configure(mode, maps::default_modes(), false).unwrap();
     }
 
     /// Packets counted with any of these outcomes, for any reason.
@@ -85,7 +85,7 @@ impl Hooks {
         wanted.map(|(_, count)| count.packets).sum()
     }
 
-    /// How many sockets of the node are written down.
+    /// Number of the node's sockets in SOCKETS.
     pub(crate) fn sockets(&self) -> usize {
         let map = Map::LruHashMap(maps::open(&self.pins.0, "SOCKETS").unwrap());
         let map: HashMap<MapData, u64, Keyed<u64, SocketIntent>> = map.try_into().unwrap();

@@ -1,7 +1,7 @@
-//! What becomes of a packet's intent between From and To on the real kernel: right, or lost and counted, never wrong.
+//! A packet's intent between the ingress and the egress hook on the real kernel: right, or lost and counted, never wrong.
 //!
-//! Service S and Service T lead to the same pod X and the same port; only S is denied. What a packet is aimed at is known
-//! independently of epguard: from the destination that its sender used, repeated in the datagram itself.
+//! Service S and Service T lead to the same pod X and the same port; only S is denied. The aim of a packet is known
+//! independently of epguard: by the destination that its sender used, repeated in the datagram itself.
 
 pub mod aim;
 mod carriers;

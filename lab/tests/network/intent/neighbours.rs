@@ -1,4 +1,4 @@
-//! Datagrams that wait while a neighbour is resolved leave later, from another context.
+//! Datagrams that wait for the resolution of a neighbour leave later, from another context.
 
 use super::aim::{Aim, Denied, Direct, Figures, Other, in_both_modes, send, send_all};
 use super::pods::BRIDGE;
@@ -13,7 +13,7 @@ const ORDERS: [&[Aim]; 5] = [
     &[Denied],
 ];
 
-/// Sends datagrams to a pod X that answers no solicitation before all of them wait.
+/// Sends datagrams to a pod X that answers no solicitation until all of them wait.
 fn waiting(world: &mut World, from: &str) -> Vec<Figures> {
     let socket = world.socket(from);
     ORDERS
@@ -74,7 +74,7 @@ fn datagrams_of_the_node_that_waited_are_never_taken_for_others() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_datagram_that_waits_while_its_socket_is_connected_elsewhere_is_not_the_new_peers() {
+fn a_waiting_datagram_gets_no_intent_of_a_later_connect() {
     for ipv6 in [false, true] {
         let mut world = World::new(Plan {
             ipv6,

@@ -1,5 +1,5 @@
-//! What was noted of a socket of the node's, and holds no more: its slot went from one Service to another, or the socket
-//! went elsewhere.
+//! Outdated entries of sockets on the node: the slot was given to another Service, or the socket connected
+//! elsewhere.
 
 use std::net::UdpSocket;
 
@@ -16,7 +16,7 @@ const COUNT: u64 = 200;
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn an_old_socket_is_never_taken_for_one_of_the_service_that_got_its_slot() {
+fn an_old_socket_gets_no_intent_of_the_service_that_reuses_its_slot() {
     on_both_families(Plan::default(), |mut world| {
         let old = connected(&world, Other);
         let tables = handed_on(&world.tables);
@@ -38,7 +38,7 @@ fn an_old_socket_is_never_taken_for_one_of_the_service_that_got_its_slot() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_socket_that_went_elsewhere_while_nobody_followed_it_is_not_taken_for_what_it_was() {
+fn a_socket_that_reconnected_during_a_gap_has_no_old_intent() {
     on_both_families(Plan::default(), |mut world| {
         let socket = connected(&world, Denied);
         let elsewhere = world.address(Other);

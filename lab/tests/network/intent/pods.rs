@@ -1,4 +1,4 @@
-//! Clients in pods: every datagram is judged by what it is aimed at, whatever its socket did before.
+//! Clients in pods: every datagram is judged by its own aim, not by its socket's earlier ones.
 
 use super::aim::{Figures, in_both_modes, interleaved, send_all};
 use super::world::{Plan, World, on_both_families};
@@ -87,7 +87,7 @@ fn a_pod_that_reaches_itself_through_services() {
             },
             |mut world| {
                 let socket = world.socket("bank/x");
-                // What a pod sends to its own address never leaves it.
+                // Packets of a pod to its own address never leave it.
                 let aims = interleaved(3000);
                 let figures = in_both_modes(&mut world, "k: hairpin", |world| {
                     send_all(world, &socket, &aims, 64)

@@ -1,4 +1,4 @@
-//! Ways in which the kernel receives: batches, and other CPUs.
+//! Receive paths of the kernel: batches, and other CPUs.
 
 use std::net::UdpSocket;
 
@@ -15,7 +15,7 @@ impl World {
     }
 }
 
-/// Datagrams by `NodePort`, fast enough for the kernel to receive several at once.
+/// Sends datagrams by `NodePort`, fast enough for the kernel to receive several at once.
 pub(crate) fn bursts(world: &World, socket: &UdpSocket) -> [u64; 3] {
     let (start, mut aimed) = (world.sink.arrived(), [0; 3]);
     let addresses = AIMS.map(|aim| world.node_port(aim));

@@ -1,4 +1,4 @@
-//! Pod X: counts datagrams by what they were aimed at, and answers streams with what it received.
+//! Pod X: counts datagrams by their aims, and answers streams with a digest of the data.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -71,7 +71,7 @@ fn count(socket: &UdpSocket, arrived: &[AtomicU64; 3]) {
     }
 }
 
-/// Answers with the length and the checksum of all that came before the end of the stream.
+/// Answers with the length and the checksum of all data up to the end of the stream.
 fn digest(mut stream: std::net::TcpStream) -> std::io::Result<()> {
     let mut received = Vec::new();
     stream.read_to_end(&mut received)?;

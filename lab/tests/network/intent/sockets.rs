@@ -1,4 +1,4 @@
-//! Processes on the node itself: their packets enter at no hook, their system calls tell what they mean.
+//! Processes on the node itself: their packets pass no ingress hook, so their system calls give the intent.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use epguard::shared::clock::boot_ns;
 use epguard_common::{Mode, PENDING_NS};
 use socket2::{Domain, Socket, Type};
 
-/// A socket of the node's that has been followed for long enough: nothing that it sent earlier can still wait.
+/// A socket of the node that has been followed for so long that none of its earlier packets can still wait.
 pub(crate) fn followed(world: &mut World) -> UdpSocket {
     let socket = world.socket("node-a");
     world.hooks.set_mode(Mode::Observe);
@@ -104,7 +104,7 @@ fn one_socket_that_is_connected_anew_each_time() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_connected_socket_that_also_sends_elsewhere_is_given_up() {
+fn a_connected_socket_that_also_sends_elsewhere_is_followed_no_more() {
     for first in AIMS {
         on_both_families(Plan::default(), |mut world| {
             let case = format!("i: node, connected {first:?} and sendto");
@@ -127,10 +127,10 @@ fn a_connected_socket_that_also_sends_elsewhere_is_given_up() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn several_threads_on_one_socket_are_never_taken_for_each_other() {
+fn several_threads_on_one_socket_never_share_an_intent() {
     on_both_families(Plan::default(), |mut world| {
         let socket = world.socket("node-a");
-        // One flow after another: two that conntrack begins at once may clash, and the kernel drops one's first packet.
+        // One flow after another: if conntrack begins two at once, they may clash, and the kernel drops one's first packet.
         world.hooks.set_mode(Mode::Observe);
         for aim in AIMS {
             let figures = world.figures();

@@ -1,4 +1,4 @@
-//! TCP: connections to the denied Service open nowhere, all others carry every octet.
+//! TCP: connections to the denied Service never open, all others carry every octet.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use epguard_lab::proxy::ProxyOptions;
 use epguard_lab::traffic::abort;
 use socket2::{Domain, Socket, Type};
 
-/// Sends `length` octets from a source port and closes; whether pod X got every one.
+/// Sends `length` octets from a source port and closes; returns whether pod X got all of them.
 fn stream(world: &World, host: &str, port: u16, to: SocketAddr, length: usize) -> bool {
     let from = match to {
         SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], port)),
@@ -25,7 +25,7 @@ fn stream(world: &World, host: &str, port: u16, to: SocketAddr, length: usize) -
         socket.set_reuse_address(true)?;
         socket.bind(&from.into())?;
         let connected = socket.connect_timeout(&to.into(), Duration::from_millis(500));
-        // A SYN sent again would be counted for the next connection.
+        // A repeated SYN would be counted for the next connection.
         connected.inspect_err(|_| abort(&socket))?;
         Ok(socket.into())
     };
@@ -43,7 +43,7 @@ fn stream(world: &World, host: &str, port: u16, to: SocketAddr, length: usize) -
     exchanged.is_ok() && answer == summary(&octets)
 }
 
-/// Connections to each aim from one source port, twice in both modes; every packet of each is judged alike.
+/// Connects to each aim from one source port, twice in both modes; every packet of each is judged alike.
 fn each(world: &mut World, case: &str, host: &str, address: fn(&World, Aim) -> SocketAddr, length: usize) {
     for mode in [Mode::Observe, Mode::Enforce] {
         world.hooks.set_mode(mode);

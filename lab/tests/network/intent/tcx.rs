@@ -86,7 +86,7 @@ pub(crate) fn attach(interface: &str, place: Place, program: &[u64]) -> OwnedFd 
 
 /// `bpf(2)` for commands that answer with a descriptor.
 fn bpf(command: i64, attributes: &[u64]) -> OwnedFd {
-    // SAFETY: the attributes are as long as said, and what they point to outlives the call.
+    // SAFETY: the size of the attributes is passed with them, and all that they point to outlives the call.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -96,6 +96,6 @@ fn bpf(command: i64, attributes: &[u64]) -> OwnedFd {
         )
     };
     assert!(fd >= 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     unsafe { OwnedFd::from_raw_fd(i32::try_from(fd).unwrap()) }
 }

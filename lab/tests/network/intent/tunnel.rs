@@ -1,4 +1,4 @@
-//! Over VXLAN: the inner packet is judged, the outer one inherits nothing.
+//! Over VXLAN: the inner packet is judged, the outer one gets no intent.
 
 use super::aim::{AIMS, Figures, in_both_modes, interleaved, send_all};
 use super::pods::BRIDGE;
@@ -8,7 +8,7 @@ use epguard_lab::proxy::ProxyOptions;
 
 const VXLAN_PORT: u16 = 8472;
 
-/// Denies the Service the tunnel's far end as well: an outer packet with the inner one's intent would show.
+/// Also denies the Service the tunnel's far end: an outer packet with the inner one's intent would be denied.
 fn with_a_trap(options: TopologyOptions, masquerade_all: bool, ipv6: bool) -> World {
     let mut world = World::new(Plan {
         options,
@@ -63,7 +63,7 @@ fn the_outer_packet_of_a_nodes_socket_has_no_intent() {
             overlay: Overlay::Vxlan,
             ..BRIDGE
         };
-        // Without it the reverse path filter of node-b drops what comes from node-a's address through the tunnel.
+        // Without masquerading the reverse path filter of node-b drops packets from node-a's address through the tunnel.
         let mut world = with_a_trap(options, true, ipv6);
         let unconnected = super::sockets::followed(&mut world);
         let aims = interleaved(3000);

@@ -21,7 +21,7 @@ pub(crate) const OTHER_SLOT: Slot = Slot { number: 0x8040 };
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What the cluster looks like.
+/// Setup of the cluster.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Plan {
     pub(crate) options: TopologyOptions,
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Where a client sends to.
+    /// The address that a client uses for an aim.
     pub(crate) fn address(&self, aim: Aim) -> SocketAddr {
         match aim {
             Direct => SocketAddr::new(self.x, PORT),
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Where a host outside of the cluster sends to.
+    /// The address that a host outside of the cluster uses for an aim.
     pub(crate) fn node_port(&self, aim: Aim) -> SocketAddr {
         if aim == Direct {
             return self.address(Direct);
@@ -158,7 +158,7 @@ fn vip(ipv6: bool, service: Aim) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// Both Services, as the proxy is told.
+/// The rules of both Services, for the proxy.
 pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
     let rule = |(service, protocol): (Aim, Protocol)| ServiceRule {
         name: format!("shop/{service:?}:{protocol}"),
@@ -180,7 +180,7 @@ pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
         .collect()
 }
 
-/// Service S is denied X; Service T is affected by something else, so that its packets carry an intent too.
+/// Denies Service S its endpoint X. Service T has another denial, so that its packets carry an intent too.
 fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
     let mut tables = Tables::default();
     suspect(&mut tables, x);
@@ -205,7 +205,7 @@ fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
     tables
 }
 
-/// Has the datapath look at packets to this address.
+/// Makes the datapath check packets to this address.
 pub(crate) fn suspect(tables: &mut Tables, ip: IpAddr) {
     let flags = Suspect::DENIED;
     tables.suspects.insert(

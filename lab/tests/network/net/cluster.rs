@@ -11,7 +11,7 @@ use epguard_lab::traffic::{Call, Client, Outcome, Port, Server};
 pub(crate) const TARGET_PORT: u16 = 8080;
 /// The `NodePort` of Services.
 pub(crate) const NODE_PORT: u16 = 30080;
-/// Those with sockets.
+/// The protocols with sockets.
 pub(crate) const PROTOCOLS: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
 const ALL_PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
@@ -75,7 +75,7 @@ impl Cluster {
         }
     }
 
-    /// Where a pod serves.
+    /// The address and port of a pod's server.
     pub(crate) fn pod(&self, node: u8, host: u8) -> SocketAddr {
         SocketAddr::new(self.ip(node, host), TARGET_PORT)
     }
@@ -136,7 +136,7 @@ impl Cluster {
             .outcome
     }
 
-    /// Asserts who answers such a call, in every protocol.
+    /// Asserts which pod answers such a call, in every protocol.
     #[track_caller]
     pub(crate) fn answered_by(&self, from: &str, to: SocketAddr, pod: &str) {
         for protocol in ALL_PROTOCOLS {

@@ -1,6 +1,7 @@
-//! The lab's network against the real kernel: what the stories take for granted.
+//! The lab's network on the real kernel: the properties that stories rely on.
 
-mod cluster;
+pub(crate) mod cluster;
+mod conntrack;
 mod namespace;
 mod network;
 mod service;

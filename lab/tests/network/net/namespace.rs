@@ -1,4 +1,4 @@
-//! Namespaces on their own: what runs and listens in them.
+//! Namespaces alone: processes and listeners in them.
 
 use std::io::Read;
 use std::net::TcpStream;

@@ -61,7 +61,7 @@ fn pods_of_both_nodes_talk_over_vxlan() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces"]
-fn a_port_that_nobody_serves_refuses_and_an_address_that_nobody_has_times_out_or_is_unreachable() {
+fn a_closed_port_refuses_and_an_unused_address_times_out_or_is_unreachable() {
     on_every_cni_and_family(|cluster| {
         for protocol in PROTOCOLS {
             let closed = SocketAddr::new(cluster.ip(1, 3), 9);
@@ -87,7 +87,7 @@ fn an_address_goes_from_one_pod_to_another_while_clients_keep_calling() {
             wait_for_all(&callers, owner);
             cluster.lab.remove_pod(owner).unwrap();
             cluster.serve("node-a", next, address.ip());
-            // The first packet to the new owner arrives, whoever sends it.
+            // The first packet to the new owner arrives, from any sender.
             cluster.answered_by("shop/client", address, next);
             cluster.answered_by("node-a", address, next);
             cluster.answered_by("node-b", address, next);
@@ -135,7 +135,7 @@ fn wait_for_all(callers: &[Caller], pod: &str) {
 }
 
 impl Caller {
-    /// Waits for a reply of this pod; those of calls made earlier may come first.
+    /// Waits for a reply of this pod; replies to earlier calls may come first.
     fn wait_for(&self, pod: &str) {
         let wanted = Outcome::Reply(pod.to_owned());
         let mut seen = self.outcomes.iter().take(20);
@@ -148,7 +148,7 @@ impl Caller {
 
 #[test]
 #[ignore = "needs root: makes network namespaces"]
-fn a_killed_server_resets_its_clients_and_one_without_a_link_says_nothing() {
+fn a_killed_server_resets_its_clients_and_one_without_a_link_is_silent() {
     let mut cluster = Cluster::new(TopologyOptions::default(), false);
     let client = Client::new(cluster.lab.netns("shop/client").unwrap());
     let second = Duration::from_secs(1);

@@ -1,8 +1,9 @@
-//! Services lead to their backends as with kube-proxy, for every kind of client, and as late as one likes.
+//! Services lead to their backends as with kube-proxy, for every kind of client, and with any delay.
 
 use std::time::Duration;
 
 use super::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
+use super::conntrack::delete_udp;
 use epguard_lab::net::TopologyOptions;
 use epguard_lab::proxy::{Protocol, ProxyOptions};
 use epguard_lab::traffic::{Call, Client, Outcome};
@@ -73,7 +74,7 @@ fn the_world_reaches_a_cluster_ip_that_is_routed_to_a_node() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces"]
-fn masquerading_everything_still_leads_to_the_backends() {
+fn masquerading_all_packets_still_reaches_the_backends() {
     on_every_cni_and_family(|cluster| {
         for (backend, pod) in [
             (cluster.pod(1, 3), "shop/local"),
@@ -118,7 +119,7 @@ fn a_service_without_backends_refuses() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces"]
-fn late_rules_lead_to_whoever_has_the_address_now() {
+fn late_rules_lead_to_the_new_owner_of_the_address() {
     on_every_cni_and_family(|mut cluster| {
         cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
         cluster.answered_by("shop/client", cluster.vip(), "shop/local");
@@ -160,7 +161,9 @@ fn an_established_flow_keeps_its_backend_when_rules_change() {
 #[ignore = "needs root: makes network namespaces"]
 fn a_udp_flow_follows_the_rules_once_its_conntrack_entry_is_flushed() {
     on_every_cni_and_family(|cluster| {
-        let proxy = cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
+        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
+        let node = cluster.lab.netns("node-a").unwrap();
+        let flush = |backend| node.run(|| delete_udp(backend)).unwrap().unwrap();
         let client = Client::new(cluster.lab.netns("shop/client").unwrap());
         let call = Call {
             protocol: Protocol::Udp,
@@ -171,9 +174,9 @@ fn a_udp_flow_follows_the_rules_once_its_conntrack_entry_is_flushed() {
         let mut flow = client.open(call).unwrap();
         assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/local".to_owned()));
         cluster.program("node-a", &[cluster.pod(2, 3)], ProxyOptions::default());
-        proxy.flush_udp(cluster.ip(2, 3)).unwrap();
+        flush(cluster.ip(2, 3));
         assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/local".to_owned()));
-        proxy.flush_udp(cluster.ip(1, 3)).unwrap();
+        flush(cluster.ip(1, 3));
         assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/remote".to_owned()));
     });
 }

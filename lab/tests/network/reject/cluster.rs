@@ -1,4 +1,4 @@
-//! The cluster of the tests about intents, rejecting.
+//! The cluster of the tests about intents, with action reject.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use epguard_common::{Action, AnswerLimits, Mode, Outcome as Counted, ReasonActio
 use epguard_lab::proxy::{Protocol, Proxy, ProxyOptions, ServiceRule};
 use epguard_lab::traffic::{Call, Client, Outcome};
 
-/// What a client saw, and the median of the time until it did.
+/// Results of a client's calls, and the median of their durations.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) median: Duration,
 }
 
-/// Rejects whatever is denied, without a limit that these tests could reach.
+/// Rejects all denied packets, with limits that these tests never reach.
 pub(crate) fn reject(world: &mut World) {
     let limits = AnswerLimits {
         per_suspect: 1_000_000,
@@ -25,24 +25,22 @@ pub(crate) fn reject(world: &mut World) {
     enforce(world, Action::Reject, limits);
 }
 
-/// Drops whatever is denied.
+/// Drops all denied packets.
 pub(crate) fn drop_all(world: &mut World) {
     enforce(world, Action::Drop, AnswerLimits::default());
 }
 
-/// Stops whatever is denied.
+/// Enforces all denials with this action.
 pub(crate) fn enforce(world: &mut World, action: Action, limits: AnswerLimits) {
-    let actions = ReasonActions {
-        dead_backend: action,
-        reused: action,
-        retired_backend: action,
-        terminated: action,
-    };
-    world.hooks.writer.choose(actions, limits).unwrap();
+    world
+        .hooks
+        .writer
+        .choose(ReasonActions::all(action), limits)
+        .unwrap();
     world.hooks.set_mode(Mode::Enforce);
 }
 
-/// Has the proxy know no endpoint any more.
+/// Removes all endpoints from the proxy's rules.
 pub(crate) fn forget_endpoints(world: &World) {
     let without = |service| ServiceRule {
         backends: Vec::new(),
@@ -54,7 +52,7 @@ pub(crate) fn forget_endpoints(world: &World) {
     proxy.program(&services).unwrap();
 }
 
-/// Where this client reaches the denied Service: hosts outside of `node-a` by its node port.
+/// The address at which this client reaches the denied Service: hosts outside of `node-a` use its node port.
 pub(crate) fn service(world: &World, client: &str) -> SocketAddr {
     match client {
         "node-b" | "external" => world.node_port(Denied),
@@ -62,7 +60,7 @@ pub(crate) fn service(world: &World, client: &str) -> SocketAddr {
     }
 }
 
-/// Makes so many calls one after another.
+/// Makes this many calls, one after another.
 pub(crate) fn calls(
     world: &World,
     client: &str,
@@ -74,7 +72,7 @@ pub(crate) fn calls(
     calls_of(&Client::new(world.netns(client)), protocol, to, count, timeout)
 }
 
-/// The same, from any thread.
+/// As [`calls`], usable from any thread.
 pub(crate) fn calls_of(
     client: &Client,
     protocol: Protocol,
@@ -96,18 +94,18 @@ pub(crate) fn calls_of(
     Seen { outcomes, median }
 }
 
-/// Packets that were answered so far.
+/// Number of packets answered so far.
 pub(crate) fn rejected(world: &World) -> u64 {
     world.hooks.packets(&[Counted::Rejected])
 }
 
-/// Has `node-a` count the packets that enter it and that conntrack cannot place; its own statistics also count what it
+/// Makes `node-a` count incoming packets that conntrack cannot place; its own statistics also count packets that it
 /// sends.
 pub(crate) fn count_invalid(world: &World) {
     count_entering(world, "node-a", "ct state invalid");
 }
 
-/// Has a host count the packets that enter it and match.
+/// Makes a host count incoming packets that match.
 pub(crate) fn count_entering(world: &World, host: &str, matched: &str) {
     world.shell(
         host,
@@ -118,7 +116,7 @@ pub(crate) fn count_entering(world: &World, host: &str, matched: &str) {
     );
 }
 
-/// How many they were.
+/// The number of packets that [`count_entering`] counted.
 pub(crate) fn entered(world: &World, host: &str) -> u64 {
     let mut nft = world.netns(host).command("nft");
     let listed = nft
@@ -132,7 +130,7 @@ pub(crate) fn entered(world: &World, host: &str) -> u64 {
         .unwrap()
 }
 
-/// What went wrong with packets that a host received: wrong checksums, and on `node-a` those that conntrack could not
+/// Faults of packets that a host received: wrong checksums, and on `node-a` packets that conntrack could not
 /// place.
 pub(crate) fn faults(world: &World, host: &str) -> Vec<(String, u64)> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap();

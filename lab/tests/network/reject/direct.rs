@@ -1,4 +1,4 @@
-//! Packets to the IP of a pod that is gone, and what does not lift that.
+//! Packets to an orphan IP, and packets that do not lift its denial.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use epguard_core::state::OrphanIp;
 use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::Outcome;
 
-/// Nobody on the node holds the IP, as far as the datapath is told.
+/// Makes the address an orphan IP in the datapath.
 fn terminated(world: &mut World, ip: Addr) {
     let vacant = OrphanIp {
         dead: Uid { octets: [0xdd; 16] },
@@ -24,13 +24,13 @@ fn terminated(world: &mut World, ip: Addr) {
         .netns("node-a")
         .run(|| nix::net::if_::if_nametoindex("eth0").unwrap())
         .unwrap();
-    world.hooks.writer.set_role(uplink, Some(Role::UPLINK));
+    world.hooks.writer.set_role(uplink, Some(Role::Uplink));
 }
 
-/// A pod and a host outside get their answers from the From role, straight back.
+/// A pod and a host outside get their answers from the ingress hook, straight back.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn who_aims_at_an_ip_that_nobody_holds_is_refused_and_a_thousand_answers_lift_nothing() {
+fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {
     on_both_families(Plan::default(), |mut world| {
         world.lab.remove_pod("bank/x").unwrap();
         let ip = world.address(Direct).ip();
@@ -52,7 +52,7 @@ fn who_aims_at_an_ip_that_nobody_holds_is_refused_and_a_thousand_answers_lift_no
     });
 }
 
-/// The answers of the To role come in again as if the pod spoke.
+/// The answers of the egress hook enter the stack again as if the pod had sent them.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_thousand_answers_to_packets_of_a_service_lift_nothing() {

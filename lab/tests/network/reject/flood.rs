@@ -1,4 +1,4 @@
-//! A flood of SYNs to a denied Service: how many are answered, and what becomes of the rest.
+//! A flood of SYNs to a denied Service: how many are answered, and the outcome of the others.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use epguard_common::{Action, AnswerLimits, Outcome};
 use epguard_lab::traffic::{Client, Flood};
 
 const PER_SECOND: u32 = 20_000;
-/// Two seconds of them.
+/// Two seconds of the flood.
 const SYNS: u32 = 40_000;
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_flood_gets_the_answers_that_are_allowed_and_the_rest_is_dropped_and_counted() {
-    // That of the suspect and that of the node in turn is the lower one.
+    // First the limit of the suspect is the lower one, then that of the node.
     for (per_suspect, per_node) in [(1_000, 10_000), (10_000, 400)] {
         let limits = AnswerLimits {
             per_suspect,
@@ -29,7 +29,7 @@ fn a_flood_gets_the_answers_that_are_allowed_and_the_rest_is_dropped_and_counted
     }
 }
 
-/// Of a second's answers at once, and then so many a second, see `epguard_common::Bucket`.
+/// Asserts the limit: a second's answers at once, and then this many a second, see `epguard_common::Bucket`.
 fn check(world: &World, per_second: u32) {
     count_entering(world, "shop/client", "tcp flags rst");
     count_entering(world, "bank/x", "tcp flags syn");
@@ -76,7 +76,7 @@ struct Seen {
     arrived: u64,
 }
 
-/// What was counted, once it is complete.
+/// The counts, once they are complete.
 fn settled(world: &World) -> Seen {
     let count = || Seen {
         rejected: rejected(world),

@@ -1,10 +1,10 @@
-//! What clients see when the node they go through rejects: their own sockets' errors, how soon, and what it does to the
+//! Clients' results when the node on their path rejects: their sockets' errors, after what time, and the effect on the
 //! node. The cluster is that of the tests about intents: Service S is denied its endpoint, pod X.
 
 mod cluster;
 mod direct;
 mod flood;
-mod nobody;
+mod no_pod;
 mod offload;
 mod streams;
 mod table;

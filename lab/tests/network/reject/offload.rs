@@ -20,7 +20,7 @@ fn without_offload(netns: &NetNs, device: &str) {
     );
 }
 
-/// Calls the Service from the pod; says what was seen, and what was wrong about it.
+/// Calls the Service from the pod; an error names the result and the fault.
 fn refused(world: &World, client: &str, protocol: Protocol) -> Result<(), String> {
     const TRIES: usize = 5;
     let hosts = ["node-a", client];
@@ -65,8 +65,8 @@ fn checksums_are_right_when_the_client_completes_its_own() {
     }
 }
 
-/// The kernel completes on the way back to the client what the client left to its device. For UDP over IPv6 nobody can
-/// foresee what NAT will have made of it by then: those answers are lost, the packets are as good as dropped.
+/// On the way back to the client the kernel completes the checksum that the client left to its device. For UDP over IPv6
+/// the later effect of NAT is unknown at that point: those answers are lost, as if the packets had been dropped.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn checksums_are_right_when_the_nodes_device_completes_them() {

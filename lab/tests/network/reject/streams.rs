@@ -1,4 +1,4 @@
-//! Connections that are established when the denial comes.
+//! Established connections at the time of the denial.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -31,7 +31,7 @@ fn error_of(stream: &mut TcpStream, octets: &[u8]) -> ErrorKind {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn who_goes_on_sending_is_reset_also_in_bulk() {
+fn an_established_connection_is_reset_even_during_bulk_transfer() {
     for remote in [false, true] {
         let plan = Plan {
             remote,

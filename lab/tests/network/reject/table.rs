@@ -1,4 +1,4 @@
-//! Who gets which error how soon, in every case that the lab can build.
+//! The error and the delay of each client, in every case that the lab can build.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Of each cluster and address family.
+/// Each pair of client and protocol.
 fn cases() -> impl Iterator<Item = (&'static str, Protocol)> {
     CLIENTS
         .into_iter()
@@ -135,7 +135,7 @@ fn row(world: &mut World, client: &str, protocol: Protocol) -> Row {
     }
 }
 
-/// What the proxy itself does about a Service that has no endpoints. Few calls, as the kernel sends 50 ICMP errors at
+/// The proxy's own result for a Service without endpoints. Few calls, because the kernel sends at most 50 ICMP errors at
 /// once (`icmp_msgs_burst`).
 fn unserved(world: &World, client: &str, protocol: Protocol) -> Seen {
     const TRIES: usize = 11;

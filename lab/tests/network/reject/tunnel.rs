@@ -29,7 +29,7 @@ fn tun(name: &str) -> File {
     file
 }
 
-/// Has `node-a` send what goes to pod X through a TUN device.
+/// Makes `node-a` send packets for pod X through a TUN device.
 fn reroute(world: &mut World) -> File {
     let node = world.netns("node-a").clone();
     let file = node.run(|| tun("t0")).unwrap();

@@ -1,4 +1,4 @@
-//! What tcpdump says of the answers.
+//! The answers, as tcpdump prints them.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use super::world::{Plan, World, on_both_families};
 use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::Outcome;
 
-/// tcpdump at a client's interface, which listens when this returns.
+/// tcpdump at a client's interface; it listens when this returns.
 struct Capture {
     tcpdump: Child,
     file: std::path::PathBuf,
@@ -57,7 +57,7 @@ impl Drop for Capture {
     }
 }
 
-/// With the client's offload off, as tcpdump would else see checksums that are yet to be completed.
+/// With the client's offload off: else tcpdump would see checksums that are not complete yet.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn tcpdump_finds_nothing_wrong_with_an_answer() {

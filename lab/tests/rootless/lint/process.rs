@@ -1,4 +1,4 @@
-//! Against an API server: what is listed, with which rights, and what the exit code says.
+//! `epguard lint` against an API server: the lists, the rights that it needs, and the exit code.
 
 use epguard::commands::lint::{self, LintArgs, Report};
 use epguard::shared::output::Output;
@@ -61,7 +61,7 @@ impl Cluster {
     }
 
     async fn look(&self, namespace: Option<&str>) -> Report {
-        lint::look(self.args(namespace, Duration::ZERO)).await.unwrap()
+        lint::collect(self.args(namespace, Duration::ZERO)).await.unwrap()
     }
 
     async fn exit_strictly(&self) -> ExitCode {
@@ -118,7 +118,7 @@ unchecked: []"#
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_exit_code_tells_nothing_found_from_findings_from_failure() {
+async fn the_exit_codes_of_no_finding_findings_and_failure_differ() {
     let cluster = Cluster::new("exit");
     cluster.endpoint("good", "10.1.1.1", "Running");
     assert_eq!(cluster.exit(None).await, ExitCode::SUCCESS);
@@ -147,11 +147,11 @@ async fn warnings_alone_exit_with_0_unless_strict() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_is_there_at_the_second_look_is_reported() {
+async fn only_findings_of_both_reads_are_reported() {
     let cluster = Cluster::new("again");
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
-    let look = tokio::spawn(lint::look(cluster.args(None, Duration::from_secs(5))));
-    // The first look is over when Nodes were listed.
+    let look = tokio::spawn(lint::collect(cluster.args(None, Duration::from_secs(5))));
+    // The first pass is over when Nodes were listed.
     while !cluster
         .server
         .audit()
@@ -167,7 +167,7 @@ async fn only_what_is_there_at_the_second_look_is_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_not_be_listed_is_said_or_is_an_error_with_the_remedy() {
+async fn a_forbidden_list_is_reported_or_is_an_error_with_the_remedy() {
     let cluster = Cluster::new("forbidden");
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
     cluster
@@ -177,12 +177,12 @@ async fn what_may_not_be_listed_is_said_or_is_an_error_with_the_remedy() {
     assert_eq!(report.findings.len(), 1);
     assert_eq!(
         report.unchecked,
-        ["ranges: may not list nodes, so addresses outside of them, or in them and nobody's, are not found"]
+        ["ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found"]
     );
     cluster
         .server
         .faults(|faults| _ = faults.forbidden.insert(Kind::EndpointSlice));
-    let error = lint::look(cluster.args(None, Duration::ZERO))
+    let error = lint::collect(cluster.args(None, Duration::ZERO))
         .await
         .unwrap_err()
         .to_string();

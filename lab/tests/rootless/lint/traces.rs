@@ -1,4 +1,4 @@
-//! What lint says about a recorded cluster at chosen times, compared as a whole with `traces.txt` beside this file.
+//! The findings of lint on a recorded cluster at chosen times, compared as a whole with `traces.txt` beside this file.
 //! A section of it begins with `== RECORDING at MS ms`. To write it anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 
 use epguard::commands::lint::{Listed, Report, findings};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What each collection held at a time.
+/// The contents of each collection at a time.
 fn listed(recording: &Recording, at: Duration) -> Listed {
     let mut held: BTreeMap<Kind, BTreeMap<String, Arc<Value>>> = BTreeMap::new();
     let key = |object: &Value| {
@@ -31,7 +31,7 @@ fn listed(recording: &Recording, at: Duration) -> Listed {
         }
     }
     Listed {
-        slices: parsed(&held, Kind::Slice),
+        slices: parsed(&held, Kind::EndpointSlice),
         services: parsed(&held, Kind::Service),
         pods: parsed(&held, Kind::Pod),
         nodes: parsed(&held, Kind::Node),

@@ -1,4 +1,4 @@
-//! What `epguard why` says about the recordings of a real cluster, compared as a whole with `traces.txt` beside this
+//! The output of `epguard why` on the recordings of a real cluster, compared as a whole with `traces.txt` beside this
 //! file. A section of it begins with `== RECORDING at MS ms: IP[:PORT] [SERVICE]`; the recording's first moment is 1970.
 //! To write it anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 
@@ -6,7 +6,7 @@ use epguard::commands::why::{Moment, Question, Subject, explain};
 use epguard_common::Addr;
 use epguard_core::facts::Name;
 use epguard_core::history::{Chronicle, History};
-use epguard_core::state::{Proven, Socket, State};
+use epguard_core::state::{Endpoint, Proven, State};
 use epguard_lab::replay::agent::Agent;
 use epguard_lab::replay::recording::{Recording, What};
 use epguard_lab::replay::subject::Subject as _;
@@ -27,8 +27,8 @@ struct Remembered {
 type Line = (IpAddr, String, u16, &'static str, String);
 
 fn denied(state: &State) -> Vec<Line> {
-    let line = |((namespace, name), socket, proven): (&Name, &Socket, &Proven)| {
-        let held = state.is_held(&(namespace.clone(), name.clone()), socket);
+    let line = |((namespace, name), socket, proven): (&Name, &Endpoint, &Proven)| {
+        let held = state.is_pending(&(namespace.clone(), name.clone()), socket);
         let verdict = if held { "hold" } else { "deny" };
         let reason = proven.reason.as_str().to_owned();
         (
@@ -53,7 +53,7 @@ impl Remembered {
             if let What::Api(event) = what {
                 agent.feed(*at, event).unwrap();
                 history.note(*at, 0, agent.state());
-                // Steps are told in milliseconds: the last word of each counts.
+                // Times are in milliseconds: the last step within one counts.
                 denied_at.insert(Duration::from_millis(millis(*at)), denied(agent.state()));
             }
             end = *at;
@@ -95,7 +95,7 @@ fn recordings() -> Vec<String> {
 }
 
 #[test]
-fn at_every_moment_of_every_recording_the_remembered_verdicts_are_what_was_denied() {
+fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
     let (mut compared, mut forgotten) = (0, 0);
     for name in recordings() {
         let mut remembered = Remembered::of(&name);
@@ -126,7 +126,7 @@ fn at_every_moment_of_every_recording_the_remembered_verdicts_are_what_was_denie
                             v.service.unwrap(),
                             v.port.unwrap(),
                             v.verdict,
-                            v.reason.unwrap(),
+                            v.reason.unwrap().to_string(),
                         )
                     })
                     .collect();
@@ -146,7 +146,7 @@ fn at_every_moment_of_every_recording_the_remembered_verdicts_are_what_was_denie
 }
 
 #[test]
-fn every_question_is_answered_as_the_recording_went() {
+fn why_answers_agree_with_every_recording() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rootless/why/traces.txt");
     let writing = std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some();
     let expected = std::fs::read_to_string(&golden).unwrap();
@@ -176,7 +176,7 @@ fn every_question_is_answered_as_the_recording_went() {
 }
 
 #[test]
-fn every_recording_is_asked_about() {
+fn every_recording_has_questions() {
     let expected = include_str!("traces.txt");
     for name in recordings() {
         assert!(expected.contains(&format!("== {name} at ")), "{name}");

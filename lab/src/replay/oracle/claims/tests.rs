@@ -12,7 +12,7 @@ fn a() -> Value {
 }
 
 #[test]
-fn a_stranger_that_claims_the_ip_makes_it_reused() {
+fn another_pod_that_claims_the_ip_makes_it_reused() {
     let mut world = Small::listing(dead(a()));
     assert_eq!(world.apply(Kind::Pod, stranger("b", X)).verdict(), "reused");
     assert_eq!(world.prove().unwrap().owner.as_deref(), Some("b"));
@@ -41,7 +41,7 @@ fn claims_of_one_list_have_no_order_and_across_lists_only_perhaps() {
     assert_eq!(world.verdict(), "perhaps reused (openers)");
     let mut world = Small::new();
     world.reset(Kind::Pod, vec![retired(a()), stranger("b", X)]);
-    world.apply(Kind::Slice, slice(&json!([endpoint(X, "a")])));
+    world.apply(Kind::EndpointSlice, slice(&json!([endpoint(X, "a")])));
     assert_eq!(world.verdict(), "which claim of the IP is newer is unknown");
     world.apply(Kind::Pod, dead(a()));
     assert_eq!(world.verdict(), "reused");
@@ -53,7 +53,7 @@ fn an_older_claim_than_a_retired_ones_is_no_reuse() {
     world
         .apply(Kind::Pod, stranger("b", X))
         .apply(Kind::Pod, retired(a()));
-    world.apply(Kind::Slice, slice(&json!([endpoint(X, "a")])));
+    world.apply(Kind::EndpointSlice, slice(&json!([endpoint(X, "a")])));
     assert_eq!(world.verdict(), "which claim of the IP is newer is unknown");
 }
 
@@ -90,7 +90,7 @@ fn a_selected_pod_without_an_ip_may_hold_it_on_the_ranges_own_node() {
 }
 
 #[test]
-fn outside_of_every_nodes_range_a_candidate_may_be_anywhere() {
+fn an_ip_outside_of_all_ranges_may_be_held_on_any_node() {
     let mut pod = backend("b", "10.244.1.6");
     pod["status"]["podIPs"] = json!([]);
     pod["spec"]["nodeName"] = "node-b".into();
@@ -126,7 +126,7 @@ fn a_selected_pod_whose_sandbox_restarts_may_hold_it() {
 }
 
 #[test]
-fn once_a_pod_has_an_ip_outside_of_its_nodes_range_a_candidate_elsewhere_may_count() {
+fn after_an_ip_outside_of_its_nodes_range_possible_holders_of_other_nodes_count() {
     let mut pod = backend("b", "10.244.1.6");
     pod["status"]["podIPs"] = json!([]);
     pod["spec"]["nodeName"] = "node-b".into();

@@ -1,0 +1,118 @@
+//! epguard's hooks, with tables written by hand.
+
+use super::row::{PODS, SERVICE_PORT, VIPS};
+use ::epguard::kernel::datapath::{Datapath, Hooks, Scope, netns_cookie};
+use ::epguard::kernel::maps::{Writer, default_modes};
+use epguard_common::{
+    Action, Addr, CARRIER_ALL, Denial, DenialKey, Mode, Reason, Role, Slot, Suspect, Uid, UidState, Vip,
+};
+use epguard_core::state::Tables;
+use epguard_lab::net::Topology;
+use std::path::Path;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// What is denied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Denials {
+    None,
+    /// 1,000 endpoints of the Services that are called, but not those that serve.
+    Many,
+}
+
+/// Who calls: the hooks that follow the node's own sockets look further at these.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    Pod,
+    Node,
+}
+
+/// Attached programs with their maps.
+pub(crate) struct Epguard {
+    datapath: Datapath,
+    writer: Writer,
+}
+
+impl Epguard {
+    /// Hooks the sockets below this root, where a load balancer is already.
+    pub(crate) fn start(lab: &Topology, pins: &Path, root: &Path, denials: Denials, caller: Caller) -> Self {
+        let host = if caller == Caller::Node { PODS[1] } else { "node-a" };
+        let node = lab.netns(host).unwrap().run(netns_cookie).unwrap().unwrap();
+        let load = || Datapath::load(pins, Hooks::Auto).unwrap();
+        let mut datapath = lab.netns("node-a").unwrap().run(load).unwrap();
+        let scope = Scope::ChildrenOf(root.to_owned());
+        datapath.hook_sockets(scope).unwrap();
+        let hooked = (0..2).any(|_| datapath.follow_socket_lb().unwrap());
+        assert!(hooked, "{:?}", datapath.socket_lb());
+        let mut writer = Writer::new(&mut datapath.ebpf, node).unwrap();
+        writer.configure(Mode::Enforce, default_modes(), false).unwrap();
+        writer.permit(CARRIER_ALL, false).unwrap();
+        writer.judge_by_socket(true, true).unwrap();
+        if denials == Denials::Many {
+            writer.install(&tables()).unwrap();
+        }
+        writer.renew_lease(u64::MAX).unwrap();
+        Self { datapath, writer }
+    }
+
+    /// Hooks the interfaces of both pods.
+    pub(crate) fn hook(&mut self, lab: &Topology) {
+        for pod in PODS {
+            let name = &lab.pod(pod).unwrap().host_ifname;
+            let hook = || {
+                let ifindex = nix::net::if_::if_nametoindex(name.as_str()).unwrap();
+                self.datapath.hook(ifindex, name).unwrap();
+                ifindex
+            };
+            let ifindex = lab.netns("node-a").unwrap().run(hook).unwrap();
+            self.writer.set_role(ifindex, Some(Role::Pod));
+        }
+    }
+}
+
+/// 500 denied endpoints of each Service.
+fn tables() -> Tables {
+    let mut tables = Tables::default();
+    for (vip, number) in VIPS.into_iter().zip([0x8020, 0x8040]) {
+        for protocol in [TCP, UDP] {
+            let slot = Slot { number };
+            let of = Vip {
+                addr: Addr::v4(vip),
+                port: SERVICE_PORT,
+                protocol,
+                reserved: 0,
+            };
+            tables.services.insert(of, slot);
+            for host in 0..500u16 {
+                let [high, low] = host.to_be_bytes();
+                let addr = Addr::v4([10, 245, vip[3] << 4 | high, low]);
+                tables.suspects.entry(addr).or_default().flags = Suspect::DENIED;
+                let key = DenialKey {
+                    addr,
+                    slot,
+                    port: 8080,
+                    protocol,
+                    reserved: [0; 3],
+                };
+                tables.denied.insert(key, denial());
+            }
+        }
+    }
+    tables
+}
+
+fn denial() -> Denial {
+    Denial {
+        dead_uid: Uid { octets: [0xdd; 16] },
+        owner_uid: Uid { octets: [0x0e; 16] },
+        boot_id: Uid::NONE,
+        reason: Reason::Reused,
+        uid_state: UidState::Dead,
+        mode: Mode::Enforce,
+        held: 0,
+        action: Action::Unset,
+        reserved: 0,
+        slot_since_ns: 0,
+    }
+}

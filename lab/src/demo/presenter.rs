@@ -1,0 +1,96 @@
+//! Shows a story on a screen, and goes on after a claim that does not hold.
+
+use anyhow::{Result, ensure};
+
+use super::listing::listing;
+use super::maps;
+use super::screen::Screen;
+use super::tally::table;
+use crate::scenario::format::{Scenario, Show, Step};
+use crate::scenario::played::Played;
+use crate::scenario::stage::Stage;
+use crate::scenario::{Claim, Presenter};
+
+/// A screen, and which of the claims made there did not hold.
+#[derive(Debug)]
+pub(super) struct OnScreen {
+    screen: Screen,
+    claims: usize,
+    broken: Vec<String>,
+}
+
+impl OnScreen {
+    /// Shows the title.
+    pub(super) fn new(story: &Scenario) -> Self {
+        let screen = Screen::new();
+        screen.heading(&format!("epguard: {}", story.title));
+        let (claims, broken) = (0, Vec::new());
+        Self {
+            screen,
+            claims,
+            broken,
+        }
+    }
+
+    /// Shows that all claims held; an error if one did not.
+    pub(super) fn end(self, story: &Scenario) -> Result<()> {
+        let Self { claims, broken, .. } = &self;
+        ensure!(
+            broken.is_empty(),
+            "{} of {claims} claims did not hold: {}",
+            broken.len(),
+            broken.join("; ")
+        );
+        self.screen.heading(&format!("All {claims} claims held"));
+        self.screen.pause();
+        self.screen.say(&story.must);
+        Ok(())
+    }
+}
+
+impl Presenter for OnScreen {
+    fn step(&mut self, stage: &Stage, played: &[Played<'_>], step: &Step) -> Result<()> {
+        match step {
+            Step::Heading(text) => self.screen.heading(text),
+            Step::Say(text) => self.screen.say(text),
+            Step::Note(text) => self.screen.detail(text),
+            Step::Epguard(words) => self.screen.command(&format!("epguard {words}")),
+            Step::Show(Show::Objects) => self.screen.say(&listing(&stage.cluster)),
+            Step::Show(Show::Calls) => {
+                let titles: Vec<&str> = played.iter().map(|played| &*played.burst.title).collect();
+                self.screen.table(&table(played), &titles);
+            }
+            Step::Show(Show::Maps) => {
+                maps::show(stage, &self.screen)?;
+                self.screen.pause();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn answers(&mut self, so_far: &Played<'_>) {
+        self.screen.answers(so_far);
+    }
+
+    fn counted(&mut self, played: &Played<'_>) {
+        self.screen.pause();
+        if let (Some(group), Some(report)) = (played.burst.denied(), played.reports.first()) {
+            self.screen.detail(&format!(
+                "  epguard counts the connections to {}, and `epguard drops` shows them:",
+                group.means
+            ));
+            self.screen.say(&format!("    {report}").replace('\n', "\n    "));
+            self.screen.pause();
+        }
+    }
+
+    fn claim(&mut self, Claim { holds, text, seen }: Claim) -> Result<()> {
+        self.claims += 1;
+        self.screen.claim(holds, &text, &seen);
+        if !holds {
+            self.broken.push(text);
+        }
+        Ok(())
+    }
+}

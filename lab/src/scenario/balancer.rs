@@ -1,0 +1,132 @@
+//! The load balancer at sockets on a story's stage, with the cgroups whose sockets it translates.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::agent::Agent;
+use super::format::{Call, CgroupEvent, CgroupStep, SocketLbStep};
+use crate::net::{NetCls, NetNs, SocketRoot};
+use crate::proxy::ServiceRule;
+use crate::socket_lb::SocketLb;
+use crate::wait;
+
+/// The cgroups of the sockets of pods, and of processes on the node.
+const CGROUPS: [&str; 2] = ["kubepods.slice", "system.slice"];
+
+/// The load balancer of node-a. Dropped in this order: its programs go before their cgroup.
+#[derive(Debug)]
+pub struct Balancer {
+    lb: SocketLb,
+    serves_pods: bool,
+    root: SocketRoot,
+    /// Made for the first call that needs it.
+    net_cls: OnceLock<NetCls>,
+}
+
+impl Balancer {
+    /// One that is not started yet; `pins` is a folder in a bpffs. Needs root.
+    pub fn new(pins: &Path, serves_pods: bool) -> Result<Self> {
+        let root = SocketRoot::new()?;
+        for cgroup in CGROUPS {
+            root.make(cgroup)?;
+        }
+        let lb = SocketLb::new(root.path(), pins);
+        Ok(Self {
+            lb,
+            serves_pods,
+            root,
+            net_cls: OnceLock::new(),
+        })
+    }
+
+    /// Whether it translates sockets of pods, and not only the node's.
+    pub fn serves_pods(&self) -> bool {
+        self.serves_pods
+    }
+
+    /// The cgroup that stands for the root of cgroup v2.
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// The cgroups in which a host makes its sockets for a call: one of v2, and if the call wants it one of `net_cls`.
+    pub fn cgroups(&self, host: &str, call: Option<&Call>) -> Result<Vec<PathBuf>> {
+        let [pods, node] = CGROUPS;
+        let own = if host == "node-a" { node } else { pods };
+        let named = call.and_then(|call| call.cgroup.as_deref());
+        let mut cgroups = vec![self.root.path().join(named.unwrap_or(own))];
+        if call.is_some_and(|call| call.net_cls) {
+            cgroups.push(self.net_cls()?.path());
+        }
+        Ok(cgroups)
+    }
+
+    fn net_cls(&self) -> Result<&NetCls> {
+        if self.net_cls.get().is_none() {
+            let _ = self.net_cls.set(NetCls::new()?);
+        }
+        self.net_cls.get().context("there is no cgroup of net_cls")
+    }
+
+    /// Starts, restarts or stops it.
+    pub fn step(&mut self, step: SocketLbStep) -> Result<()> {
+        match step {
+            SocketLbStep::Starts | SocketLbStep::Restarts => self.lb.start(),
+            SocketLbStep::Stops => self.lb.stop(),
+        }
+    }
+
+    /// Makes or removes a cgroup in the root.
+    pub fn cgroup_step(&self, step: &CgroupStep) -> Result<()> {
+        match step.event {
+            CgroupEvent::Made => self.root.make(&step.cgroup).map(drop),
+            CgroupEvent::Removed => self.root.remove(&step.cgroup),
+        }
+    }
+
+    /// Replaces all its Services by these.
+    pub fn program(&mut self, rules: &[ServiceRule]) -> Result<()> {
+        self.lb.program(rules)
+    }
+
+    /// Makes it translate sockets of these network namespaces, and of no others.
+    pub fn serve(&mut self, namespaces: &[&NetNs]) -> Result<()> {
+        self.lb.serve(namespaces)
+    }
+
+    /// Waits until the agent's status shows that its hooks are where this load balancer needs them, and until the kernel judges
+    /// packets by their sockets if every hook can.
+    pub fn await_hooks(&self, agent: &Agent) -> Result<()> {
+        wait::until(Duration::from_millis(10), || {
+            let document = agent.status_document()?;
+            let status = &document["status"];
+            let (seen, interfaces) = (&status["socketLb"], &status["interfaces"]);
+            let is_attached = self.lb.is_attached();
+            let found = has_some(&seen["programs"]);
+            let everywhere = interfaces.as_array().is_some_and(|all| {
+                all.iter()
+                    .all(|at| at["attached"] == true && !has_some(&at["before"]))
+            });
+            let judges = agent.judges_by_socket()?;
+            Ok(wait::holds(
+                found == is_attached
+                    && (!found || seen["inForce"] == true)
+                    && judges == (found && everywhere),
+                || {
+                    format!(
+                        "attached: {is_attached}; packets are judged by their sockets: {judges}; the agent's status shows \
+                         the load balancer as {seen}, and {interfaces}"
+                    )
+                },
+            ))
+        })
+    }
+}
+
+fn has_some(list: &Value) -> bool {
+    list.as_array().is_some_and(|list| !list.is_empty())
+}

@@ -1,0 +1,87 @@
+//! What came of a burst.
+
+use std::time::Duration;
+
+use super::counted::Report;
+use super::format::{Burst, Group};
+use crate::traffic::Answer;
+
+/// A burst and what came of it.
+#[derive(Clone, Debug)]
+pub struct Played<'a> {
+    /// As the story has it.
+    pub burst: &'a Burst,
+    /// A row for each caller, a place for each of its calls.
+    pub answers: Vec<Vec<Option<Answer>>>,
+    /// Connections of this burst that the agent has counted as denied.
+    pub reports: Vec<Report>,
+}
+
+impl Played<'_> {
+    /// The median latency of the calls of a group.
+    #[must_use]
+    pub fn median(&self, group: &Group) -> Duration {
+        median(self.of(group)).unwrap_or_default()
+    }
+
+    pub(super) fn of(&self, group: &Group) -> impl Iterator<Item = &Answer> {
+        let rows = self.burst.callers().zip(&self.answers);
+        rows.filter(move |((of, _), _)| std::ptr::eq(*of, group))
+            .flat_map(|(_, row)| row.iter().flatten())
+    }
+
+    pub(super) fn calls(&self, group: &Group) -> u64 {
+        u64::from(self.burst.rounds) * group.callers.len() as u64
+    }
+}
+
+/// The median latency, if there is an answer.
+pub fn median<'a>(answers: impl Iterator<Item = &'a Answer>) -> Option<Duration> {
+    let mut latencies: Vec<Duration> = answers.map(|answer| answer.latency).collect();
+    latencies.sort_unstable();
+    let upper = latencies.get(latencies.len() / 2)?;
+    let lower = latencies.get((latencies.len() - 1) / 2)?;
+    Some((*lower + *upper) / 2)
+}
+
+/// A latency for people, who need no more than two digits of it.
+#[must_use]
+pub fn milliseconds(latency: Duration) -> String {
+    let number = latency.as_secs_f64() * 1000.0;
+    let digits = usize::from(number < 9.95);
+    format!("{number:.digits$} ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traffic::Outcome;
+
+    fn median_of(latencies: &[u64]) -> Option<Duration> {
+        let answers: Vec<Answer> = latencies
+            .iter()
+            .map(|latency| Answer {
+                outcome: Outcome::TimedOut,
+                latency: Duration::from_micros(*latency),
+                local: None,
+            })
+            .collect();
+        median(answers.iter())
+    }
+
+    #[test]
+    fn half_of_the_calls_took_no_longer_than_the_median() {
+        assert_eq!(median_of(&[900, 100, 300]), Some(Duration::from_micros(300)));
+        assert_eq!(median_of(&[900, 100, 300, 500]), Some(Duration::from_micros(400)));
+        assert_eq!(median_of(&[]), None);
+    }
+
+    #[test]
+    fn a_latency_has_two_significant_digits() {
+        let text = |micros| milliseconds(Duration::from_micros(micros));
+        assert_eq!(
+            [text(349), text(9_949), text(9_951), text(800_700)],
+            ["0.3 ms", "9.9 ms", "10 ms", "801 ms"]
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! The load balancer's maps, with the layouts of `lab/neighbour/src/socket_lb/maps.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use aya::Pod;
+use aya::maps::{HashMap, Map, MapData};
+
+use crate::proxy::{Frontend, Protocol, ServiceRule};
+
+/// How long a client stays with its backend: the default of `sessionAffinityConfig.clientIP.timeoutSeconds`.
+const AFFINITY_SECONDS: u32 = 10_800;
+
+type ServiceKey = [u8; 20];
+type Endpoint = [u8; 20];
+
+/// The numbers that Services and backends have in the maps. None is given twice.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    services: BTreeMap<ServiceKey, u32>,
+    backends: BTreeMap<(u32, Endpoint), u32>,
+    last: u32,
+}
+
+/// What the maps shall hold.
+#[derive(Debug, Default)]
+struct Wanted {
+    services: BTreeMap<ServiceKey, [u32; 4]>,
+    slots: BTreeMap<[u32; 2], u32>,
+    backends: BTreeMap<u32, Endpoint>,
+}
+
+impl Tables {
+    /// Writes what these Services need and removes the rest. A Service is switched to new backends by one write, and old ones
+    /// go after it: no call finds half of it.
+    pub(super) fn write_services(&mut self, pins: &Path, rules: &[ServiceRule]) -> Result<()> {
+        let wanted = self.wanted(rules);
+        let mut backends = open::<u32, Endpoint>(pins, "SOCKET_BACKENDS")?;
+        let mut slots = open::<[u32; 2], u32>(pins, "SOCKET_SLOTS")?;
+        let mut services = open::<ServiceKey, [u32; 4]>(pins, "SOCKET_SERVICES")?;
+        insert(&mut backends, &wanted.backends)?;
+        insert(&mut slots, &wanted.slots)?;
+        insert(&mut services, &wanted.services)?;
+        retain(&mut services, &wanted.services)?;
+        retain(&mut slots, &wanted.slots)?;
+        retain(&mut backends, &wanted.backends)
+    }
+
+    fn wanted(&mut self, rules: &[ServiceRule]) -> Wanted {
+        let mut wanted = Wanted::default();
+        for rule in rules {
+            for frontend in &rule.frontends {
+                let (Frontend::ClusterIp(vip), Some(protocol)) = (frontend, number(rule.protocol)) else {
+                    continue;
+                };
+                let mut key = endpoint(*vip);
+                key[18] = protocol;
+                let service = self.service(key);
+                let backends = rule.backends.iter();
+                let backends = backends.filter(|backend| backend.is_ipv4() == vip.is_ipv4());
+                let mut count = 0;
+                for backend in backends {
+                    let backend = endpoint(*backend);
+                    let number = self.backend(service, backend);
+                    wanted.backends.insert(number, backend);
+                    wanted.slots.insert([service, count], number);
+                    count += 1;
+                }
+                let affinity = if rule.affinity { AFFINITY_SECONDS } else { 0 };
+                wanted.services.insert(key, [count, service, affinity, 0]);
+            }
+        }
+        self.services.retain(|key, _| wanted.services.contains_key(key));
+        let kept: BTreeSet<u32> = wanted.backends.keys().copied().collect();
+        self.backends.retain(|_, number| kept.contains(number));
+        wanted
+    }
+
+    fn service(&mut self, key: ServiceKey) -> u32 {
+        let Self { services, last, .. } = self;
+        *services.entry(key).or_insert_with(|| next(last))
+    }
+
+    fn backend(&mut self, service: u32, backend: Endpoint) -> u32 {
+        let Self { backends, last, .. } = self;
+        *backends.entry((service, backend)).or_insert_with(|| next(last))
+    }
+}
+
+/// Makes these the namespaces whose sockets are translated.
+pub(super) fn write_namespaces(pins: &Path, cookies: &BTreeSet<u64>) -> Result<()> {
+    let mut map = open::<u64, u32>(pins, "NAMESPACES")?;
+    let wanted = cookies.iter().map(|cookie| (*cookie, 1)).collect();
+    insert(&mut map, &wanted)?;
+    retain(&mut map, &wanted)
+}
+
+fn next(last: &mut u32) -> u32 {
+    *last += 1;
+    *last
+}
+
+/// As in the IP header; none for what the load balancer leaves alone.
+fn number(protocol: Protocol) -> Option<u8> {
+    match protocol {
+        Protocol::Tcp => Some(6),
+        Protocol::Udp => Some(17),
+        Protocol::Sctp => None,
+    }
+}
+
+/// Address, IPv4 as v4-mapped, and port as they stand in a packet, and padding.
+fn endpoint(of: SocketAddr) -> Endpoint {
+    let mut octets = [0; 20];
+    octets[..16].copy_from_slice(&match of.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    });
+    octets[16..18].copy_from_slice(&of.port().to_be_bytes());
+    octets
+}
+
+fn open<K: Pod, V: Pod>(pins: &Path, name: &str) -> Result<HashMap<MapData, K, V>> {
+    let path = pins.join(name);
+    let map = MapData::from_pin(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    Ok(Map::HashMap(map).try_into()?)
+}
+
+fn insert<K: Pod, V: Pod>(map: &mut HashMap<MapData, K, V>, wanted: &BTreeMap<K, V>) -> Result<()> {
+    wanted
+        .iter()
+        .try_for_each(|(key, value)| Ok(map.insert(key, value, 0)?))
+}
+
+fn retain<K: Pod + Ord, V: Pod>(map: &mut HashMap<MapData, K, V>, wanted: &BTreeMap<K, V>) -> Result<()> {
+    let keys: Vec<K> = map.keys().collect::<Result<_, _>>()?;
+    keys.iter()
+        .filter(|key| !wanted.contains_key(key))
+        .try_for_each(|key| Ok(map.remove(key)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(backends: &[&str]) -> ServiceRule {
+        ServiceRule {
+            frontends: vec![Frontend::ClusterIp("10.96.0.10:80".parse().unwrap())],
+            backends: backends.iter().map(|backend| backend.parse().unwrap()).collect(),
+            ..ServiceRule::default()
+        }
+    }
+
+    #[test]
+    fn a_backend_keeps_its_number_while_it_is_listed_and_gets_a_new_one_after_that() {
+        let mut tables = Tables::default();
+        let mut numbers = |backends: &[&str]| -> Vec<u32> {
+            tables
+                .wanted(&[rule(backends)])
+                .backends
+                .keys()
+                .copied()
+                .collect()
+        };
+        let first = numbers(&["10.244.1.3:80", "10.244.1.4:80"]);
+        assert_eq!(numbers(&["10.244.1.4:80"]), first[1..]);
+        let again = numbers(&["10.244.1.3:80", "10.244.1.4:80"]);
+        assert!(
+            again.contains(&first[1]) && !again.contains(&first[0]),
+            "{again:?}"
+        );
+    }
+
+    #[test]
+    fn a_service_uses_the_backends_of_its_own_family() {
+        let wanted = Tables::default().wanted(&[rule(&["10.244.1.3:80", "[fd00::1]:80"])]);
+        assert_eq!(wanted.services.values().next().map(|service| service[0]), Some(1));
+    }
+}

@@ -1,0 +1,118 @@
+//! Denied packets at an interface of the operator's choice.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::place::{connect, echo, stage_unasked, vip};
+use epguard_common::{Outcome, Reason};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike as _};
+use socket2::{Domain, Socket, Type};
+
+const ETHERNET: usize = 14;
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
+    let stage = stage_unasked();
+    let _stranger = echo(&stage, "B");
+    let node = &stage.cluster.topology.node("node-a").unwrap().netns;
+    let ip = |arguments: &str| {
+        let done = node.command("ip").args(arguments.split(' ')).status().unwrap();
+        assert!(done.success(), "ip {arguments}");
+    };
+    ip("link add cap0 type veth peer name cap1");
+    ip("link set cap1 up");
+    ip("link set cap0 up");
+    let shown = || stage.agent.dump().unwrap()["denied"][0]["action"].clone();
+    assert_eq!(shown(), "drop");
+    stage.agent.set_action("capture=cap0").unwrap();
+    assert_eq!(shown(), "capture");
+    let unknown = stage.agent.set_action("capture=cap7").unwrap_err();
+    assert!(format!("{unknown:#}").contains("interface cap7"), "{unknown:#}");
+
+    let everything = node.run(all_packets).unwrap();
+    let dead = stage.cluster.names.pod("A").unwrap().ip.to_string();
+    let seen = thread::spawn(move || frame_to(&everything, &dead));
+    let error = connect(&stage, "old/web").unwrap_err();
+    let [source, destination] = seen.join().unwrap();
+    println!("captured a SYN {source} -> {destination}; the client: {error}");
+    assert_eq!(source, stage.cluster.names.pod("client").unwrap().ip.to_string());
+    let captured = stage.counters().unwrap().of(Reason::Reused, Outcome::Captured);
+    assert!(captured > 0, "{}", stage.counters().unwrap());
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn one_syn_of_a_process_on_the_node_is_captured_once_at_a_hooked_interface() {
+    let stage = stage_unasked();
+    let _stranger = echo(&stage, "B");
+    let node = &stage.cluster.topology.node("node-a").unwrap().netns;
+    let ip = |arguments: &str| {
+        let done = node.command("ip").args(arguments.split(' ')).status().unwrap();
+        assert!(done.success(), "ip {arguments}");
+    };
+    ip("link add cap0 type veth peer name cap1");
+    ip("link set cap1 up");
+    ip("link set cap0 up");
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let is_hooked = || {
+        let status = stage.agent.status_document().unwrap();
+        let interfaces = status["status"]["interfaces"].as_array().unwrap().clone();
+        interfaces
+            .iter()
+            .any(|it| it["name"] == "cap0" && it["attached"] == true)
+    };
+    while !is_hooked() {
+        assert!(Instant::now() < deadline, "cap0 is not hooked");
+        thread::sleep(Duration::from_millis(10));
+    }
+    stage.agent.set_action("capture=cap0").unwrap();
+    let before = stage.counters().unwrap();
+    let to = vip(&stage, "old/web");
+    node.run(|| one_syn(to)).unwrap();
+    let captured = stage.counters().unwrap().since(&before);
+    assert_eq!(captured.of(Reason::Reused, Outcome::Captured), 1, "{captured}");
+}
+
+/// Sends one SYN: connect sends it at once, and the socket is closed before it sends another.
+fn one_syn(to: SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let begun = socket.connect(&to.into()).unwrap_err();
+    assert_eq!(begun.raw_os_error(), Some(nix::libc::EINPROGRESS));
+}
+
+/// A packet socket that receives the packets of all interfaces.
+fn all_packets() -> OwnedFd {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let packets = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll).unwrap();
+    setsockopt(&packets, sockopt::ReceiveTimeout, &TimeVal::seconds(60)).unwrap();
+    packets
+}
+
+/// Source and destination of the first TCP SYN to the address that is not on its way into the node's own stack.
+fn frame_to(socket: &OwnedFd, dead: &str) -> [String; 2] {
+    let mut frame = [0; 2048];
+    loop {
+        let length = recv(socket.as_raw_fd(), &mut frame, MsgFlags::empty()).unwrap();
+        let Some(packet) = frame[..length]
+            .get(ETHERNET..)
+            .filter(|packet| packet.len() >= 40)
+        else {
+            continue;
+        };
+        let address = |at: usize| {
+            let octets: [u8; 4] = packet[at..at + 4].try_into().unwrap();
+            std::net::Ipv4Addr::from(octets).to_string()
+        };
+        let ends = [address(12), address(16)];
+        if packet[0] >> 4 == 4 && packet[9] == 6 && ends[1] == dead && packet[33] == 2 {
+            return ends;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Another pod forges packets of a redirected connection. The connection goes on undisturbed.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, SocketAddrV4, TcpStream};
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::place::{PORT, connect, echo, stage, vip};
+use epguard::kernel::maps::KeyedMap;
+use epguard_common::{Flow, Outcome, Redirected};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::traffic::{Client, Forged};
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod() {
+    let stage = stage();
+    take_any_source(&stage);
+    let _servers = (echo(&stage, "L"), echo(&stage, "B"));
+    let mut victim = connect(&stage, "old/web").unwrap();
+    call(&mut victim);
+    let client = v4(victim.local_addr().unwrap());
+    let live = SocketAddrV4::new(*v4(address(&stage, "L")).ip(), PORT);
+    let service = v4(vip(&stage, "old/web"));
+    // The victim's delayed ACK of the answer is redirected too.
+    sleep(Duration::from_millis(100));
+    let (before, counted) = (proven(&stage, client), stage.counters().unwrap());
+    let other = SocketAddrV4::new(*client.ip(), 45_123);
+    let forged = [
+        // From the endpoint, and from the client to the endpoint itself: the client's own packets would end the flow.
+        (live, client, FIN | ACK),
+        (live, client, RST),
+        (client, live, ACK),
+        // From the client.
+        (client, service, FIN | ACK),
+        (client, service, RST),
+        (other, service, SYN),
+    ];
+    let forged = forged.map(|(from, to, flags)| Forged {
+        from,
+        to,
+        flags,
+        acknowledges: 7,
+    });
+    let attacker = Client::new(&stage.cluster.topology.pod("C").unwrap().netns);
+    attacker.forge(forged).unwrap();
+    // The hooks handle them within the attacker's system calls.
+    sleep(Duration::from_millis(50));
+    let after = proven(&stage, client);
+    assert_eq!(after.flags, before.flags, "the forged packets changed the flow");
+    let counted = stage.counters().unwrap().since(&counted);
+    assert_eq!(
+        counted.with_outcome(Outcome::RedirectRefused),
+        1,
+        "the SYN\n{counted}"
+    );
+    let opening = entries(&stage, "OPENING");
+    assert!(
+        opening.iter().all(|(flow, _)| flow.client_port != other.port()),
+        "a forged SYN was redirected: {opening:?}"
+    );
+    call(&mut victim);
+    // Its own FIN ends the flow.
+    victim.shutdown(std::net::Shutdown::Write).unwrap();
+    sleep(Duration::from_millis(50));
+    let closed = entries(&stage, "FLOWS")
+        .into_iter()
+        .chain(entries(&stage, "OPENING"));
+    let closed = closed.filter(|(flow, _)| flow.client_port == client.port());
+    assert!(
+        closed
+            .into_iter()
+            .any(|(_, redirected)| redirected.flags & Redirected::CLIENT_CLOSED != 0)
+    );
+}
+
+/// With strict reverse paths, as on the lab's nodes, the node itself drops forged packets. Many nodes do not have that.
+fn take_any_source(stage: &Stage) {
+    let node = stage.cluster.topology.netns("node-a").unwrap();
+    node.run(|| {
+        for interface in std::fs::read_dir("/proc/sys/net/ipv4/conf").unwrap() {
+            std::fs::write(interface.unwrap().path().join("rp_filter"), "0").unwrap();
+        }
+    })
+    .unwrap();
+}
+
+/// The victim's flow in FLOWS.
+fn proven(stage: &Stage, client: SocketAddrV4) -> Redirected {
+    let flows = entries(stage, "FLOWS");
+    let found = flows.iter().find(|(flow, _)| flow.client_port == client.port());
+    found
+        .unwrap_or_else(|| panic!("no flow of {client} in {flows:?}"))
+        .1
+}
+
+fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Redirected)> {
+    let map = KeyedMap::<Flow, Redirected>::pinned(stage.agent.pin_dir(), map).unwrap();
+    map.entries().unwrap()
+}
+
+fn address(stage: &Stage, pod: &str) -> SocketAddr {
+    SocketAddr::new(stage.cluster.names.pod(pod).unwrap().ip, PORT)
+}
+
+fn v4(address: SocketAddr) -> SocketAddrV4 {
+    match address {
+        SocketAddr::V4(address) => address,
+        SocketAddr::V6(_) => panic!("the first variant is IPv4"),
+    }
+}
+
+fn call(stream: &mut TcpStream) {
+    stream.write_all(b"hello").unwrap();
+    let mut answer = [0; 5];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"hello");
+}

@@ -1,0 +1,96 @@
+//! Two pods with the same address and port of their node, as masquerading may give them: conntrack lets them share it for
+//! different destinations.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::place::{PORT, echo, stage, vip};
+use epguard_lab::scenario::stage::Stage;
+
+/// The source port of both pods' packets after masquerading.
+const SHARED: u16 = 45_001;
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_masqueraded_client_is_refused_and_another_one_keeps_the_live_endpoint_from_the_same_port() {
+    let stage = stage();
+    let servers = (echo(&stage, "L"), echo(&stage, "B"));
+    masquerade(&stage, &["C", "client"], &SHARED.to_string());
+    // A redirected flow to L would occupy the address and port that the next connection needs.
+    refused(&stage, "C");
+    let live = SocketAddr::new(stage.cluster.names.pod("L").unwrap().ip, PORT);
+    let mut direct = connect(&stage, "client", live).unwrap();
+    assert_eq!(direct.local_addr().unwrap().ip(), ip(&stage, "client"));
+    call(&mut direct);
+    refused(&stage, "C");
+    call(&mut direct);
+    assert_eq!(taken(&servers.1), 0, "the stranger got a connection");
+    assert_eq!(
+        taken(&servers.0),
+        1,
+        "L got more than the connection of its own client"
+    );
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn of_two_masqueraded_clients_behind_one_ip_each_gets_its_own_refusal() {
+    let stage = stage();
+    let servers = (echo(&stage, "L"), echo(&stage, "B"));
+    // Conntrack gives each connection one of few ports: answers to one must not end another.
+    masquerade(&stage, &["C", "client"], "45001-45064");
+    std::thread::scope(|scope| {
+        let both = ["C", "client"].map(|pod| {
+            let stage = &stage;
+            scope.spawn(move || (0..20).for_each(|_| refused(stage, pod)))
+        });
+        for pod in both {
+            pod.join().unwrap();
+        }
+    });
+    assert_eq!((taken(&servers.0), taken(&servers.1)), (0, 0));
+}
+
+/// Gives TCP connections of these pods the node's address and one of these ports, before kube-proxy's rules can.
+fn masquerade(stage: &Stage, pods: &[&str], ports: &str) {
+    let node = stage.cluster.topology.node("node-a").unwrap();
+    let clients: Vec<String> = pods.iter().map(|pod| ip(stage, pod).to_string()).collect();
+    let rules = format!(
+        "table ip shared {{ chain post {{ type nat hook postrouting priority 90; \
+         ip saddr {{ {} }} meta l4proto tcp snat to {}:{ports}; }}; }}",
+        clients.join(", "),
+        node.ipv4
+    );
+    let done = node.netns.command("nft").arg(rules).status().unwrap();
+    assert!(done.success());
+}
+
+fn refused(stage: &Stage, pod: &str) {
+    let error = connect(stage, pod, vip(stage, "old/web")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{pod}: {error}");
+}
+
+fn connect(stage: &Stage, pod: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let netns = &stage.cluster.topology.pod(pod).unwrap().netns;
+    let stream = netns
+        .run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1)))
+        .unwrap()?;
+    stream.set_read_timeout(Some(Duration::from_mins(1)))?;
+    Ok(stream)
+}
+
+fn call(stream: &mut TcpStream) {
+    stream.write_all(b"hello").unwrap();
+    let mut answer = [0; 5];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"hello");
+}
+
+fn ip(stage: &Stage, pod: &str) -> std::net::IpAddr {
+    stage.cluster.names.pod(pod).unwrap().ip
+}
+
+fn taken(server: &std::sync::atomic::AtomicUsize) -> usize {
+    server.load(std::sync::atomic::Ordering::SeqCst)
+}

@@ -1,0 +1,11 @@
+//! Flows that are redirected to a live endpoint, in bulk: none is lost, mixed up or left behind.
+
+mod bulk;
+mod capture;
+mod flood;
+mod forged;
+mod life;
+mod masqueraded;
+mod place;
+mod ports;
+mod share;

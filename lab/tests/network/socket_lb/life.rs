@@ -1,0 +1,56 @@
+//! The load balancer starts, restarts and goes.
+
+use super::world::{World, on_both_families, peer};
+use epguard_lab::net::SocketRoot;
+use epguard_lab::proxy::Protocol;
+use epguard_lab::traffic::Outcome;
+use socket2::Type;
+use std::fs::File;
+use std::os::fd::AsFd as _;
+
+/// How many programs of `connect` are at the root.
+fn attached(root: &SocketRoot) -> usize {
+    let root = File::open(root.path()).unwrap();
+    let hook = aya_obj::generated::bpf_attach_type::BPF_CGROUP_INET4_CONNECT;
+    epguard::kernel::datapath::bpf::cgroup_programs(root.as_fd(), hook)
+        .unwrap()
+        .0
+        .len()
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_restarted_load_balancer_knows_the_sockets_of_the_one_before() {
+    on_both_families(|mut world| {
+        world.program(&world.backends());
+        let vip = world.cluster.vip();
+        let socket = world.socket("shop/client", Type::STREAM, vip);
+        socket.connect(&vip.into()).unwrap();
+        world.lb.start().unwrap();
+        assert_eq!(attached(&world.root), 1);
+        assert_eq!(peer(&socket), vip);
+        world.lb.stop().unwrap();
+        assert_ne!(peer(&socket), vip);
+        world.lb.start().unwrap();
+        assert_eq!(peer(&socket), vip);
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_stopped_load_balancer_leaves_nothing_at_the_root() {
+    on_both_families(|mut world| {
+        world.program(&world.backends());
+        world.lb.stop().unwrap();
+        assert_eq!(attached(&world.root), 0);
+        let seen = world.call("shop/client", Protocol::Tcp, world.cluster.vip());
+        assert!(!matches!(seen, Outcome::Reply(_)), "{seen}");
+        world.program(&world.backends()[..1]);
+        world.lb.start().unwrap();
+        let seen = world.call("shop/client", Protocol::Tcp, world.cluster.vip());
+        assert_eq!(seen, Outcome::Reply("shop/local".into()));
+        let World { lb, root, .. } = world;
+        drop(lb);
+        assert_eq!(attached(&root), 0);
+    });
+}

@@ -1,0 +1,6 @@
+//! The lab's load balancer at sockets behaves as Cilium's.
+
+mod harm;
+mod life;
+mod translate;
+mod world;
