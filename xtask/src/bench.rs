@@ -1,6 +1,7 @@
-//! `bench`: what a packet costs in the kernel, a flood the node's other traffic, and how long the agent takes: from an event
-//! to the maps, from a new interface to its hooks, from an API server that is back to the lease. All rows of a table in one
-//! run. Figures of time are judged here by people, and by no test: they depend on what else the machine does.
+//! `bench`: the time of a packet in the kernel, and of a call beside a socket load balancer; the cost of a flood for the
+//! node's other traffic; and the agent's delays: from an event to the maps, from a new interface to its hooks, from a returned
+//! API server to the lease. All rows of a table in one run. Times are for people to judge, and no test does: they depend on
+//! the other work of the machine.
 
 use std::process::ExitCode;
 
@@ -23,6 +24,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         ("epguard", "datapath"),
         ("epguard-lab", "flood"),
         ("epguard-lab", "outage"),
+        ("epguard-lab", "socket_lb"),
     ] {
         run_command(cargo().args(["bench", "--quiet", "--package", package, "--bench", bench]))?;
     }

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Builds the objects and hands each to the build script that embeds it: `agent/build.rs` finds the datapath at
 /// `target/bpf/epguard-ebpf`, `lab/build.rs` the neighbours at `target/bpf/epguard-neighbour`.
 pub(crate) fn object(ebpf: &Ebpf) -> Result<()> {
-    // Incremental builds are cut into many units: functions that must be inlined are then called, and need more stack than
+    // Incremental builds are cut into many units: functions that must be inlined become calls, and need more stack than
     // the kernel allows.
     let mut cargo = ebpf.toolchain.cargo(&["build", "--release"], &ebpf.linker);
     run_command(cargo.env("CARGO_INCREMENTAL", "0"))?;
@@ -40,7 +40,7 @@ fn hand_over(object: &str) -> Result<()> {
     let built = bpf.join(TARGET).join("release").join(object);
     let built = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
     let handed = bpf.join(object);
-    // Left alone when unchanged: its time stamp decides whether its host crate is built anew.
+    // Unchanged files keep their time stamp, on which a new build of the host crate depends.
     if fs::read(&handed).ok().as_ref() != Some(&built) {
         fs::write(&handed, built).with_context(|| format!("cannot write {}", handed.display()))?;
     }

@@ -10,7 +10,7 @@ use crate::process::root;
 
 const MOST_LINES: usize = 300;
 
-/// Counts the `.rs` files that keep to the limit, and names those that do not.
+/// Counts the `.rs` files within the limit, and names the others.
 pub(crate) fn check_lengths() -> Result<Count> {
     let mut count = Count::default();
     for file in sources(root())? {
@@ -24,15 +24,20 @@ pub(crate) fn check_lengths() -> Result<Count> {
             count.failed += 1;
         }
     }
-    // One check, whatever the number of files.
+    // One check for any number of files.
     Ok(Count {
         passed: (count.failed == 0).into(),
         failed: count.failed,
     })
 }
 
-/// The `.rs` files of a folder and of those in it, without what is built or hidden.
+/// The `.rs` files of a folder and its subfolders, except built and hidden ones.
 pub(crate) fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    below(folder, "rs")
+}
+
+/// The files with this extension in a folder and its subfolders, except built and hidden ones, sorted.
+pub(crate) fn below(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
         let path = entry?.path();
@@ -42,11 +47,12 @@ pub(crate) fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
             .to_string_lossy()
             .into_owned();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
-            found.extend(sources(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(below(&path, extension)?);
+        } else if path.extension().is_some_and(|end| end == extension) {
             found.push(path);
         }
     }
+    found.sort();
     Ok(found)
 }
 
@@ -55,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_file_is_among_the_sources_and_nothing_built_is() {
+    fn the_sources_contain_this_file_and_no_build_output() {
         let found = sources(root()).unwrap();
         assert!(found.contains(&root().join("xtask/src/files.rs")));
         assert!(!found.iter().any(|file| file.starts_with(root().join("target"))));

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::process::name;
 use crate::watchdog::Watchdog;
 
-/// Longer than any step takes on a slow machine: one that hangs must neither hide which it is nor keep the others from
+/// Longer than any step takes on a slow machine: a step that hangs must be named, and must not keep the others from
 /// running.
 const LIMIT: Duration = Duration::from_mins(10);
 
@@ -22,7 +22,7 @@ pub(crate) struct Count {
     pub(crate) failed: u32,
 }
 
-/// How a step's command says what it did.
+/// The source of a step's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// By its exit status: one check.
@@ -45,17 +45,17 @@ struct Step {
 
 enum Outcome {
     Counted(Count),
-    /// Not run, and why.
+    /// Not run, with the reason.
     LeftOut(String),
 }
 
 impl Ladder {
-    /// Runs `command` to its end under the heading `title`; a failure is remembered, never fatal.
+    /// Runs `command` to its end under the heading `title`; a failure is recorded, and the next step runs all the same.
     pub(crate) fn run(&mut self, title: &str, counted: Counted, command: Command) {
         self.run_within(LIMIT, title, counted, command);
     }
 
-    /// The same for what may take longer than [`LIMIT`].
+    /// As [`Self::run`], for a step that may take longer than [`LIMIT`].
     pub(crate) fn run_within(&mut self, most: Duration, title: &str, counted: Counted, mut command: Command) {
         self.check(title, || {
             count(&mut command, counted, limit(most), &mut std::io::stdout())
@@ -90,7 +90,7 @@ impl Ladder {
         });
     }
 
-    /// Runs a check of our own under the heading `title`.
+    /// Runs a check of this program under the heading `title`.
     pub(crate) fn check(&mut self, title: &str, check: impl FnOnce() -> Result<Count>) {
         println!("\n== {title}");
         let start = Instant::now();
@@ -105,7 +105,7 @@ impl Ladder {
         });
     }
 
-    /// Records that `title` was not run; this neither passes nor fails.
+    /// Records that `title` was not run, which counts neither as passed nor as failed.
     pub(crate) fn leave_out(&mut self, title: &str, why: &str) {
         println!("\n== {title}\nleft out: {why}");
         let outcome = Outcome::LeftOut(why.into());
@@ -143,18 +143,18 @@ impl Ladder {
     }
 }
 
-/// The next step, whoever takes it.
+/// The next step, for any of the threads.
 fn next(steps: &Mutex<impl Iterator<Item = (String, Command)>>) -> Option<(String, Command)> {
     steps.lock().ok()?.next()
 }
 
-/// The limit for a step; none at a terminal, where somebody sees what hangs and Ctrl-C has to reach it.
+/// The limit for a step; none at a terminal, where a user sees that a step hangs and Ctrl-C has to reach it.
 fn limit(most: Duration) -> Option<Duration> {
     (!std::io::stdin().is_terminal()).then_some(most)
 }
 
-/// Runs `command`, passing its output on to `out` line by line while counting. After `limit` it is killed, and whatever
-/// it started.
+/// Runs `command`, passing its output on to `out` line by line while counting. After `limit` it is killed, with all
+/// processes that it started.
 fn count(
     command: &mut Command,
     counted: Counted,
@@ -191,7 +191,7 @@ fn count(
     Ok(judge(counted, success, sum))
 }
 
-/// A command that failed has failed at something, whatever it printed; one that should have counted
+/// The final count: a command that failed counts a failure, in spite of its output. One that had to print counts
 /// and did not has run nothing.
 fn judge(counted: Counted, success: bool, sum: Count) -> Count {
     match counted {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_without_saying_so_counts_as_a_failure() {
+    fn a_command_without_a_closing_line_that_fails_counts_as_a_failure() {
         assert_eq!(
             sh("echo '2 passed, 0 failed'; exit 101", Counted::ByOutput),
             (2, 1)
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_hangs_is_killed_with_what_it_started_and_counts_as_a_failure() {
+    fn a_command_that_hangs_is_killed_with_its_children_and_counts_as_a_failure() {
         let mut command = crate::process::command("/bin/sh");
         command.args(["-c", "echo '2 passed, 0 failed'; sleep 1000 | sleep 1000"]);
         let (limit, mut output) = (Some(Duration::from_secs(2)), Vec::new());

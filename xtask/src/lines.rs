@@ -1,4 +1,4 @@
-//! How many lines there are to maintain: product and harness, without tests and recordings.
+//! Counts the lines to maintain: product and harness, without tests and recordings.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::files::sources;
 use crate::ladder::Count;
 use crate::process::root;
 
-/// What operators run, then what develops it.
+/// Folders: first the product, then its development tools.
 const ROOMS: [&str; 5] = ["common", "ebpf", "agent", "lab", "xtask"];
 
-/// Prints the lines of each room and of all.
+/// Prints the lines of each folder and their sum.
 pub(crate) fn count() -> Result<Count> {
     let mut all = 0;
     for room in ROOMS {
@@ -33,7 +33,7 @@ pub(crate) fn count() -> Result<Count> {
 fn maintained(file: &Path, text: &str) -> usize {
     let is_test = |name: &str| {
         let name = name.trim_end_matches(".rs");
-        name == "tests" || name == "testing" || name.ends_with("_tests")
+        ["tests", "testing", "fuzz"].contains(&name) || name.ends_with("_tests") || name.ends_with("_fuzz")
     };
     if file.iter().any(|part| is_test(&part.to_string_lossy())) {
         return 0;
@@ -47,10 +47,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_modules_of_tests_count_nothing() {
+    fn test_files_and_test_modules_are_not_counted() {
         let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n";
         assert_eq!(maintained(Path::new("agent/src/a.rs"), text), 2);
-        for file in ["agent/tests/a.rs", "agent/src/a/tests.rs", "agent/src/a_tests.rs"] {
+        for file in [
+            "agent/tests/a.rs",
+            "agent/src/a/tests.rs",
+            "agent/src/a_tests.rs",
+            "agent/src/fuzz/a.rs",
+            "agent/src/a_fuzz.rs",
+        ] {
             assert_eq!(maintained(Path::new(file), text), 0, "{file}");
         }
     }

@@ -38,11 +38,11 @@ pub(crate) fn ensure(toolchain: &Toolchain) -> Result<PathBuf> {
         .env("LLVM_PREFIX", &prefix)
         .env(format!("LLVM_SYS_{llvm}1_PREFIX"), &prefix);
     run(&mut install).context("cannot build bpf-linker; a prebuilt one on PATH will do as well")?;
-    // 300 MB that nobody needs any more.
+    // 300 MB that are not needed any more.
     let _ = fs::remove_dir_all(tools().join("build"));
     match find(toolchain) {
         Some(built) => Ok(built),
-        None => bail!("bpf-linker was built but does not carry LLVM {llvm}; remove target/tools and retry"),
+        None => bail!("bpf-linker was built but does not contain LLVM {llvm}; remove target/tools and retry"),
     }
 }
 

@@ -51,7 +51,7 @@ fn component(ladder: &mut Ladder, title: &str, component: &str, args: &[&str]) {
     }
 }
 
-/// A pass of its own: one run over host and eBPF crates would unify their features, and `std` with them.
+/// Clippy for the eBPF crates, by itself: one run over host and eBPF crates would unify their features, and `std` with them.
 fn clippy_ebpf(ladder: &mut Ladder) {
     let title = "clippy, eBPF";
     let Some(toolchain) = Toolchain::find() else {
@@ -60,7 +60,7 @@ fn clippy_ebpf(ladder: &mut Ladder) {
     if let Err(error) = toolchain.ensure_clippy() {
         return ladder.leave_out(title, &format!("{error:#}"));
     }
-    // Clippy links nothing, yet the same flags keep one set of artifacts.
+    // Clippy does not link, but the same flags keep one set of artifacts.
     let linker = linker::find(&toolchain).unwrap_or_else(|| "bpf-linker".into());
     let mut clippy = toolchain.cargo(&["clippy", "--release"], &linker);
     clippy.args(["--", "-D", "warnings"]);

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-/// Development tasks of epguard. Every verb first makes sure that its tools are there.
+/// Development tasks of epguard. Every verb first checks its tools.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {
@@ -50,7 +50,7 @@ enum Verb {
     Replay(lab::Args),
     /// Measure what a packet costs in the kernel, and what a flood costs the node's other traffic
     Bench,
-    /// Take out each mend and see its test fail
+    /// Revert each fix in a copy, and expect its test to fail
     Mutate(mutate::Args),
     /// Make the container image: the agent alone, statically linked
     Image(image::Args),

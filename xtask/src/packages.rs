@@ -1,4 +1,4 @@
-//! Debian packages: installs what is missing, or says in one line why it cannot.
+//! Debian packages: installs missing ones, or prints in one line why it cannot.
 
 use std::fs;
 use std::path::Path;
@@ -68,7 +68,7 @@ pub(crate) fn extract(package: &str, program: &str) -> Result<()> {
     fs::remove_dir_all(&unpacked).with_context(|| format!("cannot remove {}", unpacked.display()))
 }
 
-/// `--no-remove`: another Rust or LLVM that conflicts is the user's to take away, not ours.
+/// `--no-remove`: a conflicting Rust or LLVM is the user's, and only the user may remove it.
 fn apt_get_install(packages: &[String]) -> Command {
     let mut install = apt_get();
     install
@@ -91,7 +91,7 @@ fn apt_get() -> Command {
     apt_get
 }
 
-/// Container images come without package lists.
+/// True in container images, which come without package lists.
 fn lists_are_empty() -> bool {
     let Ok(entries) = fs::read_dir("/var/lib/apt/lists") else {
         return true;

@@ -1,4 +1,4 @@
-//! Names for this machine's folders in what is built, so that the same source gives the same binary wherever it lies.
+//! Fixed names for this machine's folders in binaries, so that the same source gives the same binary in any folder.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inside_of_another_folder_is_renamed_after_it() {
+    fn nested_paths_are_renamed_after_their_folder() {
         let flags = renamed(&[(&root().join("target/x"), "/target")]);
         let sources = format!("--remap-path-prefix={}=/epguard", root().display());
         assert_eq!(flags.first(), Some(&sources));

@@ -1,4 +1,4 @@
-//! Child processes: where to find programs, which environment they get, how they fail.
+//! Child processes: search path, environment, errors.
 
 use std::env;
 use std::fs;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the workspace: of the one that cargo runs us from, as the binary may have been built in another.
+/// The root of the workspace: that of the cargo that runs us, as the binary may have been built in another one.
 pub(crate) fn root() -> &'static Path {
     static XTASK: LazyLock<PathBuf> = LazyLock::new(|| {
         let told = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
@@ -31,7 +31,7 @@ pub(crate) fn which(program: &str) -> Option<PathBuf> {
         .find(|path| is_executable(path))
 }
 
-/// A command in the workspace's root that does not inherit what `cargo run` told *this* package:
+/// A command in the workspace's root, without the variables that `cargo run` sets for *this* package:
 /// build scripts such as ring's watch those variables and would be rerun for nothing.
 pub(crate) fn command(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new(program.as_ref());
@@ -47,12 +47,12 @@ pub(crate) fn command(program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// The cargo that runs this very program, for the host's crates.
+/// The cargo that runs this program, for the host's crates.
 pub(crate) fn cargo() -> Command {
     command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs `command`, its output streaming to ours; an error says what failed.
+/// Runs `command`, its output streaming to ours; an error names the command and its status.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let name = name(command);
     let status = command.status().with_context(|| format!("cannot run {name}"))?;
@@ -62,7 +62,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs `command` and returns what it wrote to its standard output.
+/// Runs `command` and returns its standard output.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let name = name(command);
     let output = command.output().with_context(|| format!("cannot run {name}"))?;
@@ -76,7 +76,7 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("{name} did not print UTF-8"))
 }
 
-/// The command as one would type it.
+/// The command as a user would type it.
 pub(crate) fn name(command: &Command) -> String {
     let program = Path::new(command.get_program())
         .file_name()

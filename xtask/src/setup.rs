@@ -1,4 +1,4 @@
-//! `cargo xtask setup`, and what each other verb asks of it.
+//! `cargo xtask setup`, and the parts of it that other verbs run.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,13 +21,13 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("iptables-nft", "iptables"),
 ];
 
-/// Everything that compiles and links the eBPF object.
+/// The tools that compile and link the eBPF object.
 pub(crate) struct Ebpf {
     pub(crate) toolchain: Toolchain,
     pub(crate) linker: PathBuf,
 }
 
-/// Installs all tools and says what is in use.
+/// Installs all tools and prints their versions.
 pub(crate) fn run() -> Result<ExitCode> {
     ebpf()?;
     programs()?;
@@ -62,11 +62,11 @@ pub(crate) fn programs() -> Result<()> {
     )
 }
 
-/// Ensures what the tests start besides.
+/// Ensures the further programs that tests start.
 pub(crate) fn test_programs() -> Result<()> {
     if which("promtool").is_some() {
         return Ok(());
     }
-    // Installed, it would start a Prometheus server.
+    // The installed package would start a Prometheus server.
     packages::extract("prometheus", "usr/bin/promtool")
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the whole ladder, cheapest step first. Every step runs; the sum closes it.
+//! `cargo xtask test`: all steps, cheapest first. Every step runs, and the sum follows.
 
 mod groups;
 
@@ -16,10 +16,10 @@ use crate::process::{cargo, is_root, root, run as run_command};
 use crate::setup;
 use groups::Group;
 
-/// What takes longest.
+/// The steps that take longest.
 const LONGEST: [&str; 4] = ["root: intent", "root: lives", "root: programs", "root: lifecycle"];
 
-/// Recordings that are told once more, to the real process with its real watches and maps.
+/// Recordings that are also replayed to the real process with its real watches and maps.
 const SOME: [&str; 8] = [
     "a-rolling-update",
     "c-force-delete",
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     no_root: bool,
 }
 
-/// Runs the ladder.
+/// Runs the steps.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.no_root {
         return Ok(rootless());
@@ -55,26 +55,31 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut ladder = Ladder::default();
     ladder.check("build", || {
         build::object(&ebpf)?;
-        // With the binaries that the tests start, and the same features of dependencies everywhere: `--package` would choose
-        // others, and build them all once more.
+        // Builds all binaries that the tests start, with the same features of dependencies everywhere: `--package` would
+        // choose others, and build them all once more.
         run_command(cargo().args(["test", "--quiet", "--no-run"]))?;
         Ok(Count { passed: 1, failed: 0 })
     });
     lint::add_to(&mut ladder);
     tests(&mut ladder, "unit tests", &[]);
     recordings(&mut ladder);
-    // Many stories at a time already: beside other steps agents would starve while their programs are verified.
-    ladder.run("scenario", Counted::ByOutput, scenarios(&[]));
-    // What differs from tcx is how programs are attached, so one variant of each story will do.
-    let clsact = scenarios(&["--hooks", "clsact", "--sample"]);
+    // Many stories run at a time already: beside other steps agents would starve while their programs are verified.
+    ladder.run("scenario", Counted::ByOutput, scenarios(&[], "scenarios"));
+    let at_sockets = scenarios(&[], "scenarios-at-sockets");
+    ladder.run("scenario, at sockets", Counted::ByOutput, at_sockets);
+    // The rest of the agent is as in the step `scenario`, so one variant of each story is enough. The same is true for clsact,
+    // where only the attachment of programs differs from tcx.
+    let socket_lb = scenarios(&["--socket-lb", "--sample"], "scenarios");
+    ladder.run("scenario, socket-lb", Counted::ByOutput, socket_lb);
+    let clsact = scenarios(&["--hooks", "clsact", "--sample"], "scenarios");
     ladder.run("scenario, clsact", Counted::ByOutput, clsact);
     ladder.run("replay, whole agent", Counted::ByOutput, replay("20", &SOME));
     on_the_kernel(&mut ladder);
     Ok(ladder.finish())
 }
 
-/// Whatever makes namespaces and loads programs. Most of it waits, for timers of the kernel and for what must not come, so
-/// several run at a time, the longest first.
+/// Steps that make namespaces and load programs. Most of them wait, for timers of the kernel or to see that no packet comes,
+/// so several run at a time, the longest first.
 fn on_the_kernel(ladder: &mut Ladder) {
     const AT_ONCE: usize = 3;
     let groups = match groups::all() {
@@ -103,9 +108,9 @@ fn root_tests(which: &[String]) -> Command {
     cargo
 }
 
-fn scenarios(arguments: &[&str]) -> Command {
+fn scenarios(arguments: &[&str], folder: &str) -> Command {
     let mut scenario = lab::lab("scenario");
-    scenario.args(arguments).arg(root().join("lab/scenarios"));
+    scenario.args(arguments).arg(root().join("lab").join(folder));
     scenario
 }
 
@@ -133,7 +138,7 @@ fn tests(ladder: &mut Ladder, title: &str, args: &[&str]) {
     ladder.run(title, Counted::ByOutput, cargo);
 }
 
-/// Every recording, as fast as it can be told.
+/// Replays every recording, without pauses.
 fn recordings(ladder: &mut Ladder) {
     match list(&root().join("lab/traces"), Path::is_dir) {
         Ok(recordings) => {

@@ -1,4 +1,4 @@
-//! Kills what hangs.
+//! Kills processes that hang.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// Waits beside a group of processes.
+/// A thread that waits beside a group of processes.
 pub(crate) struct Watchdog {
     chain: Sender<()>,
     thread: JoinHandle<bool>,
@@ -27,7 +27,7 @@ impl Watchdog {
         Self { chain, thread }
     }
 
-    /// Calls it back; whether it was too late for that.
+    /// Ends the watchdog. True if it had killed the processes before.
     pub(crate) fn has_bitten(self) -> bool {
         drop(self.chain);
         self.thread.join().unwrap_or_default()

@@ -28,7 +28,7 @@ pub(super) fn demo(target: &Path, archive: &Path) -> Result<()> {
     let bundle = target.join("bundle");
     let program = prepare(&bundle, rootfs.trim())?;
     let played = run_command(lab("demo").env("EPGUARD", program));
-    // The lab kills runc, which leaves the container for whoever wants to look.
+    // The lab kills runc, which leaves the container for inspection.
     let mut runc = command("runc");
     runc.arg("--root").arg(bundle.join("state"));
     let deleted = read(runc.args(["delete", "--force", "epguard-demo"]));
@@ -36,7 +36,7 @@ pub(super) fn demo(target: &Path, archive: &Path) -> Result<()> {
     played.and(deleted.map(drop))
 }
 
-/// Writes what runc needs; the program to be started for the agent.
+/// Writes the bundle that runc needs. Returns the program to start as the agent.
 fn prepare(bundle: &Path, rootfs: &str) -> Result<std::path::PathBuf> {
     fs::create_dir_all(bundle.join("state")).context("cannot make the container's bundle")?;
     // The lab mounts its bpffs below it.

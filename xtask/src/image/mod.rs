@@ -30,10 +30,10 @@ pub(crate) struct Args {
 /// kubelet asks for the full one.
 const NAME: &str = concat!("docker.io/library/epguard:", env!("CARGO_PKG_VERSION"));
 
-/// Octets, unpacked; what a node pulls is compressed to less than half.
+/// Octets, unpacked; the compressed image that a node pulls is less than half of that.
 const MAX_SIZE: u64 = 20_000_000;
 
-/// Makes the image and says where it is.
+/// Makes the image and prints its path.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !is_root() {
         bail!("buildah makes the image's file system: run `cargo xtask image` as root");
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds into a target directory and packs; the digest of the image's manifest.
+/// Builds into a target directory and packs. Returns the digest of the image's manifest.
 fn make(target: &Path, archive: &Path) -> Result<String> {
     let binary = binary(target)?;
     let size = fs::metadata(&binary)
@@ -90,7 +90,7 @@ fn make(target: &Path, archive: &Path) -> Result<String> {
     Ok(digest.context("the archive names no manifest")?.to_owned())
 }
 
-/// The agent, without anything that it would load at run time. With musl where rustup has that target, else with glibc.
+/// Builds the agent, statically linked: with musl where rustup has that target, else with glibc.
 fn binary(target: &Path) -> Result<PathBuf> {
     let triple = triple()?;
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
@@ -109,7 +109,7 @@ fn binary(target: &Path) -> Result<PathBuf> {
         .args(["--target", &triple, "--target-dir"])
         .arg(target)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        // The agent waits most of its life; what is fast has to be the programs, which are built apart.
+        // The agent waits most of its life. Speed matters in the eBPF programs, which are built separately.
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s")
         .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
     run_command(&mut build)?;
@@ -128,7 +128,7 @@ fn triple() -> Result<String> {
     })
 }
 
-/// Only the binary, as of 1970, so that the same binary is the same image.
+/// Packs the binary alone, with times of 1970, so that the same binary gives the same image.
 fn pack(binary: &Path, target: &Path, archive: &Path) -> Result<()> {
     if archive.exists() {
         fs::remove_file(archive).with_context(|| format!("cannot remove {}", archive.display()))?;
@@ -172,13 +172,13 @@ fn pack(binary: &Path, target: &Path, archive: &Path) -> Result<()> {
             &to,
         ],
     ] {
-        // Its output is the container's or the image's id.
+        // The output is the container's or the image's id.
         read(buildah(target).args(arguments))?;
     }
     Ok(())
 }
 
-/// buildah with storage of its own, so that it leaves nothing behind on the machine.
+/// buildah with its own storage, so that it leaves nothing on the machine.
 fn buildah(target: &Path) -> Command {
     let mut buildah = command("buildah");
     buildah

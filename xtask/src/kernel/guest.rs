@@ -1,4 +1,4 @@
-//! A kernel out of its package, with what it boots from.
+//! A kernel from its package, with the files that it needs to boot.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use super::{folder, qemu};
 use crate::ladder::Count;
 use crate::process::{command, read, root, run, which};
 
-/// Modules that reach this machine's files, each behind those that it needs.
+/// Modules for access to this machine's files, each after those that it needs.
 const FIRST: [&str; 11] = [
     "virtio_ring",
     "virtio",
@@ -29,7 +29,7 @@ const FIRST: [&str; 11] = [
 pub(super) struct Guest {
     /// `6.1.0-9-amd64`
     pub(super) release: String,
-    /// What the package holds.
+    /// Folder of the package's contents.
     unpacked: PathBuf,
 }
 
@@ -52,7 +52,7 @@ impl Guest {
         Ok(Self { release, unpacked })
     }
 
-    /// The command that boots it and does this work, a line of a shell each, in the workspace's root.
+    /// The command that boots the kernel and runs `work`, one shell line each, in the workspace's root.
     pub(super) fn machine(&self, work: &str) -> Result<Command> {
         let shared = folder().join("shared");
         fs::create_dir_all(&shared)?;
@@ -72,14 +72,10 @@ impl Guest {
         Ok(qemu(&kernel, &self.initrd()?, &shared))
     }
 
-    /// A machine that crashed has done only a part of the work.
+    /// Fails if the machine crashed: then it has done only a part of the work.
     pub(super) fn has_ended(&self) -> Result<Count> {
         let ended = folder().join("shared/ended");
-        ensure!(
-            ended.exists(),
-            "Linux {} has not come to the end of its work",
-            self.release
-        );
+        ensure!(ended.exists(), "Linux {} did not finish its work", self.release);
         Ok(Count { passed: 1, failed: 0 })
     }
 
@@ -96,7 +92,7 @@ impl Guest {
         let mut order = Vec::new();
         for name in FIRST {
             let end = format!("/{name}.ko");
-            // One that is not there is part of the kernel.
+            // A module without a file is part of the kernel.
             if let Some(module) = all.lines().find(|path| path.ends_with(&end)) {
                 fs::copy(module, files.join("modules").join(format!("{name}.ko")))?;
                 order.push(name);
@@ -110,7 +106,7 @@ impl Guest {
     }
 }
 
-/// This release's kernel, as a package that is not installed.
+/// Downloads this release's kernel, as a package that is not installed.
 fn download(to: &Path) -> Result<PathBuf> {
     let told = read(command("apt-cache").args(["depends", "--important", "linux-image-amd64"]))?;
     let mut words = told

@@ -1,5 +1,5 @@
-//! `cargo xtask kernel`: the programs' tables, stories of the lab and the audit of IPVS on another kernel, in a virtual machine that sees this
-//! machine's files and can change none. It is emulated, so that it runs where there is no KVM: some minutes.
+//! `cargo xtask kernel`: the programs' table tests, stories of the lab and the audit of IPVS on another kernel, in a virtual
+//! machine that reads this machine's files and can change none. It is emulated, so it needs no KVM and takes some minutes.
 
 mod guest;
 
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     scenarios: Vec<PathBuf>,
 }
 
-/// The machine is emulated: the tables alone take five minutes.
+/// The machine is emulated: the table tests alone take five minutes.
 const LONGEST: Duration = Duration::from_mins(40);
 
 /// One for each verdict, hook and way that a kernel may treat differently.
@@ -43,7 +43,7 @@ const STORIES: [&str; 9] = [
     "agent-killed",
 ];
 
-/// What the virtual machine is made with, and the Debian package of each.
+/// Programs that make the virtual machine, and the Debian package of each.
 const PROGRAMS: [(&str, &str); 5] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ladder.finish())
 }
 
-/// The command that reads the kernel's own IPVS, which is a module there and missing in many others.
+/// The command for the test of the kernel's own IPVS: Debian has IPVS as a module, many other kernels lack it.
 fn ipvs() -> Result<String> {
     let executable = executable("epguard-lab", "cluster")?;
     Ok(format!(
@@ -86,15 +86,15 @@ fn ipvs() -> Result<String> {
     ))
 }
 
-/// The command that runs packets through the programs. What maps take in memory is only estimated before Linux 6.4.
+/// The command that runs packets through the programs, and calls through a socket load balancer. Before Linux 6.4 the memory of maps is only estimated.
 fn tables() -> Result<String> {
     let executable = executable("epguard", "kernel")?;
     Ok(format!(
-        "cd agent && {executable} --ignored --test-threads 2 --skip memory:: programs::; cd ..\n"
+        "cd agent && {executable} --ignored --test-threads 2 --skip memory:: programs:: lifecycle::socket_lb; cd ..\n"
     ))
 }
 
-/// A package's test, built.
+/// Builds a package's test, and returns its path.
 fn executable(package: &str, test: &str) -> Result<String> {
     let mut build = cargo();
     build.args(["test", "--no-run", "--package", package, "--test", test]);
@@ -130,7 +130,7 @@ fn stories(given: &[PathBuf]) -> Result<String> {
     Ok(format!("{} scenario --jobs 2 {files}\n", lab.display()))
 }
 
-/// What belongs to this verb alone.
+/// The folder of this verb's files.
 fn folder() -> PathBuf {
     root().join("target/kernel")
 }

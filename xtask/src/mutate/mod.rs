@@ -1,6 +1,6 @@
-//! `cargo xtask mutate`: takes one mend at a time out of the sources and expects its test to fail.
+//! `cargo xtask mutate`: reverts one fix at a time in a copy of the sources and expects its test to fail.
 //!
-//! Each `xtask/mutations/*.patch` is one mutation. A mutation that no test notices means that the mend can be lost unseen.
+//! Each `xtask/mutations/*.patch` is one mutation. A mutation that no test notices means that the fix can be lost unseen.
 
 mod outcome;
 mod patch;
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// What comes of one mutation. An error is an outcome of its own, so that the others still run.
+/// The outcome of one mutation. An error is an outcome too, so that the others still run.
 fn judge(tree: &mut Tree, mutation: &Mutation, verify: bool) -> Outcome {
     let result = (|| {
         if verify {

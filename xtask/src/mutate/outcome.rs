@@ -1,8 +1,8 @@
-//! What came of a mutation, read from what `cargo test` printed.
+//! The outcome of a mutation, read from the output of `cargo test`.
 
 use std::fmt;
 
-/// How a test took a mutation. Only [`Outcome::Caught`] is good.
+/// The result of a test with its mutation. Only [`Outcome::Caught`] is good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The named test failed.
@@ -13,7 +13,7 @@ pub(crate) enum Outcome {
     FailsWithout,
     /// The patch does not fit HEAD.
     DoesNotApply,
-    /// The mutated sources do not build: that says nothing about the test.
+    /// The mutated sources do not build, so the test has no result.
     DoesNotBuild,
     /// There is no such test.
     NoSuchTest,
@@ -43,7 +43,7 @@ impl fmt::Display for Outcome {
 
 /// Reads the outcome for the test `name` from the output of `cargo test`, both streams.
 ///
-/// The result is taken from libtest's summary: the line of the test itself may be torn by what child processes print.
+/// The result is taken from libtest's summary: output of child processes may cut the line of the test itself.
 pub(crate) fn read(name: &str, output: &str) -> Outcome {
     let listed = output
         .rsplit_once("\nfailures:\n")
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_passes_is_missing_or_does_not_build_is_told_apart() {
+    fn a_test_that_passes_is_missing_or_does_not_build_has_its_own_outcome() {
         let passed = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed\n";
         assert_eq!(read("a", passed), Outcome::Survived);
         let none = "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 9 filtered out\n";

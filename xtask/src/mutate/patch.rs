@@ -13,12 +13,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::root;
 
-/// One mend, taken out.
+/// One fix, reverted.
 #[derive(Clone, Debug)]
 pub(crate) struct Mutation {
     /// The file's name without `.patch`.
     pub(crate) name: String,
-    /// What the mend is for, in one sentence.
+    /// What the fix is for, in one sentence.
     pub(crate) row: String,
     /// Arguments of cargo that run the one test that has to fail.
     pub(crate) test: Vec<String>,

@@ -1,4 +1,4 @@
-//! The results as a Markdown table, in the form that `docs/assurance.md` has.
+//! The results as a Markdown table, in the form of `docs/assurance.md`.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::patch::Mutation;
 
 /// One row for each mutation with its result.
 pub(crate) fn of<'a>(results: impl Iterator<Item = (&'a Mutation, String)>) -> String {
-    let mut table = String::from("| mend taken out | test | result |\n|---|---|---|\n");
+    let mut table = String::from("| reverted fix | test | result |\n|---|---|---|\n");
     for (mutation, result) in results {
         let _ = writeln!(
             table,
@@ -24,7 +24,7 @@ mod tests {
     use crate::mutate::patch;
 
     #[test]
-    fn each_row_names_the_mend_the_test_and_the_result() {
+    fn each_row_names_the_mutation_the_test_and_the_result() {
         let mutation = patch::named("row");
         let table = of(std::iter::once((&mutation, "caught".into())));
         assert_eq!(table.lines().last(), Some("| R | `a::b` | caught |"));

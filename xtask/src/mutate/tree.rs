@@ -19,13 +19,13 @@ const LIMIT: Duration = Duration::from_mins(30);
 /// The copy.
 pub(crate) struct Tree {
     folder: PathBuf,
-    /// The eBPF object was built from sources that are not HEAD's, or never.
+    /// True until the eBPF object is built from HEAD's sources.
     foreign_object: bool,
 }
 
 impl Tree {
-    /// Makes the copy, or brings the one of an earlier run to HEAD. Files that stay the same keep their times, so that
-    /// cargo builds only what a mutation changes.
+    /// Makes the copy, or updates the one of an earlier run to HEAD. Unchanged files keep their times, so that
+    /// cargo builds only the changes of a mutation.
     pub(crate) fn of_head() -> Result<Self> {
         let head = read(command("git").args(["rev-parse", "HEAD"]))?;
         let tree = Self {
@@ -36,7 +36,7 @@ impl Tree {
             run_command(tree.git().args(["reset", "--quiet", "--hard", head.trim()]))?;
             tree.remove_new_files()?;
         } else {
-            // A folder that was removed by hand is still registered.
+            // A folder that a user removed is still registered.
             run_command(command("git").args(["worktree", "prune"]))?;
             let mut add = command("git");
             add.args(["worktree", "add", "--quiet", "--detach"])
@@ -47,13 +47,13 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Back to HEAD.
+    /// Resets the copy to HEAD.
     pub(crate) fn restore(&mut self) -> Result<()> {
         run_command(self.git().args(["reset", "--quiet", "--hard"]))?;
         self.remove_new_files()
     }
 
-    /// HEAD with this mutation alone. Returns false if the patch does not apply.
+    /// Applies this mutation alone to HEAD. Returns false if the patch does not apply.
     pub(crate) fn mutate(&mut self, mutation: &Mutation) -> Result<bool> {
         self.restore()?;
         let mut apply = self.git();
@@ -88,7 +88,7 @@ impl Tree {
         Ok(outcome)
     }
 
-    /// The object and the binaries that root tests load and start. Returns false if they do not build.
+    /// Builds the object and the binaries that root tests load and start. Returns false if they do not build.
     fn build(&mut self, mutated: bool) -> Result<bool> {
         if mutated || self.foreign_object {
             self.foreign_object = mutated;
@@ -111,7 +111,7 @@ impl Tree {
         Ok(build.status()?.success())
     }
 
-    /// A patch may add files. Build artifacts are ignored by git, and stay.
+    /// Removes files that a patch added. Build artifacts are ignored by git, and stay.
     fn remove_new_files(&self) -> Result<()> {
         run_command(self.git().args(["clean", "--quiet", "--force", "-d"]))
     }

@@ -110,7 +110,7 @@ mod tests {
             .iter()
             .filter_map(|error| error.split(": ").nth(1))
             .collect();
-        // The page docs/b.md is none of this repository's, so nothing leads to it but its own headings.
+        // The page docs/b.md does not exist here, so only links to its own headings work.
         assert_eq!(
             named,
             [

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::markdown::parts;
 use super::{Page, SUMMARY};
 
-/// A line for each page of `docs/` that the table of contents does not hold exactly once.
+/// A line for each page of `docs/` that the table of contents does not list exactly once.
 pub(super) fn errors(pages: &[Page]) -> Vec<String> {
     let Some(summary) = pages.iter().find(|page| page.name == SUMMARY) else {
         return vec![format!("{SUMMARY} is missing: the book's table of contents")];
@@ -19,8 +19,8 @@ pub(super) fn errors(pages: &[Page]) -> Vec<String> {
         .filter(|page| page.name != SUMMARY)
         .filter_map(|page| match held.get(&page.name) {
             Some(1) => None,
-            Some(times) => Some(format!("{SUMMARY} holds {} {times} times", page.name)),
-            None => Some(format!("{SUMMARY} does not hold {}", page.name)),
+            Some(times) => Some(format!("{SUMMARY} lists {} {times} times", page.name)),
+            None => Some(format!("{SUMMARY} does not list {}", page.name)),
         })
         .collect()
 }
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_missing_or_held_twice_is_named() {
+    fn a_page_that_is_missing_or_listed_twice_is_named() {
         let pages = [
             page("README.md", ""),
             page("docs/a.md", ""),
@@ -46,8 +46,8 @@ mod tests {
             page(SUMMARY, "# Contents\n\n- [A](a.md)\n- [B](b.md)\n- [B](b.md)\n"),
         ];
         let expected = [
-            "docs/SUMMARY.md holds docs/b.md 2 times",
-            "docs/SUMMARY.md does not hold docs/c.md",
+            "docs/SUMMARY.md lists docs/b.md 2 times",
+            "docs/SUMMARY.md does not list docs/c.md",
         ];
         assert_eq!(errors(&pages), expected);
         assert_eq!(errors(&pages[..1]).len(), 1);

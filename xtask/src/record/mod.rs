@@ -1,7 +1,7 @@
 //! `cargo xtask record`: a run of the demo as a recording that plays in a browser.
 //!
 //! The demo runs under a pseudo-terminal (`terminal`). Its output with the times goes to docs/demo.cast (`cast`), for
-//! asciinema and its players. `pace` shortens pauses and spreads bursts, `screen` works out which line shows what and when,
+//! asciinema and its players. `pace` shortens pauses and spreads bursts, `screen` computes the text and time of each line,
 //! and `svg` draws that as an animation without scripts, docs/demo.svg.
 
 mod cast;
@@ -21,7 +21,7 @@ use cast::Recording;
 
 const CAST: &str = "docs/demo.cast";
 const SVG: &str = "docs/demo.svg";
-/// What a screen reader reads for the picture.
+/// The title that screen readers use for the picture.
 const TITLE: &str = "The epguard demo";
 
 /// What to make.

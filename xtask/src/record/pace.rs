@@ -1,16 +1,16 @@
-//! The pace at which a recording plays: fit for reading.
+//! Sets a readable pace for a recording.
 
 use super::cast::Event;
 
 /// Pauses are shortened to this many seconds.
 const LONGEST_PAUSE: f64 = 0.8;
-/// Seconds until the next line follows one that ends.
+/// Seconds between two lines that come at once.
 const LINE: f64 = 0.11;
-/// Seconds before a heading, to read what is above it.
+/// Seconds before a heading, to read the text above it.
 const HEADING: f64 = 1.5;
-/// What a heading of the demo has at its start, after its style.
+/// Start of a heading in the demo, after its style.
 const RULE: &str = "━━ ";
-/// What a program writes to move up and write lines again; these keep their own pace.
+/// Escape sequence that moves up to write lines again; such lines keep their own pace.
 const UP: &str = "\u{1b}[";
 
 /// The events line by line: long pauses are shortened, lines that come at once follow each other, headings wait.

@@ -1,4 +1,4 @@
-//! What each line of a terminal shows, and when: a terminal so high that it never scrolls.
+//! The text of each line of a terminal over time. The terminal is so high that it never scrolls.
 
 use std::num::NonZeroU16;
 
@@ -13,26 +13,26 @@ const HEIGHT: NonZeroU16 = NonZeroU16::new(600).expect("not zero");
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Film {
     pub(super) lines: Vec<Line>,
-    /// From each of these times on, this many lines are in use.
+    /// The number of lines in use from each of these times on.
     pub(super) heights: Vec<(f64, usize)>,
-    /// Seconds, with the last event.
+    /// Seconds until the last event.
     pub(super) length: f64,
 }
 
-/// What a line shows for a time.
+/// The text of a line during a time span.
 #[derive(Debug, PartialEq)]
 pub(super) struct Line {
     pub(super) row: usize,
     pub(super) runs: Vec<Run>,
     pub(super) from: f64,
-    /// When other text takes its place; none if it stays to the end.
+    /// Time at which other text replaces it; none if it stays to the end.
     pub(super) until: Option<f64>,
 }
 
 /// Characters of one style. Spaces around it are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Where it begins.
+    /// Column of its first character.
     pub(super) column: usize,
     /// In columns.
     pub(super) width: usize,
@@ -45,7 +45,7 @@ pub(super) struct Run {
 pub(super) struct Style {
     pub(super) bold: bool,
     pub(super) dim: bool,
-    /// One of the terminal's eight; none for the ordinary one.
+    /// One of the terminal's eight; none for the default colour.
     pub(super) colour: Option<u8>,
 }
 

@@ -12,9 +12,9 @@ const CHARACTER: usize = 8;
 const LINE: usize = 18;
 /// From the top of a line to the foot of its letters, in pixels.
 const BASE: usize = 13;
-/// Around the text, in pixels.
+/// Space around the text, in pixels.
 const MARGIN: usize = 14;
-/// Seconds for which the last picture stays.
+/// Seconds during which the last picture stays.
 const LAST: f64 = 6.0;
 
 /// Legible on white: black, red, green, yellow, blue, magenta, cyan, grey.
@@ -62,7 +62,7 @@ pub(super) fn draw(film: &Film, title: &str) -> String {
     svg + "</g>\n</svg>\n</svg>\n"
 }
 
-/// Each time span in which a line is visible, once.
+/// The time spans in which lines are visible, each once.
 fn spans(lines: &[Line]) -> Vec<(f64, Option<f64>)> {
     let mut spans: Vec<(f64, Option<f64>)> = Vec::new();
     for line in lines {

@@ -16,7 +16,7 @@ use crate::process::name;
 /// Wider than any line of the demo.
 const COLUMNS: NonZeroU16 = NonZeroU16::new(100).expect("not zero");
 
-/// Runs the program to its end. Its output goes into the recording, in colours, and to nothing else.
+/// Runs the program to its end. Its output goes into the recording, in colours, and is not printed.
 pub(super) fn record(mut command: Command) -> Result<(Recording, ExitStatus)> {
     let name = name(&command);
     let size = Winsize {
@@ -31,7 +31,7 @@ pub(super) fn record(mut command: Command) -> Result<(Recording, ExitStatus)> {
     command.env("TERM", "xterm-256color").env_remove("NO_COLOR");
     let start = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot run {name}"))?;
-    // The output ends with the last process that has the terminal open: not us.
+    // The output ends when the last process closes the terminal: this process must not hold it.
     drop((command, terminal.slave));
     let events = events(File::from(terminal.master), start)?;
     let status = child.wait().with_context(|| format!("cannot wait for {name}"))?;
@@ -50,7 +50,7 @@ fn events(mut terminal: File, start: Instant) -> Result<Vec<Event>> {
         match terminal.read(&mut chunk) {
             Ok(length @ 1..) => rest.extend_from_slice(&chunk[..length]),
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            // Linux's answer once no process has the terminal open.
+            // Linux returns EIO once no process has the terminal open.
             Err(error) if error.raw_os_error() != Some(libc::EIO) => return Err(error.into()),
             Ok(_) | Err(_) => return Ok(events),
         }
@@ -64,7 +64,7 @@ fn events(mut terminal: File, start: Instant) -> Result<Vec<Event>> {
     }
 }
 
-/// Takes out what is UTF-8; a character that a read has cut in two stays.
+/// Takes the complete UTF-8 from the bytes; a character that a read has cut in two stays.
 fn complete(bytes: &mut Vec<u8>) -> String {
     let length = match std::str::from_utf8(bytes) {
         Ok(text) => text.len(),

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_that_run_one_way_are_no_circle() {
+    fn dependencies_in_one_direction_are_no_circle() {
         assert_eq!(find(&graph(&[("a", "b"), ("a", "c"), ("b", "c")])), None);
     }
 }

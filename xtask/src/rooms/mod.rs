@@ -1,10 +1,10 @@
-//! Modules have no circles: of the modules in one folder none needs, by way of others, one that needs it.
+//! Modules have no circles: among the modules of one folder none needs itself by way of others.
 //!
 //! ```text
 //! sources -> modules and the paths they name -> arrows between modules -> for each folder: is there a circle?
 //! ```
 //!
-//! A module and those in its own folder may need each other: the folder is one place, its `mod.rs` the door.
+//! A module and the modules in its own folder may need each other: the folder is one place, with `mod.rs` as its door.
 
 mod circle;
 mod source;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_whose_modules_need_each_other_are_a_circle_even_by_way_of_a_third() {
+    fn rooms_that_need_each_other_are_a_circle_directly_or_through_a_third() {
         let found = circles_of(&[
             ("daemon::agent", "kernel::maps"),
             ("kernel::maps", "shared::status"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_within_a_folder_is_found_and_a_folder_may_need_its_own_door() {
+    fn a_circle_within_a_folder_is_found_and_a_folder_may_need_its_own_mod_file() {
         let within = [("state::judge", "state::world"), ("state::world", "state::judge")];
         assert_eq!(circles_of(&within).len(), 1);
         let door = [("state::judge", "state"), ("state", "state::judge")];

@@ -1,4 +1,4 @@
-//! The modules of a crate, and which of them names which, read from its sources. Tests are left out.
+//! Reads a crate's modules and the modules that each of them names. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,11 +11,11 @@ use syn::{Attribute, Item, UseTree};
 use super::Module;
 use crate::files::sources;
 
-/// What a crate's modules name.
+/// The paths that a crate's modules name.
 pub(super) struct Crate {
     /// By module: every path in it that begins at the crate or at a module above.
     named: BTreeMap<Module, BTreeSet<Vec<String>>>,
-    /// By module: what its `use` declarations bring into it, under which name.
+    /// By module: the names that its `use` declarations bring into it, and their paths.
     brought: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
     tests: BTreeSet<Module>,
 }
@@ -53,7 +53,7 @@ impl Crate {
         Ok(())
     }
 
-    /// Each module with each other one that it needs.
+    /// Each pair of a module and another one that it needs.
     pub(super) fn arrows(&self) -> BTreeSet<(Module, Module)> {
         let product = |module: &Module| !self.tests.iter().any(|test| module.starts_with(test));
         let needs = |(from, paths): (&Module, &BTreeSet<Vec<String>>)| {
@@ -68,7 +68,7 @@ impl Crate {
         modules.flat_map(needs).filter(|(_, to)| product(to)).collect()
     }
 
-    /// The module that a path leads to, through what others bring in.
+    /// The module that a path leads to, through re-exports.
     fn home(&self, path: &[String], depth: usize) -> Module {
         let mut known = path.len();
         while known > 0 && !self.named.contains_key(&path[..known]) {
@@ -79,7 +79,7 @@ impl Crate {
             .get(known)
             .and_then(|name| self.brought.get(&module)?.get(name));
         match brought {
-            // Names can be brought in a circle only by mistake.
+            // Names can be re-exported in a circle only by mistake.
             Some(brought) if depth < 8 && brought != path => {
                 let on = [brought.as_slice(), &path[known + 1..]].concat();
                 self.home(&on, depth + 1)
@@ -111,7 +111,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// A path from the crate's root down; `None` if it leads out of the crate or begins at something local.
+    /// A path from the crate's root down; `None` if it leads out of the crate or begins at a local name.
     fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
         let above = path.iter().take_while(|part| *part == "super").count();
         match path.first().map(String::as_str) {
@@ -125,7 +125,7 @@ impl Reader {
         }
     }
 
-    /// Finds paths that begin at the crate or above in text that is not parsed.
+    /// Finds paths that begin at the crate or above in unparsed text.
     fn tokens(&mut self, text: &str) {
         let text = text.replace(" :: ", "::");
         for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {
@@ -200,7 +200,7 @@ impl<'a> Visit<'a> for Reader {
         }
     }
 
-    /// `pub(super)` names a place and needs nothing of it.
+    /// `pub(super)` names a module without needing it.
     fn visit_visibility(&mut self, _: &'a syn::Visibility) {}
 }
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_through_the_door_that_brings_it_to_the_module_that_has_it() {
+    fn a_re_exported_name_leads_to_the_module_that_defines_it() {
         let files = [
             ("lib.rs", "pub mod a; mod b;"),
             ("a/mod.rs", "mod deep; pub use deep::Thing;"),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_need_what_they_like() {
+    fn dependencies_of_test_code_do_not_count() {
         let files = [
             ("lib.rs", "mod a; #[cfg(test)] mod fuzz;"),
             (

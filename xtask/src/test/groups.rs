@@ -34,7 +34,7 @@ impl Group {
             .collect()
     }
 
-    /// What the names of its tests contain, and those of no other group of the binary.
+    /// A text that the names of its tests contain, and no other group's of the binary.
     fn filter(&self) -> Option<String> {
         self.module.as_ref().map(|module| format!("{module}::"))
     }
@@ -76,7 +76,7 @@ fn stem(path: &Path) -> String {
         .into_owned()
 }
 
-/// Whether a test in the file or folder `path` waits for `--ignored`.
+/// Whether the file or folder `path` has tests that run only with `--ignored`.
 fn needs_root(path: &Path) -> bool {
     if path.is_dir() {
         return list(path, |_| true)
@@ -90,7 +90,7 @@ fn needs_root(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// Files and folders of a test binary, at any depth, but for those of the module `but`.
+    /// Files and folders of a test binary, at any depth, except those of the module `but`.
     fn modules(folder: &Path, but: &str) -> Vec<String> {
         let paths = list(folder, |_| true).unwrap_or_default().into_iter();
         let others = paths.filter(|path| stem(path) != but);

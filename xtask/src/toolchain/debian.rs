@@ -1,4 +1,4 @@
-//! Debian's `rustc-web`: a stable compiler that comes with `core` for BPF, so nothing has to be built but ours.
+//! Debian's `rustc-web`: a stable compiler that comes with `core` for BPF, so only our crates must be built.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ const CARGO: &str = "/usr/bin/cargo";
 const CARGO_CLIPPY: &str = "/usr/bin/cargo-clippy";
 const CORE: &str = "/usr/lib/rustlib/bpfel-unknown-none/lib";
 
-/// Whether compiler, cargo and `core` are there. Debian's older `rustc` alone has no `core` for BPF.
+/// Whether compiler, cargo and `core` are installed. Debian's older `rustc` alone has no `core` for BPF.
 pub(super) fn is_complete() -> bool {
     let core = fs::read_dir(CORE).is_ok_and(|files| {
         files
@@ -41,7 +41,7 @@ pub(super) fn rustc() -> Command {
     without_host_settings(command(RUSTC))
 }
 
-/// cargo, ready for `verb`. It would look for cargo-clippy in ~/.cargo/bin first and find rustup's.
+/// cargo, ready for `verb`. By default it would search ~/.cargo/bin first and find rustup's cargo-clippy.
 pub(super) fn cargo(verb: &str) -> Command {
     let program = if verb == "clippy" { CARGO_CLIPPY } else { CARGO };
     let mut cargo = without_host_settings(command(program));

@@ -1,4 +1,4 @@
-//! The compiler for the eBPF object, which the host's stable compiler is not. Two ways: `debian` and `rustup`.
+//! The compiler for the eBPF object: the host's stable compiler cannot build it. Two sources: `debian` and `rustup`.
 
 mod debian;
 mod rustup;
@@ -19,7 +19,7 @@ pub(crate) const TARGET: &str = "bpfel-unknown-none";
 /// The eBPF crates: the datapath, and the lab's programs of neighbours. Each makes an object of its own name.
 pub(crate) const OBJECTS: [&str; 2] = ["epguard-ebpf", "epguard-neighbour"];
 
-/// An eBPF compiler that is there.
+/// An installed eBPF compiler.
 pub(crate) struct Toolchain {
     route: Route,
     release: String,
@@ -72,7 +72,7 @@ impl Toolchain {
         cargo
     }
 
-    /// Ensures that this toolchain has clippy; where it cannot be had, the error says how.
+    /// Ensures that this toolchain has clippy; if it cannot be installed, the error says how to get it.
     pub(crate) fn ensure_clippy(&self) -> Result<()> {
         match &self.route {
             Route::Debian => debian::ensure_clippy(),
@@ -115,7 +115,7 @@ impl fmt::Display for Toolchain {
 }
 
 impl Route {
-    /// What `EPGUARD_EBPF_TOOLCHAIN` says; without it what is there; else what can be installed.
+    /// The toolchain that `EPGUARD_EBPF_TOOLCHAIN` names; without it an installed one; else one that can be installed.
     fn choose() -> Result<Self> {
         let nightly = rustup::pinned()?;
         Ok(match env::var("EPGUARD_EBPF_TOOLCHAIN").as_deref() {
@@ -137,7 +137,7 @@ impl Route {
     }
 }
 
-/// Debug information is what bpf-linker makes BTF from; without BTF no map has field names.
+/// bpf-linker makes BTF from debug information; without BTF no map has field names.
 fn rustflags(linker: &Path) -> String {
     let linker = format!("linker={}", linker.display());
     let arch = format!("--cfg=bpf_target_arch=\"{}\"", env::consts::ARCH);
@@ -147,7 +147,7 @@ fn rustflags(linker: &Path) -> String {
     flags.collect::<Vec<_>>().join("\x1f")
 }
 
-/// What `cargo run` and the user set for the host's compiler must not reach this one.
+/// Removes the variables that `cargo run` and the user set for the host's compiler.
 fn without_host_settings(mut command: Command) -> Command {
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(is_for_the_host) {

@@ -16,7 +16,7 @@ pub(super) fn pinned() -> Result<String> {
     channel(&text).with_context(|| format!("{file} names no channel"))
 }
 
-/// Whether `nightly` is there with the sources of `core`.
+/// Whether `nightly` is installed with the sources of `core`.
 pub(super) fn is_complete(nightly: &str) -> bool {
     let core = "lib/rustlib/src/rust/library/core";
     which("rustup").is_some()

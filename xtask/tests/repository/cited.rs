@@ -1,6 +1,6 @@
 //! Each test that a table of the documentation names exists.
 //!
-//! A table with a column `test` proves its lines. Names in backticks there are test functions or scenario files.
+//! A column `test` of a table lists the evidence for each row: test functions or scenario files, in backticks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -76,7 +76,7 @@ fn known(root: &Path) -> BTreeSet<String> {
     functions.chain(stories).collect()
 }
 
-/// Files with this extension, in all folders below but build directories.
+/// Files with this extension, in all subfolders except build directories.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {

@@ -1,4 +1,4 @@
-//! What the repository promises: manifests that a cluster accepts, and pages that name tests which exist.
+//! Checks of the repository: clusters accept the manifests, and tests that the pages name exist.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod cited;

@@ -1,4 +1,4 @@
-//! The alerts, by promtool.
+//! The alerts, checked by promtool.
 
 use super::schema::{Custom, RuleSpec};
 use super::{deploy, documents, schema};

@@ -1,6 +1,7 @@
-//! The base, as it is written.
+//! The manifests of the base.
 
 use super::{documents, schema};
+use epguard_core::facts::Watched;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -11,7 +12,7 @@ fn pod() -> PodSpec {
 }
 
 #[test]
-fn the_agent_may_list_and_watch_what_it_watches_write_events_and_nothing_else() {
+fn the_role_allows_only_the_agents_lists_watches_and_events() {
     let role: ClusterRole = schema::read(&documents("base/rbac.yaml")[1]);
     let mut may = Vec::new();
     for rule in role.rules.unwrap() {
@@ -23,21 +24,21 @@ fn the_agent_may_list_and_watch_what_it_watches_write_events_and_nothing_else() 
                 .map(|resource| format!("{verbs} {group}/{resource}")),
         );
     }
-    assert_eq!(
-        may,
-        [
-            "list,watch /pods",
-            "list,watch /services",
-            "list,watch /nodes",
-            "list,watch /namespaces",
-            "list,watch discovery.k8s.io/endpointslices",
-            "create,patch events.k8s.io/events",
-        ]
-    );
+    let watched = Watched::ALWAYS.map(|watched| {
+        let (root, resource) = watched.path().rsplit_once('/').unwrap();
+        let group = root
+            .strip_prefix("/apis/")
+            .and_then(|group| group.split_once('/'));
+        format!("list,watch {}/{resource}", group.map_or("", |(group, _)| group))
+    });
+    let mut needed = [&watched[..], &["create,patch events.k8s.io/events".to_owned()]].concat();
+    needed.sort_unstable();
+    may.sort_unstable();
+    assert_eq!(may, needed);
 }
 
 #[test]
-fn the_agent_may_read_the_modes_of_the_fleet_in_its_own_namespace_where_it_looks_for_them() {
+fn the_agent_may_read_the_mode_policy_in_its_own_namespace() {
     let rbac = documents("base/rbac.yaml");
     let role: Role = schema::read(&rbac[3]);
     let [only] = role.rules.as_deref().unwrap() else {
@@ -84,7 +85,7 @@ fn the_agent_runs_on_every_node_in_its_network_and_writes_to_no_file_system_of_i
     assert_eq!(security.read_only_root_filesystem, Some(true));
 }
 
-/// `ctr images import` keeps the archive's name, and the kubelet asks for the full name of what the manifest says.
+/// `ctr images import` keeps the archive's name, and the kubelet requests the full name of the manifest's image.
 #[test]
 fn the_image_is_named_in_full_and_as_the_archive_names_it() {
     let image = pod().containers[0].image.clone().unwrap();

@@ -1,4 +1,4 @@
-//! The manifests in `deploy/`, checked without a cluster: the files as they are, what kubectl makes of them, the alerts.
+//! The manifests in `deploy/`, checked without a cluster: the files, the output of kubectl, the alerts.
 
 mod alerts;
 mod base;

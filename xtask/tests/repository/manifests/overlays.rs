@@ -1,4 +1,4 @@
-//! What `kubectl apply -k` would send.
+//! The objects that `kubectl apply -k` sends.
 
 use super::{deploy, documents, schema};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -16,7 +16,7 @@ const BASE: [&str; 7] = [
     "ServiceAccount",
 ];
 
-/// The objects of an overlay, each of which is one that Kubernetes 1.36 knows in full.
+/// The objects of an overlay. Panics if Kubernetes 1.36 does not know all their fields.
 fn render(overlay: &str) -> Vec<Value> {
     let folder = deploy().join("overlays").join(overlay);
     let rendered = Command::new("kubectl")
@@ -80,7 +80,7 @@ fn observe_and_enforce_differ_in_the_mode_alone() {
     assert_eq!(sorted_env(back), sorted_env(json!(observe)));
 }
 
-/// kubectl versions put a patched variable at different places.
+/// kubectl versions put a patched variable in different places.
 fn sorted_env(mut objects: Value) -> Value {
     for object in objects.as_array_mut().unwrap() {
         let container = object.pointer_mut("/spec/template/spec/containers/0/env");

@@ -1,5 +1,5 @@
-//! The types of Kubernetes 1.36, and of the Prometheus operator as far as its objects are used. A field that they do not
-//! know is an error: the API server would drop it.
+//! The types of Kubernetes 1.36, and of the Prometheus operator as far as its objects are used. An unknown field is an
+//! error: the API server would drop it.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Panics if the object is not exactly what its type can say.
+/// Panics unless the object fits its type without a rest.
 pub fn check(object: &Value) {
     match object["kind"].as_str().unwrap() {
         "Namespace" => drop(read::<Namespace>(object)),
@@ -27,7 +27,7 @@ pub fn check(object: &Value) {
     }
 }
 
-/// Reads an object so that nothing of it is lost: k8s-openapi ignores what it does not know.
+/// Reads an object without loss: k8s-openapi ignores unknown fields.
 pub fn read<T: DeserializeOwned + Serialize>(object: &Value) -> T {
     let read: T = serde_json::from_value(object.clone()).unwrap();
     assert_eq!(
@@ -92,7 +92,7 @@ struct Relabeling {
     target_label: String,
 }
 
-/// What promtool reads as a file of rules.
+/// A file of rules, as promtool reads it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleSpec {

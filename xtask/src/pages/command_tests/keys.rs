@@ -9,7 +9,7 @@ use super::programs;
 use crate::files::sources;
 use crate::process::root;
 
-/// The text of each file that reads or writes what users name.
+/// The text of each file that reads or writes names of the user interface.
 static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let rooms = ["agent/src", "agent/core", "common/src", "ebpf/src"].map(|room| root().join(room));
     let rooms = rooms.iter().filter(|room| room.exists());
@@ -63,7 +63,7 @@ pub(super) fn patch(json: &str) -> Result<(), String> {
     flags.try_for_each(programs::flag)
 }
 
-/// A path below the pins is the version of the layout, a map in it, or the list of qdiscs.
+/// A path below the pins: the version of the layout, a map in it, or the list of qdiscs.
 pub(super) fn pinned(path: &str) -> Result<(), String> {
     let Some(rest) = path.strip_prefix("/sys/fs/bpf/epguard/") else {
         return Ok(());
@@ -73,7 +73,7 @@ pub(super) fn pinned(path: &str) -> Result<(), String> {
     }
     let (layout, map) = rest.split_once('/').unwrap_or((rest, ""));
     let current = format!("v{}", epguard_common::ABI_VERSION);
-    // The layout before is the one that an upgrade takes over.
+    // An upgrade takes over the layout before.
     if layout != current && layout != "v1" {
         return Err(format!("the layout of the maps is {current}, not {layout}"));
     }

@@ -1,6 +1,6 @@
-//! What the pages tell a reader to type: verbs, flags, manifests, keys and maps exist.
+//! Commands in the pages: their verbs, flags, manifests, keys and maps exist.
 //!
-//! Nothing runs here. `lab/tests/quickstart` runs the commands of the README and of docs/first-steps.md.
+//! Nothing runs here. `lab/tests/cluster/quickstart` runs the commands of the README and of docs/first-steps.md.
 
 mod keys;
 mod programs;
@@ -9,7 +9,7 @@ mod shell;
 use super::markdown::{Block, Parts, parts};
 use super::{Page, all};
 
-/// First words of indented blocks that show output, and what they show.
+/// First words of indented blocks that show output, with the command.
 const OUTPUT: [(&str, &str); 1] = [("VERDICT", "what `epguard why` prints")];
 /// Pages whose indented blocks are drawings.
 const DRAWINGS: [&str; 1] = ["ARCHITECTURE.md"];
@@ -52,7 +52,7 @@ fn every_flag_annotation_and_pinned_map_that_the_pages_name_exists() {
 }
 
 #[test]
-fn what_does_not_exist_is_refused() {
+fn unknown_commands_flags_and_maps_are_refused() {
     for command in [
         "epguard statsu",
         "epguard drops --folow",

@@ -1,4 +1,4 @@
-//! What each program's command line is held against.
+//! The check of each program's command lines.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ const FOREIGN_FLAGS: [(&str, &str); 2] = [
     ("--locked", "cargo"),
 ];
 
-/// What the pages write where a reader writes something else.
+/// Placeholders in the pages, and values for them.
 const PLACEHOLDERS: [(&str, &str); 9] = [
     ("VERB", "setup"),
     ("NAMESPACE/NAME", "shop/web"),
@@ -47,7 +47,7 @@ const PLACEHOLDERS: [(&str, &str); 9] = [
     ("...", ""),
 ];
 
-/// Whether a first word makes a code span a command.
+/// Whether a code span that begins with this word is a command.
 pub(super) fn is_program(word: &str) -> bool {
     ["epguard", "kubectl", "cargo"].contains(&word) || UNCHECKED.iter().any(|(name, _)| *name == word)
 }
@@ -82,7 +82,7 @@ fn one(words: &[String]) -> Result<(), String> {
     }
 }
 
-/// As the agent's own definition reads it. A verb alone is its name: what it requires may be left out.
+/// Parses with the agent's own definition. A verb alone is its name: required arguments may be left out.
 fn epguard(arguments: &[&str]) -> Result<(), String> {
     let mut given: Vec<String> = vec!["epguard".into()];
     given.extend(arguments.iter().map(|word| filled_in(word)));
@@ -139,7 +139,7 @@ fn cargo(arguments: &[&str]) -> Result<(), String> {
         .ok_or_else(|| "no such verb of cargo".into())
 }
 
-/// Manifests, objects and keys exist; what runs in the pod is a command of its own.
+/// Manifests, objects and keys exist; a command that runs in the pod is checked as its own command.
 fn kubectl(arguments: &[&str]) -> Result<(), String> {
     if let Some(at) = arguments.iter().position(|word| *word == "--") {
         check(&owned(&arguments[at + 1..]))?;
@@ -183,7 +183,7 @@ fn exists(path: &str) -> Result<(), String> {
     found.then_some(()).ok_or_else(|| format!("there is no {path}"))
 }
 
-/// A flag that a page names alone, with or without a value: some verb takes it.
+/// A flag that a page names alone, with or without a value: at least one verb accepts it.
 pub(super) fn flag(text: &str) -> Result<(), String> {
     let (name, value) = text
         .split_once([' ', '='])
@@ -206,7 +206,7 @@ pub(super) fn flag(text: &str) -> Result<(), String> {
     Err(refused)
 }
 
-/// A verb may want arguments beside the flag.
+/// A verb may need arguments beside the flag.
 fn attempt(verb: &str, arguments: &[&str]) -> Result<(), String> {
     let arguments: Vec<&str> = [verb].into_iter().chain(arguments.iter().copied()).collect();
     epguard(&arguments).or_else(|error| {

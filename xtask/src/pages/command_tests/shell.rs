@@ -28,7 +28,7 @@ pub(super) fn commands(script: &str) -> Vec<Vec<String>> {
     reader.done
 }
 
-/// Up to the parenthesis that closes it.
+/// Reads up to the closing parenthesis.
 fn substitution(chars: &mut impl Iterator<Item = char>) -> String {
     let mut depth = 1;
     let inside = chars.take_while(|c| {
@@ -85,7 +85,7 @@ fn is_assignment(word: &str) -> bool {
     name.is_some_and(|name| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
 }
 
-/// A synopsis with and without what it has in square brackets; once if it has none.
+/// A synopsis with and without the parts in square brackets; once if it has none.
 pub(super) fn variants(words: &[String]) -> Vec<Vec<String>> {
     let mut depth = 0_u32;
     let outside = |word: &String| {
