@@ -97,7 +97,9 @@ fn links_that_another_process_keeps_without_our_pins_still_count_as_hooks() {
     assert_eq!(datapath.hook(ifindex("pod"), "pod").unwrap().position, 1);
     drop(held);
     // The kernel frees a removed pin, and the link with it, a moment later.
-    until("the links remain", || datapath.find(ifindex("pod")).unwrap().is_none());
+    until("the links remain", || {
+        datapath.find(ifindex("pod")).unwrap().is_none()
+    });
     datapath.hook(ifindex("pod"), "pod").unwrap();
     assert!(Hook::ALL.iter().all(|hook| node.pin(*hook).exists()));
 }

@@ -77,7 +77,9 @@ fn a_socket_whose_next_call_only_the_first_hook_saw_is_not_denied() {
     rig.in_pod(|| socket.connect(OTHER_VIP)).unwrap();
     rig.deny(at, UidState::Dead, None);
     socket.send(b"x").unwrap();
-    until("not the datagrams that should be there", || stranger.datagrams() == 1);
+    until("not the datagrams that should be there", || {
+        stranger.datagrams() == 1
+    });
     assert_eq!(rig.count(Reason::Reused, Outcome::Dropped).packets, 0);
 }
 
@@ -128,7 +130,9 @@ fn datagrams_of_a_socket_connected_before_the_denial_are_dropped() {
     let [denied, other, both] = [VIP, OTHER_VIP, VIP].map(|to| rig.in_pod(connected(to)));
     rig.deny(at, UidState::Dead, None);
     denied.send(b"x").unwrap();
-    until("not the datagrams that should be there", || stranger.datagrams() == 1);
+    until("not the datagrams that should be there", || {
+        stranger.datagrams() == 1
+    });
     assert_eq!(
         rig.count(Reason::Reused, Outcome::Dropped).packets,
         0,
@@ -137,10 +141,14 @@ fn datagrams_of_a_socket_connected_before_the_denial_are_dropped() {
     both.send_to(b"x", OTHER_VIP).unwrap();
     std::thread::sleep(Duration::from_secs(5));
     denied.send(b"x").unwrap();
-    until("it is not counted", || rig.count(Reason::Reused, Outcome::Dropped).packets == 1);
+    until("it is not counted", || {
+        rig.count(Reason::Reused, Outcome::Dropped).packets == 1
+    });
     other.send(b"x").unwrap();
     both.send(b"x").unwrap();
-    until("not the datagrams that should be there", || stranger.datagrams() == 0);
+    until("not the datagrams that should be there", || {
+        stranger.datagrams() == 0
+    });
     assert_eq!(rig.count(Reason::Reused, Outcome::Dropped).packets, 1);
 }
 
@@ -154,5 +162,7 @@ fn a_packet_that_no_load_balancer_has_translated_is_counted() {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         socket.send_to(b"x", VIP).unwrap();
     });
-    until("it is not counted", || rig.count(Reason::Nothing, Outcome::NotTranslated).packets == 1);
+    until("it is not counted", || {
+        rig.count(Reason::Nothing, Outcome::NotTranslated).packets == 1
+    });
 }
