@@ -35,17 +35,24 @@ pub(super) struct Guest {
 
 impl Guest {
     /// Unpacks a kernel, Debian's own if none is given.
-    pub(super) fn new(deb: Option<&Path>) -> Result<Self> {
-        let own = || download(&folder());
-        let deb = deb.map_or_else(own, |deb| Ok(deb.to_owned()))?;
+    pub(super) fn new(given: &[PathBuf]) -> Result<Self> {
+        let packages = match given {
+            [] => vec![download(&folder())?],
+            given => given.to_vec(),
+        };
         let unpacked = folder().join("unpacked");
         if unpacked.exists() {
             fs::remove_dir_all(&unpacked).context("cannot remove the last kernel")?;
         }
-        run(command("dpkg-deb").arg("--extract").arg(&deb).arg(&unpacked))?;
+        for package in &packages {
+            run(command("dpkg-deb").arg("--extract").arg(package).arg(&unpacked))?;
+        }
         let modules = unpacked.join("lib/modules");
-        let mut releases =
-            fs::read_dir(&modules).with_context(|| format!("{} is no kernel", deb.display()))?;
+        let mut releases = fs::read_dir(&modules).with_context(|| {
+            let names = packages.iter().map(|package| package.display().to_string());
+            let names: Vec<_> = names.collect();
+            format!("{}: no kernel with modules is in it", names.join(", "))
+        })?;
         let release = releases.next().context("a kernel without modules")??.file_name();
         let release = release.to_string_lossy().into_owned();
         run(command("depmod").arg("-b").arg(&unpacked).arg(&release))?;

@@ -19,9 +19,10 @@ use guest::Guest;
 /// On which kernel, and what.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A Debian package of a kernel [default: this release's linux-image-amd64]
+    /// A Debian package of a kernel; again for its modules, where they are packages of their own [default: this release's
+    /// linux-image-amd64]
     #[arg(long, value_name = "FILE")]
-    deb: Option<PathBuf>,
+    deb: Vec<PathBuf>,
     /// Stories [default: one for each verdict, hook and way]
     #[arg(value_name = "FILE")]
     scenarios: Vec<PathBuf>,
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     packages::install(&missing.map(|(_, package)| package.to_owned()).collect::<Vec<_>>())?;
     build::object(&setup::ebpf()?)?;
     build::host(false)?;
-    let guest = Guest::new(args.deb.as_deref())?;
+    let guest = Guest::new(&args.deb)?;
     let work = [ipvs()?, tables()?, stories(&args.scenarios)?].concat();
     let mut ladder = Ladder::default();
     let machine = guest.machine(&work)?;
