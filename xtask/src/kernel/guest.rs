@@ -44,6 +44,7 @@ impl Guest {
         if unpacked.exists() {
             fs::remove_dir_all(&unpacked).context("cannot remove the last kernel")?;
         }
+        fs::create_dir_all(&unpacked)?;
         for package in &packages {
             run(command("dpkg-deb").arg("--extract").arg(package).arg(&unpacked))?;
         }

@@ -10,6 +10,7 @@ mod elements;
 mod frames;
 mod gate;
 mod hooks;
+mod instructions;
 mod kernel;
 mod layout;
 mod memory;

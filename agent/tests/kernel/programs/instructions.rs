@@ -1,0 +1,78 @@
+//! How many instructions the verifier follows, per program and kernel.
+
+use super::kernel;
+use aya::programs::{Program, ProgramError};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// What was counted before: kernel, program, instructions.
+const RECORDED: &str = include_str!("instructions.txt");
+
+/// The verifier refuses a program beyond this.
+const LIMIT: u32 = 1_000_000;
+
+/// Other compilers count a little more, or less.
+const TOLERANCE: f64 = 1.25;
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_verifier_follows_hardly_more_instructions_than_were_recorded() {
+    let kernel = kernel_series();
+    let counted = counted();
+    let mut table = String::new();
+    for (program, count) in &counted {
+        writeln!(table, "{kernel} {program} {count}").unwrap();
+    }
+    println!("{table}");
+    let before: BTreeMap<_, _> = RECORDED
+        .lines()
+        .filter_map(|line| line_of(line, &kernel))
+        .collect();
+    let grown = counted.iter().filter(|(program, count)| {
+        let recorded = before.get(program.as_str());
+        **count > LIMIT / 2 || recorded.is_some_and(|recorded| f64::from(**count) > recorded * TOLERANCE)
+    });
+    let grown: Vec<_> = grown.collect();
+    assert!(
+        grown.is_empty(),
+        "{grown:?} grew. If it is worth it, these are the lines for instructions.txt:\n{table}"
+    );
+}
+
+/// The program and its instructions, if the line is one of this kernel.
+fn line_of<'a>(line: &'a str, kernel: &str) -> Option<(&'a str, f64)> {
+    let mut words = line.split(' ').skip_while(|word| *word != kernel).skip(1);
+    Some((words.next()?, words.next()?.parse().unwrap()))
+}
+
+/// `6.1` of `6.1.0-9-amd64`.
+fn kernel_series() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    release.split('.').take(2).collect::<Vec<_>>().join(".")
+}
+
+/// Instructions of each program; none before Linux 5.16, which doesn't tell.
+fn counted() -> BTreeMap<String, u32> {
+    let mut datapath = kernel::load();
+    let mut counted = BTreeMap::new();
+    for (name, program) in datapath.ebpf.programs_mut() {
+        match load(program) {
+            Ok(()) | Err(ProgramError::AlreadyLoaded) => {}
+            Err(error) => panic!("{name}: {error}"),
+        }
+        if let Some(count) = program.info().unwrap().verified_instruction_count() {
+            counted.insert(name.to_owned(), count);
+        }
+    }
+    counted
+}
+
+fn load(program: &mut Program) -> Result<(), ProgramError> {
+    match program {
+        Program::SchedClassifier(program) => program.load(),
+        Program::Xdp(program) => program.load(),
+        Program::CgroupSock(program) => program.load(),
+        Program::CgroupSockAddr(program) => program.load(),
+        other => panic!("{:?}: a kind that this test does not load", other.prog_type()),
+    }
+}
