@@ -8,6 +8,7 @@ mod launcher;
 mod lifecycle;
 mod neighbours;
 mod programs;
+mod release;
 
 /// A kubeconfig of a cluster at a port of loopback where nothing listens.
 const UNREACHABLE: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
