@@ -9,7 +9,7 @@ use super::kernel;
 use super::world;
 use aya::Pod;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues, RingBuf};
-use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
+use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp, tc};
 use epguard::daemon::report::ring_buffer::Events;
 use epguard::kernel::datapath::Datapath;
 use epguard_common::{
@@ -62,6 +62,15 @@ impl Rig {
         let mut rig = Self { datapath, gate };
         rig.forget_counters();
         rig
+    }
+
+    /// Attaches a program where packets enter.
+    pub fn attach(&mut self, program: &str, device: &str) {
+        let program = self.datapath.ebpf.program_mut(program).unwrap();
+        let program: &mut SchedClassifier = program.try_into().unwrap();
+        // Needed before Linux 6.6.
+        let _ = tc::qdisc_add_clsact(device);
+        program.attach(device, tc::TcAttachType::Ingress).unwrap();
     }
 
     /// Runs a program on a frame once.

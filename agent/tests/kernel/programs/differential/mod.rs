@@ -6,7 +6,9 @@
 mod damage;
 mod generate;
 mod node;
+mod nonlinear;
 mod oracle;
+mod socket;
 mod tables;
 mod trial;
 mod wire;

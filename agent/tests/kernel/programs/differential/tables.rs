@@ -154,6 +154,13 @@ impl Tables {
         };
     }
 
+    /// The programs store no senders, whose packets would end by the time.
+    pub fn without_senders(mut self) -> Self {
+        self.view.wipers = 0;
+        self.view.lease_deadline_ns = u64::MAX;
+        self
+    }
+
     pub fn is_fresh(&self) -> bool {
         self.view.lease_deadline_ns == u64::MAX
     }

@@ -117,8 +117,8 @@ impl Trial {
         }
     }
 
-    /// What was counted since the last call.
-    fn counts(&mut self) -> Counts {
+    /// What the programs have counted since the last call.
+    pub fn counts(&mut self) -> Counts {
         let before = std::mem::replace(&mut self.counted, self.rig.counts());
         let since = self.counted.iter().map(|(of, count)| {
             let before = before.get(of).copied().unwrap_or_default();
@@ -129,7 +129,8 @@ impl Trial {
             .collect()
     }
 
-    fn lifted(&mut self, tables: &Tables) -> BTreeSet<Addr> {
+    /// Orphan IPs that have sent a packet.
+    pub fn lifted(&mut self, tables: &Tables) -> BTreeSet<Addr> {
         let is_lifted = |addr: &&Addr| {
             let entry: Option<Terminated> = self.rig.get_keyed("TERMINATED", *addr);
             entry.is_none_or(|entry| entry.lifted_ns != 0)
@@ -162,7 +163,8 @@ impl Trial {
     }
 }
 
-fn hex(frames: &[Vec<u8>]) -> String {
+/// Frames as text, one in a line.
+pub fn hex(frames: &[Vec<u8>]) -> String {
     let octets = |frame: &Vec<u8>| {
         frame
             .iter()
