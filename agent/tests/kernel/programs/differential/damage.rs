@@ -43,7 +43,7 @@ impl Generator<'_> {
                 frame[at] = self
                     .random
                     .choice([0, 0xff, 4, 6, 17, 44, 58, 60, 0x45, 0x60, 0x81])
-                    .expect("octets")
+                    .expect("octets");
             }
             4 => frame[at] = self.random.u8(..),
             5 => frame.insert(at, self.random.u8(..)),

@@ -29,10 +29,10 @@ const SAME_TABLES: u64 = 16;
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn programs_and_oracle_agree_on_every_frame() {
-    let (frames, seed) = (number("FRAMES", 200_000), number("SEED", 1));
+    let (total, seed) = (number("FRAMES", 200_000), number("SEED", 1));
     let (mut tables, mut trial) = (Tables::empty(), Trial::new());
-    let mut seen = Counts::new();
-    let batches = frames.div_ceil(BATCH as u64);
+    let mut counted = Counts::new();
+    let batches = total.div_ceil(BATCH as u64);
     let first = number("BATCH", 0);
     for batch in first..first + batches {
         if batch == first || batch % SAME_TABLES == 0 {
@@ -47,18 +47,18 @@ fn programs_and_oracle_agree_on_every_frame() {
         }
         .batch(BATCH);
         match trial.run(&tables, &frames) {
-            Ok(counts) => trial::add(&mut seen, &counts),
+            Ok(counts) => trial::add(&mut counted, &counts),
             Err(difference) => {
                 let report = trial.explain(&tables, &frames, difference);
                 panic!("{tables:#?}\nSEED={seed} BATCH={batch} FRAMES={BATCH}: {report}");
             }
         }
     }
-    println!("{frames} frames from SEED={seed}");
-    for ((reason, outcome), count) in &seen {
+    println!("{total} frames from SEED={seed}");
+    for ((reason, outcome), count) in &counted {
         println!("{reason} {outcome}: {} packets", count.packets);
     }
-    let outcomes: BTreeSet<_> = seen.keys().map(|(_, outcome)| *outcome).collect();
+    let outcomes: BTreeSet<_> = counted.keys().map(|(_, outcome)| *outcome).collect();
     assert!(
         outcomes.is_superset(&trial::REACHED.into()),
         "only {outcomes:?} occurred"

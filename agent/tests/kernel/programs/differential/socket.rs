@@ -15,7 +15,7 @@ const PACKET_VNET_HDR: libc::c_int = 15;
 struct Header {
     flags: u8,
     gso_type: u8,
-    header_length: u16,
+    linear_length: u16,
     gso_size: u16,
     sum_at: u16,
     sum_offset: u16,
@@ -50,7 +50,7 @@ impl Socket {
     /// Sends a frame with `linear` octets in the linear part.
     pub fn send(&self, frame: &[u8], linear: u16) {
         let header = Header {
-            header_length: linear,
+            linear_length: linear,
             ..Header::default()
         };
         assert!(self.write(&header, frame), "{}", io::Error::last_os_error());
@@ -62,7 +62,7 @@ impl Socket {
         let header = Header {
             flags: NEEDS_SUM,
             gso_type: if is_tcp { 1 } else { 5 },
-            header_length: transport_at + if is_tcp { 20 } else { 8 },
+            linear_length: transport_at + if is_tcp { 20 } else { 8 },
             gso_size: 1_000,
             sum_at: transport_at,
             sum_offset: if is_tcp { 16 } else { 6 },

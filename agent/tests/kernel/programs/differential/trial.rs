@@ -157,7 +157,7 @@ impl Trial {
         let difference = differs(&small).unwrap_or(difference);
         format!(
             "{difference}frame {}shrunk {}",
-            hex(&[found.clone()]),
+            hex(std::slice::from_ref(found)),
             hex(&[small])
         )
     }
@@ -168,8 +168,7 @@ pub fn hex(frames: &[Vec<u8>]) -> String {
     let octets = |frame: &Vec<u8>| {
         frame
             .iter()
-            .map(|octet| format!("{octet:02x}"))
-            .collect::<String>()
+            .fold(String::new(), |text, octet| text + &format!("{octet:02x}"))
             + "\n"
     };
     frames.iter().map(octets).collect()
