@@ -2,7 +2,7 @@
 
 use crate::frame::{Frame, Origin};
 use crate::maps;
-use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
+use aya_ebpf::helpers::generated::{bpf_skb_load_bytes_relative, bpf_skb_pull_data};
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -80,11 +80,24 @@ impl Frame for Skb {
     }
 }
 
-/// Parses the packet into the scratch map; 0 if there is none. Global, with the result in a map: otherwise the verifier
-/// follows each path of the parser through all code behind it. Linux 5.6.
+/// Parses the packet into the scratch map; 0 if there is none.
+#[inline(always)]
+pub fn parse_packet(context: *mut __sk_buff) -> u32 {
+    let parsed = parse_linear(context);
+    // Behind the header of ICMPv6 stands the address that a neighbour message is about.
+    // SAFETY: as in `packet`.
+    let has_more = maps::scratch().is_some_and(|packet| unsafe { (*packet).protocol } == ICMPV6);
+    if parsed != 0 && !has_more || !pull_headers(context) {
+        return parsed;
+    }
+    parse_linear(context)
+}
+
+/// As [`parse_packet`], from the linear part. Global, with the result in a map: otherwise the verifier follows each path of the
+/// parser through all code behind it. Linux 5.6.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn parse_packet(context: *mut __sk_buff) -> u32 {
+extern "C" fn parse_linear(context: *mut __sk_buff) -> u32 {
     let skb = Skb::unparsed(context);
     let (Some(scratch), Some(packet)) = (maps::scratch(), parse(&skb, skb.ether_type())) else {
         return 0;
@@ -93,6 +106,21 @@ pub extern "C" fn parse_packet(context: *mut __sk_buff) -> u32 {
     unsafe { *scratch = packet };
     1
 }
+
+/// Moves headers that lie in pages to the linear part, which is all that `bpf_skb_load_bytes_relative` reads. False if the
+/// linear part has them, as nearly always.
+#[inline(always)]
+fn pull_headers(context: *mut __sk_buff) -> bool {
+    // SAFETY: fields of the program's own context.
+    let (start, end, length) = unsafe { ((*context).data, (*context).data_end, (*context).len) };
+    let wanted = length.min(HEADERS);
+    // SAFETY: takes the program's own context and a number. No pointer into the packet is used afterwards.
+    end - start < wanted && unsafe { bpf_skb_pull_data(context, wanted) } == 0
+}
+
+/// Octets of a frame that hold all headers that decide. Packets with longer chains of IPv6 extension headers in pages pass.
+const HEADERS: u32 = 512;
+const ICMPV6: u8 = 58;
 
 impl Bytes for Skb {
     #[inline(always)]

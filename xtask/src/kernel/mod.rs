@@ -91,7 +91,7 @@ fn ipvs() -> Result<String> {
 fn tables() -> Result<String> {
     let executable = executable("epguard", "kernel")?;
     Ok(format!(
-        "cd agent && {executable} --ignored --test-threads 2 --skip memory:: programs:: lifecycle::socket_lb; cd ..\n"
+        "cd agent && FRAMES=20000 {executable} --ignored --test-threads 2 --skip memory:: programs:: lifecycle::socket_lb; cd ..\n"
     ))
 }
 

@@ -9,7 +9,7 @@ use super::kernel;
 use super::world;
 use aya::Pod;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues, RingBuf};
-use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
+use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp, tc};
 use epguard::daemon::report::ring_buffer::Events;
 use epguard::kernel::datapath::Datapath;
 use epguard_common::{
@@ -48,14 +48,29 @@ pub struct Rig {
 
 impl Rig {
     pub fn new() -> Self {
+        let mut rig = Self::bare();
+        world::fill(&mut rig);
+        rig
+    }
+
+    /// With empty maps.
+    pub fn bare() -> Self {
         let mut datapath = kernel::load();
         let selftest: &mut SchedClassifier = datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
         selftest.load().unwrap();
         let gate = Box::new(Gate::EMPTY);
         let mut rig = Self { datapath, gate };
         rig.forget_counters();
-        world::fill(&mut rig);
         rig
+    }
+
+    /// Attaches a program where packets enter.
+    pub fn attach(&mut self, program: &str, device: &str) {
+        let program = self.datapath.ebpf.program_mut(program).unwrap();
+        let program: &mut SchedClassifier = program.try_into().unwrap();
+        // Needed before Linux 6.6.
+        let _ = tc::qdisc_add_clsact(device);
+        program.attach(device, tc::TcAttachType::Ingress).unwrap();
     }
 
     /// Runs a program on a frame once.
@@ -150,6 +165,12 @@ impl Rig {
         *self.gate
     }
 
+    /// As the agent does after it has removed all entries.
+    pub fn close_gate(&mut self) {
+        *self.gate = Gate::EMPTY;
+        self.set("GATE", Gate::EMPTY);
+    }
+
     /// As the agent does before it writes an entry. The keys begin with the address.
     fn open<K: Pod>(&mut self, map: &str, key: &K) {
         let bit = match map {
@@ -216,14 +237,22 @@ impl Rig {
 
     /// (packets, bytes) of every counter that isn't 0.
     pub fn counters(&mut self) -> BTreeMap<(Reason, Outcome), (u64, u64)> {
+        let counts = self.counts().into_iter();
+        counts
+            .map(|(of, count)| (of, (count.packets, count.bytes)))
+            .collect()
+    }
+
+    /// Every counter that isn't 0.
+    pub fn counts(&mut self) -> BTreeMap<(Reason, Outcome), Count> {
         let map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();
         let pairs = Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o)));
         let sums = pairs.map(|(reason, outcome)| {
             let counts = map.get(&counter(reason, outcome), 0).unwrap();
             let sum = counts.iter().copied().fold(Count::default(), Count::plus);
-            ((reason, outcome), (sum.packets, sum.bytes))
+            ((reason, outcome), sum)
         });
-        sums.filter(|(_, sum)| *sum != (0, 0)).collect()
+        sums.filter(|(_, sum)| *sum != Count::default()).collect()
     }
 
     /// Sets all counters to 0.

@@ -1,0 +1,299 @@
+//! Frames of all kinds, whole: from the transport header out to the link layer.
+
+use super::node::HOSTS;
+use super::tables::{PORTS, TRANSPORTS, Tables};
+use epguard_common::Addr;
+use fastrand::Rng;
+
+/// Where a packet goes.
+#[derive(Clone, Copy)]
+struct Aim {
+    src: Addr,
+    dst: Addr,
+    port: u16,
+    protocol: u8,
+}
+
+/// Draws frames. The tables say which packets are worth a look.
+pub struct Generator<'a> {
+    pub random: &'a mut Rng,
+    pub tables: &'a Tables,
+}
+
+/// How deep packets lie in packets.
+const DEPTH: u32 = 2;
+
+const PROTOCOLS: [u8; 17] = [
+    1, 58, 58, 58, 2, 4, 41, 47, 50, 51, 59, 89, 94, 135, 136, 139, 255,
+];
+/// Unspecified, loopback, link-local, of many hosts.
+const STRANGE: [Addr; 7] = [
+    Addr::v4([0; 4]),
+    Addr::v4([255; 4]),
+    Addr::v4([127, 0, 0, 1]),
+    Addr::v6([0; 16]),
+    Addr::v6([0xff; 16]),
+    Addr::v6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+    Addr::v6([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]),
+];
+
+/// Hop-by-hop, routing, fragment, authentication, destination options; ESP, mobility, HIP, shim6 and none are not walked.
+const EXTENSIONS: [u8; 14] = [0, 43, 44, 51, 60, 0, 43, 44, 51, 60, 50, 135, 139, 59];
+
+impl Generator<'_> {
+    pub fn frame(&mut self) -> Vec<u8> {
+        let (kind, body) = match self.random.u8(..20) {
+            0 => (0x0806, self.arp()),
+            1 => (
+                self.pick(&[0x88cc, 0x8847, 0x8863, 0x002e, 0x05dc, 0x9100]),
+                self.octets(60),
+            ),
+            _ => self.packet(DEPTH),
+        };
+        let mut frame = self.link(kind, body);
+        if self.random.u8(..10) == 0 {
+            frame.extend(self.octets(20));
+        }
+        frame
+    }
+
+    fn link(&mut self, kind: u16, body: Vec<u8>) -> Vec<u8> {
+        let mut frame = match self.random.u8(..20) {
+            0 => vec![0xff; 6],
+            1 => vec![1, 0, 0x5e, 0, 0, 5],
+            2 => vec![2, 0, 0, 0, 0, 1],
+            // Like the first octets of an IP header.
+            3 => self
+                .pick(&[
+                    [0x45, 0, 0, 40, 0, 0],
+                    [0x46, 0, 0, 0x20, 0, 0],
+                    [0x62, 0, 0, 0, 0, 4],
+                ])
+                .to_vec(),
+            4 => self.octets(6),
+            _ => vec![0; 6],
+        };
+        frame.resize(6, 0);
+        frame.extend([2, 0, 0, 0, 0, 2]);
+        let tags = self.pick(&[0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3]);
+        for _ in 0..tags {
+            let tag = self.pick(&[0x8100_u16, 0x8100, 0x88a8, 0x9100]);
+            frame.extend(tag.to_be_bytes());
+            frame.extend([0, 5]);
+        }
+        frame.extend(kind.to_be_bytes());
+        frame.extend(body);
+        frame
+    }
+
+    fn arp(&mut self) -> Vec<u8> {
+        let address = |host: Addr| host.octets[12..].to_vec();
+        let (sender, target) = (address(self.host()), address(self.host()));
+        let sender = if self.random.u8(..4) == 0 {
+            vec![0; 4]
+        } else {
+            sender
+        };
+        let mut message = vec![0, 1, 8, 0, 6, 4, 0, self.random.u8(1..3), 2, 0, 0, 0, 0, 9];
+        message.extend(sender);
+        message.extend([0; 6]);
+        message.extend(target);
+        message
+    }
+
+    /// With its `EtherType`.
+    fn packet(&mut self, depth: u32) -> (u16, Vec<u8>) {
+        let aim = self.aim();
+        let v4 = aim.dst.is_v4();
+        let body = self.transport(aim, v4, depth);
+        if v4 {
+            (0x0800, self.v4(aim, &body))
+        } else {
+            (0x86dd, self.v6(aim, body))
+        }
+    }
+
+    /// Three of four packets go to an endpoint that is denied, if there is any.
+    fn aim(&mut self) -> Aim {
+        let protocol = if self.random.u8(..4) == 0 {
+            self.pick(&PROTOCOLS)
+        } else {
+            self.pick(&TRANSPORTS)
+        };
+        let mut aim = Aim {
+            src: self.host(),
+            dst: self.host(),
+            port: self.pick(&PORTS),
+            protocol,
+        };
+        if self.random.u8(..4) > 0
+            && let Some(key) = self.random.choice(self.tables.denied.keys())
+        {
+            (aim.dst, aim.port, aim.protocol) = (key.addr, key.port, key.protocol);
+        }
+        if self.random.u8(..20) == 0 {
+            aim.port = self.random.u16(..);
+        }
+        // Another address of the same family mostly: others have no packet.
+        for _ in 0..8 {
+            if aim.src.is_v4() != aim.dst.is_v4() {
+                aim.src = self.host();
+            }
+        }
+        aim
+    }
+
+    fn host(&mut self) -> Addr {
+        let mut host = self.pick(&HOSTS);
+        match self.random.u8(..20) {
+            0 => host.octets[self.random.usize(12..16)] ^= 1 << self.random.u8(..8),
+            1 => host.octets[self.random.usize(..16)] ^= 1 << self.random.u8(..8),
+            2 => host = self.pick(&STRANGE),
+            // Most senders are in no table.
+            3..10 if host.is_v4() => host = Addr::v4([10, 9, 0, self.random.u8(..)]),
+            3..10 => host.octets[1] = 0xee,
+            _ => {}
+        }
+        host
+    }
+
+    fn v4(&mut self, aim: Aim, body: &[u8]) -> Vec<u8> {
+        let words = if self.random.u8(..4) == 0 {
+            self.random.u8(0..=10)
+        } else {
+            0
+        };
+        let fragment: u16 = self.pick(&[
+            0, 0, 0, 0, 0, 0x4000, 0x4000, 0x4000, 0x2000, 0x2001, 1, 0x1fff, 0x8000, 0x0100,
+        ]);
+        let length = 20 + 4 * usize::from(words) + body.len();
+        let mut packet = vec![0x45 + words, 0];
+        packet.extend(u16::try_from(length).unwrap_or(0).to_be_bytes());
+        packet.extend([0, 1]);
+        packet.extend(fragment.to_be_bytes());
+        packet.extend([64, aim.protocol, 0, 0]);
+        packet.extend(&aim.src.octets[12..]);
+        packet.extend(&aim.dst.octets[12..]);
+        packet.extend(vec![1; 4 * usize::from(words)]);
+        packet.extend(body);
+        packet
+    }
+
+    fn v6(&mut self, aim: Aim, body: Vec<u8>) -> Vec<u8> {
+        let (mut next, mut body) = (aim.protocol, body);
+        for _ in 0..self.pick(&[0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8]) {
+            let kind = self.pick(&EXTENSIONS);
+            let mut header = self.extension(kind, next);
+            header.append(&mut body);
+            (next, body) = (kind, header);
+        }
+        let mut packet = vec![0x60, 0, 0, 0];
+        packet.extend(u16::try_from(body.len()).unwrap_or(0).to_be_bytes());
+        packet.extend([next, 64]);
+        packet.extend(aim.src.octets);
+        packet.extend(aim.dst.octets);
+        packet.extend(body);
+        packet
+    }
+
+    fn extension(&mut self, kind: u8, next: u8) -> Vec<u8> {
+        let units = self.random.u8(0..3);
+        match kind {
+            44 => {
+                let offset: u16 = self.pick(&[0, 0, 1, 1, 8, 9, 0xfff8, 2, 6]);
+                let [high, low] = offset.to_be_bytes();
+                vec![next, 0, high, low, 0, 0, 0, 9]
+            }
+            51 => {
+                let mut header = vec![next, units, 0, 0];
+                header.resize(4 * (usize::from(units) + 2), 7);
+                header
+            }
+            _ => {
+                let mut header = vec![next, units, 1, 4];
+                header.resize(8 * (usize::from(units) + 1), 0);
+                header
+            }
+        }
+    }
+
+    fn transport(&mut self, aim: Aim, v4: bool, depth: u32) -> Vec<u8> {
+        let mut body = 40_000_u16.to_be_bytes().to_vec();
+        body.extend(aim.port.to_be_bytes());
+        match aim.protocol {
+            6 => {
+                let flags = self.pick(&[2, 2, 2, 0x12, 0x10, 0x18, 0x11, 4, 0x14, 6, 0xc2, 0xff, 0]);
+                body.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+            }
+            17 => {
+                body.extend([0, 12, 0, 0]);
+                if aim.port == 4789 && depth > 0 {
+                    let (kind, inner) = self.packet(depth - 1);
+                    body.extend([8, 0, 0, 0, 0, 0, 7, 0]);
+                    body.extend(self.link(kind, inner));
+                }
+            }
+            132 => body.extend([
+                0,
+                0,
+                0,
+                7,
+                0,
+                0,
+                0,
+                0,
+                self.pick(&[0, 1, 1, 1, 2, 6, 7, 14, 255]),
+                0,
+                0,
+                20,
+            ]),
+            1 => body = self.icmp(&[8, 0, 3, 11, 5, 13], depth),
+            58 if !v4 => body = self.icmpv6(depth),
+            4 | 41 if depth > 0 => body = self.packet(depth - 1).1,
+            47 if depth > 0 => {
+                let (kind, inner) = self.packet(depth - 1);
+                body = [&[0, 0][..], &kind.to_be_bytes(), &inner].concat();
+            }
+            _ => {}
+        }
+        body.extend(self.octets(24));
+        body
+    }
+
+    /// Errors quote a packet.
+    fn icmp(&mut self, kinds: &[u8], depth: u32) -> Vec<u8> {
+        let mut message = vec![self.pick(kinds), self.random.u8(..4), 0, 0, 0, 0, 0, 0];
+        if depth > 0 {
+            message.extend(self.packet(depth - 1).1);
+        }
+        message
+    }
+
+    fn icmpv6(&mut self, depth: u32) -> Vec<u8> {
+        if self.random.u8(..3) == 0 {
+            return self.icmp(&[1, 2, 3, 4, 128, 129, 143], depth);
+        }
+        let mut message = vec![
+            self.pick(&[135, 135, 136, 136, 136, 133, 134, 137]),
+            0,
+            0,
+            0,
+            0x20,
+            0,
+            0,
+            0,
+        ];
+        message.extend(self.host().octets);
+        message.extend([2, 1, 2, 0, 0, 0, 0, 9]);
+        message
+    }
+
+    fn octets(&mut self, most: usize) -> Vec<u8> {
+        let length = self.random.usize(..=most);
+        (0..length).map(|_| self.random.u8(..)).collect()
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.random.usize(..of.len())]
+    }
+}

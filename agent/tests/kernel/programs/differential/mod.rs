@@ -1,0 +1,78 @@
+//! Frames of all kinds run through the loaded programs and through an oracle that shares no code with them, on the same random
+//! tables. Both have to stop the same frames and to count the same.
+//!
+//! `FRAMES=50000000 SEED=7` runs longer. A difference is printed with `SEED` and `BATCH`, from which it comes again.
+
+mod damage;
+mod generate;
+mod node;
+mod nonlinear;
+mod oracle;
+mod socket;
+mod tables;
+mod trial;
+mod wire;
+
+use fastrand::Rng;
+use generate::Generator;
+use oracle::Counts;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+use tables::Tables;
+use trial::Trial;
+
+/// Frames that run between two looks at the counters.
+const BATCH: usize = 32;
+/// Batches with the same tables.
+const SAME_TABLES: u64 = 16;
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn programs_and_oracle_agree_on_every_frame() {
+    let (total, seed) = (number("FRAMES", 200_000), number("SEED", 1));
+    let (mut tables, mut trial) = (Tables::empty(), Trial::new());
+    let mut counted = Counts::new();
+    let batches = total.div_ceil(BATCH as u64);
+    let first = number("BATCH", 0);
+    for batch in first..first + batches {
+        if batch == first || batch % SAME_TABLES == 0 {
+            tables.remove(&mut trial.rig);
+            tables = Tables::random(&mut draw(seed, batch / SAME_TABLES, 1));
+            tables.install(&mut trial.rig);
+        }
+        let random = &mut draw(seed, batch, 2);
+        let frames = Generator {
+            random,
+            tables: &tables,
+        }
+        .batch(BATCH);
+        match trial.run(&tables, &frames) {
+            Ok(counts) => trial::add(&mut counted, &counts),
+            Err(difference) => {
+                let report = trial.explain(&tables, &frames, difference);
+                panic!("{tables:#?}\nSEED={seed} BATCH={batch} FRAMES={BATCH}: {report}");
+            }
+        }
+    }
+    println!("{total} frames from SEED={seed}");
+    for ((reason, outcome), count) in &counted {
+        println!("{reason} {outcome}: {} packets", count.packets);
+    }
+    let outcomes: BTreeSet<_> = counted.keys().map(|(_, outcome)| *outcome).collect();
+    assert!(
+        outcomes.is_superset(&trial::REACHED.into()),
+        "only {outcomes:?} occurred"
+    );
+}
+
+/// A number from the environment.
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| u64::from_str(&text).expect(name))
+}
+
+/// Independent of the order in which batches run.
+fn draw(seed: u64, number: u64, purpose: u64) -> Rng {
+    let mut seeds = Rng::with_seed(seed);
+    let mut of_seed = Rng::with_seed(seeds.u64(..) ^ number.rotate_left(8) ^ purpose);
+    of_seed.fork()
+}

@@ -1,0 +1,116 @@
+//! A node whose routes lead everywhere: into a blackhole, off the node, to a pod, into a bridge.
+
+use super::wire::Ip;
+use crate::programs::rig::Rig;
+use epguard_common::{Addr, Mac, RawRole, Role};
+use nix::net::if_::if_nametoindex;
+use nix::sched::{CloneFlags, unshare};
+use std::net::{IpAddr, Ipv6Addr};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// By the third octet, in IPv6 by the second one plus 1; see [`leads`].
+const ROUTES: [(u8, &str); 4] = [
+    (1, "blackhole"),
+    (2, "unicast dev uplink"),
+    (3, "unicast dev pod"),
+    (4, "unicast dev bridge"),
+];
+
+const LOOPBACK: u32 = 1;
+
+/// The programs in a network namespace of their own, with empty maps.
+pub fn rig() -> Rig {
+    unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
+    for family in ["ipv4", "ipv6"] {
+        let file = format!("/proc/sys/net/{family}/conf/all/forwarding");
+        std::fs::write(file, "1").expect("forwarding");
+    }
+    ip("link set lo up");
+    for device in ["uplink", "pod", "bridge"] {
+        ip(&format!("link add {device} type veth peer name {device}-peer"));
+        ip(&format!("link set {device} up"));
+        ip(&format!("link set {device}-peer up"));
+    }
+    for (range, route) in ROUTES {
+        let (kind, device) = route.split_once(' ').unwrap_or((route, ""));
+        ip(&format!("route add {kind} 10.244.{range}.0/24 {device}"));
+        ip(&format!("-6 route add {kind} fd{:02x}::/16 {device}", range - 1));
+    }
+    let mut rig = Rig::bare();
+    for (device, role) in [
+        ("uplink", Role::Uplink),
+        ("pod", Role::Pod),
+        ("bridge", Role::Bridge),
+    ] {
+        let ifindex = if_nametoindex(device).expect("an interface");
+        rig.put_keyed("INTERFACES", &ifindex, RawRole::from(role));
+    }
+    rig.put(
+        "MACS",
+        &LOOPBACK,
+        Mac {
+            sends: 1,
+            ..Mac::default()
+        },
+    );
+    rig
+}
+
+/// Runs `ip` with these words.
+pub fn ip(arguments: &str) {
+    let mut ip = Command::new("ip");
+    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .args(arguments.split_whitespace());
+    assert!(ip.status().expect("ip").success(), "ip {arguments}");
+}
+
+/// Addresses that have a part in the tables: in each of the ranges of [`leads`], and in none.
+pub static HOSTS: LazyLock<Vec<Addr>> = LazyLock::new(|| {
+    let v4 = (1..=4).flat_map(|range| [10, 11].map(|host| Addr::v4([10, 244, range, host])));
+    let v6 = (0..=3).flat_map(|range| {
+        [0x10, 0x11].map(|host| Addr::v6([0xfd, range, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]))
+    });
+    let others = [
+        Addr::v4([10, 96, 0, 1]),
+        Addr::v4([127, 0, 0, 77]),
+        Addr::v4([224, 0, 0, 5]),
+    ];
+    // As 10.244.1.10, but for the prefix of v4-mapped addresses.
+    let alike = Addr::v6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 244, 1, 10]);
+    v4.chain(v6).chain(others).chain([alike]).collect()
+});
+
+/// Where the node's routes lead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leads {
+    /// Off the node, or into a blackhole.
+    Away,
+    ToBridge,
+    /// To a pod, to the node itself, or nowhere.
+    Elsewhere,
+}
+
+pub fn leads(ip: &Ip) -> Leads {
+    let range = match (ip.src, ip.dst) {
+        (IpAddr::V4(_), IpAddr::V4(dst)) => match dst.octets() {
+            [10, 244, range, _] => range,
+            _ => 0,
+        },
+        (IpAddr::V6(src), IpAddr::V6(dst)) => match dst.octets() {
+            [0xfd, range, ..] if is_forwarded(src) => range.saturating_add(1),
+            _ => 0,
+        },
+        _ => 0,
+    };
+    match range {
+        1 | 2 => Leads::Away,
+        4 => Leads::ToBridge,
+        _ => Leads::Elsewhere,
+    }
+}
+
+/// The kernel forwards no packet from such addresses (`rt6_need_strict`).
+fn is_forwarded(src: Ipv6Addr) -> bool {
+    !(src.is_multicast() || src.is_loopback() || src.is_unicast_link_local())
+}

@@ -1,0 +1,288 @@
+//! Random tables: what the oracle reads, and what the maps hold.
+
+use super::node::HOSTS;
+use super::wire::Ip;
+use crate::programs::rig::Rig;
+use crate::programs::world::{ENFORCE, FRESH, denial, suspect};
+use epguard_common::{
+    Action, Addr, Affected, AnswerLimits, CARRIER_ALL, CARRIER_HIGH, Config, Denial, DenialKey, Gate, Keyed,
+    Mode, RawDenial, Reason, ReasonActions, ReasonModes, Slot, Suspect, Terminated, UidState, View, Vip,
+};
+use fastrand::Rng;
+use std::collections::BTreeMap;
+
+pub const PORTS: [u16; 4] = [8080, 9090, 53, 4789];
+pub const TRANSPORTS: [u8; 3] = [6, 17, 132];
+
+#[derive(Debug)]
+pub struct Tables {
+    pub suspects: BTreeMap<Addr, u32>,
+    pub services: BTreeMap<Vip, Slot>,
+    pub denied: BTreeMap<DenialKey, Denial>,
+    /// With the bound of their annotations.
+    pub terminated: BTreeMap<Addr, Mode>,
+    pub config: Config,
+    pub view: View,
+    /// Whether the programs may use the gate.
+    pub gate: bool,
+}
+
+impl Tables {
+    /// Nothing in them.
+    pub fn empty() -> Self {
+        Self {
+            suspects: BTreeMap::new(),
+            services: BTreeMap::new(),
+            denied: BTreeMap::new(),
+            terminated: BTreeMap::new(),
+            config: ENFORCE,
+            view: FRESH,
+            gate: true,
+        }
+    }
+
+    /// One of the states that a node may be in: idle, draining only, with suspects, with orphan IPs, with flows; in each mode.
+    pub fn random(random: &mut Rng) -> Self {
+        let mut tables = Self::empty();
+        let kinds = random
+            .choice(["idle", "drains", "denied", "orphans", "both", "both"])
+            .expect("kinds");
+        for host in HOSTS.iter().copied() {
+            if kinds == "drains" {
+                if random.bool() {
+                    tables.suspects.insert(host, Suspect::DRAINING);
+                }
+                continue;
+            }
+            if kinds != "orphans" && random.u8(..10) < 6 {
+                tables.blame(host, random);
+            }
+            if matches!(kinds, "orphans" | "both") && random.u8(..10) < 4 {
+                tables.terminated.insert(host, mode(random, 80));
+            }
+        }
+        tables.configure(random);
+        tables.look(kinds == "idle", random);
+        tables
+    }
+
+    /// Affected Services at the address, denials behind it, and a suspect: each may be missing.
+    fn blame(&mut self, addr: Addr, random: &mut Rng) {
+        let flags = [
+            Suspect::DENIED,
+            Suspect::DENIED,
+            Suspect::DENIED | Suspect::DRAINING,
+            Suspect::DRAINING,
+        ];
+        if random.u8(..10) < 9 {
+            self.suspects.insert(addr, random.choice(flags).expect("flags"));
+        }
+        for (port, protocol) in PORTS
+            .into_iter()
+            .flat_map(|port| TRANSPORTS.map(|number| (port, number)))
+        {
+            let slot = Slot {
+                number: random
+                    .choice([0x8001, 0x8002, 0x8020, 0x8040, 0xffe0])
+                    .expect("slots"),
+            };
+            if random.u8(..10) < 9 {
+                self.services.insert(
+                    Vip {
+                        addr,
+                        port,
+                        protocol,
+                        reserved: 0,
+                    },
+                    slot,
+                );
+            }
+            if random.u8(..10) < 7 {
+                let slot = if random.u8(..10) == 0 {
+                    Slot { number: 0x8060 }
+                } else {
+                    slot
+                };
+                let key = DenialKey {
+                    addr,
+                    slot,
+                    port,
+                    protocol,
+                    reserved: [0; 3],
+                };
+                self.denied.insert(key, proof(random));
+            }
+        }
+    }
+
+    fn configure(&mut self, random: &mut Rng) {
+        let mode_of_all = mode(random, 70);
+        let modes = if random.u8(..10) < 7 {
+            ReasonModes::all(Mode::Enforce)
+        } else {
+            let drawn = [(); 5].map(|()| mode(random, 40));
+            ReasonModes::of_each(|reason| drawn[reason as usize])
+        };
+        let action = random
+            .choice([Action::Drop, Action::Unset, Action::Reject, Action::Redirect])
+            .expect("actions");
+        self.config = Config {
+            mode: mode_of_all,
+            reasons: modes,
+            actions: ReasonActions::all(action),
+            // No answers: how many there are depends on the time.
+            limits: AnswerLimits::default(),
+            ..ENFORCE
+        };
+    }
+
+    fn look(&mut self, idle: bool, random: &mut Rng) {
+        let count = |length: usize| u32::try_from(if idle { 0 } else { length }).expect("a count");
+        self.gate = random.u8(..10) > 0;
+        self.view = View {
+            lease_deadline_ns: if random.u8(..10) < 8 { u64::MAX } else { 1 },
+            suspects: count(self.suspects.len()),
+            vips: count(self.services.len()),
+            terminated: count(self.terminated.len()),
+            flows: u32::from(!idle && random.u8(..10) == 0),
+            wipers: u32::from(random.u8(..10) < 2),
+            carrier: random
+                .choice([CARRIER_ALL, CARRIER_ALL, CARRIER_ALL, CARRIER_HIGH, 0])
+                .expect("carriers")
+                .into(),
+            ..FRESH
+        };
+    }
+
+    /// The programs store no senders, whose packets would end by the time.
+    pub fn without_senders(mut self) -> Self {
+        self.view.wipers = 0;
+        self.view.lease_deadline_ns = u64::MAX;
+        self
+    }
+
+    pub fn is_fresh(&self) -> bool {
+        self.view.lease_deadline_ns == u64::MAX
+    }
+
+    /// The lower of the node's mode and the reason's.
+    pub fn mode(&self, reason: Reason) -> Mode {
+        let own = self.config.reasons.clone().of(reason).copied();
+        self.config.mode.min(own.unwrap_or(Mode::Off))
+    }
+
+    pub fn action(&self, reason: Reason) -> Action {
+        self.config
+            .actions
+            .clone()
+            .of(reason)
+            .copied()
+            .unwrap_or(Action::Unset)
+    }
+
+    /// The denial of a packet's destination for a Service.
+    pub fn denial(&self, ip: &Ip, slot: Slot) -> Option<&Denial> {
+        let (addr, port, protocol) = (ip.dst.into(), ip.ports?.dst, ip.protocol);
+        self.denied.get(&DenialKey {
+            addr,
+            slot,
+            port,
+            protocol,
+            reserved: [0; 3],
+        })
+    }
+
+    /// Takes the entries out of the maps.
+    pub fn remove(&self, rig: &mut Rig) {
+        self.suspects
+            .keys()
+            .for_each(|key| rig.remove::<_, Keyed<Addr, Suspect>>("SUSPECTS", key));
+        self.services
+            .keys()
+            .for_each(|key| rig.remove::<_, Keyed<Vip, Affected>>("SERVICES", key));
+        self.denied
+            .keys()
+            .for_each(|key| rig.remove::<_, Keyed<DenialKey, RawDenial>>("DENIED", key));
+        self.terminated
+            .keys()
+            .for_each(|key| rig.remove::<_, Keyed<Addr, Terminated>>("TERMINATED", key));
+        rig.close_gate();
+    }
+
+    /// Puts the entries into empty maps.
+    pub fn install(&self, rig: &mut Rig) {
+        self.suspects
+            .iter()
+            .for_each(|(addr, flags)| rig.put_keyed("SUSPECTS", addr, suspect(*flags)));
+        self.services
+            .iter()
+            .for_each(|(vip, slot)| rig.affect(vip, *slot));
+        self.denied
+            .iter()
+            .for_each(|(key, denial)| rig.deny(key, *denial));
+        self.terminated.keys().for_each(|addr| self.unlift(rig, addr));
+        rig.configure(self.config);
+        rig.vouch(self.view);
+        if !self.gate {
+            rig.set(
+                "GATE",
+                Gate {
+                    valid: 0,
+                    ..Gate::EMPTY
+                },
+            );
+        }
+    }
+
+    /// Puts an orphan IP in, as one that no packet has come from.
+    pub fn unlift(&self, rig: &mut Rig, addr: &Addr) {
+        let mode = self.terminated[addr] as u32;
+        rig.put_keyed(
+            "TERMINATED",
+            addr,
+            Terminated {
+                mode,
+                ..Terminated::default()
+            },
+        );
+        if !self.gate {
+            rig.set(
+                "GATE",
+                Gate {
+                    valid: 0,
+                    ..Gate::EMPTY
+                },
+            );
+        }
+    }
+}
+
+fn proof(random: &mut Rng) -> Denial {
+    let reasons = [Reason::DeadBackend, Reason::Reused, Reason::RetiredBackend];
+    let states = [
+        UidState::Dead,
+        UidState::Dead,
+        UidState::Retired,
+        UidState::Retired,
+        UidState::Live,
+    ];
+    let actions = [Action::Unset, Action::Unset, Action::Drop, Action::Reject];
+    Denial {
+        mode: mode(random, 80),
+        held: u32::from(random.u8(..10) == 0),
+        action: random.choice(actions).expect("actions"),
+        ..denial(
+            random.choice(reasons).expect("reasons"),
+            random.choice(states).expect("states"),
+        )
+    }
+}
+
+/// Enforce in so many of a hundred cases.
+fn mode(random: &mut Rng, enforced: u8) -> Mode {
+    match random.u8(..100) {
+        draw if draw < enforced => Mode::Enforce,
+        draw if draw % 3 == 0 => Mode::Off,
+        _ => Mode::Observe,
+    }
+}

@@ -1,0 +1,183 @@
+//! Runs frames through programs and oracle, and compares.
+
+use super::damage::least;
+use super::node;
+use super::oracle::{Counts, Oracle, Program};
+use super::tables::Tables;
+use crate::programs::rig::{BOTH, DROP, PASS, Rig};
+use epguard_common::{Addr, Aimed, Count, Outcome, Sender, Terminated};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+const PROGRAMS: [Program; 4] = [Program::Xdp, Program::Ingress, Program::Egress, Program::Both];
+
+const XDP_DROP: u32 = 1;
+const XDP_PASS: u32 = 2;
+
+/// Counted beside denials, by the time.
+const BY_TIME: [Outcome; 2] = [Outcome::EventLost, Outcome::EventSuppressed];
+
+/// What any longer run has to count.
+pub const REACHED: [Outcome; 12] = [
+    Outcome::Dropped,
+    Outcome::Observed,
+    Outcome::Off,
+    Outcome::LeaseExpired,
+    Outcome::NoIntent,
+    Outcome::NotDenied,
+    Outcome::Established,
+    Outcome::Draining,
+    Outcome::Lifted,
+    Outcome::Held,
+    Outcome::NotCarried,
+    Outcome::AnswerSuppressed,
+];
+
+/// The loaded programs.
+pub struct Trial {
+    pub rig: Rig,
+    counted: Counts,
+}
+
+impl Trial {
+    pub fn new() -> Self {
+        let mut rig = node::rig();
+        let counted = rig.counts();
+        Self { rig, counted }
+    }
+
+    /// What programs and oracle have counted for frames that run one after the other, or how they differ. No packet has
+    /// come from an orphan IP before.
+    pub fn run(&mut self, tables: &Tables, frames: &[Vec<u8>]) -> Result<Counts, String> {
+        let mut oracle = Oracle::new(tables);
+        let mut differences = String::new();
+        for (number, frame) in frames.iter().enumerate() {
+            // Each program is the first one that a frame from an orphan IP meets.
+            for turn in 0..PROGRAMS.len() {
+                let program = PROGRAMS[(number + turn) % PROGRAMS.len()];
+                let (expected, stopped) = (oracle.stops(program, frame), self.stops(program, frame));
+                if stopped != Ok(expected) {
+                    let _ = writeln!(
+                        differences,
+                        "{program:?}: oracle stops {expected}, program {stopped:?}"
+                    );
+                }
+                // Senders are known for a moment only: later packets would end by the time.
+                if let Some((sender, _)) = oracle.aimed {
+                    self.rig.remove::<Sender, Aimed>("AIMED", &sender);
+                }
+            }
+        }
+        let counts = self.counts();
+        if counts != oracle.counts {
+            let _ = writeln!(
+                differences,
+                "oracle counts {:#?}, programs {counts:#?}",
+                oracle.counts
+            );
+        }
+        let lifted = self.lifted(tables);
+        if lifted != oracle.lifted {
+            let _ = writeln!(
+                differences,
+                "oracle lifts {:?}, programs {lifted:?}",
+                oracle.lifted
+            );
+        }
+        for addr in lifted {
+            tables.unlift(&mut self.rig, &addr);
+        }
+        if differences.is_empty() {
+            Ok(counts)
+        } else {
+            Err(differences)
+        }
+    }
+
+    /// Whether the program stops the frame; an error if it does anything else.
+    fn stops(&mut self, program: Program, frame: &[u8]) -> Result<bool, String> {
+        let name = match program {
+            Program::Xdp => {
+                let (action, left) = self.rig.turn_xdp(frame);
+                return match action {
+                    XDP_DROP => Ok(true),
+                    XDP_PASS if left == frame => Ok(false),
+                    _ => Err(format!("action {action}, frame {left:02x?}")),
+                };
+            }
+            Program::Ingress => "epguard_from",
+            Program::Egress => "epguard_to",
+            Program::Both => BOTH,
+        };
+        let ran = self.rig.run(name, frame);
+        match ran.action {
+            DROP if ran.frame == frame => Ok(true),
+            PASS if ran.frame == frame => Ok(false),
+            action => Err(format!("action {action}, frame {:02x?}", ran.frame)),
+        }
+    }
+
+    /// What the programs have counted since the last call.
+    pub fn counts(&mut self) -> Counts {
+        let before = std::mem::replace(&mut self.counted, self.rig.counts());
+        let since = self.counted.iter().map(|(of, count)| {
+            let before = before.get(of).copied().unwrap_or_default();
+            (*of, count.since(before))
+        });
+        since
+            .filter(|((_, outcome), count)| !BY_TIME.contains(outcome) && *count != Count::default())
+            .collect()
+    }
+
+    /// Orphan IPs that have sent a packet.
+    pub fn lifted(&mut self, tables: &Tables) -> BTreeSet<Addr> {
+        let is_lifted = |addr: &&Addr| {
+            let entry: Option<Terminated> = self.rig.get_keyed("TERMINATED", *addr);
+            entry.is_none_or(|entry| entry.lifted_ns != 0)
+        };
+        tables.terminated.keys().filter(is_lifted).copied().collect()
+    }
+
+    /// The smallest frame that shows the difference.
+    pub fn explain(&mut self, tables: &Tables, frames: &[Vec<u8>], difference: String) -> String {
+        let mut differs = |frame: &Vec<u8>| self.run(tables, std::slice::from_ref(frame)).err();
+        let Some(found) = frames.iter().find(|frame| differs(frame).is_some()) else {
+            return format!("only one after the other: {difference}\n{}", hex(frames));
+        };
+        let (mut small, shortest) = (found.clone(), least(found));
+        while small.len() > shortest && differs(&small[..small.len() - 1].to_vec()).is_some() {
+            small.pop();
+        }
+        for at in 0..small.len() {
+            let octet = std::mem::take(&mut small[at]);
+            if least(&small) > small.len() || differs(&small).is_none() {
+                small[at] = octet;
+            }
+        }
+        let difference = differs(&small).unwrap_or(difference);
+        format!(
+            "{difference}frame {}shrunk {}",
+            hex(std::slice::from_ref(found)),
+            hex(&[small])
+        )
+    }
+}
+
+/// Frames as text, one in a line.
+pub fn hex(frames: &[Vec<u8>]) -> String {
+    let octets = |frame: &Vec<u8>| {
+        frame
+            .iter()
+            .fold(String::new(), |text, octet| text + &format!("{octet:02x}"))
+            + "\n"
+    };
+    frames.iter().map(octets).collect()
+}
+
+/// Adds counts to others.
+pub fn add(sum: &mut Counts, counts: &Counts) {
+    for (of, count) in counts {
+        let all = sum.entry(*of).or_default();
+        *all = all.plus(*count);
+    }
+}

@@ -1,0 +1,189 @@
+//! The oracle's own reading of a frame. It shares nothing with the parser of `epguard-common`, and begins at the Ethernet header.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What a frame shows.
+#[derive(Debug)]
+pub struct Wire {
+    /// The first six octets.
+    pub receiver: [u8; 6],
+    pub is_tagged: bool,
+    pub ip: Option<Ip>,
+    /// The address that the frame proves to be in use.
+    pub holder: Option<IpAddr>,
+}
+
+/// An IP packet that is whole enough to judge.
+#[derive(Clone, Copy, Debug)]
+pub struct Ip {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub protocol: u8,
+    pub ports: Option<Ports>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Ports {
+    pub src: u16,
+    pub dst: u16,
+    /// TCP SYN without ACK, SCTP INIT.
+    pub opens: bool,
+    /// TCP RST, SCTP ABORT and SHUTDOWN COMPLETE.
+    pub ends: bool,
+}
+
+const TAGS: [u16; 2] = [0x8100, 0x88a8];
+const EXTENSIONS: usize = 6;
+
+/// Reads a frame of at least an Ethernet header.
+pub fn read(frame: &[u8]) -> Wire {
+    let mut wire = Wire {
+        receiver: *frame.first_chunk().expect("an Ethernet header"),
+        is_tagged: TAGS.contains(&half(frame, 12).unwrap_or(0)),
+        ip: None,
+        holder: None,
+    };
+    let Some((kind, body)) = untagged(frame) else {
+        return wire;
+    };
+    match kind {
+        0x0800 => {
+            wire.ip = v4(body);
+            wire.holder = wire.ip.map(|ip| ip.src);
+        }
+        0x86dd => {
+            wire.ip = v6(body);
+            wire.holder = wire.ip.and_then(|ip| neighbour(body, ip));
+        }
+        0x0806 => wire.holder = arp(body),
+        _ => {}
+    }
+    wire
+}
+
+/// The `EtherType` behind at most two VLAN tags, and what follows it.
+fn untagged(frame: &[u8]) -> Option<(u16, &[u8])> {
+    let tags = [12, 16]
+        .into_iter()
+        .take_while(|at| half(frame, *at).is_some_and(|kind| TAGS.contains(&kind)));
+    let at = 12 + 4 * tags.count();
+    Some((half(frame, at)?, &frame[at + 2..]))
+}
+
+fn v4(packet: &[u8]) -> Option<Ip> {
+    let header: &[u8; 20] = packet.first_chunk()?;
+    let length = usize::from(header[0] & 15) * 4;
+    if header[0] >> 4 != 4 || length < 20 {
+        return None;
+    }
+    let (protocol, later_fragment) = (header[9], half(header, 6)? & 0x1fff != 0);
+    Some(Ip {
+        src: address4(header, 12)?,
+        dst: address4(header, 16)?,
+        protocol,
+        ports: if later_fragment {
+            None
+        } else {
+            ports(packet, length, protocol)?
+        },
+    })
+}
+
+fn v6(packet: &[u8]) -> Option<Ip> {
+    let header: &[u8; 40] = packet.first_chunk()?;
+    let (src, dst) = (address6(header, 8)?, address6(header, 24)?);
+    if header[0] >> 4 != 6 || [src, dst].iter().any(|end| end.to_ipv4_mapped().is_some()) {
+        return None;
+    }
+    let ip = |protocol, ports| Ip {
+        src: src.into(),
+        dst: dst.into(),
+        protocol,
+        ports,
+    };
+    let (mut next, mut at, mut skipped) = (header[6], 40, 0);
+    loop {
+        let unit = match next {
+            0 | 43 | 60 => 8,
+            51 => 4,
+            44 if half(packet, at + 2)? >> 3 != 0 => return Some(ip(*packet.get(at)?, None)),
+            44 => 0,
+            transport => return Some(ip(transport, ports(packet, at, transport)?)),
+        };
+        if skipped == EXTENSIONS {
+            return None;
+        }
+        let [following, units] = *packet.get(at..)?.first_chunk()?;
+        // An authentication header counts words beyond the second, others eights beyond the first.
+        at += 8 + unit * usize::from(units);
+        (next, skipped) = (following, skipped + 1);
+    }
+}
+
+/// `None`: the ports, or what shows an opening, are cut off. Then the packet is not judged at all.
+#[expect(
+    clippy::option_option,
+    reason = "other protocols have no ports, and are judged"
+)]
+fn ports(packet: &[u8], at: usize, protocol: u8) -> Option<Option<Ports>> {
+    let (opens, ends) = match protocol {
+        6 => {
+            let flags = *packet.get(at + 13)?;
+            (flags & 0b1_0010 == 0b10, flags & 0b100 != 0)
+        }
+        17 => (false, false),
+        132 => {
+            let chunk = *packet.get(at + 12)?;
+            (chunk == 1, chunk == 6 || chunk == 14)
+        }
+        _ => return Some(None),
+    };
+    let (src, dst) = (half(packet, at)?, half(packet, at + 2)?);
+    Some(Some(Ports {
+        src,
+        dst,
+        opens,
+        ends,
+    }))
+}
+
+/// An ARP message shows its sender; a probe, which has none, the address that its sender takes.
+fn arp(message: &[u8]) -> Option<IpAddr> {
+    match address4(message, 14)? {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address4(message, 24),
+        sender => Some(sender),
+    }
+}
+
+/// A neighbour advertisement shows its target, a solicitation without a source too. Other packets show their source.
+fn neighbour(packet: &[u8], ip: Ip) -> Option<IpAddr> {
+    if packet[6] != 58 {
+        return Some(ip.src);
+    }
+    let probes = ip.src == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    match *packet.get(40)? {
+        136 => {}
+        135 if probes => {}
+        _ => return Some(ip.src),
+    }
+    let target = address6(packet, 48)?;
+    target.to_ipv4_mapped().is_none().then_some(target.into())
+}
+
+fn half(octets: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*octets.get(at..)?.first_chunk()?))
+}
+
+fn address4(octets: &[u8], at: usize) -> Option<IpAddr> {
+    octets
+        .get(at..)?
+        .first_chunk()
+        .map(|octets: &[u8; 4]| IpAddr::from(*octets))
+}
+
+fn address6(octets: &[u8], at: usize) -> Option<Ipv6Addr> {
+    octets
+        .get(at..)?
+        .first_chunk()
+        .map(|octets: &[u8; 16]| Ipv6Addr::from(*octets))
+}
