@@ -37,9 +37,10 @@ pub enum Mode {
 
 fn main() {
     // Tests check the ratios of one destination only.
-    let (rounds, runs, modes) = match form::is_quick() {
-        true => (7, 3, &[Mode::Hot][..]),
-        false => (21, 5, &[Mode::Hot, Mode::Random][..]),
+    let (rounds, runs, modes) = if form::is_quick() {
+        (7, 3, &[Mode::Hot][..])
+    } else {
+        (21, 5, &[Mode::Hot, Mode::Random][..])
     };
     node::enter();
     let mut bench = Bench::new(runs);
