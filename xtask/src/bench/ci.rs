@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::check::{Checked, check};
 use super::form;
 use super::measure;
-use super::name::{Name, Profile};
+use super::name::Name;
 use crate::ladder::Count;
 
 const RUNS: usize = 3;
@@ -20,7 +20,7 @@ pub(crate) fn check_packets() -> Result<Count> {
     let mut missed: Option<BTreeMap<String, String>> = None;
     let mut checks = 0;
     for _ in 0..RUNS {
-        let mut command = Name::Packet.command(Profile::Dev);
+        let mut command = Name::Packet.command();
         let tables = measure(command.env(form::QUICK, "1"))?;
         let Checked { kept, missed: now } = check(&tables, true);
         checks = kept + u32::try_from(now.len())?;

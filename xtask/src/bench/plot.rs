@@ -7,7 +7,7 @@ use super::form::{Better, Row, Table};
 use super::table::figure;
 
 /// Pixels.
-const LABELS: f64 = 370.0;
+const LETTER: f64 = 7.0;
 const BARS: f64 = 420.0;
 const FIGURES: f64 = 130.0;
 const BAR: f64 = 14.0;
@@ -20,27 +20,24 @@ impl Table {
     /// An SVG document.
     pub(super) fn plot(&self, machine: &str) -> String {
         let series = self.series();
+        let longest = self.names().into_iter().map(|name| name.chars().count()).max();
+        let labels = LETTER * count(longest.unwrap_or_default()) + 20.0;
         let most = self.rows.iter().filter_map(|row| median(&row.samples));
         let most = most.fold(f64::MIN_POSITIVE, f64::max);
         let (mut y, mut body) = (TOP, String::new());
         for name in self.names() {
             let rows: Vec<&Row> = self.rows.iter().filter(|row| row.name == name).collect();
             let height = BAR * count(rows.len());
-            text(&mut body, LABELS - 8.0, y + height / 2.0 + 4.0, "end", name);
+            text(&mut body, labels - 8.0, y + height / 2.0 + 4.0, "end", name);
             for row in rows {
                 let colour = series.iter().position(|series| *series == row.series);
-                bar(
-                    &mut body,
-                    row,
-                    y,
-                    most,
-                    COLOURS[colour.unwrap_or_default() % COLOURS.len()],
-                );
+                let colour = COLOURS[colour.unwrap_or_default() % COLOURS.len()];
+                bar(&mut body, row, [labels, y], most, colour);
                 y += BAR;
             }
             y += GAP;
         }
-        let (width, height) = (LABELS + BARS + FIGURES, y + 22.0);
+        let (width, height) = (labels + BARS + FIGURES, y + 22.0);
         let better = match self.better {
             Better::Lower => "lower is better",
             Better::Higher => "higher is better",
@@ -48,7 +45,7 @@ impl Table {
         let title = format!("{}: {}, {better}", self.title, self.unit);
         let mut head = String::new();
         text(&mut head, 12.0, 22.0, "start", &title);
-        legend(&mut head, &series);
+        legend(&mut head, &series, labels);
         let foot = format!("Bar: median. Mark: minimum. {machine}");
         text(&mut body, 12.0, height - 10.0, "start", &foot);
         format!(
@@ -59,31 +56,30 @@ impl Table {
     }
 }
 
-fn bar(body: &mut String, row: &Row, y: f64, most: f64, colour: &str) {
+fn bar(body: &mut String, row: &Row, [x, y]: [f64; 2], most: f64, colour: &str) {
     let figures = median(&row.samples).zip(minimum(&row.samples));
     let Some((median, minimum)) = figures else {
         let missing = row.missing.as_deref().unwrap_or("not measured");
-        return text(body, LABELS + 6.0, y + BAR - 3.0, "start", missing);
+        return text(body, x + 6.0, y + BAR - 3.0, "start", missing);
     };
     let at = |value: f64| BARS * value / most;
-    let (long, mark) = (at(median), LABELS + at(minimum));
+    let (long, mark) = (at(median), x + at(minimum));
     let _ = writeln!(
         body,
-        "<rect x=\"{LABELS}\" y=\"{y:.1}\" width=\"{long:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>\n\
+        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{long:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>\n\
          <rect x=\"{mark:.1}\" y=\"{y:.1}\" width=\"1.5\" height=\"{:.1}\" fill=\"#000000\"/>",
         BAR - 2.0,
         BAR - 2.0,
     );
     let shown = figure(median);
-    text(body, LABELS + long + 6.0, y + BAR - 4.0, "start", &shown);
+    text(body, x + long + 6.0, y + BAR - 4.0, "start", &shown);
 }
 
 /// None for a single series.
-fn legend(head: &mut String, series: &[&str]) {
+fn legend(head: &mut String, series: &[&str], mut x: f64) {
     if series.len() < 2 {
         return;
     }
-    let mut x = LABELS;
     for (name, colour) in series.iter().zip(COLOURS.iter().cycle()) {
         let _ = writeln!(
             head,
