@@ -48,8 +48,8 @@ enum Verb {
     Scenario(lab::Args),
     /// Replay recorded watch streams and judge every denial
     Replay(lab::Args),
-    /// Measure what a packet costs in the kernel, and what a flood costs the node's other traffic
-    Bench,
+    /// Measure costs and delays, beside what else could be used
+    Bench(bench::Args),
     /// Revert each fix in a copy, and expect its test to fail
     Mutate(mutate::Args),
     /// Make the container image: the agent alone, statically linked
@@ -80,7 +80,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Record(args) => record::run(&args),
         Verb::Scenario(args) => lab::run("scenario", &args),
         Verb::Replay(args) => lab::run("replay", &args),
-        Verb::Bench => bench::run(),
+        Verb::Bench(args) => bench::run(&args),
         Verb::Mutate(args) => mutate::run(&args),
         Verb::Image(args) => image::run(&args),
         Verb::Kernel(args) => kernel::run(&args),
