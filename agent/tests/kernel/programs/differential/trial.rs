@@ -55,12 +55,17 @@ impl Trial {
             // Each program is the first one that a frame from an orphan IP meets.
             for turn in 0..PROGRAMS.len() {
                 let program = PROGRAMS[(number + turn) % PROGRAMS.len()];
+                let lifted = oracle.lifted.len();
                 let (expected, stopped) = (oracle.stops(program, frame), self.stops(program, frame));
                 if stopped != Ok(expected) {
                     let _ = writeln!(
                         differences,
                         "{program:?}: oracle stops {expected}, program {stopped:?}"
                     );
+                }
+                // At once: another program lifts what this one has missed.
+                if oracle.lifted.len() > lifted && self.lifted(tables) != oracle.lifted {
+                    let _ = writeln!(differences, "{program:?}: oracle lifts {:?}", oracle.lifted);
                 }
                 // Senders are known for a moment only: later packets would end by the time.
                 if let Some((sender, _)) = oracle.aimed {
