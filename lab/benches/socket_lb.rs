@@ -16,7 +16,7 @@ mod row;
 
 use calls::{COSTS, NAMES};
 use epguard::{Caller, Denials};
-use form::{Better, Comparison, Row, Table};
+use form::{Better, Comparison, Table};
 use row::{Beside, Row};
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ fn table(rounds: &[[[f64; COSTS]; ROWS.len()]], number: usize) -> Table {
     let (base, _) = ROWS[BASE];
     let row = |(row, (name, _)): (usize, &(&str, Beside))| {
         let samples = rounds.iter().map(|round| round[row][number]).collect();
-        let row = Row::new(*name, "", samples);
+        let row = form::Row::new(*name, "", samples);
         if *name == base {
             row
         } else {

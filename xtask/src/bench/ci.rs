@@ -22,7 +22,9 @@ pub(crate) fn check_packets() -> Result<Count> {
     for _ in 0..RUNS {
         let mut command = Name::Packet.command();
         let tables = measure(command.env(form::QUICK, "1"))?;
-        let Checked { kept, missed: now } = check(&tables, true);
+        let Checked {
+            kept, missed: now, ..
+        } = check(&tables, true);
         checks = kept + u32::try_from(now.len())?;
         let again = in_both(missed, now);
         for line in again.values() {

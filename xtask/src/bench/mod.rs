@@ -28,6 +28,7 @@ use serde::Serialize;
 use crate::build;
 use crate::process::{is_root, name as name_of, root, run as run_command};
 use crate::setup;
+use check::Checked;
 pub(crate) use ci::check_packets;
 use form::Table;
 use name::Name;
@@ -138,12 +139,16 @@ fn checked(tables: &[Table]) -> ExitCode {
     for line in checked.missed.values() {
         eprintln!("missed: {line}");
     }
+    let Checked {
+        kept,
+        by_margin,
+        missed,
+    } = checked;
     eprintln!(
-        "{} ratios within their limits, {} not",
-        checked.kept,
-        checked.missed.len()
+        "{kept} ratios within their limits, {by_margin} of them only with their margin; {} not",
+        missed.len()
     );
-    if checked.missed.is_empty() {
+    if missed.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -17,18 +17,27 @@ pub(super) fn renew(run: &Run) -> Result<()> {
     let mut text = fs::read_to_string(&page).with_context(|| format!("cannot read {PAGE}"))?;
     let plots = root().join(PLOTS);
     fs::create_dir_all(&plots).with_context(|| format!("cannot make {PLOTS}"))?;
+    let machine = without_local_version(&run.machine);
     for table in &run.tables {
         let name = &table.name;
         let shown = format!(
             "{}\n\nMeasured on {}.\n\n![{}](performance/{name}.svg)",
             table.markdown(),
-            run.machine,
+            machine,
             table.title
         );
         text = replace(&text, name, &shown)?;
-        write(&plots.join(format!("{name}.svg")), &table.plot(&run.machine))?;
+        write(&plots.join(format!("{name}.svg")), &table.plot(machine))?;
     }
     write(&page, &text)
+}
+
+/// The machine without what its owner has appended to the kernel's version.
+fn without_local_version(machine: &str) -> &str {
+    const LINUX: &str = ", Linux ";
+    let version = machine.rfind(LINUX).map_or(0, |at| at + LINUX.len());
+    let end = machine[version..].find('-');
+    end.map_or(machine, |end| &machine[..version + end])
 }
 
 /// The page with this text in the block of this name.
@@ -46,6 +55,13 @@ fn replace(page: &str, name: &str, text: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_kernels_own_version_is_on_the_page() {
+        let shown = without_local_version("A-CPU, 2 cores, Linux 6.18.44-mine-7");
+        assert_eq!(shown, "A-CPU, 2 cores, Linux 6.18.44");
+        assert_eq!(without_local_version("CPU, Linux 6.18"), "CPU, Linux 6.18");
+    }
 
     #[test]
     fn a_table_replaces_the_one_in_its_own_block() {

@@ -14,17 +14,17 @@ impl Table {
             ""
         };
         let mut heads = vec![format!("{}, {figures}{}", self.title, self.unit)];
-        let compares = self.rows.iter().any(|row| !row.compare.is_empty());
+        let has_peers = self.rows.iter().any(|row| !row.compare.is_empty());
         for name in &series {
             heads.push((*name).to_owned());
-            heads.extend(compares.then(|| "ratio [95 % interval]".to_owned()));
+            heads.extend(has_peers.then(|| "ratio [95 % interval]".to_owned()));
         }
-        heads.extend(compares.then(|| "to".to_owned()));
+        heads.extend(has_peers.then(|| "to".to_owned()));
         let mut lines = vec![line(&heads), line(&vec!["---".to_owned(); heads.len()])];
         lines.extend(
             self.names()
                 .into_iter()
-                .map(|name| self.line(name, &series, compares)),
+                .map(|name| self.line(name, &series, has_peers)),
         );
         let notes: Vec<String> = self.further().chain(self.notes.iter().cloned()).collect();
         for note in notes {
@@ -33,7 +33,7 @@ impl Table {
         lines.join("\n")
     }
 
-    fn line(&self, name: &str, series: &[&str], compares: bool) -> String {
+    fn line(&self, name: &str, series: &[&str], has_peers: bool) -> String {
         let row_of = |series: &str| {
             self.rows
                 .iter()
@@ -43,11 +43,11 @@ impl Table {
         for row in series.iter().map(|series| row_of(series)) {
             cells.push(row.map(samples).unwrap_or_default());
             let compared = row.and_then(|row| Some(self.compared(row, row.compare.first()?)));
-            cells.extend(compares.then(|| compared.unwrap_or_default()));
+            cells.extend(has_peers.then(|| compared.unwrap_or_default()));
         }
         let mut peers = series.iter().filter_map(|series| row_of(series)?.compare.first());
         let peer = peers.next().map(|with| with.peer.clone());
-        cells.extend(compares.then(|| peer.unwrap_or_default()));
+        cells.extend(has_peers.then(|| peer.unwrap_or_default()));
         line(&cells)
     }
 
