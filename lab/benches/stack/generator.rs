@@ -33,16 +33,21 @@ impl Passing {
     }
 }
 
+/// Frames that the kernel makes at a time.
+const FRAMES: u32 = 64;
+
 /// Frames for the uplink.
 pub(crate) struct Generator {
     frames: Vec<Vec<u8>>,
     next: usize,
     context: Vec<u8>,
+    /// Whether the node drops the frames before it writes to them.
+    stays: bool,
 }
 
 impl Generator {
-    /// UDP packets to these destinations, in turns. The calling thread is in the node's network namespace.
-    pub(crate) fn new(bed: &Bed, to: impl IntoIterator<Item = SocketAddrV4>) -> Self {
+    /// UDP packets to these destinations, in turns. `stays`: the node drops them before it writes to them. The calling thread is in the node's network namespace.
+    pub(crate) fn new(bed: &Bed, to: impl IntoIterator<Item = SocketAddrV4>, stays: bool) -> Self {
         let mac = mac(bed);
         let frames: Vec<Vec<u8>> = to.into_iter().map(|to| frame(mac, to)).collect();
         let length = u32::try_from(frames[0].len()).unwrap();
@@ -51,20 +56,25 @@ impl Generator {
         Self {
             frames,
             next: 0,
+            stays,
             context: context.iter().flat_map(|word| word.to_ne_bytes()).collect(),
         }
     }
 
     /// Sends this many packets to the next destination.
     pub(crate) fn send(&mut self, program: &Program, packets: u32) {
-        let options = TestRunOptions {
-            data_in: Some(&self.frames[self.next]),
-            ctx_in: Some(&self.context),
-            repeat: packets,
-            attrs: TestRunAttrs::new().xdp_live_frames(64),
-            ..TestRunOptions::default()
-        };
-        program.test_run(options).unwrap();
+        // The kernel uses a frame again as the node has left it. After DNAT it would go elsewhere.
+        let at_once = if self.stays { packets } else { FRAMES };
+        for begun in (0..packets).step_by(at_once as usize) {
+            let options = TestRunOptions {
+                data_in: Some(&self.frames[self.next]),
+                ctx_in: Some(&self.context),
+                repeat: at_once.min(packets - begun),
+                attrs: TestRunAttrs::new().xdp_live_frames(FRAMES),
+                ..TestRunOptions::default()
+            };
+            program.test_run(options).unwrap();
+        }
         self.next = (self.next + 1) % self.frames.len();
     }
 }
