@@ -30,7 +30,7 @@ pub(crate) struct Took {
 
 /// Dropped in this order: the agent before its network and its directory.
 pub(crate) struct Cluster {
-    _agent: AgentProcess,
+    agent: AgentProcess,
     client: UdpSocket,
     pins: PathBuf,
     store: Store,
@@ -81,7 +81,7 @@ impl Cluster {
         let socket = || UdpSocket::bind("0.0.0.0:0");
         let client = lab.netns("shop/client").unwrap().run(socket).unwrap();
         Self {
-            _agent: agent,
+            agent,
             client: client.unwrap(),
             pins,
             store,
@@ -110,7 +110,6 @@ impl Cluster {
             if in_map.is_none() && is_there() {
                 in_map = Some(begun.elapsed());
             }
-            // The program refuses with an error once it drops.
             let _ = self.client.send_to(b"request", (vip(number), 80));
             if dropped() > before {
                 let packet = begun.elapsed();
@@ -119,13 +118,18 @@ impl Cluster {
                     packet,
                 };
             }
-            assert!(begun.elapsed() < Duration::from_mins(1), "pod {number} is not denied");
+            assert!(
+                begun.elapsed() < Duration::from_mins(1),
+                "pod {number} is not denied: {}",
+                self.agent.log()
+            );
             sleep(PAUSE);
         }
     }
 }
 
 fn fill(store: &Store) {
+    store.apply(objects::namespace("shop")).unwrap();
     store.apply(objects::node("node-a", "10.244.1.0/24")).unwrap();
     store.apply(objects::node("node-b", "10.244.2.0/24")).unwrap();
     for number in 0..PODS {

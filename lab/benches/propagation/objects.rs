@@ -12,15 +12,15 @@ pub(crate) enum State {
 
 /// A pod of `node-a`, as a kubelet of Kubernetes 1.36 reports it.
 pub(crate) fn pod(name: &str, ip: Ipv4Addr, state: State) -> Value {
-    let (phase, is_up, container) = match state {
-        State::Running => ("Running", "True", json!({"running": {}})),
-        State::Ended => ("Failed", "False", json!({"running": null, "terminated": {"exitCode": 1}})),
+    let (phase, is_up, container, time) = match state {
+        State::Running => ("Running", "True", json!({"running": {}}), "2026-01-01T00:00:00Z"),
+        State::Ended => ("Failed", "False", json!({"terminated": {"exitCode": 1}}), "2026-01-01T00:00:01Z"),
     };
     json!({
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": name, "namespace": "shop", "labels": {"app": name}, "managedFields": [
             {"manager": "kubelet", "operation": "Update", "subresource": "status", "apiVersion": "v1",
-             "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {"f:phase": {}}}}]},
+             "time": time, "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {"f:phase": {}}}}]},
         "spec": {"nodeName": "node-a", "containers": [{"name": "c"}]},
         "status": {"phase": phase, "podIP": ip, "podIPs": [{"ip": ip}],
             "conditions": [{"type": "Ready", "status": is_up}, {"type": "PodReadyToStartContainers", "status": is_up}],
@@ -58,6 +58,11 @@ pub(crate) fn slice(name: &str, ip: Ipv4Addr, uid: &Value) -> Value {
             "nodeName": "node-a", "targetRef": {"kind": "Pod", "namespace": "shop", "name": name, "uid": uid}}],
         "ports": [{"name": "p", "protocol": "UDP", "port": 8080}],
     })
+}
+
+/// A namespace. Until the agent has seen it, it denies nothing there.
+pub(crate) fn namespace(name: &str) -> Value {
+    json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
 }
 
 /// A node with its range of pod IPs.
