@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: effect of a SYN flood to a denied Service on the node's other traffic, all rows in one run.
+//! `cargo xtask bench flood`: effect of a SYN flood to a denied Service on the node's other traffic, all rows in one run.
 //!
 //! A pod calls a live Service over and over, each time on a new connection. Compare the rows with each other, not with
 //! another machine's.

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: time until the lease is back in the maps after an API server was away for 60 s.
+//! `cargo xtask bench outage`: time until the lease is back in the maps after an API server was away for 60 s.
 //!
 //! One agent with the defaults and one denial. During the outage the server's port refuses connections and its open ones
 //! break. The server comes back with its history, and as a new process without it: then every watch gets 410 and lists

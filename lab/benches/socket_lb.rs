@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: cost of epguard's hooks around a socket load balancer for one call to a Service.
+//! `cargo xtask bench socket-lb`: cost of epguard's hooks around a socket load balancer for one call to a Service.
 //!
 //! A pod calls another pod of its node, and a server of its own, the cheapest call that there is. The lab's load balancer
 //! translates the Service's IP. Each row has a node, programs and maps of its own; all rows take turns, some ten times a
@@ -9,12 +9,14 @@
 mod calls;
 #[path = "socket_lb/epguard.rs"]
 mod epguard;
+#[path = "../../xtask/src/bench/form.rs"]
+mod form;
 #[path = "socket_lb/row.rs"]
 mod row;
 
 use calls::{COSTS, NAMES};
-use comfy_table::{Table, presets::NOTHING};
 use epguard::{Caller, Denials};
+use form::{Better, Comparison, Row, Table};
 use row::{Beside, Row};
 use std::time::{Duration, Instant};
 
@@ -54,49 +56,28 @@ fn main() {
     while begun.elapsed() < Duration::from_secs(seconds) {
         rounds.push(rows.each_ref().map(Row::round));
     }
-    println!("{} rounds, nanoseconds for each call\n", rounds.len());
-    for (number, what) in NAMES.into_iter().enumerate() {
-        println!("{}\n", table(what, &rounds, number));
+    let tables: Vec<Table> = (0..COSTS).map(|number| table(&rounds, number)).collect();
+    form::hand_over(&tables).unwrap();
+}
+
+/// The table of a call.
+fn table(rounds: &[[[f64; COSTS]; ROWS.len()]], number: usize) -> Table {
+    let (base, _) = ROWS[BASE];
+    let row = |(row, (name, _)): (usize, &(&str, Beside))| {
+        let samples = rounds.iter().map(|round| round[row][number]).collect();
+        let row = Row::new(*name, "", samples);
+        if *name == base {
+            row
+        } else {
+            row.compare(Comparison::with(base))
+        }
+    };
+    Table {
+        name: format!("socket-lb-{}", number + 1),
+        title: NAMES[number].to_owned(),
+        unit: "ns".to_owned(),
+        better: Better::Lower,
+        notes: vec![format!("{} rounds.", rounds.len())],
+        rows: ROWS.iter().enumerate().map(row).collect(),
     }
-}
-
-fn table(what: &str, rounds: &[[[f64; COSTS]; ROWS.len()]], number: usize) -> Table {
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header([
-        what,
-        "MEDIAN",
-        "MINIMUM",
-        "RATIO OF MEDIANS",
-        "OF MINIMA",
-        "BY ROUND",
-    ]);
-    let of = |row: usize| sorted(rounds.iter().map(|round| round[row][number]));
-    let base = of(BASE);
-    for (row, (name, _)) in ROWS.iter().enumerate() {
-        let cost = of(row);
-        let by_round = sorted(
-            rounds
-                .iter()
-                .map(|round| round[row][number] / round[BASE][number]),
-        );
-        table.add_row([
-            (*name).to_owned(),
-            format!("{:.0}", median(&cost)),
-            format!("{:.0}", cost[0]),
-            format!("{:.3}", median(&cost) / median(&base)),
-            format!("{:.3}", cost[0] / base[0]),
-            format!("{:.3}", median(&by_round)),
-        ]);
-    }
-    table
-}
-
-fn sorted(of: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut all: Vec<f64> = of.collect();
-    all.sort_unstable_by(f64::total_cmp);
-    all
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    sorted[sorted.len() / 2]
 }

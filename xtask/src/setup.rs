@@ -21,6 +21,13 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("iptables-nft", "iptables"),
 ];
 
+/// Programs that the benchmarks compare epguard with, or measure with.
+const BENCH_PROGRAMS: [(&str, &str); 3] = [
+    ("xdp-filter", "xdp-tools"),
+    ("iperf3", "iperf3"),
+    ("ipset", "ipset"),
+];
+
 /// The tools that compile and link the eBPF object.
 pub(crate) struct Ebpf {
     pub(crate) toolchain: Toolchain,
@@ -52,14 +59,18 @@ pub(crate) fn ebpf() -> Result<Ebpf> {
 
 /// Ensures the programs that the lab and the root tests start.
 pub(crate) fn programs() -> Result<()> {
-    let missing = PROGRAMS
-        .into_iter()
-        .filter(|(program, _)| which(program).is_none());
-    packages::install(
-        &missing
-            .map(|(_, package)| package.to_string())
-            .collect::<Vec<_>>(),
-    )
+    install(&PROGRAMS)
+}
+
+/// Ensures the programs of the benchmarks.
+pub(crate) fn bench_programs() -> Result<()> {
+    install(&BENCH_PROGRAMS)
+}
+
+fn install(programs: &[(&str, &str)]) -> Result<()> {
+    let missing = programs.iter().filter(|(program, _)| which(program).is_none());
+    let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
+    packages::install(&packages)
 }
 
 /// Ensures the further programs that tests start.

@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
+use crate::bench;
 use crate::build;
 use crate::lab;
 use crate::ladder::{Count, Counted, Ladder};
@@ -74,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let clsact = scenarios(&["--hooks", "clsact", "--sample"], "scenarios");
     ladder.run("scenario, clsact", Counted::ByOutput, clsact);
     ladder.run("replay, whole agent", Counted::ByOutput, replay("20", &SOME));
+    ladder.check("bench, packet", bench::check_packets);
     on_the_kernel(&mut ladder);
     Ok(ladder.finish())
 }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 pub(crate) const COSTS: usize = NAMES.len();
 /// In the order of the figures of a round.
 pub(crate) const NAMES: [&str; 6] = [
-    "TCP TO A POD: SOCKET, CONNECT, CLOSE",
-    "TCP TO A POD: CONNECT",
-    "UDP TO A POD: SENDTO",
-    "TCP TO ITSELF: SOCKET, CONNECT, CLOSE",
-    "TCP TO ITSELF: CONNECT",
-    "UDP TO ITSELF: SENDTO",
+    "TCP to a pod: socket, connect, close",
+    "TCP to a pod: connect",
+    "UDP to a pod: sendto",
+    "TCP to itself: socket, connect, close",
+    "TCP to itself: connect",
+    "UDP to itself: sendto",
 ];
 
 /// Calls of one figure: no more than a listener's queue or a socket's buffer takes.

@@ -1,5 +1,7 @@
 //! Compares ratios with their limits. Times are never compared: they differ from machine to machine.
 
+use std::collections::BTreeMap;
+
 use super::figures::Ratio;
 use super::form::{Comparison, Table};
 
@@ -15,8 +17,8 @@ enum Limit {
 #[derive(Default, Debug, PartialEq, Eq)]
 pub(super) struct Checked {
     pub(super) kept: u32,
-    /// A line for each limit that a ratio misses by more than its margin.
-    pub(super) missed: Vec<String>,
+    /// Rows that miss a limit by more than the margin, by table, row and peer, and a line about each.
+    pub(super) missed: BTreeMap<String, String>,
 }
 
 /// Compares the ratios of tables with their limits and margins. `ci_only`: only those that `cargo xtask test` checks.
@@ -29,17 +31,13 @@ pub(super) fn check(tables: &[Table], ci_only: bool) -> Checked {
                     continue;
                 };
                 let missed = limits(with).find(|limit| !limit.holds(ratio, with.margin));
-                match missed {
-                    None => checked.kept += u32::from(limits(with).next().is_some()),
-                    Some(_) => checked.missed.push(format!(
-                        "{}: {}: {} to {}, margin {}",
-                        table.name,
-                        row.title(),
-                        table.compared(row, with),
-                        with.peer,
-                        with.margin
-                    )),
+                if missed.is_none() {
+                    checked.kept += u32::from(limits(with).next().is_some());
+                    continue;
                 }
+                let name = format!("{}: {}, to {}", table.name, row.title(), with.peer);
+                let line = format!("{name}: {}, margin {}", table.compared(row, with), with.margin);
+                checked.missed.insert(name, line);
             }
         }
     }
@@ -108,8 +106,8 @@ mod tests {
     #[test]
     fn a_ratio_beyond_its_limit_and_margin_is_named() {
         let checked = check(&table(at_most(1.4, 1.05)), false);
-        let line = "packet: miss, IPv4: 1.500 [1.500, 1.500] > 1.4 to empty, margin 1.05";
-        assert_eq!(checked.missed, [line]);
+        let line = "packet: miss, IPv4, to empty: 1.500 [1.500, 1.500] > 1.4, margin 1.05";
+        assert_eq!(checked.missed.values().collect::<Vec<_>>(), [line]);
         assert_eq!(check(&table(at_most(1.4, 1.1)), false).kept, 1);
         assert_eq!(check(&table(at_most(1.5, 1.0)), false).kept, 1);
     }

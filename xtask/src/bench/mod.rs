@@ -8,25 +8,29 @@
 //! Times differ from machine to machine and with its other work. Ratios of one run hold, so only they have limits.
 
 mod check;
+mod ci;
 mod figures;
 mod form;
 mod machine;
 mod name;
+mod page;
+mod plot;
 mod table;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::build;
-use crate::process::{is_root, root, run as run_command};
+use crate::process::{is_root, name as name_of, root, run as run_command};
 use crate::setup;
+pub(crate) use ci::check_packets;
 use form::Table;
-use name::{Name, Profile};
+use name::Name;
 
 /// What to measure, and the output.
 #[derive(clap::Args)]
@@ -39,6 +43,9 @@ pub(crate) struct Args {
     /// Fail if a ratio misses its limit by more than its margin
     #[arg(long)]
     check: bool,
+    /// Write tables and plots into docs/performance.md
+    #[arg(long)]
+    page: bool,
 }
 
 /// One run.
@@ -48,24 +55,30 @@ struct Run {
     tables: Vec<Table>,
 }
 
-/// Sets up, builds everything optimised, and runs the benchmarks.
+/// Sets up, builds what the benchmarks need, and runs them.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !is_root() {
         bail!("`cargo xtask bench` loads BPF programs: run it as root");
     }
     setup::programs()?;
+    setup::bench_programs()?;
     build::object(&setup::ebpf()?)?;
-    build::host(true)?;
     let all = <Name as clap::ValueEnum>::value_variants();
     let names = if args.names.is_empty() { all } else { &args.names };
+    if names.iter().any(|name| name.starts_others()) {
+        build::host(true)?;
+    }
     let mut run = Run {
         machine: machine::machine(),
         tables: Vec::new(),
     };
     for name in names {
-        run.tables.extend(measure(*name, Profile::Release)?);
+        run.tables.extend(measure(&mut name.command())?);
     }
     keep(&run)?;
+    if args.page {
+        page::renew(&run)?;
+    }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&run)?);
     } else {
@@ -80,22 +93,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Runs a benchmark and reads its tables; none if it only prints. It prints to standard error, which leaves standard output
 /// to the result.
-fn measure(name: Name, profile: Profile) -> Result<Vec<Table>> {
+fn measure(command: &mut Command) -> Result<Vec<Table>> {
     let folder = folder()?;
     let file = folder.join("samples.json");
     let _ = fs::remove_file(&file);
-    let mut command = name.command(profile);
     command.env(form::FILE, &file).stdout(Stdio::from(io::stderr()));
-    run_command(&mut command)?;
+    run_command(command)?;
     if !file.exists() {
         return Ok(Vec::new());
     }
     let text = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
     fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("the benchmark {name:?} wrote no tables"))
+    serde_json::from_slice(&text).with_context(|| format!("{} wrote no tables", name_of(command)))
 }
 
-/// Writes each table's figures to `target/bench`.
+/// Writes each table's figures and its plot to `target/bench`.
 fn keep(run: &Run) -> Result<()> {
     for table in &run.tables {
         let alone = Run {
@@ -123,7 +135,7 @@ fn folder() -> Result<PathBuf> {
 
 fn checked(tables: &[Table]) -> ExitCode {
     let checked = check::check(tables, false);
-    for line in &checked.missed {
+    for line in checked.missed.values() {
         eprintln!("missed: {line}");
     }
     eprintln!(

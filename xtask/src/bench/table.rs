@@ -8,13 +8,24 @@ impl Table {
     /// Title, rows and notes. Each series has a column of samples, minimum and median, and one of ratios.
     pub(super) fn markdown(&self) -> String {
         let series = self.series();
-        let mut heads = vec![format!("{}, minimum / median in {}", self.title, self.unit)];
+        let figures = if self.rows.iter().any(|row| row.samples.len() > 1) {
+            "minimum / median in "
+        } else {
+            ""
+        };
+        let mut heads = vec![format!("{}, {figures}{}", self.title, self.unit)];
+        let compares = self.rows.iter().any(|row| !row.compare.is_empty());
         for name in &series {
-            heads.extend([(*name).to_owned(), "ratio [95 % interval]".to_owned()]);
+            heads.push((*name).to_owned());
+            heads.extend(compares.then(|| "ratio [95 % interval]".to_owned()));
         }
-        heads.push("to".into());
+        heads.extend(compares.then(|| "to".to_owned()));
         let mut lines = vec![line(&heads), line(&vec!["---".to_owned(); heads.len()])];
-        lines.extend(self.names().into_iter().map(|name| self.line(name, &series)));
+        lines.extend(
+            self.names()
+                .into_iter()
+                .map(|name| self.line(name, &series, compares)),
+        );
         let notes: Vec<String> = self.further().chain(self.notes.iter().cloned()).collect();
         for note in notes {
             lines.extend([String::new(), note]);
@@ -22,7 +33,7 @@ impl Table {
         lines.join("\n")
     }
 
-    fn line(&self, name: &str, series: &[&str]) -> String {
+    fn line(&self, name: &str, series: &[&str], compares: bool) -> String {
         let row_of = |series: &str| {
             self.rows
                 .iter()
@@ -31,15 +42,12 @@ impl Table {
         let mut cells = vec![name.to_owned()];
         for row in series.iter().map(|series| row_of(series)) {
             cells.push(row.map(samples).unwrap_or_default());
-            let compared = row.and_then(|row| Some((row, row.compare.first()?)));
-            cells.push(
-                compared
-                    .map(|(row, with)| self.compared(row, with))
-                    .unwrap_or_default(),
-            );
+            let compared = row.and_then(|row| Some(self.compared(row, row.compare.first()?)));
+            cells.extend(compares.then(|| compared.unwrap_or_default()));
         }
         let mut peers = series.iter().filter_map(|series| row_of(series)?.compare.first());
-        cells.push(peers.next().map(|with| with.peer.clone()).unwrap_or_default());
+        let peer = peers.next().map(|with| with.peer.clone());
+        cells.extend(compares.then(|| peer.unwrap_or_default()));
         line(&cells)
     }
 
@@ -97,8 +105,9 @@ fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 fn samples(row: &Row) -> String {
     let figures = minimum(&row.samples).zip(median(&row.samples));
     let missing = row.missing.clone().unwrap_or_default();
-    figures.map_or(missing, |(minimum, median)| {
-        format!("{} / {}", figure(minimum), figure(median))
+    figures.map_or(missing, |(minimum, median)| match row.samples.len() {
+        1 => figure(median),
+        _ => format!("{} / {}", figure(minimum), figure(median)),
     })
 }
 
@@ -147,6 +156,22 @@ mod tests {
 
 A note.";
         assert_eq!(table.markdown(), expected);
+    }
+
+    #[test]
+    fn a_table_of_single_figures_without_peers_has_no_further_columns() {
+        let table = Table {
+            name: "memory".into(),
+            title: "Memory".into(),
+            unit: "KiB".into(),
+            better: Better::Lower,
+            notes: Vec::new(),
+            rows: vec![Row::new("maps", "", vec![192.0])],
+        };
+        assert_eq!(
+            table.markdown(),
+            "| Memory, KiB |  |\n| --- | --- |\n| maps | 192 |"
+        );
     }
 
     #[test]

@@ -13,9 +13,15 @@ use std::path::Path;
 /// Where [`load`] pins; every thread sees its own.
 pub const PIN_DIR: &str = "/sys/fs/bpf/epguard";
 
-/// Loads the object for this thread's test alone: the pins are on a bpffs in a mount namespace of the thread's own,
-/// which programs it starts share, and which vanishes with it.
+/// Loads the object for this thread's test alone: on a bpffs of its own, which programs that it starts share, and which
+/// vanishes with it.
 pub fn load() -> Datapath {
+    fresh_bpffs();
+    Datapath::load(Path::new(PIN_DIR), Hooks::Auto).unwrap()
+}
+
+/// Gives this thread a mount namespace with an empty bpffs.
+pub fn fresh_bpffs() {
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
     let nothing = None::<&str>;
     mount(
@@ -27,5 +33,4 @@ pub fn load() -> Datapath {
     )
     .unwrap();
     mount(nothing, "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), nothing).unwrap();
-    Datapath::load(Path::new(PIN_DIR), Hooks::Auto).unwrap()
 }

@@ -9,7 +9,7 @@ use super::kernel;
 use super::world;
 use aya::Pod;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues, RingBuf};
-use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions, Xdp};
+use aya::programs::{Program, SchedClassifier, TestRun as _, TestRunOptions, Xdp};
 use epguard::daemon::report::ring_buffer::Events;
 use epguard::kernel::datapath::Datapath;
 use epguard_common::{
@@ -17,6 +17,7 @@ use epguard_common::{
     Slot, Verdict, View, Vip, capacity, counter,
 };
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
 /// `TC_ACT_SHOT`.
@@ -117,6 +118,17 @@ impl Rig {
         let result = program.test_run(options).unwrap();
         data_out.truncate(result.data_size_out as usize);
         (result.return_value, data_out)
+    }
+
+    /// A loaded program's descriptor.
+    pub fn program(&mut self, name: &str) -> BorrowedFd<'_> {
+        let program = self.datapath.ebpf.program_mut(name).unwrap();
+        if let Program::Xdp(xdp) = program
+            && xdp.fd().is_err()
+        {
+            xdp.load().unwrap();
+        }
+        program.fd().unwrap().as_fd()
     }
 
     /// Runs a frame through both hooks, and checks the action, the counters, and that the frame is left alone.
