@@ -23,7 +23,9 @@ use std::time::Duration;
 const PER_SECOND: u32 = 1_000;
 
 fn main() {
-    let rounds = std::env::var("ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let rounds = std::env::var("ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok());
     let rounds = rounds.unwrap_or(if is_quick() { 3 } else { 60 }).min(PODS / 2);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.unwrap();
@@ -46,7 +48,10 @@ fn main() {
     let busy_name = format!("{PER_SECOND} changes a second");
     let mut notes = Vec::new();
     let mut rows = Vec::new();
-    for (what, of) in [("map", (|took| took.map) as fn(&Took) -> Duration), ("first denied packet", |took| took.packet)] {
+    for (what, of) in [
+        ("map", (|took| took.map) as fn(&Took) -> Duration),
+        ("first denied packet", |took| took.packet),
+    ] {
         for (load, took) in [("idle", &idle), (&busy_name, &busy)] {
             let name = format!("to the {what}, {load}");
             let samples: Vec<f64> = took.iter().map(|took| of(took).as_secs_f64() * 1e3).collect();

@@ -1,6 +1,7 @@
 //! A node with the agent, a client, and a pod with the IPs of many pods, each behind a Service of its own.
 
 use super::objects::{self, State};
+use aya::maps::{HashMap, Map, MapData};
 use epguard::kernel::maps;
 use epguard::shared::status::Status;
 use epguard_common::{Addr, DenialKey, Keyed, Outcome, RawDenial, Reason};
@@ -10,7 +11,6 @@ use epguard_lab::net::{Topology, TopologyOptions, cgroup_root};
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
 use epguard_lab::scenario::process;
 use epguard_lab::scenario::workdir::Workdir;
-use aya::maps::{HashMap, Map, MapData};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -63,7 +63,9 @@ impl Cluster {
             pin_dir: &pins,
         };
         let mut command = node.command(process::epguard().unwrap());
-        command.args(place.arguments().unwrap()).args(["--mode", "enforce"]);
+        command
+            .args(place.arguments().unwrap())
+            .args(["--mode", "enforce"]);
         if let Some(root) = cgroup_root() {
             command.arg("--cgroup-root").arg(root);
         }
@@ -106,7 +108,12 @@ impl Cluster {
         self.store.apply(dead).unwrap();
         let mut in_map = None;
         loop {
-            let is_there = || denied.keys().flatten().any(|key| key.addr == Addr::from(IpAddr::from(ip(number))));
+            let is_there = || {
+                denied
+                    .keys()
+                    .flatten()
+                    .any(|key| key.addr == Addr::from(IpAddr::from(ip(number))))
+            };
             if in_map.is_none() && is_there() {
                 in_map = Some(begun.elapsed());
             }

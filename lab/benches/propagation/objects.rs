@@ -14,7 +14,12 @@ pub(crate) enum State {
 pub(crate) fn pod(name: &str, ip: Ipv4Addr, state: State) -> Value {
     let (phase, is_up, container, time) = match state {
         State::Running => ("Running", "True", json!({"running": {}}), "2026-01-01T00:00:00Z"),
-        State::Ended => ("Failed", "False", json!({"terminated": {"exitCode": 1}}), "2026-01-01T00:00:01Z"),
+        State::Ended => (
+            "Failed",
+            "False",
+            json!({"terminated": {"exitCode": 1}}),
+            "2026-01-01T00:00:01Z",
+        ),
     };
     json!({
         "kind": "Pod", "apiVersion": "v1",

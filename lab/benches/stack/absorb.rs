@@ -28,7 +28,10 @@ const TO_ORPHANS: [(&str, Setup); 6] = [
     ("epguard, ingress hook", ENFORCE),
     ("epguard, XDP", Setup::Xdp),
     ("nftables set in prerouting", Setup::Filter(Filter::Nftables)),
-    ("nftables set at netdev ingress", Setup::Filter(Filter::NftablesNetdev)),
+    (
+        "nftables set at netdev ingress",
+        Setup::Filter(Filter::NftablesNetdev),
+    ),
     ("ipset in prerouting", Setup::Filter(Filter::Ipset)),
     ("the node's blackhole route", Setup::Nothing),
 ];
@@ -61,7 +64,9 @@ pub(crate) fn tables(stage: &mut Stage) -> Vec<Table> {
 }
 
 fn rows(stage: &mut Stage, setups: &[(&str, Setup)], generator: &mut Generator) -> Vec<Row> {
-    let rounds = std::env::var("ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let rounds = std::env::var("ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok());
     let rounds = rounds.unwrap_or(if is_quick() { 3 } else { 25 });
     let mut passing = Passing::load();
     let mut seen = vec![Vec::new(); setups.len()];
@@ -76,7 +81,9 @@ fn rows(stage: &mut Stage, setups: &[(&str, Setup)], generator: &mut Generator) 
     let rows = setups.iter().zip(samples).map(|((name, setup), samples)| {
         let row = Row::new(*name, "", samples);
         let is_ours = matches!(setup, Setup::Active(_) | Setup::Xdp);
-        let peers = setups.iter().filter(|(_, peer)| is_ours && matches!(peer, Setup::Filter(_)));
+        let peers = setups
+            .iter()
+            .filter(|(_, peer)| is_ours && matches!(peer, Setup::Filter(_)));
         peers.fold(row, |row, (peer, _)| {
             row.compare(Comparison {
                 at_least: Some(1.0),
@@ -124,6 +131,9 @@ fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator, passing:
     let dropped = stage.epguard.dropped() - before;
     let ours = matches!(setup, Setup::Active(_) | Setup::Xdp);
     // Packets of a new flow that come together may lose the race for their entry in conntrack.
-    assert!(!ours || dropped * 100 > sent * 99, "{setup:?}: {dropped} of {sent} dropped");
+    assert!(
+        !ours || dropped * 100 > sent * 99,
+        "{setup:?}: {dropped} of {sent} dropped"
+    );
     LOSS * squares / products
 }

@@ -34,7 +34,9 @@ impl Epguard {
         let load = || {
             let datapath = Datapath::load(&workdir.pins().join("epguard"), Hooks::Auto).unwrap();
             let mut datapath = datapath.with_xdp(Xdp::Driver).unwrap();
-            datapath.hook_sockets(Scope::ChildrenOf(root.path().to_owned())).unwrap();
+            datapath
+                .hook_sockets(Scope::ChildrenOf(root.path().to_owned()))
+                .unwrap();
             let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
             let interfaces = bed.interfaces().into_iter();
             let interfaces: Vec<_> = interfaces
@@ -97,7 +99,9 @@ impl Epguard {
     /// Packets that the programs have dropped.
     pub(crate) fn dropped(&self) -> u64 {
         let counters = maps::counters(&self.pins()).unwrap();
-        let dropped = counters.iter().filter(|((_, outcome), _)| *outcome == Outcome::Dropped);
+        let dropped = counters
+            .iter()
+            .filter(|((_, outcome), _)| *outcome == Outcome::Dropped);
         dropped.map(|(_, count)| count.packets).sum()
     }
 

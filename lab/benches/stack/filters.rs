@@ -30,11 +30,15 @@ impl Filter {
         let elements = elements.join(", ");
         let set = format!("set stale {{ type ipv4_addr; elements = {{ {elements} }} }}");
         let chain = |hook: &str| {
-            format!("table ip stale {{ {set}; chain drops {{ type filter hook {hook}; ip daddr @stale drop; }}; }}")
+            format!(
+                "table ip stale {{ {set}; chain drops {{ type filter hook {hook}; ip daddr @stale drop; }}; }}"
+            )
         };
         match self {
             Self::Nftables => input(bed.node(), "nft", &["-f", "-"], &chain("prerouting priority raw")),
-            Self::NftablesForward => input(bed.node(), "nft", &["-f", "-"], &chain("forward priority filter")),
+            Self::NftablesForward => {
+                input(bed.node(), "nft", &["-f", "-"], &chain("forward priority filter"))
+            }
             Self::NftablesNetdev => {
                 let devices = bed.interfaces().join(", ");
                 let table = format!(

@@ -85,7 +85,9 @@ fn mac(bed: &Bed) -> [u8; 6] {
     let listed = ip.args(["-json", "link", "show", "eth0"]).output().unwrap();
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     let octets = listed[0]["address"].as_str().unwrap().split(':');
-    let octets: Vec<u8> = octets.map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
+    let octets: Vec<u8> = octets
+        .map(|octet| u8::from_str_radix(octet, 16).unwrap())
+        .collect();
     octets.try_into().unwrap()
 }
 
@@ -104,7 +106,11 @@ fn frame(mac: [u8; 6], to: SocketAddrV4) -> Vec<u8> {
     let mut frame = mac.to_vec();
     frame.extend([2, 0, 0, 0, 0, 9, 8, 0]);
     frame.extend(header);
-    frame.extend([4000u16, to.port(), 26, 0].iter().flat_map(|half| half.to_be_bytes()));
+    frame.extend(
+        [4000u16, to.port(), 26, 0]
+            .iter()
+            .flat_map(|half| half.to_be_bytes()),
+    );
     frame.resize(60, 0);
     frame
 }

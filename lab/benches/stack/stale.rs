@@ -1,7 +1,8 @@
 //! The stale IPs: 1,000 orphan IPs, and 1,000 suspects behind 20 Services. The measured traffic uses none of them.
 
 use epguard_common::{
-    Action, Addr, CARRIER_ALL, Denial, DenialKey, Gate, Mode, Reason, Slot, Suspect, Uid, UidState, Vip, bucket,
+    Action, Addr, CARRIER_ALL, Denial, DenialKey, Gate, Mode, Reason, Slot, Suspect, Uid, UidState, Vip,
+    bucket,
 };
 use epguard_core::state::{OrphanIp, Tables};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -26,7 +27,9 @@ fn suspect(number: u16) -> Ipv4Addr {
 
 /// All of them, for packet filters.
 pub(crate) fn all() -> Vec<Ipv4Addr> {
-    (0..1_000).flat_map(|number| [orphan(number), suspect(number)]).collect()
+    (0..1_000)
+        .flat_map(|number| [orphan(number), suspect(number)])
+        .collect()
 }
 
 /// The same addresses, for epguard. `more` are further denied pairs of a Service and an endpoint.
@@ -41,7 +44,12 @@ pub(crate) fn tables(more: &[(SocketAddrV4, SocketAddrV4)]) -> Tables {
         tables.terminated.insert(addr(orphan(number)), orphan_ip);
         let [_, of] = (number % 20).to_be_bytes();
         let vip = SocketAddrV4::new(Ipv4Addr::new(10, 96, 1, of), 80);
-        deny(&mut tables, of.into(), vip, SocketAddrV4::new(suspect(number), 8080));
+        deny(
+            &mut tables,
+            of.into(),
+            vip,
+            SocketAddrV4::new(suspect(number), 8080),
+        );
     }
     for (number, (vip, endpoint)) in (20..).zip(more) {
         deny(&mut tables, number, *vip, *endpoint);
