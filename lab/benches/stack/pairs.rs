@@ -40,7 +40,7 @@ pub(crate) fn tables(stage: &mut Stage) -> Vec<Table> {
     let rounds = std::env::var("ROUNDS")
         .ok()
         .and_then(|rounds| rounds.parse().ok());
-    let rounds = rounds.unwrap_or(if is_quick() { 3 } else { 50 });
+    let rounds = rounds.unwrap_or(if is_quick() { 3 } else { 40 });
     // By setup and round: without, with, with, without.
     let mut seen = SETUPS.map(|_| Vec::<[Rates; 4]>::new());
     for round in 0..rounds {
