@@ -1,0 +1,123 @@
+//! epguard's programs on the node, with tables written by hand: loaded once, hooked and unhooked.
+
+use super::bed::Bed;
+use super::stale;
+use ::epguard::kernel::datapath::{Datapath, Hooks, Scope, Xdp, netns_cookie};
+use ::epguard::kernel::maps::{self, Writer, default_modes};
+use aya::programs::Xdp as Program;
+use epguard_common::{Mode, Outcome, Role};
+use epguard_core::state::Tables;
+use epguard_lab::net::{NetNs, SocketRoot};
+use epguard_lab::scenario::workdir::Workdir;
+use nix::net::if_::if_nametoindex;
+use std::fs;
+use std::path::PathBuf;
+
+/// The loaded programs and their maps.
+pub(crate) struct Epguard {
+    datapath: Datapath,
+    writer: Writer,
+    node: NetNs,
+    interfaces: Vec<(u32, String)>,
+    /// A cgroup whose sockets the programs follow, and the one that this process was in.
+    cgroups: [PathBuf; 2],
+    _root: SocketRoot,
+    workdir: Workdir,
+}
+
+impl Epguard {
+    /// Hooks nothing but a cgroup of its own.
+    pub(crate) fn new(bed: &Bed) -> Self {
+        let (workdir, root) = (Workdir::new().unwrap(), SocketRoot::new().unwrap());
+        let hooked = root.make("kubepods.slice").unwrap();
+        let node = bed.node().clone();
+        let load = || {
+            let datapath = Datapath::load(&workdir.pins().join("epguard"), Hooks::Auto).unwrap();
+            let mut datapath = datapath.with_xdp(Xdp::Driver).unwrap();
+            datapath
+                .hook_sockets(Scope::ChildrenOf(root.path().to_owned()))
+                .unwrap();
+            let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+            let interfaces = bed.interfaces().into_iter();
+            let interfaces: Vec<_> = interfaces
+                .map(|name| (if_nametoindex(&*name).unwrap(), name))
+                .collect();
+            for (ifindex, name) in &interfaces {
+                let role = if name == "eth0" { Role::Uplink } else { Role::Pod };
+                writer.set_role(*ifindex, Some(role));
+            }
+            (datapath, writer, interfaces)
+        };
+        let (datapath, mut writer, interfaces) = node.run(load).unwrap();
+        writer.permit(stale::CARRIER, false).unwrap();
+        writer.renew_lease(u64::MAX).unwrap();
+        Self {
+            datapath,
+            writer,
+            node,
+            interfaces,
+            cgroups: [hooked, own_cgroup()],
+            _root: root,
+            workdir,
+        }
+    }
+
+    /// Hooks all interfaces and this process's sockets, in this mode and with these tables.
+    pub(crate) fn hook(&mut self, mode: Mode, tables: &Tables) {
+        self.writer.configure(mode, default_modes(), false).unwrap();
+        self.writer.install(tables).unwrap();
+        // As the agent does: until then redirected flows of an earlier agent may go on, and each packet is judged.
+        self.writer.sweep_flows().unwrap();
+        let hook = || {
+            for (ifindex, name) in &self.interfaces {
+                self.datapath.hook(*ifindex, name).unwrap();
+            }
+        };
+        self.node.run(hook).unwrap();
+        fs::write(self.cgroups[0].join("cgroup.procs"), "0").unwrap();
+    }
+
+    /// Attaches the XDP program to the uplink too.
+    pub(crate) fn hook_xdp(&mut self) {
+        let (ifindex, name) = self.interfaces.last().unwrap();
+        let hook = || self.datapath.hook_xdp(*ifindex, name).map(drop);
+        self.node.run(hook).unwrap().unwrap();
+    }
+
+    /// Removes what [`Epguard::hook`] and [`Epguard::hook_xdp`] have hooked.
+    pub(crate) fn unhook(&mut self) {
+        let unhook = || {
+            for (ifindex, _) in &self.interfaces {
+                self.datapath.unhook(*ifindex);
+            }
+            self.datapath.detach_leaving().unwrap();
+        };
+        self.node.run(unhook).unwrap();
+        fs::write(self.cgroups[1].join("cgroup.procs"), "0").unwrap();
+    }
+
+    /// Packets that the programs have dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        let counters = maps::counters(&self.pins()).unwrap();
+        let dropped = counters
+            .iter()
+            .filter(|((_, outcome), _)| *outcome == Outcome::Dropped);
+        dropped.map(|(_, count)| count.packets).sum()
+    }
+
+    fn pins(&self) -> PathBuf {
+        self.workdir.pins().join("epguard")
+    }
+
+    /// The XDP program. Without [`Epguard::hook`] it passes all frames.
+    pub(crate) fn xdp(&mut self) -> &mut Program {
+        let program = self.datapath.ebpf.program_mut("epguard_xdp").unwrap();
+        program.try_into().unwrap()
+    }
+}
+
+fn own_cgroup() -> PathBuf {
+    let all = fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = all.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
+    ::epguard::daemon::args::cgroup2_mount().unwrap().join(own)
+}

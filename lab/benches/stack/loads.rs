@@ -1,0 +1,142 @@
+//! The loads. One thread plays client and server, so that no scheduler and no waiting is in the figures: only the system calls
+//! and the way of the packets through the node.
+
+use super::bed::{Bed, addresses};
+use super::processor::used;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+/// What a client does with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Megabits of a TCP stream.
+    Stream,
+    /// UDP datagrams of 18 octets.
+    Datagrams,
+    /// Requests and responses of an octet on one TCP connection.
+    Requests,
+    /// The same, each on a TCP connection of its own.
+    Connections,
+}
+
+impl Load {
+    pub(crate) const ALL: [Self; 4] = [Self::Stream, Self::Datagrams, Self::Requests, Self::Connections];
+
+    /// How much of it is done in a second of processor time.
+    pub(crate) fn rate(self, bed: &Bed, time: Duration) -> f64 {
+        match self {
+            Self::Stream => repeat(time, stream(bed)),
+            Self::Datagrams => repeat(time, datagrams(bed)),
+            Self::Requests => repeat(time, requests(bed)),
+            Self::Connections => repeat(time, connections(bed)),
+        }
+    }
+}
+
+/// Runs `work`, which returns how much it has done, for that long.
+fn repeat(time: Duration, mut work: impl FnMut() -> f64) -> f64 {
+    let rate = |time: Duration, work: &mut dyn FnMut() -> f64| {
+        let begun = used();
+        let mut done = 0.0;
+        while used() - begun < time {
+            done += work();
+        }
+        done / (used() - begun).as_secs_f64()
+    };
+    rate(time / 5, &mut work);
+    rate(time, &mut work)
+}
+
+fn stream(bed: &Bed) -> impl FnMut() -> f64 {
+    const CHUNK: usize = 1 << 17;
+    let (mut client, mut server) = connected(bed, 5001);
+    for end in [&client, &server] {
+        end.set_nonblocking(true).unwrap();
+    }
+    let (out, mut into) = (vec![7; CHUNK], vec![0; CHUNK]);
+    move || {
+        let _ = some(client.write(&out));
+        let mut octets = 0;
+        while let Some(some) = some(server.read(&mut into)) {
+            octets += some;
+        }
+        f64::from(u32::try_from(octets).unwrap()) * 8e-6
+    }
+}
+
+/// `None` if the call would have to wait.
+fn some(done: io::Result<usize>) -> Option<usize> {
+    match done {
+        Ok(octets) => Some(octets),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn datagrams(bed: &Bed) -> impl FnMut() -> f64 {
+    const BURST: u16 = 32;
+    let [vip, endpoint] = addresses(5002);
+    let server = bed.server().run(|| UdpSocket::bind(endpoint)).unwrap().unwrap();
+    let client = bed.client().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap();
+    let client = client.unwrap();
+    client.connect(vip).unwrap();
+    server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    move || {
+        (0..BURST).for_each(|_| assert_eq!(client.send(&[7; 18]).unwrap(), 18));
+        (0..BURST).for_each(|_| assert_eq!(server.recv(&mut [0; 32]).unwrap(), 18));
+        f64::from(BURST)
+    }
+}
+
+/// Requests and responses on one connection.
+pub(crate) fn requests(bed: &Bed) -> impl FnMut() -> f64 {
+    let (client, server) = connected(bed, 5003);
+    move || {
+        exchange(&client, &server);
+        1.0
+    }
+}
+
+fn connections(bed: &Bed) -> impl FnMut() -> f64 {
+    const SOCKETS: usize = 256;
+    let [vip, endpoint] = addresses(5004);
+    let listener = bed.server().listen(endpoint.into()).unwrap();
+    let vip = SockAddr::from(vip);
+    let client = bed.client().clone();
+    let mut made: Vec<Socket> = Vec::new();
+    move || {
+        // Sockets are made in the client's namespace, many at a time: it takes a thread of its own.
+        if made.is_empty() {
+            let make = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            made = client.run(|| (0..SOCKETS).map(|_| make()).collect()).unwrap();
+        }
+        let client = made.pop().unwrap();
+        client.set_linger(Some(Duration::ZERO)).unwrap();
+        client.connect(&vip).unwrap();
+        let server = listener.accept().unwrap().0;
+        exchange(&TcpStream::from(client), &server);
+        1.0
+    }
+}
+
+fn exchange(client: &TcpStream, server: &TcpStream) {
+    for (mut from, mut to) in [(client, server), (server, client)] {
+        from.write_all(&[7]).unwrap();
+        to.read_exact(&mut [0]).unwrap();
+    }
+}
+
+/// Both ends of a connection to the Service.
+fn connected(bed: &Bed, port: u16) -> (TcpStream, TcpStream) {
+    let [vip, endpoint] = addresses(port);
+    let listener: TcpListener = bed.server().listen(endpoint.into()).unwrap();
+    let client = bed.client().run(|| TcpStream::connect(vip)).unwrap().unwrap();
+    let server = listener.accept().unwrap().0;
+    for end in [&client, &server] {
+        end.set_nodelay(true).unwrap();
+        SockRef::from(end).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    (client, server)
+}
