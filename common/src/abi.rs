@@ -68,6 +68,20 @@ pub struct Vip {
     pub reserved: u8,
 }
 
+impl Vip {
+    /// The destination of a packet. In words: the kernel reads keys so, and has to wait where smaller fields were written.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn of(packet: &Packet) -> Self {
+        let [a, b, c, d] = packet.dst.words();
+        let [p0, p1] = packet.dst_port.to_ne_bytes();
+        let words = [a, b, c, d, u32::from_ne_bytes([p0, p1, packet.protocol, 0])];
+        // SAFETY: both are 20 octets without padding, and every bit pattern is a Vip.
+        unsafe { core::mem::transmute(words) }
+    }
+}
+
 /// Value of SERVICES, behind its key.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -135,18 +149,24 @@ pub struct DenialKey {
 }
 
 impl DenialKey {
-    /// The endpoint that a packet leaves for.
+    /// The endpoint that a packet leaves for. In words, as [`Vip::of`].
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn of(packet: &Packet, slot: Slot) -> Self {
-        Self {
-            addr: packet.dst,
-            slot,
-            port: packet.dst_port,
-            protocol: packet.protocol,
-            reserved: [0; 3],
-        }
+        let [a, b, c, d] = packet.dst.words();
+        let ([s0, s1], [p0, p1]) = (slot.number.to_ne_bytes(), packet.dst_port.to_ne_bytes());
+        let (fields, protocol) = ([s0, s1, p0, p1], [packet.protocol, 0, 0, 0]);
+        let words = [
+            a,
+            b,
+            c,
+            d,
+            u32::from_ne_bytes(fields),
+            u32::from_ne_bytes(protocol),
+        ];
+        // SAFETY: both are 24 octets without padding, and every bit pattern is a DenialKey.
+        unsafe { core::mem::transmute(words) }
     }
 
     /// The key in `DENIAL_COUNTS` of a denial for `terminated`: an IP, for every Service and port.

@@ -55,16 +55,14 @@ pub use judge::{Intent, Model, Proof, judge};
 pub use keyed::Keyed;
 pub use mode::Mode;
 pub use node::{Mac, Rate, RawRole, Role, Sighting, Terminated};
-pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse};
+pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse, parse_plain};
 pub use reason::{PER_REASON, PerReason, Reason};
 pub use redirect::{Backend, Backends, MAX_BACKENDS, is_redirectable};
 pub use reject::{
     AnswerLimits, Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable, options_length, reset,
 };
 pub use socket::{Moment, PENDING_NS, SEND_WINDOW_NS};
-pub use socket_lb::{
-    Call, CallDecision, CallModel, Connection, decide_call, destination_of, packet_from, packet_of,
-};
+pub use socket_lb::{Call, CallDecision, CallModel, Connection, decide_call, packet_from, packet_of};
 pub use table::OneOf;
 pub use terminated::{NextHop, TerminatedModel, judge_terminated};
 pub use uid::Uid;

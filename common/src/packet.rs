@@ -93,10 +93,25 @@ const SCTP: u8 = IpProto::Sctp as u8;
 )]
 pub fn parse<B: Bytes>(bytes: &B, ether_type: u16) -> Option<Packet> {
     let (ether_type, offset) = skip_vlan_tags(bytes, ether_type)?;
+    parse_ip::<B, false>(bytes, ether_type, offset)
+}
+
+/// Parses a packet of the shape that nearly all have: no VLAN tag, no IPv4 options, no IPv6 extension headers. `None`:
+/// [`parse`] has to find out what it is.
+#[inline(always)]
+#[must_use]
+#[allow(clippy::inline_always, reason = "as parse")]
+pub fn parse_plain<B: Bytes>(bytes: &B, ether_type: u16) -> Option<Packet> {
+    parse_ip::<B, true>(bytes, ether_type, 0)
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as parse")]
+fn parse_ip<B: Bytes, const PLAIN: bool>(bytes: &B, ether_type: u16, offset: u32) -> Option<Packet> {
     if ether_type == IPV4 {
-        parse_ipv4(bytes, offset)
+        parse_ipv4::<B, PLAIN>(bytes, offset)
     } else if ether_type == IPV6 {
-        parse_ipv6(bytes, offset)
+        parse_ipv6::<B, PLAIN>(bytes, offset)
     } else {
         None
     }
@@ -129,11 +144,11 @@ pub(crate) fn skip_vlan_tags<B: Bytes>(bytes: &B, ether_type: u16) -> Option<(u1
 
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
-fn parse_ipv4<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
+fn parse_ipv4<B: Bytes, const PLAIN: bool>(bytes: &B, offset: u32) -> Option<Packet> {
     let [first, fragmentation, time_to_live, src, dst] = bytes.words::<5>(offset)?;
     let version_and_length = first.to_ne_bytes()[0];
     let header_length = u32::from(version_and_length & 0x0f) * 4;
-    if version_and_length >> 4 != 4 || header_length < 20 {
+    if version_and_length >> 4 != 4 || header_length < 20 || PLAIN && header_length != 20 {
         return None;
     }
     let fragment_offset = u32::from_be(fragmentation) & 0x1fff;
@@ -160,7 +175,7 @@ pub const MAX_EXTENSIONS: usize = 6;
 
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
-fn parse_ipv6<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
+fn parse_ipv6<B: Bytes, const PLAIN: bool>(bytes: &B, offset: u32) -> Option<Packet> {
     let [first, second, s0, s1, s2, s3, d0, d1, d2, d3] = bytes.words::<10>(offset)?;
     if first.to_ne_bytes()[0] >> 4 != 6 {
         return None;
@@ -188,6 +203,7 @@ fn parse_ipv6<B: Bytes>(bytes: &B, offset: u32) -> Option<Packet> {
                     transport_at: at,
                 });
             }
+            Some(_) if PLAIN => return None,
             Some(Extension::Fragment) => {
                 let [next, _, high, low] = bytes.read::<4>(at)?;
                 if u16::from_be_bytes([high, low]) & 0xfff8 != 0 {
@@ -247,7 +263,8 @@ fn parse_transport<B: Bytes>(bytes: &B, at: u32, protocol: u8) -> Option<Ports> 
     if !matches!(protocol, TCP | UDP | SCTP) {
         return Some((0, 0, Transport::Other));
     }
-    let [s0, s1, d0, d1] = bytes.read::<4>(at)?;
+    let [ports] = bytes.words::<1>(at)?;
+    let [s0, s1, d0, d1] = ports.to_ne_bytes();
     let opens = match protocol {
         TCP => bytes.read::<1>(at + 13)?[0] & (SYN | ACK) == SYN,
         SCTP => bytes.read::<1>(at + 12)?[0] == SCTP_INIT,

@@ -102,7 +102,7 @@ impl Connection {
     #[allow(clippy::inline_always, reason = "as parse")]
     pub fn has(&self, packet: &Packet, epoch: u32, now_ns: u64) -> bool {
         packet.transport.has_ports()
-            && self.endpoint == destination_of(packet)
+            && self.endpoint == Vip::of(packet)
             && self.epoch == epoch
             && self.settled_ns <= now_ns
     }
@@ -114,19 +114,6 @@ impl Connection {
     #[allow(clippy::inline_always, reason = "as parse")]
     pub fn is_blurred_by(&self, vip: &Vip, endpoint: &Vip) -> bool {
         self.endpoint == *endpoint && self.vip != *vip
-    }
-}
-
-/// The destination of a packet.
-#[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, reason = "as parse")]
-pub const fn destination_of(packet: &Packet) -> Vip {
-    Vip {
-        addr: packet.dst,
-        port: packet.dst_port,
-        protocol: packet.protocol,
-        reserved: 0,
     }
 }
 

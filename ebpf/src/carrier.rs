@@ -1,20 +1,21 @@
 //! Numbers that packets carry between epguard's hooks: only in the bits that the agent permits ([`View::carrier`]), and only
 //! while a mode is on and the lease runs. No other file reads or writes `tc_index` and `tc_classid`.
 
+use crate::frame::Origin as _;
+use crate::maps;
 use crate::skb::Skb;
-use crate::{clock, maps};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::__sk_buff;
 use epguard_common::{Force, JUDGED, Mode, Role, Slot, View};
 
-/// What is in force.
-#[inline(always)]
-pub fn force(view: &View) -> Force {
-    let mode = maps::config().map_or(Mode::Off, |(_, mode, _)| mode);
-    Force::of(mode, view, clock::now_ns)
-}
-
 impl Skb {
+    /// What is in force.
+    #[inline(always)]
+    pub fn force(&self, view: &View) -> Force {
+        let mode = maps::config().map_or(Mode::Off, |(_, mode, _)| mode);
+        Force::of(mode, view, || self.now_ns())
+    }
+
     /// The number that the packet carries; 0: none.
     #[inline(always)]
     pub fn carried(&self, view: &View) -> u16 {
@@ -35,7 +36,7 @@ impl Skb {
             if view.carried(index) == number && view.carried(class) == number {
                 return true;
             }
-            if !view.can_carry(number) || force(view) != Force::On {
+            if !view.can_carry(number) || self.force(view) != Force::On {
                 return false;
             }
             (*sk_buff).tc_index = view.carrying(index, number);
@@ -67,7 +68,7 @@ impl Skb {
         if carried == number {
             return true;
         }
-        if !view.can_carry(number) || force(view) != Force::On {
+        if !view.can_carry(number) || self.force(view) != Force::On {
             return false;
         }
         let sk_buff = self.sk_buff();

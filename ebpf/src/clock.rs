@@ -1,6 +1,7 @@
 //! The time, and the thread that the kernel runs for.
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_ktime_get_boot_ns};
+use core::cell::Cell;
 use epguard_common::Moment;
 
 /// Nanoseconds of `CLOCK_BOOTTIME`, which goes on while the machine sleeps: a lease must not survive that. Linux 5.8.
@@ -8,6 +9,21 @@ use epguard_common::Moment;
 pub fn now_ns() -> u64 {
     // SAFETY: no arguments.
     unsafe { bpf_ktime_get_boot_ns() }
+}
+
+/// The time of one run of a program: reading the clock costs more than most of what a program does.
+#[derive(Default)]
+pub struct Clock(Cell<u64>);
+
+impl Clock {
+    /// [`now_ns`], read when it is needed first.
+    #[inline(always)]
+    pub fn now_ns(&self) -> u64 {
+        if self.0.get() == 0 {
+            self.0.set(now_ns());
+        }
+        self.0.get()
+    }
 }
 
 /// The time and the current thread; sockets are followed since `since_ns`. TC programs can read a thread's number only from

@@ -3,7 +3,7 @@
 use crate::frame::{Frame as _, Origin as _};
 use crate::lookup::Lookup;
 use crate::reject::{Hook, limit};
-use crate::skb::Skb;
+use crate::skb::{Skb, parse_packet};
 use crate::{clock, maps, telemetry};
 use aya_ebpf::bindings::__sk_buff;
 use epguard_common::{
@@ -13,7 +13,9 @@ use epguard_common::{
 
 /// Judges a packet by its socket. `None`: its Service has no denial for it, or the socket does not show the Service.
 #[inline(always)]
-pub fn judge_by_socket(context: *mut __sk_buff, parsed: u32, hook: Hook) -> Option<Decision> {
+pub fn judge_by_socket(context: *mut __sk_buff, hook: Hook) -> Option<Decision> {
+    maps::view().filter(|view| view.socket_lb != 0 && view.suspects != 0)?;
+    let parsed = parse_packet(context);
     match meant(context, parsed, hook) {
         0 => None,
         number => judge_meant(context, parsed, number),
@@ -31,7 +33,7 @@ fn judge_meant(context: *mut __sk_buff, parsed: u32, number: u16) -> Option<Deci
     }
     let tables = Tables {
         skb: &skb,
-        lookup: Lookup::new(&view, config, mode, Intent::carried(slot)),
+        lookup: Lookup::new(&view, config, mode, Intent::carried(slot), skb.clock()),
         slot,
     };
     let verdict = judge(packet, &tables.lookup);
@@ -41,7 +43,7 @@ fn judge_meant(context: *mut __sk_buff, parsed: u32, number: u16) -> Option<Deci
     }
     let decision = decide(packet, verdict, &tables);
     match decision {
-        Decision::Reject => limit::take(config, &tables.lookup),
+        Decision::Reject => limit::take(config, &tables.lookup, tables.lookup.now_ns()),
         // A hook at an interface without a role keeps the mark, and judges the packet no more.
         Decision::Capture => {
             skb.relabel(&view, skb.carried(&view), JUDGED);
@@ -57,10 +59,9 @@ fn judge_meant(context: *mut __sk_buff, parsed: u32, number: u16) -> Option<Deci
 #[inline(never)]
 fn meant(context: *mut __sk_buff, parsed: u32, hook: Hook) -> u16 {
     let skb = Skb::new(context, parsed);
-    let Some(view) = maps::active().filter(|view| view.socket_lb != 0 && view.suspects != 0) else {
+    let (Some(view), Some(packet)) = (maps::view(), skb.packet()) else {
         return 0;
     };
-    let Some(packet) = skb.packet() else { return 0 };
     if maps::suspect(&packet.dst).is_none() || skb.carried(&view) == JUDGED {
         return 0;
     }
@@ -159,6 +160,6 @@ impl ActionModel for Tables<'_> {
 
     #[inline(always)]
     fn has_room(&self) -> bool {
-        limit::has_room(self.lookup.config(), &self.lookup)
+        limit::has_room(self.lookup.config(), &self.lookup, self.lookup.now_ns())
     }
 }

@@ -68,7 +68,7 @@ pub fn judge(skb: &Skb) -> Decision {
         Decision::Redirect => {
             skb.carry(&view, tables.slot.get().number);
         }
-        Decision::Reject => limit::take(config, &tables),
+        Decision::Reject => limit::take(config, &tables, skb.now_ns()),
         // No hook that the packet passes from here on may judge it by its socket again.
         Decision::Capture if skb.has_socket() => {
             skb.relabel(&view, skb.carried(&view), JUDGED);
@@ -175,7 +175,7 @@ impl Model for Tables<'_> {
 
     #[inline(always)]
     fn lease_is_valid(&self) -> bool {
-        self.view.lease_is_valid(clock::now_ns())
+        self.view.lease_is_valid(self.skb.now_ns())
     }
 }
 
@@ -260,7 +260,7 @@ impl ActionModel for Tables<'_> {
 
     #[inline(always)]
     fn has_room(&self) -> bool {
-        limit::has_room(self.config, self)
+        limit::has_room(self.config, self, self.skb.now_ns())
     }
 }
 

@@ -9,6 +9,8 @@ pub trait Origin: EbpfContext {
     fn length(&self) -> u32;
     /// The interface where the packet enters or leaves; 0: none.
     fn ifindex(&self) -> u32;
+    /// The time of this run of the program, nanoseconds of `CLOCK_BOOTTIME`.
+    fn now_ns(&self) -> u64;
 }
 
 /// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.

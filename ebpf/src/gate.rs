@@ -1,13 +1,12 @@
 //! Ends packets that need no verdict, by a look at their addresses. In doubt a packet is judged.
 
+use crate::linear::Linear;
 use crate::maps;
 use aya_ebpf::bindings::{__sk_buff, xdp_md};
-use epguard_common::{Addr, Glance, View};
+use epguard_common::{Addr, Bytes as _, Glance, View};
 
-/// `EtherType`s as they lie in memory.
-const IPV4: u16 = 0x0800_u16.to_be();
-const IPV6: u16 = 0x86dd_u16.to_be();
-const ETHERNET: usize = 14;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
 
 /// Whether the packet needs a verdict at the ingress hook.
 #[inline(always)]
@@ -22,7 +21,7 @@ pub fn asks_at_ingress(context: *mut __sk_buff) -> bool {
     }
     // SAFETY: fields of the program's own context. A number that the packet carries, or seems to carry, has to be removed.
     let carried = unsafe { view.carried((*context).tc_index) | view.carried((*context).tc_classid) };
-    carried != 0 || glance(context).is_none_or(|glance| glance.asks_at_ingress(&view))
+    carried != 0 || look(context).is_none_or(|glance| glance.asks_at_ingress(&view))
 }
 
 /// Whether the packet needs a verdict at the egress hook.
@@ -40,104 +39,47 @@ pub fn asks_at_egress(context: *mut __sk_buff) -> bool {
         return true;
     }
     let relabels = maps::relabels();
-    glance(context).is_none_or(|glance| glance.asks_at_egress(&view, relabels, has_socket))
+    look(context).is_none_or(|glance| glance.asks_at_egress(&view, relabels, has_socket))
+}
+
+#[inline(always)]
+fn look(context: *mut __sk_buff) -> Option<Glance> {
+    glance(&Linear::of(context)?)
 }
 
 /// Whether the frame needs a verdict before its skb is made.
 #[inline(always)]
 pub fn asks_at_xdp(context: *mut xdp_md, view: &View) -> bool {
-    // SAFETY: fields of the program's own context.
-    let (start, end) = unsafe { ((*context).data as usize, (*context).data_end as usize) };
-    if start + ETHERNET > end {
-        return true;
-    }
-    // SAFETY: inside of the frame.
-    let ether_type = unsafe { half(start + 12) };
-    at(start + ETHERNET, end, ether_type).is_none_or(|glance| glance.asks_about_orphans(view))
+    let glance = Linear::of_raw(context).and_then(|frame| glance(&frame));
+    glance.is_none_or(|glance| glance.asks_about_orphans(view))
 }
 
-/// A look at a packet whose network header lies directly behind an Ethernet header. `None`: it lies elsewhere, it may, or it is
-/// not in the linear part.
+/// A look at a packet. `None`: it is not one of IP, or not whole.
 #[inline(always)]
-fn glance(context: *mut __sk_buff) -> Option<Glance> {
-    // SAFETY: fields of the program's own context.
-    let (start, end, protocol, length) = unsafe {
-        (
-            (*context).data as usize,
-            (*context).data_end as usize,
-            (*context).protocol as u16,
-            (*context).len,
-        )
-    };
-    if start + ETHERNET > end {
-        return None;
-    }
-    // SAFETY: inside of the frame.
-    let (ether_type, first, v4_length, v6_length) =
-        unsafe { (half(start + 12), octet(start), half(start + 2), half(start + 4)) };
-    if ether_type != protocol {
-        return None;
-    }
-    // A device without link-layer headers: the packet begins at the start, and its addresses may look like an EtherType.
-    let seems_bare = match first >> 4 {
-        4 => u32::from(u16::from_be(v4_length)) <= length,
-        6 => u32::from(u16::from_be(v6_length)) + 40 <= length,
-        _ => false,
-    };
-    if seems_bare {
-        return None;
-    }
-    at(start + ETHERNET, end, ether_type)
-}
-
-/// A look at the IP header that begins at `at`.
-#[inline(always)]
-fn at(at: usize, end: usize, ether_type: u16) -> Option<Glance> {
-    // SAFETY: inside of the frame, as compared. IP headers are aligned to words behind an Ethernet header, where it matters.
-    unsafe {
-        match ether_type {
-            IPV4 if at + 20 <= end && octet(at) >> 4 == 4 => {
-                let v4 = |at| Addr::from_v4_word(word(at)).words();
-                Some(Glance {
-                    src: maps::bits(v4(at + 12))?,
-                    dst: maps::bits(v4(at + 16))?,
-                    protocol: octet(at + 9),
-                    is_v6: false,
-                })
-            }
-            IPV6 if at + 40 <= end && octet(at) >> 4 == 6 => {
-                let v6 = |at| [word(at), word(at + 4), word(at + 8), word(at + 12)];
-                Some(Glance {
-                    src: maps::bits(v6(at + 8))?,
-                    dst: maps::bits(v6(at + 24))?,
-                    protocol: octet(at + 6),
-                    is_v6: true,
-                })
-            }
-            _ => None,
+fn glance(frame: &Linear) -> Option<Glance> {
+    let buckets = maps::buckets()?;
+    match frame.ether_type() {
+        IPV4 => {
+            let [first, _, time_to_live, src, dst] = frame.words::<5>(0)?;
+            let v4 = |word| Addr::from_v4_word(word).words();
+            (first.to_ne_bytes()[0] >> 4 == 4).then_some(())?;
+            Some(Glance {
+                src: buckets.of(v4(src)),
+                dst: buckets.of(v4(dst)),
+                protocol: time_to_live.to_ne_bytes()[1],
+                is_v6: false,
+            })
         }
+        IPV6 => {
+            let [first, second, s0, s1, s2, s3, d0, d1, d2, d3] = frame.words::<10>(0)?;
+            (first.to_ne_bytes()[0] >> 4 == 6).then_some(())?;
+            Some(Glance {
+                src: buckets.of([s0, s1, s2, s3]),
+                dst: buckets.of([d0, d1, d2, d3]),
+                protocol: second.to_ne_bytes()[2],
+                is_v6: true,
+            })
+        }
+        _ => None,
     }
-}
-
-/// An octet of the frame.
-///
-/// SAFETY: the caller has compared its address with the end of the frame.
-#[inline(always)]
-unsafe fn octet(at: usize) -> u8 {
-    // SAFETY: the caller's.
-    unsafe { *(at as *const u8) }
-}
-
-/// Two octets, as `octet`.
-#[inline(always)]
-unsafe fn half(at: usize) -> u16 {
-    // SAFETY: the caller's.
-    unsafe { *(at as *const u16) }
-}
-
-/// Four octets, as `octet`.
-#[inline(always)]
-unsafe fn word(at: usize) -> u32 {
-    // SAFETY: the caller's.
-    unsafe { *(at as *const u32) }
 }

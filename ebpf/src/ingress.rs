@@ -1,12 +1,11 @@
 //! The ingress hook, before DNAT: writes which Service a packet is aimed at, and judges packets to a pod's IP itself.
 
-use crate::carrier::force;
 use crate::frame::Origin as _;
 use crate::skb::Skb;
 use crate::{aimed, maps, terminated, turned};
 use epguard_common::{
-    Decision, Entering, Force, IngressModel, Marking, Outcome, Packet, Reason, Slot, View, decide_ingress,
-    destination_of,
+    Decision, Entering, Force, IngressModel, Marking, Outcome, Packet, Reason, Slot, View, Vip,
+    decide_ingress,
 };
 
 /// Carries out what `epguard_common` decides about a packet that enters. `by_ip`: whether it may be aimed at the IP itself.
@@ -58,7 +57,7 @@ impl IngressModel for Tables<'_> {
 
     #[inline(always)]
     fn is_aimed(&self, packet: &Packet) -> bool {
-        maps::service(&destination_of(packet)).is_some() || maps::terminated(&packet.dst).is_some()
+        maps::service(&Vip::of(packet)).is_some() || maps::terminated(&packet.dst).is_some()
     }
 
     #[inline(always)]
@@ -68,16 +67,14 @@ impl IngressModel for Tables<'_> {
 
     #[inline(always)]
     fn force(&self) -> Force {
-        force(self.view)
+        self.skb.force(self.view)
     }
 }
 
 /// Writes the packet's intent. A packet to any other destination gets none, also if its sender wrote a number there.
 #[inline(always)]
 fn mark(skb: &Skb, packet: Option<&Packet>, view: &View) {
-    let vip = packet
-        .filter(|packet| packet.transport.has_ports())
-        .map(destination_of);
+    let vip = packet.filter(|packet| packet.transport.has_ports()).map(Vip::of);
     let slot = vip.map_or(Slot::NONE, |vip| maps::service(&vip));
     let carried = skb.carry(view, slot.number);
     let Some(packet) = packet.filter(|_| slot.is_some()) else {
@@ -86,7 +83,7 @@ fn mark(skb: &Skb, packet: Option<&Packet>, view: &View) {
     if view.socket_lb != 0 {
         maps::count(Reason::Nothing, Outcome::NotTranslated, skb.length());
     }
-    match Marking::of(carried, view.wipers != 0, || force(view)) {
+    match Marking::of(carried, view.wipers != 0, || skb.force(view)) {
         Marking::Done => {}
         Marking::RememberSender => aimed::record_sender(packet, slot),
         Marking::NotCarried => {

@@ -1,7 +1,8 @@
 //! What a verdict looks up for a known Service, in the maps. It keeps what it finds, for the report.
 
+use crate::clock::Clock;
+use crate::maps;
 use crate::telemetry::Evidence;
-use crate::{clock, maps};
 use core::cell::Cell;
 use epguard_common::{
     Action, Addr, DenialKey, Intent, Mode, Model, Packet, Proof, Rate, RawConfig, Reason, Slot, Suspect, Uid,
@@ -16,12 +17,19 @@ pub struct Lookup<'a> {
     intent: Intent,
     suspect: Cell<Option<*mut Suspect>>,
     denial: Cell<Option<maps::Denied>>,
+    clock: &'a Clock,
 }
 
 impl<'a> Lookup<'a> {
     /// For a packet or call that is aimed at this Service.
     #[inline(always)]
-    pub fn new(view: &'a View, config: *const RawConfig, mode: Mode, intent: Intent) -> Self {
+    pub fn new(
+        view: &'a View,
+        config: *const RawConfig,
+        mode: Mode,
+        intent: Intent,
+        clock: &'a Clock,
+    ) -> Self {
         Self {
             view,
             config,
@@ -29,7 +37,14 @@ impl<'a> Lookup<'a> {
             intent,
             suspect: Cell::new(None),
             denial: Cell::new(None),
+            clock,
         }
+    }
+
+    /// The time of this run of the program, nanoseconds of `CLOCK_BOOTTIME`.
+    #[inline(always)]
+    pub fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
     }
 
     /// The operator's settings.
@@ -83,7 +98,7 @@ impl Model for Lookup<'_> {
 
     #[inline(always)]
     fn lease_is_valid(&self) -> bool {
-        self.view.lease_is_valid(clock::now_ns())
+        self.view.lease_is_valid(self.now_ns())
     }
 }
 

@@ -32,6 +32,7 @@ mod flows;
 mod frame;
 mod gate;
 mod ingress;
+mod linear;
 mod link;
 mod lookup;
 mod maps;
@@ -56,7 +57,7 @@ use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
 use connection::judge_by_socket;
 use epguard_common::Decision;
 use reject::{Hook, carry_out, turn_round_early};
-use skb::{Skb, parse_packet};
+use skb::Skb;
 use socket_lb::Kind;
 use xdp::Raw;
 
@@ -66,11 +67,10 @@ pub fn epguard_from(ctx: TcContext) -> i32 {
     if !gate::asks_at_ingress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
-    let parsed = parse_packet(ctx.skb.skb);
-    let by_socket = judge_by_socket(ctx.skb.skb, parsed, Hook::Ingress);
+    let by_socket = judge_by_socket(ctx.skb.skb, Hook::Ingress);
     let decision = match by_socket {
         // What its Service lets pass is not judged as aimed at an orphan IP.
-        None | Some(Decision::Pass) => judge_ingress(ctx.skb.skb, parsed, by_socket.is_none()),
+        None | Some(Decision::Pass) => judge_ingress(ctx.skb.skb, by_socket.is_none()),
         Some(denied) => denied,
     };
     carry_out(&ctx, decision, Hook::Ingress)
@@ -82,10 +82,9 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
     if !gate::asks_at_egress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
-    let parsed = parse_packet(ctx.skb.skb);
-    note::note(ctx.skb.skb, parsed);
-    let decision = match judge_by_socket(ctx.skb.skb, parsed, Hook::Egress) {
-        None | Some(Decision::Pass) => judge_egress(ctx.skb.skb, parsed),
+    note::note(ctx.skb.skb);
+    let decision = match judge_by_socket(ctx.skb.skb, Hook::Egress) {
+        None | Some(Decision::Pass) => judge_egress(ctx.skb.skb),
         Some(denied) => denied,
     };
     carry_out(&ctx, decision, Hook::Egress)
@@ -96,7 +95,7 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
     let context = ctx.skb.skb;
     if gate::asks_at_ingress(context) {
-        match judge_ingress(context, parse_packet(context), true) {
+        match judge_ingress(context, true) {
             Decision::Pass => {}
             denied => return carry_out(&ctx, denied, Hook::Ingress),
         }
@@ -104,28 +103,27 @@ pub fn epguard_selftest(ctx: TcContext) -> i32 {
     if !gate::asks_at_egress(context) {
         return TC_ACT_UNSPEC;
     }
-    let parsed = parse_packet(context);
-    note::note(context, parsed);
-    carry_out(&ctx, judge_egress(context, parsed), Hook::Egress)
+    note::note(context);
+    carry_out(&ctx, judge_egress(context), Hook::Egress)
 }
 
 /// Not inlined: its stack is free again while the decision is carried out.
 #[inline(never)]
-fn judge_ingress(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> Decision {
-    ingress::judge(&Skb::new(context, parsed), by_ip)
+fn judge_ingress(context: *mut __sk_buff, by_ip: bool) -> Decision {
+    ingress::judge(&Skb::parse(context), by_ip)
 }
 
 /// As `judge_ingress`.
 #[inline(never)]
-fn judge_egress(context: *mut __sk_buff, parsed: u32) -> Decision {
-    egress::judge(&Skb::new(context, parsed))
+fn judge_egress(context: *mut __sk_buff) -> Decision {
+    egress::judge(&Skb::parse(context))
 }
 
 /// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the TC program there would.
 /// That one gets all other packets. Linux 5.18, for frames of several buffers.
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
-    match terminated::judge_early(&Raw(ctx.ctx)) {
+    match terminated::judge_early(&Raw::new(ctx.ctx)) {
         Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured => XDP_DROP,
         Decision::Reject => turn_round_early(ctx.ctx),
         _ => XDP_PASS,

@@ -10,7 +10,7 @@ mod settings;
 pub use connections::{call, connect, connected, connection, disconnect};
 pub use counts::{count, count_denied, count_packet};
 pub use denied::{Denied, choose, denial};
-pub use gate::{bits, relabels};
+pub use gate::{buckets, relabels};
 pub use settings::{action_of, active, capture, config, limits, mode_of, view};
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;

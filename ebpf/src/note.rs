@@ -2,7 +2,7 @@
 
 use crate::redirected::{of_client, of_endpoint};
 use crate::route::shows_its_sender;
-use crate::skb::Skb;
+use crate::skb::{Skb, parse_packet};
 use crate::tcp_flags::{closes, resets};
 use crate::{flows, maps};
 use aya_ebpf::bindings::__sk_buff;
@@ -11,7 +11,11 @@ use epguard_common::{Flow, JUDGED, Packet, Redirected, Slot};
 /// Takes notes from a packet that no egress hook has judged: of redirected flows, which it may end, and of connections to
 /// endpoints in LIVE that were not redirected there.
 #[inline(always)]
-pub fn note(context: *mut __sk_buff, parsed: u32) {
+pub fn note(context: *mut __sk_buff) {
+    if maps::view().is_none_or(|view| view.flows == 0) {
+        return;
+    }
+    let parsed = parse_packet(context);
     if note_redirected(context, parsed) != 0 {
         note_connection(context, parsed);
     }
@@ -27,7 +31,7 @@ extern "C" fn note_redirected(context: *mut __sk_buff, parsed: u32) -> u32 {
         return 0;
     };
     let carried = skb.carried(&view);
-    if view.flows == 0 || carried == JUDGED || view.is_answer(carried) {
+    if carried == JUDGED || view.is_answer(carried) {
         return 0;
     }
     give_way(&skb, packet);

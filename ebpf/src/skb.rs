@@ -1,12 +1,14 @@
 //! The frame of a TC program: an skb.
 
+use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
+use crate::linear::Linear;
 use crate::maps;
 use aya_ebpf::helpers::generated::{bpf_skb_load_bytes_relative, bpf_skb_pull_data};
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, JUDGED, Packet, is_vlan_tag, parse};
+use epguard_common::{Bytes, JUDGED, Packet, is_vlan_tag, parse, parse_plain};
 
 /// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in TC programs.
 const FROM_NETWORK_HEADER: u32 = 1;
@@ -18,6 +20,7 @@ const PACKET_HOST: u32 = 0;
 pub struct Skb {
     context: *mut __sk_buff,
     has_packet: bool,
+    clock: Clock,
 }
 
 impl EbpfContext for Skb {
@@ -38,6 +41,11 @@ impl Origin for Skb {
     fn ifindex(&self) -> u32 {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.context).ifindex }
+    }
+
+    #[inline(always)]
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
     }
 }
 
@@ -80,7 +88,7 @@ impl Frame for Skb {
     }
 }
 
-/// Parses the packet into the scratch map; 0 if there is none.
+/// Parses a packet of any shape into the scratch map; 0 if there is none.
 #[inline(always)]
 pub fn parse_packet(context: *mut __sk_buff) -> u32 {
     let parsed = parse_linear(context);
@@ -98,13 +106,28 @@ pub fn parse_packet(context: *mut __sk_buff) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn parse_linear(context: *mut __sk_buff) -> u32 {
-    let skb = Skb::unparsed(context);
-    let (Some(scratch), Some(packet)) = (maps::scratch(), parse(&skb, skb.ether_type())) else {
-        return 0;
-    };
-    // SAFETY: as in `packet`.
-    unsafe { *scratch = packet };
-    1
+    let skb = Skb::new(context, 0);
+    u32::from(parse_usual(context) || parse(&skb, skb.ether_type()).is_some_and(keep))
+}
+
+/// Parses a packet of the usual shape into the scratch map; false for any other.
+#[inline(always)]
+fn parse_usual(context: *mut __sk_buff) -> bool {
+    let packet = Linear::of(context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
+    packet
+        .filter(|packet| packet.protocol != ICMPV6)
+        .is_some_and(keep)
+}
+
+/// Writes the packet into the scratch map.
+#[inline(always)]
+fn keep(packet: Packet) -> bool {
+    let scratch = maps::scratch();
+    if let Some(scratch) = scratch {
+        // SAFETY: as in `Skb::packet`.
+        unsafe { *scratch = packet };
+    }
+    scratch.is_some()
 }
 
 /// Moves headers that lie in pages to the linear part, which is all that `bpf_skb_load_bytes_relative` reads. False if the
@@ -139,7 +162,25 @@ impl Skb {
     #[inline(always)]
     pub fn new(context: *mut __sk_buff, parsed: u32) -> Self {
         let has_packet = parsed != 0;
-        Self { context, has_packet }
+        let clock = Clock::default();
+        Self {
+            context,
+            has_packet,
+            clock,
+        }
+    }
+
+    /// The frame of a TC program, which is parsed now.
+    #[inline(always)]
+    pub fn parse(context: *mut __sk_buff) -> Self {
+        let parsed = parse_usual(context) || parse_packet(context) != 0;
+        Self::new(context, parsed.into())
+    }
+
+    /// The time of this run of the program.
+    #[inline(always)]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Whether a VLAN tag lies beside the frame, where the kernel or the device puts it.
@@ -155,12 +196,6 @@ impl Skb {
         let scratch = maps::scratch().filter(|_| self.has_packet)?;
         // SAFETY: this CPU's own element; no other program runs here between `parse_packet` and the end of this one.
         Some(unsafe { &*scratch })
-    }
-
-    /// The frame of a TC program before [`parse_packet`].
-    #[inline(always)]
-    fn unparsed(context: *mut __sk_buff) -> Self {
-        Self::new(context, 0)
     }
 
     /// The frame of a TC program that has a parsed packet.

@@ -1,7 +1,7 @@
 //! Counts and reports. No verdict depends on it; an event that cannot be sent is counted.
 
 use crate::frame::Origin;
-use crate::{clock, maps};
+use crate::maps;
 use aya_log_ebpf::info;
 use epguard_common::{Addr, Decision, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict};
 
@@ -38,7 +38,7 @@ pub fn report<F: Origin, E: Evidence>(
     if !matches!(verdict, Verdict::Deny { .. }) {
         return;
     }
-    let now_ns = clock::now_ns();
+    let now_ns = frame.now_ns();
     maps::count_denied(packet, evidence.slot(), outcome, frame.length(), now_ns);
     match evidence.rate().map(|rate| admit(rate, now_ns)) {
         Some(true) => {}

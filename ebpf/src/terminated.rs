@@ -5,7 +5,7 @@ use crate::reject::limit;
 use crate::route::{Hop, route, source_interface};
 use crate::skb::Skb;
 use crate::xdp::Raw;
-use crate::{clock, gate, maps, telemetry};
+use crate::{gate, maps, telemetry};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
@@ -19,7 +19,7 @@ pub fn judge_early(frame: &Raw) -> Decision {
     let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
         return Decision::Pass;
     };
-    if !gate::asks_at_xdp(frame.0, &view) {
+    if !gate::asks_at_xdp(frame.as_ptr().cast(), &view) {
         return Decision::Pass;
     }
     let packet = frame.parse();
@@ -49,7 +49,7 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
         }
     }
     if decision == Decision::Reject {
-        limit::take(config, &tables);
+        limit::take(config, &tables, frame.now_ns());
     }
     telemetry::report(frame, packet, verdict, decision, &tables, debug);
     decision
@@ -67,7 +67,7 @@ pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
     if terminated.lifted {
         return;
     }
-    let now_ns = clock::now_ns();
+    let now_ns = frame.now_ns();
     // SAFETY: a field of an entry that stays writable for the run of the program; CPUs that race write nearly the same.
     unsafe { (&raw mut (*terminated.entry).lifted_ns).write_volatile(now_ns) };
     telemetry::lifted(frame, &address, terminated.entry, now_ns);
@@ -80,7 +80,7 @@ pub fn sight(skb: &Skb, packet: &Packet) {
     let Some(terminated) = maps::terminated(&packet.src) else {
         return;
     };
-    let now_ns = clock::now_ns();
+    let now_ns = skb.now_ns();
     let entry = terminated.entry;
     // SAFETY: fields of an entry that stays there for the run of the program.
     let (holder_ns, confirmed_ns) = unsafe {
@@ -148,7 +148,7 @@ impl<F: Frame> TerminatedModel for Tables<'_, F> {
 
     #[inline(always)]
     fn lease_is_valid(&self) -> bool {
-        self.view.lease_is_valid(clock::now_ns())
+        self.view.lease_is_valid(self.frame.now_ns())
     }
 
     #[inline(always)]
@@ -246,6 +246,6 @@ impl<F: Frame> ActionModel for Tables<'_, F> {
 
     #[inline(always)]
     fn has_room(&self) -> bool {
-        limit::has_room(self.config, self)
+        limit::has_room(self.config, self, self.frame.now_ns())
     }
 }

@@ -1,6 +1,7 @@
 //! The frame of an XDP program. There is no skb yet: the program skips the Ethernet header itself. Devices without one have
 //! no native XDP.
 
+use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
 use crate::maps;
 use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
@@ -13,12 +14,15 @@ const ETHERNET: u32 = 14;
 const TCP: u8 = 6;
 
 /// The frame of an XDP program.
-pub struct Raw(pub *mut xdp_md);
+pub struct Raw {
+    context: *mut xdp_md,
+    clock: Clock,
+}
 
 impl EbpfContext for Raw {
     #[inline(always)]
     fn as_ptr(&self) -> *mut c_void {
-        self.0.cast()
+        self.context.cast()
     }
 }
 
@@ -26,13 +30,18 @@ impl Origin for Raw {
     #[inline(always)]
     fn length(&self) -> u32 {
         // SAFETY: takes the program's own context; Linux 5.18.
-        unsafe { bpf_xdp_get_buff_len(self.0) as u32 }
+        unsafe { bpf_xdp_get_buff_len(self.context) as u32 }
     }
 
     #[inline(always)]
     fn ifindex(&self) -> u32 {
         // SAFETY: a field of the program's own context.
-        unsafe { (*self.0).ingress_ifindex }
+        unsafe { (*self.context).ingress_ifindex }
+    }
+
+    #[inline(always)]
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
     }
 }
 
@@ -90,6 +99,13 @@ impl Bytes for Raw {
 }
 
 impl Raw {
+    /// The frame of an XDP program.
+    #[inline(always)]
+    pub fn new(context: *mut xdp_md) -> Self {
+        let clock = Clock::default();
+        Self { context, clock }
+    }
+
     /// Parses the packet into the scratch map, if it is an IP packet and whole enough to judge.
     #[inline(always)]
     pub fn parse(&self) -> Option<&Packet> {
@@ -106,7 +122,7 @@ impl Raw {
         // SAFETY: the helper fills all of T or fails; the context is the program's own.
         unsafe {
             let to = value.as_mut_ptr().cast();
-            let failed = bpf_xdp_load_bytes(self.0, offset, to, size_of::<T>() as u32);
+            let failed = bpf_xdp_load_bytes(self.context, offset, to, size_of::<T>() as u32);
             (failed == 0).then(|| value.assume_init())
         }
     }

@@ -8,24 +8,32 @@ use epguard_common::{BUCKETS, Gate, bucket};
 #[btf_map]
 static GATE: Array<Gate, 1> = Array::new();
 
-/// The bits of an address's bucket; `None`: the table says nothing.
+/// The buckets of GATE.
+#[derive(Clone, Copy)]
+pub struct Buckets(*const u8);
+
+/// The buckets; `None`: no agent has written the table.
 #[inline(always)]
-pub fn bits(words: [u32; 4]) -> Option<u8> {
+pub fn buckets() -> Option<Buckets> {
     let gate = GATE.get_ptr(0)?;
     // SAFETY: an element of an array map is never freed; every bit pattern is a Gate.
-    unsafe {
-        if addr_of!((*gate).valid).read_volatile() == 0 {
-            return None;
-        }
-        let buckets = addr_of!((*gate).buckets).cast::<u8>();
-        Some(buckets.add(bucket(words) & (BUCKETS - 1)).read_volatile())
+    let (valid, buckets) = unsafe { (addr_of!((*gate).valid).read_volatile(), addr_of!((*gate).buckets)) };
+    (valid != 0).then_some(Buckets(buckets.cast()))
+}
+
+impl Buckets {
+    /// The bits of an address's bucket.
+    #[inline(always)]
+    pub fn of(self, words: [u32; 4]) -> u8 {
+        // SAFETY: as in `buckets`.
+        unsafe { self.0.add(bucket(words) & (BUCKETS - 1)).read_volatile() }
     }
 }
 
 /// Whether packets of the node's own sockets carry a mark between egress hooks.
 #[inline(always)]
 pub fn relabels() -> bool {
-    // SAFETY: as in `bits`.
+    // SAFETY: as in `buckets`.
     GATE.get_ptr(0)
         .is_none_or(|gate| unsafe { addr_of!((*gate).relabels).read_volatile() } != 0)
 }

@@ -3,6 +3,7 @@
 use crate::frame::Origin as _;
 use crate::maps;
 use crate::xdp::{Raw, parsed};
+use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_TX};
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::{bpf_xdp_adjust_tail, bpf_xdp_store_bytes};
@@ -16,7 +17,7 @@ const SHORTEST: u32 = 60;
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
-    if turn(&Raw(context)).is_none() {
+    if turn(&Raw::new(context)).is_none() {
         maps::count(Reason::Nothing, Outcome::AnswerFailed, 0);
         return XDP_DROP;
     }
@@ -40,7 +41,8 @@ impl Turned<'_> {
     fn store<T: Copy>(&mut self, offset: u32, value: T) -> Option<()> {
         let from = (&raw const value).cast_mut().cast();
         // SAFETY: as many octets as T has, which are only read; the context is the program's own. Linux 5.18.
-        let failed = unsafe { bpf_xdp_store_bytes(self.0.0, offset, from, size_of::<T>() as u32) };
+        let failed =
+            unsafe { bpf_xdp_store_bytes(self.0.as_ptr().cast(), offset, from, size_of::<T>() as u32) };
         (failed == 0).then_some(())
     }
 }
@@ -68,7 +70,8 @@ impl Rewrite for Turned<'_> {
         let before = self.0.length();
         let after = (ETHERNET + length).max(before.min(SHORTEST));
         // SAFETY: takes the program's own context and a number.
-        let failed = unsafe { bpf_xdp_adjust_tail(self.0.0, after.wrapping_sub(before).cast_signed()) };
+        let failed =
+            unsafe { bpf_xdp_adjust_tail(self.0.as_ptr().cast(), after.wrapping_sub(before).cast_signed()) };
         (failed == 0).then_some(())
     }
 

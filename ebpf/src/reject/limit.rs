@@ -6,9 +6,8 @@ use epguard_common::{AnswerLimits, Bucket, RawConfig};
 
 /// Takes an answer, for which [`has_room`] found room, out of both buckets.
 #[inline(always)]
-pub fn take<E: Evidence>(config: *const RawConfig, evidence: &E) {
+pub fn take<E: Evidence>(config: *const RawConfig, evidence: &E, now_ns: u64) {
     let limits = maps::limits(config);
-    let now_ns = clock::now_ns();
     if let Some(bucket) = bucket(evidence) {
         take_from(bucket, now_ns, limits.per_suspect);
     }
@@ -26,12 +25,11 @@ pub fn take_of_node(config: *const RawConfig) -> bool {
 
 /// Whether both buckets have room for an answer.
 #[inline(always)]
-pub fn has_room<E: Evidence>(config: *const RawConfig, evidence: &E) -> bool {
+pub fn has_room<E: Evidence>(config: *const RawConfig, evidence: &E, now_ns: u64) -> bool {
     let AnswerLimits {
         per_suspect,
         per_node,
     } = maps::limits(config);
-    let now_ns = clock::now_ns();
     // SAFETY: an entry that stays there for the run of the program; every bit pattern is a Bucket.
     let has = |bucket: *mut Bucket, rate| unsafe { bucket.read_volatile() }.after(now_ns, rate).is_some();
     let suspect = bucket(evidence).is_some_and(|bucket| has(bucket, per_suspect));

@@ -1,6 +1,7 @@
 //! A call behind the load balancer, judged: its Service and the endpoint that was chosen.
 
 use super::{Ends, Kind, cookie};
+use crate::clock::Clock;
 use crate::frame::Origin;
 use crate::lookup::Lookup;
 use crate::redirect::is_live;
@@ -11,8 +12,8 @@ use aya_ebpf::helpers::generated::bpf_get_netns_cookie;
 use aya_ebpf::programs::SockAddrContext;
 use core::ffi::c_void;
 use epguard_common::{
-    Action, CallDecision, CallModel, Intent, Mode, Outcome, Packet, Reason, Slot, Verdict, View, decide_call,
-    judge, packet_from, packet_of,
+    Action, CallDecision, CallModel, Intent, Mode, Outcome, Packet, Reason, Slot, Verdict, View, Vip,
+    decide_call, judge, packet_from, packet_of,
 };
 
 /// Not inlined: its stack is free again before the socket is written.
@@ -31,11 +32,11 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind) -> CallDecisio
     if mode == Mode::Off {
         return CallDecision::Pass;
     }
-    let packet = packet_of(&ends.endpoint);
+    let (packet, clock) = (packet_of(&ends.endpoint), Clock::default());
     let call = Judged {
         ctx,
         view: &view,
-        lookup: Lookup::new(&view, config, mode, Intent::carried(slot)),
+        lookup: Lookup::new(&view, config, mode, Intent::carried(slot), &clock),
         slot,
         kind,
     };
@@ -78,6 +79,11 @@ impl Origin for Judged<'_> {
     }
 
     #[inline(always)]
+    fn now_ns(&self) -> u64 {
+        self.lookup.now_ns()
+    }
+
+    #[inline(always)]
     fn ifindex(&self) -> u32 {
         0
     }
@@ -105,7 +111,7 @@ impl CallModel for Judged<'_> {
         let Some(destination) = destination() else {
             return false;
         };
-        let endpoint = epguard_common::destination_of(packet);
+        let endpoint = Vip::of(packet);
         // SAFETY: takes the program's own context.
         let netns = unsafe { bpf_get_netns_cookie(self.ctx.as_ptr()) };
         let packet = packet_from(&endpoint, netns, cookie(self.ctx));
