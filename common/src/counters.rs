@@ -18,6 +18,13 @@ pub const fn counter(reason: Reason, outcome: Outcome) -> u32 {
     reason as u32 * OUTCOMES + outcome as u32
 }
 
+/// The outcome that an element of COUNTERS counts; `None` for an element without one.
+#[inline]
+#[must_use]
+pub const fn counted_outcome(counter: u32) -> Option<Outcome> {
+    Outcome::from_number(counter % OUTCOMES)
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -34,5 +41,8 @@ mod tests {
         assert!(elements.iter().all(|element| (*element as usize) < COUNTERS));
         assert!(Outcome::ALL.len() <= OUTCOMES as usize && Reason::ALL.len() <= REASONS as usize);
         assert_eq!(counter(Reason::Reused, Outcome::Observed), 65);
+        for (reason, outcome) in pairs() {
+            assert_eq!(counted_outcome(counter(reason, outcome)), Some(outcome));
+        }
     }
 }

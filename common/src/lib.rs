@@ -43,7 +43,7 @@ pub use carrier::{Aimed, CARRIER_ALL, CARRIER_HIGH, JUDGED, Sender};
 pub use claim::claimed;
 pub use config::{Config, RawConfig, ReasonModes, View};
 pub use count::Count;
-pub use counters::counter;
+pub use counters::{counted_outcome, counter};
 pub use decision::{ActionModel, Decision, can_answer, decide};
 pub use denial::{Denial, RawDenial, UidState};
 pub use egress::{EgressModel, decide_egress};

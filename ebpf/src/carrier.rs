@@ -53,12 +53,18 @@ impl Skb {
         if view.carrier == 0 || carried == 0 && !self.has_socket() {
             return;
         }
-        let last = matches!(maps::role(self.sk_ifindex()), Some(Role::Pod | Role::Uplink));
-        if !last && view.is_answer(carried) {
+        let (ours, answer) = (carried == JUDGED || self.has_socket(), view.is_answer(carried));
+        let last = !ours && !answer || self.leaves_by_last_hook();
+        if !last && answer {
             return;
         }
-        let ours = carried == JUDGED || self.has_socket();
         self.relabel(view, carried, if ours && !last { JUDGED } else { 0 });
+    }
+
+    /// Whether no other egress hook of epguard follows.
+    #[inline(always)]
+    fn leaves_by_last_hook(&self) -> bool {
+        matches!(maps::role(self.sk_ifindex()), Some(Role::Pod | Role::Uplink))
     }
 
     /// Replaces the number of a packet that leaves. In `tc_classid` only a number that epguard wrote: at egress the field

@@ -3,7 +3,9 @@
 use crate::frame::Origin;
 use crate::maps;
 use aya_log_ebpf::info;
-use epguard_common::{Addr, Decision, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict};
+use epguard_common::{
+    Addr, Decision, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict, counter,
+};
 
 /// What the decision has found.
 pub trait Evidence {
@@ -31,15 +33,14 @@ pub fn report<F: Origin, E: Evidence>(
     if let Some(beside) = decision.counted_beside() {
         maps::count(reason, beside, 0);
     }
-    maps::count_packet(reason, outcome, frame.length(), packet.opens());
     if debug {
         log(frame, packet, reason, outcome);
     }
     if !matches!(verdict, Verdict::Deny { .. }) {
-        return;
+        return maps::count_packet(reason, outcome, frame.length(), packet.opens());
     }
-    let now_ns = frame.now_ns();
-    maps::count_denied(packet, evidence.slot(), outcome, frame.length(), now_ns);
+    let (now_ns, counter) = (frame.now_ns(), counter(reason, outcome));
+    maps::count_denied(packet, evidence.slot(), counter, frame.length(), now_ns);
     match evidence.rate().map(|rate| admit(rate, now_ns)) {
         Some(true) => {}
         _ => return maps::count(reason, Outcome::EventSuppressed, 0),

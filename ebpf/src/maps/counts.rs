@@ -3,7 +3,9 @@
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
 use aya_ebpf::macros::btf_map;
-use epguard_common::{Count, DenialCount, DenialKey, Outcome, Packet, Reason, Slot, capacity, counter};
+use epguard_common::{
+    Count, DenialCount, DenialKey, Outcome, Packet, Reason, Slot, capacity, counted_outcome, counter,
+};
 
 /// Written here, by [`counter`].
 #[btf_map]
@@ -26,14 +28,18 @@ pub fn count(reason: Reason, outcome: Outcome, bytes: u32) {
 /// Counts one packet, which may open a connection. Not inlined, for each copy would take its part of the stack.
 #[inline(never)]
 pub fn count_packet(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
-    if let Some(count) = COUNTERS.get_ptr_mut(counter(reason, outcome)) {
-        add(count, Count::one(bytes, opens));
-    }
+    add_at(counter(reason, outcome), Count::one(bytes, opens));
 }
 
-/// Counts one packet of a denial: of an endpoint, or without a slot of an IP. Not inlined, as `count_packet`.
+/// Counts one packet of a denial: of an endpoint, or without a slot of an IP; and by its [`counter`]. Not inlined, as
+/// `count_packet`.
 #[inline(never)]
-pub fn count_denied(packet: &Packet, slot: Slot, outcome: Outcome, bytes: u32, now_ns: u64) {
+pub fn count_denied(packet: &Packet, slot: Slot, counter: u32, bytes: u32, now_ns: u64) {
+    let one = Count::one(bytes, packet.opens());
+    add_at(counter, one);
+    let Some(outcome) = counted_outcome(counter) else {
+        return;
+    };
     let target = if slot.is_some() {
         DenialKey::of(packet, slot)
     } else {
@@ -48,7 +54,14 @@ pub fn count_denied(packet: &Packet, slot: Slot, outcome: Outcome, bytes: u32, n
         (&mut *counts).of(outcome)
     };
     if let Some(count) = count {
-        add(count, Count::one(bytes, packet.opens()));
+        add(count, one);
+    }
+}
+
+#[inline(always)]
+fn add_at(counter: u32, more: Count) {
+    if let Some(count) = COUNTERS.get_ptr_mut(counter) {
+        add(count, more);
     }
 }
 
