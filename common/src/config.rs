@@ -113,6 +113,14 @@ impl View {
     pub const fn is_idle(&self) -> bool {
         self.suspects == 0 && self.terminated == 0 && self.flows == 0
     }
+
+    /// Whether every packet passes the ingress hook without a lookup. A pod that only drains is a suspect without a Service.
+    #[inline]
+    #[must_use]
+    pub const fn is_idle_at_ingress(&self) -> bool {
+        let by_socket = self.socket_lb != 0 && self.suspects != 0;
+        self.vips == 0 && self.terminated == 0 && self.flows == 0 && !by_socket
+    }
 }
 
 #[cfg(test)]
@@ -136,6 +144,26 @@ mod tests {
             ..config.into()
         };
         assert_eq!(garbage.checked().mode, Mode::Off);
+    }
+
+    #[test]
+    fn a_pod_that_only_drains_keeps_the_ingress_hook_idle() {
+        let draining = View {
+            suspects: 1,
+            ..View::default()
+        };
+        assert!(draining.is_idle_at_ingress() && !draining.is_idle());
+        let awake: [fn(&mut View); 4] = [
+            |view| view.vips = 1,
+            |view| view.terminated = 1,
+            |view| view.flows = 1,
+            |view| view.socket_lb = View::FOUND,
+        ];
+        for wake in awake {
+            let mut view = draining;
+            wake(&mut view);
+            assert!(!view.is_idle_at_ingress(), "{view:?}");
+        }
     }
 
     #[test]

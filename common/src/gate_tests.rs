@@ -68,6 +68,8 @@ fn at_ingress_a_packet_needs_a_verdict_by_its_destination_or_as_a_sign_of_a_hold
         (with(0, Gate::TERMINATED), true),
         (with(Gate::TERMINATED, 0), true),
         (with(Gate::SUSPECT | Gate::SERVICE, 0), false),
+        (with(Gate::FLOW, 0), true),
+        (with(0, Gate::FLOW), false),
     ];
     for (glance, asks) in table {
         assert_eq!(glance.asks_at_ingress(&VIEW), asks, "{glance:?}");
@@ -90,6 +92,10 @@ fn at_egress_a_packet_needs_a_verdict_to_a_suspect_or_from_a_socket_whose_datagr
     assert!(!asks(PLAIN, true, false));
     assert!(!asks(to(Gate::SERVICE | Gate::TERMINATED), true, false));
     assert!(asks(to(Gate::SUSPECT), false, false));
+    let from = |src| Glance { src, ..PLAIN };
+    assert!(asks(to(Gate::FLOW), false, false), "a follower, or the client's own connection");
+    assert!(asks(from(Gate::FLOW), false, false), "a reset");
+    assert!(!asks(from(Gate::SUSPECT | Gate::SERVICE), false, false));
     assert!(!asks(PLAIN, false, true), "TCP of a socket at the last hook");
     assert!(asks(PLAIN, true, true), "the next hook needs the mark");
     assert!(asks(udp, false, true));
@@ -121,7 +127,9 @@ fn a_table_with_another_one_has_the_bits_of_both() {
     one.add(x, Gate::SUSPECT);
     other.add(x, Gate::SERVICE);
     other.add(y, Gate::TERMINATED);
+    other.valid = Gate::WRITTEN;
     one.add_all(&other);
+    assert_eq!(one.valid, Gate::WRITTEN, "both show it, or the sum does not");
     assert_eq!(one.buckets[bucket(x.words())], Gate::SUSPECT | Gate::SERVICE);
     assert_eq!(one.buckets[bucket(y.words())], Gate::TERMINATED);
 }

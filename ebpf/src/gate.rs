@@ -12,16 +12,12 @@ const IPV6: u16 = 0x86dd;
 #[inline(always)]
 pub fn asks_at_ingress(context: *mut __sk_buff) -> bool {
     let Some(view) = maps::view() else { return false };
-    if view.flows != 0 {
-        return true;
-    }
-    let by_socket = view.socket_lb != 0 && view.suspects != 0;
-    if view.vips == 0 && view.terminated == 0 && !by_socket {
+    if view.is_idle_at_ingress() {
         return false;
     }
     // SAFETY: fields of the program's own context. A number that the packet carries, or seems to carry, has to be removed.
     let carried = unsafe { view.carried((*context).tc_index) | view.carried((*context).tc_classid) };
-    carried != 0 || look(context).is_none_or(|glance| glance.asks_at_ingress(&view))
+    carried != 0 || look(context, &view).is_none_or(|glance| glance.asks_at_ingress(&view))
 }
 
 /// Whether the packet needs a verdict at the egress hook.
@@ -35,29 +31,29 @@ pub fn asks_at_egress(context: *mut __sk_buff) -> bool {
             !(*context).__bindgen_anon_2.sk.is_null(),
         )
     };
-    if view.flows != 0 || carried != 0 {
+    if carried != 0 {
         return true;
     }
     let relabels = maps::relabels();
-    look(context).is_none_or(|glance| glance.asks_at_egress(&view, relabels, has_socket))
+    look(context, &view).is_none_or(|glance| glance.asks_at_egress(&view, relabels, has_socket))
 }
 
 #[inline(always)]
-fn look(context: *mut __sk_buff) -> Option<Glance> {
-    glance(&Linear::of(context)?)
+fn look(context: *mut __sk_buff, view: &View) -> Option<Glance> {
+    glance(&Linear::of(context)?, view.flows != 0)
 }
 
 /// Whether the frame needs a verdict before its skb is made.
 #[inline(always)]
 pub fn asks_at_xdp(context: *mut xdp_md, view: &View) -> bool {
-    let glance = Linear::of_raw(context).and_then(|frame| glance(&frame));
+    let glance = Linear::of_raw(context).and_then(|frame| glance(&frame, false));
     glance.is_none_or(|glance| glance.asks_about_orphans(view))
 }
 
-/// A look at a packet. `None`: it is not one of IP, or not whole.
+/// A look at a packet. `None`: it is not one of IP, or not whole, or the table does not show all addresses.
 #[inline(always)]
-fn glance(frame: &Linear) -> Option<Glance> {
-    let buckets = maps::buckets()?;
+fn glance(frame: &Linear, with_flows: bool) -> Option<Glance> {
+    let buckets = maps::buckets(with_flows)?;
     match frame.ether_type() {
         IPV4 => {
             let [first, _, time_to_live, src, dst] = frame.words::<5>(0)?;

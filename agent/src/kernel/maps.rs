@@ -188,6 +188,9 @@ impl Writer {
         self.vouched.vips = count(desired.services.len());
         self.vouch()?;
         self.gate.close_but_for(desired)?;
+        if self.vouched.flows == 0 {
+            self.gate.end_flows(desired)?;
+        }
         Ok(true)
     }
 
@@ -202,6 +205,9 @@ impl Writer {
         if self.vouched.flows != self.flow_count() {
             self.vouched.flows = self.flow_count();
             self.vouch()?;
+        }
+        if self.vouched.flows == 0 {
+            self.gate.end_flows(&self.installed)?;
         }
         in_use.extend(self.installed.backends.keys().map(|target| target.slot));
         Ok(in_use)

@@ -12,13 +12,14 @@ static GATE: Array<Gate, 1> = Array::new();
 #[derive(Clone, Copy)]
 pub struct Buckets(*const u8);
 
-/// The buckets; `None`: no agent has written the table.
+/// The buckets; `None`: they do not show all addresses. `with_flows`: those of redirected flows are wanted too.
 #[inline(always)]
-pub fn buckets() -> Option<Buckets> {
+pub fn buckets(with_flows: bool) -> Option<Buckets> {
     let gate = GATE.get_ptr(0)?;
     // SAFETY: an element of an array map is never freed; every bit pattern is a Gate.
     let (valid, buckets) = unsafe { (addr_of!((*gate).valid).read_volatile(), addr_of!((*gate).buckets)) };
-    (valid != 0).then_some(Buckets(buckets.cast()))
+    let wanted = Gate::WRITTEN | if with_flows { Gate::SHOWS_FLOWS } else { 0 };
+    (valid & wanted == wanted).then_some(Buckets(buckets.cast()))
 }
 
 impl Buckets {

@@ -83,7 +83,8 @@ impl Flows {
         }
         self.swept_ns = now_ns;
         let [proven, opening] = &mut self.tables;
-        let (proven, opening) = (proven.sweep(now_ns)?, opening.sweep(now_ns)?);
+        // In this order: a flow whose handshake is proven meanwhile is in FLOWS before it leaves OPENING.
+        let (opening, proven) = (opening.sweep(now_ns)?, proven.sweep(now_ns)?);
         self.in_use = proven.iter().chain(&opening).map(|flow| flow.slot).collect();
         self.proven = proven.len();
         self.count_again(&proven)?;

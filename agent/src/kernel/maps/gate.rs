@@ -1,16 +1,19 @@
 //! GATE: which addresses the tables hold, so that the programs end all other packets at a look.
 
-use super::{Writer, take};
+use super::{Writer, flows, take};
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, MapData};
-use epguard_common::{Gate, Role};
+use epguard_common::{Addr, Backends, DenialKey, Gate, Role};
 use epguard_core::state::Tables;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The table, as it was written last.
 pub(super) struct GateMap {
     map: Array<MapData, Gate>,
     written: Box<Gate>,
+    /// The addresses of flows that may go on. Unknown for those of an earlier process, until all have ended once.
+    flows: Option<BTreeSet<Addr>>,
 }
 
 impl GateMap {
@@ -19,8 +22,9 @@ impl GateMap {
         let mut gate = Self {
             map: take(ebpf, "GATE")?.try_into()?,
             written: Box::new(Gate::EMPTY),
+            flows: None,
         };
-        let mut wanted = of(restored);
+        let mut wanted = gate.of(restored);
         // Until the roles of all interfaces are known.
         wanted.relabels = 1;
         gate.write(wanted)?;
@@ -31,16 +35,37 @@ impl GateMap {
     ///
     /// Errors: the map cannot be written; then the entries must not be written either.
     pub fn open_for(&mut self, desired: &Tables) -> Result<()> {
-        let mut wanted = of(desired);
+        if let Some(flows) = &mut self.flows {
+            flows.extend(flow_ends(&desired.backends));
+        }
+        let mut wanted = self.of(desired);
         wanted.add_all(&self.written);
         self.write(wanted)
     }
 
     /// Removes what belongs to no entry any more.
     pub fn close_but_for(&mut self, installed: &Tables) -> Result<()> {
-        let mut wanted = of(installed);
+        let mut wanted = self.of(installed);
         wanted.relabels = self.written.relabels;
         self.write(wanted)
+    }
+
+    /// Removes the addresses of redirected flows, which have all ended: VIEW has none.
+    pub fn end_flows(&mut self, installed: &Tables) -> Result<()> {
+        if self.flows.replace(BTreeSet::new()).is_some_and(|flows| flows.is_empty()) {
+            return Ok(());
+        }
+        self.close_but_for(installed)
+    }
+
+    /// What the programs need to see these tables and the flows.
+    fn of(&self, tables: &Tables) -> Box<Gate> {
+        let mut gate = of(tables);
+        match &self.flows {
+            Some(flows) => flows.iter().for_each(|ip| gate.add(*ip, Gate::FLOW)),
+            None => gate.valid &= !Gate::SHOWS_FLOWS,
+        }
+        gate
     }
 
     fn write(&mut self, wanted: Box<Gate>) -> Result<()> {
@@ -81,6 +106,12 @@ fn of(tables: &Tables) -> Box<Gate> {
         gate.add(*ip, Gate::TERMINATED);
     }
     gate
+}
+
+/// Where packets of redirected flows go to and come from: the denied endpoints, and the live ones.
+fn flow_ends(backends: &BTreeMap<DenialKey, Backends>) -> impl Iterator<Item = Addr> {
+    let denied = backends.keys().map(|target| target.addr);
+    denied.chain(flows::live(backends).into_iter().map(|live| live.addr))
 }
 
 #[cfg(test)]

@@ -2,14 +2,18 @@
 
 use super::maps::write;
 use super::node::Node;
-use aya::maps::{Array, Map, MapData};
+use aya::maps::{Array, HashMap, Map, MapData};
 use epguard::kernel::maps;
-use epguard_common::{Addr, Gate, Mode, Slot, Suspect, Uid, Vip, bucket};
+use epguard::shared::clock::boot_ns;
+use epguard_common::{
+    Addr, Backend, Backends, DenialKey, Flow, Gate, Keyed, Mode, Redirected, Slot, Suspect, Uid, Vip, bucket,
+};
 use epguard_core::state::{OrphanIp, Tables};
 
 const SUSPECT: Addr = Addr::v4([10, 9, 0, 1]);
 const SERVICE: Addr = Addr::v4([10, 96, 0, 1]);
 const ORPHAN: Addr = Addr::v4([10, 9, 0, 9]);
+const LIVE: Addr = Addr::v4([10, 9, 0, 2]);
 
 fn gate(node: &Node) -> Gate {
     let map = maps::open(&node.pins(), "GATE").unwrap();
@@ -52,7 +56,80 @@ fn the_gate_shows_each_entry_until_it_is_removed() {
         );
         writer.install(&Tables::default()).unwrap();
         assert_eq!(bits(&gate(&node)), [0; 3]);
-        assert_eq!(gate(&node).valid, 1);
+        assert_eq!(gate(&node).valid & Gate::WRITTEN, Gate::WRITTEN);
+    });
+}
+
+/// Flows to the suspect go to a live endpoint instead.
+fn redirecting() -> Tables {
+    let target = DenialKey {
+        addr: SUSPECT,
+        slot: Slot { number: 0x8001 },
+        port: 80,
+        protocol: 6,
+        reserved: [0; 3],
+    };
+    let live = Backend {
+        addr: LIVE,
+        port: 80,
+        ..Backend::default()
+    };
+    let mut tables = Tables::default();
+    tables.backends.insert(target, Backends::new(false, [live]));
+    tables
+}
+
+fn flow_bits(node: &Node) -> [bool; 2] {
+    let gate = gate(node);
+    [SUSPECT, LIVE].map(|addr| gate.buckets[bucket(addr.words())] & Gate::FLOW != 0)
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn the_gate_shows_both_ends_of_redirected_flows_until_the_last_one_has_ended() {
+    let node = Node::new();
+    let flow = Flow {
+        endpoint: SUSPECT,
+        ..Flow::default()
+    };
+    let going_on = Redirected {
+        used_ns: boot_ns(),
+        ..Redirected::default()
+    };
+    write(&node, |writer| {
+        writer.sweep_flows().unwrap();
+        writer.install(&redirecting()).unwrap();
+        assert_eq!(flow_bits(&node), [true; 2]);
+        let map = Map::HashMap(maps::open(&node.pins(), "FLOWS").unwrap());
+        let mut map: HashMap<_, Flow, Keyed<Flow, Redirected>> = map.try_into().unwrap();
+        map.insert(flow, Keyed::new(flow, going_on), 0).unwrap();
+        writer.install(&Tables::default()).unwrap();
+        writer.sweep_flows().unwrap();
+        assert_eq!(flow_bits(&node), [true; 2], "the flow outlives its denial");
+        map.remove(&flow).unwrap();
+        writer.install(&redirecting()).unwrap();
+        writer.install(&Tables::default()).unwrap();
+        assert_eq!(flow_bits(&node), [true; 2], "the programs may just have added one");
+        writer.sweep_flows().unwrap();
+        assert_eq!(flow_bits(&node), [false; 2]);
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn while_flows_of_an_earlier_writer_may_go_on_the_gate_shows_none() {
+    let node = Node::new();
+    write(&node, |writer| {
+        writer.sweep_flows().unwrap();
+        writer.install(&redirecting()).unwrap();
+        assert_eq!(gate(&node).valid, Gate::WRITTEN | Gate::SHOWS_FLOWS);
+    });
+    write(&node, |writer| {
+        assert_eq!(gate(&node).valid, Gate::WRITTEN);
+        writer.install(&Tables::default()).unwrap();
+        assert_eq!(gate(&node).valid, Gate::WRITTEN);
+        writer.sweep_flows().unwrap();
+        assert_eq!(gate(&node).valid, Gate::WRITTEN | Gate::SHOWS_FLOWS);
     });
 }
 

@@ -1,9 +1,9 @@
 //! The gate ends packets that need no verdict, and no others.
 
-use super::frames::{SYN, TCP, UDP, frame, packet, tagged, tcp, udp, v4_with, v6_with};
+use super::frames::{SRC_V4, SYN, TCP, UDP, frame, packet, tagged, tcp, udp, v4_with, v6_with};
 use super::rig::{BOTH, Rig};
-use super::world::{DENIED, INNOCENT, PORT, REUSED, REUSED_V6};
-use epguard_common::{Addr, Gate};
+use super::world::{DENIED, FRESH, INNOCENT, PORT, REUSED, REUSED_V6};
+use epguard_common::{Addr, Gate, View};
 
 const ICMPV6: u8 = 58;
 
@@ -41,6 +41,27 @@ fn without_the_table_every_packet_is_judged() {
     rig.set("GATE", Gate::EMPTY);
     let ran = rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(PORT, SYN))));
     assert_eq!(ran.action, super::rig::PASS, "an empty table ends every packet");
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn redirected_flows_take_no_other_packet_off_the_fast_path() {
+    let mut rig = Rig::new();
+    rig.vouch(View { flows: 1, ..FRESH });
+    let syn = frame(&packet(REUSED, TCP, &tcp(PORT, SYN)));
+    let mut is_judged = |change: fn(&mut Gate)| {
+        // Without the bit of a suspect, its packets show whether they were judged all the same.
+        let mut gate = Gate::EMPTY;
+        change(&mut gate);
+        rig.set("GATE", gate);
+        rig.forget_counters();
+        rig.run("epguard_to", &syn);
+        !rig.counters().is_empty()
+    };
+    assert!(!is_judged(|_| ()), "no flow goes there, and none comes from there");
+    assert!(is_judged(|gate| gate.add(REUSED, Gate::FLOW)));
+    assert!(is_judged(|gate| gate.add(Addr::v4(SRC_V4), Gate::FLOW)));
+    assert!(is_judged(|gate| gate.valid = Gate::WRITTEN), "the flows are unknown");
 }
 
 /// Packets of all shapes to addresses that are suspects, Services, orphan IPs, or none.

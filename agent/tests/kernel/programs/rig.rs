@@ -183,17 +183,19 @@ impl Rig {
         self.set("GATE", Gate::EMPTY);
     }
 
-    /// As the agent does before it writes an entry. The keys begin with the address.
+    /// As the agent does before it writes an entry. The keys begin with the address; those of flows with the client's.
     fn open<K: Pod>(&mut self, map: &str, key: &K) {
-        let bit = match map {
-            "SUSPECTS" => Gate::SUSPECT,
-            "SERVICES" => Gate::SERVICE,
-            "TERMINATED" => Gate::TERMINATED,
+        let (bit, place) = match map {
+            "SUSPECTS" => (Gate::SUSPECT, 0),
+            "SERVICES" => (Gate::SERVICE, 0),
+            "TERMINATED" => (Gate::TERMINATED, 0),
+            "BACKENDS" | "LIVE" => (Gate::FLOW, 0),
+            "FLOWS" | "OPENING" | "RETURNS" | "OPENING_RETURNS" => (Gate::FLOW, 1),
             _ => return,
         };
-        assert!(size_of::<K>() >= size_of::<Addr>());
+        assert!(size_of::<K>() >= (place + 1) * size_of::<Addr>());
         // SAFETY: a Pod of that length at least; every bit pattern is an Addr.
-        let addr = unsafe { std::ptr::from_ref(key).cast::<Addr>().read_unaligned() };
+        let addr = unsafe { std::ptr::from_ref(key).cast::<Addr>().add(place).read_unaligned() };
         self.gate.add(addr, bit);
         let gate = *self.gate;
         self.set("GATE", gate);
