@@ -90,6 +90,15 @@ impl Linear {
     }
 }
 
+/// The link-layer address that a frame of an XDP program goes to.
+#[inline(always)]
+pub fn addressed(context: *mut xdp_md) -> Option<[u8; 6]> {
+    // SAFETY: fields of the program's own context.
+    let (start, end) = unsafe { ((*context).data as usize, (*context).data_end as usize) };
+    // SAFETY: inside of the frame.
+    (start + ETHERNET <= end).then(|| unsafe { *(start as *const [u8; 6]) })
+}
+
 /// An octet of the frame.
 ///
 /// SAFETY: the caller has compared its address with the end of the frame.

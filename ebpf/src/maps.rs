@@ -19,7 +19,7 @@ use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Affected, Aimed, Bucket, Event, Keyed, Mac, Owner, Packet, RawRole, Role, Sender, Slot,
+    Addr, Affected, Aimed, Bucket, Event, Gate, Keyed, Mac, Owner, Packet, RawRole, Role, Sender, Slot,
     SocketIntent, Suspect, Terminated, Uid, Vip, capacity,
 };
 
@@ -119,9 +119,12 @@ pub struct OrphanIp {
     pub action: u32,
 }
 
-/// The entry of an address whose last pod is dead and that is unused.
+/// The entry of an address whose last pod is dead and that is unused. GATE spares most lookups: nearly all sources have none.
 #[inline(always)]
 pub fn terminated(addr: &Addr) -> Option<OrphanIp> {
+    if buckets(false).is_some_and(|buckets| buckets.of(addr.words()) & Gate::TERMINATED == 0) {
+        return None;
+    }
     let entry = TERMINATED.get_ptr_mut(addr)?;
     // SAFETY: as in `of_key`.
     let (lifted_ns, mode, action) = of_key(entry, addr, |terminated| unsafe {

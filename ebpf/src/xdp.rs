@@ -3,12 +3,13 @@
 
 use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
+use crate::linear::{Linear, addressed};
 use crate::maps;
 use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, Packet, is_vlan_tag, options_length, parse};
+use epguard_common::{Bytes, Packet, is_vlan_tag, options_length, parse, parse_plain};
 
 const ETHERNET: u32 = 14;
 const TCP: u8 = 6;
@@ -69,7 +70,8 @@ impl Frame for Raw {
 
     #[inline(always)]
     fn ether_type(&self) -> u16 {
-        self.load::<[u8; 2]>(ETHERNET - 2).map_or(0, u16::from_be_bytes)
+        let linear = Linear::of_raw(self.context);
+        linear.map_or(0, |frame| frame.ether_type())
     }
 
     #[inline(always)]
@@ -80,9 +82,8 @@ impl Frame for Raw {
     /// The program doesn't see a VLAN tag that the device has removed: the agent attaches only where none is expected.
     #[inline(always)]
     fn is_ours(&self) -> bool {
-        let addressed = self.load::<[u8; 6]>(0);
         let own = maps::mac(self.ifindex()).map(|mac| mac.octets);
-        addressed.is_some() && addressed == own && !is_vlan_tag(self.ether_type())
+        own.is_some() && own == addressed(self.context) && !is_vlan_tag(self.ether_type())
     }
 }
 
@@ -109,7 +110,9 @@ impl Raw {
     /// Parses the packet into the scratch map, if it is an IP packet and whole enough to judge.
     #[inline(always)]
     pub fn parse(&self) -> Option<&Packet> {
-        let (scratch, packet) = (maps::scratch()?, parse(self, self.ether_type())?);
+        let plain = Linear::of_raw(self.context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
+        let any = || parse(self, self.ether_type());
+        let (scratch, packet) = (maps::scratch()?, plain.or_else(any)?);
         // SAFETY: as in `parsed`.
         unsafe { *scratch = packet };
         parsed()
