@@ -93,7 +93,10 @@ fn at_egress_a_packet_needs_a_verdict_to_a_suspect_or_from_a_socket_whose_datagr
     assert!(!asks(to(Gate::SERVICE | Gate::TERMINATED), true, false));
     assert!(asks(to(Gate::SUSPECT), false, false));
     let from = |src| Glance { src, ..PLAIN };
-    assert!(asks(to(Gate::FLOW), false, false), "a follower, or the client's own connection");
+    assert!(
+        asks(to(Gate::FLOW), false, false),
+        "a follower, or the client's own connection"
+    );
     assert!(asks(from(Gate::FLOW), false, false), "a reset");
     assert!(!asks(from(Gate::SUSPECT | Gate::SERVICE), false, false));
     assert!(!asks(PLAIN, false, true), "TCP of a socket at the last hook");

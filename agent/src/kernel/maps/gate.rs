@@ -52,7 +52,11 @@ impl GateMap {
 
     /// Removes the addresses of redirected flows, which have all ended: VIEW has none.
     pub fn end_flows(&mut self, installed: &Tables) -> Result<()> {
-        if self.flows.replace(BTreeSet::new()).is_some_and(|flows| flows.is_empty()) {
+        if self
+            .flows
+            .replace(BTreeSet::new())
+            .is_some_and(|flows| flows.is_empty())
+        {
             return Ok(());
         }
         self.close_but_for(installed)

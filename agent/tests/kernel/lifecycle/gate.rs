@@ -109,7 +109,11 @@ fn the_gate_shows_both_ends_of_redirected_flows_until_the_last_one_has_ended() {
         map.remove(&flow).unwrap();
         writer.install(&redirecting()).unwrap();
         writer.install(&Tables::default()).unwrap();
-        assert_eq!(flow_bits(&node), [true; 2], "the programs may just have added one");
+        assert_eq!(
+            flow_bits(&node),
+            [true; 2],
+            "the programs may just have added one"
+        );
         writer.sweep_flows().unwrap();
         assert_eq!(flow_bits(&node), [false; 2]);
     });

@@ -58,10 +58,16 @@ fn redirected_flows_take_no_other_packet_off_the_fast_path() {
         rig.run("epguard_to", &syn);
         !rig.counters().is_empty()
     };
-    assert!(!is_judged(|_| ()), "no flow goes there, and none comes from there");
+    assert!(
+        !is_judged(|_| ()),
+        "no flow goes there, and none comes from there"
+    );
     assert!(is_judged(|gate| gate.add(REUSED, Gate::FLOW)));
     assert!(is_judged(|gate| gate.add(Addr::v4(SRC_V4), Gate::FLOW)));
-    assert!(is_judged(|gate| gate.valid = Gate::WRITTEN), "the flows are unknown");
+    assert!(
+        is_judged(|gate| gate.valid = Gate::WRITTEN),
+        "the flows are unknown"
+    );
 }
 
 /// Packets of all shapes to addresses that are suspects, Services, orphan IPs, or none.

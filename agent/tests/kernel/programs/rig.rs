@@ -197,8 +197,7 @@ impl Rig {
         // SAFETY: a Pod of that length at least; every bit pattern is an Addr.
         let addr = unsafe { std::ptr::from_ref(key).cast::<Addr>().add(place).read_unaligned() };
         self.gate.add(addr, bit);
-        let gate = *self.gate;
-        self.set("GATE", gate);
+        self.set("GATE", *self.gate);
     }
 
     pub fn get<K: Pod, V: Pod>(&mut self, map: &str, key: &K) -> Option<V> {
