@@ -52,12 +52,12 @@ impl Linear {
         // SAFETY: fields of the program's own context.
         let (start, end) = unsafe { ((*context).data as usize, (*context).data_end as usize) };
         let at = start + ETHERNET;
+        if at > end {
+            return None;
+        }
         // SAFETY: inside of the frame.
-        (at <= end).then(|| Self {
-            at,
-            end,
-            ether_type: unsafe { half(start + 12) },
-        })
+        let ether_type = unsafe { half(start + 12) };
+        Some(Self { at, end, ether_type })
     }
 
     /// What the network header is, host order.
