@@ -78,7 +78,8 @@ impl Rate {
     /// matter.
     #[inline]
     pub fn admit(&mut self, now_ns: u64) -> bool {
-        if now_ns.wrapping_sub(self.window_ns) > Self::SECOND_NS {
+        // Another CPU may have opened the second a moment after this one read the clock.
+        if now_ns.saturating_sub(self.window_ns) > Self::SECOND_NS {
             self.window_ns = now_ns;
             self.events = 0;
         }

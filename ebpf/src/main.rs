@@ -93,18 +93,29 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
 /// Both hooks in one program: a program test run can't set `tc_index`, so the tests' tables of packets run through this one.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
-    let context = ctx.skb.skb;
+    let (decision, hook) = judge_both(ctx.skb.skb);
+    carry_out(&ctx, decision, hook)
+}
+
+#[inline(always)]
+fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
     if gate::asks_at_ingress(context) {
-        match judge_ingress(context, true) {
-            Decision::Pass => {}
-            denied => return carry_out(&ctx, denied, Hook::Ingress),
+        let decision = judge_ingress(context, true);
+        if decision != Decision::Pass {
+            return (decision, Hook::Ingress);
         }
     }
-    if !gate::asks_at_egress(context) {
-        return TC_ACT_UNSPEC;
+    if !asks_at_egress(context) {
+        return (Decision::Pass, Hook::Egress);
     }
     note::note(context);
-    carry_out(&ctx, judge_egress(context), Hook::Egress)
+    (judge_egress(context), Hook::Egress)
+}
+
+/// Not inlined beside the other gate, as their stacks would add up.
+#[inline(never)]
+fn asks_at_egress(context: *mut __sk_buff) -> bool {
+    gate::asks_at_egress(context)
 }
 
 /// Not inlined: its stack is free again while the decision is carried out.

@@ -95,10 +95,15 @@ pub fn parse_packet(context: *mut __sk_buff) -> u32 {
     // Behind the header of ICMPv6 stands the address that a neighbour message is about.
     // SAFETY: as in `packet`.
     let has_more = maps::scratch().is_some_and(|packet| unsafe { (*packet).protocol } == ICMPV6);
-    if parsed != 0 && !has_more || !pull_headers(context) {
-        return parsed;
+    let most = match (parsed, has_more) {
+        (0, _) => HEADERS,
+        (_, true) => NEIGHBOUR_MESSAGE,
+        (_, false) => return parsed,
+    };
+    if pull_headers(context, most) {
+        return parse_linear(context);
     }
-    parse_linear(context)
+    parsed
 }
 
 /// As [`parse_packet`], from the linear part. Global, with the result in a map: otherwise the verifier follows each path of the
@@ -132,17 +137,39 @@ fn keep(packet: Packet) -> bool {
 
 /// Moves headers that lie in pages to the linear part, which is all that `bpf_skb_load_bytes_relative` reads. False if the
 /// linear part has them, as nearly always.
+///
+/// Packets that the kernel merged (GSO) are left as they are: their headers are linear, and a pull from a list of fragments may
+/// crash the kernel later, when it segments them (projectcalico/calico#11424).
 #[inline(always)]
-fn pull_headers(context: *mut __sk_buff) -> bool {
+fn pull_headers(context: *mut __sk_buff, most: u32) -> bool {
     // SAFETY: fields of the program's own context.
-    let (start, end, length) = unsafe { ((*context).data, (*context).data_end, (*context).len) };
-    let wanted = length.min(HEADERS);
+    let (start, end, length, protocol, gso_size) = unsafe {
+        let context = &*context;
+        (
+            context.data,
+            context.data_end,
+            context.len,
+            context.protocol as u16,
+            context.gso_size,
+        )
+    };
+    let wanted = length.min(most);
+    let may_be_judged =
+        matches!(u16::from_be(protocol), IPV4 | IPV6 | ARP) || is_vlan_tag(u16::from_be(protocol));
+    if end - start >= wanted || gso_size != 0 || !may_be_judged {
+        return false;
+    }
     // SAFETY: takes the program's own context and a number. No pointer into the packet is used afterwards.
-    end - start < wanted && unsafe { bpf_skb_pull_data(context, wanted) } == 0
+    unsafe { bpf_skb_pull_data(context, wanted) == 0 }
 }
 
 /// Octets of a frame that hold all headers that decide. Packets with longer chains of IPv6 extension headers in pages pass.
 const HEADERS: u32 = 512;
+/// Octets of a frame that hold a whole neighbour message behind two VLAN tags.
+const NEIGHBOUR_MESSAGE: u32 = 128;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const ARP: u16 = 0x0806;
 const ICMPV6: u8 = 58;
 
 impl Bytes for Skb {

@@ -108,7 +108,7 @@ fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator, passing:
         let burst = rate / BURSTS;
         let (begun, mut done, mut bursts) = (used(), 0.0, 0);
         loop {
-            let elapsed = used() - begun;
+            let elapsed = used().saturating_sub(begun);
             if elapsed >= SLOT {
                 return done / elapsed.as_secs_f64();
             }

@@ -37,7 +37,7 @@ impl Filter {
         match self {
             Self::Nftables => input(bed.node(), "nft", &["-f", "-"], &chain("prerouting priority raw")),
             Self::NftablesForward => {
-                input(bed.node(), "nft", &["-f", "-"], &chain("forward priority filter"))
+                input(bed.node(), "nft", &["-f", "-"], &chain("forward priority filter"));
             }
             Self::NftablesNetdev => {
                 let devices = bed.interfaces().join(", ");

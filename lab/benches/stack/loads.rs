@@ -40,10 +40,10 @@ fn repeat(time: Duration, mut work: impl FnMut() -> f64) -> f64 {
     let rate = |time: Duration, work: &mut dyn FnMut() -> f64| {
         let begun = used();
         let mut done = 0.0;
-        while used() - begun < time {
+        while used().saturating_sub(begun) < time {
             done += work();
         }
-        done / (used() - begun).as_secs_f64()
+        done / used().saturating_sub(begun).as_secs_f64()
     };
     rate(time / 5, &mut work);
     rate(time, &mut work)
@@ -109,8 +109,8 @@ fn connections(bed: &Bed) -> impl FnMut() -> f64 {
     move || {
         // Sockets are made in the client's namespace, many at a time: it takes a thread of its own.
         if made.is_empty() {
-            let make = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-            made = client.run(|| (0..SOCKETS).map(|_| make()).collect()).unwrap();
+            let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            made = client.run(|| (0..SOCKETS).map(|_| socket()).collect()).unwrap();
         }
         let client = made.pop().unwrap();
         client.set_linger(Some(Duration::ZERO)).unwrap();
