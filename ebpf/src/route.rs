@@ -79,8 +79,8 @@ pub enum Hop {
 /// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
 #[inline(always)]
 pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
-    // SAFETY: an all-zero bpf_fib_lookup is a valid one.
-    let mut route: Route = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut memory = MaybeUninit::uninit();
+    let route = zeroed(&mut memory);
     route.l4_protocol = packet.protocol;
     route.sport = packet.src_port.to_be();
     route.dport = packet.dst_port.to_be();
@@ -96,12 +96,24 @@ pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
         route.__bindgen_anon_4.ipv6_dst = dst;
     }
     // SAFETY: the program's own context, and as many octets as the struct has.
-    let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut route, ROUTE_SIZE, 0) };
+    let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut *route, ROUTE_SIZE, 0) };
     match answer {
         BLACKHOLE => Some(Hop::Blackhole),
         SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(Hop::Through(route.ifindex)),
         _ => None,
     }
+}
+
+/// Word by word: the compiler makes a call of anything shorter, and a call needs a stack of its own.
+#[inline(always)]
+fn zeroed(memory: &mut MaybeUninit<Route>) -> &mut Route {
+    let words = memory.as_mut_ptr().cast::<u32>();
+    for word in 0..size_of::<Route>() / size_of::<u32>() {
+        // SAFETY: inside of the struct.
+        unsafe { words.add(word).write_volatile(0) };
+    }
+    // SAFETY: an all-zero bpf_fib_lookup is a valid one.
+    unsafe { memory.assume_init_mut() }
 }
 
 #[allow(clippy::cast_possible_wrap, reason = "64 octets")]
