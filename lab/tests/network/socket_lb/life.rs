@@ -1,6 +1,8 @@
 //! The load balancer starts, restarts and goes.
 
 use super::world::{World, on_both_families, peer};
+use aya::programs::loaded_programs;
+use epguard::kernel::datapath::bpf::cgroup_programs;
 use epguard_lab::net::SocketRoot;
 use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::Outcome;
@@ -8,14 +10,15 @@ use socket2::Type;
 use std::fs::File;
 use std::os::fd::AsFd as _;
 
-/// How many programs of `connect` are at the root.
+/// How many of its programs of `connect` are at the root. Agents of other tests may have hooked it too.
 fn attached(root: &SocketRoot) -> usize {
     let root = File::open(root.path()).unwrap();
     let hook = aya_obj::generated::bpf_attach_type::BPF_CGROUP_INET4_CONNECT;
-    epguard::kernel::datapath::bpf::cgroup_programs(root.as_fd(), hook)
-        .unwrap()
-        .0
-        .len()
+    let (there, _) = cgroup_programs(root.as_fd(), hook).unwrap();
+    let programs = loaded_programs().filter_map(Result::ok);
+    programs
+        .filter(|program| there.contains(&program.id()) && program.name_as_str() == Some("sock4_connect"))
+        .count()
 }
 
 #[test]
