@@ -45,7 +45,7 @@ impl Agent {
             self.writer.set_role(ifindex, role);
         }
         if self.settled {
-            self.writer.set_relabels(self.attachments.hooked_roles());
+            self.writer.set_relabels(self.attachments.selected_roles());
         }
     }
 }

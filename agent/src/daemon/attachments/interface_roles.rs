@@ -23,10 +23,10 @@ impl Attachments {
         changes
     }
 
-    /// The roles that INTERFACES holds for all hooked interfaces.
-    pub fn hooked_roles(&self) -> impl Iterator<Item = Option<Role>> {
-        let hooked = self.interfaces.iter().filter(|(_, at)| at.attached);
-        hooked.map(|(ifindex, _)| self.known_role(*ifindex))
+    /// The roles that INTERFACES holds for all selected interfaces. One that could not be hooked has none: it may have one of
+    /// the two hooks.
+    pub fn selected_roles(&self) -> impl Iterator<Item = Option<Role>> {
+        self.interfaces.keys().map(|ifindex| self.known_role(*ifindex))
     }
 
     /// The role that INTERFACES holds for an interface.

@@ -44,22 +44,18 @@ impl GateMap {
     }
 
     /// Removes what belongs to no entry any more.
-    pub fn close_but_for(&mut self, installed: &Tables) -> Result<()> {
+    pub fn close_but_for(&mut self, installed: &Tables) {
         let mut wanted = self.of(installed);
         wanted.relabels = self.written.relabels;
-        self.write(wanted)
+        self.narrow(wanted);
     }
 
     /// Removes the addresses of redirected flows, which have all ended: VIEW has none.
-    pub fn end_flows(&mut self, installed: &Tables) -> Result<()> {
-        if self
-            .flows
-            .replace(BTreeSet::new())
-            .is_some_and(|flows| flows.is_empty())
-        {
-            return Ok(());
+    pub fn end_flows(&mut self, installed: &Tables) {
+        let ended = self.flows.replace(BTreeSet::new());
+        if ended.is_none_or(|flows| !flows.is_empty()) {
+            self.close_but_for(installed);
         }
-        self.close_but_for(installed)
     }
 
     /// What the programs need to see these tables and the flows.
@@ -72,6 +68,14 @@ impl GateMap {
         gate
     }
 
+    /// Writes a table by which more packets end at the gate. An error costs their time only: the next change tries again.
+    fn narrow(&mut self, wanted: Box<Gate>) {
+        if let Err(error) = self.write(wanted) {
+            let error = format!("{error:#}");
+            tracing::warn!(error, "packets that need no verdict are judged all the same");
+        }
+    }
+
     fn write(&mut self, wanted: Box<Gate>) -> Result<()> {
         self.map.set(0, *wanted, 0).context("cannot write GATE")?;
         self.written = wanted;
@@ -80,7 +84,7 @@ impl GateMap {
 }
 
 impl Writer {
-    /// Tells the programs whether packets of the node's own sockets may leave by several hooks, given the roles of all hooked
+    /// Tells the programs whether packets of the node's own sockets may leave by several hooks, given the roles of all selected
     /// interfaces.
     pub fn set_relabels(&mut self, mut roles: impl Iterator<Item = Option<Role>>) {
         let relabels = roles.any(|role| !matches!(role, Some(Role::Pod | Role::Uplink)));
@@ -89,12 +93,7 @@ impl Writer {
         }
         let mut wanted = self.gate.written.clone();
         wanted.relabels = relabels.into();
-        if let Err(error) = self.gate.write(wanted) {
-            tracing::warn!(
-                error = format!("{error:#}"),
-                "packets of the node's own sockets are judged as before"
-            );
-        }
+        self.gate.narrow(wanted);
     }
 }
 
@@ -121,11 +120,12 @@ fn flow_ends(backends: &BTreeMap<DenialKey, Backends>) -> impl Iterator<Item = A
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Addr, Slot, Suspect, Vip, bucket};
+    use epguard_common::{Mode, Slot, Suspect, Uid, Vip, bucket};
+    use epguard_core::state::OrphanIp;
 
     #[test]
     fn each_table_has_its_bit() {
-        let (suspect, service) = (Addr::v4([10, 244, 1, 1]), Addr::v4([10, 96, 0, 1]));
+        let [suspect, service, orphan] = [[10, 244, 1, 1], [10, 96, 0, 1], [10, 244, 1, 9]].map(Addr::v4);
         let mut tables = Tables::default();
         tables.suspects.insert(suspect, Suspect::default());
         let vip = Vip {
@@ -133,9 +133,16 @@ mod tests {
             ..Vip::default()
         };
         tables.services.insert(vip, Slot { number: 0x8001 });
+        let orphan_ip = OrphanIp {
+            dead: Uid::default(),
+            mode: Mode::Enforce,
+            lifted: None,
+        };
+        tables.terminated.insert(orphan, orphan_ip);
         let gate = of(&tables);
         let bits = |addr: Addr| gate.buckets[bucket(addr.words())];
-        assert_eq!([suspect, service].map(bits), [Gate::SUSPECT, Gate::SERVICE]);
-        assert_eq!(gate.buckets.iter().filter(|bits| **bits != 0).count(), 2);
+        let all = [Gate::SUSPECT, Gate::SERVICE, Gate::TERMINATED];
+        assert_eq!([suspect, service, orphan].map(bits), all);
+        assert_eq!(gate.buckets.iter().filter(|bits| **bits != 0).count(), 3);
     }
 }

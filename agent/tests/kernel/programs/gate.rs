@@ -129,7 +129,7 @@ fn packets_end_as_they_do_without_the_gate() {
             super::world::put_suspects(&mut rig);
             rig.set("GATE", gate);
             let ran = rig.run(BOTH, &frame);
-            (ran.action, ran.frame, ran.context, rig.counters())
+            (ran.action, ran.frame, rig.counters())
         };
         let (with, without) = (end(table), end(none));
         assert_eq!(with, without, "seed {seed}: {frame:02x?}");
