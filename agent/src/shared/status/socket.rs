@@ -24,8 +24,8 @@ pub struct Question {
 }
 
 /// Longest wait for a request. Without one by then, the status is sent: a client that only reads may leave its
-/// writing half open.
-const TO_ASK: Duration = Duration::from_millis(100);
+/// writing half open. On a busy node a client may wait for the processor between its connection and its request.
+const TO_ASK: Duration = Duration::from_secs(2);
 
 /// Longest request, octets.
 const MAX_REQUEST: u64 = 1024;
