@@ -2,6 +2,7 @@
 
 mod discovery;
 mod event;
+mod joined;
 mod list;
 mod query;
 mod reply;
