@@ -9,6 +9,7 @@ pub mod cli;
 mod error;
 mod faults;
 mod kind;
+mod load;
 mod object;
 mod patch;
 mod poison;
