@@ -1,13 +1,19 @@
-//! The requests a server received, so that tests can count API load.
+//! The requests a server received, and the octets of its answers, so that tests and benchmarks can count API load.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+use serde::Serialize;
 
 /// One request, logged when it arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// As Kubernetes calls it: get, list, watch, create, update, patch, delete, deletecollection; or the HTTP method.
     pub verb: String,
+    /// The resource's name in URLs, such as `pods`; empty for discovery.
+    pub resource: &'static str,
     /// Path of the URL.
     pub path: String,
     /// Query of the URL, as sent.
@@ -16,37 +22,91 @@ pub struct Request {
     pub user_agent: String,
     /// When it arrived.
     pub at: Instant,
+    /// Octets of the answer's body that were sent so far, without HTTP and TLS around it.
+    pub octets: u64,
+}
+
+/// What one client, verb and resource cost the server. `GET /audit` shows them all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Load {
+    /// The client's `User-Agent`.
+    pub client: String,
+    /// As in [`Request`].
+    pub verb: String,
+    /// As in [`Request`].
+    pub resource: &'static str,
+    /// How many requests arrived.
+    pub requests: u64,
+    /// Octets of their answers.
+    pub octets: u64,
 }
 
 /// A log of requests; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Audit(Arc<Mutex<Vec<Request>>>);
+pub struct Audit(Arc<Mutex<Vec<Logged>>>);
+
+#[derive(Debug)]
+struct Logged {
+    request: Request,
+    octets: Arc<AtomicU64>,
+}
 
 impl Audit {
     /// Every request so far, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let logged = self.logged();
+        let shown = logged.iter().map(|logged| Request {
+            octets: logged.octets.load(Ordering::Relaxed),
+            ..logged.request.clone()
+        });
+        shown.collect()
     }
 
     /// How many requests so far had this verb and, somewhere in their path, this text.
     #[must_use]
     pub fn count(&self, verb: &str, path: &str) -> usize {
-        self.requests()
+        self.logged()
             .iter()
-            .filter(|r| r.verb == verb && r.path.contains(path))
+            .filter(|logged| logged.request.verb == verb && logged.request.path.contains(path))
             .count()
     }
 
-    /// Starts over.
-    pub fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    /// Requests and octets so far by client, verb and resource, in this order.
+    #[must_use]
+    pub fn loads(&self) -> Vec<Load> {
+        let logged = self.logged();
+        let mut loads = BTreeMap::new();
+        for Logged { request, octets } in logged.iter() {
+            let key = (&*request.user_agent, &*request.verb, request.resource);
+            let (requests, total) = loads.entry(key).or_insert((0, 0));
+            *requests += 1;
+            *total += octets.load(Ordering::Relaxed);
+        }
+        let load = |((client, verb, resource), (requests, octets)): ((&str, &str, _), _)| Load {
+            client: client.to_owned(),
+            verb: verb.to_owned(),
+            resource,
+            requests,
+            octets,
+        };
+        loads.into_iter().map(load).collect()
     }
 
-    pub(crate) fn log(&self, request: Request) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(request);
+    /// Starts over. Streams that are open now are not counted any more.
+    pub fn clear(&self) {
+        self.logged().clear();
+    }
+
+    /// Logs a request. Returns the count of its answer's octets.
+    pub(crate) fn log(&self, request: Request) -> Arc<AtomicU64> {
+        let octets = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&octets);
+        self.logged().push(Logged { request, octets });
+        counted
+    }
+
+    fn logged(&self) -> MutexGuard<'_, Vec<Logged>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::{ApiServer, Store, yaml};
+use super::{ApiServer, Store, load, yaml};
 
 /// Serves an API server until interrupted.
 #[derive(Clone, Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub struct Args {
     /// Where to write the kubeconfig; standard output without it.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// YAML or JSON files whose objects, lists too, exist from the start, status included.
+    /// YAML or JSON files of any size, whose objects, lists too, exist from the start, status included.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub load: Vec<PathBuf>,
     /// File with a `ClusterRole`, `Role`s or both: clients have these rights and no others; without it all rights.
@@ -30,7 +30,7 @@ pub struct Args {
 pub async fn run(args: &Args) -> Result<()> {
     let store = Store::new();
     for file in &args.load {
-        load(&store, file)?;
+        load::objects(file, |object| Ok(store.apply(object).map(drop)?))?;
     }
     let listener = std::net::TcpListener::bind(args.listen).with_context(|| {
         format!(
@@ -72,18 +72,6 @@ fn roles(file: &Path) -> Result<Vec<Value>> {
     Ok(documents)
 }
 
-/// Applies every object of a YAML or JSON file.
-fn load(store: &Store, file: &Path) -> Result<()> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let objects = yaml::objects(&text).with_context(|| format!("{} is not YAML", file.display()))?;
-    for (index, object) in objects.into_iter().enumerate() {
-        store
-            .apply(object)
-            .with_context(|| format!("{}, object {}", file.display(), index + 1))?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,7 +84,7 @@ mod tests {
         let pod = "kind: Pod\nmetadata: {name: p, namespace: ns}\nstatus: {phase: Failed}\n";
         fs::write(&file, format!("---\n{node}---\n{pod}---\n{{kind: Pod}}\n")).unwrap();
         let store = Store::new();
-        let error = load(&store, &file).unwrap_err();
+        let error = load::objects(&file, |object| Ok(store.apply(object).map(drop)?)).unwrap_err();
         fs::remove_file(&file).unwrap();
         assert_eq!(store.list(Kind::Node).len(), 1);
         assert_eq!(

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
+use super::object::Object;
 use super::{Kind, Poison};
 
 /// Faults and timing of one server. The default is a healthy server.
@@ -60,11 +59,11 @@ impl Default for Faults {
 
 impl Faults {
     /// Falsifies the objects of a list of pods if a poisoned list is due.
-    pub(in crate::api) fn poison(&self, kind: Kind, objects: &mut [Arc<Value>]) {
+    pub(in crate::api) fn poison(&self, kind: Kind, objects: &mut [Arc<Object>]) {
         let poison = self.poisoned.as_ref().filter(|_| kind == Kind::Pod);
         if let Some(poison) = poison.filter(|poison| poison.take()) {
             for object in objects {
-                *object = Arc::new(poison.lie.tell(object));
+                *object = Arc::new(Object::new(kind, &poison.lie.tell(object.value())));
             }
         }
     }

@@ -9,6 +9,8 @@ pub mod cli;
 mod error;
 mod faults;
 mod kind;
+mod load;
+mod object;
 mod patch;
 mod poison;
 mod protocol;
@@ -18,7 +20,7 @@ mod store;
 pub mod yaml;
 
 pub use access::Access;
-pub use audit::{Audit, Request};
+pub use audit::{Audit, Load, Request};
 pub use error::ApiError;
 pub use faults::Faults;
 pub use kind::{Kind, ObjectRef};

@@ -41,8 +41,7 @@ impl Poison {
 
 impl Lie {
     /// The pod with the false status.
-    pub(super) fn tell(self, pod: &Value) -> Value {
-        let mut pod = pod.clone();
+    pub(super) fn tell(self, mut pod: Value) -> Value {
         let status = &mut pod["status"];
         status["phase"] = "Failed".into();
         if self == Self::Dead {

@@ -1,7 +1,6 @@
 //! Namespace, label and field selectors of lists and watches.
 
-use serde_json::Value;
-
+use super::object::{Object, selectable};
 use super::{ApiError, Kind};
 
 /// Namespace, labels and fields that select objects of one kind in a list or watch.
@@ -9,7 +8,8 @@ use super::{ApiError, Kind};
 pub(crate) struct Selector {
     namespace: Option<String>,
     labels: Vec<Requirement>,
-    fields: Vec<Requirement>,
+    /// Positions among the kind's selectable fields, each with its condition.
+    fields: Vec<(usize, Test)>,
 }
 
 /// One condition on a label or field.
@@ -46,25 +46,25 @@ impl Selector {
         })
     }
 
+    /// The only namespace that is selected; none: all.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
     /// True without conditions on labels or fields.
     pub(crate) fn takes_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// True if `object` is selected. A missing field counts as empty, a missing label as absent.
-    pub(crate) fn matches(&self, object: &Value) -> bool {
-        let meta = &object["metadata"];
-        self.namespace
-            .as_deref()
-            .is_none_or(|namespace| meta["namespace"] == namespace)
-            && self
-                .labels
-                .iter()
-                .all(|r| r.test.accepts(meta["labels"][&r.key].as_str()))
+    pub(crate) fn matches(&self, object: &Object) -> bool {
+        self.namespace()
+            .is_none_or(|namespace| object.namespace() == namespace)
+            && self.labels.iter().all(|r| r.test.accepts(object.label(&r.key)))
             && self
                 .fields
                 .iter()
-                .all(|r| r.test.accepts(Some(&field(object, &r.key))))
+                .all(|(position, test)| test.accepts(object.field(*position)))
     }
 }
 
@@ -130,17 +130,13 @@ fn label_requirement(term: &str) -> Result<Requirement, ApiError> {
     }
 }
 
-fn field_requirement(kind: Kind, term: &str) -> Result<Requirement, ApiError> {
-    let requirement = comparison(term).ok_or_else(|| {
+fn field_requirement(kind: Kind, term: &str) -> Result<(usize, Test), ApiError> {
+    let Requirement { key, test } = comparison(term).ok_or_else(|| {
         ApiError::bad_request(format!("invalid field selector {term:?}: can't understand it"))
     })?;
-    if !fields_of(kind).contains(&requirement.key.as_str()) {
-        return Err(ApiError::bad_request(format!(
-            "field label not supported: {}",
-            requirement.key
-        )));
-    }
-    Ok(requirement)
+    let position = selectable(kind).iter().position(|field| *field == key);
+    let unknown = || ApiError::bad_request(format!("field label not supported: {key}"));
+    Ok((position.ok_or_else(unknown)?, test))
 }
 
 /// `key=value`, `key==value` or `key!=value`.
@@ -160,58 +156,6 @@ fn comparison(term: &str) -> Option<Requirement> {
     .filter(|r| !r.key.is_empty())
 }
 
-/// The fields Kubernetes 1.36 can select by.
-fn fields_of(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Pod => &[
-            "metadata.name",
-            "metadata.namespace",
-            "spec.nodeName",
-            "spec.hostNetwork",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "status.phase",
-            "status.podIP",
-            "status.nominatedNodeName",
-        ],
-        Kind::Service => &[
-            "metadata.name",
-            "metadata.namespace",
-            "spec.clusterIP",
-            "spec.type",
-        ],
-        Kind::Node => &["metadata.name", "spec.unschedulable"],
-        Kind::Namespace => &["metadata.name", "status.phase"],
-        Kind::Event => &[
-            "metadata.name",
-            "metadata.namespace",
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "source",
-            "type",
-            "reportingComponent",
-        ],
-        kind if kind.namespaced() => &["metadata.name", "metadata.namespace"],
-        _ => &["metadata.name"],
-    }
-}
-
-fn field(object: &Value, path: &str) -> String {
-    match path.split('.').fold(object, |value, key| &value[key]) {
-        Value::String(text) => text.clone(),
-        Value::Null if matches!(path, "spec.hostNetwork" | "spec.unschedulable") => "false".into(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,6 +167,7 @@ mod tests {
             "metadata": {"name": "p", "namespace": "ns", "labels": {"app": "web", "tier": ""}},
             "spec": {"nodeName": "n1"}, "status": {"phase": "Running"},
         });
+        let pod = Object::new(Kind::Pod, &pod);
         for (labels, fields, selected) in [
             ("", "", true),
             ("app=web", "", true),

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Fail if a ratio misses its limit by more than its margin
     #[arg(long)]
     check: bool,
-    /// Write tables and plots into docs/performance.md
+    /// Write tables and plots into docs/performance.md and docs/scale.md
     #[arg(long)]
     page: bool,
 }

@@ -16,6 +16,8 @@ pub(super) enum Name {
     Stack,
     /// From an event to the maps and to the first denied packet
     Propagation,
+    /// An agent in clusters of 10,000 and 100,000 pods, beside its budgets
+    Scale,
     /// A call to a Service beside a socket load balancer
     SocketLb,
     /// Other traffic of a node under a SYN flood
@@ -37,6 +39,7 @@ impl Name {
             Self::Node => bench("epguard", "node", "dev"),
             Self::Stack => bench("epguard-lab", "stack", "release"),
             Self::Propagation => bench("epguard-lab", "propagation", "release"),
+            Self::Scale => bench("epguard-lab", "scale", "release"),
             Self::SocketLb => bench("epguard-lab", "socket_lb", "release"),
             Self::Flood => bench("epguard-lab", "flood", "release"),
             Self::Outage => bench("epguard-lab", "outage", "release"),

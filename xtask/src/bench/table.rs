@@ -45,9 +45,9 @@ impl Table {
             let compared = row.and_then(|row| Some(self.compared(row, row.compare.first()?)));
             cells.extend(has_peers.then(|| compared.unwrap_or_default()));
         }
-        let mut peers = series.iter().filter_map(|series| row_of(series)?.compare.first());
-        let peer = peers.next().map(|with| with.peer.clone());
-        cells.extend(has_peers.then(|| peer.unwrap_or_default()));
+        let peers = series.iter().filter_map(|series| row_of(series)?.compare.first());
+        let peers = each_once(peers.map(|with| with.peer.as_str()));
+        cells.extend(has_peers.then(|| peers.join("; ")));
         line(&cells)
     }
 

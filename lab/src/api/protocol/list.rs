@@ -1,10 +1,12 @@
 //! Reads: get and list (k8s.io/docs/reference/using-api/api-concepts, resource versions).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hyper::{Response, StatusCode};
+use hyper::Response;
+use hyper::body::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,6 +14,7 @@ use super::query::Match;
 use super::reply::{self, Body};
 use super::{Api, Call};
 use crate::api::ApiError;
+use crate::api::object::Object;
 use crate::api::selector::Selector;
 
 /// How long a request for a resourceVersion of the future waits for it, as in the real server.
@@ -20,24 +23,21 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 /// Page size with which client-go lists all objects.
 const PAGE: usize = 500;
 
-/// The answer to a list.
+/// What stands before the items of a list.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct List<'a> {
+struct Head {
     kind: String,
     api_version: &'static str,
     metadata: Value,
-    items: Vec<&'a Value>,
 }
 
 impl Api {
     pub(super) fn get(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let target = call.route.target(None)?;
         let missing = || ApiError::not_found(format!("{} {:?}", target.kind.plural(), target.name));
-        Ok(reply::json(
-            StatusCode::OK,
-            &self.store.get(&target).ok_or_else(missing)?,
-        ))
+        let json = self.store.json(&target).ok_or_else(missing)?;
+        Ok(reply::parts(vec![json]))
     }
 
     pub(super) async fn list(&self, call: &Call) -> Result<Response<Body>, ApiError> {
@@ -78,14 +78,12 @@ impl Api {
                 meta["remainingItemCount"] = remaining.into();
             }
         }
-        let items = page.items.iter().map(|object| &**object).collect();
-        let list = List {
+        let head = Head {
             kind: format!("{kind}List"),
             api_version: kind.api_version(),
             metadata: meta,
-            items,
         };
-        Ok(reply::json(StatusCode::OK, &list))
+        Ok(reply::parts(head.with(&page.items)))
     }
 
     /// The resourceVersion a list must show exactly; none: the current one, which is new enough.
@@ -112,6 +110,23 @@ impl Api {
             self.store.wait_for(call.route.kind, asked, PATIENCE).await?;
         }
         Ok(exact.then_some(asked))
+    }
+}
+
+impl Head {
+    /// The list as JSON, in parts. The items are those of the store, not copies.
+    fn with(&self, items: &[Arc<Object>]) -> Vec<Bytes> {
+        const COMMA: Bytes = Bytes::from_static(b",");
+        let mut head = serde_json::to_string(self).unwrap_or_default();
+        head.truncate(head.len().saturating_sub(1));
+        let mut parts = Vec::with_capacity(2 * items.len() + 2);
+        parts.push(Bytes::from(head + ",\"items\":["));
+        for (index, item) in items.iter().enumerate() {
+            parts.extend((index > 0).then_some(COMMA));
+            parts.push(item.json().clone());
+        }
+        parts.push(Bytes::from_static(b"]}"));
+        parts
     }
 }
 

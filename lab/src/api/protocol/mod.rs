@@ -1,7 +1,9 @@
 //! Turns HTTP requests into store calls, and their results into responses.
 
+mod counted;
 mod discovery;
 mod event;
+mod joined;
 mod list;
 mod query;
 mod reply;
@@ -14,12 +16,14 @@ use std::time::Instant;
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
-use hyper::{Method, Request, Response};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
 use super::{Access, Audit, Faults, Request as Logged};
 use super::{ApiError, Store, yaml};
+use counted::Counted;
 use query::Query;
 use reply::Body;
 use route::Route;
@@ -59,34 +63,23 @@ impl Api {
     }
 
     /// Answers one request; errors become Status objects.
-    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        self.answer(request)
-            .await
-            .unwrap_or_else(|error| reply::error(&error))
+    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Counted> {
+        let (parts, body) = request.into_parts();
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let asked = (Route::parse(parts.uri.path()), query);
+        let sent = self.audit.log(logged(&parts, &asked));
+        let answer = self.answer(&parts, body, asked).await;
+        let answer = answer.unwrap_or_else(|error| reply::error(&error));
+        answer.map(|body| Counted { body, sent })
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
-        let (parts, body) = request.into_parts();
-        let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
-        let route = Route::parse(path);
-        let parsed = Query::parse(query);
-        let verb = match (&route, &parsed) {
-            (Some(route), Ok(query)) => route.verb(&parts.method, query.watch),
-            _ => parts.method.as_str().to_lowercase(),
-        };
-        self.audit.log(Logged {
-            verb,
-            path: path.into(),
-            query: query.into(),
-            user_agent: parts
-                .headers
-                .get(USER_AGENT)
-                .and_then(|agent| agent.to_str().ok())
-                .unwrap_or_default()
-                .to_owned(),
-            at: Instant::now(),
-        });
-
+    async fn answer(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        (route, parsed): Asked,
+    ) -> Result<Response<Body>, ApiError> {
+        let path = parts.uri.path();
         let delay = self.faults.borrow().delay;
         tokio::time::sleep(delay).await;
         if let Some(code) = self.faults.borrow().failing {
@@ -96,7 +89,10 @@ impl Api {
         let watch = parsed.as_ref().is_ok_and(|query| query.watch);
         self.access.check(&parts.method, path, watch)?;
         let Some(route) = route else {
-            return discovery::answer(path);
+            return match path {
+                "/audit" => Ok(reply::json(StatusCode::OK, &self.audit.loads())),
+                path => discovery::answer(path),
+            };
         };
         if self.faults.borrow().forbidden.contains(&route.kind) {
             let message = format!(
@@ -112,7 +108,7 @@ impl Api {
         let call = Call {
             route,
             query: parsed?,
-            headers: parts.headers,
+            headers: parts.headers.clone(),
             body: body.to_bytes(),
         };
         self.dispatch(&parts.method, &call).await
@@ -145,6 +141,30 @@ impl Api {
                 "the server does not allow this method on the requested resource",
             )),
         }
+    }
+}
+
+/// A request's path and query; the path may name no resource, and the query may be wrong.
+type Asked = (Option<Route>, Result<Query, ApiError>);
+
+/// A request as the audit log shows it.
+fn logged(parts: &Parts, asked: &Asked) -> Logged {
+    let verb = match asked {
+        (Some(route), Ok(query)) => route.verb(&parts.method, query.watch),
+        _ => parts.method.as_str().to_lowercase(),
+    };
+    let client = parts.headers.get(USER_AGENT);
+    Logged {
+        verb,
+        resource: asked.0.as_ref().map_or("", |route| route.kind.plural()),
+        path: parts.uri.path().into(),
+        query: parts.uri.query().unwrap_or_default().into(),
+        user_agent: client
+            .and_then(|agent| agent.to_str().ok())
+            .unwrap_or_default()
+            .to_owned(),
+        at: Instant::now(),
+        octets: 0,
     }
 }
 

@@ -9,10 +9,14 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
+use super::joined::Joined;
 use crate::api::ApiError;
 
 /// A whole object or an endless stream.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// The end of each object.
+const END: Bytes = Bytes::from_static(b"\n");
 
 /// A response with one object.
 pub(super) fn json(code: StatusCode, object: &impl Serialize) -> Response<Body> {
@@ -30,9 +34,19 @@ pub(super) fn bytes(code: StatusCode, content_type: &'static str, bytes: Bytes) 
     respond(code, content_type, Full::new(bytes).boxed_unsync())
 }
 
-/// A response with a stream of objects, one per line.
-pub(super) fn stream<T: Serialize>(objects: impl Stream<Item = T> + Send + 'static) -> Response<Body> {
-    let frames = objects.map(|object| Ok(Frame::data(Bytes::from(line(&object)))));
+/// A response with JSON in parts.
+pub(super) fn parts(mut parts: Vec<Bytes>) -> Response<Body> {
+    parts.push(END);
+    respond(
+        StatusCode::OK,
+        "application/json",
+        Joined::new(parts).boxed_unsync(),
+    )
+}
+
+/// A response with a stream of lines.
+pub(super) fn stream(lines: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
+    let frames = lines.map(|line| Ok(Frame::data(line)));
     respond(
         StatusCode::OK,
         "application/json",

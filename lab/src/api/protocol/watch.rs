@@ -1,12 +1,11 @@
 //! Watch streams.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream;
 use hyper::Response;
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use hyper::body::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
@@ -15,6 +14,7 @@ use super::list::PATIENCE;
 use super::query::Match;
 use super::reply::{self, Body};
 use super::{Api, Call};
+use crate::api::object::{Object, encode};
 use crate::api::selector::Selector;
 use crate::api::store::{Batch, Change};
 use crate::api::{ApiError, Faults, Kind, Store};
@@ -26,27 +26,31 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Stands for "no timer".
 const NEVER: Duration = Duration::from_hours(365 * 24);
 
-/// One line of a stream.
+/// One line of a stream. Streams that wait to send the same object share its JSON.
 struct Event {
     event_type: &'static str,
-    object: Arc<Value>,
+    json: Bytes,
 }
 
 impl Event {
-    fn new(event_type: &'static str, object: &Arc<Value>) -> Self {
-        Self {
-            event_type,
-            object: Arc::clone(object),
-        }
+    fn new(event_type: &'static str, object: &Object) -> Self {
+        let json = object.json().clone();
+        Self { event_type, json }
     }
-}
 
-impl Serialize for Event {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut event = serializer.serialize_struct("Event", 2)?;
-        event.serialize_field("type", self.event_type)?;
-        event.serialize_field("object", &*self.object)?;
-        event.end()
+    fn of(event_type: &'static str, object: &Value) -> Self {
+        let json = encode(object);
+        Self { event_type, json }
+    }
+
+    fn line(&self) -> Bytes {
+        let mut line = Vec::with_capacity(self.json.len() + 40);
+        line.extend_from_slice(b"{\"type\":\"");
+        line.extend_from_slice(self.event_type.as_bytes());
+        line.extend_from_slice(b"\",\"object\":");
+        line.extend_from_slice(&self.json);
+        line.extend_from_slice(b"}\n");
+        line.into()
     }
 }
 
@@ -117,7 +121,7 @@ impl Api {
             Ok(()) => {}
         }
         Ok(reply::stream(stream::unfold(watch, |mut watch| async {
-            Some((watch.next().await?, watch))
+            Some((watch.next().await?.line(), watch))
         })))
     }
 }
@@ -214,10 +218,7 @@ impl Watch {
     }
 
     fn fail(&mut self, error: &ApiError) {
-        self.pending.push_back(Event {
-            event_type: "ERROR",
-            object: Arc::new(error.status()),
-        });
+        self.pending.push_back(Event::of("ERROR", &error.status()));
         self.over = true;
     }
 }
@@ -237,12 +238,9 @@ fn select(selector: &Selector, change: &Change) -> Option<Event> {
         (None, true) => Some(Event::new("ADDED", &change.object)),
         (Some(_), true) => Some(Event::new("MODIFIED", &change.object)),
         (Some(before), false) => {
-            let mut left = (**before).clone();
+            let mut left = before.value();
             left["metadata"]["resourceVersion"] = change.rv.to_string().into();
-            Some(Event {
-                event_type: "DELETED",
-                object: Arc::new(left),
-            })
+            Some(Event::of("DELETED", &left))
         }
     }
 }
@@ -262,8 +260,5 @@ fn bookmark(kind: Kind, rv: u64, annotations: Option<Value>) -> Event {
     if let Some(annotations) = annotations {
         object["metadata"]["annotations"] = annotations;
     }
-    Event {
-        event_type: "BOOKMARK",
-        object: Arc::new(object),
-    }
+    Event::of("BOOKMARK", &object)
 }

@@ -111,7 +111,7 @@ impl Api {
         let store = self.writing(call, "Update")?;
         let page = store.page(call.route.kind, &call.selector()?, None, None, usize::MAX)?;
         for object in &page.items {
-            match store.delete_with(&ObjectRef::of(object)?, &options) {
+            match store.delete_with(&ObjectRef::of(&object.value())?, &options) {
                 Err(error) if error.code != 404 => return Err(error),
                 _ => {}
             }

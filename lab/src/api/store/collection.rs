@@ -1,15 +1,11 @@
 //! The objects of one kind and their history.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use serde_json::Value;
-
+use super::snapshot::{Objects, Snapshot};
 use crate::api::ApiError;
-
-/// Objects by `namespace/name`, in the order of lists.
-pub(super) type Objects = BTreeMap<String, Arc<Value>>;
+use crate::api::object::Object;
 
 /// One change, as watches send it.
 #[derive(Debug)]
@@ -17,9 +13,9 @@ pub(crate) struct Change {
     pub(crate) rv: u64,
     pub(super) key: String,
     /// The new state; for a deletion the last state with the deletion's resourceVersion.
-    pub(crate) object: Arc<Value>,
+    pub(crate) object: Arc<Object>,
     /// The state before; none for a new object.
-    pub(crate) previous: Option<Arc<Value>>,
+    pub(crate) previous: Option<Arc<Object>>,
     pub(crate) deleted: bool,
 }
 
@@ -54,7 +50,7 @@ impl Collection {
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Arc<Value>> {
+    pub(super) fn get(&self, key: &str) -> Option<&Arc<Object>> {
         self.objects.get(key)
     }
 
@@ -63,7 +59,7 @@ impl Collection {
     }
 
     /// Stores a new state (or, if `deleted`, the last one) and appends it to the history.
-    pub(super) fn record(&mut self, rv: u64, key: String, object: Arc<Value>, deleted: bool) {
+    pub(super) fn record(&mut self, rv: u64, key: String, object: Arc<Object>, deleted: bool) {
         let previous = if deleted {
             self.objects.remove(&key)
         } else {
@@ -114,16 +110,15 @@ impl Collection {
     }
 
     /// The objects as they were at `rv`.
-    pub(super) fn at(&self, rv: u64) -> Result<Cow<'_, Objects>, ApiError> {
+    pub(super) fn at(&self, rv: u64) -> Result<Snapshot<'_>, ApiError> {
         self.check(rv)?;
-        let mut objects = Cow::Borrowed(&self.objects);
-        for change in self.history.iter().rev().filter(|c| c.rv > rv) {
-            match &change.previous {
-                Some(previous) => objects.to_mut().insert(change.key.clone(), Arc::clone(previous)),
-                None => objects.to_mut().remove(&change.key),
-            };
+        let mut before = BTreeMap::new();
+        if rv < self.last {
+            for change in self.history.iter().rev().filter(|c| c.rv > rv) {
+                before.insert(change.key.as_str(), change.previous.as_ref());
+            }
         }
-        Ok(objects)
+        Ok(Snapshot::new(&self.objects, before))
     }
 
     fn check(&self, rv: u64) -> Result<(), ApiError> {
@@ -140,14 +135,17 @@ impl Collection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Kind;
     use serde_json::json;
+    use std::ops::Bound::Unbounded;
 
     fn collection(keep: usize) -> Collection {
+        let object = |number: i32| Arc::new(Object::new(Kind::Pod, &json!(number)));
         let mut c = Collection::new(10, keep);
-        c.record(11, "a".into(), Arc::new(json!(1)), false);
-        c.record(12, "b".into(), Arc::new(json!(2)), false);
-        c.record(13, "a".into(), Arc::new(json!(3)), false);
-        c.record(14, "b".into(), Arc::new(json!(2)), true);
+        c.record(11, "a".into(), object(1), false);
+        c.record(12, "b".into(), object(2), false);
+        c.record(13, "a".into(), object(3), false);
+        c.record(14, "b".into(), object(2), true);
         c
     }
 
@@ -157,8 +155,8 @@ mod tests {
         let shown = |rv| {
             c.at(rv)
                 .unwrap()
-                .iter()
-                .map(|(k, v)| format!("{k}={v}"))
+                .range(Unbounded)
+                .map(|(k, v)| format!("{k}={}", v.value()))
                 .collect::<Vec<_>>()
                 .join(" ")
         };

@@ -71,7 +71,7 @@ impl Store {
 impl State {
     fn existing(&self, target: &ObjectRef) -> Result<Value, ApiError> {
         let missing = || ApiError::not_found(format!("{} {:?}", target.kind.plural(), target.name));
-        Ok((**self.get(target).ok_or_else(missing)?).clone())
+        Ok(self.get(target).ok_or_else(missing)?.value())
     }
 }
 

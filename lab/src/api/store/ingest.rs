@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Store;
+use crate::api::object::Object;
 use crate::api::{ApiError, Kind, ObjectRef};
 
 impl Store {
@@ -47,9 +48,9 @@ impl Store {
                 collection.last = collection.last.max(rv);
                 if meta["annotations"]["k8s.io/initial-events-end"] == "true" {
                     for key in collection.unseen.take().unwrap_or_default() {
-                        if let Some(mut object) = collection.get(&key).cloned() {
-                            Arc::make_mut(&mut object)["metadata"]["resourceVersion"] = rv.to_string().into();
-                            collection.record(rv, key, object, true);
+                        if let Some(mut object) = collection.get(&key).map(|stored| stored.value()) {
+                            object["metadata"]["resourceVersion"] = rv.to_string().into();
+                            collection.record(rv, key, Arc::new(Object::new(kind, &object)), true);
                         }
                     }
                     collection.forget_before(rv);
@@ -61,11 +62,11 @@ impl Store {
                 if let Some(unseen) = &mut collection.unseen {
                     unseen.remove(&key);
                 }
-                let known = collection
-                    .get(&key)
-                    .is_some_and(|stored| stored["metadata"]["resourceVersion"] == meta["resourceVersion"]);
+                let known = collection.get(&key).is_some_and(|stored| {
+                    stored.value()["metadata"]["resourceVersion"] == meta["resourceVersion"]
+                });
                 if deleted || !known {
-                    collection.record(rv, key, Arc::new(object.clone()), deleted);
+                    collection.record(rv, key, Arc::new(Object::new(kind, object)), deleted);
                 }
             }
             other => {

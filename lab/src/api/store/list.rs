@@ -3,9 +3,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::{Change, Store};
+use crate::api::object::Object;
 use crate::api::selector::Selector;
 use crate::api::{ApiError, Kind};
 
@@ -14,7 +13,7 @@ use crate::api::{ApiError, Kind};
 pub(crate) struct Page {
     /// resourceVersion of the snapshot.
     pub(crate) rv: u64,
-    pub(crate) items: Vec<Arc<Value>>,
+    pub(crate) items: Vec<Arc<Object>>,
     /// Key of the last item if more follow.
     pub(crate) more_after: Option<String>,
     /// How many items follow; as in the real server, known only without label and field selectors.
@@ -51,14 +50,18 @@ impl Store {
             return Err(ApiError::too_large(rv, current));
         }
         let objects = collection.at(rv)?;
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        // A namespace's objects stand together.
+        let prefix = selector.namespace().map(|namespace| format!("{namespace}/"));
+        let prefix = prefix.as_deref().unwrap_or_default();
+        let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
         let mut matching = objects
-            .range::<str, _>((start, Bound::Unbounded))
+            .range(start)
+            .take_while(|(key, _)| key.starts_with(prefix))
             .filter(|(_, o)| selector.matches(o));
         let page: Vec<_> = matching.by_ref().take(limit).collect();
         let more = matching.next().is_some();
         let remaining = (more && selector.takes_all()).then(|| 1 + matching.count());
-        let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).clone());
+        let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).to_owned());
         let items = page.into_iter().map(|(_, object)| Arc::clone(object)).collect();
         Ok(Page {
             rv,

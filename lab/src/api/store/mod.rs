@@ -6,6 +6,7 @@ mod ingest;
 mod list;
 mod managed_fields;
 mod namespaces;
+mod snapshot;
 mod write;
 mod writer;
 
@@ -13,9 +14,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::object::Object;
 use super::{ApiError, Kind, ObjectRef};
 pub(crate) use collection::Change;
 use collection::Collection;
@@ -107,18 +110,23 @@ impl Store {
         }
     }
 
+    /// Reads one object as JSON.
+    pub(crate) fn json(&self, target: &ObjectRef) -> Option<Bytes> {
+        self.lock().get(target).map(|object| object.json().clone())
+    }
+
     /// Reads one object.
     #[must_use]
     pub fn get(&self, target: &ObjectRef) -> Option<Value> {
-        self.lock().get(target).map(|o| (**o).clone())
+        self.lock().get(target).map(|o| o.value())
     }
 
     /// Reads every object of a kind, ordered by namespace and name.
     #[must_use]
     pub fn list(&self, kind: Kind) -> Vec<Value> {
-        self.lock().of(kind).map_or_else(Vec::new, |c| {
-            c.objects().values().map(|o| (**o).clone()).collect()
-        })
+        self.lock()
+            .of(kind)
+            .map_or_else(Vec::new, |c| c.objects().values().map(|o| o.value()).collect())
     }
 
     /// resourceVersion of the last change of a kind.
@@ -188,7 +196,7 @@ impl State {
         self.collections.get(&kind)
     }
 
-    fn get(&self, target: &ObjectRef) -> Option<&Arc<Value>> {
+    fn get(&self, target: &ObjectRef) -> Option<&Arc<Object>> {
         self.of(target.kind)?.get(&target.key())
     }
 
@@ -208,7 +216,8 @@ impl State {
             meta.insert("resourceVersion".into(), self.revision.to_string().into());
         }
         if let Some(collection) = self.collections.get_mut(&target.kind) {
-            collection.record(self.revision, target.key(), Arc::new(object.clone()), deleted);
+            let stored = Arc::new(Object::new(target.kind, &object));
+            collection.record(self.revision, target.key(), stored, deleted);
         }
         object
     }

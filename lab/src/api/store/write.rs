@@ -38,8 +38,8 @@ impl Store {
         change: impl FnOnce(Option<&Value>) -> Result<Value, ApiError>,
     ) -> Result<Value, ApiError> {
         let mut state = self.lock();
-        let old = state.get(target).cloned();
-        let old = old.as_deref();
+        let old = state.get(target).map(|stored| stored.value());
+        let old = old.as_ref();
         let mut new = change(old)?;
         match old {
             None => stamp_new(target, &mut new)?,

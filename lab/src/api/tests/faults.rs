@@ -106,6 +106,34 @@ async fn the_audit_log_counts_requests_by_verb() {
 }
 
 #[tokio::test]
+async fn octets_of_answers_are_counted_by_client_verb_and_resource() {
+    let lab = Lab::start().await;
+    lab.store.apply(pod("a")).unwrap();
+    let mut stream = lab.watch(PODS, "").await;
+    stream.line().await;
+    let (list, nodes) = (lab.get(PODS).await.1, lab.get("/api/v1/nodes").await.1);
+    lab.get(PODS).await;
+    let loads = lab.server.audit().loads();
+    let shown = loads
+        .iter()
+        .map(|load| (&*load.verb, load.resource, load.requests, load.octets));
+    let octets = |body: &Value| body.to_string().len() as u64 + 1;
+    let event = json!({"type": "ADDED", "object": list["items"][0]});
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [
+            ("list", "nodes", 1, octets(&nodes)),
+            ("list", "pods", 2, 2 * octets(&list)),
+            ("watch", "pods", 1, octets(&event)),
+        ]
+    );
+    assert!(
+        loads.iter().all(|load| load.client == loads[0].client),
+        "{loads:?}"
+    );
+}
+
+#[tokio::test]
 async fn several_servers_serve_one_store_and_end_when_dropped() {
     let lab = Lab::start().await;
     let listener = std::net::TcpListener::bind("[::1]:0").unwrap();

@@ -1,0 +1,114 @@
+//! The agent's process: what it uses, and how far it is.
+
+use super::world::World;
+use aya::maps::{HashMap, Map, MapData};
+use epguard::kernel::maps;
+use epguard::shared::status::{self, Request, Status};
+use epguard_common::{Addr, DenialKey, Keyed, RawDenial, Suspect};
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Longest wait for anything that the agent does.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+pub(crate) struct Agent {
+    pid: u32,
+    run_dir: PathBuf,
+    maps: Option<Maps>,
+}
+
+struct Maps {
+    suspects: HashMap<MapData, Addr, Keyed<Addr, Suspect>>,
+    denied: HashMap<MapData, DenialKey, Keyed<DenialKey, RawDenial>>,
+}
+
+impl Agent {
+    pub(crate) fn of(world: &World) -> Self {
+        Self {
+            pid: world.pid(),
+            run_dir: world.dir.clone(),
+            maps: None,
+        }
+    }
+
+    /// The status without names, whose cost grows with the cluster. None before the agent answers.
+    pub(crate) fn figures(&self) -> Option<Status> {
+        status::ask(&self.run_dir, &Request::Figures).ok()
+    }
+
+    /// Waits until the figures are as wanted, and asks every `pause`.
+    pub(crate) fn until(&self, pause: Duration, description: &str, wanted: impl Fn(&Status) -> bool) {
+        let begun = Instant::now();
+        while !self.figures().is_some_and(|status| wanted(&status)) {
+            let log = || fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default();
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "the agent is not {description}: {}",
+                log()
+            );
+            assert!(self.is_alive(), "the agent ended: {}", log());
+            sleep(pause);
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        self.memory("VmRSS").is_some()
+    }
+
+    /// A line of `/proc/PID/status`, in octets.
+    pub(crate) fn memory(&self, field: &str) -> Option<f64> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+        let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kibibytes * 1024.0)
+    }
+
+    /// Processor time of all threads so far, in seconds.
+    pub(crate) fn processor(&self) -> f64 {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid)).unwrap();
+        let times = threads.flatten().filter_map(|thread| {
+            let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(times.sum()).as_secs_f64()
+    }
+
+    /// Waits until all these IPs are denied, and not only pending. Returns how long that took.
+    pub(crate) fn until_denied(&mut self, ips: &[Ipv4Addr], begun: Instant) -> Duration {
+        let pins = self.run_dir.join("bpf/epguard");
+        let maps = self.maps.get_or_insert_with(|| Maps::open(&pins));
+        let ips: BTreeSet<Addr> = ips.iter().map(|ip| IpAddr::from(*ip).into()).collect();
+        while !maps.deny(&ips) {
+            assert!(begun.elapsed() < PATIENCE, "{ips:?} are not denied");
+            sleep(Duration::from_micros(50));
+        }
+        begun.elapsed()
+    }
+}
+
+impl Maps {
+    fn open(pins: &Path) -> Self {
+        let map = |name: &str| Map::HashMap(maps::open(pins, name).unwrap());
+        Self {
+            suspects: map("SUSPECTS").try_into().unwrap(),
+            denied: map("DENIED").try_into().unwrap(),
+        }
+    }
+
+    /// Whether all these IPs are in both maps. The first one is asked first, as that is quick.
+    fn deny(&self, ips: &BTreeSet<Addr>) -> bool {
+        if !ips.iter().all(|ip| self.suspects.get(ip, 0).is_ok()) {
+            return false;
+        }
+        let denied = self.denied.iter().flatten();
+        let denied = denied.filter(|(_, denial)| denial.value.held == 0);
+        let denied: BTreeSet<Addr> = denied.map(|(key, _)| key.addr).collect();
+        ips.is_subset(&denied)
+    }
+}

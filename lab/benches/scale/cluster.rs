@@ -1,0 +1,164 @@
+//! An API server with a whole cluster, and the agent beside it.
+
+use super::agent::Agent;
+use super::cgroup::Cgroup;
+use super::objects::{self, Objects, Pod, State};
+use super::requests::{self, Cost};
+use super::size::{self, Size};
+use super::world::World;
+use epguard_core::facts::Watched;
+use epguard_lab::api::{Kind, ObjectRef, Store};
+use std::time::{Duration, Instant};
+
+/// Between two looks at the agent, which cost it some processor time.
+const LOOK: Duration = Duration::from_millis(20);
+/// Rounds of finished Jobs, and the pods of each.
+pub(crate) const JOBS: u32 = 5;
+pub(crate) const JOB_PODS: u32 = 4;
+
+/// Dropped in this order: the agent before its cgroup.
+pub(crate) struct Cluster {
+    pub(crate) agent: Agent,
+    pub(crate) world: World,
+    pub(crate) cgroup: Option<Cgroup>,
+    pub(crate) size: Size,
+    pub(crate) objects: Objects,
+}
+
+/// What the start of the agent took.
+pub(crate) struct Started {
+    pub(crate) synced: Duration,
+    /// Seconds.
+    pub(crate) processor: f64,
+    pub(crate) cost: Cost,
+}
+
+impl Cluster {
+    /// Makes the objects, then starts the agent.
+    pub(crate) fn start(size: Size) -> (Self, Started) {
+        let mut world = World::new("scale");
+        let objects = Objects::new(size);
+        fill(&world.store, &objects, size);
+        let cgroup = Cgroup::new();
+        let kubeconfig = world.server.kubeconfig();
+        let begun = Instant::now();
+        world.start_as(&kubeconfig, &[], |command| {
+            if let Some(cgroup) = &cgroup {
+                cgroup.hold(command);
+            }
+            at_own_priority(command);
+        });
+        let agent = Agent::of(&world);
+        agent.until(LOOK, "synced", |status| status.synced);
+        let synced = begun.elapsed();
+        let cluster = Self {
+            agent,
+            world,
+            cgroup,
+            size,
+            objects,
+        };
+        let started = Started {
+            synced,
+            processor: cluster.agent.processor(),
+            cost: cluster.cost(&[]),
+        };
+        (cluster, started)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.world.store
+    }
+
+    /// The agent's requests so far, of these resources or of all.
+    pub(crate) fn cost(&self, resources: &[&str]) -> Cost {
+        requests::cost(self.world.server.audit(), resources)
+    }
+
+    /// Writes a pod.
+    pub(crate) fn pod(&self, pod: Pod, state: State) {
+        self.store().apply(self.objects.pod(pod, state)).unwrap();
+    }
+
+    /// Removes a pod.
+    pub(crate) fn remove(&self, pod: Pod) {
+        let target = ObjectRef::pod(&size::namespace(pod.service), &objects::name(pod));
+        self.store().remove(&target).unwrap();
+    }
+
+    /// A pod of the beginning.
+    pub(crate) fn own(&self, number: u32) -> Pod {
+        Pod {
+            number,
+            service: self.size.service_of(number),
+        }
+    }
+
+    /// A pod of a Service of Jobs.
+    pub(crate) fn job(&self, round: u32, pod: u32) -> Pod {
+        job(self.size, round, pod)
+    }
+
+    /// Waits until the agent has all changes so far in its maps.
+    pub(crate) fn until_applied(&self) {
+        for (kind, watched) in [
+            (Kind::Pod, Watched::Pods),
+            (Kind::EndpointSlice, Watched::EndpointSlices),
+        ] {
+            let version = self.store().resource_version(kind);
+            let wanted = |status: &epguard::shared::status::Status| {
+                status
+                    .applied
+                    .get(&watched)
+                    .is_some_and(|applied| *applied >= version)
+            };
+            self.agent.until(LOOK, "up to date", wanted);
+        }
+    }
+}
+
+/// Undoes the low priority of this process: the agent competes with an API server on this machine, and not on a node.
+fn at_own_priority(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+    // SAFETY: the closure makes one system call without pointers, and allocates nothing.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setpriority(libc::PRIO_PROCESS, 0, 0);
+            Ok(())
+        });
+    }
+}
+
+fn fill(store: &Store, objects: &Objects, size: Size) {
+    let apply = |object| drop(store.apply(object).unwrap());
+    size::namespaces().for_each(|name| apply(objects::namespace(&name)));
+    (0..size.nodes).for_each(|node| apply(objects.node(node)));
+    (0..size.pods).for_each(|number| {
+        let service = size.service_of(number);
+        apply(objects.pod(Pod { number, service }, State::Running));
+    });
+    for service in 0..size.services {
+        apply(objects.service(service));
+        for (index, pods) in size.slices_of(service).into_iter().enumerate() {
+            let pods: Vec<_> = pods.into_iter().map(|pod| (pod, State::Running)).collect();
+            apply(objects.slice(service, index, &pods));
+        }
+    }
+    for round in 0..JOBS {
+        let pods: Vec<Pod> = (0..JOB_PODS).map(|pod| job(size, round, pod)).collect();
+        apply(objects.service(pods[0].service));
+        for pod in &pods {
+            apply(objects.pod(*pod, State::Running));
+        }
+        let listed: Vec<_> = pods.iter().map(|pod| (pod.number, State::Running)).collect();
+        apply(objects.slice(pods[0].service, 0, &listed));
+    }
+}
+
+/// Their numbers follow those of the pods that a rolling update makes.
+fn job(size: Size, round: u32, pod: u32) -> Pod {
+    Pod {
+        number: size.pods + size::BIG + round * JOB_PODS + pod,
+        service: size.services + round,
+    }
+}

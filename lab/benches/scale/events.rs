@@ -1,0 +1,181 @@
+//! Rows of what happens in a cluster, and costs the agent something.
+
+use super::changes::Changes;
+use super::cluster::{Cluster, JOB_PODS, JOBS};
+use super::effort::Effort;
+use super::objects::State;
+use super::requests;
+use super::rolling;
+use super::rows::{Rows, Unit};
+use super::size::{self, BIG};
+use super::waits::Waits;
+use epguard::shared::status::Status;
+use std::net::Ipv4Addr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Nodes join and reboot in turns. Returns the longest wait.
+pub(crate) fn join(rows: &mut Rows, cluster: &Cluster, waits: &Waits, effort: &Effort) -> f64 {
+    let mut samples = Vec::new();
+    let nodes = cluster.size.nodes..cluster.size.nodes + effort.nodes;
+    for node in nodes {
+        for boot in ["joined", "rebooted"] {
+            let mut object = cluster.objects.node(node);
+            let id = &mut object["status"]["nodeInfo"]["bootID"];
+            *id = format!("{}-{boot}", id.as_str().unwrap()).into();
+            waits.longest();
+            cluster.store().apply(object).unwrap();
+            sleep(Duration::from_secs(1));
+            samples.push(waits.longest());
+        }
+    }
+    let longest = samples.iter().copied().fold(0.0, f64::max);
+    rows.limit(
+        Unit::Milliseconds,
+        "longest wait after a Node joined or rebooted",
+        samples,
+        5.0,
+    );
+    longest
+}
+
+/// Three of four Jobs of a Service finish. Returns what the agent asked for.
+pub(crate) fn finish(rows: &mut Rows, cluster: &mut Cluster) -> String {
+    let (mut counts, mut octets, mut took) = (Vec::new(), Vec::new(), Vec::new());
+    let mut shown = Vec::new();
+    for round in 0..JOBS {
+        let pods: Vec<_> = (1..JOB_PODS).map(|pod| cluster.job(round, pod)).collect();
+        let ips: Vec<Ipv4Addr> = pods.iter().map(|pod| cluster.size.ip_of(pod.number)).collect();
+        let begun = Instant::now();
+        for pod in &pods {
+            cluster.pod(*pod, State::Ended);
+        }
+        took.push(cluster.agent.until_denied(&ips, begun).as_secs_f64());
+        sleep(Duration::from_secs(1));
+        let namespace = size::namespace(pods[0].service);
+        let (cost, asked) = requests::opinions(cluster.world.server.audit(), begun, &namespace);
+        counts.push(cost.requests);
+        octets.push(cost.octets / 1e3);
+        shown = asked;
+    }
+    let name = "for a second opinion on 3 of 4 Jobs of a Service";
+    rows.limit(Unit::Requests, name, counts, 4.0);
+    rows.limit(Unit::Kilobytes, name, octets, 100.0);
+    rows.show(
+        Unit::Seconds,
+        "until 3 of 4 finished Jobs of a Service are denied",
+        took,
+    );
+    shown.truncate(4);
+    format!(
+        "scale-requests Second opinion, {}: {}.",
+        cluster.size.name,
+        shown.join(", ")
+    )
+}
+
+/// Pods die, one of each Service.
+pub(crate) fn deaths(rows: &mut Rows, cluster: &mut Cluster, effort: &Effort) {
+    let mut services = 1..;
+    let mut die = |cluster: &mut Cluster| -> Vec<f64> {
+        let services = services.by_ref().take(effort.deaths as usize);
+        let took = services.map(|service| {
+            // Not in step with the agent's timers.
+            sleep(Duration::from_millis(20 + fastrand::u64(0..80)));
+            let number = cluster.size.pods_of(service)[0];
+            let dead = cluster.objects.pod(cluster.own(number), State::Ended);
+            let begun = Instant::now();
+            cluster.store().apply(dead).unwrap();
+            let ip = cluster.size.ip_of(number);
+            cluster.agent.until_denied(&[ip], begun).as_secs_f64() * 1e3
+        });
+        took.collect()
+    };
+    let idle = die(cluster);
+    let changes = Changes::start(cluster, 1_000);
+    sleep(Duration::from_secs(2));
+    let busy = die(cluster);
+    let per_second = changes.stop();
+    eprintln!("the changes came at {per_second:.0} a second");
+    for (load, samples, budget) in [("idle", idle, 2.0), ("1,000 changes a second", busy, 20.0)] {
+        let [half, most] = [50, 99].map(|percent| percentile(&samples, percent));
+        rows.show(
+            Unit::Milliseconds,
+            &format!("from event to map, p50, {load}"),
+            vec![half],
+        );
+        rows.limit(
+            Unit::Milliseconds,
+            &format!("from event to map, p99, {load}"),
+            vec![most],
+            budget,
+        );
+    }
+}
+
+pub(crate) fn roll(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
+    let slices = ["endpointslices", "services"];
+    let (processor, all, shown) = (
+        cluster.agent.processor(),
+        cluster.cost(&[]),
+        cluster.cost(&slices),
+    );
+    rolling::replace(cluster, effort.watched..effort.watched + effort.replaced);
+    let whole = f64::from(BIG) / f64::from(effort.replaced);
+    let processor = (cluster.agent.processor() - processor) * whole;
+    let [all, shown] =
+        [cluster.cost(&[]) - all, cluster.cost(&slices) - shown].map(|cost| cost.octets / 1e3 * whole);
+    let name = "rolling update of 5,000 pods";
+    rows.limit(
+        Unit::Seconds,
+        &format!("processor time, {name}"),
+        vec![processor],
+        2.0,
+    );
+    rows.show(Unit::Kilobytes, name, vec![all]);
+    rows.show(
+        Unit::Kilobytes,
+        &format!("{name}, of these slices and Services"),
+        vec![shown],
+    );
+}
+
+/// All connections break. The server comes back with its history, then without it.
+pub(crate) fn restart(rows: &mut Rows, cluster: &Cluster) {
+    for (name, forgets) in [("kept", false), ("gone", true)] {
+        let restarts = |status: &Status| -> u64 {
+            status
+                .watches
+                .values()
+                .map(|watch| watch.restarts)
+                .min()
+                .unwrap_or_default()
+        };
+        let seen = cluster.agent.figures().map_or(0, |status| restarts(&status));
+        let before = cluster.cost(&[]);
+        let begun = Instant::now();
+        if forgets {
+            cluster.store().advance();
+            cluster.store().forget_history();
+        }
+        cluster.world.server.reset_connections();
+        cluster
+            .agent
+            .until(Duration::from_millis(100), "watching again", |status| {
+                restarts(status) > seen && status.synced && status.watches.values().all(|watch| watch.up)
+            });
+        let took = begun.elapsed().as_secs_f64();
+        sleep(Duration::from_secs(3));
+        let cost = cluster.cost(&[]) - before;
+        let name = format!("after a restart of the API server, history {name}");
+        rows.show(Unit::Requests, &name, vec![cost.requests]);
+        rows.show(Unit::Kilobytes, &name, vec![cost.octets / 1e3]);
+        rows.show(Unit::Seconds, &name, vec![took]);
+    }
+}
+
+fn percentile(samples: &[f64], percent: usize) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
+}

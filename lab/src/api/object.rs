@@ -1,0 +1,144 @@
+//! A stored object: its JSON as clients get it, and what selectors compare.
+
+use hyper::body::Bytes;
+use serde_json::Value;
+
+use super::Kind;
+
+/// One version of an object. Only its JSON is kept: a tree of values takes ten times as much memory.
+#[derive(Debug)]
+pub(crate) struct Object {
+    json: Bytes,
+    namespace: Box<str>,
+    labels: Box<[(Box<str>, Box<str>)]>,
+    /// Values of [`selectable`] fields, in that order.
+    fields: Box<[Box<str>]>,
+}
+
+impl Object {
+    /// Encodes an object.
+    pub(crate) fn new(kind: Kind, object: &Value) -> Self {
+        let meta = &object["metadata"];
+        let labels = meta["labels"].as_object().into_iter().flatten();
+        let labels = labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
+        Self {
+            json: encode(object),
+            namespace: meta["namespace"].as_str().unwrap_or_default().into(),
+            labels: labels.collect(),
+            fields: selectable(kind).iter().map(|path| field(object, path)).collect(),
+        }
+    }
+
+    /// The object as JSON. All clients and events share these octets.
+    pub(crate) fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// Decodes the object.
+    pub(crate) fn value(&self) -> Value {
+        // It was encoded here.
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+
+    /// The namespace; empty without one.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The value of a label.
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        let label = self.labels.iter().find(|(own, _)| **own == *key);
+        label.map(|(_, value)| &**value)
+    }
+
+    /// The value of the field with this position in [`selectable`].
+    pub(crate) fn field(&self, position: usize) -> Option<&str> {
+        self.fields.get(position).map(|value| &**value)
+    }
+}
+
+/// The JSON of an object, without spare memory behind it.
+pub(crate) fn encode(object: &Value) -> Bytes {
+    // All objects here have string keys, so serialization always succeeds.
+    let json = serde_json::to_vec(object).unwrap_or_default();
+    Bytes::from(json.into_boxed_slice())
+}
+
+/// The fields that Kubernetes 1.36 can select by.
+pub(crate) fn selectable(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Pod => &[
+            "metadata.name",
+            "metadata.namespace",
+            "spec.nodeName",
+            "spec.hostNetwork",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+        Kind::Service => &[
+            "metadata.name",
+            "metadata.namespace",
+            "spec.clusterIP",
+            "spec.type",
+        ],
+        Kind::Node => &["metadata.name", "spec.unschedulable"],
+        Kind::Namespace => &["metadata.name", "status.phase"],
+        Kind::Event => &[
+            "metadata.name",
+            "metadata.namespace",
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "source",
+            "type",
+            "reportingComponent",
+        ],
+        kind if kind.namespaced() => &["metadata.name", "metadata.namespace"],
+        _ => &["metadata.name"],
+    }
+}
+
+/// A missing field counts as empty, a missing boolean as false.
+fn field(object: &Value, path: &str) -> Box<str> {
+    match path.split('.').fold(object, |value, key| &value[key]) {
+        Value::String(text) => text.as_str().into(),
+        Value::Null if matches!(path, "spec.hostNetwork" | "spec.unschedulable") => "false".into(),
+        Value::Null => "".into(),
+        other => other.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_object_keeps_its_json_and_what_selectors_compare() {
+        let value = json!({
+            "kind": "Pod", "metadata": {"name": "p", "namespace": "ns", "labels": {"app": "web", "odd": 7}},
+            "spec": {"nodeName": "n"},
+        });
+        let object = Object::new(Kind::Pod, &value);
+        assert_eq!(object.json(), value.to_string().as_bytes());
+        assert_eq!(object.value(), value);
+        assert_eq!(
+            (object.namespace(), object.label("app"), object.label("odd")),
+            ("ns", Some("web"), None)
+        );
+        let fields = ["spec.nodeName", "spec.hostNetwork", "status.phase"].map(|path| {
+            let position = selectable(Kind::Pod).iter().position(|own| *own == path);
+            object.field(position.unwrap())
+        });
+        assert_eq!(fields, [Some("n"), Some("false"), Some("")]);
+    }
+}
