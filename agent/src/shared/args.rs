@@ -41,7 +41,7 @@ pub fn name(text: &str) -> Option<Name> {
     let fits = |part: &str| !part.is_empty() && !part.contains('/');
     text.split_once('/')
         .filter(|(namespace, name)| fits(namespace) && fits(name))
-        .map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
+        .map(|(namespace, name)| (namespace.into(), name.into()))
 }
 
 /// A Service, `namespace/name`.

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn name(name: &str) -> Name {
-        ("shop".to_owned(), name.to_owned())
+        ("shop".into(), name.into())
     }
 
     fn listed(version: u64, names: &[&str]) -> Listed<u64> {

@@ -1,7 +1,7 @@
 //! The format of lists and watch events; the objects in them are left unparsed.
 
 use anyhow::Context;
-use epguard_core::facts::Name;
+use epguard_core::facts::{Name, Text, shared};
 use kube::core::Status;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -79,7 +79,7 @@ impl<'a> Entry<'a> {
         let meta = serde_json::from_str::<Headed<Meta>>(json)?.metadata;
         Ok(Self {
             version: version(&meta.resource_version)?,
-            name: (meta.namespace.into_owned(), meta.name.into_owned()),
+            name: (shared(&meta.namespace), Text::from(&*meta.name)),
             new: false,
             json: json.as_bytes(),
         })

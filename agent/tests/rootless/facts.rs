@@ -43,7 +43,7 @@ fn uid_state(pointer: &str, value: Value) -> UidState {
 fn a_failed_pod_as_the_kubelet_reports_it_is_dead() {
     let pod = pod(&failed());
     assert_eq!(pod.uid_state, UidState::Dead);
-    assert_eq!(pod.ips, [Addr::v4([10, 244, 1, 10])]);
+    assert_eq!(pod.ips.as_slice(), [Addr::v4([10, 244, 1, 10])]);
     assert_eq!(pod.node.as_deref(), Some("node-a"));
 }
 
@@ -155,7 +155,7 @@ fn malformed_values_are_left_out_and_the_pod_stays() {
     object["status"]["podIPs"] = json!([{"ip": "banana"}, {"ip": "10.244.1.9"}, {"ip": "224.0.0.1"}, {}]);
     object["status"]["podIP"] = json!("");
     object["metadata"]["labels"] = Value::Null;
-    assert_eq!(pod(&object).ips, [Addr::v4([10, 244, 1, 9])]);
+    assert_eq!(pod(&object).ips.as_slice(), [Addr::v4([10, 244, 1, 9])]);
     for uid in [json!(""), Value::Null] {
         let mut object = failed();
         object["metadata"]["uid"] = uid;

@@ -43,7 +43,7 @@ impl Agent {
             ranges: Ranges::default(),
         };
         let namespaces = recording.namespaces().into_iter().map(|name| Namespace {
-            name: name.to_owned(),
+            name: name.into(),
             bound: Mode::Enforce,
         });
         let mut state = State::new(settings);

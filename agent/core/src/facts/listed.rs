@@ -1,7 +1,7 @@
 //! `EndpointSlices` for reports; [`Slice`](super::Slice) has only the fields that decide.
 
 use super::raw_slice::{RawAddress, RawSlice};
-use super::{Ignored, Name, Object, Unreadable};
+use super::{Ignored, Name, Object, Unreadable, shared};
 use epguard_common::{Addr, Uid};
 
 /// One `EndpointSlice`, with its controller and the pods that it names.
@@ -46,19 +46,21 @@ impl Object for ListedSlice {
         let namespace = &raw.metadata.namespace;
         Ok(Self {
             service: raw.service(),
-            managed_by: raw.label("endpointslice.kubernetes.io/managed-by"),
+            managed_by: raw
+                .label("endpointslice.kubernetes.io/managed-by")
+                .map(str::to_owned),
             endpoints: raw
                 .addresses()
                 .map(|address| endpoint(&address, namespace))
                 .collect(),
-            name: (raw.metadata.namespace, raw.metadata.name),
+            name: raw.metadata.name(),
         })
     }
 }
 
 fn endpoint(address: &RawAddress<'_>, namespace: &str) -> ListedEndpoint {
     let target = address.pod.map(|pod| PodRef {
-        name: (pod.namespace_or(namespace).to_owned(), pod.name.clone()),
+        name: (shared(pod.namespace_or(namespace)), pod.name.as_str().into()),
         uid: Uid::parse(&pod.uid),
     });
     ListedEndpoint {

@@ -6,6 +6,7 @@
 
 mod action;
 mod brief;
+mod labels;
 mod listed;
 mod mode;
 mod mode_policy;
@@ -15,6 +16,7 @@ mod node;
 mod pod;
 mod raw_slice;
 mod service;
+mod shared;
 mod slice;
 mod static_ip;
 mod unreadable;
@@ -22,12 +24,14 @@ mod unreadable;
 mod watched;
 
 pub use brief::cut;
+pub use labels::Labels;
 pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
-pub use pod::{Doubt, Pod, Sandbox};
+pub use pod::{Doubt, Ips, Pod, Sandbox};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
+pub use shared::{Text, shared};
 pub use slice::{PodName, PortName, Slice, SliceEndpoint, SlicePort};
 pub use static_ip::{STATIC_IPS, StaticIp};
 pub use unreadable::Unreadable;
@@ -38,7 +42,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 /// Namespace and name of an object.
-pub type Name = (String, String);
+pub type Name = (Text, Text);
 
 /// Text form of a name: `namespace/name`.
 #[must_use]
@@ -142,13 +146,18 @@ struct Meta {
 }
 
 impl Meta {
-    fn identity(&self) -> Result<(Uid, Name), Unreadable> {
+    /// Errors: the object has no name, or no UID.
+    fn uid(&self) -> Result<Uid, Unreadable> {
         if self.name.is_empty() {
             return Err(Unreadable::because("object without a name"));
         }
-        let uid = Uid::parse(&self.uid)
-            .ok_or_else(|| Unreadable::because(format!("{}/{} has no UID", self.namespace, self.name)))?;
-        Ok((uid, (self.namespace.clone(), self.name.clone())))
+        Uid::parse(&self.uid)
+            .ok_or_else(|| Unreadable::because(format!("{}/{} has no UID", self.namespace, self.name)))
+    }
+
+    /// Namespace and name, of which only the namespace is shared with other objects.
+    fn name(&self) -> Name {
+        (shared(&self.namespace), Text::from(self.name.as_str()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Namespaces: only their annotation matters.
 
-use super::{Ignored, Meta, Object, Unreadable, parse};
+use super::{Ignored, Meta, Object, Text, Unreadable, parse, shared};
 use epguard_common::Mode;
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
     /// The namespace's name.
-    pub name: String,
+    pub name: Text,
     /// Highest mode for its Services and pods that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
 }
@@ -24,7 +24,7 @@ impl Object for Namespace {
         }
         Ok(Self {
             bound: metadata.bound(ignored),
-            name: metadata.name,
+            name: shared(&metadata.name),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Nodes: addresses that are never judged, and the ranges that one node alone uses.
 
-use super::{Ignored, Meta, Object, Unreadable, addr, null_is_default, parse};
+use super::{Ignored, Meta, Object, Text, Unreadable, addr, null_is_default, parse, shared};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
 use std::{fmt, net::IpAddr};
@@ -9,7 +9,7 @@ use std::{fmt, net::IpAddr};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// The node's name.
-    pub name: String,
+    pub name: Text,
     /// All addresses of `status.addresses` that are IPs.
     pub addresses: Vec<Addr>,
     /// `spec.podCIDRs`.
@@ -21,7 +21,7 @@ pub struct Node {
     /// Label `epguard.io/canary`: `canary-mode` of the mode policy applies to the node.
     pub canary: bool,
     /// Label `topology.kubernetes.io/zone`.
-    pub zone: Option<String>,
+    pub zone: Option<Text>,
 }
 
 /// An IP range.
@@ -111,7 +111,7 @@ impl Object for Node {
         let mut pod_cidrs: Vec<Cidr> = cidrs.filter_map(|cidr| Cidr::parse(cidr)).collect();
         pod_cidrs.dedup();
         Ok(Self {
-            name: raw.metadata.name,
+            name: shared(&raw.metadata.name),
             addresses: raw
                 .status
                 .addresses
@@ -126,7 +126,11 @@ impl Object for Node {
                 .labels
                 .get("epguard.io/canary")
                 .is_some_and(|is| is == "true"),
-            zone: raw.metadata.labels.get("topology.kubernetes.io/zone").cloned(),
+            zone: raw
+                .metadata
+                .labels
+                .get("topology.kubernetes.io/zone")
+                .map(|zone| shared(zone)),
         })
     }
 }

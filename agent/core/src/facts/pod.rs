@@ -4,10 +4,16 @@ mod death;
 
 pub use death::Doubt;
 
-use super::{Ignored, ManagedFields, Meta, Name, Object, Unreadable, addr, null_is_default, parse};
+use super::{
+    Ignored, Labels, ManagedFields, Meta, Name, Object, Text, Unreadable, addr, null_is_default, parse,
+    shared,
+};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use smallvec::SmallVec;
+
+/// IPs of a pod, of which nearly all have one.
+pub type Ips = SmallVec<[Addr; 1]>;
 
 /// A pod, as far as endpoints are concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,13 +27,13 @@ pub struct Pod {
     /// Namespace and name.
     pub name: Name,
     /// The node it is bound to.
-    pub node: Option<String>,
+    pub node: Option<Text>,
     /// For Service selectors.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
     /// Published pod IPs; for a hostNetwork pod the node's.
-    pub ips: Vec<Addr>,
+    pub ips: Ips,
     /// Addresses of all its networks as Multus shows them; the pod network's may be among them.
-    pub network_ips: Vec<Addr>,
+    pub network_ips: Box<[Addr]>,
     /// Its IP outlives it by design.
     pub static_ip: bool,
     /// `spec.hostNetwork`: its IPs are the node's and are never judged.
@@ -74,7 +80,7 @@ impl Object for Pod {
 
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let raw: RawPod = parse(json)?;
-        let (uid, name) = raw.metadata.identity()?;
+        let uid = raw.metadata.uid()?;
         let mirror = raw
             .metadata
             .annotations
@@ -84,7 +90,7 @@ impl Object for Pod {
         let unsettled = sandbox == Sandbox::Unsettled;
         Ok(Self {
             uid,
-            name,
+            name: raw.metadata.name(),
             ips: raw.status.ips(),
             uid_state,
             doubt,
@@ -94,10 +100,10 @@ impl Object for Pod {
             mirror,
             deleting: raw.metadata.deletion_timestamp.is_some(),
             bound: raw.metadata.bound(ignored),
-            network_ips: raw.metadata.network_ips(ignored),
+            network_ips: raw.metadata.network_ips(ignored).into(),
             static_ip: raw.metadata.static_ip(),
-            node: raw.spec.node_name.filter(|node| !node.is_empty()),
-            labels: raw.metadata.labels,
+            node: raw.spec.node().map(shared),
+            labels: raw.metadata.labels.iter().collect(),
         })
     }
 }
@@ -173,6 +179,12 @@ struct Run {
     started_at: Option<String>,
 }
 
+impl Spec {
+    fn node(&self) -> Option<&str> {
+        self.node_name.as_deref().filter(|node| !node.is_empty())
+    }
+}
+
 impl Status {
     fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|c| c.r#type == kind)
@@ -219,7 +231,7 @@ impl Status {
         Some(since.parse::<jiff::Timestamp>().ok()?.as_second())
     }
 
-    fn ips(&self) -> Vec<Addr> {
+    fn ips(&self) -> Ips {
         distinct(&self.pod_ips, &self.pod_ip)
     }
 }
@@ -243,13 +255,14 @@ impl Container {
     }
 }
 
-fn distinct(list: &[Ip], single: &str) -> Vec<Addr> {
-    let mut ips: Vec<Addr> = list
+fn distinct(list: &[Ip], single: &str) -> Ips {
+    let mut ips: Ips = list
         .iter()
         .filter_map(|ip| addr(&ip.ip))
         .chain(addr(single))
         .collect();
     ips.sort_unstable();
     ips.dedup();
+    ips.shrink_to_fit();
     ips
 }

@@ -1,6 +1,6 @@
 //! `EndpointSlices` as the API writes them, with the fields that epguard reads.
 
-use super::{Meta, Name, Unreadable, addr, null_is_default, parse};
+use super::{Meta, Name, Unreadable, addr, null_is_default, parse, shared};
 use epguard_common::Addr;
 use serde::Deserialize;
 
@@ -70,13 +70,13 @@ impl RawSlice {
     /// Label `kubernetes.io/service-name`; none for an orphan.
     pub(super) fn service(&self) -> Option<Name> {
         let service = self.label("kubernetes.io/service-name")?;
-        Some((self.metadata.namespace.clone(), service))
+        Some((shared(&self.metadata.namespace), shared(service)))
     }
 
     /// The value of a label; none if it is absent or empty.
-    pub(super) fn label(&self, key: &str) -> Option<String> {
-        let value = self.metadata.labels.get(key);
-        value.filter(|value| !value.is_empty()).cloned()
+    pub(super) fn label(&self, key: &str) -> Option<&str> {
+        let value = self.metadata.labels.get(key)?;
+        Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
     /// Every usable address; none of an FQDN slice.

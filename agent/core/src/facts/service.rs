@@ -1,6 +1,6 @@
 //! Services: the addresses under which clients know them.
 
-use super::{Ignored, Meta, Name, Object, Pod, Unreadable, addr, null_is_default, parse};
+use super::{Ignored, Labels, Meta, Name, Object, Pod, Unreadable, addr, null_is_default, parse, shared};
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub struct Service {
     /// Namespace and name.
     pub name: Name,
     /// None: no selector; the `EndpointSlice` controller does not write its slices.
-    pub selector: Option<BTreeMap<String, String>>,
+    pub selector: Option<Labels>,
     /// ClusterIPs, externalIPs, load-balancer IPs; empty for a headless one.
     pub vips: Vec<Addr>,
     /// What the VIPs listen on.
@@ -113,10 +113,7 @@ impl Service {
         let Some(selector) = &self.selector else {
             return false;
         };
-        self.name.0 == pod.name.0
-            && selector
-                .iter()
-                .all(|(key, value)| pod.labels.get(key) == Some(value))
+        self.name.0 == pod.name.0 && pod.labels.have_all(selector)
     }
 }
 
@@ -126,10 +123,11 @@ impl Object for Service {
 
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let raw: RawService = parse(json)?;
-        let (uid, name) = raw.metadata.identity()?;
+        let uid = raw.metadata.uid()?;
         Ok(Self {
             uid,
-            name,
+            // Its slices refer to it.
+            name: (shared(&raw.metadata.namespace), shared(&raw.metadata.name)),
             bound: raw.metadata.bound(ignored),
             on_denial: OnDenial {
                 action: raw.metadata.action(ignored),
@@ -139,7 +137,7 @@ impl Object for Service {
             },
             vips: raw.vips(),
             ports: raw.spec.ports.iter().filter_map(RawPort::port).collect(),
-            selector: raw.spec.selector.filter(|selector| !selector.is_empty()),
+            selector: raw.selector(),
         })
     }
 }
@@ -200,6 +198,15 @@ struct RawPort {
 }
 
 impl RawService {
+    fn selector(&self) -> Option<Labels> {
+        let selector = self
+            .spec
+            .selector
+            .as_ref()
+            .filter(|selector| !selector.is_empty())?;
+        Some(selector.iter().collect())
+    }
+
     fn vips(&self) -> Vec<Addr> {
         let spec = &self.spec;
         // Proxies skip a headless Service whole, externalIPs included (pkg/proxy/util.ShouldSkipService).

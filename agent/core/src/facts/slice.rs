@@ -5,6 +5,7 @@ use super::{Ignored, Name, Object, Pod, Protocol, Unreadable};
 use epguard_common::{Addr, Uid};
 use jiff::Timestamp;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::num::NonZeroU64;
 use std::time::SystemTime;
 
 /// One `EndpointSlice`.
@@ -64,19 +65,19 @@ impl PortName {
 /// Namespace and name of a pod; only its hash is kept, for there are as many as endpoints. Two names with one hash can only
 /// lift a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PodName(u64);
+pub struct PodName(NonZeroU64);
 
 impl PodName {
     /// The least of all, for ranges.
-    pub(crate) const MIN: Self = Self(0);
+    pub(crate) const MIN: Self = Self(NonZeroU64::MIN);
     /// The greatest of all, for ranges.
-    pub(crate) const MAX: Self = Self(u64::MAX);
+    pub(crate) const MAX: Self = Self(NonZeroU64::MAX);
 
     /// The name of a pod object.
     #[must_use]
     pub fn of(pod: &Pod) -> Self {
         let (namespace, name) = &pod.name;
-        Self::new(namespace, name)
+        Self::new(namespace.as_str(), name.as_str())
     }
 
     /// The name of a pod in a namespace.
@@ -84,7 +85,7 @@ impl PodName {
     pub fn new(namespace: &str, name: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         (namespace, name).hash(&mut hasher);
-        Self(hasher.finish())
+        Self(NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN))
     }
 }
 
@@ -100,19 +101,26 @@ impl Object for Slice {
 
     fn read(json: &[u8], _: &mut Ignored) -> Result<Self, Unreadable> {
         let raw = RawSlice::parse(json)?;
-        let annotations = &raw.metadata.annotations;
-        let ports = raw.ports.iter().take(MAX_PORTS);
+        let RawSlice { metadata, ports, .. } = &raw;
+        let endpoints = raw
+            .addresses()
+            .map(|address| endpoint(&address, &metadata.namespace));
+        let ports = ports.iter().take(MAX_PORTS).filter_map(RawPort::port);
         Ok(Self {
+            name: metadata.name(),
             service: raw.service(),
-            triggered: annotations.get(TRIGGERED).and_then(|text| time(text)),
-            endpoints: raw
-                .addresses()
-                .map(|address| endpoint(&address, &raw.metadata.namespace))
-                .collect(),
-            ports: ports.filter_map(RawPort::port).collect(),
-            name: (raw.metadata.namespace, raw.metadata.name),
+            triggered: metadata.annotations.get(TRIGGERED).and_then(|text| time(text)),
+            endpoints: exactly(endpoints),
+            ports: exactly(ports),
         })
     }
+}
+
+/// Collects without spare room: slices are many, and none of them grows.
+fn exactly<T>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.shrink_to_fit();
+    all
 }
 
 fn time(text: &str) -> Option<SystemTime> {

@@ -1,6 +1,6 @@
 //! Live endpoints of the same Service and port, to which connections to a denied endpoint may be redirected.
 
-use super::{ClusterIndex, Denials, Endpoint, Listing, Port, Record, Target};
+use super::{ClusterIndex, Denials, Endpoint, Listing, Port, Record, Targets};
 use crate::facts::{Name, OnDenial, Protocol, Service};
 use epguard_common::{Action, Backend, Backends, MAX_BACKENDS};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -100,11 +100,11 @@ fn holder<'a>(
     cluster: &'a ClusterIndex,
     service: &Service,
     endpoint: &Endpoint,
-    targets: &BTreeMap<Target, Listing>,
+    targets: Targets<'_>,
 ) -> Option<&'a Record> {
     let mut current = targets.iter().filter(|(_, listing)| listing.is_current());
     let (target, _) = current.next()?;
-    let record = cluster.pods.get((*target)?)?;
+    let record = cluster.pods.get(target?)?;
     let own = record.pod.name.0 == service.name.0;
     let mut claimants = cluster.plausible_claimants(endpoint.ip);
     let alone = claimants
@@ -118,7 +118,7 @@ fn offer(
     cluster: &ClusterIndex,
     service: &Service,
     endpoint: &Endpoint,
-    targets: &BTreeMap<Target, Listing>,
+    targets: Targets<'_>,
 ) -> Option<(Distance, Backend)> {
     let record = holder(cluster, service, endpoint, targets)?;
     let backend = Backend {

@@ -8,7 +8,7 @@
 use super::pending::{Known, Pending, Why, is_plain, rests_on_one_list};
 use super::{ClusterIndex, Denials, Endpoint, Proven};
 use crate::bucket::Bucket;
-use crate::facts::{Name, Watched};
+use crate::facts::{Name, Text, Watched};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub struct Breaker {
     /// When to request a list next.
     due: BTreeMap<Watched, Duration>,
     /// Lists that namespaces may still request.
-    asked: BTreeMap<String, Bucket>,
+    asked: BTreeMap<Text, Bucket>,
 }
 
 /// A Service with pending denials.
@@ -175,7 +175,7 @@ impl Breaker {
             pending.is_some_and(|pending| pending.waits.contains(&kind))
         };
         let waiting = self.known.iter().filter(|(_, known)| known.values().any(waits));
-        let namespaces: BTreeSet<&String> = waiting.map(|(service, _)| &service.0).collect();
+        let namespaces: BTreeSet<&Text> = waiting.map(|(service, _)| &service.0).collect();
         let mut may_ask = false;
         for namespace in namespaces {
             let bucket = self.asked.entry(namespace.clone());

@@ -4,7 +4,7 @@ use super::namespaces::Namespaces;
 use super::node_ranges::NodeRanges;
 use super::vips::Vips;
 use super::{EndpointIndex, Exemption, NotProven, PodIndex, Settings};
-use crate::facts::{Name, Node, Pod, Service};
+use crate::facts::{Name, Node, Pod, Service, Text};
 use epguard_common::{Addr, Mode, Uid, UidState, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -22,17 +22,17 @@ pub struct ClusterIndex {
     pub namespaces: Namespaces,
     services: BTreeMap<Name, Service>,
     pub(super) vips: Vips,
-    pub(super) nodes: HashMap<String, Node>,
+    pub(super) nodes: HashMap<Text, Node>,
     pub(super) ranges_of_nodes: NodeRanges,
     local: Vec<Addr>,
     /// Addresses of nodes, as Nodes show them. Never judged, even after the node is gone.
     pub(super) infrastructure: HashSet<Addr>,
     /// Namespaces whose pods showed an IP outside of their node's range, and when last.
-    pub(super) strays: BTreeMap<String, Duration>,
+    pub(super) strays: BTreeMap<Text, Duration>,
     /// Whether there was more than one such namespace.
     pub(super) ranges_are_disproved: bool,
     /// Names of nodes that were ever virtual kubelets: their pods outlive the Node object, or the mark on it.
-    virtual_kubelets: BTreeSet<String>,
+    virtual_kubelets: BTreeSet<Text>,
 }
 
 impl ClusterIndex {
@@ -81,7 +81,7 @@ impl ClusterIndex {
 
     /// Services of one namespace.
     pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Name, &'a Service)> {
-        let first = (namespace.to_owned(), String::new());
+        let first = (Text::from(namespace), Text::default());
         self.services
             .range(first..)
             .take_while(move |(name, _)| name.0 == namespace)
@@ -108,7 +108,7 @@ impl ClusterIndex {
     fn own_addresses(&self) -> BTreeSet<Addr> {
         let shown = self
             .nodes
-            .get(&self.settings.node)
+            .get(self.settings.node.as_str())
             .map(|node| node.addresses.as_slice())
             .unwrap_or_default();
         self.local.iter().chain(shown).copied().collect()
@@ -121,7 +121,7 @@ impl ClusterIndex {
     }
 
     /// Changes the nodes: all of them from a list, or one.
-    pub fn set_nodes(&mut self, now: Duration, edit: impl FnOnce(&mut HashMap<String, Node>)) {
+    pub fn set_nodes(&mut self, now: Duration, edit: impl FnOnce(&mut HashMap<Text, Node>)) {
         edit(&mut self.nodes);
         self.ranges_of_nodes = NodeRanges::of(self.nodes.values());
         for node in self.nodes.values() {
@@ -196,7 +196,7 @@ impl ClusterIndex {
 
     /// The node with this boot id.
     #[must_use]
-    pub fn node_that_booted(&self, boot_id: Uid) -> Option<String> {
+    pub fn node_that_booted(&self, boot_id: Uid) -> Option<Text> {
         let mut nodes = self.nodes.values().filter(|_| boot_id != Uid::NONE);
         nodes
             .find(|node| node.boot_id == boot_id)
@@ -215,13 +215,14 @@ impl ClusterIndex {
     /// lists the IP.
     #[must_use]
     pub fn listed_alive_anywhere(&self, ip: Addr) -> bool {
-        let dead = |target: &Option<Uid>| {
+        let dead = |target: Option<Uid>| {
             target
                 .and_then(|uid| self.pods.get(uid))
                 .is_some_and(|record| record.uid_state == UidState::Dead)
         };
         let listed_alive = self.endpoint_index.services_at(ip).any(|name| {
-            let mut targets = self.endpoint_index.at(name, ip).flat_map(|(_, targets)| targets);
+            let targets = self.endpoint_index.at(name, ip);
+            let mut targets = targets.flat_map(|(_, targets)| targets.iter());
             targets.any(|(target, listing)| listing.is_current() && !dead(target))
         });
         listed_alive || self.endpoint_index.leaves_out_at(ip)

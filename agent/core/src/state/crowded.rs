@@ -26,7 +26,7 @@ impl State {
         let mut counts = BTreeMap::new();
         let slices = self.cluster.endpoint_index.left_out.slices();
         for (namespace, _) in slices.chain(self.cluster.vips.left_out()) {
-            *counts.entry(namespace.clone()).or_default() += 1;
+            *counts.entry(namespace.to_string()).or_default() += 1;
         }
         counts
     }
@@ -79,7 +79,7 @@ mod tests {
         let mut now = Duration::from_secs(1);
         let mut list = |namespace, name, endpoints| {
             endpoint_index.apply(now, Change::Applied(slice(namespace, name, endpoints)));
-            endpoint_index.leaves_out(&(namespace.to_owned(), name.to_owned()))
+            endpoint_index.leaves_out(&(namespace.into(), name.into()))
         };
         assert!(list("flood", "a", 9));
         assert!(!list("flood", "a", 4));

@@ -145,7 +145,7 @@ impl Dirty {
     /// holder, adds every Service that selects it or lists its name.
     fn pod(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
-        self.listing(cluster, cluster.endpoint_index.of_pod(uid).map(|(_, ip)| *ip));
+        self.listing(cluster, cluster.endpoint_index.of_pod(uid).map(|(_, ip)| ip));
         for record in before.into_iter().chain(cluster.pods.get(uid)) {
             self.ips.extend(record.pod.addresses());
             self.listing(cluster, record.pod.addresses());
@@ -174,7 +174,8 @@ impl Dirty {
             self.selected.extend(ips.map(|ip| (name.clone(), ip)));
         }
         let named = cluster.endpoint_index.of_name(PodName::of(pod));
-        self.selected.extend(named.cloned());
+        self.selected
+            .extend(named.map(|(service, ip)| (service.clone(), ip)));
     }
 }
 

@@ -1,5 +1,6 @@
 //! An endpoint as packets show it, and the pods that were named behind it.
 
+use super::moment::Moment;
 use crate::facts::{PortName, Protocol};
 use epguard_common::{Addr, Uid};
 use std::time::Duration;
@@ -48,20 +49,26 @@ pub const RECENTLY: Duration = Duration::from_mins(5);
 pub type Target = Option<Uid>;
 
 /// When, and in how many slices, a target is listed behind a socket.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Listing {
     /// Slices that list it now.
-    pub slices: usize,
-    /// When a slice listed it last, if none does now.
-    pub last: Duration,
-    /// The last packet aimed at it while it was denied.
-    pub hit: Duration,
+    pub slices: u32,
     /// Slices that list it as ready now.
-    pub ready: usize,
-    /// When a slice listed it as ready last, if none does now.
-    pub last_ready: Option<Duration>,
+    pub ready: u32,
+    /// When a slice listed it last, if none does now.
+    pub last: Moment,
     /// Which of the Service's ports it stands for.
     pub port: Port,
+    past: Option<Box<Past>>,
+}
+
+/// What few listings have.
+#[derive(Debug, Clone, Default)]
+struct Past {
+    /// The last packet aimed at it while it was denied.
+    hit: Moment,
+    /// When a slice listed it as ready last, if none does now.
+    ready: Option<Moment>,
 }
 
 /// The name of a port, as far as slices agree.
@@ -96,14 +103,48 @@ impl Listing {
 
     /// When it was last listed or a packet was last aimed at it, if no slice lists it now.
     #[must_use]
-    pub fn used(&self) -> Duration {
-        self.last.max(self.hit)
+    pub fn used(&self) -> Moment {
+        let hit = self.past.as_ref().map(|past| past.hit);
+        self.last.max(hit.unwrap_or_default())
+    }
+
+    /// Notes a packet aimed at it while it was denied.
+    pub fn hit(&mut self, now: Duration) {
+        self.past.get_or_insert_default().hit = now.into();
+    }
+
+    /// Adds a slice that lists it.
+    pub fn add(&mut self, ready: bool) {
+        self.slices += 1;
+        self.ready += u32::from(ready);
+    }
+
+    /// Takes away a slice that listed it.
+    pub fn take_away(&mut self, now: Duration, ready: bool) {
+        self.slices = self.slices.saturating_sub(1);
+        self.last = now.into();
+        if ready {
+            self.ready = self.ready.saturating_sub(1);
+        }
+        if ready && self.ready == 0 {
+            self.past.get_or_insert_default().ready = Some(now.into());
+        }
+    }
+
+    /// Adds what another listing of the same target counts.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.slices += other.slices;
+        self.ready += other.ready;
+        if let Port::Named(name) = other.port {
+            self.port.name(name);
+        }
     }
 
     /// Whether a slice listed it as ready at any time in the last [`RECENTLY`].
     #[must_use]
     pub fn is_recently_ready(&self, now: Duration) -> bool {
-        let recently = |last| now.saturating_sub(last) < RECENTLY;
-        self.ready > 0 || self.last_ready.is_some_and(recently)
+        let recently = |last: Moment| now.saturating_sub(last.into()) < RECENTLY;
+        let last = self.past.as_ref().and_then(|past| past.ready);
+        self.ready > 0 || last.is_some_and(recently)
     }
 }

@@ -1,13 +1,15 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
 //! longer than slices do.
 
+use super::compact::compact;
+use super::endpoints::{Endpoints, Entry};
 use super::left_out::{self, LeftOut};
+use super::places::Places;
 use super::quota::Quota;
-use super::target_names::TargetNames;
-use super::{Endpoint, Listing, Target};
-use crate::facts::{Change, Name, Slice, SliceEndpoint, SlicePort};
+use super::{Endpoint, Listing, Target, Targets};
+use crate::facts::{Change, Name, Slice, SliceEndpoint, SlicePort, Text};
 use epguard_common::{Addr, Uid};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// How long an endpoint is kept after the last slice that listed it and the last packet to it.
@@ -19,13 +21,14 @@ pub const MAX_REMEMBERED: usize = 4096;
 /// The endpoints of all Services.
 #[derive(Debug, Clone)]
 pub struct EndpointIndex {
-    pub(super) slices: HashMap<Name, Slice>,
-    pub(super) services: HashMap<Name, BTreeMap<Endpoint, BTreeMap<Target, Listing>>>,
-    pub(super) pods: HashMap<Uid, BTreeSet<(Name, Addr)>>,
-    pub(super) names: TargetNames,
-    pub(super) ips: HashMap<Addr, BTreeSet<Name>>,
+    pub(super) slices: HashMap<Name, Box<Slice>>,
+    pub(super) services: HashMap<Name, Endpoints>,
+    /// Where each pod is, or was, listed.
+    pub(super) places: Places,
+    /// The Services that list an IP, or did.
+    pub(super) ips: BTreeSet<(Addr, Name)>,
     /// Quota of targets behind sockets.
-    pub(super) room: Quota<String>,
+    pub(super) room: Quota<Text>,
     pub(super) left_out: LeftOut,
 }
 
@@ -34,9 +37,8 @@ impl Default for EndpointIndex {
         Self {
             slices: HashMap::new(),
             services: HashMap::new(),
-            pods: HashMap::new(),
-            names: TargetNames::default(),
-            ips: HashMap::new(),
+            places: Places::default(),
+            ips: BTreeSet::new(),
             room: Quota::of(left_out::OF_ALL),
             left_out: LeftOut::default(),
         }
@@ -54,53 +56,53 @@ pub struct Touched {
 
 impl EndpointIndex {
     /// The sockets of a Service at an IP, with all targets named behind them.
-    pub fn at(
-        &self,
-        service: &Name,
-        ip: Addr,
-    ) -> impl Iterator<Item = (&Endpoint, &BTreeMap<Target, Listing>)> {
-        let (first, last) = Endpoint::range_at(ip);
-        self.services
-            .get(service)
-            .into_iter()
-            .flat_map(move |endpoints| endpoints.range(first..=last))
+    pub fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+        let endpoints = self.services.get(service).into_iter();
+        endpoints.flat_map(move |endpoints| endpoints.at(ip))
     }
 
     /// All targets named behind a socket of a Service.
     #[must_use]
-    pub fn targets(&self, service: &Name, endpoint: &Endpoint) -> Option<&BTreeMap<Target, Listing>> {
-        self.services.get(service)?.get(endpoint)
+    pub fn targets(&self, service: &Name, endpoint: &Endpoint) -> Option<Targets<'_>> {
+        self.services.get(service)?.targets(endpoint)
     }
 
     /// All sockets of a Service.
-    pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, &BTreeMap<Target, Listing>)> {
-        self.services.get(service).into_iter().flatten()
+    pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+        self.services.get(service).into_iter().flat_map(Endpoints::all)
     }
 
     /// The IPs of a Service.
     #[must_use]
     pub fn ips(&self, service: &Name) -> BTreeSet<Addr> {
-        self.services
-            .get(service)
-            .into_iter()
-            .flat_map(|endpoints| endpoints.keys().map(|s| s.ip))
-            .collect()
+        self.of(service).map(|(endpoint, _)| endpoint.ip).collect()
     }
 
     /// Where a pod is, or was, listed.
-    pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = &(Name, Addr)> {
-        self.pods.get(&uid).into_iter().flatten()
+    pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = (&Name, Addr)> {
+        let places = self
+            .places
+            .ips(uid)
+            .flat_map(move |ip| self.services_at(ip).map(move |service| (service, ip)));
+        places.filter(move |(service, ip)| self.names(service, *ip, uid))
     }
 
     /// Services that list an IP, or listed it recently.
     pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
-        self.ips.get(&ip).into_iter().flatten()
+        let from = self.ips.range((ip, Name::default())..);
+        from.take_while(move |(own, _)| *own == ip)
+            .map(|(_, service)| service)
     }
 
     /// True if any Service lists the pod, or listed it recently.
     #[must_use]
     pub fn knows(&self, uid: Uid) -> bool {
-        self.pods.contains_key(&uid)
+        self.places.knows(uid)
+    }
+
+    /// True if the Service lists the pod at the IP, or listed it recently.
+    pub(super) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+        self.at(service, ip).any(|(_, targets)| targets.contains(uid))
     }
 
     /// Applies a change from the watch.
@@ -123,6 +125,8 @@ impl EndpointIndex {
                 for name in gone {
                     self.delete(now, &name, &mut touched);
                 }
+                compact(&mut self.ips);
+                self.places.compact();
             }
         }
         touched
@@ -130,31 +134,34 @@ impl EndpointIndex {
 
     /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it.
     pub fn hit(&mut self, now: Duration, service: &Name, endpoint: &Endpoint) {
-        let targets = self
-            .services
-            .get_mut(service)
-            .and_then(|endpoints| endpoints.get_mut(endpoint));
-        for listing in targets.into_iter().flat_map(BTreeMap::values_mut) {
-            listing.hit = now;
+        if let Some(endpoints) = self.services.get_mut(service) {
+            endpoints
+                .listings_mut(endpoint)
+                .for_each(|listing| listing.hit(now));
         }
     }
 
     /// Adds a dead pod at the place where a Service once listed it, in a restore.
     pub fn record(&mut self, now: Duration, service: &Name, endpoint: Endpoint, uid: Uid) {
         let endpoints = self.services.entry(service.clone()).or_default();
-        let targets = endpoints.entry(endpoint).or_default();
-        let listing = targets.entry(Some(uid)).or_insert_with(|| {
-            self.room.take(service.0.clone(), 1);
-            Listing::default()
-        });
-        listing.last = now;
-        self.ips.entry(endpoint.ip).or_default().insert(service.clone());
-        let pairs = self.pods.entry(uid).or_default();
-        pairs.insert((service.clone(), endpoint.ip));
+        let target = Some(uid);
+        let listing = Listing::default();
+        let new = endpoints.add(std::iter::once(Entry {
+            endpoint,
+            target,
+            listing,
+        }));
+        if let Some(listing) = endpoints.get_mut(&endpoint, target) {
+            listing.last = now.into();
+        }
+        self.room.take(service.0.clone(), new);
+        self.ips.insert((endpoint.ip, service.clone()));
+        self.places.add(uid, endpoint.ip, None);
     }
 
     fn replace(&mut self, now: Duration, slice: Slice, touched: &mut Touched) {
-        if self.slices.get(&slice.name) == Some(&slice) && !self.left_out.has(&slice.name) {
+        let known = self.slices.get(&slice.name);
+        if known.is_some_and(|known| **known == slice) && !self.left_out.has(&slice.name) {
             return;
         }
         let before = self.slices.remove(&slice.name);
@@ -163,7 +170,7 @@ impl EndpointIndex {
         if let Some(before) = before {
             self.unlist(now, &before, touched);
         }
-        self.slices.insert(slice.name.clone(), slice);
+        self.slices.insert(slice.name.clone(), slice.into());
     }
 
     fn delete(&mut self, now: Duration, slice: &Name, touched: &mut Touched) {
@@ -193,8 +200,7 @@ impl EndpointIndex {
     fn has_room(&self, slice: &Slice, service: &Name) -> bool {
         let known = self.services.get(service);
         let is_new = |(endpoint, shown, _): &(Endpoint, &SliceEndpoint, &SlicePort)| {
-            let targets = known.and_then(|endpoints| endpoints.get(endpoint));
-            !targets.is_some_and(|targets| targets.contains_key(&shown.target))
+            known.is_none_or(|endpoints| endpoints.get(endpoint, shown.target).is_none())
         };
         let all = slice.endpoints.len() * slice.ports.len();
         all <= left_out::OF_ONE && self.room.admits(&service.0, named(slice).filter(is_new).count())
@@ -207,25 +213,26 @@ impl EndpointIndex {
             self.touch_all(slice, touched);
             return;
         }
+        if named(slice).next().is_none() {
+            return;
+        }
         let endpoints = self.services.entry(service.clone()).or_default();
-        for (endpoint, shown, port) in named(slice) {
-            let target = shown.target;
-            let targets = endpoints.entry(endpoint).or_default();
-            let listing = targets.entry(target).or_insert_with(|| {
-                self.room.take(service.0.clone(), 1);
-                Listing::default()
-            });
+        let new = endpoints.add(named(slice).map(|(endpoint, shown, port)| {
+            let (target, mut listing) = (shown.target, Listing::default());
             listing.port.name(port.name);
-            listing.slices += 1;
-            listing.ready += usize::from(shown.ready);
-            touched.add(service, endpoint, target);
-            self.ips.entry(endpoint.ip).or_default().insert(service.clone());
-            if let Some(uid) = target {
-                self.names.add(uid, shown.target_name);
-                self.pods
-                    .entry(uid)
-                    .or_default()
-                    .insert((service.clone(), endpoint.ip));
+            listing.add(shown.ready);
+            Entry {
+                endpoint,
+                target,
+                listing,
+            }
+        }));
+        self.room.take(service.0.clone(), new);
+        for (endpoint, shown, _) in named(slice) {
+            touched.add(service, endpoint, shown.target);
+            self.ips.insert((endpoint.ip, service.clone()));
+            if let Some(uid) = shown.target {
+                self.places.add(uid, endpoint.ip, shown.target_name);
             }
         }
     }
@@ -236,22 +243,12 @@ impl EndpointIndex {
             return;
         };
         for (endpoint, shown, _) in named(slice) {
-            let target = shown.target;
-            if let Some(listing) = endpoints
-                .get_mut(&endpoint)
-                .and_then(|targets| targets.get_mut(&target))
-            {
-                listing.slices = listing.slices.saturating_sub(1);
-                listing.last = now;
-                if shown.ready {
-                    listing.ready = listing.ready.saturating_sub(1);
-                    listing.last_ready = Some(now);
-                }
-                touched.add(service, endpoint, target);
+            if let Some(listing) = endpoints.get_mut(&endpoint, shown.target) {
+                listing.take_away(now, shown.ready);
+                touched.add(service, endpoint, shown.target);
             }
         }
-        let surplus = self.surplus(service);
-        self.drop_all(surplus, touched);
+        self.drop_surplus(service, touched);
     }
 }
 

@@ -1,101 +1,73 @@
 //! Removal of endpoints that no slice lists any more.
 
 use super::endpoint_index::Touched;
+use super::endpoints::{Endpoints, Entry};
+use super::moment::Moment;
 use super::{Endpoint, EndpointIndex, MAX_REMEMBERED, MEMORY, Target};
 use crate::facts::Name;
 use epguard_common::{Addr, Uid};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl EndpointIndex {
     /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`].
     pub fn expire(&mut self, now: Duration) -> Touched {
-        let mut stale: Vec<(Name, Endpoint, Target)> = Vec::new();
-        for (service, endpoints) in &self.services {
-            for (endpoint, targets) in endpoints {
-                for (target, listing) in targets {
-                    if !listing.is_current() && now.saturating_sub(listing.used()) > MEMORY {
-                        stale.push((service.clone(), *endpoint, *target));
-                    }
-                }
-            }
-        }
+        let is_stale = |Entry { listing, .. }: &Entry| {
+            !listing.is_current() && now.saturating_sub(listing.used().into()) > MEMORY
+        };
+        let services = self.services.iter_mut();
+        let removed = services.map(|(service, endpoints)| (service.clone(), endpoints.remove(is_stale)));
+        let removed: Vec<_> = removed.filter(|(_, gone)| !gone.is_empty()).collect();
         let mut touched = Touched::default();
-        self.drop_all(stale, &mut touched);
+        for (service, gone) in removed {
+            self.forget(&service, gone, &mut touched);
+        }
         touched
     }
 
-    pub(super) fn surplus(&self, service: &Name) -> Vec<(Name, Endpoint, Target)> {
-        let Some(endpoints) = self.services.get(service) else {
-            return Vec::new();
+    /// Removes the oldest endpoints of a Service that no slice lists, beyond [`MAX_REMEMBERED`].
+    pub(super) fn drop_surplus(&mut self, service: &Name, touched: &mut Touched) {
+        let known = self.services.get_mut(service);
+        let Some(endpoints) = known.filter(|endpoints| endpoints.len() > MAX_REMEMBERED) else {
+            return;
         };
-        let mut absent: Vec<(Duration, Endpoint, Target)> = endpoints
-            .iter()
-            .flat_map(|(endpoint, targets)| {
-                targets
-                    .iter()
-                    .map(move |(target, listing)| (endpoint, target, listing))
-            })
-            .filter(|(_, _, listing)| !listing.is_current())
-            .map(|(endpoint, target, listing)| (listing.used(), *endpoint, *target))
+        let absent = endpoints.entries().filter(|entry| !entry.listing.is_current());
+        let mut absent: Vec<(Moment, Endpoint, Target)> = absent
+            .map(|entry| (entry.listing.used(), entry.endpoint, entry.target))
             .collect();
         let surplus = absent.len().saturating_sub(MAX_REMEMBERED);
+        if surplus == 0 {
+            return;
+        }
         absent.sort_unstable();
-        absent.truncate(surplus);
-        absent
-            .into_iter()
-            .map(|(_, endpoint, target)| (service.clone(), endpoint, target))
-            .collect()
+        let surplus: BTreeSet<_> = absent[..surplus]
+            .iter()
+            .map(|(_, endpoint, target)| (*endpoint, *target))
+            .collect();
+        let gone = endpoints.remove(|entry| surplus.contains(&(entry.endpoint, entry.target)));
+        self.forget(service, gone, touched);
     }
 
-    pub(super) fn drop_all(&mut self, stale: Vec<(Name, Endpoint, Target)>, touched: &mut Touched) {
-        for (service, endpoint, target) in stale {
-            let Some(endpoints) = self.services.get_mut(&service) else {
-                continue;
-            };
-            if let Some(targets) = endpoints.get_mut(&endpoint) {
-                if targets.remove(&target).is_some() {
-                    self.room.give_back(&service.0, 1);
-                }
-                if targets.is_empty() {
-                    endpoints.remove(&endpoint);
-                }
-            }
-            if endpoints.is_empty() {
-                self.services.remove(&service);
+    /// Updates all else after targets of a Service were removed.
+    fn forget(&mut self, service: &Name, gone: Vec<(Endpoint, Target)>, touched: &mut Touched) {
+        if self.services.get(service).is_some_and(Endpoints::is_empty) {
+            self.services.remove(service);
+        }
+        self.room.give_back(&service.0, gone.len());
+        for (endpoint, target) in gone {
+            if self.at(service, endpoint.ip).next().is_none() {
+                self.ips.remove(&(endpoint.ip, service.clone()));
             }
             if let Some(uid) = target {
-                self.forget_pod(uid, &service, endpoint.ip);
+                self.forget_pod(uid, endpoint.ip);
             }
-            self.forget_ip(&service, endpoint.ip);
-            touched.add(&service, endpoint, target);
+            touched.add(service, endpoint, target);
         }
     }
 
-    fn forget_ip(&mut self, service: &Name, ip: Addr) {
-        if self.at(service, ip).next().is_some() {
-            return;
-        }
-        if let Some(services) = self.ips.get_mut(&ip) {
-            services.remove(service);
-            if services.is_empty() {
-                self.ips.remove(&ip);
-            }
-        }
-    }
-
-    fn forget_pod(&mut self, uid: Uid, service: &Name, ip: Addr) {
-        let still_named = self
-            .at(service, ip)
-            .any(|(_, targets)| targets.contains_key(&Some(uid)));
-        if still_named {
-            return;
-        }
-        if let Some(places) = self.pods.get_mut(&uid) {
-            places.remove(&(service.clone(), ip));
-            if places.is_empty() {
-                self.pods.remove(&uid);
-                self.names.forget(uid);
-            }
+    fn forget_pod(&mut self, uid: Uid, ip: Addr) {
+        if !self.services_at(ip).any(|service| self.names(service, ip, uid)) {
+            self.places.remove(uid, ip);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which node hands out which IPs (IPAM).
 
 use super::{ClusterIndex, Ipam};
-use crate::facts::Pod;
+use crate::facts::{Pod, Text};
 use epguard_common::Addr;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl ClusterIndex {
     pub(super) fn learn_all(&mut self, now: Duration) {
         let live = self.pods.iter().filter(|record| record.is_live());
         let strays = live.filter(|record| !self.honours_ranges(&record.pod));
-        let namespaces: Vec<String> = strays.map(|record| record.pod.name.0.clone()).collect();
+        let namespaces: Vec<Text> = strays.map(|record| record.pod.name.0.clone()).collect();
         self.strays
             .extend(namespaces.into_iter().map(|namespace| (namespace, now)));
         self.ranges_are_disproved |= self.strays.len() > 1;

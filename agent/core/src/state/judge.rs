@@ -5,7 +5,7 @@
 
 use super::backends::Backends;
 use super::cluster_index::ClusterIndex;
-use super::{Endpoint, Listing, NotProven, NotStale, Record, Target};
+use super::{Endpoint, Listing, NotProven, NotStale, Record, Target, Targets};
 use crate::facts::{Name, Service};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use std::collections::BTreeMap;
@@ -52,9 +52,9 @@ fn survivor(cluster: &ClusterIndex, service: &Name, ip: Addr) -> Option<NotProve
     let mut targets = cluster
         .endpoint_index
         .at(service, ip)
-        .flat_map(|(_, targets)| targets);
+        .flat_map(|(_, targets)| targets.iter());
     targets.find_map(|(target, listing)| {
-        let why = stale(cluster, *target).err().filter(|_| listing.is_current())?;
+        let why = stale(cluster, target).err().filter(|_| listing.is_current())?;
         Some(NotProven::Target { why, listed: true })
     })
 }
@@ -134,15 +134,15 @@ impl<'a> Case<'a> {
         })
     }
 
-    fn prove(&self, targets: &BTreeMap<Target, Listing>) -> Verdict {
+    fn prove(&self, targets: Targets<'_>) -> Verdict {
         let listed = targets.values().any(Listing::is_current);
         if self.service.selector.is_none() && !listed {
             return Err(NotProven::NotListed);
         }
-        let mut pods = Vec::with_capacity(targets.len());
-        for (target, listing) in targets {
+        let mut pods = Vec::new();
+        for (target, listing) in targets.iter() {
             let listed = listing.is_current();
-            let pod = stale(self.cluster, *target).map_err(|why| NotProven::Target { why, listed })?;
+            let pod = stale(self.cluster, target).map_err(|why| NotProven::Target { why, listed })?;
             pods.push((pod, listing));
         }
         let meant = pods

@@ -10,17 +10,21 @@ mod backends;
 mod bound;
 mod breaker;
 mod claim_order;
+mod claims;
 mod cluster_index;
+mod compact;
 mod confirmation;
 mod crowded;
 mod dirty;
 mod endpoint;
 mod endpoint_index;
+mod endpoints;
 mod forgetting;
 mod generations;
 mod ipam;
 mod judge;
 mod left_out;
+mod moment;
 mod named_targets;
 mod names;
 mod namespaces;
@@ -28,6 +32,7 @@ mod node_ranges;
 mod not_proven;
 mod orphan_ip;
 mod pending;
+mod places;
 mod plausible;
 mod pod_counts;
 mod pod_index;
@@ -46,16 +51,18 @@ mod slots;
 mod snapshot;
 mod synced;
 mod tables;
-mod target_names;
 mod unproven;
 mod view;
 mod vips;
 
 pub use breaker::{Breaker, DELAY, Trip};
+pub use claims::{Claim, Claims};
 pub use cluster_index::ClusterIndex;
 pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};
 pub use endpoint_index::{EndpointIndex, MAX_REMEMBERED, MEMORY};
+pub use endpoints::Targets;
 pub use judge::{Denials, Proven};
+pub use moment::Moment;
 pub use not_proven::{Exemption, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
 use orphan_ip::OrphanIps;
@@ -63,7 +70,7 @@ pub use pending::Why;
 pub use pod_counts::{IpState, PodCounts, PodState};
 pub use pod_index::PodIndex;
 pub use ranges::Ranges;
-pub use record::{Claim, Record};
+pub use record::Record;
 use reuse::Reuse;
 pub use review::{Case, Evidence, Finding, OPEN, Packets, Review};
 use revival::Revivals;
@@ -279,7 +286,9 @@ impl State {
         let mut fresh = self.clone();
         fresh.denials.clear();
         fresh.draining.clear();
-        fresh.owners.clear();
+        for (ip, owner) in std::mem::take(&mut fresh.owners) {
+            fresh.generations.idle(ip, &owner, now);
+        }
         let everything = Dirty {
             everything: true,
             ..Dirty::default()

@@ -12,11 +12,11 @@ impl EndpointIndex {
         let targets = self
             .at(service, ip)
             .flat_map(|(_, targets)| targets.keys().flatten());
-        targets.flat_map(|uid| self.names.of(*uid)).collect()
+        targets.flat_map(|uid| self.places.names(uid)).collect()
     }
 
     /// Where pods of a namespace and name are, or were, listed.
-    pub fn of_name(&self, name: PodName) -> impl Iterator<Item = &(Name, Addr)> {
-        self.names.uids(name).flat_map(|uid| self.of_pod(uid))
+    pub fn of_name(&self, name: PodName) -> impl Iterator<Item = (&Name, Addr)> {
+        self.places.uids(name).flat_map(|uid| self.of_pod(uid))
     }
 }

@@ -1,16 +1,16 @@
 //! The annotation modes of all Namespaces.
 
-use crate::facts::{Change, Namespace};
+use crate::facts::{Change, Namespace, Text};
 use epguard_common::Mode;
 use std::collections::{BTreeSet, HashMap};
 
 /// The bounds of all Namespaces.
 #[derive(Debug, Clone, Default)]
-pub struct Namespaces(HashMap<String, Mode>);
+pub struct Namespaces(HashMap<Text, Mode>);
 
 impl Namespaces {
     /// Applies a change from the watch; returns the names of those whose bound changed.
-    pub fn apply(&mut self, change: Change<Namespace>) -> BTreeSet<String> {
+    pub fn apply(&mut self, change: Change<Namespace>) -> BTreeSet<Text> {
         match change {
             Change::Applied(Namespace { name, bound }) => match self.0.insert(name.clone(), bound) {
                 Some(before) if before == bound => BTreeSet::new(),

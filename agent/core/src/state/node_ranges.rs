@@ -1,11 +1,11 @@
 //! Which node has which range of pod IPs (`spec.podCIDRs`).
 
-use crate::facts::{Cidr, Node};
+use crate::facts::{Cidr, Node, Text};
 use epguard_common::Addr;
 
 /// The ranges of all nodes, by their first address.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NodeRanges(Vec<(Addr, Cidr, String)>);
+pub(super) struct NodeRanges(Vec<(Addr, Cidr, Text)>);
 
 impl NodeRanges {
     pub(super) fn of<'a>(nodes: impl Iterator<Item = &'a Node>) -> Self {

@@ -211,7 +211,7 @@ impl OrphanIps {
         let died = cluster
             .pods
             .get(last_pod.dead)
-            .map_or(Duration::ZERO, |record| record.died);
+            .map_or(Duration::ZERO, |record| record.died.into());
         let is_claimed = || cluster.plausible_claimants(ip).next().is_some();
         self.spoke
             .get(&ip)

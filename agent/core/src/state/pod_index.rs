@@ -1,28 +1,30 @@
 //! Index of all pods with their states, and of the IPs that they claim.
 
-use super::record::{Claim, Record, settled_in};
-use crate::facts::{Change, Pod};
+use super::claims::Claim;
+use super::compact::compact;
+use super::record::{Record, is_settled};
+use crate::facts::{Change, Pod, Text};
 use epguard_common::{Addr, Mode, Uid, UidState};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// All pods.
 #[derive(Debug, Clone, Default)]
 pub struct PodIndex {
-    pub(super) records: HashMap<Uid, Record>,
-    claimants: HashMap<Addr, BTreeSet<Uid>>,
+    pub(super) records: HashMap<Uid, Box<Record>>,
+    claimants: BTreeSet<(Addr, Uid)>,
     possible_holders: BTreeSet<Uid>,
     pub(super) order: u64,
 }
 
-/// The UIDs that a change touched, with their records before it.
+/// The UIDs that a change touched, with their records before it; none of a new pod, and of one that a list shows as it was.
 pub type Touched = Vec<(Uid, Option<Record>)>;
 
 impl PodIndex {
     /// The record of a UID.
     #[must_use]
     pub fn get(&self, uid: Uid) -> Option<&Record> {
-        self.records.get(&uid)
+        self.records.get(&uid).map(Box::as_ref)
     }
 
     /// True if the pod is proven dead, by more than one list.
@@ -34,7 +36,7 @@ impl PodIndex {
 
     /// All records.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
-        self.records.values()
+        self.records.values().map(Box::as_ref)
     }
 
     /// Pods that the API no longer shows.
@@ -47,18 +49,14 @@ impl PodIndex {
 
     /// Pods, dead ones included, that the API shows and that show the IP on any network.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
-        self.claimants
-            .get(&ip)
-            .into_iter()
-            .flatten()
-            .filter_map(|uid| self.records.get(uid))
+        let (first, last) = (Uid::NONE, Uid { octets: [255; 16] });
+        let claimants = self.claimants.range((ip, first)..=(ip, last));
+        claimants.filter_map(|(_, uid)| self.get(*uid))
     }
 
     /// Possible holders: pods that may hold an IP that the API does not show.
     pub fn possible_holders(&self) -> impl Iterator<Item = &Record> {
-        self.possible_holders
-            .iter()
-            .filter_map(|uid| self.records.get(uid))
+        self.possible_holders.iter().filter_map(|uid| self.get(*uid))
     }
 
     /// Applies a change from the watch.
@@ -86,15 +84,15 @@ impl PodIndex {
         &mut self,
         (uid, bound): (Uid, Mode),
         ip: Addr,
-        node: Option<String>,
+        node: Option<Text>,
         now: Duration,
     ) -> bool {
         let claim = Claim {
             published: true,
             order: self.order,
-            since: now,
+            since: now.into(),
         };
-        let record = self.records.entry(uid).or_insert_with(|| Record {
+        let fresh = || Record {
             pod: Pod {
                 uid,
                 node,
@@ -103,17 +101,13 @@ impl PodIndex {
                 ..Pod::default()
             },
             uid_state: UidState::Dead,
-            present: false,
-            claims: BTreeMap::new(),
-            unconfirmed: false,
-            died: Duration::ZERO,
-            settled_in: None,
-            possible_holder_since: None,
-        });
+            ..Record::default()
+        };
+        let record = self.records.entry(uid).or_insert_with(|| fresh().into());
         record.unconfirmed &= record.uid_state != UidState::Dead;
         if !record.present {
             record.uid_state = UidState::Dead;
-            record.claims.entry(ip).or_insert(claim);
+            record.claims.first(ip, claim);
         }
         !record.present
     }
@@ -137,7 +131,7 @@ impl PodIndex {
             .collect();
         let mut touched: Touched = pods.into_iter().map(|pod| self.upsert(now, pod, true)).collect();
         for uid in gone {
-            touched.push((uid, self.records.get(&uid).cloned()));
+            touched.push((uid, self.get(uid).cloned()));
             self.change(uid, |record| {
                 record.present = false;
                 record.uid_state = if record.unconfirmed {
@@ -151,27 +145,18 @@ impl PodIndex {
         for claim in records.flat_map(|record| record.claims.values_mut()) {
             claim.order = self.order;
         }
+        compact(&mut self.claimants);
         touched
     }
 
     fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> (Uid, Option<Record>) {
         let uid = pod.uid;
-        let before = self.records.get(&uid).cloned();
         let order = self.order;
-        let settled_in = settled_in(before.as_ref(), &pod, from_list);
-        let fresh = before.is_none().then(|| Record {
-            pod: pod.clone(),
-            uid_state: UidState::Live,
-            present: false,
-            claims: BTreeMap::new(),
-            unconfirmed: false,
-            died: Duration::ZERO,
-            settled_in: None,
-            possible_holder_since: None,
-        });
-        if let Some(fresh) = fresh {
-            self.records.insert(uid, fresh);
-        }
+        let known = self.get(uid);
+        let settled = is_settled(known, &pod, from_list);
+        let as_it_was = known.is_some_and(|known| from_list && known.present && known.pod == pod);
+        let before = known.filter(|_| !as_it_was).cloned();
+        self.records.entry(uid).or_default();
         self.change(uid, |record| {
             let known = record.uid_state;
             record.uid_state = if known == UidState::Dead && !record.unconfirmed {
@@ -181,23 +166,20 @@ impl PodIndex {
             };
             record.unconfirmed = from_list && record.uid_state > known;
             if record.uid_state == UidState::Dead && known != UidState::Dead {
-                record.died = if from_list { Duration::ZERO } else { now };
+                record.died = if from_list { Duration::ZERO } else { now }.into();
             }
             record.present = true;
-            for ip in pod.addresses().filter(|_| !pod.host_network) {
-                let published = pod.ips.contains(&ip);
-                let claim = Claim {
-                    published,
-                    order,
-                    since: now,
-                };
-                let known = record.claims.entry(ip).or_insert(claim);
-                if published && !known.published {
-                    *known = claim;
-                }
+            let claim = |ip| Claim {
+                published: pod.ips.contains(&ip),
+                order,
+                since: now.into(),
+            };
+            let shown = pod.addresses().filter(|_| !pod.host_network);
+            record.claims.add(shown.map(|ip| (ip, claim(ip))));
+            if !as_it_was {
+                record.pod = pod;
             }
-            record.pod = pod;
-            record.settled_in = settled_in;
+            record.settled = settled;
             record.possible_holder_since = record
                 .is_possible_holder()
                 .then(|| record.possible_holder_since.unwrap_or(now));
@@ -227,19 +209,14 @@ impl PodIndex {
         };
         if record.present && !record.pod.host_network {
             for ip in record.pod.addresses() {
-                if let Some(claimants) = self.claimants.get_mut(&ip) {
-                    claimants.remove(&uid);
-                    if claimants.is_empty() {
-                        self.claimants.remove(&ip);
-                    }
-                }
+                self.claimants.remove(&(ip, uid));
             }
         }
         self.possible_holders.remove(&uid);
         edit(record);
         if record.present && !record.pod.host_network {
             for ip in record.pod.addresses() {
-                self.claimants.entry(ip).or_default().insert(uid);
+                self.claimants.insert((ip, uid));
             }
         }
         if record.is_possible_holder() {

@@ -31,6 +31,9 @@ impl<K: Borrow<str> + Eq + Hash> Quota<K> {
 
     /// Counts entries that the namespace takes. [`Quota::admits`] was true.
     pub(super) fn take(&mut self, namespace: K, entries: usize) {
+        if entries == 0 {
+            return;
+        }
         self.used += entries;
         *self.by_namespace.entry(namespace).or_default() += entries;
     }

@@ -30,7 +30,7 @@ impl EndpointIndex {
     pub fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
         let mut targets = self
             .at(service, ip)
-            .filter_map(|(_, targets)| targets.get(&Some(uid)));
+            .filter_map(|(_, targets)| targets.get(Some(uid)));
         targets.any(Listing::is_current)
     }
 }

@@ -4,7 +4,7 @@
 //! other pod holds the IP, and that the Service would still send there. Pods that were only retired are not restored.
 
 use super::{ClusterIndex, Endpoint, OrphanIps, Slots, Tables};
-use crate::facts::{Name, Presence, Protocol};
+use crate::facts::{Name, Presence, Protocol, shared};
 use epguard_common::{Addr, Denial, DenialKey, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub fn restore(
             restore_denial(target, denial, name, cluster, now);
         }
     }
-    let own = cluster.settings.node.clone();
+    let own = shared(&cluster.settings.node);
     for (ip, orphan_ip) in &tables.terminated {
         if let Some(at) = orphan_ip.lifted {
             orphan_ips.note(Presence::Spoke(*ip, at));

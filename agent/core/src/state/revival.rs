@@ -11,7 +11,7 @@
 use super::dirty::Dirty;
 use super::synced::Synced;
 use super::{Breaker, Endpoint, PodIndex, Record, State, Tables, restore};
-use crate::facts::{Change, Fact, Name};
+use crate::facts::{Change, Fact, Name, Text};
 use epguard_common::{Mode, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub const PAUSE: Duration = Duration::from_mins(10);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Revivals {
     untaken: Option<Name>,
-    last: BTreeMap<String, Duration>,
+    last: BTreeMap<Text, Duration>,
     /// Deaths that were proven before and wait for the new lists.
     deaths: BTreeMap<Uid, Death>,
 }
@@ -105,8 +105,8 @@ impl State {
             let uid = record.pod.uid;
             if self.cluster.pods.is_dead(uid) {
                 let listed = endpoint_index.of_pod(uid).flat_map(|(service, ip)| {
-                    let endpoints = endpoint_index.at(service, *ip);
-                    let named = endpoints.filter(|(_, targets)| targets.contains_key(&Some(uid)));
+                    let endpoints = endpoint_index.at(service, ip);
+                    let named = endpoints.filter(|(_, targets)| targets.contains(uid));
                     named.map(|(endpoint, _)| (service.clone(), *endpoint))
                 });
                 let death = Death {
@@ -153,7 +153,9 @@ impl PodIndex {
             possible_holder_since: None,
             ..record
         };
-        self.records.entry(record.pod.uid).or_insert(record);
+        self.records
+            .entry(record.pod.uid)
+            .or_insert_with(|| record.into());
     }
 
     /// Takes a death back: the pod may hold its IP again, or any other one.

@@ -1,5 +1,6 @@
 //! Consequences of a change of the index: denials, their confirmation, tables, owners.
 
+use super::compact::compact;
 use super::dirty::Dirty;
 use super::{Denials, Endpoint, State, Tables, judge, tables};
 use crate::facts::{Name, Service, Watched};
@@ -21,6 +22,9 @@ impl State {
             dirty.pairs.extend(denied.collect::<Vec<_>>());
         }
         self.settle_owners(now, &dirty);
+        if list.is_some() {
+            compact(&mut self.owners);
+        }
         let mut changed = self.settle_draining(&dirty) || dirty.vips;
         for (service, ip) in &dirty.pairs {
             if self.rejudge(service, *ip) {
@@ -122,7 +126,8 @@ impl State {
     }
 
     fn settle_orphan_ips(&mut self) {
-        let last_owner = |ip| self.generations.last_owner(ip);
+        let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
+        let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
         let terminated = if self.is_synced() {
             self.orphan_ips.proven(&self.cluster, last_owner)
         } else {
@@ -158,8 +163,10 @@ impl State {
             let before = self.owners.get(ip).copied();
             let mut after = tables::owner(&self.cluster, *ip);
             match &mut after {
-                Some(owner) => owner.generation = self.generations.owned(*ip, owner.uid),
-                None => self.generations.idle(*ip, now),
+                Some(owner) => owner.generation = self.generations.owned(*ip, before.as_ref(), owner.uid),
+                None => before
+                    .iter()
+                    .for_each(|before| self.generations.idle(*ip, before, now)),
             }
             if after != before {
                 self.reuse.note(now, *ip, before.as_ref(), after.as_ref());

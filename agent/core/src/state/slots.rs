@@ -1,6 +1,6 @@
 //! Numbers of affected Services, as packets carry them.
 
-use crate::facts::Name;
+use crate::facts::{Name, Text};
 use epguard_common::Slot;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Slots {
     by_service: HashMap<Name, Given>,
     by_number: BTreeMap<u16, Name>,
     /// How many high slots each namespace holds.
-    high: HashMap<String, usize>,
+    high: HashMap<Text, usize>,
     resting: HashMap<Name, Duration>,
     next: u16,
 }
@@ -111,7 +111,7 @@ impl Slots {
 
     /// Keeps the slot of a Service that is gone: packets may still carry it.
     pub fn keep_empty(&mut self, number: u16, now: Duration) {
-        let nobody = (String::new(), number.to_string());
+        let nobody = (Text::default(), Text::from(number.to_string()));
         self.keep(number, &nobody, now);
         self.rest(&nobody, now);
     }
@@ -211,7 +211,7 @@ mod tests {
     fn slots_beside_low_bits_are_taken_first_and_one_namespace_gets_at_most_half_of_them() {
         let mut slots = Slots::starting_at(700);
         let mut take = |namespace: &str, service: usize| {
-            let name = (namespace.to_owned(), service.to_string());
+            let name = (namespace.into(), service.to_string().into());
             slots.take(Duration::ZERO, &name).unwrap().slot.is_high()
         };
         let greedy = (0..2_000).filter(|service| take("greedy", *service)).count();
@@ -226,7 +226,7 @@ mod tests {
     fn all_slots_can_be_taken_and_none_equals_the_upper_bits_of_a_kernel_pointer() {
         let mut slots = Slots::starting_at(u16::MAX);
         let numbers = (0..).map_while(|service: u32| {
-            let name = ("ns".to_owned(), service.to_string());
+            let name = ("ns".into(), service.to_string().into());
             Some(slots.take(Duration::ZERO, &name)?.slot.number)
         });
         let numbers: std::collections::BTreeSet<u16> = numbers.collect();
@@ -239,10 +239,10 @@ mod tests {
     fn a_namespace_that_returns_slots_can_take_new_ones() {
         let mut slots = Slots::default();
         for service in 0..511 {
-            slots.take(Duration::ZERO, &("ns".to_owned(), service.to_string()));
+            slots.take(Duration::ZERO, &("ns".into(), service.to_string().into()));
         }
         for service in 0..511 {
-            slots.rest(&("ns".to_owned(), service.to_string()), Duration::ZERO);
+            slots.rest(&("ns".into(), service.to_string().into()), Duration::ZERO);
         }
         slots.expire(GRACE);
         assert!(slots.take(GRACE, &name("later")).unwrap().slot.is_high());

@@ -5,13 +5,13 @@ use super::claim_order::by_claim;
 use super::quota::Quota;
 use super::slots::Given;
 use super::{Breaker, ClusterIndex, Denials, Endpoint, OrphanIp, Proven, Record, Slots};
-use crate::facts::Name;
+use crate::facts::{Ips, Name};
 use epguard_common::{Action, Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Uid, Vip, capacity};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// IPs of the endpoints that terminate, by pod; packets to them are only counted.
-pub type Draining = BTreeMap<Uid, Vec<Addr>>;
+pub type Draining = BTreeMap<Uid, Ips>;
 
 /// Contents of the datapath's maps. They grow with staleness, never with the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Tables {
         for (key, proof) in by_claim(denials, breaker) {
             let backends = || alternatives.of(cluster, denials, key.0, key.1);
             if !tables.add(now, cluster, key, (proof, backends), (slots, &mut quotas)) {
-                *tables.refused.entry(key.0.0.clone()).or_default() += 1;
+                *tables.refused.entry(key.0.0.to_string()).or_default() += 1;
             }
         }
         let draining = draining.values().flatten();
@@ -184,7 +184,12 @@ pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
     if staying > 1 {
         flags |= Owner::CONFLICT;
     }
-    let since = last.claims.get(&ip).map(|claim| claim.since).unwrap_or_default();
+    let since = last
+        .claims
+        .get(&ip)
+        .map(|claim| claim.since)
+        .unwrap_or_default()
+        .into();
     Some(Owner {
         uid: last.pod.uid,
         generation: 0,

@@ -84,7 +84,7 @@ impl State {
         lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
         let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
             pod: record.pod.name.clone(),
-            node: record.pod.node.clone().unwrap_or_default(),
+            node: record.pod.node.as_deref().unwrap_or_default().to_owned(),
             since: since(record),
             blocks_terminated: record.pod.node.as_deref() == Some(self.node()) && !self.orphan_ips.is_empty(),
             blocks_services: self.blocked_by(record),

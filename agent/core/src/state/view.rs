@@ -39,7 +39,7 @@ impl State {
             .services_at(ip)
             .flat_map(|name| cluster.endpoint_index.at(name, ip));
         let meant = meant.flat_map(|(_, targets)| targets.keys().flatten());
-        let meant = meant.filter_map(|uid| cluster.pods.get(*uid));
+        let meant = meant.filter_map(|uid| cluster.pods.get(uid));
         for record in cluster.pods.claimants(ip).chain(meant) {
             pods.insert(record.pod.uid, self.pod_view(record, ip));
         }
@@ -72,7 +72,7 @@ impl State {
         PodView {
             name: self.pod_or_uid(record.pod.uid),
             uid: record.pod.uid.to_string(),
-            node: record.pod.node.clone(),
+            node: record.pod.node.as_ref().map(ToString::to_string),
             uid_state: record.uid_state,
             exempt: self.cluster.exempt(&record.pod),
             deleting: record.pod.deleting,

@@ -1,8 +1,9 @@
 //! The Services behind each address, port and protocol that clients use.
 
 use super::quota::Quota;
-use crate::facts::{Name, Service};
+use crate::facts::{Name, Service, Text};
 use epguard_common::{Addr, Vip, capacity};
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
@@ -17,8 +18,8 @@ const OF_ALL: usize = 16 * capacity::SERVICES;
 pub(super) struct Vips {
     /// Addresses on which this node answers NodePorts.
     own: Vec<Addr>,
-    owners: HashMap<Vip, Vec<Name>>,
-    room: Quota<String>,
+    owners: HashMap<Vip, SmallVec<[Name; 1]>>,
+    room: Quota<Text>,
     left_out: LeftOut,
 }
 

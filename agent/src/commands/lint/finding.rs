@@ -100,8 +100,8 @@ impl Object {
     pub fn new(kind: &'static str, (namespace, name): &Name) -> Self {
         Self {
             kind,
-            namespace: namespace.clone(),
-            name: name.clone(),
+            namespace: namespace.to_string(),
+            name: name.to_string(),
         }
     }
 }

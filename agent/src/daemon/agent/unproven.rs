@@ -11,7 +11,7 @@ impl Agent {
         unproven
             .map(|unproven| UnprovenDeaths {
                 manager: match unproven.doubt {
-                    Doubt::Writer(manager) => Some(manager),
+                    Doubt::Writer(manager) => Some(manager.to_string()),
                     Doubt::SandboxCondition => None,
                 },
                 nodes: unproven.nodes,

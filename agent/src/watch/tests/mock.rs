@@ -250,7 +250,10 @@ fn short(message: Message) -> String {
         Change::Applied(pod) => ("applied", vec![pod]),
         Change::Deleted(pod) => ("deleted", vec![pod]),
     };
-    let mut names: Vec<String> = pods.into_iter().map(|Pod { name, .. }| name.1).collect();
+    let mut names: Vec<String> = pods
+        .into_iter()
+        .map(|Pod { name, .. }| name.1.to_string())
+        .collect();
     names.sort();
     format!("{verb} {} @{rv}", names.join(" "))
 }

@@ -9,6 +9,7 @@ use super::world::{namespace, pod, uid};
 use epguard_common::{Action, Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
     Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Service, Slice, SliceEndpoint,
+    Text,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +17,8 @@ pub struct Cluster {
     pub services: BTreeMap<Name, Service>,
     pub slices: BTreeMap<Name, Slice>,
     pub pods: BTreeMap<Uid, Pod>,
-    nodes: BTreeMap<String, Node>,
-    namespaces: BTreeMap<String, Namespace>,
+    nodes: BTreeMap<Text, Node>,
+    namespaces: BTreeMap<Text, Namespace>,
     /// Who was dead once: no UID comes back to life.
     dead: BTreeSet<Uid>,
 }
@@ -124,13 +125,13 @@ impl Cluster {
         let mut after = before.clone();
         let on = before.node.as_ref().map(|name| usize::from(name != node_name(0)));
         match (change, on) {
-            (PodChange::Ips(choice), Some(on)) => after.ips = ips(on, choice),
-            (PodChange::StrayIp, Some(on)) => after.ips = ips(1 - on, &[0]),
+            (PodChange::Ips(choice), Some(on)) => after.ips = ips(on, choice).into(),
+            (PodChange::StrayIp, Some(on)) => after.ips = ips(1 - on, &[0]).into(),
             (PodChange::Ips(_) | PodChange::StrayIp, None) => {}
             (PodChange::State(uid_state), _) => after.uid_state = *uid_state,
             (PodChange::Deleting(deleting), _) => after.deleting = *deleting,
             (PodChange::Sandbox(sandbox), _) => after.sandbox = *sandbox,
-            (PodChange::App(app), _) => after.labels = BTreeMap::from([("app".into(), (*app).into())]),
+            (PodChange::App(app), _) => after.labels = [("app", *app)].into_iter().collect(),
             (PodChange::Bound(bound), _) => after.bound = *bound,
         }
         self.show(after)
@@ -165,7 +166,7 @@ impl Cluster {
             EndpointStep::Stray(ip, target) => vec![(*ip, *target)],
         });
         Slice {
-            name: (service.0.clone(), format!("slice-{}", step.number)),
+            name: (service.0.clone(), format!("slice-{}", step.number).into()),
             service: Some(service),
             endpoints: endpoints
                 .map(|(ip, target)| SliceEndpoint {
@@ -210,14 +211,14 @@ fn ips(node: usize, choice: &[usize]) -> Vec<Addr> {
 
 fn service_name(number: usize) -> Name {
     let namespace = if number == 2 { "other" } else { "shop" };
-    (namespace.into(), format!("service-{number}"))
+    (namespace.into(), format!("service-{number}").into())
 }
 
 fn service(step: &ServiceStep) -> Service {
     Service {
         name: service_name(step.number),
         uid: uid(&format!("service-{}", step.number)),
-        selector: step.app.map(|app| BTreeMap::from([("app".into(), app.into())])),
+        selector: step.app.map(|app| [("app", app)].into_iter().collect()),
         vips: step.vips.clone(),
         ports: vec![service_port(step.node_port)],
         bound: step.bound,

@@ -171,7 +171,7 @@ fn a_live_pod_with_a_static_ip_is_denied_only_for_reuse() {
 /// A pod that shows the IP in Multus' annotation only.
 fn attached(namespace: &str, name: &str, app: &str, ip: Addr) -> Pod {
     Pod {
-        network_ips: vec![Y, ip],
+        network_ips: [Y, ip].into(),
         ..pod(namespace, name, app, &[Y])
     }
 }

@@ -271,7 +271,7 @@ fn a_namespace_causes_a_few_confirming_lists_and_then_waits_for_those_of_others(
 fn an_operator_can_confirm_pending_denials() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.list(&all(&pods, dead));
-    let other = ("shop".to_owned(), "other".to_owned());
+    let other = ("shop".into(), "other".into());
     assert_eq!(world.state.release_breaker(world.now, Some(&other)), 0);
     assert_eq!(world.held().len(), 4);
     assert_eq!(world.state.release_breaker(world.now, None), 4);

@@ -3,14 +3,14 @@
 use super::world::{World, X, Y, dead, pod, terminal};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{Addr, Mode};
-use epguard_core::facts::{Pod, Sandbox};
+use epguard_core::facts::{Ips, Pod, Sandbox};
 
 /// A pod that no node takes: it shows the IP in Multus' annotation, and wants to be left alone.
 fn unbound(name: &str) -> Pod {
     Pod {
         node: None,
-        ips: vec![],
-        network_ips: vec![X],
+        ips: Ips::new(),
+        network_ips: [X].into(),
         sandbox: Sandbox::Unsettled,
         bound: Mode::Off,
         ..pod("crowd", name, "crowd", &[])
@@ -21,7 +21,7 @@ fn unbound(name: &str) -> Pod {
 fn running(name: &str, node: &str, ip: Addr) -> Pod {
     Pod {
         node: Some(node.into()),
-        ips: vec![ip],
+        ips: [ip].into(),
         sandbox: Sandbox::Published,
         ..unbound(name)
     }
@@ -107,7 +107,7 @@ fn a_pod_of_the_service_may_hold_the_ip_on_every_node() {
 fn pod_of_the_service(pod: Pod) -> Pod {
     Pod {
         name: ("shop".into(), "c".into()),
-        labels: [("app".into(), "web".into())].into(),
+        labels: [("app", "web")].into_iter().collect(),
         ..pod
     }
 }

@@ -206,7 +206,7 @@ fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
     world.pod(&dead(&a));
     world.deleted(&dead(&a));
     let again = Pod {
-        ips: vec![Y],
+        ips: [Y].into(),
         ..a.clone()
     };
     world.list_slices(&[(Y, Some(a.uid))]);

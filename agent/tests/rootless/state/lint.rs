@@ -89,7 +89,7 @@ fn two_pods_with_one_address_are_found_once_and_a_finished_one_does_not_count() 
 #[test]
 fn an_address_outside_of_the_nodes_range_is_found_only_where_ranges_are_used() {
     let mut stray = backend("stray", 10);
-    stray.ips = vec![Addr::v4([10, 244, 2, 10])];
+    stray.ips = [Addr::v4([10, 244, 2, 10])].into();
     let (a, b) = (backend("a", 11), backend("b", 12));
     let slices = || vec![slice("web-1", Some(ENDPOINTSLICE), &[&stray])];
     assert_eq!(

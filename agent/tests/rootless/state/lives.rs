@@ -148,7 +148,7 @@ fn a_death_from_before_the_gap_stays_proven() {
 fn a_live_pod_that_moved_to_another_ip_causes_no_denial() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&Pod {
-        ips: vec![Y],
+        ips: [Y].into(),
         ..a.clone()
     });
     world.slice(&[(Y, Some(a.uid))]);

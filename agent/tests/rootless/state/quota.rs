@@ -44,7 +44,7 @@ fn flood(world: &mut World) {
     });
     for (number, ports) in ports.collect::<Vec<_>>().chunks(PORTS_OF_A_SLICE).enumerate() {
         let slice = Slice {
-            name: ("flood".into(), format!("web-{number}")),
+            name: ("flood".into(), format!("web-{number}").into()),
             service: Some(("flood".into(), "web".into())),
             endpoints: endpoints.clone(),
             ports: ports.to_vec(),

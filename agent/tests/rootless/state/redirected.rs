@@ -88,7 +88,7 @@ fn endpoints_of_the_same_node_come_first_and_then_those_of_the_same_zone() {
     list(&mut world, &[&far(), &farther]);
     assert_eq!(offered(&world).0, [FAR]);
     world.pod(&dead(&far()));
-    assert_eq!(offered(&world).0, farther.ips);
+    assert_eq!(offered(&world).0, farther.ips.as_slice());
 }
 
 #[test]

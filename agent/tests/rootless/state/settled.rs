@@ -15,7 +15,7 @@ fn orphan_ip(world: &World) -> Vec<Addr> {
 /// A pod of `shop/web` on the same node, whose sandbox came up at second `since`.
 fn stuck(since: i64, ips: &[Addr]) -> Pod {
     Pod {
-        ips: ips.to_vec(),
+        ips: ips.into(),
         sandbox: Sandbox::Unsettled,
         sandbox_since: Some(since),
         ..pending("shop", "stuck", "web")
@@ -104,7 +104,7 @@ fn a_lasting_possible_holder_is_named_with_what_it_blocks() {
     let holders = world.state.possible_holders(later);
     let holder = &holders[0];
     assert_eq!(holders.len(), 1);
-    assert_eq!(holder.pod, ("shop".to_owned(), "stuck".to_owned()));
+    assert_eq!(holder.pod, ("shop".into(), "stuck".into()));
     assert_eq!((holder.since.as_secs(), holder.blocks_terminated), (90, true));
-    assert_eq!(holder.blocks_services, [("shop".to_owned(), "web".to_owned())]);
+    assert_eq!(holder.blocks_services, [("shop".into(), "web".into())]);
 }

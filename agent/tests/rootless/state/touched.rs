@@ -17,7 +17,7 @@ fn a_draining_pod_that_moves_to_another_ip_is_counted_there() {
     world.pod(&draining);
     assert_eq!(suspects(&world), [X]);
     world.pod(&Pod {
-        ips: vec![Y],
+        ips: [Y].into(),
         ..draining
     });
     assert_eq!(suspects(&world), [Y]);

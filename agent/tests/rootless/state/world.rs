@@ -7,7 +7,6 @@ use epguard_core::facts::{
     ServicePort, Slice, SliceEndpoint, SlicePort,
 };
 use epguard_core::state::{Ipam, Ranges, Settings, State};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub const X: Addr = Addr::v4([10, 244, 1, 10]);
@@ -156,8 +155,8 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         uid: uid(name),
         name: (namespace.into(), name.into()),
         node: Some("node-a".into()),
-        labels: BTreeMap::from([("app".into(), app.into())]),
-        ips: ips.to_vec(),
+        labels: [("app", app)].into_iter().collect(),
+        ips: ips.into(),
         host_network: false,
         mirror: false,
         deleting: false,
@@ -166,7 +165,7 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         sandbox: Sandbox::Published,
         sandbox_since: None,
         bound: Mode::Enforce,
-        network_ips: vec![],
+        network_ips: [].into(),
         static_ip: false,
     }
 }
@@ -235,7 +234,7 @@ pub fn web() -> Service {
     Service {
         uid: uid("web"),
         name: ("shop".into(), "web".into()),
-        selector: Some(BTreeMap::from([("app".into(), "web".into())])),
+        selector: Some([("app", "web")].into_iter().collect()),
         vips: vec![Addr::v4([10, 96, 0, 1])],
         ports: vec![ServicePort {
             port: 80,

@@ -1,6 +1,6 @@
 //! What a pod's status proves about the end of its containers.
 
-use super::{ManagedFields, RawPod};
+use super::{ManagedFields, RawPod, Text, shared};
 use epguard_common::UidState;
 
 /// Managers of programs in which the kubelet and the controllers are one process: k3s, and `kubelite` of `MicroK8s`. The API
@@ -11,7 +11,7 @@ const SHARED: [&str; 2] = ["k3s", "kubelite"];
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
     /// A manager that is not known to be a kubelet wrote the phase.
-    Writer(String),
+    Writer(Text),
     /// The condition `PodReadyToStartContainers` is missing: kubelets before 1.29 do not report it.
     SandboxCondition,
 }
@@ -44,7 +44,7 @@ impl RawPod {
                 };
                 (uid_state, None)
             }
-            Writer::Only(other) => (UidState::Retired, Some(Doubt::Writer(other.to_owned()))),
+            Writer::Only(other) => (UidState::Retired, Some(Doubt::Writer(shared(other)))),
             Writer::Several => (UidState::Retired, None),
         }
     }

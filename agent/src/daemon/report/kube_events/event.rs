@@ -25,7 +25,7 @@ pub fn event(due: &Due, node: &str, now: Duration, wall: Timestamp) -> Event {
         metadata: ObjectMeta {
             // Not generateName: API servers refuse a name that ends in a dot.
             name: Some(format!("{}.{:016x}", whole(cut(name, NAME)), due.number)),
-            namespace: Some(namespace.clone()),
+            namespace: Some(namespace.to_string()),
             ..ObjectMeta::default()
         },
         action: Some(due.topic.action.to_owned()),
@@ -35,8 +35,8 @@ pub fn event(due: &Due, node: &str, now: Duration, wall: Timestamp) -> Event {
         regarding: Some(ObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some(due.topic.about.kind.to_owned()),
-            namespace: Some(namespace.clone()),
-            name: Some(name.clone()),
+            namespace: Some(namespace.to_string()),
+            name: Some(name.to_string()),
             uid: due.topic.about.uid.map(|uid| uid.to_string()),
             ..ObjectReference::default()
         }),
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn long_fields_of_an_event_are_cut_to_the_limits_of_the_api() {
         let mut long = due(u64::MAX);
-        long.topic.about.name.1 = "p".repeat(253);
+        long.topic.about.name.1 = "p".repeat(253).into();
         long.note = "ü".repeat(1000);
         let event = written(&long, &"n".repeat(253));
         assert_eq!(event["metadata"]["name"].as_str().unwrap().len(), 253);
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(event["reportingInstance"].as_str().unwrap().len(), 128);
         assert_eq!(event["regarding"]["name"].as_str().unwrap().len(), 253);
         assert_eq!(event["series"]["count"], i32::MAX);
-        long.topic.about.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16));
+        long.topic.about.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16)).into();
         let event = written(&long, "n");
         assert_eq!(
             event["metadata"]["name"],

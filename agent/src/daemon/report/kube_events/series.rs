@@ -163,7 +163,7 @@ mod tests {
 
     fn topic(name: &str) -> Topic {
         let kind = "Service";
-        let name = ("shop".to_owned(), name.to_owned());
+        let name = ("shop".into(), name.into());
         let uid = None;
         Topic::tripped(Subject { kind, name, uid })
     }
@@ -177,7 +177,7 @@ mod tests {
     /// Name, count, and if it is repeated.
     fn due(series: &mut Series, at: Duration) -> Vec<(String, u64, bool)> {
         let due = series.due(at).into_iter();
-        due.map(|due| (due.topic.about.name.1, due.count, due.repeated))
+        due.map(|due| (due.topic.about.name.1.to_string(), due.count, due.repeated))
             .collect()
     }
 

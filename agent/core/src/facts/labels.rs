@@ -1,0 +1,71 @@
+//! Labels of pods, and the selectors of Services.
+
+use super::shared::shared_hashes;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+/// Labels of a pod, or those that a selector asks for. Only a hash of each key with its value is kept, for there are many
+/// pods. Two labels with one hash can only make a Service select one more pod, which can only lift a denial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labels(Arc<[u64]>);
+
+impl Labels {
+    /// True if there are no labels.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True if all labels of the selector are among these.
+    #[must_use]
+    pub fn have_all(&self, selector: &Self) -> bool {
+        selector.0.iter().all(|label| self.0.binary_search(label).is_ok())
+    }
+}
+
+impl Default for Labels {
+    fn default() -> Self {
+        Self(shared_hashes(&[]))
+    }
+}
+
+impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
+        let labels = labels
+            .into_iter()
+            .map(|(key, value)| hash(key.as_ref(), value.as_ref()));
+        let mut labels: Vec<u64> = labels.collect();
+        labels.sort_unstable();
+        Self(shared_hashes(&labels))
+    }
+}
+
+fn hash(key: &str, value: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (key, value).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels<const N: usize>(labels: [(&str, &str); N]) -> Labels {
+        labels.into_iter().collect()
+    }
+
+    #[test]
+    fn a_selector_needs_each_of_its_labels_with_its_value() {
+        let pod = labels([("app", "web"), ("tier", "front"), ("zone", "a")]);
+        assert!(pod.have_all(&labels([("zone", "a"), ("app", "web")])));
+        assert!(!pod.have_all(&labels([("app", "web"), ("tier", "back")])));
+        assert!(!pod.have_all(&labels([("web", "app")])));
+        assert!(!labels([("app", "web")]).have_all(&pod));
+        assert!(labels([]).is_empty() && !pod.is_empty());
+    }
+
+    #[test]
+    fn the_order_of_labels_does_not_matter() {
+        assert_eq!(labels([("a", "1"), ("b", "2")]), labels([("b", "2"), ("a", "1")]));
+    }
+}
