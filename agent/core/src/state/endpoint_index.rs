@@ -1,11 +1,13 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
 //! longer than slices do.
 
+use super::forgetting::Remembered;
 use super::left_out::{self, LeftOut};
 use super::quota::Quota;
+use super::slice_part::SlicePart;
 use super::target_names::TargetNames;
 use super::{Endpoint, Listing, Target};
-use crate::facts::{Change, Name, Slice, SliceEndpoint, SlicePort};
+use crate::facts::{Change, Name, Slice};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -24,6 +26,8 @@ pub struct EndpointIndex {
     pub(super) pods: HashMap<Uid, BTreeSet<(Name, Addr)>>,
     pub(super) names: TargetNames,
     pub(super) ips: HashMap<Addr, BTreeSet<Name>>,
+    /// Those that no slice lists now.
+    pub(super) remembered: Remembered,
     /// Quota of targets behind sockets.
     pub(super) room: Quota<String>,
     pub(super) left_out: LeftOut,
@@ -37,6 +41,7 @@ impl Default for EndpointIndex {
             pods: HashMap::new(),
             names: TargetNames::default(),
             ips: HashMap::new(),
+            remembered: Remembered::default(),
             room: Quota::of(left_out::OF_ALL),
             left_out: LeftOut::default(),
         }
@@ -145,6 +150,7 @@ impl EndpointIndex {
         let targets = endpoints.entry(endpoint).or_default();
         let listing = targets.entry(Some(uid)).or_insert_with(|| {
             self.room.take(service.0.clone(), 1);
+            self.remembered.add(service, now, endpoint, Some(uid));
             Listing::default()
         });
         listing.last = now;
@@ -159,18 +165,38 @@ impl EndpointIndex {
         }
         let before = self.slices.remove(&slice.name);
         let before = before.filter(|before| !self.was_left_out(before, touched));
-        self.list(&slice, touched);
-        if let Some(before) = before {
-            self.unlist(now, &before, touched);
+        let new = SlicePart::missing_in(&slice, before.as_ref());
+        let mut gone = before
+            .as_ref()
+            .and_then(|before| SlicePart::missing_in(before, Some(&slice)));
+        match new {
+            Some(new) if self.has_room(&slice, &new) => self.list(&new, touched),
+            Some(SlicePart { service, .. }) => {
+                self.left_out.add(&slice, service);
+                self.touch_all(&slice, touched);
+                gone = before.as_ref().and_then(SlicePart::whole);
+            }
+            None => {}
+        }
+        if let Some(gone) = gone {
+            self.unlist(now, &gone, touched);
         }
         self.slices.insert(slice.name.clone(), slice);
+    }
+
+    /// Applies the absence of a slice from a list.
+    pub fn forget_slice(&mut self, now: Duration, slice: &Name) -> Touched {
+        let mut touched = Touched::default();
+        self.delete(now, slice, &mut touched);
+        touched
     }
 
     fn delete(&mut self, now: Duration, slice: &Name, touched: &mut Touched) {
         if let Some(slice) = self.slices.remove(slice)
             && !self.was_left_out(&slice, touched)
+            && let Some(whole) = SlicePart::whole(&slice)
         {
-            self.unlist(now, &slice, touched);
+            self.unlist(now, &whole, touched);
         }
     }
 
@@ -190,31 +216,32 @@ impl EndpointIndex {
         touched.pairs.extend(ips.map(|ip| (service.clone(), ip)));
     }
 
-    fn has_room(&self, slice: &Slice, service: &Name) -> bool {
-        let known = self.services.get(service);
-        let is_new = |(endpoint, shown, _): &(Endpoint, &SliceEndpoint, &SlicePort)| {
-            let targets = known.and_then(|endpoints| endpoints.get(endpoint));
-            !targets.is_some_and(|targets| targets.contains_key(&shown.target))
+    fn has_room(&self, slice: &Slice, new: &SlicePart<'_>) -> bool {
+        let known = self.services.get(new.service);
+        let is_new = |endpoint, target| {
+            let targets = known.and_then(|endpoints| endpoints.get(&endpoint));
+            !targets.is_some_and(|targets| targets.contains_key(&target))
         };
         let all = slice.endpoints.len() * slice.ports.len();
-        all <= left_out::OF_ONE && self.room.admits(&service.0, named(slice).filter(is_new).count())
+        let new_ones = new
+            .named()
+            .filter(|(endpoint, shown, _)| is_new(*endpoint, shown.target));
+        all <= left_out::OF_ONE && self.room.admits(&new.service.0, new_ones.count())
     }
 
-    fn list(&mut self, slice: &Slice, touched: &mut Touched) {
-        let Some(service) = &slice.service else { return };
-        if !self.has_room(slice, service) {
-            self.left_out.add(slice, service);
-            self.touch_all(slice, touched);
-            return;
-        }
+    fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
+        let service = part.service;
         let endpoints = self.services.entry(service.clone()).or_default();
-        for (endpoint, shown, port) in named(slice) {
+        for (endpoint, shown, port) in part.named() {
             let target = shown.target;
             let targets = endpoints.entry(endpoint).or_default();
             let listing = targets.entry(target).or_insert_with(|| {
                 self.room.take(service.0.clone(), 1);
                 Listing::default()
             });
+            if !listing.is_current() {
+                self.remembered.remove(service, endpoint, target);
+            }
             listing.port.name(port.name);
             listing.slices += 1;
             listing.ready += usize::from(shown.ready);
@@ -230,12 +257,12 @@ impl EndpointIndex {
         }
     }
 
-    fn unlist(&mut self, now: Duration, slice: &Slice, touched: &mut Touched) {
-        let Some(service) = &slice.service else { return };
+    fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, touched: &mut Touched) {
+        let service = part.service;
         let Some(endpoints) = self.services.get_mut(service) else {
             return;
         };
-        for (endpoint, shown, _) in named(slice) {
+        for (endpoint, shown, _) in part.named() {
             let target = shown.target;
             if let Some(listing) = endpoints
                 .get_mut(&endpoint)
@@ -247,11 +274,13 @@ impl EndpointIndex {
                     listing.ready = listing.ready.saturating_sub(1);
                     listing.last_ready = Some(now);
                 }
+                if !listing.is_current() {
+                    self.remembered.add(service, now, endpoint, target);
+                }
                 touched.add(service, endpoint, target);
             }
         }
-        let surplus = self.surplus(service);
-        self.drop_all(surplus, touched);
+        self.drop_surplus(service, touched);
     }
 }
 
@@ -260,18 +289,4 @@ impl Touched {
         self.pairs.insert((service.clone(), endpoint.ip));
         self.pods.extend(target);
     }
-}
-
-/// Every endpoint of a slice with every port.
-fn named(slice: &Slice) -> impl Iterator<Item = (Endpoint, &SliceEndpoint, &SlicePort)> {
-    slice.endpoints.iter().flat_map(|shown| {
-        slice.ports.iter().map(move |port| {
-            let endpoint = Endpoint {
-                ip: shown.ip,
-                port: port.port,
-                protocol: port.protocol,
-            };
-            (endpoint, shown, port)
-        })
-    })
 }

@@ -3,13 +3,15 @@
 
 use super::MEMORY;
 use epguard_common::{Addr, Uid};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// The last owner of each IP.
 #[derive(Debug, Clone, Default)]
 pub struct Generations {
     known: HashMap<Addr, Last>,
+    /// Since when an IP has had no owner.
+    idle: BTreeMap<Addr, Duration>,
     /// The greatest number that was dropped: a new entry begins above it.
     forgotten: u64,
 }
@@ -18,8 +20,6 @@ pub struct Generations {
 struct Last {
     owner: Uid,
     generation: u64,
-    /// Since when it has had no owner.
-    idle: Option<Duration>,
 }
 
 impl Generations {
@@ -28,20 +28,20 @@ impl Generations {
         let first = Last {
             owner,
             generation: self.forgotten + 1,
-            idle: None,
         };
         let last = self.known.entry(ip).or_insert(first);
         if last.owner != owner {
             last.generation += 1;
         }
-        (last.owner, last.idle) = (owner, None);
+        last.owner = owner;
+        self.idle.remove(&ip);
         last.generation
     }
 
     /// Stores that the IP has no owner.
     pub fn idle(&mut self, ip: Addr, now: Duration) {
-        if let Some(last) = self.known.get_mut(&ip) {
-            last.idle.get_or_insert(now);
+        if self.known.contains_key(&ip) {
+            self.idle.entry(ip).or_insert(now);
         }
     }
 
@@ -53,11 +53,10 @@ impl Generations {
 
     /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`.
     pub fn expire(&mut self, now: Duration, in_use: impl Fn(Addr) -> bool) {
-        let forgotten = &mut self.forgotten;
-        self.known.retain(|ip, last| {
-            let old = last.idle.is_some_and(|idle| now.saturating_sub(idle) >= MEMORY);
-            let stays = !old || in_use(*ip);
-            if !stays {
+        let (known, forgotten) = (&mut self.known, &mut self.forgotten);
+        self.idle.retain(|ip, idle| {
+            let stays = now.saturating_sub(*idle) < MEMORY || in_use(*ip);
+            if !stays && let Some(last) = known.remove(ip) {
                 *forgotten = last.generation.max(*forgotten);
             }
             stays

@@ -4,13 +4,19 @@ use super::{Writer, take};
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, MapData};
-use epguard_common::{Gate, Role};
+use epguard_common::{Addr, Gate, Role, bucket};
+use epguard_core::plan::Op;
 use epguard_core::state::Tables;
+use std::collections::{BTreeSet, HashMap};
 
 /// The table, as it was written last.
 pub(super) struct GateMap {
     map: Array<MapData, Gate>,
     written: Box<Gate>,
+    /// How many entries of the tables set a bit of a bucket.
+    entries: HashMap<(usize, u8), u32>,
+    /// Bits that no entry sets any more.
+    idle: BTreeSet<(usize, u8)>,
 }
 
 impl GateMap {
@@ -19,34 +25,64 @@ impl GateMap {
         let mut gate = Self {
             map: take(ebpf, "GATE")?.try_into()?,
             written: Box::new(Gate::EMPTY),
+            entries: HashMap::new(),
+            idle: BTreeSet::new(),
         };
-        let mut wanted = of(restored);
         // Until the roles of all interfaces are known.
-        wanted.relabels = 1;
-        gate.write(wanted)?;
+        gate.written.relabels = 1;
+        for (addr, bit) in entries(restored) {
+            gate.count(addr, bit);
+            gate.written.add(addr, bit);
+        }
+        gate.write()?;
         Ok(gate)
     }
 
     /// Adds what the programs need to see entries that are written next.
     ///
     /// Errors: the map cannot be written; then the entries must not be written either.
-    pub fn open_for(&mut self, desired: &Tables) -> Result<()> {
-        let mut wanted = of(desired);
-        wanted.add_all(&self.written);
-        self.write(wanted)
+    pub fn open_for(&mut self, ops: &[Op]) -> Result<()> {
+        let entries = ops.iter().filter_map(entry);
+        let mut changed = false;
+        for (addr, bit, _) in entries.filter(|(_, _, added)| *added) {
+            changed |= self.written.buckets[bucket(addr.words())] & bit == 0;
+            self.written.add(addr, bit);
+        }
+        if changed { self.write() } else { Ok(()) }
+    }
+
+    /// Counts an entry that was written.
+    pub fn count(&mut self, addr: Addr, bit: u8) {
+        let key = (bucket(addr.words()), bit);
+        *self.entries.entry(key).or_default() += 1;
+        self.idle.remove(&key);
+    }
+
+    /// Counts an entry that was removed.
+    pub fn uncount(&mut self, addr: Addr, bit: u8) {
+        let key = (bucket(addr.words()), bit);
+        if let Some(entries) = self.entries.get_mut(&key) {
+            *entries -= 1;
+            if *entries == 0 {
+                self.entries.remove(&key);
+                self.idle.insert(key);
+            }
+        }
     }
 
     /// Removes what belongs to no entry any more.
-    pub fn close_but_for(&mut self, installed: &Tables) -> Result<()> {
-        let mut wanted = of(installed);
-        wanted.relabels = self.written.relabels;
-        self.write(wanted)
+    pub fn close(&mut self) -> Result<()> {
+        if self.idle.is_empty() {
+            return Ok(());
+        }
+        for (bucket, bit) in std::mem::take(&mut self.idle) {
+            self.written.buckets[bucket] &= !bit;
+        }
+        self.write()
     }
 
-    fn write(&mut self, wanted: Box<Gate>) -> Result<()> {
-        self.map.set(0, *wanted, 0).context("cannot write GATE")?;
-        self.written = wanted;
-        Ok(())
+    fn write(&mut self) -> Result<()> {
+        self.map.set(0, *self.written, 0).context("cannot write GATE")
     }
 }
 
@@ -58,9 +94,9 @@ impl Writer {
         if self.gate.written.relabels == u32::from(relabels) {
             return;
         }
-        let mut wanted = self.gate.written.clone();
-        wanted.relabels = relabels.into();
-        if let Err(error) = self.gate.write(wanted) {
+        let before = std::mem::replace(&mut self.gate.written.relabels, relabels.into());
+        if let Err(error) = self.gate.write() {
+            self.gate.written.relabels = before;
             tracing::warn!(
                 error = format!("{error:#}"),
                 "packets of the node's own sockets are judged as before"
@@ -69,24 +105,30 @@ impl Writer {
     }
 }
 
-fn of(tables: &Tables) -> Box<Gate> {
-    let mut gate = Box::new(Gate::EMPTY);
-    for ip in tables.suspects.keys() {
-        gate.add(*ip, Gate::SUSPECT);
-    }
-    for vip in tables.services.keys() {
-        gate.add(vip.addr, Gate::SERVICE);
-    }
-    for ip in tables.terminated.keys() {
-        gate.add(*ip, Gate::TERMINATED);
-    }
-    gate
+/// The address and the bit of an entry, and whether it is added; none for a table that the gate does not show.
+pub(super) fn entry(op: &Op) -> Option<(Addr, u8, bool)> {
+    Some(match op {
+        Op::PutSuspect(ip, _) => (*ip, Gate::SUSPECT, true),
+        Op::RemoveSuspect(ip) => (*ip, Gate::SUSPECT, false),
+        Op::PutService(vip, _) => (vip.addr, Gate::SERVICE, true),
+        Op::RemoveService(vip) => (vip.addr, Gate::SERVICE, false),
+        Op::PutTerminated(ip, _) => (*ip, Gate::TERMINATED, true),
+        Op::RemoveTerminated(ip) => (*ip, Gate::TERMINATED, false),
+        _ => return None,
+    })
+}
+
+fn entries(tables: &Tables) -> impl Iterator<Item = (Addr, u8)> {
+    let suspects = tables.suspects.keys().map(|ip| (*ip, Gate::SUSPECT));
+    let services = tables.services.keys().map(|vip| (vip.addr, Gate::SERVICE));
+    let terminated = tables.terminated.keys().map(|ip| (*ip, Gate::TERMINATED));
+    suspects.chain(services).chain(terminated)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Addr, Slot, Suspect, Vip, bucket};
+    use epguard_common::{Slot, Suspect, Vip};
 
     #[test]
     fn each_table_has_its_bit() {
@@ -98,9 +140,7 @@ mod tests {
             ..Vip::default()
         };
         tables.services.insert(vip, Slot { number: 0x8001 });
-        let gate = of(&tables);
-        let bits = |addr: Addr| gate.buckets[bucket(addr.words())];
-        assert_eq!([suspect, service].map(bits), [Gate::SUSPECT, Gate::SERVICE]);
-        assert_eq!(gate.buckets.iter().filter(|bits| **bits != 0).count(), 2);
+        let all: Vec<(Addr, u8)> = entries(&tables).collect();
+        assert_eq!(all, [(suspect, Gate::SUSPECT), (service, Gate::SERVICE)]);
     }
 }
