@@ -1,12 +1,10 @@
 //! The writes that make the maps hold the desired tables.
 
-mod changes;
 mod op;
 
-pub use changes::Changes;
 pub use op::Op;
 
-use crate::state::Tables;
+use crate::state::{Changes, Tables};
 use epguard_common::{Addr, DenialKey, Owner};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,6 +14,7 @@ mod keyed;
 mod lock;
 mod modes;
 mod names;
+mod owners;
 mod restored;
 mod roles;
 mod terminated;
@@ -37,14 +38,14 @@ use epguard_common::{
     ABI_VERSION, Addr, Affected, Backends, DenialKey, Owner, RawConfig, RawDenial, RawRole, Slot,
     SocketIntent, Suspect, Terminated, View, Vip,
 };
-use epguard_core::plan::{self, Changes, Op};
-use epguard_core::state::Tables;
+use epguard_core::plan::{self, Op};
+use epguard_core::state::{Changes, Tables};
 use flows::Flows;
 use full::absent;
 use gate::GateMap;
 use lock::ConfigLock;
 use restored::Restored;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use terminated::Sightings;
 
@@ -224,31 +225,6 @@ impl Writer {
 
     fn flow_count(&self) -> u32 {
         u32::from(self.flows_go_on) + count(self.installed.backends.len())
-    }
-
-    /// Writes the owners that changed, and at most so many of the restored ones. Returns how many found no room: they deny
-    /// nothing, and no flow is redirected there.
-    pub fn install_owners(
-        &mut self,
-        owners: &BTreeMap<Addr, Owner>,
-        changed: &BTreeSet<Addr>,
-        most: usize,
-    ) -> usize {
-        let mut stale = std::mem::take(&mut self.restored.owners);
-        stale.retain(|ip| !changed.contains(ip));
-        if let Some(rest) = stale.iter().nth(most).copied() {
-            self.restored.owners = stale.split_off(&rest);
-        }
-        plan::owners(owners, changed)
-            .chain(plan::owners(owners, &stale))
-            .filter(|op| self.write(op).is_err())
-            .count()
-    }
-
-    /// True if restored owners are still to be written.
-    #[must_use]
-    pub fn has_backlog(&self) -> bool {
-        !self.restored.owners.is_empty()
     }
 
     /// Renews the lease of everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.

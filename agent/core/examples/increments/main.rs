@@ -4,6 +4,7 @@
 //! `cargo run --release -p epguard-core --example increments [-- PODS_OF_THE_UPDATE [SERVICES]]`
 
 mod cluster;
+mod objects;
 
 use cluster::{Cluster, NODES, PODS_OF_A_SERVICE};
 use epguard_core::facts::{Change, Fact};
@@ -58,7 +59,7 @@ fn rolling_update(cluster: &mut Cluster, pods: usize) -> Vec<Duration> {
     for number in 0..pods + AT_ONCE {
         if number < pods {
             let new = cluster.replacement(number);
-            steps.push(cluster.tell(Fact::Pod(Change::Applied(cluster::pending(&new)))));
+            steps.push(cluster.tell(Fact::Pod(Change::Applied(objects::pending(&new)))));
             starting.push_back((number, new));
         }
         if number < AT_ONCE {
@@ -69,12 +70,12 @@ fn rolling_update(cluster: &mut Cluster, pods: usize) -> Vec<Duration> {
         };
         steps.push(cluster.tell(Fact::Pod(Change::Applied(new.clone()))));
         steps.push(cluster.list_pod(number, &new));
-        let old = cluster.old(number);
-        steps.push(cluster.tell(Fact::Pod(Change::Applied(cluster::deleting(&old)))));
+        let old = Cluster::old(number);
+        steps.push(cluster.tell(Fact::Pod(Change::Applied(objects::deleting(&old)))));
         steps.push(cluster.unready(&old));
-        steps.push(cluster.tell(Fact::Pod(Change::Applied(cluster::dead(&old)))));
+        steps.push(cluster.tell(Fact::Pod(Change::Applied(objects::dead(&old)))));
         steps.push(cluster.unlist(&old));
-        steps.push(cluster.tell(Fact::Pod(Change::Deleted(cluster::dead(&old)))));
+        steps.push(cluster.tell(Fact::Pod(Change::Deleted(objects::dead(&old)))));
     }
     steps
 }

@@ -1,6 +1,6 @@
 //! One write to a map.
 
-use crate::state::{OrphanIp, Tables};
+use crate::state::{Changes, OrphanIp, Tables};
 use epguard_common::{Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Vip};
 
 /// One write to a map.
@@ -70,6 +70,22 @@ impl Op {
             }
             Self::PutBackends(key, _) | Self::RemoveBackends(key) => installed.backends.contains_key(key),
             Self::PutOwner(..) | Self::RemoveOwner(_) => false,
+        }
+    }
+
+    /// Adds its key to those that may have changed.
+    pub fn note(&self, changes: &mut Changes) {
+        match self {
+            Self::PutDenial(key, _)
+            | Self::RemoveDenial(key)
+            | Self::PutBackends(key, _)
+            | Self::RemoveBackends(key) => drop(changes.denied.insert(*key)),
+            Self::PutService(key, _) | Self::RemoveService(key) => drop(changes.services.insert(*key)),
+            Self::PutSuspect(key, _) | Self::RemoveSuspect(key) => drop(changes.suspects.insert(*key)),
+            Self::PutOwner(..)
+            | Self::RemoveOwner(_)
+            | Self::PutTerminated(..)
+            | Self::RemoveTerminated(_) => {}
         }
     }
 

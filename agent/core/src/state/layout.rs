@@ -3,9 +3,8 @@
 use super::dirty::Dirty;
 use super::slots::Given;
 use super::tables::{denial, key};
-use super::{Endpoint, State, Tables};
+use super::{Changes, Endpoint, State, Tables};
 use crate::facts::{Name, Service};
-use crate::plan::Changes;
 use epguard_common::{Action, Addr, DenialKey, Suspect, capacity};
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -56,6 +56,10 @@ pub(super) struct Rest<T> {
 
 impl Objects {
     /// The objects of a fact, if it is a list of many.
+    #[allow(
+        clippy::result_large_err,
+        reason = "the error is the fact itself, which goes on"
+    )]
     pub(super) fn of(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {

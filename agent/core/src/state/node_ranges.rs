@@ -68,7 +68,9 @@ mod tests {
 
     fn ranges(nodes: &[Node]) -> NodeRanges {
         let mut ranges = NodeRanges::default();
-        nodes.iter().for_each(|node| ranges.add(node));
+        for node in nodes {
+            ranges.add(node);
+        }
         ranges
     }
 

@@ -44,8 +44,8 @@ impl PodPlaces {
 
     /// The IPs from `first` to `last` that pods show in an annotation alone.
     pub(super) fn annotated(&self, first: Addr, last: Addr) -> impl Iterator<Item = Addr> {
-        let (least, greatest) = (Uid { octets: [0; 16] }, Uid { octets: [255; 16] });
-        let range = self.annotated.range((first, least)..=(last, greatest));
+        let [lowest, highest] = [0, 255].map(|octet| Uid { octets: [octet; 16] });
+        let range = self.annotated.range((first, lowest)..=(last, highest));
         range.map(|(ip, _)| *ip)
     }
 

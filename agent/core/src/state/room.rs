@@ -50,9 +50,9 @@ impl<'a> Room<'a> {
     }
 
     /// True if at least so many IPs were ready recently.
-    fn were_ready(&mut self, least: usize) -> bool {
+    fn were_ready(&mut self, wanted: usize) -> bool {
         let (found, last) = &mut self.ready;
-        while *found < least {
+        while *found < wanted {
             let Some(ip) = self
                 .cluster
                 .endpoint_index

@@ -1,9 +1,8 @@
 //! The endpoints that name a pod that has ended. Only these can be denied, so a change that concerns many endpoints needs
 //! to look at no others.
 
-use super::ClusterIndex;
 use crate::facts::Name;
-use epguard_common::{Addr, Uid, UidState};
+use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Retired and dead pods that Services list, or listed recently.
@@ -16,17 +15,17 @@ pub struct StaleIndex {
 
 /// A pod that has ended: its node, and where Services list it or did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Ended {
-    node: Option<String>,
-    places: Vec<Place>,
+pub(super) struct Ended {
+    pub node: Option<String>,
+    pub places: Vec<Place>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
-    service: Name,
-    ip: Addr,
+pub(super) struct Place {
+    pub service: Name,
+    pub ip: Addr,
     /// Whether pods of other nodes can hold the IP, too.
-    anywhere: bool,
+    pub anywhere: bool,
 }
 
 /// How many ended pods a Service lists at each IP.
@@ -87,7 +86,18 @@ impl StaleIndex {
         places.map(|place| (&place.service, place.ip))
     }
 
-    fn set(&mut self, uid: Uid, ended: Option<Ended>) {
+    /// The ended pods of a node.
+    pub(super) fn pods_of(&self, node: &str) -> Vec<Uid> {
+        self.nodes.get(node).into_iter().flatten().copied().collect()
+    }
+
+    /// All ended pods.
+    pub(super) fn pods(&self) -> Vec<Uid> {
+        self.pods.keys().copied().collect()
+    }
+
+    /// Stores that a pod has ended, and where it is listed; removes it with `None`.
+    pub(super) fn set(&mut self, uid: Uid, ended: Option<Ended>) {
         if self.pods.get(&uid) == ended.as_ref() {
             return;
         }
@@ -138,42 +148,5 @@ fn give_back(counts: &mut BTreeMap<Addr, usize>, ip: Addr) {
         if *count == 0 {
             counts.remove(&ip);
         }
-    }
-}
-
-impl ClusterIndex {
-    /// Updates the index of ended pods, after a change of the pod, of the endpoints that name it, or of its node's ranges.
-    pub(super) fn index_stale(&mut self, uid: Uid) {
-        let ended = self
-            .pods
-            .get(uid)
-            .filter(|record| record.uid_state != UidState::Live);
-        let ended = ended.map(|record| {
-            let node = record.pod.node.clone();
-            let listed = self.endpoint_index.of_pod(uid);
-            let places = listed.map(|(service, ip)| Place {
-                service: service.clone(),
-                ip: *ip,
-                anywhere: !self.is_exclusive(*ip, node.as_deref()),
-            });
-            Ended {
-                places: places.collect(),
-                node,
-            }
-        });
-        self.stale
-            .set(uid, ended.filter(|ended| !ended.places.is_empty()));
-    }
-
-    /// The same for all ended pods of a node.
-    pub(super) fn index_stale_of(&mut self, node: &str) {
-        let pods = self.stale.nodes.get(node).cloned().unwrap_or_default();
-        pods.into_iter().for_each(|uid| self.index_stale(uid));
-    }
-
-    /// The same for all ended pods, after a change of how nodes hand out IPs.
-    pub(super) fn index_all_stale(&mut self) {
-        let pods: Vec<Uid> = self.stale.pods.keys().copied().collect();
-        pods.into_iter().for_each(|uid| self.index_stale(uid));
     }
 }

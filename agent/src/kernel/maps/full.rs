@@ -23,7 +23,7 @@ impl Writer {
             return Ok(());
         };
         self.left_out += 1;
-        self.to_retry.add_op(op);
+        op.note(&mut self.to_retry);
         self.write(&removal)?;
         self.note_installed(&removal);
         Ok(())

@@ -1,7 +1,6 @@
 //! The keys of tables that may have changed, so that a change costs nothing that grows with the tables.
 
-use super::Op;
-use crate::state::Tables;
+use super::Tables;
 use epguard_common::{Addr, DenialKey, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,17 +37,6 @@ impl Changes {
         self.suspects.append(&mut other.suspects);
         self.services.append(&mut other.services);
         self.denied.append(&mut other.denied);
-    }
-
-    /// Adds the key of a write.
-    pub fn add_op(&mut self, op: &Op) {
-        match op {
-            Op::PutDenial(key, _) | Op::RemoveDenial(key) => drop(self.denied.insert(*key)),
-            Op::PutBackends(key, _) | Op::RemoveBackends(key) => drop(self.denied.insert(*key)),
-            Op::PutService(key, _) | Op::RemoveService(key) => drop(self.services.insert(*key)),
-            Op::PutSuspect(key, _) | Op::RemoveSuspect(key) => drop(self.suspects.insert(*key)),
-            Op::PutOwner(..) | Op::RemoveOwner(_) | Op::PutTerminated(..) | Op::RemoveTerminated(_) => {}
-        }
     }
 }
 
