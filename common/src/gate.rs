@@ -47,15 +47,6 @@ impl Gate {
     pub fn add(&mut self, addr: Addr, bit: u8) {
         self.buckets[bucket(addr.words())] |= bit;
     }
-
-    /// Adds all addresses of another table.
-    pub fn add_all(&mut self, other: &Self) {
-        self.valid &= other.valid;
-        self.relabels |= other.relabels;
-        for (bucket, bits) in self.buckets.iter_mut().zip(other.buckets) {
-            *bucket |= bits;
-        }
-    }
 }
 
 /// The bucket of an address, from its words as they lie in memory. The octets that differ between the pods of a node become

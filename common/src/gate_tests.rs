@@ -124,20 +124,6 @@ fn a_packet_that_may_advertise_a_neighbour_needs_a_verdict_while_there_are_orpha
 }
 
 #[test]
-fn a_table_with_another_one_has_the_bits_of_both() {
-    let (x, y) = (Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2]));
-    let (mut one, mut other) = (Gate::EMPTY, Gate::EMPTY);
-    one.add(x, Gate::SUSPECT);
-    other.add(x, Gate::SERVICE);
-    other.add(y, Gate::TERMINATED);
-    other.valid = Gate::WRITTEN;
-    one.add_all(&other);
-    assert_eq!(one.valid, Gate::WRITTEN, "both show it, or the sum does not");
-    assert_eq!(one.buckets[bucket(x.words())], Gate::SUSPECT | Gate::SERVICE);
-    assert_eq!(one.buckets[bucket(y.words())], Gate::TERMINATED);
-}
-
-#[test]
 fn the_layout_holds_no_implicit_padding() {
     assert_eq!(size_of::<Gate>(), 4 + 4 + BUCKETS);
 }

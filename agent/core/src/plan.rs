@@ -1,59 +1,12 @@
 //! The writes that make the maps hold the desired tables.
 
-use crate::state::{OrphanIp, Tables};
-use epguard_common::{Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Vip};
+mod op;
+
+pub use op::Op;
+
+use crate::state::{Changes, Tables};
+use epguard_common::{Addr, DenialKey, Owner};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// One write to a map.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the maps")]
-pub enum Op {
-    RemoveDenial(DenialKey),
-    RemoveSuspect(Addr),
-    RemoveService(Vip),
-    PutDenial(DenialKey, Denial),
-    PutService(Vip, Slot),
-    PutSuspect(Addr, Suspect),
-    RemoveOwner(Addr),
-    PutOwner(Addr, Owner),
-    RemoveTerminated(Addr),
-    PutTerminated(Addr, OrphanIp),
-    RemoveBackends(DenialKey),
-    PutBackends(DenialKey, Box<Backends>),
-}
-
-impl Op {
-    /// The write that takes out what this one puts in; none for a removal.
-    #[must_use]
-    pub const fn removal(&self) -> Option<Self> {
-        Some(match self {
-            Self::PutDenial(key, _) => Self::RemoveDenial(*key),
-            Self::PutService(key, _) => Self::RemoveService(*key),
-            Self::PutSuspect(key, _) => Self::RemoveSuspect(*key),
-            Self::PutOwner(key, _) => Self::RemoveOwner(*key),
-            Self::PutTerminated(key, _) => Self::RemoveTerminated(*key),
-            Self::PutBackends(key, _) => Self::RemoveBackends(*key),
-            Self::RemoveDenial(_)
-            | Self::RemoveSuspect(_)
-            | Self::RemoveService(_)
-            | Self::RemoveOwner(_)
-            | Self::RemoveTerminated(_)
-            | Self::RemoveBackends(_) => return None,
-        })
-    }
-
-    /// Applies a removal to the tables that are known to be installed.
-    pub fn forget(&self, installed: &mut Tables) {
-        match self {
-            Self::RemoveDenial(key) => drop(installed.denied.remove(key)),
-            Self::RemoveService(key) => drop(installed.services.remove(key)),
-            Self::RemoveSuspect(key) => drop(installed.suspects.remove(key)),
-            Self::RemoveTerminated(key) => drop(installed.terminated.remove(key)),
-            Self::RemoveBackends(key) => drop(installed.backends.remove(key)),
-            _ => {}
-        }
-    }
-}
 
 /// The writes that lead from the installed tables to the desired ones. In between, no packet meets a denial that
 /// neither side has: removals come first, and a suspect only after its denials. No map holds more in between than
@@ -61,22 +14,35 @@ impl Op {
 /// backends.
 #[must_use]
 pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
+    tables_at(installed, desired, &Changes::between(installed, desired))
+}
+
+/// The same for the keys that may have changed. TERMINATED is compared whole: the programs change it, too.
+#[must_use]
+pub fn tables_at(installed: &Tables, desired: &Tables, changes: &Changes) -> Vec<Op> {
     let mut ops = Vec::new();
-    ops.extend(gone(&installed.denied, &desired.denied).map(Op::RemoveDenial));
-    ops.extend(gone(&installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
-    ops.extend(gone(&installed.services, &desired.services).map(Op::RemoveService));
+    let Changes {
+        suspects,
+        services,
+        denied,
+    } = changes;
+    ops.extend(gone(denied, &installed.denied, &desired.denied).map(Op::RemoveDenial));
+    ops.extend(gone(suspects, &installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
+    ops.extend(gone(services, &installed.services, &desired.services).map(Op::RemoveService));
     ops.extend(other(&installed.terminated, &desired.terminated).map(Op::RemoveTerminated));
     let redirects = |target: &DenialKey| desired.backends.contains_key(target);
-    let idle: Vec<DenialKey> = gone(&installed.backends, &desired.backends).collect();
     let (rest, redirected): (Vec<_>, Vec<_>) =
-        changed(&installed.denied, &desired.denied).partition(|(target, _)| !redirects(target));
+        changed(denied, &installed.denied, &desired.denied).partition(|(target, _)| !redirects(target));
     ops.extend(rest.into_iter().map(|(k, v)| Op::PutDenial(k, v)));
-    ops.extend(idle.into_iter().map(Op::RemoveBackends));
-    ops.extend(changed(&installed.backends, &desired.backends).map(|(k, v)| Op::PutBackends(k, v.into())));
+    ops.extend(gone(denied, &installed.backends, &desired.backends).map(Op::RemoveBackends));
+    let backends = changed(denied, &installed.backends, &desired.backends);
+    ops.extend(backends.map(|(k, v)| Op::PutBackends(k, v.into())));
     ops.extend(redirected.into_iter().map(|(k, v)| Op::PutDenial(k, v)));
-    ops.extend(changed(&installed.services, &desired.services).map(|(k, v)| Op::PutService(k, v)));
-    ops.extend(changed(&installed.suspects, &desired.suspects).map(|(k, v)| Op::PutSuspect(k, v)));
-    ops.extend(changed(&installed.terminated, &desired.terminated).map(|(k, v)| Op::PutTerminated(k, v)));
+    ops.extend(changed(services, &installed.services, &desired.services).map(|(k, v)| Op::PutService(k, v)));
+    ops.extend(changed(suspects, &installed.suspects, &desired.suspects).map(|(k, v)| Op::PutSuspect(k, v)));
+    let terminated = desired.terminated.iter();
+    let terminated = terminated.filter(|(ip, orphan_ip)| installed.terminated.get(ip) != Some(orphan_ip));
+    ops.extend(terminated.map(|(ip, orphan_ip)| Op::PutTerminated(*ip, *orphan_ip)));
     ops
 }
 
@@ -93,10 +59,12 @@ pub fn owners<'a>(
 }
 
 fn gone<'a, K: Ord + Copy, V>(
+    keys: &'a BTreeSet<K>,
     installed: &'a BTreeMap<K, V>,
     desired: &'a BTreeMap<K, V>,
 ) -> impl Iterator<Item = K> + 'a {
-    installed.keys().filter(|key| !desired.contains_key(key)).copied()
+    let gone = |key: &&K| installed.contains_key(key) && !desired.contains_key(key);
+    keys.iter().filter(gone).copied()
 }
 
 /// Keys that are gone or changed. What the programs write into an entry must not outlive the value that it belongs to.
@@ -112,19 +80,19 @@ fn other<'a, K: Ord + Copy, V: PartialEq>(
 }
 
 fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
+    keys: &'a BTreeSet<K>,
     installed: &'a BTreeMap<K, V>,
     desired: &'a BTreeMap<K, V>,
 ) -> impl Iterator<Item = (K, V)> + 'a {
-    desired
-        .iter()
-        .filter(|(key, value)| installed.get(key) != Some(value))
-        .map(|(key, value)| (*key, *value))
+    let desired = keys.iter().filter_map(|key| Some((*key, *desired.get(key)?)));
+    desired.filter(|(key, value)| installed.get(key) != Some(value))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Action, Mode, Reason, Uid, UidState};
+    use crate::state::OrphanIp;
+    use epguard_common::{Action, Backends, Denial, Mode, Reason, Slot, Suspect, Uid, UidState, Vip};
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
     const SLOT: Slot = Slot { number: 0x8001 };

@@ -4,6 +4,7 @@ mod earlier;
 mod history;
 mod interfaces;
 mod lifts;
+mod messages;
 mod neighbours;
 mod node_modes;
 mod overview;
@@ -32,13 +33,16 @@ use crate::shared::status::Watch;
 use crate::watch::{Message, Pace, Watches};
 use anyhow::Result;
 use epguard_common::Mode;
-use epguard_core::facts::{Fact, Watched};
+use epguard_core::facts::Watched;
 use epguard_core::freshness::Freshness;
 use epguard_core::history::History;
 use epguard_core::state::State;
 use neighbours::Neighbours;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use tokio::sync;
+
+/// Owners that are written at once: some milliseconds' worth.
+const OWNERS: usize = 2_048;
 
 /// The state of the agent's one loop.
 pub struct Agent {
@@ -66,6 +70,8 @@ pub struct Agent {
     /// True once every interface that existed at the start is hooked, or could not be hooked.
     settled: bool,
     history: History,
+    /// Messages that wait for the end of a list, or of a turn.
+    waiting: VecDeque<Message>,
 }
 
 impl Agent {
@@ -115,68 +121,8 @@ impl Agent {
             refused: 0,
             settled: false,
             history: History::default(),
+            waiting: VecDeque::new(),
         }
-    }
-
-    /// Applies messages of the watches, and writes the maps once for all of them.
-    pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
-        let was_synced = self.state.is_synced();
-        let mut changed = false;
-        for message in messages {
-            match message {
-                Message::Fact {
-                    watch,
-                    received,
-                    rv,
-                    fact,
-                } => {
-                    self.timings.received(received, &fact);
-                    changed = true;
-                    match *fact {
-                        Fact::ModePolicy(change) => self.node_modes.apply(change),
-                        fact => {
-                            self.state.apply(now(), fact);
-                            self.relist_if_revived();
-                        }
-                    }
-                    self.watch(watch).rv = rv;
-                }
-                Message::Progress { watch, rv } => self.watch(watch).rv = rv,
-                Message::Proven { watch, as_of, by } => {
-                    self.lease.view.proven(watch, as_of, by);
-                    let watch = self.watch(watch);
-                    watch.error = watch.error.take().filter(|_| !watch.up);
-                }
-                Message::Behind(watch) => self.behind(watch),
-                Message::Unconfirmed { watch, error } => {
-                    tracing::debug!(%watch, error, "not confirmed");
-                    self.watch(watch).error = Some(error);
-                }
-                Message::Rewound { watch, error } => self.start_over(watch, &error),
-                Message::Up(watch) => {
-                    tracing::info!(%watch, "watching");
-                    self.connected(watch, None);
-                }
-                Message::Down { watch, error } => {
-                    tracing::warn!(%watch, error, "watch lost; denials end when the view is too old");
-                    self.connected(watch, Some(error));
-                }
-                Message::Skipped { watch, what } => {
-                    tracing::warn!(%watch, %what, "object skipped");
-                    self.watch(watch).skipped += 1;
-                }
-            }
-        }
-        if changed {
-            self.write()?;
-            self.timings.written();
-        }
-        if self.state.is_synced() && !was_synced {
-            self.timings.synced();
-            tracing::info!("synced");
-        }
-        self.follow_fleet()?;
-        self.vouch()
     }
 
     /// Does the periodic work, and renews the lease while the view is fresh.
@@ -225,13 +171,14 @@ impl Agent {
         if self.writer.replaces_terminated(self.state.tables()) {
             self.apply_lifts()?;
         }
-        if self.writer.install(self.state.tables())? {
-            self.report.keep_names(&self.state);
+        let changes = self.state.take_changes();
+        self.report.add_names(&self.state, &changes);
+        if self.writer.install_changes(self.state.tables(), changes)? {
             self.enter_earlier_sockets()?;
         }
         self.timings.reused(self.state.take_reuse_gaps());
-        let (owners, changed) = self.state.take_owners();
-        let left_out = self.writer.install_owners(owners, &changed);
+        let (owners, changed) = self.state.take_owners(OWNERS);
+        let left_out = self.writer.install_owners(owners, &changed, OWNERS);
         if left_out > 0 {
             tracing::warn!(
                 left_out,

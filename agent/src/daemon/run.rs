@@ -115,7 +115,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
             served = &mut metrics => return served.context("cannot serve metrics"),
             served = &mut health => return served.context("cannot serve health"),
             served = &mut serve => return served.context("cannot serve the status"),
-            turn = inbox.next() => turn?,
+            turn = inbox.next(agent.has_backlog()) => turn?,
         };
         act(&mut agent, turn)?;
     }
@@ -157,6 +157,7 @@ fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
         Turn::Tick => agent.on_tick()?,
         Turn::Interface(event) => agent.on_interface(event)?,
         Turn::Survey(survey) => agent.on_survey(&survey)?,
+        Turn::Backlog => agent.go_on()?,
         Turn::Messages(batch) => agent.on_messages(batch)?,
         Turn::Question(question) => agent.on_question(question)?,
         Turn::Events(events) => agent.on_events(events)?,

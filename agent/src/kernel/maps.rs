@@ -14,6 +14,7 @@ mod keyed;
 mod lock;
 mod modes;
 mod names;
+mod owners;
 mod restored;
 mod roles;
 mod terminated;
@@ -38,13 +39,13 @@ use epguard_common::{
     SocketIntent, Suspect, Terminated, View, Vip,
 };
 use epguard_core::plan::{self, Op};
-use epguard_core::state::Tables;
+use epguard_core::state::{Changes, Tables};
 use flows::Flows;
 use full::absent;
 use gate::GateMap;
 use lock::ConfigLock;
 use restored::Restored;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use terminated::Sightings;
 
@@ -81,6 +82,8 @@ pub struct Writer {
     vouched: View,
     gate: GateMap,
     installed: Tables,
+    /// Keys of entries that the kernel had no room for.
+    to_retry: Changes,
     /// Entries that the kernel had no room for when the tables were written last.
     left_out: usize,
     counts: DenialCounts,
@@ -120,6 +123,7 @@ impl Writer {
             vouched,
             gate: GateMap::new(ebpf, &restored.tables)?,
             installed: restored.tables.clone(),
+            to_retry: Changes::default(),
             left_out: 0,
             counts: DenialCounts::of(ebpf)?,
             flows: Flows::of(ebpf)?,
@@ -152,32 +156,38 @@ impl Writer {
 
     /// Writes the difference between what is installed and what is desired; false if there is none.
     pub fn install(&mut self, desired: &Tables) -> Result<bool> {
-        if self.installed == *desired {
+        let changes = Changes::between(&self.installed, desired);
+        self.install_changes(desired, changes)
+    }
+
+    /// The same if only these keys may differ, which costs nothing that grows with the tables.
+    pub fn install_changes(&mut self, desired: &Tables, mut changes: Changes) -> Result<bool> {
+        changes.extend(std::mem::take(&mut self.to_retry));
+        let ops = plan::tables_at(&self.installed, desired, &changes);
+        if ops.is_empty() {
             return Ok(false);
         }
         // Before the first entry, and after the last: a packet that the gate ends lifts no denial.
-        self.gate.open_for(desired)?;
-        self.settle_counts(desired)?;
-        let mut installed = desired.clone();
+        self.gate.open_for(&ops)?;
+        self.settle_counts(&ops)?;
         self.left_out = 0;
-        let live = flows::live(&desired.backends);
-        self.flows.add_live(&live);
-        for op in plan::tables(&self.installed, desired) {
-            self.write_or_leave_out(&op, &mut installed)
+        let redirects = ops.iter().any(Op::is_of_backends);
+        let live = redirects.then(|| flows::live(&desired.backends));
+        if let Some(live) = &live {
+            self.flows.add_live(live);
+        }
+        for op in &ops {
+            self.write_or_leave_out(op)
                 .with_context(|| format!("cannot write {op:?}"))?;
         }
-        if self
-            .installed
-            .backends
-            .keys()
-            .any(|target| !desired.backends.contains_key(target))
-        {
+        if ops.iter().any(|op| matches!(op, Op::RemoveBackends(_))) {
             // The programs may have redirected flows there since the last sweep.
             self.flows_go_on = true;
             self.flows.sweep_soon();
         }
-        self.flows.retain_live(&live)?;
-        self.installed = installed;
+        if let Some(live) = &live {
+            self.flows.retain_live(live)?;
+        }
         if self.nobody_is_followed() {
             // First, and in its own write: no program may see suspects together with an earlier time.
             self.forget_sockets()?;
@@ -187,9 +197,9 @@ impl Writer {
         self.vouched.flows = self.flow_count();
         self.vouched.vips = count(desired.services.len());
         self.vouch()?;
-        self.gate.close_but_for(desired);
+        self.gate.close();
         if self.vouched.flows == 0 {
-            self.gate.end_flows(desired);
+            self.gate.end_flows();
         }
         Ok(true)
     }
@@ -207,7 +217,7 @@ impl Writer {
             self.vouch()?;
         }
         if self.vouched.flows == 0 {
-            self.gate.end_flows(&self.installed);
+            self.gate.end_flows();
         }
         in_use.extend(self.installed.backends.keys().map(|target| target.slot));
         Ok(in_use)
@@ -221,17 +231,6 @@ impl Writer {
 
     fn flow_count(&self) -> u32 {
         u32::from(self.flows_go_on) + count(self.installed.backends.len())
-    }
-
-    /// Writes the owners that changed, the first time also the restored ones. Returns how many found no room: they deny
-    /// nothing, and no flow is redirected there.
-    pub fn install_owners(&mut self, owners: &BTreeMap<Addr, Owner>, changed: &BTreeSet<Addr>) -> usize {
-        let mut stale = std::mem::take(&mut self.restored.owners);
-        stale.retain(|ip| !changed.contains(ip));
-        plan::owners(owners, changed)
-            .chain(plan::owners(owners, &stale))
-            .filter(|op| self.write(op).is_err())
-            .count()
     }
 
     /// Renews the lease of everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.

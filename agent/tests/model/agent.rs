@@ -11,7 +11,7 @@ use epguard_common::{Addr, Mode, Reason, Suspect, UidState};
 use epguard_core::facts::Watched;
 use epguard_core::facts::{Fact, Presence};
 use epguard_core::freshness::Freshness;
-use epguard_core::plan::{self, Op};
+use epguard_core::plan;
 use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
 use std::cell::Cell;
 use std::time::Duration;
@@ -156,10 +156,11 @@ impl Agent {
         if !self.state.is_synced() {
             return;
         }
-        for op in plan::tables(&kernel.installed, self.state.tables()) {
-            carry_out(&mut kernel.installed, op);
+        let changes = self.state.take_changes();
+        for op in plan::tables_at(&kernel.installed, self.state.tables(), &changes) {
+            op.apply(&mut kernel.installed);
         }
-        self.state.take_owners();
+        self.state.take_owners(usize::MAX);
     }
 
     fn vouch(&mut self, kernel: &mut Kernel) {
@@ -217,18 +218,6 @@ impl Kernel {
 /// A UID as the maps show it.
 pub fn octets(uid: &str) -> [u8; 16] {
     epguard_common::Uid::parse(uid).map_or([0; 16], |uid| uid.octets)
-}
-
-fn carry_out(installed: &mut Tables, op: Op) {
-    match op {
-        Op::PutDenial(key, value) => drop(installed.denied.insert(key, value)),
-        Op::PutService(key, value) => drop(installed.services.insert(key, value)),
-        Op::PutSuspect(key, value) => drop(installed.suspects.insert(key, value)),
-        Op::PutTerminated(key, value) => drop(installed.terminated.insert(key, value)),
-        Op::PutBackends(key, value) => drop(installed.backends.insert(key, *value)),
-        Op::PutOwner(..) | Op::RemoveOwner(_) => {}
-        removal => removal.forget(installed),
-    }
 }
 
 fn ip(addr: Addr) -> Ip {

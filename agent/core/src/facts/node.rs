@@ -70,6 +70,15 @@ impl Cidr {
         }
     }
 
+    /// The highest address of the range.
+    #[must_use]
+    pub fn last(&self) -> Addr {
+        let rest = u128::MAX.checked_shr(u32::from(self.bits)).unwrap_or(0);
+        Addr {
+            octets: (u128::from_be_bytes(self.first().octets) | rest).to_be_bytes(),
+        }
+    }
+
     /// True for a range of IPv4.
     #[must_use]
     pub fn is_v4(&self) -> bool {

@@ -25,7 +25,7 @@ pub struct Slice {
 }
 
 /// One address of a slice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SliceEndpoint {
     /// The endpoint's IP.
     pub ip: Addr,

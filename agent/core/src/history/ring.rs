@@ -12,8 +12,8 @@ pub const MAX_STEPS: usize = 64;
 /// Octets for all IPs.
 pub const BUDGET: usize = 8 * 1024 * 1024;
 
-/// If more IPs than this changed at once, quiet IPs without a history are left out: they would only push out the
-/// others.
+/// Changed IPs that are read at once. If there are more, or a list came, quiet IPs without a history are left out: they
+/// would only push out the others.
 const MASS: usize = 4096;
 
 /// Octets of an entry of both indexes.
@@ -68,8 +68,7 @@ impl History {
             return;
         }
         self.began.get_or_insert(now);
-        let touched = state.take_touched();
-        let mass = touched.len() > MASS;
+        let (touched, mass) = state.take_touched(MASS);
         for ip in touched {
             if mass && !self.ips.contains_key(&ip) && state.is_quiet(ip) {
                 self.forgot = true;

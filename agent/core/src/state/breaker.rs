@@ -6,6 +6,7 @@
 //! ```
 
 use super::pending::{Known, Pending, Why, is_plain, rests_on_one_list};
+use super::room::{Room, allowance};
 use super::{ClusterIndex, Denials, Endpoint, Proven};
 use crate::bucket::Bucket;
 use crate::facts::{Name, Text, Watched};
@@ -31,6 +32,8 @@ const LIST_EVERY: Duration = Duration::from_mins(2);
 #[derive(Debug, Clone, Default)]
 pub struct Breaker {
     known: BTreeMap<Name, BTreeMap<Endpoint, Known>>,
+    /// Endpoints whose denial is carried out though it is not plain: they take the room of their Service.
+    not_plain: BTreeMap<Name, BTreeSet<Endpoint>>,
     /// Denials that an earlier process carried out: a list that shows them again is no new proof.
     restored: BTreeSet<(Addr, Uid)>,
     /// When to request a list next.
@@ -74,51 +77,61 @@ impl Breaker {
         self.restored.clear();
     }
 
-    /// Updates the denials of a Service. `list` is the watch that was just listed in whole, if any. True if a denial
-    /// became pending, or is pending no more.
+    /// Updates the denials of a Service at some IPs. `list` is the watch that was just listed in whole, if any. Returns
+    /// the IPs where a denial became pending, or is pending no more.
     pub fn settle(
         &mut self,
         cluster: &ClusterIndex,
         now: Duration,
         denials: &Denials,
-        service: &Name,
+        (service, ips): (&Name, &[Addr]),
         list: Option<Watched>,
-    ) -> bool {
-        let proven: BTreeMap<&Endpoint, &Proven> = of(denials, service).collect();
+    ) -> Vec<Addr> {
         let mut known = self.known.remove(service).unwrap_or_default();
-        if proven.is_empty() && known.is_empty() {
-            return false;
-        }
-        let before = held(&known);
-        known.retain(|endpoint, known| known.update(list, proven.get(endpoint).copied()));
-        for (endpoint, known) in &mut known {
-            let plain = |proven: &&Proven| is_plain(cluster, service, endpoint, proven);
-            let settled = proven.get(endpoint).is_some_and(plain);
-            known
-                .pending
-                .take_if(|pending| pending.why == Why::Half && settled);
-        }
-        let new = proven.into_iter().filter(|(endpoint, proven)| {
-            known
-                .get(endpoint)
-                .is_none_or(|known| known.is_outgrown_by(proven))
-        });
-        let new: Vec<(&Endpoint, &Proven)> = new.collect();
-        if !new.is_empty() {
-            let mut room = Room::new(cluster, now, service, &known, denials);
-            for (endpoint, proven) in new {
-                let distrusted = if self.is_new_by_one_list(cluster, list, endpoint.ip, proven) {
-                    Some(Why::OneList)
-                } else {
-                    let fits = is_plain(cluster, service, endpoint, proven) || room.take(endpoint.ip);
-                    (!fits).then_some(Why::Half)
-                };
-                let pending =
-                    distrusted.map(|why| Pending::new(cluster, now, why, list, (service, endpoint)));
-                known.insert(*endpoint, Known::new(proven, pending));
+        let mut not_plain = self.not_plain.remove(service).unwrap_or_default();
+        let before: Vec<_> = ips.iter().map(|ip| held(&known, *ip)).collect();
+        for ip in ips {
+            let proven: BTreeMap<&Endpoint, &Proven> = at(denials, service, *ip).collect();
+            for endpoint in endpoints(&known, *ip) {
+                let proof = proven.get(&endpoint).copied();
+                let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
+                let carried_out = known.get_mut(&endpoint).and_then(|known| {
+                    let stays = known.update(list, proof);
+                    known.pending.take_if(|pending| pending.why == Why::Half && plain);
+                    stays.then_some(known.pending.is_none())
+                });
+                if carried_out.is_none() {
+                    known.remove(&endpoint);
+                }
+                note(&mut not_plain, endpoint, carried_out == Some(true) && !plain);
             }
         }
-        let changed = before != held(&known);
+        let mut room = None;
+        for (endpoint, proven) in ips.iter().flat_map(|ip| at(denials, service, *ip)) {
+            let known_before = known.get(endpoint);
+            if known_before.is_some_and(|known| !known.is_outgrown_by(proven)) {
+                continue;
+            }
+            let plain = is_plain(cluster, service, endpoint, proven.meant);
+            let distrusted = if self.is_new_by_one_list(cluster, list, endpoint.ip, proven) {
+                Some(Why::OneList)
+            } else {
+                let new = || Room::new(cluster, now, service, &not_plain);
+                let fits = plain || room.get_or_insert_with(new).take(endpoint.ip);
+                (!fits).then_some(Why::Half)
+            };
+            let pending = distrusted.map(|why| Pending::new(cluster, now, why, list, (service, endpoint)));
+            note(&mut not_plain, *endpoint, pending.is_none() && !plain);
+            known.insert(*endpoint, Known::new(proven, pending));
+        }
+        let changed = ips
+            .iter()
+            .zip(before)
+            .filter(|(ip, before)| held(&known, **ip) != *before);
+        let changed = changed.map(|(ip, _)| *ip).collect();
+        if !not_plain.is_empty() {
+            self.not_plain.insert(service.clone(), not_plain);
+        }
         if !known.is_empty() {
             self.known.insert(service.clone(), known);
         }
@@ -128,6 +141,12 @@ impl Breaker {
     /// Services with denials.
     pub fn services(&self) -> impl Iterator<Item = &Name> {
         self.known.keys()
+    }
+
+    /// The IPs of a Service with denials.
+    pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
+        let known = self.known.get(service).into_iter().flatten();
+        known.map(|(endpoint, _)| endpoint.ip)
     }
 
     /// True if a denial is only reported.
@@ -211,13 +230,19 @@ impl Breaker {
 
     /// Confirms the pending denials of a Service, or of all. Returns the number of denials that are carried out from
     /// now on.
-    pub fn release(&mut self, service: Option<&Name>) -> usize {
-        let chosen = self
-            .known
-            .iter_mut()
-            .filter(|(name, _)| service.is_none_or(|service| service == *name));
-        let known = chosen.flat_map(|(_, known)| known.values_mut());
-        known.filter_map(|known| known.pending.take()).count()
+    pub fn release(&mut self, cluster: &ClusterIndex, service: Option<&Name>) -> usize {
+        let mut released = 0;
+        let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
+        for (name, known) in self.known.iter_mut().filter(|(name, _)| is_chosen(name)) {
+            for (endpoint, known) in known {
+                let carried_out = known.pending.take().is_some();
+                released += usize::from(carried_out);
+                if carried_out && !is_plain(cluster, name, endpoint, known.meant) {
+                    self.not_plain.entry(name.clone()).or_default().insert(*endpoint);
+                }
+            }
+        }
+        released
     }
 
     fn is_new_by_one_list(
@@ -232,58 +257,35 @@ impl Breaker {
     }
 }
 
-/// How many more endpoints of a Service may be denied without a second list.
-struct Room {
-    ready: BTreeSet<Addr>,
-    denied: BTreeSet<Addr>,
-}
-
-impl Room {
-    fn new(
-        cluster: &ClusterIndex,
-        now: Duration,
-        service: &Name,
-        known: &BTreeMap<Endpoint, Known>,
-        denials: &Denials,
-    ) -> Self {
-        let ready = cluster.endpoint_index.recently_ready(now, service);
-        let carried_out = of(denials, service).filter(|(endpoint, proven)| {
-            let trusted = known.get(endpoint).is_some_and(|known| known.pending.is_none());
-            trusted && !is_plain(cluster, service, endpoint, proven)
-        });
-        let ips = carried_out.map(|(endpoint, _)| endpoint.ip);
-        let denied = ips.filter(|ip| ready.contains(ip)).collect();
-        Self { ready, denied }
-    }
-
-    /// True if an endpoint may be denied, which then takes a place. An endpoint that was not ready recently takes none.
-    fn take(&mut self, ip: Addr) -> bool {
-        if !self.ready.contains(&ip) || self.denied.contains(&ip) {
-            return true;
-        }
-        let fits = self.denied.len() < allowance(self.ready.len());
-        if fits {
-            self.denied.insert(ip);
-        }
-        fits
-    }
-}
-
-/// Half of the endpoints, at least one.
-fn allowance(ready: usize) -> usize {
-    (ready / 2).max(1)
-}
-
-fn of<'a>(denials: &'a Denials, service: &Name) -> impl Iterator<Item = (&'a Endpoint, &'a Proven)> {
-    let (first, last) = Endpoint::range();
+/// The denials of a Service at an IP.
+fn at<'a>(
+    denials: &'a Denials,
+    service: &Name,
+    ip: Addr,
+) -> impl Iterator<Item = (&'a Endpoint, &'a Proven)> {
+    let (first, last) = Endpoint::range_at(ip);
     let denials = denials.range((service.clone(), first)..=(service.clone(), last));
     denials.map(|((_, endpoint), proven)| (endpoint, proven))
 }
 
-fn held(known: &BTreeMap<Endpoint, Known>) -> Vec<Endpoint> {
-    let held = known
-        .iter()
-        .filter(|(_, known)| known.proven && known.pending.is_some());
+fn endpoints(known: &BTreeMap<Endpoint, Known>, ip: Addr) -> Vec<Endpoint> {
+    let (first, last) = Endpoint::range_at(ip);
+    known.range(first..=last).map(|(endpoint, _)| *endpoint).collect()
+}
+
+/// Adds the endpoint, or removes it.
+fn note(endpoints: &mut BTreeSet<Endpoint>, endpoint: Endpoint, is_in: bool) {
+    if is_in {
+        endpoints.insert(endpoint);
+    } else {
+        endpoints.remove(&endpoint);
+    }
+}
+
+fn held(known: &BTreeMap<Endpoint, Known>, ip: Addr) -> Vec<Endpoint> {
+    let (first, last) = Endpoint::range_at(ip);
+    let held = known.range(first..=last);
+    let held = held.filter(|(_, known)| known.proven && known.pending.is_some());
     held.map(|(endpoint, _)| *endpoint).collect()
 }
 

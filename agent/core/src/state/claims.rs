@@ -38,11 +38,6 @@ impl Claims {
         self.0.iter().map(|(ip, claim)| (ip, claim))
     }
 
-    /// All claims, to change them.
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Claim> {
-        self.0.iter_mut().map(|(_, claim)| claim)
-    }
-
     /// Adds a claim to an IP that has none.
     pub(super) fn first(&mut self, ip: Addr, claim: Claim) {
         if let Err(at) = self.0.binary_search_by_key(&ip, |(ip, _)| *ip) {

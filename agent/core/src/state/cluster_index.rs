@@ -2,6 +2,7 @@
 
 use super::namespaces::Namespaces;
 use super::node_ranges::NodeRanges;
+use super::stale_index::StaleIndex;
 use super::vips::Vips;
 use super::{EndpointIndex, Exemption, NotProven, PodIndex, Settings};
 use crate::facts::{Name, Node, Pod, Service, Text};
@@ -20,6 +21,8 @@ pub struct ClusterIndex {
     pub endpoint_index: EndpointIndex,
     /// All Namespaces.
     pub namespaces: Namespaces,
+    /// The endpoints that may be denied.
+    pub stale: StaleIndex,
     services: BTreeMap<Name, Service>,
     pub(super) vips: Vips,
     pub(super) nodes: HashMap<Text, Node>,
@@ -44,6 +47,7 @@ impl ClusterIndex {
             pods: PodIndex::default(),
             endpoint_index: EndpointIndex::default(),
             namespaces: Namespaces::default(),
+            stale: StaleIndex::default(),
             services: BTreeMap::new(),
             vips: Vips::new(Vec::new()),
             nodes: HashMap::new(),
@@ -114,24 +118,43 @@ impl ClusterIndex {
         self.local.iter().chain(shown).copied().collect()
     }
 
-    /// Sets the addresses of the node's own interfaces.
-    pub fn set_local(&mut self, addresses: Vec<Addr>) {
-        self.local = addresses;
-        self.reindex();
+    /// Sets the addresses of the node's own interfaces. Returns those that came or went.
+    pub fn set_local(&mut self, addresses: Vec<Addr>) -> BTreeSet<Addr> {
+        let own = self.own_addresses();
+        let before: BTreeSet<Addr> = std::mem::take(&mut self.local).into_iter().collect();
+        let after: BTreeSet<Addr> = addresses.into_iter().collect();
+        self.local = after.iter().copied().collect();
+        if own != self.own_addresses() {
+            self.index_vips();
+        }
+        before.symmetric_difference(&after).copied().collect()
     }
 
-    /// Changes the nodes: all of them from a list, or one.
-    pub fn set_nodes(&mut self, now: Duration, edit: impl FnOnce(&mut HashMap<Text, Node>)) {
-        edit(&mut self.nodes);
-        self.ranges_of_nodes = NodeRanges::of(self.nodes.values());
-        for node in self.nodes.values() {
-            self.infrastructure.extend(&node.addresses);
+    /// Adds or replaces a node; removes it with `None`. Returns the addresses that are never judged from now on.
+    pub fn set_node(&mut self, name: &str, fact: Option<Node>) -> Vec<Addr> {
+        let own = (name == self.settings.node).then(|| self.own_addresses());
+        if let Some(before) = self.nodes.remove(name) {
+            self.ranges_of_nodes.remove(&before);
+        }
+        let mut new = Vec::new();
+        if let Some(node) = fact {
+            let addresses = node.addresses.iter().copied();
+            new.extend(addresses.filter(|addr| self.infrastructure.insert(*addr)));
             if node.virtual_kubelet {
                 self.virtual_kubelets.insert(node.name.clone());
             }
+            self.ranges_of_nodes.add(&node);
+            self.nodes.insert(node.name.clone(), node);
         }
-        self.learn_all(now);
-        self.reindex();
+        if own.is_some_and(|own| own != self.own_addresses()) {
+            self.index_vips();
+        }
+        new
+    }
+
+    /// Names of all nodes.
+    pub fn node_names(&self) -> impl Iterator<Item = &Text> {
+        self.nodes.keys()
     }
 
     /// A node by name.
@@ -140,7 +163,7 @@ impl ClusterIndex {
         self.nodes.get(name)
     }
 
-    fn reindex(&mut self) {
+    fn index_vips(&mut self) {
         self.vips = Vips::new(self.own_addresses().into_iter().collect());
         for service in self.services.values() {
             self.vips.add(service);

@@ -36,7 +36,7 @@ impl State {
 
     /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.
     pub fn release_breaker(&mut self, now: Duration, service: Option<&Name>) -> usize {
-        let released = self.breaker.release(service);
+        let released = self.breaker.release(&self.cluster, service);
         self.touch_denied();
         self.lay_out(now);
         released

@@ -1,6 +1,9 @@
 //! The verdicts that a fact may have changed. Too many only costs time; one too few would be a stale denial.
 
-use super::{ClusterIndex, Record, endpoint_index};
+mod node;
+
+use super::endpoint_index::Touched;
+use super::{ClusterIndex, Endpoint, Record};
 use crate::facts::{Change, Fact, Name, Pod, PodName, Service};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +24,9 @@ pub struct Dirty {
     pub published: Vec<(Uid, Addr, Duration)>,
     /// Whether VIPs changed.
     pub vips: bool,
-    /// Whether all of it has to be judged again.
+    /// Whether nodes moved to another zone, so that flows are redirected elsewhere.
+    pub zones: bool,
+    /// Whether all endpoints that may be denied have to be judged again.
     pub everything: bool,
 }
 
@@ -30,44 +35,20 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
     let mut dirty = Dirty::default();
     match fact {
         Fact::Pod(change) => {
-            dirty.everything = matches!(change, Change::Reset(_));
             for (uid, before) in cluster.pods.apply(now, change) {
-                if let Some(pod) = cluster.pods.get(uid).map(|record| record.pod.clone()) {
-                    dirty.everything |= cluster.learn(now, &pod);
-                }
-                dirty.published(cluster, uid, before.as_ref());
-                dirty.pod(cluster, uid, before.as_ref());
+                dirty.changed_pod(cluster, now, uid, before.as_ref());
             }
         }
         Fact::Slice(change) => {
-            dirty = cluster.endpoint_index.apply(now, change).into();
-            let ips: BTreeSet<Addr> = dirty.pairs.iter().map(|(_, ip)| *ip).collect();
-            dirty.listing(cluster, ips);
+            let touched = cluster.endpoint_index.apply(now, change);
+            dirty.changed_endpoints(cluster, touched);
         }
         Fact::Service(change) => {
-            dirty.vips = true;
             for (name, service) in keyed(change, cluster) {
-                cluster.set_service(&name, service);
-                dirty.service(cluster, &name);
+                dirty.changed_service(cluster, &name, service);
             }
         }
-        Fact::Node(change) => match change {
-            Change::Applied(node) if cluster.node(&node.name) == Some(&node) => {}
-            change => {
-                dirty.everything = true;
-                cluster.set_nodes(now, |nodes| match change {
-                    Change::Reset(all) => {
-                        *nodes = all.into_iter().map(|node| (node.name.clone(), node)).collect();
-                    }
-                    Change::Applied(node) => {
-                        nodes.insert(node.name.clone(), node);
-                    }
-                    Change::Deleted(node) => {
-                        nodes.remove(&node.name);
-                    }
-                });
-            }
-        },
+        Fact::Node(change) => dirty = node::absorb(cluster, now, change),
         Fact::Namespace(change) => {
             for name in cluster.namespaces.apply(change) {
                 dirty.namespace(cluster, &name);
@@ -75,54 +56,119 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
         }
         Fact::Presence(_) | Fact::ModePolicy(_) => {}
         Fact::LocalAddresses(addresses) => {
-            dirty.everything = true;
-            cluster.set_local(addresses);
+            let changed = cluster.set_local(addresses);
+            dirty.vips = !changed.is_empty();
+            dirty.addresses(cluster, changed);
         }
     }
     dirty
 }
 
-impl From<endpoint_index::Touched> for Dirty {
-    fn from(endpoint_index::Touched { pairs, pods }: endpoint_index::Touched) -> Self {
-        Self {
-            pairs,
-            pods,
-            ..Self::default()
-        }
-    }
-}
-
 impl Dirty {
-    /// Adds every pair and every IP.
-    pub fn add_everything(&mut self, cluster: &ClusterIndex) {
-        for (name, _) in cluster.services() {
+    /// Adds what a change of a pod concerns.
+    pub fn changed_pod(
+        &mut self,
+        cluster: &mut ClusterIndex,
+        now: Duration,
+        uid: Uid,
+        before: Option<&Record>,
+    ) {
+        if let Some(pod) = cluster.pods.get(uid).map(|record| record.pod.clone())
+            && cluster.learn(now, &pod)
+        {
+            self.everything = true;
+            cluster.index_all_stale();
+        }
+        cluster.index_stale(uid);
+        self.published(cluster, uid, before);
+        self.pod(cluster, uid, before);
+    }
+
+    /// Adds what a change of the endpoints of Services concerns.
+    pub fn changed_endpoints(&mut self, cluster: &mut ClusterIndex, touched: Touched) {
+        for uid in &touched.pods {
+            cluster.index_stale(*uid);
+        }
+        self.listing(cluster, touched.pairs.iter().map(|(_, ip)| *ip));
+        self.pairs.extend(touched.pairs);
+        self.pods.extend(touched.pods);
+    }
+
+    /// Adds or replaces a Service, or removes it with `None`, and adds what that concerns.
+    pub fn changed_service(&mut self, cluster: &mut ClusterIndex, name: &Name, service: Option<Service>) {
+        if cluster.service(name) != service.as_ref() {
+            self.vips = true;
+            cluster.set_service(name, service);
             self.service(cluster, name);
         }
+    }
+
+    /// Adds every pair and every IP.
+    pub fn of_all(cluster: &ClusterIndex) -> Self {
+        let mut dirty = Self {
+            vips: true,
+            ..Self::default()
+        };
+        for (name, _) in cluster.services() {
+            let ips = cluster.endpoint_index.ips(name).into_iter();
+            dirty.pairs.extend(ips.map(|ip| (name.clone(), ip)));
+        }
         for record in cluster.pods.iter() {
-            self.pods.insert(record.pod.uid);
-            self.ips.extend(record.pod.addresses());
+            dirty.pods.insert(record.pod.uid);
+            dirty.ips.extend(record.pod.addresses());
+        }
+        dirty
+    }
+
+    /// Adds what depends on how nodes hand out IPs: all pairs that may be denied, and IPs that pods show in an annotation
+    /// alone.
+    pub fn add_everything(&mut self, cluster: &ClusterIndex) {
+        let stale = cluster.stale.pairs();
+        self.pairs
+            .extend(stale.map(|(service, ip)| (service.clone(), ip)));
+        let (Endpoint { ip: first, .. }, Endpoint { ip: last, .. }) = Endpoint::range();
+        self.ips.extend(cluster.pods.annotated((first, last)));
+    }
+
+    /// Updates the index of ended pods, for all pods of this set.
+    pub fn index_ended(&self, cluster: &mut ClusterIndex) {
+        for uid in &self.pods {
+            cluster.index_stale(*uid);
         }
     }
 
     fn service(&mut self, cluster: &ClusterIndex, name: &Name) {
-        self.pairs.extend(
-            cluster
-                .endpoint_index
-                .ips(name)
-                .into_iter()
-                .map(|ip| (name.clone(), ip)),
-        );
+        let ips = cluster.stale.ips(name);
+        self.pairs.extend(ips.map(|ip| (name.clone(), ip)));
     }
 
-    /// Adds the Services and the pods of a Namespace.
+    /// Adds IPs that may have another owner, or that are judged from now on, or no longer.
+    fn addresses(&mut self, cluster: &ClusterIndex, ips: impl IntoIterator<Item = Addr>) {
+        for ip in ips {
+            self.ips.insert(ip);
+            self.listing(cluster, [ip]);
+        }
+    }
+
+    /// Adds the pairs with the Services and the pods of a Namespace.
     fn namespace(&mut self, cluster: &ClusterIndex, name: &str) {
-        for (service, _) in cluster.services_in(name) {
-            self.service(cluster, service);
-        }
-        let pods = cluster.pods.iter().filter(|record| record.pod.name.0 == name);
-        for record in pods {
-            self.pod(cluster, record.pod.uid, None);
-        }
+        let is_of = |record: &Record| record.pod.name.0 == name;
+        let concerns = |service: &Name, ip| {
+            let listed = || {
+                let targets = cluster
+                    .endpoint_index
+                    .at(service, ip)
+                    .flat_map(|(_, targets)| targets.keys());
+                targets.filter_map(|target| cluster.pods.get(target?))
+            };
+            service.0 == name || cluster.pods.claimants(ip).any(is_of) || listed().any(is_of)
+        };
+        let stale = cluster
+            .stale
+            .pairs()
+            .filter(|(service, ip)| concerns(service, *ip));
+        self.pairs
+            .extend(stale.map(|(service, ip)| (service.clone(), ip)));
     }
 
     fn published(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
@@ -163,20 +209,36 @@ impl Dirty {
         }
     }
 
+    /// Adds the pairs whose proof a possible holder can end: those of its node, and, if there is no other such pod, those
+    /// that pods of any node can hold.
     fn selecting(&mut self, cluster: &ClusterIndex, pod: &Pod) {
-        let selecting: Vec<&Name> = cluster
+        let selects = |name: &Name| cluster.service(name).is_some_and(|service| service.selects(pod));
+        for name in cluster
+            .stale
             .services_in(&pod.name.0)
-            .filter(|(_, s)| s.selects(pod))
-            .map(|(name, _)| name)
-            .collect();
-        for name in selecting {
-            let ips = cluster.endpoint_index.ips(name).into_iter();
-            self.selected.extend(ips.map(|ip| (name.clone(), ip)));
+            .filter(|name| selects(name))
+        {
+            let mut elsewhere = cluster.stale.ips_of_any_node(name).peekable();
+            if elsewhere.peek().is_some() && !has_other_holder(cluster, name, pod) {
+                self.selected.extend(elsewhere.map(|ip| (name.clone(), ip)));
+            }
         }
+        let on_node = pod.node.iter().flat_map(|node| cluster.stale.of_node(node));
+        let on_node = on_node.filter(|(name, _)| name.0 == pod.name.0 && selects(name));
+        self.selected.extend(on_node.map(|(name, ip)| (name.clone(), ip)));
         let named = cluster.endpoint_index.of_name(PodName::of(pod));
         self.selected
             .extend(named.map(|(service, ip)| (service.clone(), ip)));
     }
+}
+
+/// True if the Service has another possible holder than this pod: then the pod neither ends a proof nor makes one.
+fn has_other_holder(cluster: &ClusterIndex, service: &Name, pod: &Pod) -> bool {
+    let Some(service) = cluster.service(service) else {
+        return false;
+    };
+    let mut holders = cluster.pods.possible_holders();
+    holders.any(|holder| holder.pod.uid != pod.uid && service.selects(&holder.pod))
 }
 
 /// Services by name; `None` for those that no longer exist.

@@ -3,11 +3,13 @@
 
 use super::compact::compact;
 use super::endpoints::{Endpoints, Entry};
+use super::forgetting::Remembered;
 use super::left_out::{self, LeftOut};
 use super::places::Places;
 use super::quota::Quota;
+use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Target, Targets};
-use crate::facts::{Change, Name, Slice, SliceEndpoint, SlicePort, Text};
+use crate::facts::{Change, Name, Slice, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -27,6 +29,8 @@ pub struct EndpointIndex {
     pub(super) places: Places,
     /// The Services that list an IP, or did.
     pub(super) ips: BTreeSet<(Addr, Name)>,
+    /// Those that no slice lists now.
+    pub(super) remembered: Remembered,
     /// Quota of targets behind sockets.
     pub(super) room: Quota<Text>,
     pub(super) left_out: LeftOut,
@@ -39,6 +43,7 @@ impl Default for EndpointIndex {
             services: HashMap::new(),
             places: Places::default(),
             ips: BTreeSet::new(),
+            remembered: Remembered::default(),
             room: Quota::of(left_out::OF_ALL),
             left_out: LeftOut::default(),
         }
@@ -125,11 +130,16 @@ impl EndpointIndex {
                 for name in gone {
                     self.delete(now, &name, &mut touched);
                 }
-                compact(&mut self.ips);
-                self.places.compact();
+                self.compact();
             }
         }
         touched
+    }
+
+    /// Removes spare room, after a list.
+    pub fn compact(&mut self) {
+        compact(&mut self.ips);
+        self.places.compact();
     }
 
     /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it.
@@ -151,6 +161,9 @@ impl EndpointIndex {
             target,
             listing,
         }));
+        if new > 0 {
+            self.remembered.add(service, now.into(), endpoint, target);
+        }
         if let Some(listing) = endpoints.get_mut(&endpoint, target) {
             listing.last = now.into();
         }
@@ -166,18 +179,37 @@ impl EndpointIndex {
         }
         let before = self.slices.remove(&slice.name);
         let before = before.filter(|before| !self.was_left_out(before, touched));
-        self.list(&slice, touched);
-        if let Some(before) = before {
-            self.unlist(now, &before, touched);
+        let before = before.as_deref();
+        let new = SlicePart::missing_in(&slice, before);
+        let mut gone = before.and_then(|before| SlicePart::missing_in(before, Some(&slice)));
+        match new {
+            Some(new) if self.has_room(&slice, &new) => self.list(&new, touched),
+            Some(SlicePart { service, .. }) => {
+                self.left_out.add(&slice, service);
+                self.touch_all(&slice, touched);
+                gone = before.and_then(SlicePart::whole);
+            }
+            None => {}
+        }
+        if let Some(gone) = gone {
+            self.unlist(now, &gone, touched);
         }
         self.slices.insert(slice.name.clone(), slice.into());
+    }
+
+    /// Applies the absence of a slice from a list.
+    pub fn forget_slice(&mut self, now: Duration, slice: &Name) -> Touched {
+        let mut touched = Touched::default();
+        self.delete(now, slice, &mut touched);
+        touched
     }
 
     fn delete(&mut self, now: Duration, slice: &Name, touched: &mut Touched) {
         if let Some(slice) = self.slices.remove(slice)
             && !self.was_left_out(&slice, touched)
+            && let Some(whole) = SlicePart::whole(&slice)
         {
-            self.unlist(now, &slice, touched);
+            self.unlist(now, &whole, touched);
         }
     }
 
@@ -197,27 +229,25 @@ impl EndpointIndex {
         touched.pairs.extend(ips.map(|ip| (service.clone(), ip)));
     }
 
-    fn has_room(&self, slice: &Slice, service: &Name) -> bool {
-        let known = self.services.get(service);
-        let is_new = |(endpoint, shown, _): &(Endpoint, &SliceEndpoint, &SlicePort)| {
-            known.is_none_or(|endpoints| endpoints.get(endpoint, shown.target).is_none())
+    fn has_room(&self, slice: &Slice, new: &SlicePart<'_>) -> bool {
+        let known = self.services.get(new.service);
+        let is_new = |endpoint, target| {
+            known.is_none_or(|endpoints| endpoints.get(&endpoint, target).is_none())
         };
         let all = slice.endpoints.len() * slice.ports.len();
-        all <= left_out::OF_ONE && self.room.admits(&service.0, named(slice).filter(is_new).count())
+        let new_ones = new
+            .named()
+            .filter(|(endpoint, shown, _)| is_new(*endpoint, shown.target));
+        all <= left_out::OF_ONE && self.room.admits(&new.service.0, new_ones.count())
     }
 
-    fn list(&mut self, slice: &Slice, touched: &mut Touched) {
-        let Some(service) = &slice.service else { return };
-        if !self.has_room(slice, service) {
-            self.left_out.add(slice, service);
-            self.touch_all(slice, touched);
-            return;
-        }
-        if named(slice).next().is_none() {
+    fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
+        let service = part.service;
+        if part.named().next().is_none() {
             return;
         }
         let endpoints = self.services.entry(service.clone()).or_default();
-        let new = endpoints.add(named(slice).map(|(endpoint, shown, port)| {
+        let new = endpoints.add(part.named().map(|(endpoint, shown, port)| {
             let (target, mut listing) = (shown.target, Listing::default());
             listing.port.name(port.name);
             listing.add(shown.ready);
@@ -228,7 +258,8 @@ impl EndpointIndex {
             }
         }));
         self.room.take(service.0.clone(), new);
-        for (endpoint, shown, _) in named(slice) {
+        for (endpoint, shown, _) in part.named() {
+            self.remembered.remove(service, endpoint, shown.target);
             touched.add(service, endpoint, shown.target);
             self.ips.insert((endpoint.ip, service.clone()));
             if let Some(uid) = shown.target {
@@ -237,15 +268,19 @@ impl EndpointIndex {
         }
     }
 
-    fn unlist(&mut self, now: Duration, slice: &Slice, touched: &mut Touched) {
-        let Some(service) = &slice.service else { return };
+    fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, touched: &mut Touched) {
+        let service = part.service;
         let Some(endpoints) = self.services.get_mut(service) else {
             return;
         };
-        for (endpoint, shown, _) in named(slice) {
-            if let Some(listing) = endpoints.get_mut(&endpoint, shown.target) {
+        for (endpoint, shown, _) in part.named() {
+            let target = shown.target;
+            if let Some(listing) = endpoints.get_mut(&endpoint, target) {
                 listing.take_away(now, shown.ready);
-                touched.add(service, endpoint, shown.target);
+                if !listing.is_current() {
+                    self.remembered.add(service, now.into(), endpoint, target);
+                }
+                touched.add(service, endpoint, target);
             }
         }
         self.drop_surplus(service, touched);
@@ -257,18 +292,4 @@ impl Touched {
         self.pairs.insert((service.clone(), endpoint.ip));
         self.pods.extend(target);
     }
-}
-
-/// Every endpoint of a slice with every port.
-fn named(slice: &Slice) -> impl Iterator<Item = (Endpoint, &SliceEndpoint, &SlicePort)> {
-    slice.endpoints.iter().flat_map(|shown| {
-        slice.ports.iter().map(move |port| {
-            let endpoint = Endpoint {
-                ip: shown.ip,
-                port: port.port,
-                protocol: port.protocol,
-            };
-            (endpoint, shown, port)
-        })
-    })
 }

@@ -2,6 +2,7 @@
 
 use super::{Endpoint, Listing, Target};
 use epguard_common::{Addr, Uid};
+use std::collections::BTreeSet;
 
 /// A pod that was named behind an endpoint.
 #[derive(Debug, Clone)]
@@ -22,7 +23,7 @@ pub struct Targets<'a>(&'a [Entry]);
 /// The array grows by one part of this many.
 const SPARE: usize = 8;
 
-/// So many new entries are put in one by one; more are merged with all others.
+/// So many entries are put in or taken out one by one; more of them in one pass over all others.
 const FEW: usize = 4;
 
 impl Endpoints {
@@ -33,11 +34,6 @@ impl Endpoints {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// All entries.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.0.iter()
     }
 
     /// All endpoints.
@@ -51,6 +47,12 @@ impl Endpoints {
         let own = &self.0[first..];
         let count = own.partition_point(|entry| entry.endpoint.ip == ip);
         grouped(&own[..count])
+    }
+
+    /// The endpoints of all greater IPs, or of all.
+    pub(super) fn after(&self, ip: Option<Addr>) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+        let is_before = |entry: &Entry| ip.is_some_and(|ip| entry.endpoint.ip <= ip);
+        grouped(&self.0[self.0.partition_point(is_before)..])
     }
 
     /// The targets behind an endpoint.
@@ -119,14 +121,23 @@ impl Endpoints {
         added
     }
 
-    /// Removes the targets whose listing is to go.
-    pub(super) fn remove(&mut self, goes: impl Fn(&Entry) -> bool) -> Vec<(Endpoint, Target)> {
-        let gone = self.0.extract_if(.., |entry| goes(entry));
-        let gone: Vec<_> = gone.map(|entry| (entry.endpoint, entry.target)).collect();
+    /// Removes targets. Returns how many of them there were.
+    pub(super) fn remove(&mut self, gone: &[(Endpoint, Target)]) -> usize {
+        let before = self.len();
+        if gone.len() <= FEW {
+            for (endpoint, target) in gone {
+                if let Some(at) = self.position(endpoint, *target) {
+                    self.0.remove(at);
+                }
+            }
+        } else {
+            let gone: BTreeSet<(Endpoint, Target)> = gone.iter().copied().collect();
+            self.0.retain(|entry| !gone.contains(&key(entry)));
+        }
         if self.0.len() + self.0.len() / SPARE < self.0.capacity() / 2 {
             self.0.shrink_to(self.0.len() + self.0.len() / SPARE);
         }
-        gone
+        before - self.len()
     }
 
     fn position(&self, endpoint: &Endpoint, target: Target) -> Option<usize> {

@@ -26,8 +26,23 @@ impl ClusterIndex {
         before != self.ranges_are_honoured()
     }
 
-    /// Records the same for all live pods, after a change of nodes.
-    pub(super) fn learn_all(&mut self, now: Duration) {
+    /// Records the same for all live pods of a node, after a change of the node's ranges. True if that changed how other
+    /// pods are judged.
+    pub(super) fn learn_of(&mut self, now: Duration, node: &str) -> bool {
+        let before = self.ranges_are_honoured();
+        let strays = self
+            .pods
+            .live_on(node)
+            .filter(|record| !self.honours_ranges(&record.pod));
+        let namespaces: Vec<Text> = strays.map(|record| record.pod.name.0.clone()).collect();
+        self.strays
+            .extend(namespaces.into_iter().map(|namespace| (namespace, now)));
+        self.ranges_are_disproved |= self.strays.len() > 1;
+        before != self.ranges_are_honoured()
+    }
+
+    /// Records the same for all live pods.
+    fn learn_all(&mut self, now: Duration) {
         let live = self.pods.iter().filter(|record| record.is_live());
         let strays = live.filter(|record| !self.honours_ranges(&record.pod));
         let namespaces: Vec<Text> = strays.map(|record| record.pod.name.0.clone()).collect();

@@ -27,6 +27,15 @@ pub struct Proven {
     pub boot_id: Uid,
 }
 
+impl Proven {
+    /// True if this proof denies packets that another one of the same endpoint did not.
+    #[must_use]
+    pub fn outgrows(&self, other: &Self) -> bool {
+        let weaker = other.state == UidState::Retired && self.state == UidState::Dead;
+        self.meant != other.meant || weaker
+    }
+}
+
 /// Denials by Service and socket.
 pub type Denials = BTreeMap<(Name, Endpoint), Proven>;
 
@@ -145,10 +154,13 @@ impl<'a> Case<'a> {
             let pod = stale(self.cluster, target).map_err(|why| NotProven::Target { why, listed })?;
             pods.push((pod, listing));
         }
+        let left = |listing: &Listing| (!listing.is_current()).then_some(listing.last);
         let meant = pods
             .iter()
-            .max_by_key(|(_, listing)| (listing.is_current(), listing.last));
+            .max_by_key(|(_, listing)| (listing.is_current(), left(listing)));
         let (meant, _) = meant.ok_or(NotProven::NotListed)?;
+        let current = pods.iter().filter(|(_, listing)| listing.is_current());
+        let listed: Vec<&Record> = current.map(|(record, _)| *record).chain([*meant]).collect();
         if let Some(holder) = pods.iter().find_map(|(record, _)| self.possible_holder(record)) {
             return Err(NotProven::PossibleHolder(holder.pod.uid));
         }
@@ -165,7 +177,7 @@ impl<'a> Case<'a> {
             .iter()
             .map(|(record, _)| self.cluster.bound_of_pod(&record.pod));
         Ok(Proven {
-            reason: self.reason(is_dead, meant)?,
+            reason: self.reason(is_dead, &listed)?,
             state: if is_dead {
                 UidState::Dead
             } else {
@@ -178,13 +190,12 @@ impl<'a> Case<'a> {
         })
     }
 
-    fn reason(&self, is_dead: bool, meant: &Record) -> Result<Reason, NotProven> {
+    fn reason(&self, is_dead: bool, listed: &[&Record]) -> Result<Reason, NotProven> {
+        let is_later = |owner| listed.iter().all(|meant| self.claimed_after(owner, meant));
         match (self.owner, is_dead) {
             (None, true) => Ok(Reason::DeadBackend),
             (None, false) => Ok(Reason::RetiredBackend),
-            (Some(owner), false) if !self.claimed_after(owner, meant) => {
-                Err(NotProven::NotLater(owner.pod.uid))
-            }
+            (Some(owner), false) if !is_later(owner) => Err(NotProven::NotLater(owner.pod.uid)),
             (Some(_), _) => Ok(Reason::Reused),
         }
     }
@@ -195,7 +206,8 @@ impl<'a> Case<'a> {
     fn claimed_after(&self, owner: &Record, meant: &Record) -> bool {
         match (owner.claims.get(&self.ip), meant.claims.get(&self.ip)) {
             (Some(later), Some(earlier)) => {
-                later.published && earlier.published && later.order > earlier.order
+                let order = |claim| self.cluster.pods.order_of(claim);
+                later.published && earlier.published && order(later) > order(earlier)
             }
             _ => false,
         }
@@ -203,11 +215,12 @@ impl<'a> Case<'a> {
 
     /// A possible holder of the Service: a pod that may hold the IP without showing it.
     fn possible_holder(&self, stale: &Record) -> Option<&Record> {
-        let node = stale.pod.node.as_deref();
-        let anywhere = !self.cluster.is_exclusive(self.ip, node);
-        self.cluster
-            .pods
-            .possible_holders()
-            .find(|pod| (anywhere || pod.pod.node.as_deref() == node) && self.backends.contains(&pod.pod))
+        let (pods, node) = (&self.cluster.pods, stale.pod.node.as_deref());
+        let is_own = |holder: &&Record| self.backends.contains(&holder.pod);
+        if self.cluster.is_exclusive(self.ip, node) {
+            pods.possible_holders_on(node?).find(is_own)
+        } else {
+            pods.possible_holders().find(is_own)
+        }
     }
 }

@@ -9,6 +9,7 @@ mod alternatives;
 mod backends;
 mod bound;
 mod breaker;
+mod changes;
 mod claim_order;
 mod claims;
 mod cluster_index;
@@ -16,6 +17,7 @@ mod compact;
 mod confirmation;
 mod crowded;
 mod dirty;
+mod ended;
 mod endpoint;
 mod endpoint_index;
 mod endpoints;
@@ -23,7 +25,9 @@ mod forgetting;
 mod generations;
 mod ipam;
 mod judge;
+mod layout;
 mod left_out;
+mod lists;
 mod moment;
 mod named_targets;
 mod names;
@@ -36,6 +40,7 @@ mod places;
 mod plausible;
 mod pod_counts;
 mod pod_index;
+mod pod_places;
 mod quota;
 mod ranges;
 mod readiness;
@@ -45,10 +50,14 @@ mod restore;
 mod reuse;
 mod review;
 mod revival;
+mod room;
 mod settings;
 mod settle;
+mod slice_part;
 mod slots;
 mod snapshot;
+mod stale_index;
+mod steps;
 mod synced;
 mod tables;
 mod unproven;
@@ -56,6 +65,7 @@ mod view;
 mod vips;
 
 pub use breaker::{Breaker, DELAY, Trip};
+pub use changes::Changes;
 pub use claims::{Claim, Claims};
 pub use cluster_index::ClusterIndex;
 pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};
@@ -81,10 +91,11 @@ use synced::Synced;
 pub use tables::{Draining, Tables};
 pub use unproven::{PossibleHolder, Unproven};
 
-use crate::facts::{Fact, Name, Watched};
+use crate::facts::Name;
 use dirty::Dirty;
 use epguard_common::{Addr, Owner, Slot, Uid};
 use generations::Generations;
+use lists::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -100,15 +111,21 @@ pub struct State {
     orphan_ips: OrphanIps,
     /// Tables of an earlier process, until everything has been listed once.
     restored: Option<Tables>,
+    /// What is left to do of a list.
+    task: Option<Task>,
     slots: Slots,
     /// Slots of redirected flows that go on.
     redirected: BTreeSet<Slot>,
     tables: Tables,
+    /// Keys of `tables` that may have changed.
+    changes: Changes,
     owners: BTreeMap<Addr, Owner>,
     changed_owners: BTreeSet<Addr>,
     generations: Generations,
     /// IPs whose history may have changed.
     touched: BTreeSet<Addr>,
+    /// Whether these are many, of which a part was taken.
+    is_mass: bool,
     reuse: Reuse,
     revivals: Revivals,
     /// Names of pods that an earlier process knew.
@@ -134,13 +151,16 @@ impl State {
             draining: Draining::new(),
             orphan_ips: OrphanIps::default(),
             restored: None,
+            task: None,
             slots,
             redirected: BTreeSet::new(),
             tables: Tables::default(),
+            changes: Changes::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
             generations: Generations::default(),
             touched: BTreeSet::new(),
+            is_mass: false,
             reuse: Reuse::default(),
             revivals: Revivals::default(),
             known_names: BTreeMap::new(),
@@ -149,48 +169,25 @@ impl State {
 
     /// Stores what an earlier process proved; it is restored once everything has been listed.
     pub fn restore(&mut self, tables: Tables) {
+        self.changes.add(&tables, &self.tables);
         self.restored = Some(tables);
-    }
-
-    /// Applies a fact; afterwards [`State::tables`] is what the maps should hold.
-    pub fn apply(&mut self, now: Duration, mut fact: Fact) {
-        self.start_over_if_revived(now, &mut fact);
-        let was_synced = self.is_synced();
-        let mut list = Watched::listed_by(&fact).filter(|watched| watched.bears_proofs());
-        self.synced.note(&fact);
-        let mut dirty = match fact {
-            Fact::Presence(presence) => {
-                self.apply_presence(now, &presence);
-                self.orphan_ips.note(presence);
-                Dirty::default()
-            }
-            fact => dirty::absorb(&mut self.cluster, now, fact),
-        };
-        self.review_again(&dirty);
-        if was_synced != self.is_synced() {
-            dirty.everything = true;
-            // Whichever list came last: the first lists count as one.
-            list = Some(Watched::EndpointSlices);
-            if let Some(tables) = self.restored.take() {
-                self.apply_restored(&tables, now);
-            }
-            dirty.pods.extend(self.restore_deaths(now));
-        }
-        let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
-        dirty.pods.extend(displaced);
-        self.settle(now, dirty, list);
     }
 
     /// Applies the passing of time: drops old endpoints, frees slots. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
         self.slots.expire(now);
         self.review.tick(now);
-        let mut forgotten: Dirty = self.cluster.endpoint_index.expire(now).into();
+        let mut forgotten = Dirty::default();
+        let expired = self.cluster.endpoint_index.expire(now);
+        forgotten.changed_endpoints(&mut self.cluster, expired);
         forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
-        forgotten.everything = self.cluster.forget_strays(now);
+        if self.cluster.forget_strays(now) {
+            forgotten.everything = true;
+            self.cluster.index_all_stale();
+        }
         let orphan_ips = &self.orphan_ips;
         self.generations.expire(now, |ip| orphan_ips.mentions(ip));
-        self.settle(now, forgotten, None);
+        self.settle(now, forgotten);
     }
 
     /// Notes a packet to a denied endpoint.
@@ -240,9 +237,16 @@ impl State {
         &self.tables
     }
 
-    /// What OWNERS should hold, and which of its keys changed since the last call.
-    pub fn take_owners(&mut self) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
-        (&self.owners, std::mem::take(&mut self.changed_owners))
+    /// What OWNERS should hold, and which of its keys changed since the last call, at most so many.
+    pub fn take_owners(&mut self, most: usize) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
+        (&self.owners, take(&mut self.changed_owners, most))
+    }
+
+    /// True if something is left to do, to write or to record.
+    #[must_use]
+    pub fn has_backlog(&self) -> bool {
+        self.task.is_some()
+            || self.is_synced() && !(self.changed_owners.is_empty() && self.touched.is_empty())
     }
 
     /// How long IPs had no owner, for those that got another one since the last call.
@@ -289,11 +293,16 @@ impl State {
         for (ip, owner) in std::mem::take(&mut fresh.owners) {
             fresh.generations.idle(ip, &owner, now);
         }
-        let everything = Dirty {
-            everything: true,
-            ..Dirty::default()
-        };
-        fresh.settle(now, everything, None);
+        let everything = Dirty::of_all(&fresh.cluster);
+        fresh.task = None;
+        fresh.settle(now, everything);
         fresh
     }
+}
+
+/// Takes the first of a set, at most so many.
+fn take<T: Ord + Copy>(set: &mut BTreeSet<T>, most: usize) -> BTreeSet<T> {
+    let rest = set.iter().nth(most).copied();
+    let rest = rest.map_or_else(BTreeSet::new, |first| set.split_off(&first));
+    std::mem::replace(set, rest)
 }

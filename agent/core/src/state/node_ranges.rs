@@ -2,26 +2,47 @@
 
 use crate::facts::{Cidr, Node, Text};
 use epguard_common::Addr;
+use std::collections::BTreeMap;
 
-/// The ranges of all nodes, by their first address.
+/// The ranges of all nodes, by their first address and the node's name.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NodeRanges(Vec<(Addr, Cidr, Text)>);
+pub(super) struct NodeRanges(BTreeMap<Addr, Vec<(Text, Cidr)>>);
 
 impl NodeRanges {
-    pub(super) fn of<'a>(nodes: impl Iterator<Item = &'a Node>) -> Self {
-        let ranges = nodes.flat_map(|node| node.pod_cidrs.iter().map(|cidr| (cidr, &node.name)));
-        let mut ranges: Vec<_> = ranges
-            .map(|(cidr, node)| (cidr.first(), *cidr, node.clone()))
-            .collect();
-        ranges.sort_by_key(|(first, ..)| *first);
-        Self(ranges)
+    pub(super) fn add(&mut self, node: &Node) {
+        for cidr in &node.pod_cidrs {
+            let ranges = self.0.entry(cidr.first()).or_default();
+            ranges.push((node.name.clone(), *cidr));
+            ranges.sort_by(|(a, _), (b, _)| a.cmp(b));
+        }
+    }
+
+    pub(super) fn remove(&mut self, node: &Node) {
+        for cidr in &node.pod_cidrs {
+            if let Some(ranges) = self.0.get_mut(&cidr.first()) {
+                ranges.retain(|(name, _)| *name != node.name);
+                if ranges.is_empty() {
+                    self.0.remove(&cidr.first());
+                }
+            }
+        }
     }
 
     /// The node of the last range that begins at or below the IP, if that range has the IP.
     pub(super) fn node(&self, ip: Addr) -> Option<&str> {
-        let after = self.0.partition_point(|(first, ..)| *first <= ip);
-        let (_, cidr, node) = self.0.get(after.checked_sub(1)?)?;
+        let (_, ranges) = self.0.range(..=ip).next_back()?;
+        let (node, cidr) = ranges.last()?;
         cidr.contains(ip).then_some(node)
+    }
+
+    /// The first and the last IP that [`NodeRanges::node`] may answer otherwise with this range than without it: the
+    /// range, and what it hides of one that begins before.
+    pub(super) fn reach(&self, cidr: &Cidr) -> (Addr, Addr) {
+        let first = cidr.first();
+        let before = self.0.range(..first).next_back();
+        let before = before.into_iter().chain(self.0.get_key_value(&first));
+        let ends = before.flat_map(|(_, ranges)| ranges.iter().map(|(_, cidr)| cidr.last()));
+        (first, ends.fold(cidr.last(), Addr::max))
     }
 }
 
@@ -29,9 +50,8 @@ impl NodeRanges {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_node_of_an_ip_is_the_one_whose_range_has_it() {
-        let node = |name: &str, cidrs: [&str; 2]| Node {
+    fn node(name: &str, cidrs: [&str; 2]) -> Node {
+        Node {
             name: name.into(),
             addresses: Vec::new(),
             pod_cidrs: cidrs.into_iter().filter_map(Cidr::parse).collect(),
@@ -39,18 +59,53 @@ mod tests {
             virtual_kubelet: false,
             canary: false,
             zone: None,
-        };
+        }
+    }
+
+    fn addr(ip: &str) -> Addr {
+        ip.parse::<std::net::IpAddr>().unwrap().into()
+    }
+
+    fn ranges(nodes: &[Node]) -> NodeRanges {
+        let mut ranges = NodeRanges::default();
+        for node in nodes {
+            ranges.add(node);
+        }
+        ranges
+    }
+
+    #[test]
+    fn the_node_of_an_ip_is_the_one_whose_range_has_it() {
         let nodes = [
             node("b", ["10.1.1.0/24", "fd00:1:1::/64"]),
             node("a", ["10.1.0.0/24", "fd00:1::/64"]),
         ];
-        let ranges = NodeRanges::of(nodes.iter());
-        let of = |ip: &str| ranges.node(ip.parse::<std::net::IpAddr>().unwrap().into());
-        assert_eq!(of("10.1.0.0"), Some("a"));
-        assert_eq!(of("10.1.0.255"), Some("a"));
-        assert_eq!(of("10.1.1.7"), Some("b"));
-        assert_eq!(of("fd00:1::7"), Some("a"));
-        assert_eq!(of("fd00:1:1::7"), Some("b"));
-        assert_eq!([of("10.0.255.255"), of("10.1.2.0"), of("fd00:2::1")], [None; 3]);
+        let mut ranges = ranges(&nodes);
+        let of = |ranges: &NodeRanges, ip: &str| ranges.node(addr(ip)).map(str::to_owned);
+        for (ip, node) in [
+            ("10.1.0.0", "a"),
+            ("10.1.0.255", "a"),
+            ("10.1.1.7", "b"),
+            ("fd00:1::7", "a"),
+            ("fd00:1:1::7", "b"),
+        ] {
+            assert_eq!(of(&ranges, ip).as_deref(), Some(node));
+        }
+        assert_eq!(
+            ["10.0.255.255", "10.1.2.0", "fd00:2::1"].map(|ip| of(&ranges, ip)),
+            [None, None, None]
+        );
+        ranges.remove(&nodes[1]);
+        assert_eq!(of(&ranges, "10.1.0.255"), None);
+        assert_eq!(of(&ranges, "10.1.1.7").as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_range_inside_of_another_reaches_to_the_end_of_the_other() {
+        let [all, one] = ["10.1.0.0/16", "10.1.1.0/24"].map(|cidr| node(cidr, [cidr, "banana"]));
+        let ranges = ranges(&[all, one.clone()]);
+        assert_eq!(ranges.node(addr("10.1.2.1")), None);
+        let reach = ranges.reach(&one.pod_cidrs[0]);
+        assert_eq!(reach, (addr("10.1.1.0"), addr("10.1.255.255")));
     }
 }

@@ -112,7 +112,8 @@ impl OrphanIps {
                     .get(ip)
                     .and_then(|last_pod| cluster.pods.get(last_pod.dead));
                 let earlier = recorded.and_then(|recorded| recorded.claims.get(ip));
-                if earlier.is_none_or(|earlier| claim.order >= earlier.order) {
+                let order = |claim| cluster.pods.order_of(claim);
+                if earlier.is_none_or(|earlier| order(claim) >= order(earlier)) {
                     let dead = record.pod.uid;
                     let mode = match self.last_pods.get(ip) {
                         Some(last_pod) if last_pod.dead == dead => last_pod.mode,
@@ -226,11 +227,8 @@ fn is_dead_for_good(record: &Record) -> bool {
 
 /// True if a pod of this node is up, or coming up, without having published its IP.
 fn may_hold_any_ip(cluster: &ClusterIndex) -> bool {
-    let own = Some(cluster.settings.node.as_str());
-    cluster
-        .pods
-        .possible_holders()
-        .any(|record| record.pod.node.as_deref() == own)
+    let mut holders = cluster.pods.possible_holders_on(&cluster.settings.node);
+    holders.next().is_some()
 }
 
 /// True if only this node hands the IP out, and the API shows no pod that may hold it.

@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
     /// The pod that was meant.
-    meant: Uid,
+    pub meant: Uid,
     state: UidState,
     /// `None`: the denial is carried out.
     pub pending: Option<Pending>,
@@ -127,8 +127,8 @@ pub(super) fn rests_on_one_list(cluster: &ClusterIndex, proven: &Proven) -> bool
 }
 
 /// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.
-pub(super) fn is_plain(cluster: &ClusterIndex, service: &Name, endpoint: &Endpoint, proven: &Proven) -> bool {
-    let meant = cluster.pods.get(proven.meant);
-    let dead = meant.is_some_and(|record| record.uid_state == UidState::Dead);
-    dead && !cluster.endpoint_index.lists(service, endpoint.ip, proven.meant)
+pub(super) fn is_plain(cluster: &ClusterIndex, service: &Name, endpoint: &Endpoint, meant: Uid) -> bool {
+    let record = cluster.pods.get(meant);
+    let dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
+    dead && !cluster.endpoint_index.lists(service, endpoint.ip, meant)
 }

@@ -1,20 +1,21 @@
 //! Index of all pods with their states, and of the IPs that they claim.
 
 use super::claims::Claim;
-use super::compact::compact;
+use super::pod_places::PodPlaces;
 use super::record::{Record, is_settled};
 use crate::facts::{Change, Pod, Text};
 use epguard_common::{Addr, Mode, Uid, UidState};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// All pods.
 #[derive(Debug, Clone, Default)]
 pub struct PodIndex {
     pub(super) records: HashMap<Uid, Box<Record>>,
-    claimants: BTreeSet<(Addr, Uid)>,
-    possible_holders: BTreeSet<Uid>,
+    places: PodPlaces,
     pub(super) order: u64,
+    /// The order of the last list: no claim that came before is newer than another.
+    listed: u64,
 }
 
 /// The UIDs that a change touched, with their records before it; none of a new pod, and of one that a list shows as it was.
@@ -49,20 +50,42 @@ impl PodIndex {
 
     /// Pods, dead ones included, that the API shows and that show the IP on any network.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
-        let (first, last) = (Uid::NONE, Uid { octets: [255; 16] });
-        let claimants = self.claimants.range((ip, first)..=(ip, last));
-        claimants.filter_map(|(_, uid)| self.get(*uid))
+        self.of(self.places.claimants(ip))
+    }
+
+    /// IPs that several pods show.
+    pub fn shared_ips(&self) -> impl Iterator<Item = Addr> {
+        self.places.shared()
     }
 
     /// Possible holders: pods that may hold an IP that the API does not show.
     pub fn possible_holders(&self) -> impl Iterator<Item = &Record> {
-        self.possible_holders.iter().filter_map(|uid| self.get(*uid))
+        self.of(self.places.possible_holders())
+    }
+
+    /// The possible holders of a node.
+    pub fn possible_holders_on(&self, node: &str) -> impl Iterator<Item = &Record> {
+        self.of(self.places.possible_holders_on(node))
+    }
+
+    /// The live pods of a node, without those of its own network.
+    pub fn live_on(&self, node: &str) -> impl Iterator<Item = &Record> {
+        self.of(self.places.live_on(node))
+    }
+
+    /// The IPs from `first` to `last` that pods show in an annotation alone.
+    pub fn annotated(&self, (first, last): (Addr, Addr)) -> impl Iterator<Item = Addr> {
+        self.places.annotated(first, last)
+    }
+
+    fn of<'a>(&'a self, pods: impl Iterator<Item = &'a Uid>) -> impl Iterator<Item = &'a Record> {
+        pods.filter_map(|uid| self.get(*uid))
     }
 
     /// Applies a change from the watch.
     pub fn apply(&mut self, now: Duration, change: Change<Pod>) -> Touched {
         match change {
-            Change::Reset(pods) => self.reset(now, pods),
+            Change::Reset(pods) => self.apply_list(now, pods),
             Change::Applied(pod) => {
                 self.order += 1;
                 vec![self.upsert(now, pod, false)]
@@ -119,34 +142,52 @@ impl PodIndex {
         }
     }
 
-    /// Applies a list: an absent pod vanished in a gap, which proves nothing, and no claim is newer than another.
-    fn reset(&mut self, now: Duration, pods: Vec<Pod>) -> Touched {
-        self.order += 1;
-        let listed: BTreeSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
-        let gone: Vec<Uid> = self
-            .records
-            .iter()
-            .filter(|(uid, record)| record.present && !listed.contains(uid))
-            .map(|(uid, _)| *uid)
-            .collect();
-        let mut touched: Touched = pods.into_iter().map(|pod| self.upsert(now, pod, true)).collect();
-        for uid in gone {
-            touched.push((uid, self.get(uid).cloned()));
-            self.change(uid, |record| {
-                record.present = false;
-                record.uid_state = if record.unconfirmed {
-                    UidState::Live
-                } else {
-                    proven_for_good(record.uid_state)
-                };
-            });
-        }
-        let records = self.records.values_mut();
-        for claim in records.flat_map(|record| record.claims.values_mut()) {
-            claim.order = self.order;
-        }
-        compact(&mut self.claimants);
+    fn apply_list(&mut self, now: Duration, pods: Vec<Pod>) -> Touched {
+        let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
+        let gone = self.begin_list(&listed).into_iter();
+        let mut touched: Touched = gone.map(|uid| self.vanish(uid)).collect();
+        touched.extend(pods.into_iter().map(|pod| self.list(now, pod)));
+        self.end_list();
         touched
+    }
+
+    /// Begins to apply a list. Returns the pods that are not on it.
+    pub fn begin_list(&mut self, listed: &HashSet<Uid>) -> Vec<Uid> {
+        self.order += 1;
+        let gone = self.records.iter();
+        let gone = gone.filter(|(uid, record)| record.present && !listed.contains(uid));
+        gone.map(|(uid, _)| *uid).collect()
+    }
+
+    /// Applies the absence of a pod from a list: it vanished in a gap, which proves nothing.
+    pub fn vanish(&mut self, uid: Uid) -> (Uid, Option<Record>) {
+        let before = self.get(uid).cloned();
+        self.change(uid, |record| {
+            record.present = false;
+            record.uid_state = if record.unconfirmed {
+                UidState::Live
+            } else {
+                proven_for_good(record.uid_state)
+            };
+        });
+        (uid, before)
+    }
+
+    /// Applies a pod of a list.
+    pub fn list(&mut self, now: Duration, pod: Pod) -> (Uid, Option<Record>) {
+        self.upsert(now, pod, true)
+    }
+
+    /// Ends a list: no claim is newer than another.
+    pub fn end_list(&mut self) {
+        self.listed = self.order;
+        self.places.compact();
+    }
+
+    /// The place of a claim in the order in which claims were first seen.
+    #[must_use]
+    pub fn order_of(&self, claim: &Claim) -> u64 {
+        claim.order.max(self.listed)
     }
 
     fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> (Uid, Option<Record>) {
@@ -204,23 +245,10 @@ impl PodIndex {
 
     /// Changes a record and updates the indexes.
     pub(super) fn change(&mut self, uid: Uid, edit: impl FnOnce(&mut Record)) {
-        let Some(record) = self.records.get_mut(&uid) else {
-            return;
-        };
-        if record.present && !record.pod.host_network {
-            for ip in record.pod.addresses() {
-                self.claimants.remove(&(ip, uid));
-            }
-        }
-        self.possible_holders.remove(&uid);
-        edit(record);
-        if record.present && !record.pod.host_network {
-            for ip in record.pod.addresses() {
-                self.claimants.insert((ip, uid));
-            }
-        }
-        if record.is_possible_holder() {
-            self.possible_holders.insert(uid);
+        if let Some(record) = self.records.get_mut(&uid) {
+            self.places.remove(record);
+            edit(record);
+            self.places.add(record);
         }
     }
 }

@@ -10,12 +10,24 @@ impl EndpointIndex {
     /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::RECENTLY).
     #[must_use]
     pub fn recently_ready(&self, now: Duration, service: &Name) -> BTreeSet<Addr> {
-        let mut ips = self.ips(service);
-        ips.retain(|ip| {
-            let mut endpoint_index = self.at(service, *ip).flat_map(|(_, targets)| targets.values());
-            endpoint_index.any(|listing| listing.is_recently_ready(now))
-        });
-        ips
+        let next = |ip: &Addr| self.next_ready(now, service, Some(*ip));
+        std::iter::successors(self.next_ready(now, service, None), next).collect()
+    }
+
+    /// The next of these IPs after another one, in ascending order.
+    #[must_use]
+    pub fn next_ready(&self, now: Duration, service: &Name, after: Option<Addr>) -> Option<Addr> {
+        let mut endpoints = self.services.get(service)?.after(after);
+        let is_ready = |listing: &Listing| listing.is_recently_ready(now);
+        let (endpoint, _) = endpoints.find(|(_, targets)| targets.values().any(is_ready))?;
+        Some(endpoint.ip)
+    }
+
+    /// True if an IP of a Service was ready then.
+    #[must_use]
+    pub fn was_ready(&self, now: Duration, service: &Name, ip: Addr) -> bool {
+        let mut listings = self.at(service, ip).flat_map(|(_, targets)| targets.values());
+        listings.any(|listing| listing.is_recently_ready(now))
     }
 
     /// Whether a slice of the Service lists the IP now.

@@ -19,7 +19,7 @@ impl State {
             vips: true,
             ..Dirty::default()
         };
-        self.settle(now, dirty, None);
+        self.settle(now, dirty);
     }
 
     /// True if redirected flows of a known Service go on: then the view has to stay fresh for them.

@@ -44,14 +44,16 @@ impl State {
         self.breaker = Breaker::default();
         self.synced = Synced::default();
         self.restored = None;
+        self.task = None;
         self.revivals.deaths.clear();
         let dirty = Dirty {
             everything: true,
+            vips: true,
             ips: self.owners.keys().copied().collect(),
             pods: self.draining.keys().copied().collect(),
             ..Dirty::default()
         };
-        self.settle(now, dirty, None);
+        self.settle(now, dirty);
     }
 
     /// The dead pod that the API has shown alive since the last call, if any. The state has started over and needs a list of
@@ -132,8 +134,8 @@ impl State {
         restored.collect()
     }
 
-    /// Restores what an earlier process proved of pods that the API shows no more.
-    pub(super) fn apply_restored(&mut self, tables: &Tables, now: Duration) {
+    /// Restores what an earlier process proved of pods that the API shows no more. Returns these pods.
+    pub(super) fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
         restore::restore(
             tables,
             &mut self.cluster,
@@ -142,6 +144,9 @@ impl State {
             now,
         );
         self.breaker.restore(restore::carried_out(tables));
+        let denied = tables.denied.values().map(|denial| denial.dead_uid);
+        let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
+        denied.chain(terminated).collect()
     }
 }
 

@@ -1,58 +1,37 @@
 //! Consequences of a change of the index: denials, their confirmation, tables, owners.
 
-use super::compact::compact;
 use super::dirty::Dirty;
-use super::{Denials, Endpoint, State, Tables, judge, tables};
-use crate::facts::{Name, Service, Watched};
-use epguard_common::{Action, Addr};
+use super::lists::Task;
+use super::{Denials, Endpoint, OrphanIp, State, judge, tables};
+use crate::facts::Name;
+use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl State {
-    /// Judges again what may have changed; `list` is the watch that was just listed in whole, if any.
-    pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty, list: Option<Watched>) {
+    /// Judges again what may have changed. While a list is applied, denials end, and none begins.
+    pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty) {
         self.touch(&dirty);
         dirty.pairs.append(&mut dirty.selected);
         if dirty.everything {
             dirty.add_everything(&self.cluster);
-            let denied = self
-                .denials
-                .keys()
-                .map(|(service, endpoint)| (service.clone(), endpoint.ip));
-            dirty.pairs.extend(denied.collect::<Vec<_>>());
+            let denied = self.denials.keys();
+            let denied = denied.map(|(service, endpoint)| (service.clone(), endpoint.ip));
+            dirty.pairs.extend(denied);
         }
         self.settle_owners(now, &dirty);
-        if list.is_some() {
-            compact(&mut self.owners);
-        }
-        let mut changed = self.settle_draining(&dirty) || dirty.vips;
+        let drained = self.settle_draining(&dirty);
+        let mut changed = BTreeSet::new();
         for (service, ip) in &dirty.pairs {
-            if self.rejudge(service, *ip) {
-                self.touched.insert(*ip);
-                changed = true;
+            let may_begin = !self.task.as_ref().is_some_and(|task| task.holds_back(service));
+            if self.rejudge(service, *ip, may_begin) {
+                changed.insert((service.clone(), *ip));
             }
         }
-        let breaker = self.settle_breaker(now, &dirty, list);
-        if breaker {
-            self.touch_denied();
-        }
-        changed |= breaker;
-        changed |= dirty.pairs.iter().any(|(service, _)| self.redirects(service));
-        if changed || dirty.everything {
+        changed.extend(self.settle_breaker(now, &dirty));
+        self.touched.extend(changed.iter().map(|(_, ip)| *ip));
+        if self.is_laid_out_anew(&dirty) || !self.lay_out_at(now, &changed, &drained) {
             self.lay_out(now);
-            let redirected = self.redirected_services();
-            let denied = self.denials.keys().map(|(service, _)| service);
-            let affected: BTreeSet<&Name> = denied.chain(&redirected).collect();
-            let idle: Vec<Name> = self
-                .slots
-                .iter()
-                .map(|(_, name)| name)
-                .filter(|name| !affected.contains(name))
-                .cloned()
-                .collect();
-            for name in idle {
-                self.slots.rest(&name, now);
-            }
         }
         self.settle_orphan_ips();
         for uid in dirty.pods {
@@ -63,97 +42,93 @@ impl State {
         }
     }
 
-    /// True if a change of any of the Service's endpoints may change where its flows are redirected.
-    fn redirects(&self, service: &Name) -> bool {
-        let asks = |service: &Service| service.on_denial.action == Action::Redirect;
-        let (first, last) = Endpoint::range();
-        let denied = (service.clone(), first)..=(service.clone(), last);
-        self.cluster.service(service).is_some_and(asks) && self.denials.range(denied).next().is_some()
-    }
-
-    /// Puts the denials into tables.
-    pub(super) fn lay_out(&mut self, now: Duration) {
-        let redirected = self.redirected_services();
-        let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
-        self.tables = Tables {
-            terminated: std::mem::take(&mut self.tables.terminated),
-            ..Tables::build(now, &self.cluster, denials, breaker, slots, &self.draining)
-        };
-        self.tables
-            .keep_intent(&self.cluster, &mut self.slots, now, &redirected);
-    }
-
-    fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Watched>) -> bool {
-        let mut services: BTreeSet<Name> = dirty.pairs.iter().map(|(service, _)| service.clone()).collect();
-        if let Some(list) = list {
-            services.extend(self.breaker.services().cloned());
-            self.breaker.listed(list);
+    /// Updates the breaker. Returns the pairs where a denial became pending, or is pending no more.
+    fn settle_breaker(&mut self, now: Duration, dirty: &Dirty) -> BTreeSet<(Name, Addr)> {
+        let mut services: BTreeMap<&Name, Vec<Addr>> = BTreeMap::new();
+        for (service, ip) in &dirty.pairs {
+            services.entry(service).or_default().push(*ip);
         }
         let (cluster, denials) = (&self.cluster, &self.denials);
-        let mut changed = false;
-        for service in &services {
-            changed |= self.breaker.settle(cluster, now, denials, service, list);
-        }
-        if self.is_synced() {
-            self.breaker.drop_restored();
+        let mut changed = BTreeSet::new();
+        for (service, ips) in services {
+            let held = self.breaker.settle(cluster, now, denials, (service, &ips), None);
+            changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
         }
         changed
     }
 
-    fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
-        let proven: Denials = match self.cluster.service(name).filter(|_| self.is_synced()) {
+    /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay. True if one changed.
+    pub(super) fn rejudge(&mut self, name: &Name, ip: Addr, may_begin: bool) -> bool {
+        let (first, last) = Endpoint::range_at(ip);
+        let range = (name.clone(), first)..=(name.clone(), last);
+        let before: Denials = self
+            .denials
+            .range(range)
+            .map(|(key, proven)| (key.clone(), proven.clone()))
+            .collect();
+        let mut proven: Denials = match self.cluster.service(name).filter(|_| self.is_synced()) {
             Some(service) => judge::judge(&self.cluster, name, service, ip)
                 .into_iter()
                 .filter_map(|(endpoint, verdict)| Some(((name.clone(), endpoint), verdict.ok()?)))
                 .collect(),
             None => Denials::new(),
         };
-        let bounds = Endpoint::range_at(ip);
-        let range = (name.clone(), bounds.0)..=(name.clone(), bounds.1);
-        let before: Vec<(Name, Endpoint)> = self
-            .denials
-            .range(range.clone())
-            .map(|(key, _)| key.clone())
-            .collect();
-        if before.iter().eq(proven.keys()) && self.denials.range(range).map(|(_, p)| p).eq(proven.values()) {
+        proven
+            .retain(|key, proven| may_begin || before.get(key).is_some_and(|known| !proven.outgrows(known)));
+        if before == proven {
             return false;
         }
-        for key in before {
-            self.denials.remove(&key);
+        for key in before.keys() {
+            self.denials.remove(key);
         }
         self.denials.extend(proven);
         true
     }
 
-    fn settle_orphan_ips(&mut self) {
+    /// Proves orphan IPs again. None is new while a list is applied: a pod further down may hold the IP.
+    pub(super) fn settle_orphan_ips(&mut self) {
         let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
         let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
-        let terminated = if self.is_synced() {
+        let mut terminated = if self.is_synced() {
             self.orphan_ips.proven(&self.cluster, last_owner)
         } else {
             BTreeMap::new()
         };
-        let before = std::mem::replace(&mut self.tables.terminated, terminated);
-        let now = &self.tables.terminated;
-        let differ = |ip: &&Addr| before.get(*ip) != now.get(*ip);
+        let before = std::mem::take(&mut self.tables.terminated);
+        if matches!(self.task, Some(Task::Apply(_))) {
+            let was_proven = |ip: &Addr, orphan_ip: &OrphanIp| {
+                let before = before.get(ip).filter(|before| before.dead == orphan_ip.dead);
+                before.is_some_and(|before| before.lifted.is_none() || orphan_ip.lifted.is_some())
+            };
+            terminated.retain(|ip, orphan_ip| was_proven(ip, orphan_ip));
+        }
+        let differ = |ip: &&Addr| before.get(*ip) != terminated.get(*ip);
         self.touched
-            .extend(before.keys().chain(now.keys()).filter(differ));
+            .extend(before.keys().chain(terminated.keys()).filter(differ));
+        self.tables.terminated = terminated;
     }
 
-    fn settle_draining(&mut self, dirty: &Dirty) -> bool {
-        let mut changed = false;
+    /// Updates the terminating endpoints of this node. Returns the IPs that are counted from now on, or no longer.
+    fn settle_draining(&mut self, dirty: &Dirty) -> BTreeSet<Addr> {
+        // Some of them may have become a node's address, or stopped to be one.
+        let mut changed: BTreeSet<Addr> = self.draining.values().flatten().copied().collect();
+        changed.retain(|ip| dirty.ips.contains(ip));
         for uid in &dirty.pods {
             let draining = self.cluster.pods.get(*uid).filter(|record| {
                 record.is_live()
                     && record.pod.deleting
                     && !record.pod.host_network
+                    && record.pod.node.as_deref() == Some(self.node())
                     && self.cluster.endpoint_index.knows(*uid)
             });
-            let before = match draining {
-                Some(record) => self.draining.insert(*uid, record.pod.ips.clone()),
+            let after = draining.map(|record| record.pod.ips.clone());
+            let before = match &after {
+                Some(ips) => self.draining.insert(*uid, ips.clone()),
                 None => self.draining.remove(uid),
             };
-            changed |= before.as_ref() != draining.map(|record| &record.pod.ips);
+            if before != after {
+                changed.extend(before.into_iter().chain(after).flatten());
+            }
         }
         changed
     }

@@ -61,6 +61,12 @@ impl Slots {
         self.by_service.get(service).copied()
     }
 
+    /// The Service's slot, if it has one.
+    #[must_use]
+    pub fn get(&self, service: &Name) -> Option<Given> {
+        self.by_service.get(service).copied()
+    }
+
     /// Services whose slot is no high one.
     #[must_use]
     pub fn without_room_beside_low_bits(&self) -> usize {

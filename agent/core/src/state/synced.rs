@@ -1,6 +1,6 @@
 //! Watches that have shown a whole list.
 
-use crate::facts::{Fact, Watched};
+use crate::facts::Watched;
 use std::collections::BTreeSet;
 
 /// The lists that have been seen at least once. Before all have, absence can have any cause.
@@ -13,8 +13,8 @@ impl Synced {
         Watched::ALWAYS.iter().all(|watched| self.0.contains(watched))
     }
 
-    /// Stores which list the fact is, if it is one.
-    pub fn note(&mut self, fact: &Fact) {
-        self.0.extend(Watched::listed_by(fact));
+    /// Stores that a watch has shown a whole list.
+    pub fn note(&mut self, watched: Watched) {
+        self.0.insert(watched);
     }
 }

@@ -10,7 +10,7 @@ use epguard_common::{Action, Addr, Backends, Denial, DenialKey, Owner, Slot, Sus
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// IPs of the endpoints that terminate, by pod; packets to them are only counted.
+/// IPs of this node's endpoints that terminate, by pod; packets to them are only counted. The nodes of others count those.
 pub type Draining = BTreeMap<Uid, Ips>;
 
 /// Contents of the datapath's maps. They grow with staleness, never with the cluster.
@@ -42,6 +42,7 @@ impl Tables {
     ) -> Self {
         let mut tables = Self::default();
         let mut quotas = Quotas {
+            meant: HashMap::new(),
             denied: Quota::of(capacity::DENIED),
             suspects: Quota::of(capacity::SUSPECTS),
             services: Quota::of(capacity::SERVICES),
@@ -69,7 +70,7 @@ impl Tables {
         &mut self,
         now: Duration,
         cluster: &ClusterIndex,
-        (name, endpoint): (&'a Name, &Endpoint),
+        (name, endpoint): (&'a Name, &'a Endpoint),
         ((proven, held), backends): ((&Proven, bool), impl FnOnce() -> Backends),
         (slots, quotas): (&mut Slots, &mut Quotas<'a>),
     ) -> bool {
@@ -97,17 +98,13 @@ impl Tables {
         self.services.extend(vips.drain(..).map(|vip| (vip, slot)));
         let suspect = self.suspects.entry(endpoint.ip).or_default();
         suspect.flags |= Suspect::DENIED;
-        if !held || suspect.dead_uid == Uid::NONE {
+        let claim = (!held, name, *endpoint);
+        let meant = quotas.meant.entry(endpoint.ip).or_insert(claim);
+        if claim >= *meant {
+            *meant = claim;
             suspect.dead_uid = proven.meant;
         }
-        let protocol = endpoint.protocol.number();
-        let target = DenialKey {
-            addr: endpoint.ip,
-            slot,
-            port: endpoint.port,
-            protocol,
-            reserved: [0; 3],
-        };
+        let target = key(endpoint, slot);
         let action = match service.on_denial.action {
             Action::Redirect
                 if quotas.backends.admits(namespace, 1) && self.redirect(target, &backends()) =>
@@ -132,8 +129,21 @@ impl Tables {
     }
 }
 
+/// The key of a denial of the Service with this slot.
+pub(super) fn key(endpoint: &Endpoint, slot: Slot) -> DenialKey {
+    DenialKey {
+        addr: endpoint.ip,
+        slot,
+        port: endpoint.port,
+        protocol: endpoint.protocol.number(),
+        reserved: [0; 3],
+    }
+}
+
 /// How much of each table the namespaces hold, and which VIPs are still to be added.
 struct Quotas<'a> {
+    /// The denial that SUSPECTS shows for each IP: one that is carried out before pending ones, then the last.
+    meant: HashMap<Addr, (bool, &'a Name, Endpoint)>,
     denied: Quota<&'a str>,
     suspects: Quota<&'a str>,
     services: Quota<&'a str>,
@@ -142,7 +152,7 @@ struct Quotas<'a> {
     vips: HashMap<&'a Name, Vec<Vip>>,
 }
 
-fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> Denial {
+pub(super) fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> Denial {
     Denial {
         dead_uid: proven.meant,
         owner_uid: proven.owner.unwrap_or_default(),
@@ -171,7 +181,7 @@ pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
         (
             published(record),
             !record.pod.deleting,
-            record.claims.get(&ip).map(|claim| claim.order),
+            record.claims.get(&ip).map(|claim| cluster.pods.order_of(claim)),
         )
     })?;
     let staying = live()

@@ -4,6 +4,7 @@ use super::dirty::Dirty;
 use super::judge::judge;
 use super::{
     DenialView, Endpoint, EndpointView, NotProven, PodView, Record, ServiceView, State, TargetView, View,
+    take,
 };
 use crate::facts::{Name, named};
 
@@ -11,9 +12,13 @@ use epguard_common::{Addr, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl State {
-    /// IPs about which anything may have changed since the last call.
-    pub fn take_touched(&mut self) -> BTreeSet<Addr> {
-        std::mem::take(&mut self.touched)
+    /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of very
+    /// many: then they come of a list.
+    pub fn take_touched(&mut self, most: usize) -> (BTreeSet<Addr>, bool) {
+        self.is_mass |= self.task.is_some() || self.touched.len() > most;
+        let is_mass = self.is_mass;
+        self.is_mass &= self.touched.len() > most;
+        (take(&mut self.touched, most), is_mass)
     }
 
     /// True if nothing is denied, draining or finished at an IP.
@@ -78,7 +83,7 @@ impl State {
             deleting: record.pod.deleting,
             present: record.present,
             shows: record.claims_now(ip),
-            order: claim.map(|claim| claim.order),
+            order: claim.map(|claim| self.cluster.pods.order_of(claim)),
         }
     }
 

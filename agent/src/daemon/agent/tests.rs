@@ -12,7 +12,7 @@ use aya::maps::{HashMap, Map};
 use clap::Parser as _;
 use epguard_common::{Addr, Owner};
 use epguard_core::facts::Presence;
-use epguard_core::facts::{Change, Object as _, Pod};
+use epguard_core::facts::{Change, Fact, Object as _, Pod};
 use epguard_core::state::{Settings, Slots};
 use std::path::{Path, PathBuf};
 use std::process::Command;

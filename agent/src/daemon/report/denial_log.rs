@@ -6,7 +6,7 @@ use crate::kernel::maps::{Denied, Lift};
 use crate::shared::drops::{Dropped, Kind, clients};
 use epguard_common::{Addr, Count, DenialKey, Event, Outcome, Reason, Uid};
 use epguard_core::facts::{Name, Protocol, named};
-use epguard_core::state::State;
+use epguard_core::state::{Changes, State};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -130,7 +130,20 @@ impl Report {
             .collect()
     }
 
-    /// Stores the names that denials refer to.
+    /// Adds the names that changed denials refer to.
+    pub fn add_names(&mut self, state: &State, changes: &Changes) {
+        let tables = state.tables();
+        let denied = changes.denied.iter().filter_map(|key| tables.denied.get(key));
+        let denied = denied.flat_map(|denial| [denial.dead_uid, denial.owner_uid]);
+        let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
+        for uid in denied.chain(terminated) {
+            if let Some(name) = state.pod_name(uid) {
+                self.pods.entry(uid).or_insert_with(|| name.clone());
+            }
+        }
+    }
+
+    /// Stores the names that denials refer to, and drops all others.
     pub fn keep_names(&mut self, state: &State) {
         let mut pods = BTreeMap::new();
         let denied = state

@@ -23,6 +23,8 @@ pub(super) enum Turn {
     Interface(LinkEvent),
     /// The foreign programs of the node, or why they could not be listed.
     Survey(Result<Survey, String>),
+    /// More of a list, or of messages that were taken.
+    Backlog,
     /// What the watches received, at most [`BACKLOG`] messages.
     Messages(Vec<Message>),
     /// A request of a probe, of a client of metrics or of the status socket.
@@ -51,10 +53,10 @@ pub(super) struct Inbox<R> {
 }
 
 impl<R: Reports> Inbox<R> {
-    /// Waits for the next input. Safe to cancel.
+    /// Waits for the next input, or has the `backlog` done first, if there is one. Safe to cancel.
     ///
     /// Errors: those of the reports' source.
-    pub async fn next(&mut self) -> Result<Turn> {
+    pub async fn next(&mut self, backlog: bool) -> Result<Turn> {
         let turn = tokio::select! {
             biased;
             // Before the tick, which revokes the permission of the last survey if that is old.
@@ -62,6 +64,7 @@ impl<R: Reports> Inbox<R> {
             _ = self.tick.tick() => Turn::Tick,
             Some(question) = self.probes.recv() => Turn::Question(question),
             Some(event) = self.interfaces.recv() => Turn::Interface(event),
+            () = std::future::ready(()), if backlog => Turn::Backlog,
             Some(message) = self.messages.recv() => {
                 let mut batch = vec![message];
                 while batch.len() < BACKLOG && let Ok(message) = self.messages.try_recv() {
@@ -104,6 +107,7 @@ mod tests {
             Turn::Tick => "tick".into(),
             Turn::Interface(_) => "interface".into(),
             Turn::Survey(_) => "survey".into(),
+            Turn::Backlog => "backlog".into(),
             Turn::Messages(messages) => format!("{} messages", messages.len()),
             Turn::Question(question) => format!("{:?}", question.request),
             Turn::Events(_) => "events".into(),
@@ -138,7 +142,7 @@ mod tests {
         probe.try_send(question(Request::Alive)).unwrap();
         let mut turns = Vec::new();
         for _ in 0..8 {
-            turns.push(name(&inbox.next().await.unwrap()));
+            turns.push(name(&inbox.next(false).await.unwrap()));
         }
         assert_eq!(
             turns,
@@ -155,10 +159,17 @@ mod tests {
         );
         advance(period).await;
         let after: [String; 2] = [
-            name(&inbox.next().await.unwrap()),
-            name(&inbox.next().await.unwrap()),
+            name(&inbox.next(false).await.unwrap()),
+            name(&inbox.next(false).await.unwrap()),
         ];
         assert_eq!(after, ["tick", "events"]);
+        advance(period).await;
+        tell.try_send(Message::Up(Watched::Pods)).unwrap();
+        let busy: [String; 2] = [
+            name(&inbox.next(true).await.unwrap()),
+            name(&inbox.next(true).await.unwrap()),
+        ];
+        assert_eq!(busy, ["tick", "backlog"], "messages wait for the backlog");
     }
 
     #[tokio::test(start_paused = true)]
@@ -178,7 +189,7 @@ mod tests {
         };
         let mut turns = Vec::new();
         for _ in 0..3 {
-            turns.push(name(&inbox.next().await.unwrap()));
+            turns.push(name(&inbox.next(false).await.unwrap()));
         }
         assert_eq!(turns, ["tick", "4096 messages", "1 messages"]);
     }

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{MapData, MapError, PerCpuHashMap, PerCpuValues};
 use epguard_common::{Denial, DenialCount, DenialKey, Reason, Uid};
+use epguard_core::plan::Op;
 use epguard_core::state::Tables;
 use std::io::ErrorKind;
 
@@ -105,14 +106,15 @@ impl Writer {
     }
 
     /// Reads the counts of denials whose proof changes: the packets until now belong to the proof until now.
-    pub(super) fn settle_counts(&mut self, desired: &Tables) -> Result<()> {
-        let changed = all(&self.installed).filter(|denied| {
-            let next = desired.denied.get(&denied.target);
-            next.is_some_and(|next| of_denial(&denied.target, next) != *denied)
-        });
-        for denied in changed {
-            let read = self.counts.read(denied, false);
-            read.context("cannot read DENIAL_COUNTS")?;
+    pub(super) fn settle_counts(&mut self, ops: &[Op]) -> Result<()> {
+        for op in ops {
+            let Op::PutDenial(target, next) = op else { continue };
+            let installed = self.installed.denied.get(target);
+            let before = installed.map(|denial| of_denial(target, denial));
+            if let Some(before) = before.filter(|before| of_denial(target, next) != *before) {
+                let read = self.counts.read(before, false);
+                read.context("cannot read DENIAL_COUNTS")?;
+            }
         }
         Ok(())
     }

@@ -1,9 +1,8 @@
 //! Writes that the kernel refuses: it has no room for an entry, or has none to remove.
 
-use super::Writer;
+use super::{Writer, gate};
 use aya::maps::MapError;
 use epguard_core::plan::Op;
-use epguard_core::state::Tables;
 use std::io::ErrorKind;
 
 impl Writer {
@@ -16,15 +15,30 @@ impl Writer {
 
     /// Writes to a map. An entry that finds no room is left out, together with an older one of the same key, and tried
     /// again with the next change. Ending the agent would not help: its successor would meet the same full map.
-    pub(super) fn write_or_leave_out(&mut self, op: &Op, installed: &mut Tables) -> Result<(), MapError> {
+    pub(super) fn write_or_leave_out(&mut self, op: &Op) -> Result<(), MapError> {
         let written = self.write(op);
         let Some(removal) = op.removal().filter(|_| written.as_ref().is_err_and(is_full)) else {
-            return written;
+            written?;
+            self.note_installed(op);
+            return Ok(());
         };
         self.left_out += 1;
+        op.note(&mut self.to_retry);
         self.write(&removal)?;
-        removal.forget(installed);
+        self.note_installed(&removal);
         Ok(())
+    }
+
+    fn note_installed(&mut self, op: &Op) {
+        if let Some((addr, bit, added)) = gate::entry(op) {
+            let was_there = op.is_installed(&self.installed);
+            if added && !was_there {
+                self.gate.count(addr, bit);
+            } else if !added && was_there {
+                self.gate.uncount(addr, bit);
+            }
+        }
+        op.apply(&mut self.installed);
     }
 }
 

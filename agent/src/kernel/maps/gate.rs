@@ -1,17 +1,22 @@
 //! GATE: which addresses the tables hold, so that the programs end all other packets at a look.
 
-use super::{Writer, flows, take};
+use super::{Writer, take};
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, MapData};
-use epguard_common::{Addr, Backends, DenialKey, Gate, Role};
+use epguard_common::{Addr, Gate, Role, bucket};
+use epguard_core::plan::Op;
 use epguard_core::state::Tables;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// The table, as it was written last.
 pub(super) struct GateMap {
     map: Array<MapData, Gate>,
     written: Box<Gate>,
+    /// How many entries of the tables, and addresses of flows, set a bit of a bucket.
+    entries: HashMap<(usize, u8), u32>,
+    /// Bits that none of them sets.
+    idle: BTreeSet<(usize, u8)>,
     /// The addresses of flows that may go on. Unknown for those of an earlier process, until all have ended once.
     flows: Option<BTreeSet<Addr>>,
 }
@@ -22,11 +27,18 @@ impl GateMap {
         let mut gate = Self {
             map: take(ebpf, "GATE")?.try_into()?,
             written: Box::new(Gate::EMPTY),
+            entries: HashMap::new(),
+            idle: BTreeSet::new(),
             flows: None,
         };
-        let mut wanted = gate.of(restored);
+        let mut wanted = gate.written.clone();
+        wanted.valid &= !Gate::SHOWS_FLOWS;
         // Until the roles of all interfaces are known.
         wanted.relabels = 1;
+        for (addr, bit) in entries(restored) {
+            gate.count(addr, bit);
+            wanted.add(addr, bit);
+        }
         gate.write(wanted)?;
         Ok(gate)
     }
@@ -34,46 +46,82 @@ impl GateMap {
     /// Adds what the programs need to see entries that are written next.
     ///
     /// Errors: the map cannot be written; then the entries must not be written either.
-    pub fn open_for(&mut self, desired: &Tables) -> Result<()> {
-        if let Some(flows) = &mut self.flows {
-            flows.extend(flow_ends(&desired.backends));
+    pub fn open_for(&mut self, ops: &[Op]) -> Result<()> {
+        let mut wanted = self.written.clone();
+        for (addr, bit, _) in ops.iter().filter_map(entry).filter(|(_, _, added)| *added) {
+            wanted.add(addr, bit);
+            let key = (bucket(addr.words()), bit);
+            if !self.entries.contains_key(&key) {
+                self.idle.insert(key);
+            }
         }
-        let mut wanted = self.of(desired);
-        wanted.add_all(&self.written);
+        for addr in ops.iter().flat_map(flow_ends) {
+            if let Some(flows) = &mut self.flows {
+                wanted.add(addr, Gate::FLOW);
+                if flows.insert(addr) {
+                    self.count(addr, Gate::FLOW);
+                }
+            }
+        }
+        if wanted == self.written {
+            return Ok(());
+        }
         self.write(wanted)
     }
 
-    /// Removes what belongs to no entry any more.
-    pub fn close_but_for(&mut self, installed: &Tables) {
-        let mut wanted = self.of(installed);
-        wanted.relabels = self.written.relabels;
-        self.narrow(wanted);
+    /// Counts an entry that was written.
+    pub fn count(&mut self, addr: Addr, bit: u8) {
+        let key = (bucket(addr.words()), bit);
+        *self.entries.entry(key).or_default() += 1;
+        self.idle.remove(&key);
+    }
+
+    /// Counts an entry that was removed.
+    pub fn uncount(&mut self, addr: Addr, bit: u8) {
+        let key = (bucket(addr.words()), bit);
+        if let Some(entries) = self.entries.get_mut(&key) {
+            *entries -= 1;
+            if *entries == 0 {
+                self.entries.remove(&key);
+                self.idle.insert(key);
+            }
+        }
+    }
+
+    /// Removes what belongs to no entry.
+    pub fn close(&mut self) {
+        let mut wanted = self.written.clone();
+        for (bucket, bit) in &self.idle {
+            wanted.buckets[*bucket] &= !bit;
+        }
+        if self.flows.is_some() {
+            wanted.valid |= Gate::SHOWS_FLOWS;
+        }
+        if wanted == self.written || self.narrow(wanted) {
+            self.idle.clear();
+        }
     }
 
     /// Removes the addresses of redirected flows, which have all ended: VIEW has none.
-    pub fn end_flows(&mut self, installed: &Tables) {
+    pub fn end_flows(&mut self) {
         let ended = self.flows.replace(BTreeSet::new());
-        if ended.is_none_or(|flows| !flows.is_empty()) {
-            self.close_but_for(installed);
+        if ended.as_ref().is_none_or(|flows| !flows.is_empty()) {
+            for addr in ended.into_iter().flatten() {
+                self.uncount(addr, Gate::FLOW);
+            }
+            self.close();
         }
-    }
-
-    /// What the programs need to see these tables and the flows.
-    fn of(&self, tables: &Tables) -> Box<Gate> {
-        let mut gate = of(tables);
-        match &self.flows {
-            Some(flows) => flows.iter().for_each(|ip| gate.add(*ip, Gate::FLOW)),
-            None => gate.valid &= !Gate::SHOWS_FLOWS,
-        }
-        gate
     }
 
     /// Writes a table by which more packets end at the gate. An error costs their time only: the next change tries again.
-    fn narrow(&mut self, wanted: Box<Gate>) {
-        if let Err(error) = self.write(wanted) {
+    /// True if it was written.
+    fn narrow(&mut self, wanted: Box<Gate>) -> bool {
+        let written = self.write(wanted);
+        if let Err(error) = &written {
             let error = format!("{error:#}");
             tracing::warn!(error, "packets that need no verdict are judged all the same");
         }
+        written.is_ok()
     }
 
     fn write(&mut self, wanted: Box<Gate>) -> Result<()> {
@@ -97,30 +145,42 @@ impl Writer {
     }
 }
 
-fn of(tables: &Tables) -> Box<Gate> {
-    let mut gate = Box::new(Gate::EMPTY);
-    for ip in tables.suspects.keys() {
-        gate.add(*ip, Gate::SUSPECT);
-    }
-    for vip in tables.services.keys() {
-        gate.add(vip.addr, Gate::SERVICE);
-    }
-    for ip in tables.terminated.keys() {
-        gate.add(*ip, Gate::TERMINATED);
-    }
-    gate
+/// The address and the bit of an entry, and whether it is added; none for a table that the gate does not show.
+pub(super) fn entry(op: &Op) -> Option<(Addr, u8, bool)> {
+    Some(match op {
+        Op::PutSuspect(ip, _) => (*ip, Gate::SUSPECT, true),
+        Op::RemoveSuspect(ip) => (*ip, Gate::SUSPECT, false),
+        Op::PutService(vip, _) => (vip.addr, Gate::SERVICE, true),
+        Op::RemoveService(vip) => (vip.addr, Gate::SERVICE, false),
+        Op::PutTerminated(ip, _) => (*ip, Gate::TERMINATED, true),
+        Op::RemoveTerminated(ip) => (*ip, Gate::TERMINATED, false),
+        _ => return None,
+    })
 }
 
-/// Where packets of redirected flows go to and come from: the denied endpoints, and the live ones.
-fn flow_ends(backends: &BTreeMap<DenialKey, Backends>) -> impl Iterator<Item = Addr> {
-    let denied = backends.keys().map(|target| target.addr);
-    denied.chain(flows::live(backends).into_iter().map(|live| live.addr))
+fn entries(tables: &Tables) -> impl Iterator<Item = (Addr, u8)> {
+    let suspects = tables.suspects.keys().map(|ip| (*ip, Gate::SUSPECT));
+    let services = tables.services.keys().map(|vip| (vip.addr, Gate::SERVICE));
+    let terminated = tables.terminated.keys().map(|ip| (*ip, Gate::TERMINATED));
+    suspects.chain(services).chain(terminated)
+}
+
+/// Where packets of flows go to and come from that a denial redirects from now on: the denied endpoint, and the live ones.
+fn flow_ends(op: &Op) -> impl Iterator<Item = Addr> {
+    let redirect = match op {
+        Op::PutBackends(target, backends) => Some((target, backends)),
+        _ => None,
+    };
+    redirect.into_iter().flat_map(|(target, backends)| {
+        let live = backends.live.iter().take(backends.count as usize);
+        std::iter::once(target.addr).chain(live.map(|live| live.addr))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Mode, Slot, Suspect, Uid, Vip, bucket};
+    use epguard_common::{Mode, Slot, Suspect, Uid, Vip};
     use epguard_core::state::OrphanIp;
 
     #[test]
@@ -139,10 +199,12 @@ mod tests {
             lifted: None,
         };
         tables.terminated.insert(orphan, orphan_ip);
-        let gate = of(&tables);
-        let bits = |addr: Addr| gate.buckets[bucket(addr.words())];
-        let all = [Gate::SUSPECT, Gate::SERVICE, Gate::TERMINATED];
-        assert_eq!([suspect, service, orphan].map(bits), all);
-        assert_eq!(gate.buckets.iter().filter(|bits| **bits != 0).count(), 3);
+        let all: Vec<(Addr, u8)> = entries(&tables).collect();
+        let bits = [
+            (suspect, Gate::SUSPECT),
+            (service, Gate::SERVICE),
+            (orphan, Gate::TERMINATED),
+        ];
+        assert_eq!(all, bits);
     }
 }

@@ -46,11 +46,14 @@ fn the_first_write_removes_unknown_owners() {
     let (stays, goes) = (Addr::v4([10, 9, 0, 1]), Addr::v4([10, 9, 0, 2]));
     let both = BTreeMap::from([(stays, owner(1)), (goes, owner(2))]);
     write(&node, |writer| {
-        assert_eq!(writer.install_owners(&both, &BTreeSet::from([stays, goes])), 0);
+        assert_eq!(
+            writer.install_owners(&both, &BTreeSet::from([stays, goes]), usize::MAX),
+            0
+        );
     });
     let one = BTreeMap::from([(stays, owner(1))]);
     write(&node, |writer| {
-        assert_eq!(writer.install_owners(&one, &BTreeSet::new()), 0);
+        assert_eq!(writer.install_owners(&one, &BTreeSet::new(), usize::MAX), 0);
     });
     let map = Map::HashMap(maps::open(&node.pins(), "OWNERS").unwrap());
     let map: HashMap<_, Addr, Owner> = map.try_into().unwrap();

@@ -28,13 +28,14 @@ proptest! {
     fn a_fact_changes_only_the_endpoints_that_it_touches(
         ipam in prop_oneof![3 => Just(Ipam::Auto), 1 => Just(Ipam::Node), 1 => Just(Ipam::Cluster)],
         unsynced in prop_oneof![2 => Just(0_usize), 1 => 0..30_usize],
+        part in prop_oneof![1 => Just(usize::MAX), 1 => 1..4_usize],
         first in Just(lists()).prop_shuffle(),
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
-        let mut run = Run::new(ipam);
+        let mut run = Run::new(ipam, part);
         let (before, after) = steps.split_at(unsynced.min(steps.len()));
         for step in before.iter().chain(&first).chain(after) {
-            run.take(step);
+            run.take(step)?;
             run.check()?;
         }
     }
@@ -55,13 +56,15 @@ fn config() -> Config {
 struct Run {
     world: World,
     cluster: Cluster,
+    /// How much of a list is applied at a time.
+    part: usize,
     /// What the maps hold, written by the plan's operations alone.
     installed: Tables,
     owners: BTreeMap<Addr, Owner>,
 }
 
 impl Run {
-    fn new(ipam: Ipam) -> Self {
+    fn new(ipam: Ipam, part: usize) -> Self {
         let state = State::new(Settings {
             node: "node-a".into(),
             ipam,
@@ -75,14 +78,15 @@ impl Run {
         Self {
             world,
             cluster: Cluster::new(),
+            part,
             installed: Tables::default(),
             owners: BTreeMap::new(),
         }
     }
 
-    fn take(&mut self, step: &Step) {
+    fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
         for fact in self.cluster.take(step) {
-            self.world.tell(fact);
+            self.apply(fact)?;
         }
         match step {
             Step::Wait(seconds) => {
@@ -96,12 +100,37 @@ impl Run {
             }
             _ => {}
         }
-        for op in plan::tables(&self.installed, self.world.state.tables()) {
-            self.write(op);
+        self.install();
+        Ok(())
+    }
+
+    /// Applies a fact in parts. In between, time passes, and each denial holds by all that is known so far.
+    fn apply(&mut self, fact: Fact) -> Result<(), TestCaseError> {
+        self.world.now += Duration::from_millis(10);
+        self.world.state.begin(self.world.now, fact);
+        while self.world.state.proceed(self.world.now, self.part) {
+            self.world.state.tick(self.world.now);
+            self.install();
+            let fresh = self.world.state.judged_afresh(self.world.now);
+            let fresh: BTreeMap<_, _> = fresh
+                .denials()
+                .map(|(service, at, proven)| ((service, at), proven))
+                .collect();
+            for (service, at, proven) in self.world.state.denials() {
+                prop_assert_eq!(Some(&proven), fresh.get(&(service, at)), "{:?} {:?}", service, at);
+            }
         }
-        let (owners, changed) = self.world.state.take_owners();
+        Ok(())
+    }
+
+    fn install(&mut self) {
+        let changes = self.world.state.take_changes();
+        for op in plan::tables_at(&self.installed, self.world.state.tables(), &changes) {
+            self.write(&op);
+        }
+        let (owners, changed) = self.world.state.take_owners(usize::MAX);
         for op in plan::owners(owners, &changed).collect::<Vec<_>>() {
-            self.write(op);
+            self.write(&op);
         }
     }
 
@@ -119,24 +148,17 @@ impl Run {
         self.world.state.hit(self.world.now, target.slot, &socket);
     }
 
-    fn write(&mut self, op: Op) {
+    fn write(&mut self, op: &Op) {
         match op {
-            Op::RemoveDenial(key) => drop(self.installed.denied.remove(&key)),
-            Op::RemoveSuspect(key) => drop(self.installed.suspects.remove(&key)),
-            Op::RemoveService(key) => drop(self.installed.services.remove(&key)),
-            Op::PutDenial(key, denial) => drop(self.installed.denied.insert(key, denial)),
-            Op::PutService(key, slot) => drop(self.installed.services.insert(key, slot)),
-            Op::PutSuspect(key, suspect) => drop(self.installed.suspects.insert(key, suspect)),
-            Op::RemoveTerminated(ip) => drop(self.installed.terminated.remove(&ip)),
-            Op::PutTerminated(ip, uid) => {
-                let before = self.installed.terminated.insert(ip, uid);
+            Op::RemoveOwner(ip) => drop(self.owners.remove(ip)),
+            Op::PutOwner(ip, owner) => drop(self.owners.insert(*ip, *owner)),
+            Op::PutTerminated(ip, _) => {
+                let before = self.installed.terminated.get(ip);
                 assert_eq!(before, None, "what the programs wrote is overwritten");
             }
-            Op::RemoveBackends(key) => drop(self.installed.backends.remove(&key)),
-            Op::PutBackends(key, backends) => drop(self.installed.backends.insert(key, *backends)),
-            Op::RemoveOwner(ip) => drop(self.owners.remove(&ip)),
-            Op::PutOwner(ip, owner) => drop(self.owners.insert(ip, owner)),
+            _ => {}
         }
+        op.apply(&mut self.installed);
     }
 
     fn check(&self) -> Result<(), TestCaseError> {
@@ -146,7 +168,7 @@ impl Run {
         prop_assert_eq!(&self.installed, fresh.tables());
         prop_assert_eq!(slots(state), slots(&fresh));
         prop_assert_eq!(absent(state), absent(&fresh), "remembers pods for nothing");
-        prop_assert_eq!(&self.owners, fresh.take_owners().0);
+        prop_assert_eq!(&self.owners, fresh.take_owners(usize::MAX).0);
         for (service, socket, _) in state.denials() {
             prop_assert!(
                 !self.is_alive(service, socket.ip),

@@ -185,7 +185,7 @@ fn an_ip_on_another_network_is_owned_by_its_pod() {
     assert_eq!(world.reasons(), [Reason::Reused]);
     assert_eq!(world.denials()[0].4, Some(b.uid));
     assert!(world.state.tables().terminated.is_empty(), "somebody holds it");
-    let (owners, _) = world.state.take_owners();
+    let (owners, _) = world.state.take_owners(usize::MAX);
     assert_eq!(
         owners.get(&X).map(|owner| (owner.uid, owner.flags)),
         Some((b.uid, 0))
@@ -218,7 +218,7 @@ fn overlapping_networks_are_no_conflict() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&attached("other", "b", "b", X));
     assert_eq!(world.state.live_claimants(X).count(), 1);
-    let (owners, _) = world.state.take_owners();
+    let (owners, _) = world.state.take_owners(usize::MAX);
     assert_eq!(
         owners.get(&X).map(|owner| (owner.uid, owner.flags)),
         Some((a.uid, 0))

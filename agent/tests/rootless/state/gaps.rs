@@ -227,3 +227,25 @@ fn a_death_that_only_one_list_has_shown_can_be_reverted() {
     assert!(world.state.is_synced());
     assert_eq!(world.reasons(), []);
 }
+
+/// A list in which the pod that contradicts a denial comes last.
+#[test]
+fn a_list_that_is_applied_in_parts_ends_denials_at_once_and_begins_none_before_its_end() {
+    let (mut world, a) = World::cluster().with_a();
+    let b = pod("shop", "b", "web", &[Y]);
+    world.pod(&b);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(b.uid))]);
+    world.pod(&dead(&b));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    let (y, x) = (pod("shop", "c", "web", &[Y]), pod("shop", "d", "web", &[X]));
+    let list = Fact::Pod(Change::Reset(vec![dead(&a), dead(&b), y, x]));
+    world.state.begin(world.now, list);
+    let mut parts = 0;
+    while world.state.proceed(world.now, 1) {
+        parts += 1;
+        assert_eq!(world.reasons().contains(&DeadBackend), parts < 3, "part {parts}");
+        assert!(world.denials().iter().all(|denial| denial.0 == Y), "part {parts}");
+    }
+    assert!(parts > 4);
+    assert_eq!(world.reasons(), []);
+}

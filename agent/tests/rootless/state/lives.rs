@@ -169,7 +169,14 @@ fn a_retired_pod_of_the_service_that_claims_the_ip_keeps_its_flows() {
 #[test]
 fn the_owners_of_an_ip_are_counted_across_its_idle_time() {
     let (mut world, a) = World::cluster().with_a();
-    let generation = |world: &mut World| world.state.take_owners().0.get(&X).map(|owner| owner.generation);
+    let generation = |world: &mut World| {
+        world
+            .state
+            .take_owners(usize::MAX)
+            .0
+            .get(&X)
+            .map(|owner| owner.generation)
+    };
     assert_eq!(generation(&mut world), Some(1));
     world.pod(&dead(&a));
     assert_eq!(generation(&mut world), None);

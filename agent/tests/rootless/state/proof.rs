@@ -72,7 +72,7 @@ fn a_late_delete_of_the_old_pod_leaves_the_new_owner_untouched() {
     world.pod(&b);
     world.deleted(&dead(&a));
     assert_eq!(world.reasons(), []);
-    let (owners, _) = world.state.take_owners();
+    let (owners, _) = world.state.take_owners(usize::MAX);
     assert_eq!(owners.get(&X).map(|owner| owner.uid), Some(b.uid));
 }
 
@@ -117,7 +117,7 @@ fn two_live_claimants_are_a_conflict_and_pass() {
     world.pod(&pod("other", "c", "c", &[X]));
     assert_eq!(world.reasons(), []);
     assert_eq!(world.state.live_claimants(X).count(), 2);
-    let (owners, _) = world.state.take_owners();
+    let (owners, _) = world.state.take_owners(usize::MAX);
     assert_eq!(
         owners.get(&X).map(|owner| owner.flags),
         Some(epguard_common::Owner::CONFLICT)

@@ -24,6 +24,18 @@ fn a_draining_pod_that_moves_to_another_ip_is_counted_there() {
 }
 
 #[test]
+fn a_draining_pod_of_another_node_is_counted_there_alone() {
+    let (mut world, a) = World::cluster().with_a();
+    let elsewhere = Some("node-b".into());
+    world.pod(&Pod {
+        deleting: true,
+        node: elsewhere,
+        ..a
+    });
+    assert_eq!(suspects(&world), []);
+}
+
+#[test]
 fn an_address_that_a_node_shows_is_judged_no_more() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));

@@ -109,7 +109,8 @@ impl Rig {
                 ..Owner::default()
             };
             let owners = [(addr(live), owner)].into();
-            self.writer.install_owners(&owners, &[addr(live)].into());
+            self.writer
+                .install_owners(&owners, &[addr(live)].into(), usize::MAX);
         }
         self.writer.install(&tables).unwrap();
         self.writer.renew_lease(u64::MAX).unwrap();

@@ -1,0 +1,44 @@
+//! Keeps the index of ended pods.
+
+use super::ClusterIndex;
+use super::stale_index::{Ended, Place};
+use epguard_common::{Uid, UidState};
+
+impl ClusterIndex {
+    /// Updates the index of ended pods, after a change of the pod, of the endpoints that name it, or of its node's ranges.
+    pub(super) fn index_stale(&mut self, uid: Uid) {
+        let ended = self
+            .pods
+            .get(uid)
+            .filter(|record| record.uid_state != UidState::Live);
+        let ended = ended.map(|record| {
+            let node = record.pod.node.clone();
+            let listed = self.endpoint_index.of_pod(uid);
+            let places = listed.map(|(service, ip)| Place {
+                service: service.clone(),
+                ip,
+                anywhere: !self.is_exclusive(ip, node.as_deref()),
+            });
+            Ended {
+                places: places.collect(),
+                node,
+            }
+        });
+        self.stale
+            .set(uid, ended.filter(|ended| !ended.places.is_empty()));
+    }
+
+    /// The same for all ended pods of a node.
+    pub(super) fn index_stale_of(&mut self, node: &str) {
+        for uid in self.stale.pods_of(node) {
+            self.index_stale(uid);
+        }
+    }
+
+    /// The same for all ended pods, after a change of how nodes hand out IPs.
+    pub(super) fn index_all_stale(&mut self) {
+        for uid in self.stale.pods() {
+            self.index_stale(uid);
+        }
+    }
+}

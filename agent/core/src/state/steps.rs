@@ -1,0 +1,165 @@
+//! Facts are applied at once, but for lists: these take as many steps as they need.
+
+use super::State;
+use super::compact::compact;
+use super::dirty::{self, Dirty};
+use super::lists::{Objects, Task};
+use crate::facts::{Fact, Name, Watched};
+use epguard_common::{Addr, UidState};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+impl State {
+    /// Applies a fact; afterwards [`State::tables`] is what the maps should hold.
+    pub fn apply(&mut self, now: Duration, fact: Fact) {
+        self.begin(now, fact);
+        while self.proceed(now, usize::MAX) {}
+    }
+
+    /// Applies a fact, or begins to, if it is a list: [`State::proceed`] applies the rest. Denials that a fact contradicts
+    /// end at once.
+    pub fn begin(&mut self, now: Duration, mut fact: Fact) {
+        // Facts of the node come at any time; those of the API in the order in which it sent them.
+        let is_of_node = matches!(&fact, Fact::Presence(_) | Fact::LocalAddresses(_));
+        while !is_of_node && self.proceed(now, usize::MAX) {}
+        self.start_over_if_revived(now, &mut fact);
+        match Objects::of(&mut self.cluster, fact) {
+            Ok(objects) => self.task = Some(Task::Apply(objects)),
+            Err(fact) => self.apply_one(now, fact),
+        }
+    }
+
+    /// True if a list is applied only in part: other facts of the API have to wait.
+    #[must_use]
+    pub const fn is_unfinished(&self) -> bool {
+        self.task.is_some()
+    }
+
+    /// Applies about `most` objects more of the list that was begun, or judges as many endpoints. False once nothing is
+    /// left to do.
+    pub fn proceed(&mut self, now: Duration, most: usize) -> bool {
+        match self.task.take() {
+            Some(Task::Apply(mut objects)) => {
+                let mut dirty = Dirty::default();
+                let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
+                let watched = objects.watched();
+                self.task = Some(Task::Apply(objects));
+                self.absorbed(now, dirty);
+                if !more {
+                    self.task = None;
+                    self.listed(now, watched);
+                }
+            }
+            Some(Task::Judge(list, mut services)) => {
+                self.judge_services(now, list, &mut services, most);
+                self.task = (!services.is_empty()).then_some(Task::Judge(list, services));
+            }
+            None => {}
+        }
+        self.task.is_some()
+    }
+
+    fn apply_one(&mut self, now: Duration, fact: Fact) {
+        let list = Watched::listed_by(&fact);
+        let dirty = match fact {
+            Fact::Presence(presence) => {
+                self.apply_presence(now, &presence);
+                self.orphan_ips.note(presence);
+                Dirty::default()
+            }
+            fact => dirty::absorb(&mut self.cluster, now, fact),
+        };
+        if list.is_some_and(Watched::bears_proofs) {
+            self.task = list.map(|list| Task::Judge(list, self.services_to_judge()));
+        }
+        self.absorbed(now, dirty);
+        if let Some(list) = list {
+            self.listed(now, list);
+        }
+    }
+
+    /// Draws the consequences of a change of the index.
+    fn absorbed(&mut self, now: Duration, mut dirty: Dirty) {
+        self.review_again(&dirty);
+        let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
+        dirty.pods.extend(displaced);
+        self.settle(now, dirty);
+    }
+
+    /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
+    fn listed(&mut self, now: Duration, watched: Watched) {
+        let was_synced = self.is_synced();
+        self.synced.note(watched);
+        if watched == Watched::Pods {
+            compact(&mut self.owners);
+        }
+        let mut list = Some(watched).filter(|watched| watched.bears_proofs());
+        let mut dirty = Dirty {
+            pairs: self.rests_on_order().collect(),
+            ips: self.cluster.pods.shared_ips().collect(),
+            ..Dirty::default()
+        };
+        if was_synced != self.is_synced() {
+            // Whichever list came last: the first lists count as one.
+            list = Some(Watched::EndpointSlices);
+            if let Some(tables) = self.restored.take() {
+                dirty.pods.extend(self.apply_restored(&tables, now));
+            }
+            dirty.pods.extend(self.restore_deaths(now));
+            dirty.index_ended(&mut self.cluster);
+        }
+        self.task = None;
+        if let Some(list) = list.filter(|_| self.is_synced()) {
+            self.breaker.listed(list);
+            self.task = Some(Task::Judge(list, self.services_to_judge()));
+        }
+        self.absorbed(now, dirty);
+    }
+
+    /// Where denials rest on the order of claims, which a list does not show.
+    fn rests_on_order(&self) -> impl Iterator<Item = (Name, Addr)> {
+        let denials = self.denials.iter();
+        let ordered =
+            denials.filter(|(_, proven)| proven.state == UidState::Retired && proven.owner.is_some());
+        ordered.map(|((service, endpoint), _)| (service.clone(), endpoint.ip))
+    }
+
+    /// The Services that have denials, or may get some.
+    fn services_to_judge(&self) -> BTreeSet<Name> {
+        let services = self.cluster.stale.services().chain(self.breaker.services());
+        services.cloned().collect()
+    }
+
+    /// Judges the endpoints of Services, of each Service all together.
+    fn judge_services(&mut self, now: Duration, list: Watched, services: &mut BTreeSet<Name>, most: usize) {
+        let mut changed = BTreeSet::new();
+        let mut judged = 0;
+        while judged < most
+            && let Some(service) = services.pop_first()
+        {
+            let ips: BTreeSet<Addr> = self
+                .cluster
+                .stale
+                .ips(&service)
+                .chain(self.breaker.ips(&service))
+                .collect();
+            judged += 1 + ips.len();
+            for ip in &ips {
+                if self.rejudge(&service, *ip, true) {
+                    changed.insert((service.clone(), *ip));
+                }
+            }
+            let ips: Vec<Addr> = ips.into_iter().collect();
+            let (cluster, denials) = (&self.cluster, &self.denials);
+            let held = self
+                .breaker
+                .settle(cluster, now, denials, (&service, &ips), Some(list));
+            changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
+        }
+        if services.is_empty() {
+            self.breaker.drop_restored();
+        }
+        self.lay_out_changed(now, &changed);
+        self.settle_orphan_ips();
+    }
+}

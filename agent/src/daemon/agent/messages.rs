@@ -1,0 +1,104 @@
+//! Messages of the watches. Nothing here takes long: a list is applied in parts, and messages behind it wait.
+
+use super::{Agent, now};
+use crate::watch::Message;
+use anyhow::Result;
+use epguard_core::facts::Fact;
+use std::time::{Duration, Instant};
+
+/// After this time, the rest waits for the next turn: the lease, netlink and probes come before.
+const TURN: Duration = Duration::from_millis(3);
+
+/// Objects and endpoints of a list that are applied at once: about as long.
+const PART: usize = 512;
+
+impl Agent {
+    /// Applies messages of the watches, and writes the maps once for all of them. [`Agent::go_on`] applies those that
+    /// are left.
+    pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
+        self.waiting.extend(messages);
+        self.go_on()
+    }
+
+    /// True if something waits for [`Agent::go_on`].
+    #[must_use]
+    pub fn has_backlog(&self) -> bool {
+        !self.waiting.is_empty()
+            || self.state.has_backlog()
+            || self.writer.has_backlog() && self.state.is_synced()
+    }
+
+    /// Applies messages, and a part of a list, for the length of a turn.
+    pub fn go_on(&mut self) -> Result<()> {
+        let began = Instant::now();
+        let was_synced = self.state.is_synced();
+        let mut changed = self.has_backlog();
+        while began.elapsed() < TURN {
+            if self.state.proceed(now(), PART) {
+                continue;
+            }
+            let Some(message) = self.waiting.pop_front() else {
+                break;
+            };
+            changed |= matches!(message, Message::Fact { .. });
+            self.apply(message);
+        }
+        if changed {
+            self.write()?;
+            if !self.state.is_unfinished() {
+                self.timings.written();
+            }
+        }
+        if self.state.is_synced() && !was_synced {
+            self.timings.synced();
+            tracing::info!("synced");
+        }
+        self.follow_fleet()?;
+        self.vouch()
+    }
+
+    fn apply(&mut self, message: Message) {
+        match message {
+            Message::Fact {
+                watch,
+                received,
+                rv,
+                fact,
+            } => {
+                self.timings.received(received, &fact);
+                match *fact {
+                    Fact::ModePolicy(change) => self.node_modes.apply(change),
+                    fact => {
+                        self.state.begin(now(), fact);
+                        self.relist_if_revived();
+                    }
+                }
+                self.watch(watch).rv = rv;
+            }
+            Message::Progress { watch, rv } => self.watch(watch).rv = rv,
+            Message::Proven { watch, as_of, by } => {
+                self.lease.view.proven(watch, as_of, by);
+                let watch = self.watch(watch);
+                watch.error = watch.error.take().filter(|_| !watch.up);
+            }
+            Message::Behind(watch) => self.behind(watch),
+            Message::Unconfirmed { watch, error } => {
+                tracing::debug!(%watch, error, "not confirmed");
+                self.watch(watch).error = Some(error);
+            }
+            Message::Rewound { watch, error } => self.start_over(watch, &error),
+            Message::Up(watch) => {
+                tracing::info!(%watch, "watching");
+                self.connected(watch, None);
+            }
+            Message::Down { watch, error } => {
+                tracing::warn!(%watch, error, "watch lost; denials end when the view is too old");
+                self.connected(watch, Some(error));
+            }
+            Message::Skipped { watch, what } => {
+                tracing::warn!(%watch, %what, "object skipped");
+                self.watch(watch).skipped += 1;
+            }
+        }
+    }
+}

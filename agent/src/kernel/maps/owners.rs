@@ -1,0 +1,33 @@
+//! OWNERS: there are as many as pods, so they are written a part at a time.
+
+use super::Writer;
+use epguard_common::{Addr, Owner};
+use epguard_core::plan;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Writer {
+    /// Writes the owners that changed, and at most so many of the restored ones. Returns how many found no room: they deny
+    /// nothing, and no flow is redirected there.
+    pub fn install_owners(
+        &mut self,
+        owners: &BTreeMap<Addr, Owner>,
+        changed: &BTreeSet<Addr>,
+        most: usize,
+    ) -> usize {
+        let mut stale = std::mem::take(&mut self.restored.owners);
+        stale.retain(|ip| !changed.contains(ip));
+        if let Some(rest) = stale.iter().nth(most).copied() {
+            self.restored.owners = stale.split_off(&rest);
+        }
+        plan::owners(owners, changed)
+            .chain(plan::owners(owners, &stale))
+            .filter(|op| self.write(op).is_err())
+            .count()
+    }
+
+    /// True if restored owners are still to be written.
+    #[must_use]
+    pub fn has_backlog(&self) -> bool {
+        !self.restored.owners.is_empty()
+    }
+}
