@@ -1,5 +1,6 @@
 //! Handles answers to requests beside an open stream: confirmations, probes and lists.
 
+use super::confirm::{Shown, patience};
 use super::failure::{Failure, Request};
 use super::list::{Glimpse, Listed, Probe, everything, glimpse};
 use super::session::{Query, SILENCE, Session};
@@ -12,14 +13,21 @@ use tokio::time::{Instant, sleep};
 const LIST_AGAIN: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// Requests a consistent list of few objects.
+    /// Requests a consistent list of few objects. The proof is needed `within` that time.
     pub(super) fn glimpse<O: Object>(
         &self,
         query: &Query<O>,
+        within: Duration,
     ) -> impl Future<Output = Result<Glimpse, Failure>> + use<O> {
         let (client, collection) = (self.client.clone(), query.collection.clone());
-        let shown = self.shown();
-        glimpse(client, collection, shown.version, shown.objects, self.clock)
+        let Shown { version, objects } = self.shown();
+        glimpse::<O>(
+            client,
+            collection,
+            (version, objects),
+            patience(within),
+            self.clock,
+        )
     }
 
     pub(super) async fn answered<O>(

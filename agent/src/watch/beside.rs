@@ -41,6 +41,7 @@ impl<O> Beside<O> {
             version: listed.version,
             newest: listed.newest,
             objects: Some(listed.count),
+            patience: super::confirm::patience(Duration::ZERO),
         };
         self.listed = Some(listed);
         glimpse

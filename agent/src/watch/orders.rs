@@ -1,6 +1,7 @@
 //! Requests of the main loop to the watches while they run.
 
 use epguard_core::facts::Watched;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
@@ -19,14 +20,17 @@ impl Watches {
         }
     }
 
-    /// Asks for a confirmation: a consistent LIST of few objects. It results in
+    /// Asks for a confirmation: a consistent LIST of few objects, or of none. It is needed `within` that time: the longer
+    /// that is, the fewer requests it takes. It results in
     /// [`Message::Proven`](super::Message::Proven) once the watch has shown everything up to it, or in
     /// [`Message::Unconfirmed`](super::Message::Unconfirmed).
     ///
     /// A watch that is down confirms once it is up. A request that is repeated before the watch began with it counts
     /// once.
-    pub fn confirm(&self, id: Watched) {
+    pub fn confirm(&self, id: Watched, within: Duration) {
         if let Some(orders) = self.orders.get(&id) {
+            let ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+            orders.within_ms.store(ms, Relaxed);
             orders.confirm.notify_one();
         }
     }
@@ -51,5 +55,14 @@ impl Watches {
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     pub(super) confirm: Notify,
+    /// The time within which the confirmation is needed.
+    within_ms: AtomicU64,
     pub(super) relist: Notify,
+}
+
+impl Orders {
+    /// The time within which the confirmation is needed.
+    pub(super) fn within(&self) -> Duration {
+        Duration::from_millis(self.within_ms.load(Relaxed))
+    }
 }

@@ -90,7 +90,7 @@ impl Session {
         if self.cut_short && open.initial.is_none() {
             // A restored server that is older than this watch sends nothing until it reaches our version, and omits
             // what happened before. A list shows it at once.
-            glimpses.push(self.glimpse(query));
+            glimpses.push(self.glimpse(query, SILENCE));
         }
         if let Some(owed) = self.owed.filter(|_| open.initial.is_none()) {
             open.beside = Some(Beside::new(self.protocol.highest()));
@@ -133,7 +133,9 @@ impl Session {
                     open.beside = Some(Beside::new(self.protocol.highest()));
                     lists.push(self.list_after(Duration::ZERO, query));
                 }
-                () = orders.confirm.notified(), if following => glimpses.push(self.glimpse(query)),
+                () = orders.confirm.notified(), if following => {
+                    glimpses.push(self.glimpse(query, orders.within()));
+                }
                 Some(answer) = glimpses.next() => self.answered(request, answer, open).await?,
                 Some(probe) = probes.next() => self.probed(request, probe, open).await,
                 Some(listed) = lists.next() => {

@@ -10,7 +10,7 @@ use epguard::watch::{Message, SPREAD, Watches, start_by};
 use epguard_common::{Addr, Mode, Reason, Suspect, UidState};
 use epguard_core::facts::Watched;
 use epguard_core::facts::{Fact, Presence};
-use epguard_core::freshness::Freshness;
+use epguard_core::freshness::{Due, Freshness};
 use epguard_core::plan::{self, Op};
 use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
 use std::cell::Cell;
@@ -74,7 +74,7 @@ impl Agent {
         let mut state = State::new(settings);
         state.restore(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
-        let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, || 0.8 + 0.4 * fastrand::f64());
+        let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, fastrand::f64);
         Self {
             state,
             lease: Lease::new(view, LEASE, clocks()),
@@ -170,8 +170,8 @@ impl Agent {
         let denies =
             !tables.denied.is_empty() || tables.terminated.values().any(|vacant| vacant.lifted.is_none());
         if denies || self.state.has_redirected_flows() {
-            for id in self.lease.view.due(boot()) {
-                self.watches.confirm(id);
+            for Due { watch, within } in self.lease.view.due(boot()) {
+                self.watches.confirm(watch, within);
             }
         }
     }

@@ -106,6 +106,8 @@ pub trait Object: Clone + Send + 'static {
     const KIND: &'static str;
     /// The collection across namespaces: `/api/v1/pods`.
     const PATH: &'static str;
+    /// True if its objects are in namespaces.
+    const NAMESPACED: bool = true;
 
     /// Reads one object as it stands in a list or a watch event. Adds the annotations that it could not read to
     /// `ignored`.
