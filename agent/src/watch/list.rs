@@ -2,7 +2,7 @@
 //! [`confirm`](super::confirm) needs.
 
 use super::Clock;
-use super::collection::{Collection, Key};
+use super::collection::{Collection, Target};
 use super::failure::{Failure, Request};
 use super::protocol::Step;
 use super::wire::{Entry, Line, Page, describe};
@@ -62,22 +62,19 @@ pub(super) struct Probe {
     pub(super) through: u64,
 }
 
-/// Lists everything. `patience` is for each page; `clock` dates the request.
+/// Lists all objects of a target, which are of the collection's kind. `patience` is for each page; `clock` dates the request.
 pub(super) async fn everything<O: Object>(
     client: Client,
-    collection: Collection,
+    (collection, target): (Collection, Target),
     patience: Duration,
     clock: Clock,
 ) -> Result<Listed<O>, Failure> {
     let request = request(&collection, Step::List);
     let sent = clock();
     let (mut objects, mut skipped, mut count, mut newest) = (Vec::new(), Vec::new(), 0, 0);
-    let mut params = ListParams {
-        field_selector: collection.selector,
-        ..ListParams::default().limit(PAGE)
-    };
+    let mut params = target.params(PAGE);
     loop {
-        let body = ask(&client, request, request.path, &params, patience).await?;
+        let body = ask(&client, request, &target.path, &params, patience).await?;
         let page = Page::parse(&body).map_err(|error| request.broken(error))?;
         count += page.objects.len();
         for object in &page.objects {
@@ -121,18 +118,12 @@ pub(super) async fn glimpse<O: Object>(
     let sent = clock();
     let few = objects.and_then(|objects| u32::try_from(objects).ok());
     let few = few.filter(|few| *few <= FEW);
-    let (path, selector, limit) = match few {
-        Some(few) => (collection.path.to_owned(), collection.selector, few + 1),
-        None => {
-            let Key { path, selector } = Key::of_nothing::<O>();
-            (path, Some(selector), 1)
-        }
+    let (target, limit) = match few {
+        Some(few) => (Target::of(&collection), few + 1),
+        None => (Target::nothing::<O>(), 1),
     };
-    let params = ListParams {
-        field_selector: selector,
-        ..ListParams::default().limit(limit)
-    };
-    let body = ask(&client, request, &path, &params, CONFIRMED_WITHIN).await?;
+    let params = target.params(limit);
+    let body = ask(&client, request, &target.path, &params, CONFIRMED_WITHIN).await?;
     let page = Page::parse(&body).map_err(|error| request.broken(error))?;
     let mut newest = 0;
     for object in &page.objects {

@@ -6,7 +6,7 @@ use crate::cluster::Ip;
 use crate::objects::NODE_NAMES;
 use epguard::daemon::lease::Lease;
 use epguard::shared::clock::Clocks;
-use epguard::watch::{Message, SPREAD, Watches, start_by};
+use epguard::watch::{Message, Watches, start_by};
 use epguard_common::{Addr, Mode, Reason, Suspect, UidState};
 use epguard_core::facts::Watched;
 use epguard_core::facts::{Fact, Presence};
@@ -105,7 +105,7 @@ impl Agent {
                     if self.state.take_revived().is_some() {
                         self.lease.view.void(boot());
                         for id in Watched::ALWAYS {
-                            self.watches.relist(id, SPREAD);
+                            self.watches.relist(id, self.state.spread());
                         }
                     }
                 }
@@ -135,8 +135,8 @@ impl Agent {
             self.state.apply(now, Fact::Presence(presence));
         }
         self.state.tick(now);
-        for watched in self.state.take_wanted_lists(now) {
-            self.watches.relist(watched, SPREAD);
+        for opinion in self.state.take_opinions(now) {
+            self.watches.list_part(opinion, self.state.spread());
         }
         self.write(kernel);
         self.vouch(kernel);
@@ -147,7 +147,7 @@ impl Agent {
         if self.state.is_synced() {
             self.state.start_over(boot());
             for id in Watched::ALWAYS.into_iter().filter(|id| *id != noticed_by) {
-                self.watches.relist(id, SPREAD);
+                self.watches.relist(id, self.state.spread());
             }
         }
     }

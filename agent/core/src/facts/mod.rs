@@ -12,6 +12,7 @@ mod mode_policy;
 mod namespace;
 mod networks;
 mod node;
+mod part;
 mod pod;
 mod raw_slice;
 mod service;
@@ -26,6 +27,7 @@ pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
+pub use part::{Part, Selection};
 pub use pod::{Doubt, Pod, Sandbox};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
 pub use slice::{PodName, PortName, Slice, SliceEndpoint, SlicePort};
@@ -62,6 +64,12 @@ watched! {
     if_named {
         /// The one `ConfigMap` with the modes of all nodes. No denial rests on it, so its age does not matter.
         ModePolicy = ModePolicy(ModePolicy), "configmaps(fleet)", false;
+    }
+    parts {
+        /// Some pods.
+        PodsOf(Part<Pod>),
+        /// Some slices.
+        SlicesOf(Part<Slice>),
     }
     node {
         /// All addresses of this node's own interfaces, from netlink.
@@ -114,6 +122,11 @@ pub trait Object: Clone + Send + 'static {
     ///
     /// Fails only if it has no name, no UID, or isn't of the API's shape at all.
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable>;
+
+    /// The fact that a narrow list shows; none for a kind of which none is asked for.
+    fn part(_: Part<Self>) -> Option<Fact> {
+        None
+    }
 
     /// Reads one object and drops the list of unreadable annotations.
     ///

@@ -4,7 +4,9 @@ mod death;
 
 pub use death::Doubt;
 
-use super::{Ignored, ManagedFields, Meta, Name, Object, Unreadable, addr, null_is_default, parse};
+use super::{
+    Fact, Ignored, ManagedFields, Meta, Name, Object, Part, Unreadable, addr, null_is_default, parse,
+};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -71,6 +73,10 @@ impl Pod {
 impl Object for Pod {
     const KIND: &'static str = "Pod";
     const PATH: &'static str = "/api/v1/pods";
+
+    fn part(part: Part<Self>) -> Option<Fact> {
+        Some(Fact::PodsOf(part))
+    }
 
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let raw: RawPod = parse(json)?;

@@ -5,27 +5,13 @@
 //! denials -> new ones: carried out, or pending -> a later list: agrees (carried out), or disagrees (dropped)
 //! ```
 
+use super::opinions::{self, Came, Wanted};
 use super::pending::{Known, Pending, Why, is_plain, rests_on_one_list};
 use super::{ClusterIndex, Denials, Endpoint, Proven};
-use crate::bucket::Bucket;
 use crate::facts::{Name, Watched};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// Lists are requested this long after they are first wanted: a mass comes in pieces, and a slice that follows the
-/// pod's end by a moment confirms the denial without a list.
-pub const DELAY: Duration = Duration::from_millis(500);
-
-/// A list that was requested and has not come is requested again after this time.
-pub const RETRY: Duration = Duration::from_secs(30);
-
-/// Lists that the Services of one namespace may request at once; each is one of every agent. Further pending denials
-/// wait for the next list that comes anyway.
-const LISTS: u32 = 8;
-
-/// After this time a namespace may request another list.
-const LIST_EVERY: Duration = Duration::from_mins(2);
 
 /// All denials, carried out or pending.
 #[derive(Debug, Clone, Default)]
@@ -33,10 +19,6 @@ pub struct Breaker {
     known: BTreeMap<Name, BTreeMap<Endpoint, Known>>,
     /// Denials that an earlier process carried out: a list that shows them again is no new proof.
     restored: BTreeSet<(Addr, Uid)>,
-    /// When to request a list next.
-    due: BTreeMap<Watched, Duration>,
-    /// Lists that namespaces may still request.
-    asked: BTreeMap<String, Bucket>,
 }
 
 /// A Service with pending denials.
@@ -74,15 +56,15 @@ impl Breaker {
         self.restored.clear();
     }
 
-    /// Updates the denials of a Service. `list` is the watch that was just listed in whole, if any. True if a denial
-    /// became pending, or is pending no more.
+    /// Updates the denials of a Service. `list` is the list that has just come, if any. True if a denial became pending, or
+    /// is pending no more.
     pub fn settle(
         &mut self,
         cluster: &ClusterIndex,
         now: Duration,
         denials: &Denials,
         service: &Name,
-        list: Option<Watched>,
+        list: Option<&Came>,
     ) -> bool {
         let proven: BTreeMap<&Endpoint, &Proven> = of(denials, service).collect();
         let mut known = self.known.remove(service).unwrap_or_default();
@@ -90,7 +72,10 @@ impl Breaker {
             return false;
         }
         let before = held(&known);
-        known.retain(|endpoint, known| known.update(list, proven.get(endpoint).copied()));
+        known.retain(|endpoint, known| {
+            let needs = |known: &Known| opinions::needs(cluster, service, endpoint.ip, known.meant);
+            known.update(list, proven.get(endpoint).copied(), needs)
+        });
         for (endpoint, known) in &mut known {
             let plain = |proven: &&Proven| is_plain(cluster, service, endpoint, proven);
             let settled = proven.get(endpoint).is_some_and(plain);
@@ -113,6 +98,7 @@ impl Breaker {
                     let fits = is_plain(cluster, service, endpoint, proven) || room.take(endpoint.ip);
                     (!fits).then_some(Why::Half)
                 };
+                let list = list.map(|list| list.kind);
                 let pending =
                     distrusted.map(|why| Pending::new(cluster, now, why, list, (service, endpoint)));
                 known.insert(*endpoint, Known::new(proven, pending));
@@ -125,9 +111,17 @@ impl Breaker {
         changed
     }
 
-    /// Services with denials.
-    pub fn services(&self) -> impl Iterator<Item = &Name> {
-        self.known.keys()
+    /// Services with denials that a list may concern.
+    pub fn waiting(&self, cluster: &ClusterIndex, list: &Came) -> impl Iterator<Item = &Name> {
+        let concerned = self.known.iter().filter(move |(service, known)| {
+            let mut known = known.iter();
+            list.is_whole()
+                || known.any(|(endpoint, known)| {
+                    let needs = opinions::needs(cluster, service, endpoint.ip, known.meant);
+                    needs.iter().any(|needed| list.answers(needed))
+                })
+        });
+        concerned.map(|(service, _)| service)
     }
 
     /// True if a denial is only reported.
@@ -147,46 +141,19 @@ impl Breaker {
         holds.flat_map(|pending| pending.waits.iter().copied()).collect()
     }
 
-    /// The wanted lists to request now: each once, `DELAY` after it was first wanted, and again if it has not come for
-    /// `RETRY`. `others` are wanted for other reasons too; for pending denials, a namespace may request only a few.
-    pub fn take_due(
-        &mut self,
-        now: Duration,
-        mut wanted: BTreeSet<Watched>,
-        others: &[Watched],
-    ) -> BTreeSet<Watched> {
-        self.due.retain(|kind, _| wanted.contains(kind));
-        self.asked.retain(|_, bucket| !bucket.is_full(now));
-        wanted.retain(|kind| {
-            let due = self.due.entry(*kind).or_insert(now + DELAY);
-            let is_due = *due <= now;
-            if is_due {
-                *due = now + RETRY;
+    /// The narrow lists that pending denials wait for, each with the namespace of a Service that it is for.
+    pub fn wanted_opinions(&self, cluster: &ClusterIndex) -> Wanted {
+        let mut wanted = Wanted::new();
+        for (service, known) in &self.known {
+            for (endpoint, known) in known.iter().filter(|(_, known)| known.proven) {
+                if let Some(pending) = &known.pending {
+                    let needs = opinions::needs(cluster, service, endpoint.ip, known.meant);
+                    let left = needs.into_iter().filter(|needed| pending.waits_for(needed));
+                    wanted.extend(left.map(|needed| (needed, Some(service.0.clone()))));
+                }
             }
-            is_due && (others.contains(kind) || self.may_ask(*kind, now))
-        });
-        wanted
-    }
-
-    /// Takes a token for the list from each namespace that waits for it. False if none had a token.
-    fn may_ask(&mut self, kind: Watched, now: Duration) -> bool {
-        let waits = |known: &Known| {
-            let pending = known.pending.as_ref().filter(|_| known.proven);
-            pending.is_some_and(|pending| pending.waits.contains(&kind))
-        };
-        let waiting = self.known.iter().filter(|(_, known)| known.values().any(waits));
-        let namespaces: BTreeSet<&String> = waiting.map(|(service, _)| &service.0).collect();
-        let mut may_ask = false;
-        for namespace in namespaces {
-            let bucket = self.asked.entry(namespace.clone());
-            may_ask |= bucket.or_insert_with(|| Bucket::new(LIST_EVERY, LISTS)).take(now);
         }
-        may_ask
-    }
-
-    /// Notes that a list has come: the next one starts with a new delay.
-    pub fn listed(&mut self, kind: Watched) {
-        self.due.remove(&kind);
+        wanted
     }
 
     /// Services with pending denials.
@@ -223,7 +190,7 @@ impl Breaker {
     fn is_new_by_one_list(
         &self,
         cluster: &ClusterIndex,
-        list: Option<Watched>,
+        list: Option<&Came>,
         ip: Addr,
         proven: &Proven,
     ) -> bool {

@@ -32,15 +32,23 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
         Fact::Pod(change) => {
             dirty.everything = matches!(change, Change::Reset(_));
             for (uid, before) in cluster.pods.apply(now, change) {
-                if let Some(pod) = cluster.pods.get(uid).map(|record| record.pod.clone()) {
-                    dirty.everything |= cluster.learn(now, &pod);
-                }
-                dirty.published(cluster, uid, before.as_ref());
-                dirty.pod(cluster, uid, before.as_ref());
+                dirty.changed(cluster, now, (uid, before.as_ref()));
             }
         }
         Fact::Slice(change) => {
             dirty = cluster.endpoint_index.apply(now, change).into();
+            let ips: BTreeSet<Addr> = dirty.pairs.iter().map(|(_, ip)| *ip).collect();
+            dirty.listing(cluster, ips);
+        }
+        Fact::PodsOf(part) => {
+            let (touched, is_doubtful) = cluster.pods.apply_part(now, part);
+            dirty.everything = is_doubtful;
+            for (uid, before) in touched {
+                dirty.changed(cluster, now, (uid, before.as_ref()));
+            }
+        }
+        Fact::SlicesOf(part) => {
+            dirty = cluster.endpoint_index.apply_part(now, part).into();
             let ips: BTreeSet<Addr> = dirty.pairs.iter().map(|(_, ip)| *ip).collect();
             dirty.listing(cluster, ips);
         }
@@ -123,6 +131,14 @@ impl Dirty {
         for record in pods {
             self.pod(cluster, record.pod.uid, None);
         }
+    }
+
+    fn changed(&mut self, cluster: &mut ClusterIndex, now: Duration, (uid, before): (Uid, Option<&Record>)) {
+        if let Some(pod) = cluster.pods.get(uid).map(|record| record.pod.clone()) {
+            self.everything |= cluster.learn(now, &pod);
+        }
+        self.published(cluster, uid, before);
+        self.pod(cluster, uid, before);
     }
 
     fn published(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {

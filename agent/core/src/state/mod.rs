@@ -26,6 +26,7 @@ mod names;
 mod namespaces;
 mod node_ranges;
 mod not_proven;
+mod opinions;
 mod orphan_ip;
 mod pending;
 mod plausible;
@@ -42,6 +43,7 @@ mod review;
 mod revival;
 mod settings;
 mod settle;
+mod slice_part;
 mod slots;
 mod snapshot;
 mod synced;
@@ -51,12 +53,13 @@ mod unproven;
 mod view;
 mod vips;
 
-pub use breaker::{Breaker, DELAY, Trip};
+pub use breaker::{Breaker, Trip};
 pub use cluster_index::ClusterIndex;
 pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};
 pub use endpoint_index::{EndpointIndex, MAX_REMEMBERED, MEMORY};
 pub use judge::{Denials, Proven};
 pub use not_proven::{Exemption, NotProven, NotStale};
+pub use opinions::{DELAY, Opinion, SPREAD, spread};
 pub use orphan_ip::OrphanIp;
 use orphan_ip::OrphanIps;
 pub use pending::Why;
@@ -78,6 +81,7 @@ use crate::facts::{Fact, Name, Watched};
 use dirty::Dirty;
 use epguard_common::{Addr, Owner, Slot, Uid};
 use generations::Generations;
+use opinions::{Came, Opinions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -104,6 +108,7 @@ pub struct State {
     touched: BTreeSet<Addr>,
     reuse: Reuse,
     revivals: Revivals,
+    opinions: Opinions,
     /// Names of pods that an earlier process knew.
     known_names: BTreeMap<Uid, Name>,
 }
@@ -136,6 +141,7 @@ impl State {
             touched: BTreeSet::new(),
             reuse: Reuse::default(),
             revivals: Revivals::default(),
+            opinions: Opinions::default(),
             known_names: BTreeMap::new(),
         }
     }
@@ -149,7 +155,7 @@ impl State {
     pub fn apply(&mut self, now: Duration, mut fact: Fact) {
         self.start_over_if_revived(now, &mut fact);
         let was_synced = self.is_synced();
-        let mut list = Watched::listed_by(&fact).filter(|watched| watched.bears_proofs());
+        let mut list = Came::of(&fact).filter(|list| list.kind.bears_proofs());
         self.synced.note(&fact);
         let mut dirty = match fact {
             Fact::Presence(presence) => {
@@ -163,7 +169,7 @@ impl State {
         if was_synced != self.is_synced() {
             dirty.everything = true;
             // Whichever list came last: the first lists count as one.
-            list = Some(Watched::EndpointSlices);
+            list = Some(Came::whole(Watched::EndpointSlices));
             if let Some(tables) = self.restored.take() {
                 self.apply_restored(&tables, now);
             }
@@ -171,7 +177,7 @@ impl State {
         }
         let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
         dirty.pods.extend(displaced);
-        self.settle(now, dirty, list);
+        self.settle(now, dirty, list.as_ref());
     }
 
     /// Applies the passing of time: drops old endpoints, frees slots. Once a second is enough.

@@ -1,7 +1,7 @@
 //! Index of all pods with their states, and of the IPs that they claim.
 
 use super::record::{Claim, Record, settled_in};
-use crate::facts::{Change, Pod};
+use crate::facts::{Change, Part, Pod};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -125,14 +125,42 @@ impl PodIndex {
         }
     }
 
-    /// Applies a list: an absent pod vanished in a gap, which proves nothing, and no claim is newer than another.
+    /// Applies a narrow list beside the watch. It shows no order of claims either, but only a claim that the watch lacked
+    /// makes the known order doubtful: true if there was one.
+    pub fn apply_part(&mut self, now: Duration, part: Part<Pod>) -> (Touched, bool) {
+        let Part {
+            selection,
+            objects,
+            later,
+        } = part;
+        let touched = self.list(now, objects, |pod| {
+            selection.has_pod(pod) && !later.contains(&pod.name)
+        });
+        let claims = |record: &Record| record.claims.len();
+        let is_new =
+            |(uid, before): &(Uid, Option<Record>)| self.get(*uid).map(claims) != before.as_ref().map(claims);
+        let is_doubtful = touched.iter().any(is_new);
+        if is_doubtful {
+            self.level_claims();
+        }
+        (touched, is_doubtful)
+    }
+
+    /// Applies a list of everything.
     fn reset(&mut self, now: Duration, pods: Vec<Pod>) -> Touched {
+        let touched = self.list(now, pods, |_| true);
+        self.level_claims();
+        touched
+    }
+
+    /// Applies a list of all pods that `is_asked` is true for. An absent one vanished unseen, which proves nothing.
+    fn list(&mut self, now: Duration, pods: Vec<Pod>, is_asked: impl Fn(&Pod) -> bool) -> Touched {
         self.order += 1;
         let listed: BTreeSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
         let gone: Vec<Uid> = self
             .records
             .iter()
-            .filter(|(uid, record)| record.present && !listed.contains(uid))
+            .filter(|(uid, record)| record.present && is_asked(&record.pod) && !listed.contains(uid))
             .map(|(uid, _)| *uid)
             .collect();
         let mut touched: Touched = pods.into_iter().map(|pod| self.upsert(now, pod, true)).collect();
@@ -147,11 +175,15 @@ impl PodIndex {
                 };
             });
         }
+        touched
+    }
+
+    /// Makes no claim newer than another: a list does not show which came first.
+    fn level_claims(&mut self) {
         let records = self.records.values_mut();
         for claim in records.flat_map(|record| record.claims.values_mut()) {
             claim.order = self.order;
         }
-        touched
     }
 
     fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> (Uid, Option<Record>) {

@@ -1,15 +1,16 @@
 //! Consequences of a change of the index: denials, their confirmation, tables, owners.
 
 use super::dirty::Dirty;
+use super::opinions::Came;
 use super::{Denials, Endpoint, State, Tables, judge, tables};
-use crate::facts::{Name, Service, Watched};
+use crate::facts::{Name, Service};
 use epguard_common::{Action, Addr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl State {
-    /// Judges again what may have changed; `list` is the watch that was just listed in whole, if any.
-    pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty, list: Option<Watched>) {
+    /// Judges again what may have changed; `list` is the list that has just come, if any.
+    pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty, list: Option<&Came>) {
         self.touch(&dirty);
         dirty.pairs.append(&mut dirty.selected);
         if dirty.everything {
@@ -79,11 +80,12 @@ impl State {
             .keep_intent(&self.cluster, &mut self.slots, now, &redirected);
     }
 
-    fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<Watched>) -> bool {
+    fn settle_breaker(&mut self, now: Duration, dirty: &Dirty, list: Option<&Came>) -> bool {
         let mut services: BTreeSet<Name> = dirty.pairs.iter().map(|(service, _)| service.clone()).collect();
         if let Some(list) = list {
-            services.extend(self.breaker.services().cloned());
-            self.breaker.listed(list);
+            let waiting = self.breaker.waiting(&self.cluster, list);
+            services.extend(waiting.cloned());
+            self.opinions.came(list);
         }
         let (cluster, denials) = (&self.cluster, &self.denials);
         let mut changed = false;

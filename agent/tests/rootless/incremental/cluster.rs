@@ -2,13 +2,14 @@
 
 use super::draw::service_port;
 use super::nodes::{changed_node, node_name, plain_node};
-use super::relist::list;
+use super::relist::{list, part, some};
 use super::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, SliceStep, Step};
 use super::step::{pod_uid, pool};
 use super::world::{namespace, pod, uid};
 use epguard_common::{Action, Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Service, Slice, SliceEndpoint,
+    Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Selection, Service, Slice,
+    SliceEndpoint,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,6 +92,7 @@ impl Cluster {
             Step::Held(ips) => vec![Fact::Presence(Presence::Held(ips.clone()))],
             Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
+            Step::Part(kind, number, gone) => self.part(*kind, *number, *gone).into_iter().collect(),
             Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) => vec![],
         }
     }
@@ -182,6 +184,27 @@ impl Cluster {
 
     fn name_of(&self, target: Option<Uid>) -> Option<PodName> {
         self.pods.get(&target?).map(PodName::of)
+    }
+
+    /// A list of what the n-th pod stands for, or of the n-th Service's slices.
+    fn part(&mut self, kind: Kind, number: usize, gone: u8) -> Option<Fact> {
+        if let Kind::Slices = kind {
+            let selection = Selection::SlicesOf(service_name(number % 4));
+            let objects = some(&mut self.slices, |slice| selection.has_slice(slice), gone);
+            return Some(Fact::SlicesOf(part(selection, objects)));
+        }
+        let pod = nth(&self.pods, number)?;
+        let selection = match (number % 3, &pod.node) {
+            (0, Some(node)) => Selection::OnNode(node.clone()),
+            (1, node) => Selection::Labelled {
+                namespace: pod.name.0.clone(),
+                labels: pod.labels.clone(),
+                node: node.clone().filter(|_| number % 2 == 0),
+            },
+            _ => Selection::Named(pod.name.clone()),
+        };
+        let objects = some(&mut self.pods, |pod| selection.has_pod(pod), gone);
+        Some(Fact::PodsOf(part(selection, objects)))
     }
 
     fn relist(&mut self, kind: Kind, gone: u8) -> Fact {
