@@ -20,6 +20,9 @@ use std::time::Duration;
 /// Longest time that a confirmation takes in a healthy cluster: a second for an event, then a short watch.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(6);
 
+/// Shortest wait before a confirmation is repeated.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// Confirmations that may be sent within the allowed age, with those that are repeated.
 const CONFIRMATIONS: u32 = 3;
 
@@ -205,7 +208,7 @@ impl Watch {
     fn asks(&mut self, now: Duration) -> bool {
         let due = self.as_of().map_or(now, |as_of| as_of + self.patience);
         let (again, times) = self.asked.map_or((due, 0), |(at, times)| {
-            let wait = self.max_age / 10 * 2_u32.saturating_pow(times - 1);
+            let wait = RETRY.max(self.max_age / 10) * 2_u32.saturating_pow(times - 1);
             (at + wait.min(self.max_age), times)
         });
         let asks = now >= due.max(again);

@@ -103,12 +103,12 @@ impl Session {
     /// Sends the narrow lists that are proven by now.
     pub(super) async fn send_parts<O: Object>(&mut self, as_of: Duration, open: &mut Open<O>) {
         let shown = open.beside.extract_if(.., |beside| beside.is_shown(as_of));
-        for (version, part, skipped) in shown.filter_map(Beside::part) {
-            for (what, error) in &skipped {
+        for agreed in shown.filter_map(Beside::agreed) {
+            for (what, error) in &agreed.skipped {
                 self.outbox.skipped(what, error).await;
             }
-            if let Some(fact) = O::part(part) {
-                self.outbox.fact(version, fact).await;
+            if let Some(fact) = O::part(agreed.part) {
+                self.outbox.fact(agreed.version, fact).await;
             }
         }
     }

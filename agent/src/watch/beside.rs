@@ -20,6 +20,15 @@ pub(super) struct Beside<O> {
     listed: Option<Listed<O>>,
 }
 
+/// A list that the stream has caught up with.
+pub(super) struct Agreed<O> {
+    pub(super) version: u64,
+    /// The list, without what the stream has shown in a later state.
+    pub(super) part: Part<O>,
+    /// Objects, and annotations of objects, that don't parse, and why.
+    pub(super) skipped: Vec<(String, anyhow::Error)>,
+}
+
 impl<O> Beside<O> {
     /// Begins when a list is asked for; the stream has shown everything up to `from`.
     pub(super) fn new(selection: Selection, from: u64) -> Self {
@@ -55,9 +64,8 @@ impl<O> Beside<O> {
         self.listed.as_ref().is_some_and(|listed| listed.sent <= as_of)
     }
 
-    /// The list, without what the stream has shown in a later state; with its resourceVersion, and the objects that were
-    /// not read.
-    pub(super) fn part(self) -> Option<(u64, Part<O>, Vec<(String, anyhow::Error)>)> {
+    /// The list, once the stream has caught up with it.
+    pub(super) fn agreed(self) -> Option<Agreed<O>> {
         let listed = self.listed?;
         let changed = self.changed.into_iter();
         let later = changed.filter(|(_, version)| *version > listed.version);
@@ -71,7 +79,11 @@ impl<O> Beside<O> {
             objects: objects.map(|(_, object)| object).collect(),
             later,
         };
-        Some((listed.version, part, listed.skipped))
+        Some(Agreed {
+            version: listed.version,
+            part,
+            skipped: listed.skipped,
+        })
     }
 }
 
@@ -106,7 +118,7 @@ mod tests {
         }
         let glimpse = beside.came(listed(10, &["older", "changed", "gone", "same"]));
         assert_eq!((glimpse.seen, glimpse.version, glimpse.objects), (7, 10, None));
-        let (version, part, _) = beside.part().unwrap();
+        let Agreed { version, part, .. } = beside.agreed().unwrap();
         assert_eq!((version, part.objects.len()), (10, 2));
         assert_eq!(part.later, BTreeSet::from(["changed", "gone", "new"].map(name)));
     }

@@ -171,11 +171,12 @@ async fn a_large_collection_in_which_nothing_changes_is_confirmed_by_a_short_wat
     paths.dedup();
     assert_eq!(paths, ["/api/v1/services"], "{requests:?}");
     let key = |request: &&Request| request.query.contains("epguard-confirmation");
-    let keys: Vec<&str> = requests
+    let mut keys: Vec<&str> = requests
         .iter()
         .filter(key)
         .map(|request| request.path.as_str())
         .collect();
+    keys.dedup();
     assert_eq!(keys, ["/api/v1/namespaces/default/services"], "{requests:?}");
 }
 
@@ -187,7 +188,7 @@ async fn a_quiet_cluster_keeps_its_denial_by_confirmations_alone() {
     world.server.audit().clear();
     let begun = Instant::now();
     let mut oldest = 0;
-    while begun.elapsed() < 3 * LONG_VIEW_AGE {
+    while begun.elapsed() < 2 * LONG_VIEW_AGE {
         let status = world.status();
         assert!(status.lease_ms > 0, "{status:?}\n{}", world.log());
         oldest = oldest.max(status.view_age_ms.unwrap());

@@ -124,6 +124,7 @@ pub trait Object: Clone + Send + 'static {
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable>;
 
     /// The fact that a narrow list shows; none for a kind of which none is asked for.
+    #[must_use]
     fn part(_: Part<Self>) -> Option<Fact> {
         None
     }

@@ -142,6 +142,7 @@ impl Breaker {
     }
 
     /// The narrow lists that pending denials wait for, each with the namespace of a Service that it is for.
+    #[must_use]
     pub fn wanted_opinions(&self, cluster: &ClusterIndex) -> Wanted {
         let mut wanted = Wanted::new();
         for (service, known) in &self.known {

@@ -199,7 +199,7 @@ impl Cluster {
             (1, node) => Selection::Labelled {
                 namespace: pod.name.0.clone(),
                 labels: pod.labels.clone(),
-                node: node.clone().filter(|_| number % 2 == 0),
+                node: node.clone().filter(|_| number.is_multiple_of(2)),
             },
             _ => Selection::Named(pod.name.clone()),
         };
