@@ -1,22 +1,33 @@
 //! Age of the view: per watch, the moment as of which it is proven complete. Pure: callers bring the clock.
 //!
-//! A proof is a list of everything, or a confirmation: a consistent LIST of few objects with the proof that the watch
-//! has shown everything up to it (agent: `watch::confirm`); fresh as of the time when the list was sent. An event or a
-//! bookmark alone is none: a stream that lags by minutes goes on showing both.
+//! A proof is a list of everything, or a confirmation: a consistent LIST of at most one object with the proof that the
+//! watch has shown everything up to it (agent: `watch::confirm`); fresh as of the time when the list was sent. An event or
+//! a bookmark alone is none: a stream that lags by minutes goes on showing both.
+//!
 //! # What it costs the API server
 //!
 //! Nothing while nothing is denied: open watches only, and one confirmation of each watch whose stream ended early.
-//! While something is denied, each watch not proven fresh for a third of `--max-view-age` (30 s), give or take a fifth,
-//! is confirmed: 6 requests a minute for each of the five watches, 30 per agent. A collection of over 50 objects
-//! without changes needs a watch of up to 3 s besides: 60 at most. One of two may be lost before the lease ends.
+//! While something is denied, each watch that denials rest on is confirmed every 23 to 24 s (`--max-view-age` 30 s): 2.6
+//! requests a minute. A collection of over ten objects that shows no change for a second needs a watch of up to 3 s
+//! besides: 5.1. A failed confirmation is repeated after 3 s, then after twice as long each time. The watch of Namespaces,
+//! which only lower the mode of a proven denial, may be ten times as old.
 
 use crate::facts::Watched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Confirmations within the allowed age. With the longest jitter the second one comes at 0.8 of it.
+/// Longest time that a confirmation takes in a healthy cluster: a second for an event, then a short watch.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(6);
+
+/// Shortest wait before a confirmation is repeated.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Confirmations that may be sent within the allowed age, with those that are repeated.
 const CONFIRMATIONS: u32 = 3;
+
+/// How many times as old a watch may be that no proof rests on.
+const WITHOUT_PROOFS: u32 = 10;
 
 /// Requests a second that keep so many watches fresh: each confirmation may take two, and a quarter is to spare.
 #[must_use]
@@ -42,39 +53,47 @@ pub enum Proof {
 /// The age of the view. Times are `CLOCK_BOOTTIME`.
 #[derive(Debug)]
 pub struct Freshness {
-    max_age: Duration,
     watches: BTreeMap<Watched, Watch>,
-    jitter: fn() -> f64,
+    random: fn() -> f64,
 }
 
 #[derive(Debug)]
 struct Watch {
+    max_age: Duration,
     up: bool,
     /// Proofs as of this moment or before do not count.
     void: Option<Duration>,
     proven: Option<(Duration, Proof)>,
-    asked: Option<Duration>,
+    /// Age at which to ask for the next proof.
     patience: Duration,
+    /// When the next proof was last asked for, and how many times.
+    asked: Option<(Duration, u32)>,
+}
+
+/// A watch to confirm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// Which watch.
+    pub watch: Watched,
+    /// The time until its last proof is too old; zero if it is, or if there is none.
+    pub within: Duration,
 }
 
 impl Freshness {
-    /// Starts without any proof. `jitter` returns the factor, about 1, by which the next confirmation is early or late.
+    /// Starts without any proof. `random` returns a number from 0 to 1, by which confirmations are early.
     #[must_use]
-    pub fn new(ids: &[Watched], max_age: Duration, jitter: fn() -> f64) -> Self {
+    pub fn new(ids: &[Watched], max_age: Duration, random: fn() -> f64) -> Self {
         let watch = |id: &Watched| {
-            let watch = Watch {
-                up: false,
-                void: None,
-                proven: None,
-                asked: None,
-                patience: patience(max_age, jitter),
+            let max_age = if id.bears_proofs() {
+                max_age
+            } else {
+                max_age * WITHOUT_PROOFS
             };
-            (*id, watch)
+            (*id, Watch::new(max_age))
         };
         Self {
-            max_age,
             watches: ids.iter().map(watch).collect(),
-            jitter,
+            random,
         }
     }
 
@@ -84,7 +103,9 @@ impl Freshness {
             && watch.void.is_none_or(|void| void < as_of)
             && watch.proven.is_none_or(|(before, _)| before < as_of)
         {
+            watch.patience = watch.patience(as_of, (self.random)());
             watch.proven = Some((as_of, by));
+            watch.asked = None;
         }
     }
 
@@ -110,19 +131,18 @@ impl Freshness {
         }
     }
 
-    /// The watch that was proven fresh longest ago, or never.
+    /// The watch whose last proof is too old first, or that was never proven fresh, and the moment of that proof.
     #[must_use]
     pub fn least_fresh(&self) -> Option<(Watched, Option<Duration>)> {
-        self.watches
-            .iter()
-            .map(|(id, watch)| (*id, watch.proven.map(|(as_of, _)| as_of)))
-            .min_by_key(|(_, as_of)| *as_of)
+        let least = self.watches.iter().min_by_key(|(_, watch)| watch.deadline());
+        least.map(|(id, watch)| (*id, watch.as_of()))
     }
 
-    /// Age of the view; none if some watch was never proven fresh.
+    /// Age of the view: that of the least fresh watch that proofs rest on. None if one was never proven fresh.
     #[must_use]
     pub fn age(&self, now: Duration) -> Option<Duration> {
-        let (_, as_of) = self.least_fresh()?;
+        let bearing = self.watches.iter().filter(|(id, _)| id.bears_proofs());
+        let as_of = bearing.map(|(_, watch)| watch.as_of()).min()?;
         as_of.map(|as_of| now.saturating_sub(as_of))
     }
 
@@ -136,165 +156,80 @@ impl Freshness {
     /// True if the last proof of a watch is too old. False for a watch without proofs, on which no lease rests.
     #[must_use]
     pub fn is_stale(&self, id: Watched, now: Duration) -> bool {
-        self.of(id, now).is_some_and(|(age, _)| age > self.max_age)
+        let deadline = self.watches.get(&id).and_then(Watch::deadline);
+        deadline.is_some_and(|deadline| deadline < now)
     }
 
     /// When the view will be too old; none if it is.
     #[must_use]
     pub fn deadline(&self, now: Duration) -> Option<Duration> {
-        let (_, as_of) = self.least_fresh()?;
-        as_of
-            .map(|as_of| as_of + self.max_age)
-            .filter(|deadline| *deadline > now)
+        let first = self.watches.values().map(Watch::deadline).min()?;
+        first.filter(|deadline| *deadline > now)
     }
 
     /// The watches to confirm now, which counts as asked. Only to be called while something is denied.
-    pub fn due(&mut self, now: Duration) -> Vec<Watched> {
-        let mut due = Vec::new();
-        for (id, watch) in self.watches.iter_mut().filter(|(_, watch)| watch.up) {
-            let last = watch.proven.map(|(as_of, _)| as_of).max(watch.asked);
-            if last.is_none_or(|last| now >= last + watch.patience) {
-                watch.asked = Some(now);
-                watch.patience = patience(self.max_age, self.jitter);
-                due.push(*id);
-            }
-        }
-        due
+    pub fn due(&mut self, now: Duration) -> Vec<Due> {
+        let up = self.watches.iter_mut().filter(|(_, watch)| watch.up);
+        let due = up.filter_map(|(id, watch)| {
+            let within = watch
+                .deadline()
+                .map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now));
+            watch.asks(now).then_some(Due { watch: *id, within })
+        });
+        due.collect()
     }
 }
 
 impl Watch {
+    fn new(max_age: Duration) -> Self {
+        Self {
+            max_age,
+            up: false,
+            void: None,
+            proven: None,
+            patience: Duration::ZERO,
+            asked: None,
+        }
+    }
+
     fn void(&mut self, now: Duration) {
         (self.void, self.proven, self.asked) = (Some(now), None, None);
     }
-}
 
-fn patience(max_age: Duration, jitter: fn() -> f64) -> Duration {
-    (max_age / CONFIRMATIONS).mul_f64(jitter())
+    fn as_of(&self) -> Option<Duration> {
+        self.proven.map(|(as_of, _)| as_of)
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.as_of().map(|as_of| as_of + self.max_age)
+    }
+
+    /// True if it is time to ask for a proof, which counts as asked.
+    fn asks(&mut self, now: Duration) -> bool {
+        let due = self.as_of().map_or(now, |as_of| as_of + self.patience);
+        let (again, times) = self.asked.map_or((due, 0), |(at, times)| {
+            let wait = RETRY.max(self.max_age / 10) * 2_u32.saturating_pow(times - 1);
+            (at + wait.min(self.max_age), times)
+        });
+        let asks = now >= due.max(again);
+        if asks {
+            self.asked = Some((now, times.saturating_add(1)));
+        }
+        asks
+    }
+
+    /// The age at which to ask for the proof after one as of `as_of`. The first proof after a while comes to all agents of
+    /// a cluster at once, as its cause does; the ones after it are spread by their random part.
+    fn patience(&self, as_of: Duration, random: f64) -> Duration {
+        let with_time_to_answer = self.max_age.saturating_sub(CONFIRMED_WITHIN);
+        let longest = (self.max_age * 4 / 5)
+            .min(with_time_to_answer)
+            .max(self.max_age / 3);
+        let is_renewal = self.deadline().is_some_and(|deadline| as_of <= deadline);
+        let spread = if is_renewal { 0.05 } else { 0.5 };
+        longest.mul_f64(1.0 - spread * random)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use Proof::{Confirmation, List};
-    use Watched::{Nodes, Pods};
-
-    const MAX: Duration = Duration::from_secs(30);
-
-    fn s(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    fn both(at: u64) -> Freshness {
-        let mut freshness = Freshness::new(&[Pods, Nodes], MAX, || 1.0);
-        for id in [Pods, Nodes] {
-            freshness.connected(id, true);
-            freshness.proven(id, s(at), List);
-        }
-        freshness
-    }
-
-    #[test]
-    fn a_view_is_as_old_as_its_least_fresh_watch() {
-        let mut freshness = both(100);
-        freshness.proven(Pods, s(120), Confirmation);
-        assert_eq!(freshness.least_fresh(), Some((Nodes, Some(s(100)))));
-        assert_eq!(freshness.age(s(125)), Some(s(25)));
-        assert_eq!(freshness.of(Pods, s(125)), Some((s(5), Confirmation)));
-        assert_eq!(freshness.deadline(s(125)), Some(s(130)));
-        assert_eq!(freshness.deadline(s(130)), None);
-    }
-
-    #[test]
-    fn a_watch_that_was_never_proven_fresh_leaves_the_view_without_age() {
-        let mut freshness = Freshness::new(&[Pods, Nodes], MAX, || 1.0);
-        freshness.proven(Pods, s(100), List);
-        assert_eq!(freshness.least_fresh(), Some((Nodes, None)));
-        assert_eq!((freshness.age(s(100)), freshness.deadline(s(100))), (None, None));
-    }
-
-    #[test]
-    fn a_late_answer_never_makes_a_watch_older() {
-        let mut freshness = both(100);
-        freshness.proven(Pods, s(110), Confirmation);
-        freshness.proven(Pods, s(105), Confirmation);
-        assert_eq!(freshness.of(Pods, s(110)), Some((s(0), Confirmation)));
-    }
-
-    #[test]
-    fn only_watches_without_a_recent_proof_are_confirmed() {
-        let mut freshness = both(100);
-        assert_eq!(freshness.due(s(109)), []);
-        freshness.proven(Pods, s(109), Confirmation);
-        assert_eq!(freshness.due(s(110)), [Nodes]);
-        assert_eq!(freshness.due(s(111)), [], "asked just now");
-        freshness.proven(Nodes, s(110), Confirmation);
-        assert_eq!(freshness.due(s(119)), [Pods]);
-        assert_eq!(freshness.due(s(120)), [Nodes]);
-    }
-
-    #[test]
-    fn the_latest_jitter_and_a_lost_confirmation_still_keep_the_view_young_enough() {
-        let mut freshness = Freshness::new(&[Pods], MAX, || 1.2);
-        freshness.connected(Pods, true);
-        freshness.proven(Pods, s(100), List);
-        let asked: Vec<u64> = (100..160)
-            .filter(|at| !freshness.due(s(*at)).is_empty())
-            .collect();
-        assert_eq!(asked, [112, 124, 136, 148]);
-        assert!(
-            freshness.deadline(s(124 + 4)).is_some(),
-            "4 s for the second answer"
-        );
-    }
-
-    #[test]
-    fn all_watches_of_an_old_view_are_confirmed_at_once_when_a_denial_appears() {
-        assert_eq!(both(100).due(s(500)), [Pods, Nodes]);
-    }
-
-    #[test]
-    fn a_watch_that_is_down_is_not_confirmed_until_it_is_up_again() {
-        let mut freshness = both(100);
-        assert_eq!(freshness.due(s(110)), [Pods, Nodes]);
-        freshness.connected(Pods, false);
-        assert_eq!(freshness.due(s(120)), [Nodes]);
-        assert_eq!(freshness.deadline(s(121)), Some(s(130)), "it only gets older");
-        freshness.connected(Pods, true);
-        assert_eq!(freshness.due(s(121)), [Pods]);
-    }
-
-    #[test]
-    fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
-        let mut freshness = both(100);
-        assert_eq!(freshness.due(s(110)), [Pods, Nodes]);
-        freshness.void_watch(Pods, s(111));
-        assert_eq!(freshness.deadline(s(111)), None);
-        assert_eq!(freshness.due(s(111)), [Pods]);
-        freshness.proven(Pods, s(110), Confirmation);
-        assert_eq!(
-            freshness.deadline(s(112)),
-            None,
-            "sent while something was lacking"
-        );
-        freshness.proven(Pods, s(112), Confirmation);
-        assert_eq!(
-            freshness.deadline(s(112)),
-            Some(s(130)),
-            "the others' proofs stand"
-        );
-    }
-
-    #[test]
-    fn after_a_clock_jump_every_watch_needs_a_later_proof() {
-        let mut freshness = both(100);
-        freshness.void(s(101));
-        assert_eq!(freshness.deadline(s(101)), None);
-        assert_eq!(freshness.due(s(101)), [Pods, Nodes]);
-        freshness.proven(Pods, s(102), Confirmation);
-        freshness.proven(Nodes, s(101), Confirmation);
-        assert_eq!(freshness.deadline(s(103)), None, "sent before the jump");
-        freshness.proven(Nodes, s(102), Confirmation);
-        assert_eq!(freshness.deadline(s(103)), Some(s(132)));
-    }
-}
+mod tests;

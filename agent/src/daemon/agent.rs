@@ -34,7 +34,7 @@ use crate::watch::{Message, Pace, Watches};
 use anyhow::Result;
 use epguard_common::Mode;
 use epguard_core::facts::Watched;
-use epguard_core::freshness::Freshness;
+use epguard_core::freshness::{Due, Freshness};
 use epguard_core::history::History;
 use epguard_core::state::State;
 use neighbours::Neighbours;
@@ -87,9 +87,7 @@ impl Agent {
         args: &AgentArgs,
     ) -> Self {
         let permitted = writer.permitted();
-        let view = Freshness::new(&Watched::ALWAYS, args.max_view_age, || {
-            0.8 + 0.4 * fastrand::f64()
-        });
+        let view = Freshness::new(&Watched::ALWAYS, args.max_view_age, fastrand::f64);
         Self {
             state,
             writer,
@@ -210,8 +208,8 @@ impl Agent {
             self.writer.renew_lease(nanoseconds(deadline))?;
         }
         if self.denies() {
-            for id in self.lease.view.due(now()) {
-                self.api.confirm(id);
+            for Due { watch, within } in self.lease.view.due(now()) {
+                self.api.confirm(watch, within);
             }
         }
         Ok(())

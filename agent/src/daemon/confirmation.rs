@@ -5,7 +5,7 @@ use crate::daemon::report::kube_events::{Announcer, Subject};
 use crate::kernel::maps::Writer;
 use crate::shared::args;
 use crate::shared::status::Held;
-use crate::watch::{SPREAD, Watches};
+use crate::watch::Watches;
 use anyhow::Result;
 use clap::ValueEnum;
 use epguard_common::{Reason, Uid};
@@ -51,9 +51,9 @@ impl Confirmation {
         api: &Watches,
         announcer: &mut Announcer,
     ) -> Result<()> {
-        for watched in state.take_wanted_lists(now) {
-            tracing::info!(kind = %watched, "requesting a second list: one list alone denies nothing");
-            api.relist(watched, SPREAD);
+        for opinion in state.take_opinions(now) {
+            tracing::info!(kind = %opinion.kind, of = ?opinion.selection, "requesting a second list");
+            api.list_part(opinion, state.spread());
         }
         self.alarm(now, state, announcer);
         for finding in state.take_findings() {

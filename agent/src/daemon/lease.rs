@@ -113,7 +113,7 @@ mod tests {
 
     /// A lease of 15 s on a view that may be 30 s old and was listed at second 100.
     fn lease() -> Lease {
-        let mut view = Freshness::new(&[Pods, Nodes], s(30), || 1.0);
+        let mut view = Freshness::new(&[Pods, Nodes], s(30), || 0.0);
         for id in [Pods, Nodes] {
             view.connected(id, true);
             view.proven(id, s(100), List);

@@ -1,25 +1,32 @@
-//! Handles answers to requests beside an open stream: confirmations, probes and lists.
+//! Handles answers to requests beside an open stream: confirmations, probes and narrow lists.
 
+use super::beside::Beside;
+use super::collection::Target;
+use super::confirm::{Shown, patience};
 use super::failure::{Failure, Request};
 use super::list::{Glimpse, Listed, Probe, everything, glimpse};
 use super::session::{Query, SILENCE, Session};
 use super::stream::Open;
-use epguard_core::facts::Object;
+use epguard_core::facts::{Object, Selection};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
-
-/// Average time between two attempts at a list beside a stream.
-const LIST_AGAIN: Duration = Duration::from_secs(2);
+use tokio::time::Instant;
 
 impl Session {
-    /// Requests a consistent list of few objects.
+    /// Requests a consistent list of few objects. The proof is needed `within` that time.
     pub(super) fn glimpse<O: Object>(
         &self,
         query: &Query<O>,
+        within: Duration,
     ) -> impl Future<Output = Result<Glimpse, Failure>> + use<O> {
         let (client, collection) = (self.client.clone(), query.collection.clone());
-        let shown = self.shown();
-        glimpse(client, collection, shown.version, shown.objects, self.clock)
+        let Shown { version, objects } = self.shown();
+        glimpse::<O>(
+            client,
+            collection,
+            (version, objects),
+            patience(within),
+            self.clock,
+        )
     }
 
     pub(super) async fn answered<O>(
@@ -58,37 +65,51 @@ impl Session {
         }
     }
 
-    /// Handles the answer to a list beside the stream. Returns the time after which to ask for another one.
-    pub(super) async fn listed_beside<O>(
+    /// Requests a narrow list.
+    pub(super) fn list_part<O: Object>(
+        &self,
+        query: &Query<O>,
+        selection: Selection,
+    ) -> impl Future<Output = (Selection, Result<Listed<O>, Failure>)> + use<O> {
+        let (client, clock) = (self.client.clone(), self.clock);
+        let target = (query.collection.clone(), Target::selected::<O>(&selection));
+        async move { (selection, everything(client, target, SILENCE, clock).await) }
+    }
+
+    /// Handles the answer to a narrow list. One that fails is dropped, and the stream goes on: the main loop asks again.
+    pub(super) async fn listed_part<O>(
         &mut self,
         request: Request,
-        listed: Result<Listed<O>, Failure>,
+        (selection, listed): (Selection, Result<Listed<O>, Failure>),
         open: &mut Open<O>,
-    ) -> Result<Option<Duration>, Failure> {
-        match (listed, open.beside.as_mut()) {
-            (Ok(listed), Some(beside)) => {
+    ) -> Result<(), Failure> {
+        match listed {
+            Ok(listed) => {
+                let mut beside = open.beside.iter_mut();
+                let Some(beside) = beside.find(|beside| beside.selection == selection) else {
+                    return Ok(());
+                };
                 let glimpse = beside.came(listed);
-                self.answered(request, Ok(glimpse), open).await?;
-                Ok(None)
+                self.answered(request, Ok(glimpse), open).await
             }
-            (Err(failure), Some(_)) => {
+            Err(failure) => {
+                open.beside.retain(|beside| beside.selection != selection);
                 self.outbox.unconfirmed(failure.error).await;
-                Ok(Some(LIST_AGAIN.mul_f64(0.5 + fastrand::f64())))
+                Ok(())
             }
-            (_, None) => Ok(None),
         }
     }
 
-    /// Requests a list of everything, after `wait`.
-    pub(super) fn list_after<O: Object>(
-        &self,
-        wait: Duration,
-        query: &Query<O>,
-    ) -> impl Future<Output = Result<Listed<O>, Failure>> + use<O> {
-        let (client, collection, clock) = (self.client.clone(), query.collection.clone(), self.clock);
-        async move {
-            sleep(wait).await;
-            everything(client, collection, SILENCE, clock).await
+    /// Sends the narrow lists that are proven by now.
+    pub(super) async fn send_parts<O: Object>(&mut self, as_of: Duration, open: &mut Open<O>) {
+        let shown = open.beside.extract_if(.., |beside| beside.is_shown(as_of));
+        for agreed in shown.filter_map(Beside::agreed) {
+            for (what, error) in &agreed.skipped {
+                self.outbox.skipped(what, error).await;
+            }
+            if let Some(fact) = O::part(agreed.part) {
+                self.outbox.fact(agreed.version, fact).await;
+            }
         }
     }
 }

@@ -1,36 +1,48 @@
-//! One more consistent list while a stream continues. Pure.
+//! Narrow lists while a stream continues. Pure.
 //!
-//! The stream is read meanwhile: its events may show the new owner of a denied IP. The list is sent once the stream
-//! has shown everything up to it. So the two agree, or one of them was wrong: no object is missing in the list whose
-//! deletion the stream has yet to show.
+//! The stream is read meanwhile: its events may show the new owner of a denied IP. A list is sent once the stream has shown
+//! everything up to it. So the two agree, or one of them was wrong: no object is missing in the list whose deletion the
+//! stream has yet to show.
 
+use super::confirm::patience;
 use super::list::{Glimpse, Listed};
-use epguard_core::facts::Name;
-use std::collections::HashMap;
+use epguard_core::facts::{Name, Part, Selection};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// A list beside a stream, and what the stream has shown since it was asked for.
+/// A narrow list beside a stream, and what the stream has shown since it was asked for.
 pub(super) struct Beside<O> {
+    pub(super) selection: Selection,
     /// The resourceVersion up to which the stream had shown everything when the list was asked for.
     from: u64,
-    /// The last state of each object that changed since then; none if it was deleted or cannot be read.
-    changed: HashMap<Name, (u64, Option<O>)>,
+    /// Objects that changed since then, with their last resourceVersions.
+    changed: HashMap<Name, u64>,
     listed: Option<Listed<O>>,
+}
+
+/// A list that the stream has caught up with.
+pub(super) struct Agreed<O> {
+    pub(super) version: u64,
+    /// The list, without what the stream has shown in a later state.
+    pub(super) part: Part<O>,
+    /// Objects, and annotations of objects, that don't parse, and why.
+    pub(super) skipped: Vec<(String, anyhow::Error)>,
 }
 
 impl<O> Beside<O> {
     /// Begins when a list is asked for; the stream has shown everything up to `from`.
-    pub(super) fn new(from: u64) -> Self {
+    pub(super) fn new(selection: Selection, from: u64) -> Self {
         Self {
+            selection,
             from,
             changed: HashMap::new(),
             listed: None,
         }
     }
 
-    /// Records an object that the stream shows.
-    pub(super) fn note(&mut self, name: Name, version: u64, object: Option<O>) {
-        self.changed.insert(name, (version, object));
+    /// Records an object that the stream shows, or shows deleted.
+    pub(super) fn note(&mut self, name: &Name, version: u64) {
+        self.changed.insert(name.clone(), version);
     }
 
     /// Takes in the list. It confirms the stream as any consistent list does.
@@ -40,7 +52,8 @@ impl<O> Beside<O> {
             seen: self.from,
             version: listed.version,
             newest: listed.newest,
-            objects: Some(listed.count),
+            objects: None,
+            patience: patience(Duration::ZERO),
         };
         self.listed = Some(listed);
         glimpse
@@ -51,29 +64,25 @@ impl<O> Beside<O> {
         self.listed.as_ref().is_some_and(|listed| listed.sent <= as_of)
     }
 
-    /// The list with the later changes of the stream, as of the newer of the two.
-    pub(super) fn merged(self, shown: u64) -> Option<Listed<O>> {
+    /// The list, once the stream has caught up with it.
+    pub(super) fn agreed(self) -> Option<Agreed<O>> {
         let listed = self.listed?;
-        let mut objects: HashMap<Name, O> = listed.objects.into_iter().collect();
-        let mut count = listed.count;
-        for (name, (version, object)) in self.changed {
-            if version <= listed.version {
-                continue;
-            }
-            let before = match object {
-                Some(object) => {
-                    count += 1;
-                    objects.insert(name, object)
-                }
-                None => objects.remove(&name),
-            };
-            count -= usize::from(before.is_some());
-        }
-        Some(Listed {
-            version: listed.version.max(shown),
-            objects: objects.into_iter().collect(),
-            count,
-            ..listed
+        let changed = self.changed.into_iter();
+        let later = changed.filter(|(_, version)| *version > listed.version);
+        let later: BTreeSet<Name> = later.map(|(name, _)| name).collect();
+        let objects = listed
+            .objects
+            .into_iter()
+            .filter(|(name, _)| !later.contains(name));
+        let part = Part {
+            selection: self.selection,
+            objects: objects.map(|(_, object)| object).collect(),
+            later,
+        };
+        Some(Agreed {
+            version: listed.version,
+            part,
+            skipped: listed.skipped,
         })
     }
 }
@@ -84,6 +93,10 @@ mod tests {
 
     fn name(name: &str) -> Name {
         ("shop".into(), name.into())
+    }
+
+    fn beside() -> Beside<u64> {
+        Beside::new(Selection::OnNode("n".into()), 7)
     }
 
     fn listed(version: u64, names: &[&str]) -> Listed<u64> {
@@ -99,26 +112,20 @@ mod tests {
 
     #[test]
     fn an_event_after_the_list_replaces_it_and_an_event_before_it_does_not() {
-        let mut beside = Beside::new(7);
-        beside.note(name("older"), 9, None);
-        beside.note(name("changed"), 12, Some(12));
-        beside.note(name("gone"), 13, None);
-        beside.note(name("new"), 14, Some(14));
-        let glimpse = beside.came(listed(10, &["older", "changed", "gone"]));
-        assert_eq!((glimpse.seen, glimpse.version, glimpse.objects), (7, 10, Some(3)));
-        let merged = beside.merged(14).unwrap();
-        let mut objects = merged.objects;
-        objects.sort();
-        assert_eq!(
-            objects,
-            [(name("changed"), 12), (name("new"), 14), (name("older"), 10)]
-        );
-        assert_eq!((merged.version, merged.count), (14, 3));
+        let mut beside = beside();
+        for (each, version) in [("older", 9), ("changed", 12), ("gone", 13), ("new", 14)] {
+            beside.note(&name(each), version);
+        }
+        let glimpse = beside.came(listed(10, &["older", "changed", "gone", "same"]));
+        assert_eq!((glimpse.seen, glimpse.version, glimpse.objects), (7, 10, None));
+        let Agreed { version, part, .. } = beside.agreed().unwrap();
+        assert_eq!((version, part.objects.len()), (10, 2));
+        assert_eq!(part.later, BTreeSet::from(["changed", "gone", "new"].map(name)));
     }
 
     #[test]
     fn a_list_is_applied_once_the_stream_has_caught_up_with_it() {
-        let mut beside = Beside::new(7);
+        let mut beside = beside();
         assert!(!beside.is_shown(Duration::from_secs(9)));
         let _ = beside.came(listed(10, &[]));
         assert!(!beside.is_shown(Duration::from_millis(999)));

@@ -20,8 +20,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a stream may take to show a marker before a probe is sent.
+/// How long a stream may take to show a marker before a probe is sent, if the proof is urgent.
 const MARKER: Duration = Duration::from_millis(250);
+/// The same if it is not: where something changes each second, no probe is needed.
+const PATIENT_MARKER: Duration = Duration::from_secs(1);
+/// Longest time from a probe to the proof.
+const PROBED_WITHIN: Duration = Duration::from_secs(4);
 /// How long a stream may lack what a list or a probe has shown before its proofs are void: the view is known to be incomplete,
 /// and what is missing may be the new owner of a denied IP. Longer than events take in a healthy cluster.
 const LATE: Duration = Duration::from_secs(1);
@@ -139,7 +143,7 @@ impl Confirmations {
         else {
             return Verdict::Wait(late);
         };
-        let marker = answer.at + MARKER;
+        let marker = answer.at + answer.glimpse.patience;
         if now < marker {
             return Verdict::Wait(Some(late.map_or(marker, |late| late.min(marker))));
         }
@@ -163,6 +167,11 @@ impl Confirmations {
         });
         elsewhere.version = elsewhere.version.max(version);
     }
+}
+
+/// How long to wait for a marker if the proof is needed within a time.
+pub(super) fn patience(within: Duration) -> Duration {
+    within.saturating_sub(PROBED_WITHIN).clamp(MARKER, PATIENT_MARKER)
 }
 
 impl Elsewhere {

@@ -2,7 +2,7 @@
 //! [`confirm`](super::confirm) needs.
 
 use super::Clock;
-use super::collection::Collection;
+use super::collection::{Collection, Target};
 use super::failure::{Failure, Request};
 use super::protocol::Step;
 use super::wire::{Entry, Line, Page, describe};
@@ -15,9 +15,8 @@ use tokio::time::timeout;
 
 /// Objects in a page, as in client-go.
 const PAGE: u32 = 500;
-/// Most objects that are listed at once to confirm a watch by their resourceVersions. Of more objects, only one is
-/// listed.
-const FEW: u32 = 50;
+/// Most objects that are listed to confirm a watch by their resourceVersions. Of more objects, none is listed.
+const FEW: u32 = 10;
 /// Longest life of a probe in seconds; the bookmark comes after one, and the server's timers may add another.
 const PROBE: u32 = 3;
 /// Longest wait for a confirmation: a later one is worthless.
@@ -37,7 +36,7 @@ pub(super) struct Listed<O> {
     pub(super) skipped: Vec<(String, anyhow::Error)>,
 }
 
-/// The content of a consistent list of few objects.
+/// The content of a consistent list of few objects, or of none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Glimpse {
     /// When the list was asked for, of `CLOCK_BOOTTIME`.
@@ -50,6 +49,8 @@ pub(super) struct Glimpse {
     pub(super) newest: u64,
     /// How many objects exist, if the list shows them all.
     pub(super) objects: Option<usize>,
+    /// How long to wait for an event of the stream before a probe is sent.
+    pub(super) patience: Duration,
 }
 
 /// The result of a short watch.
@@ -61,22 +62,19 @@ pub(super) struct Probe {
     pub(super) through: u64,
 }
 
-/// Lists everything. `patience` is for each page; `clock` dates the request.
+/// Lists all objects of a target, which are of the collection's kind. `patience` is for each page; `clock` dates the request.
 pub(super) async fn everything<O: Object>(
     client: Client,
-    collection: Collection,
+    (collection, target): (Collection, Target),
     patience: Duration,
     clock: Clock,
 ) -> Result<Listed<O>, Failure> {
     let request = request(&collection, Step::List);
     let sent = clock();
     let (mut objects, mut skipped, mut count, mut newest) = (Vec::new(), Vec::new(), 0, 0);
-    let mut params = ListParams {
-        field_selector: collection.selector,
-        ..ListParams::default().limit(PAGE)
-    };
+    let mut params = target.params(PAGE);
     loop {
-        let body = ask(&client, request, &params, patience).await?;
+        let body = ask(&client, request, &target.path, &params, patience).await?;
         let page = Page::parse(&body).map_err(|error| request.broken(error))?;
         count += page.objects.len();
         for object in &page.objects {
@@ -107,24 +105,25 @@ pub(super) async fn everything<O: Object>(
     }
 }
 
-/// Lists all of `objects` if they are few, else one. The watch has shown everything up to `seen`. Never uses
-/// resourceVersion=0, which a server may answer with any old state.
-pub(super) async fn glimpse(
+/// Lists all of `objects` if they are few, else the key of no object: `limit=1` would make the server count all of them. The
+/// watch has shown everything up to `seen`. Never uses resourceVersion=0, which a server may answer with any old state.
+pub(super) async fn glimpse<O: Object>(
     client: Client,
     collection: Collection,
-    seen: u64,
-    objects: Option<usize>,
+    (seen, objects): (u64, Option<usize>),
+    patience: Duration,
     clock: Clock,
 ) -> Result<Glimpse, Failure> {
     let request = request(&collection, Step::List);
     let sent = clock();
     let few = objects.and_then(|objects| u32::try_from(objects).ok());
-    let limit = few.filter(|few| *few <= FEW).map_or(1, |few| few + 1);
-    let params = ListParams {
-        field_selector: collection.selector,
-        ..ListParams::default().limit(limit)
+    let few = few.filter(|few| *few <= FEW);
+    let (target, limit) = match few {
+        Some(few) => (Target::of(&collection), few + 1),
+        None => (Target::nothing::<O>(), 1),
     };
-    let body = ask(&client, request, &params, CONFIRMED_WITHIN).await?;
+    let params = target.params(limit);
+    let body = ask(&client, request, &target.path, &params, CONFIRMED_WITHIN).await?;
     let page = Page::parse(&body).map_err(|error| request.broken(error))?;
     let mut newest = 0;
     for object in &page.objects {
@@ -136,7 +135,8 @@ pub(super) async fn glimpse(
         seen,
         version: page.version,
         newest,
-        objects: page.next.is_none().then_some(page.objects.len()),
+        objects: (few.is_some() && page.next.is_none()).then_some(page.objects.len()),
+        patience,
     })
 }
 
@@ -180,10 +180,11 @@ pub(super) async fn probe(client: Client, collection: Collection, after: u64) ->
 async fn ask(
     client: &Client,
     request: Request,
+    path: &str,
     params: &ListParams,
     patience: Duration,
 ) -> Result<String, Failure> {
-    let http = core::Request::new(request.path)
+    let http = core::Request::new(path)
         .list(params)
         .map_err(|error| request.broken(error))?;
     timeout(patience, client.request_text(http))

@@ -46,9 +46,6 @@ use std::{
 };
 use tokio::{sync::mpsc, task::JoinSet};
 
-/// Time over which all agents of a cluster spread a list that the same event makes them request.
-pub const SPREAD: Duration = Duration::from_secs(2);
-
 /// Reads `CLOCK_BOOTTIME`, which dates the proofs.
 pub type Clock = fn() -> Duration;
 

@@ -39,6 +39,8 @@ pub(super) enum End {
     Listed,
     /// The server closed the stream in order, as it does after every timeout.
     Closed,
+    /// Another list was ordered.
+    Relist,
     /// 410: the history before a resourceVersion, or the snapshot under a continue token, is gone.
     Expired,
     /// The server doesn't stream lists.
@@ -128,6 +130,10 @@ impl Protocol {
         let mut wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
         match end {
             End::Listed => return Duration::ZERO,
+            End::Relist => {
+                self.version = None;
+                return Duration::ZERO;
+            }
             End::Closed if listing => self.paged = true,
             End::Closed if lived >= SETTLED => return Duration::ZERO,
             End::Unsupported => {

@@ -2,7 +2,7 @@
 //! [`stream`](super::stream) reads the changes.
 
 use super::Clock;
-use super::collection::Collection;
+use super::collection::{Collection, Target};
 use super::failure::{Failure, Request, rewound};
 use super::list::{self, Listed};
 use super::orders::Orders;
@@ -12,6 +12,7 @@ use super::recovery::Recovery;
 use crate::shared::clock::boot;
 use epguard_core::facts::{Change, Fact, Object};
 use epguard_core::freshness::Proof;
+use futures::FutureExt;
 use kube::Client;
 use std::{collections::HashMap, ops::Range, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
@@ -33,9 +34,6 @@ pub(super) struct Session {
     /// True if the last request was a list, or a stream that ended before its time: then the server may be another
     /// one, or an older one.
     pub(super) cut_short: bool,
-    /// How long to wait before the next stream has a list beside it: one was ordered, and its stream ended first. Any
-    /// list that arrives satisfies the order.
-    pub(super) owed: Option<Duration>,
     pub(super) clock: Clock,
 }
 
@@ -54,7 +52,6 @@ impl Session {
             protocol: Protocol::default(),
             recovery,
             cut_short: false,
-            owed: None,
             clock: boot,
         }
     }
@@ -92,6 +89,10 @@ impl Session {
             step,
             path: query.collection.path,
         };
+        if !matches!(step, Step::Watch(_)) {
+            // This list satisfies an order that came before it.
+            let _ = self.orders.relist.notified().now_or_never();
+        }
         match step {
             Step::List => self.list(query).await,
             Step::Stream => {
@@ -121,7 +122,8 @@ impl Session {
     /// Lists everything and passes it on.
     async fn list<O: Object>(&mut self, query: &Query<O>) -> Result<End, Failure> {
         let (client, collection) = (self.client.clone(), query.collection.clone());
-        let listed = list::everything(client, collection, SILENCE, self.clock).await?;
+        let target = Target::of(&collection);
+        let listed = list::everything(client, (collection, target), SILENCE, self.clock).await?;
         self.reset(listed, query).await;
         Ok(End::Listed)
     }
@@ -130,7 +132,6 @@ impl Session {
         for (what, error) in &listed.skipped {
             self.outbox.skipped(what, error).await;
         }
-        self.owed = None;
         if let Some(before) = self.protocol.listed(listed.version, listed.count) {
             self.outbox.rewound(rewound(before, listed.version)).await;
         }

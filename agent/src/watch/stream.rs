@@ -17,12 +17,6 @@ use kube::core;
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-/// Average wait, after a stream that ended with a list beside it, before the next stream has such a list. The wait
-/// doubles: a stream that such lists end again and again must not cost the server a list each time.
-const FIRST_OWED: Duration = Duration::from_secs(2);
-/// The longest of these waits.
-const LONGEST_OWED: Duration = Duration::from_secs(30);
-
 /// The state of a stream.
 pub(super) struct Open<O> {
     /// When the stream was asked for, of `CLOCK_BOOTTIME`.
@@ -30,8 +24,8 @@ pub(super) struct Open<O> {
     /// What a streamed list has shown so far; none once it is complete, or for a stream that begins with changes.
     initial: Option<HashMap<Name, Option<O>>>,
     pub(super) confirmations: Confirmations,
-    /// A list that was asked for beside the stream.
-    pub(super) beside: Option<Beside<O>>,
+    /// Narrow lists that were asked for beside the stream.
+    pub(super) beside: Vec<Beside<O>>,
     /// When the last line came.
     heard: Instant,
 }
@@ -68,10 +62,6 @@ impl Session {
         if open.confirmations.lacks(self.shown()) {
             self.outbox.behind().await;
         }
-        if open.beside.is_some() {
-            let before = self.owed.unwrap_or(FIRST_OWED / 2);
-            self.owed = Some((before * 2).min(LONGEST_OWED));
-        }
         end
     }
 
@@ -90,15 +80,11 @@ impl Session {
         if self.cut_short && open.initial.is_none() {
             // A restored server that is older than this watch sends nothing until it reaches our version, and omits
             // what happened before. A list shows it at once.
-            glimpses.push(self.glimpse(query));
-        }
-        if let Some(owed) = self.owed.filter(|_| open.initial.is_none()) {
-            open.beside = Some(Beside::new(self.protocol.highest()));
-            lists.push(self.list_after(owed.mul_f64(0.5 + fastrand::f64()), query));
+            glimpses.push(self.glimpse(query, SILENCE));
         }
         while !self.outbox.is_closed() {
             let following = open.initial.is_none();
-            let wake = match self.judge(query, open).await {
+            let wake = match self.judge(open).await {
                 Verdict::Wait(wake) => wake,
                 Verdict::Behind(version) => return Err(request.behind(self.protocol.highest(), version)),
                 Verdict::Late => {
@@ -129,18 +115,19 @@ impl Session {
                     }
                     line.clear();
                 }
-                () = orders.relist.notified(), if following && open.beside.is_none() => {
-                    open.beside = Some(Beside::new(self.protocol.highest()));
-                    lists.push(self.list_after(Duration::ZERO, query));
-                }
-                () = orders.confirm.notified(), if following => glimpses.push(self.glimpse(query)),
-                Some(answer) = glimpses.next() => self.answered(request, answer, open).await?,
-                Some(probe) = probes.next() => self.probed(request, probe, open).await,
-                Some(listed) = lists.next() => {
-                    if let Some(again) = self.listed_beside(request, listed, open).await? {
-                        lists.push(self.list_after(again, query));
+                () = orders.relist.notified(), if following => return Ok(End::Relist),
+                () = orders.narrow.notified(), if following => {
+                    for selection in orders.take_selections() {
+                        open.beside.push(Beside::new(selection.clone(), self.protocol.highest()));
+                        lists.push(self.list_part(query, selection));
                     }
                 }
+                () = orders.confirm.notified(), if following => {
+                    glimpses.push(self.glimpse(query, orders.within()));
+                }
+                Some(answer) = glimpses.next() => self.answered(request, answer, open).await?,
+                Some(probe) = probes.next() => self.probed(request, probe, open).await,
+                Some(listed) = lists.next() => self.listed_part(request, listed, open).await?,
                 () = sleep_until(wake.unwrap_or(open.heard)), if wake.is_some() => {}
             }
         }
@@ -148,13 +135,10 @@ impl Session {
     }
 
     /// Sends what is proven by now. Returns how to prove the rest.
-    async fn judge<O: Object>(&mut self, query: &Query<O>, open: &mut Open<O>) -> Verdict {
+    async fn judge<O: Object>(&mut self, open: &mut Open<O>) -> Verdict {
         let shown = self.shown();
         if let Some(as_of) = open.confirmations.take_proven(shown) {
-            let beside = open.beside.take_if(|beside| beside.is_shown(as_of));
-            if let Some(listed) = beside.and_then(|beside| beside.merged(shown.version)) {
-                self.reset(listed, query).await;
-            }
+            self.send_parts(as_of, open).await;
             self.outbox.proven(as_of, Proof::Confirmation).await;
         }
         open.confirmations.judge(shown, Instant::now())
@@ -194,12 +178,12 @@ impl Session {
             }
             (Line::Applied(entry), None) => {
                 self.protocol.count(Some(entry.new.into()));
-                let object = self.object(&entry, false, open).await;
+                let object = self.object(&entry, open).await;
                 self.send(entry.version, query, object.map(Change::Applied)).await;
             }
             (Line::Deleted(entry), None) => {
                 self.protocol.count(Some(-1));
-                let object = self.object(&entry, true, open).await;
+                let object = self.object(&entry, open).await;
                 self.send(entry.version, query, object.map(Change::Deleted)).await;
             }
             (Line::Bookmark { version, .. }, None) => {
@@ -211,13 +195,11 @@ impl Session {
     }
 
     /// The object of a change. A list beside the stream may lack the change, so it is recorded there too.
-    async fn object<O: Object>(&self, entry: &Entry<'_>, deleted: bool, open: &mut Open<O>) -> Option<O> {
-        let object = self.parse::<O>(entry.json).await;
-        if let Some(beside) = &mut open.beside {
-            let remains = object.clone().filter(|_| !deleted);
-            beside.note(entry.name.clone(), entry.version, remains);
+    async fn object<O: Object>(&self, entry: &Entry<'_>, open: &mut Open<O>) -> Option<O> {
+        for beside in &mut open.beside {
+            beside.note(&entry.name, entry.version);
         }
-        object
+        self.parse::<O>(entry.json).await
     }
 
     async fn send<O: Object>(&mut self, version: u64, query: &Query<O>, change: Option<Change<O>>) {
@@ -250,7 +232,7 @@ impl<O> Open<O> {
             sent,
             initial,
             confirmations: Confirmations::default(),
-            beside: None,
+            beside: Vec::new(),
             heard: Instant::now(),
         }
     }

@@ -6,11 +6,11 @@ use crate::cluster::Ip;
 use crate::objects::NODE_NAMES;
 use epguard::daemon::lease::Lease;
 use epguard::shared::clock::Clocks;
-use epguard::watch::{Message, SPREAD, Watches, start_by};
+use epguard::watch::{Message, Watches, start_by};
 use epguard_common::{Addr, Mode, Reason, Suspect, UidState};
 use epguard_core::facts::Watched;
 use epguard_core::facts::{Fact, Presence};
-use epguard_core::freshness::Freshness;
+use epguard_core::freshness::{Due, Freshness};
 use epguard_core::plan;
 use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
 use std::cell::Cell;
@@ -74,7 +74,7 @@ impl Agent {
         let mut state = State::new(settings);
         state.restore(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
-        let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, || 0.8 + 0.4 * fastrand::f64());
+        let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, fastrand::f64);
         Self {
             state,
             lease: Lease::new(view, LEASE, clocks()),
@@ -105,7 +105,7 @@ impl Agent {
                     if self.state.take_revived().is_some() {
                         self.lease.view.void(boot());
                         for id in Watched::ALWAYS {
-                            self.watches.relist(id, SPREAD);
+                            self.watches.relist(id, self.state.spread());
                         }
                     }
                 }
@@ -135,8 +135,8 @@ impl Agent {
             self.state.apply(now, Fact::Presence(presence));
         }
         self.state.tick(now);
-        for watched in self.state.take_wanted_lists(now) {
-            self.watches.relist(watched, SPREAD);
+        for opinion in self.state.take_opinions(now) {
+            self.watches.list_part(opinion, self.state.spread());
         }
         self.write(kernel);
         self.vouch(kernel);
@@ -147,7 +147,7 @@ impl Agent {
         if self.state.is_synced() {
             self.state.start_over(boot());
             for id in Watched::ALWAYS.into_iter().filter(|id| *id != noticed_by) {
-                self.watches.relist(id, SPREAD);
+                self.watches.relist(id, self.state.spread());
             }
         }
     }
@@ -171,8 +171,8 @@ impl Agent {
         let denies =
             !tables.denied.is_empty() || tables.terminated.values().any(|vacant| vacant.lifted.is_none());
         if denies || self.state.has_redirected_flows() {
-            for id in self.lease.view.due(boot()) {
-                self.watches.confirm(id);
+            for Due { watch, within } in self.lease.view.due(boot()) {
+                self.watches.confirm(watch, within);
             }
         }
     }

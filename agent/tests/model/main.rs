@@ -18,6 +18,7 @@ mod kubelet;
 mod objects;
 mod restore;
 mod run;
+mod selector;
 mod server;
 mod store;
 mod story;

@@ -1,5 +1,6 @@
 //! The API server's answers over the store: lists, streams of changes, bookmarks, 410.
 
+use crate::selector::{Selector, param};
 use crate::store::{Event, Store};
 use bytes::Bytes;
 use http::{Request, Response, Uri};
@@ -40,13 +41,14 @@ impl Api {
     }
 
     fn answer(&self, uri: &Uri) -> Option<Answer> {
-        let kind = Store::kind_at(uri.path())?;
+        let (kind, namespace) = Store::kind_at(uri.path())?;
         if !self.store().up {
             return None;
         }
         let number = |name: &str| param(uri, name).and_then(|value| value.parse::<u64>().ok());
         if param(uri, "watch").is_none() {
-            return Some(self.list(kind, number("limit").unwrap_or(500)));
+            let selector = Selector::new(uri, namespace);
+            return Some(self.list(kind, &selector, number("limit").unwrap_or(500)));
         }
         let timeout = Duration::from_secs(number("timeoutSeconds").unwrap_or(300));
         let initial = param(uri, "sendInitialEvents").is_some();
@@ -70,19 +72,24 @@ impl Api {
         Some(Response::new(body))
     }
 
-    fn list(&self, kind: usize, limit: u64) -> Answer {
+    fn list(&self, kind: usize, selector: &Selector, limit: u64) -> Answer {
         let mut store = self.store();
         let version = store.revision;
         let kind = &mut store.kinds[kind];
         let limit = usize::try_from(limit).unwrap_or(500);
-        let shown: Vec<_> = kind.objects.values().take(limit).cloned().collect();
-        if limit >= 500 {
+        let all = kind
+            .objects
+            .values()
+            .filter(|object| selector.matches(&object.json));
+        let shown: Vec<_> = all.take(limit).cloned().collect();
+        if limit >= 500 && selector.is_all() {
             let last = kind.last();
             kind.deliver(last);
         } else if let Some(newest) = shown.iter().map(|object| object.number).max() {
             kind.show_elsewhere(newest);
         }
-        let next = if kind.objects.len() > limit { "more" } else { "" };
+        let more = selector.is_all() && kind.objects.len() > limit;
+        let next = if more { "more" } else { "" };
         let items: Vec<&str> = shown.iter().map(|object| object.json.as_str()).collect();
         let items = items.join(",");
         text(
@@ -238,13 +245,4 @@ fn status(code: u16, reason: &str) -> String {
     format!(
         r#"{{"kind":"Status","status":"Failure","code":{code},"reason":"{reason}","message":"{reason}"}}"#
     )
-}
-
-/// A parameter of the query; none if it is absent or empty, which the API takes alike.
-fn param<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
-    let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
-    pairs
-        .filter(|(key, value)| *key == name && !value.is_empty())
-        .map(|(_, value)| value)
-        .next()
 }

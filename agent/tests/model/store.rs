@@ -85,8 +85,15 @@ impl Store {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    pub fn kind_at(path: &str) -> Option<usize> {
-        PATHS.iter().position(|known| *known == path)
+    /// The kind at a path, across namespaces or in one.
+    pub fn kind_at(path: &str) -> Option<(usize, Option<String>)> {
+        let at = |path: &str| PATHS.iter().position(|known| *known == path);
+        if let Some(kind) = at(path) {
+            return Some((kind, None));
+        }
+        let (root, rest) = path.split_once("/namespaces/")?;
+        let (namespace, plural) = rest.split_once('/')?;
+        Some((at(&format!("{root}/{plural}"))?, Some(namespace.to_owned())))
     }
 
     /// Creates or replaces an object.

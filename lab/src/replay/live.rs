@@ -8,8 +8,7 @@ use super::{
     subject::Denial,
 };
 use anyhow::{Context, Result, ensure};
-use epguard::watch::SPREAD;
-use epguard_core::state::DELAY;
+use epguard_core::state::{DELAY, SPREAD};
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until};
 

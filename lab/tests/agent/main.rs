@@ -9,6 +9,7 @@ mod flooded;
 mod metrics;
 mod mode_policy;
 mod operator;
+mod opinions;
 mod rbac;
 mod stale;
 mod top;

@@ -3,7 +3,7 @@
 use crate::cluster::{NODES, PODS_OF_A_SERVICE};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Cidr, Ips, Labels, Name, Node, OnDenial, Pod, PodName, PortName, Protocol, Sandbox, Service, ServicePort,
+    Cidr, Ips, Name, Node, OnDenial, Pod, PodName, PortName, Protocol, Sandbox, Service, ServicePort,
     Slice, SliceEndpoint, SlicePort, Text, shared,
 };
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ pub fn service(number: usize) -> Service {
     let name = service_name(number);
     Service {
         uid: uid("service", number, 0),
-        selector: Some(Labels::from_iter([("app", name.1.as_str())])),
+        selector: Some([("app", &name.1)].into_iter().collect()),
         name,
         vips: vec![Addr::v4([172, 16 + b, c, d])],
         ports: vec![ServicePort {
@@ -121,10 +121,9 @@ pub fn pod(number: usize, large: usize, generation: u8) -> Pod {
         uid: uid("pod", number, generation.into()),
         name: (namespace, format!("{app}-{number}-{generation}").into()),
         node: Some(node_name(on)),
-        labels: Labels::from_iter([
-            ("app", app.as_str()),
-            ("pod-template-hash", &generation.to_string()),
-        ]),
+        labels: [("app", app.as_str()), ("pod-template-hash", &generation.to_string())]
+            .into_iter()
+            .collect(),
         ips: Ips::from_iter([Addr::v4([a, b, c, last])]),
         sandbox: Sandbox::Published,
         bound: Mode::Enforce,

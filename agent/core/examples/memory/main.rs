@@ -72,7 +72,7 @@ fn state(cluster: &Cluster, pods: usize) {
     let mut apply = |fact| {
         now += Duration::from_millis(1);
         state.apply(now, fact);
-        state.take_owners();
+        state.take_owners(usize::MAX);
         state.take_reuse_gaps();
         history.note(now, 1, &mut state);
     };

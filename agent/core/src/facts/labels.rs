@@ -1,12 +1,13 @@
-//! Labels of pods, and the selectors of Services.
+//! Labels of pods.
 
 use super::shared::shared_hashes;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 /// Labels of a pod, or those that a selector asks for. Only a hash of each key with its value is kept, for there are many
-/// pods. Two labels with one hash can only make a Service select one more pod, which can only lift a denial.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// pods. Two labels with one hash (one in 2^64 pairs) make a Service select one more pod of its own namespace: that lifts
+/// denials, until a narrow list of the Service's pods lacks this one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Labels(Arc<[u64]>);
 
 impl Labels {

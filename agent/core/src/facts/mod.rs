@@ -13,8 +13,10 @@ mod mode_policy;
 mod namespace;
 mod networks;
 mod node;
+mod part;
 mod pod;
 mod raw_slice;
+mod selector;
 mod service;
 mod shared;
 mod slice;
@@ -29,7 +31,9 @@ pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use namespace::Namespace;
 pub use node::{Cidr, Node};
+pub use part::{Part, Selection};
 pub use pod::{Doubt, Ips, Pod, Sandbox};
+pub use selector::Selector;
 pub use service::{OnDenial, Protocol, Service, ServicePort};
 pub use shared::{Text, shared};
 pub use slice::{PodName, PortName, Slice, SliceEndpoint, SlicePort};
@@ -66,6 +70,12 @@ watched! {
     if_named {
         /// The one `ConfigMap` with the modes of all nodes. No denial rests on it, so its age does not matter.
         ModePolicy = ModePolicy(ModePolicy), "configmaps(fleet)", false;
+    }
+    parts {
+        /// Some pods.
+        PodsOf(Part<Pod>),
+        /// Some slices.
+        SlicesOf(Part<Slice>),
     }
     node {
         /// All addresses of this node's own interfaces, from netlink.
@@ -110,12 +120,20 @@ pub trait Object: Clone + Send + 'static {
     const KIND: &'static str;
     /// The collection across namespaces: `/api/v1/pods`.
     const PATH: &'static str;
+    /// True if its objects are in namespaces.
+    const NAMESPACED: bool = true;
 
     /// Reads one object as it stands in a list or a watch event. Adds the annotations that it could not read to
     /// `ignored`.
     ///
     /// Fails only if it has no name, no UID, or isn't of the API's shape at all.
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable>;
+
+    /// The fact that a narrow list shows; none for a kind of which none is asked for.
+    #[must_use]
+    fn part(_: Part<Self>) -> Option<Fact> {
+        None
+    }
 
     /// Reads one object and drops the list of unreadable annotations.
     ///

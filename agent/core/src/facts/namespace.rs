@@ -16,6 +16,7 @@ pub struct Namespace {
 impl Object for Namespace {
     const KIND: &'static str = "Namespace";
     const PATH: &'static str = "/api/v1/namespaces";
+    const NAMESPACED: bool = false;
 
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let RawNamespace { metadata } = parse(json)?;

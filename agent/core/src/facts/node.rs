@@ -96,6 +96,7 @@ impl fmt::Display for Cidr {
 impl Object for Node {
     const KIND: &'static str = "Node";
     const PATH: &'static str = "/api/v1/nodes";
+    const NAMESPACED: bool = false;
 
     fn read(json: &[u8], _: &mut Ignored) -> Result<Self, Unreadable> {
         let raw: RawNode = parse(json)?;

@@ -5,8 +5,8 @@ mod death;
 pub use death::Doubt;
 
 use super::{
-    Ignored, Labels, ManagedFields, Meta, Name, Object, Text, Unreadable, addr, null_is_default, parse,
-    shared,
+    Fact, Ignored, Labels, ManagedFields, Meta, Name, Object, Part, Text, Unreadable, addr, null_is_default,
+    parse, shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
@@ -77,6 +77,10 @@ impl Pod {
 impl Object for Pod {
     const KIND: &'static str = "Pod";
     const PATH: &'static str = "/api/v1/pods";
+
+    fn part(part: Part<Self>) -> Option<Fact> {
+        Some(Fact::PodsOf(part))
+    }
 
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let raw: RawPod = parse(json)?;

@@ -1,6 +1,6 @@
 //! Services: the addresses under which clients know them.
 
-use super::{Ignored, Labels, Meta, Name, Object, Pod, Unreadable, addr, null_is_default, parse, shared};
+use super::{Ignored, Meta, Name, Object, Pod, Selector, Unreadable, addr, null_is_default, parse, shared};
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub struct Service {
     /// Namespace and name.
     pub name: Name,
     /// None: no selector; the `EndpointSlice` controller does not write its slices.
-    pub selector: Option<Labels>,
+    pub selector: Option<Selector>,
     /// ClusterIPs, externalIPs, load-balancer IPs; empty for a headless one.
     pub vips: Vec<Addr>,
     /// What the VIPs listen on.
@@ -113,7 +113,7 @@ impl Service {
         let Some(selector) = &self.selector else {
             return false;
         };
-        self.name.0 == pod.name.0 && pod.labels.have_all(selector)
+        self.name.0 == pod.name.0 && selector.selects(&pod.labels)
     }
 }
 
@@ -198,7 +198,7 @@ struct RawPort {
 }
 
 impl RawService {
-    fn selector(&self) -> Option<Labels> {
+    fn selector(&self) -> Option<Selector> {
         let selector = self
             .spec
             .selector

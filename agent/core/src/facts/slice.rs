@@ -1,7 +1,7 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
 use super::raw_slice::{RawAddress, RawPort, RawSlice};
-use super::{Ignored, Name, Object, Pod, Protocol, Unreadable};
+use super::{Fact, Ignored, Name, Object, Part, Pod, Protocol, Unreadable};
 use epguard_common::{Addr, Uid};
 use jiff::Timestamp;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -98,6 +98,10 @@ const MAX_PORTS: usize = 20_000;
 impl Object for Slice {
     const KIND: &'static str = "EndpointSlice";
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
+
+    fn part(part: Part<Self>) -> Option<Fact> {
+        Some(Fact::SlicesOf(part))
+    }
 
     fn read(json: &[u8], _: &mut Ignored) -> Result<Self, Unreadable> {
         let raw = RawSlice::parse(json)?;

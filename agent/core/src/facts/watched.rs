@@ -6,6 +6,7 @@ macro_rules! watched {
     (
         always { $($(#[$doc:meta])* $watched:ident = $fact:ident($object:ty), $name:literal, $proof:literal;)* }
         if_named { $(#[$one_doc:meta])* $one:ident = $one_fact:ident($one_object:ty), $one_name:literal, $one_proof:literal; }
+        parts { $($(#[$part_doc:meta])* $part:ident($part_of:ty),)* }
         node { $($(#[$node_doc:meta])* $node:ident($of:ty),)* }
     ) => {
         /// A collection that one watch shows.
@@ -79,12 +80,13 @@ macro_rules! watched {
             }
         }
 
-        /// One change that the API or the node reported.
+        /// One change, or one list, that the API or the node reported.
         #[derive(Debug, Clone)]
         pub enum Fact {
             $(#[doc = concat!("From the watch of ", $name, ".")] $fact(Change<$object>),)*
             #[doc = concat!("From the watch of ", $one_name, ".")]
             $one_fact(Change<$one_object>),
+            $($(#[$part_doc])* $part($part_of),)*
             $($(#[$node_doc])* $node($of),)*
         }
     };

@@ -5,28 +5,14 @@
 //! denials -> new ones: carried out, or pending -> a later list: agrees (carried out), or disagrees (dropped)
 //! ```
 
+use super::opinions::{self, Came, Wanted};
 use super::pending::{Known, Pending, Why, is_plain, rests_on_one_list};
 use super::room::{Room, allowance};
 use super::{ClusterIndex, Denials, Endpoint, Proven};
-use crate::bucket::Bucket;
-use crate::facts::{Name, Text, Watched};
+use crate::facts::{Name, Watched};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// Lists are requested this long after they are first wanted: a mass comes in pieces, and a slice that follows the
-/// pod's end by a moment confirms the denial without a list.
-pub const DELAY: Duration = Duration::from_millis(500);
-
-/// A list that was requested and has not come is requested again after this time.
-pub const RETRY: Duration = Duration::from_secs(30);
-
-/// Lists that the Services of one namespace may request at once; each is one of every agent. Further pending denials
-/// wait for the next list that comes anyway.
-const LISTS: u32 = 8;
-
-/// After this time a namespace may request another list.
-const LIST_EVERY: Duration = Duration::from_mins(2);
 
 /// All denials, carried out or pending.
 #[derive(Debug, Clone, Default)]
@@ -36,10 +22,6 @@ pub struct Breaker {
     not_plain: BTreeMap<Name, BTreeSet<Endpoint>>,
     /// Denials that an earlier process carried out: a list that shows them again is no new proof.
     restored: BTreeSet<(Addr, Uid)>,
-    /// When to request a list next.
-    due: BTreeMap<Watched, Duration>,
-    /// Lists that namespaces may still request.
-    asked: BTreeMap<Text, Bucket>,
 }
 
 /// A Service with pending denials.
@@ -77,26 +59,27 @@ impl Breaker {
         self.restored.clear();
     }
 
-    /// Updates the denials of a Service at some IPs. `list` is the watch that was just listed in whole, if any. Returns
-    /// the IPs where a denial became pending, or is pending no more.
+    /// Updates the denials of a Service at some IPs. `list` is the list that has just come, if any. Returns the IPs where a
+    /// denial became pending, or is pending no more.
     pub fn settle(
         &mut self,
         cluster: &ClusterIndex,
         now: Duration,
         denials: &Denials,
         (service, ips): (&Name, &[Addr]),
-        list: Option<Watched>,
+        list: Option<&Came>,
     ) -> Vec<Addr> {
         let mut known = self.known.remove(service).unwrap_or_default();
         let mut not_plain = self.not_plain.remove(service).unwrap_or_default();
         let before: Vec<_> = ips.iter().map(|ip| held(&known, *ip)).collect();
         for ip in ips {
             let proven: BTreeMap<&Endpoint, &Proven> = at(denials, service, *ip).collect();
+            let needs = |known: &Known| opinions::needs(cluster, service, *ip, known.meant);
             for endpoint in endpoints(&known, *ip) {
                 let proof = proven.get(&endpoint).copied();
                 let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
                 let carried_out = known.get_mut(&endpoint).and_then(|known| {
-                    let stays = known.update(list, proof);
+                    let stays = known.update(list, proof, needs);
                     known.pending.take_if(|pending| pending.why == Why::Half && plain);
                     stays.then_some(known.pending.is_none())
                 });
@@ -120,7 +103,8 @@ impl Breaker {
                 let fits = plain || room.get_or_insert_with(new).take(endpoint.ip);
                 (!fits).then_some(Why::Half)
             };
-            let pending = distrusted.map(|why| Pending::new(cluster, now, why, list, (service, endpoint)));
+            let kind = list.map(|list| list.kind);
+            let pending = distrusted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
             note(&mut not_plain, *endpoint, pending.is_none() && !plain);
             known.insert(*endpoint, Known::new(proven, pending));
         }
@@ -141,6 +125,19 @@ impl Breaker {
     /// Services with denials.
     pub fn services(&self) -> impl Iterator<Item = &Name> {
         self.known.keys()
+    }
+
+    /// Services with denials that a list may concern.
+    pub fn waiting(&self, cluster: &ClusterIndex, list: &Came) -> impl Iterator<Item = &Name> {
+        let concerned = self.known.iter().filter(move |(service, known)| {
+            let mut known = known.iter();
+            list.is_whole()
+                || known.any(|(endpoint, known)| {
+                    let needs = opinions::needs(cluster, service, endpoint.ip, known.meant);
+                    needs.iter().any(|needed| list.answers(needed))
+                })
+        });
+        concerned.map(|(service, _)| service)
     }
 
     /// The IPs of a Service with denials.
@@ -166,46 +163,20 @@ impl Breaker {
         holds.flat_map(|pending| pending.waits.iter().copied()).collect()
     }
 
-    /// The wanted lists to request now: each once, `DELAY` after it was first wanted, and again if it has not come for
-    /// `RETRY`. `others` are wanted for other reasons too; for pending denials, a namespace may request only a few.
-    pub fn take_due(
-        &mut self,
-        now: Duration,
-        mut wanted: BTreeSet<Watched>,
-        others: &[Watched],
-    ) -> BTreeSet<Watched> {
-        self.due.retain(|kind, _| wanted.contains(kind));
-        self.asked.retain(|_, bucket| !bucket.is_full(now));
-        wanted.retain(|kind| {
-            let due = self.due.entry(*kind).or_insert(now + DELAY);
-            let is_due = *due <= now;
-            if is_due {
-                *due = now + RETRY;
+    /// The narrow lists that pending denials wait for, each with the namespace of a Service that it is for.
+    #[must_use]
+    pub fn wanted_opinions(&self, cluster: &ClusterIndex) -> Wanted {
+        let mut wanted = Wanted::new();
+        for (service, known) in &self.known {
+            for (endpoint, known) in known.iter().filter(|(_, known)| known.proven) {
+                if let Some(pending) = &known.pending {
+                    let needs = opinions::needs(cluster, service, endpoint.ip, known.meant);
+                    let left = needs.into_iter().filter(|needed| pending.waits_for(needed));
+                    wanted.extend(left.map(|needed| (needed, Some(service.0.clone()))));
+                }
             }
-            is_due && (others.contains(kind) || self.may_ask(*kind, now))
-        });
-        wanted
-    }
-
-    /// Takes a token for the list from each namespace that waits for it. False if none had a token.
-    fn may_ask(&mut self, kind: Watched, now: Duration) -> bool {
-        let waits = |known: &Known| {
-            let pending = known.pending.as_ref().filter(|_| known.proven);
-            pending.is_some_and(|pending| pending.waits.contains(&kind))
-        };
-        let waiting = self.known.iter().filter(|(_, known)| known.values().any(waits));
-        let namespaces: BTreeSet<&Text> = waiting.map(|(service, _)| &service.0).collect();
-        let mut may_ask = false;
-        for namespace in namespaces {
-            let bucket = self.asked.entry(namespace.clone());
-            may_ask |= bucket.or_insert_with(|| Bucket::new(LIST_EVERY, LISTS)).take(now);
         }
-        may_ask
-    }
-
-    /// Notes that a list has come: the next one starts with a new delay.
-    pub fn listed(&mut self, kind: Watched) {
-        self.due.remove(&kind);
+        wanted
     }
 
     /// Services with pending denials.
@@ -248,7 +219,7 @@ impl Breaker {
     fn is_new_by_one_list(
         &self,
         cluster: &ClusterIndex,
-        list: Option<Watched>,
+        list: Option<&Came>,
         ip: Addr,
         proven: &Proven,
     ) -> bool {

@@ -14,18 +14,14 @@ impl State {
         self.breaker.is_pending(service, endpoint)
     }
 
-    /// The lists that the state waits for.
+    /// The collections of which the state waits for a list, whole or narrow.
     #[must_use]
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
         let mut wanted = self.breaker.wanted_lists();
-        wanted.extend(self.wanted_for_orphan_ips());
+        if self.is_synced() && self.orphan_ips.doubtful(&self.cluster).next().is_some() {
+            wanted.insert(Watched::Pods);
+        }
         wanted
-    }
-
-    /// The lists to request now: each once, a moment after it is first wanted, and again if it does not come.
-    pub fn take_wanted_lists(&mut self, now: Duration) -> BTreeSet<Watched> {
-        let (wanted, others) = (self.wanted_lists(), self.wanted_for_orphan_ips());
-        self.breaker.take_due(now, wanted, others)
     }
 
     /// Services with pending denials.
@@ -104,14 +100,6 @@ impl State {
             .seen_alive(&self.cluster, |uid| dirty.pods.contains(&uid));
         for (uid, ip, since) in &dirty.published {
             self.review.published(&self.cluster, *uid, *ip, *since);
-        }
-    }
-
-    fn wanted_for_orphan_ips(&self) -> &'static [Watched] {
-        if self.is_synced() && self.orphan_ips.wait_for_a_list(&self.cluster) {
-            &[Watched::Pods]
-        } else {
-            &[]
         }
     }
 }

@@ -43,6 +43,15 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
             let touched = cluster.endpoint_index.apply(now, change);
             dirty.changed_endpoints(cluster, touched);
         }
+        Fact::PodsOf(part) => {
+            for (uid, before) in cluster.pods.apply_part(now, part) {
+                dirty.changed_pod(cluster, now, uid, before.as_ref());
+            }
+        }
+        Fact::SlicesOf(part) => {
+            let touched = cluster.endpoint_index.apply_part(now, part);
+            dirty.changed_endpoints(cluster, touched);
+        }
         Fact::Service(change) => {
             for (name, service) in keyed(change, cluster) {
                 dirty.changed_service(cluster, &name, service);

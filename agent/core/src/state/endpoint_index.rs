@@ -77,6 +77,16 @@ impl EndpointIndex {
         self.services.get(service).into_iter().flat_map(Endpoints::all)
     }
 
+    /// True if a Service has more IPs than this.
+    #[must_use]
+    pub fn has_more_ips(&self, service: &Name, than: usize) -> bool {
+        let mut last = None;
+        let ips = self.of(service).map(|(endpoint, _)| endpoint.ip);
+        ips.filter(|ip| last.replace(*ip) != Some(*ip))
+            .nth(than)
+            .is_some()
+    }
+
     /// The IPs of a Service.
     #[must_use]
     pub fn ips(&self, service: &Name) -> BTreeSet<Addr> {
@@ -288,6 +298,11 @@ impl EndpointIndex {
 }
 
 impl Touched {
+    pub(super) fn extend(&mut self, other: Self) {
+        self.pairs.extend(other.pairs);
+        self.pods.extend(other.pods);
+    }
+
     pub(super) fn add(&mut self, service: &Name, endpoint: Endpoint, target: Target) {
         self.pairs.insert((service.clone(), endpoint.ip));
         self.pods.extend(target);

@@ -8,6 +8,7 @@
 
 use super::ClusterIndex;
 use super::dirty::Dirty;
+use super::opinions::Came;
 use crate::facts::{Change, Fact, Name, Pod, Service, Slice, Watched};
 use epguard_common::Uid;
 use std::collections::{BTreeSet, HashSet};
@@ -19,8 +20,8 @@ use std::vec::IntoIter;
 pub(super) enum Task {
     /// Objects to apply.
     Apply(Objects),
-    /// Services whose endpoints are to be judged, on the list that was just received.
-    Judge(Watched, BTreeSet<Name>),
+    /// Services whose endpoints are to be judged, on the list that has just come.
+    Judge(Came, BTreeSet<Name>),
 }
 
 impl Task {
@@ -65,7 +66,7 @@ impl Objects {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
                 Self::Pods(Pods {
-                    gone: cluster.pods.begin_list(&listed).into_iter(),
+                    gone: cluster.pods.begin_list(&listed, |_| true).into_iter(),
                     listed: pods.into_iter(),
                 })
             }

@@ -34,7 +34,9 @@ mod names;
 mod namespaces;
 mod node_ranges;
 mod not_proven;
+mod opinions;
 mod orphan_ip;
+mod parts;
 mod pending;
 mod places;
 mod plausible;
@@ -64,7 +66,7 @@ mod unproven;
 mod view;
 mod vips;
 
-pub use breaker::{Breaker, DELAY, Trip};
+pub use breaker::{Breaker, Trip};
 pub use changes::Changes;
 pub use claims::{Claim, Claims};
 pub use cluster_index::ClusterIndex;
@@ -74,6 +76,7 @@ pub use endpoints::Targets;
 pub use judge::{Denials, Proven};
 pub use moment::Moment;
 pub use not_proven::{Exemption, NotProven, NotStale};
+pub use opinions::{DELAY, Opinion, SPREAD, spread};
 pub use orphan_ip::OrphanIp;
 use orphan_ip::OrphanIps;
 pub use pending::Why;
@@ -96,6 +99,7 @@ use dirty::Dirty;
 use epguard_common::{Addr, Owner, Slot, Uid};
 use generations::Generations;
 use lists::Task;
+use opinions::Opinions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -128,6 +132,7 @@ pub struct State {
     is_mass: bool,
     reuse: Reuse,
     revivals: Revivals,
+    opinions: Opinions,
     /// Names of pods that an earlier process knew.
     known_names: BTreeMap<Uid, Name>,
 }
@@ -163,6 +168,7 @@ impl State {
             is_mass: false,
             reuse: Reuse::default(),
             revivals: Revivals::default(),
+            opinions: Opinions::default(),
             known_names: BTreeMap::new(),
         }
     }

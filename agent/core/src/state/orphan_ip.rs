@@ -5,7 +5,7 @@
 //! routes once more for every packet.
 
 use super::{ClusterIndex, MEMORY, Record};
-use crate::facts::Presence;
+use crate::facts::{Pod, Presence};
 use epguard_common::{Addr, Mode, Uid, UidState, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -153,14 +153,12 @@ impl OrphanIps {
         forgotten
     }
 
-    /// True if only one list showed a death here: nothing is denied on it before a second one agrees.
-    #[must_use]
-    pub fn wait_for_a_list(&self, cluster: &ClusterIndex) -> bool {
-        let mut dead = self
-            .last_pods
-            .values()
-            .filter_map(|last_pod| cluster.pods.get(last_pod.dead));
-        dead.any(|record| record.uid_state == UidState::Dead && record.unconfirmed)
+    /// The pods whose death only one list showed: nothing is denied on it before a second one agrees.
+    pub fn doubtful<'a>(&'a self, cluster: &'a ClusterIndex) -> impl Iterator<Item = &'a Pod> {
+        let last_pods = self.last_pods.values();
+        let dead = last_pods.filter_map(|last_pod| cluster.pods.get(last_pod.dead));
+        let doubtful = dead.filter(|record| record.uid_state == UidState::Dead && record.unconfirmed);
+        doubtful.map(|record| &record.pod)
     }
 
     /// The proven orphan IPs, lifted or not. `last_owner` returns the pod that was last seen alive with an IP.

@@ -1,5 +1,6 @@
 //! A pending denial, which waits for a second list.
 
+use super::opinions::{Came, Opinion};
 use super::{ClusterIndex, Endpoint, Proven};
 use crate::facts::{Name, Watched};
 use epguard_common::{Uid, UidState};
@@ -26,8 +27,10 @@ pub(super) struct Known {
 pub(super) struct Pending {
     pub why: Why,
     pub since: Duration,
-    /// The lists that have to agree.
+    /// The collections of which a list has to agree.
     pub waits: BTreeSet<Watched>,
+    /// Narrow lists that agree; a collection may need more than one.
+    agreed: BTreeSet<Opinion>,
 }
 
 /// Why a denial is pending.
@@ -77,26 +80,38 @@ impl Known {
     }
 
     /// Applies the current proof, and the list that was just received, if any. False if the denial ends: a list that it
-    /// waited for disagrees, or it is neither proven nor pending.
-    pub fn update(&mut self, list: Option<Watched>, proven: Option<&Proven>) -> bool {
+    /// waited for disagrees, or it is neither proven nor pending. `needs` are the narrow lists that it rests on.
+    pub fn update(
+        &mut self,
+        list: Option<&Came>,
+        proven: Option<&Proven>,
+        needs: impl Fn(&Self) -> BTreeSet<Opinion>,
+    ) -> bool {
         self.proven = proven.is_some();
         if proven.is_some_and(|proven| proven.state == UidState::Retired) {
             self.state = UidState::Retired;
         }
-        let Some(pending) = &mut self.pending else {
+        let Some(pending) = &self.pending else {
             return self.proven;
         };
-        let asked = list.is_some_and(|list| pending.waits.contains(&list));
-        if asked && !self.proven {
-            return false;
+        let Some(list) = list.filter(|list| pending.waits.contains(&list.kind)) else {
+            return true;
+        };
+        let needs = if list.is_whole() {
+            BTreeSet::new()
+        } else {
+            needs(self)
+        };
+        if list.is_whole() || needs.iter().any(|needed| list.answers(needed)) {
+            if !self.proven {
+                return false;
+            }
+            self.pending = self
+                .pending
+                .take()
+                .and_then(|pending| pending.agreed(list, needs));
         }
-        if let Some(list) = list.filter(|_| asked) {
-            pending.waits.remove(&list);
-        }
-        if pending.waits.is_empty() {
-            self.pending = None;
-        }
-        self.proven || self.pending.is_some()
+        true
     }
 }
 
@@ -115,8 +130,29 @@ impl Pending {
         if cluster.endpoint_index.is_listed(service, endpoint.ip) {
             waits.insert(Watched::EndpointSlices);
         }
-        let since = now;
-        Self { why, since, waits }
+        Self {
+            why,
+            since: now,
+            waits,
+            agreed: BTreeSet::new(),
+        }
+    }
+
+    /// True if a narrow list has not agreed yet.
+    pub fn waits_for(&self, opinion: &Opinion) -> bool {
+        self.waits.contains(&opinion.kind) && !self.agreed.contains(opinion)
+    }
+
+    /// Notes a list that agrees. None if nothing is left to wait for.
+    fn agreed(mut self, list: &Came, needs: BTreeSet<Opinion>) -> Option<Self> {
+        let of_kind = |needed: &Opinion| needed.kind == list.kind;
+        let mut of_kind: BTreeSet<Opinion> = needs.into_iter().filter(of_kind).collect();
+        self.agreed
+            .extend(of_kind.extract_if(.., |needed| list.answers(needed)));
+        if of_kind.is_subset(&self.agreed) {
+            self.waits.remove(&list.kind);
+        }
+        (!self.waits.is_empty()).then_some(self)
     }
 }
 

@@ -15,7 +15,7 @@ pub struct PodIndex {
     places: PodPlaces,
     pub(super) order: u64,
     /// The order of the last list: no claim that came before is newer than another.
-    listed: u64,
+    pub(super) listed: u64,
 }
 
 /// The UIDs that a change touched, with their records before it; none of a new pod, and of one that a list shows as it was.
@@ -144,22 +144,23 @@ impl PodIndex {
 
     fn apply_list(&mut self, now: Duration, pods: Vec<Pod>) -> Touched {
         let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
-        let gone = self.begin_list(&listed).into_iter();
+        let gone = self.begin_list(&listed, |_| true).into_iter();
         let mut touched: Touched = gone.map(|uid| self.vanish(uid)).collect();
         touched.extend(pods.into_iter().map(|pod| self.list(now, pod)));
         self.end_list();
         touched
     }
 
-    /// Begins to apply a list. Returns the pods that are not on it.
-    pub fn begin_list(&mut self, listed: &HashSet<Uid>) -> Vec<Uid> {
+    /// Begins to apply a list of all pods that `is_asked` is true for. Returns those that are not on it.
+    pub fn begin_list(&mut self, listed: &HashSet<Uid>, is_asked: impl Fn(&Pod) -> bool) -> Vec<Uid> {
         self.order += 1;
         let gone = self.records.iter();
-        let gone = gone.filter(|(uid, record)| record.present && !listed.contains(uid));
+        let gone =
+            gone.filter(|(uid, record)| record.present && is_asked(&record.pod) && !listed.contains(uid));
         gone.map(|(uid, _)| *uid).collect()
     }
 
-    /// Applies the absence of a pod from a list: it vanished in a gap, which proves nothing.
+    /// Applies the absence of a pod from a list: it vanished unseen, which proves nothing.
     pub fn vanish(&mut self, uid: Uid) -> (Uid, Option<Record>) {
         let before = self.get(uid).cloned();
         self.change(uid, |record| {
@@ -178,10 +179,15 @@ impl PodIndex {
         self.upsert(now, pod, true)
     }
 
-    /// Ends a list: no claim is newer than another.
+    /// Ends a list of all pods.
     pub fn end_list(&mut self) {
-        self.listed = self.order;
+        self.level_claims();
         self.places.compact();
+    }
+
+    /// Makes no claim newer than another: a list does not show which came first.
+    pub(super) fn level_claims(&mut self) {
+        self.listed = self.order;
     }
 
     /// The place of a claim in the order in which claims were first seen.

@@ -65,10 +65,11 @@ impl State {
     /// Starts over if the fact shows a dead pod alive. If its namespace caused that within `PAUSE`, bounds the pod to
     /// `off` instead: packets that are meant for it pass.
     pub(super) fn start_over_if_revived(&mut self, now: Duration, fact: &mut Fact) {
-        let Fact::Pod(change) = fact else { return };
-        let shown = match change {
-            Change::Reset(pods) => pods.as_mut_slice(),
-            Change::Applied(pod) | Change::Deleted(pod) => std::slice::from_mut(pod),
+        let shown = match fact {
+            Fact::Pod(Change::Reset(pods)) => pods.as_mut_slice(),
+            Fact::Pod(Change::Applied(pod) | Change::Deleted(pod)) => std::slice::from_mut(pod),
+            Fact::PodsOf(part) => part.objects.as_mut_slice(),
+            _ => return,
         };
         let last = &mut self.revivals.last;
         last.retain(|_, at| now.saturating_sub(*at) < PAUSE);

@@ -4,6 +4,7 @@ use super::State;
 use super::compact::compact;
 use super::dirty::{self, Dirty};
 use super::lists::{Objects, Task};
+use super::opinions::Came;
 use crate::facts::{Fact, Name, Watched};
 use epguard_common::{Addr, UidState};
 use std::collections::BTreeSet;
@@ -51,7 +52,7 @@ impl State {
                 }
             }
             Some(Task::Judge(list, mut services)) => {
-                self.judge_services(now, list, &mut services, most);
+                self.judge_services(now, &list, &mut services, most);
                 self.task = (!services.is_empty()).then_some(Task::Judge(list, services));
             }
             None => {}
@@ -60,8 +61,9 @@ impl State {
     }
 
     fn apply_one(&mut self, now: Duration, fact: Fact) {
-        let list = Watched::listed_by(&fact);
-        let dirty = match fact {
+        let list = Came::of(&fact);
+        let levelled = self.cluster.pods.listed;
+        let mut dirty = match fact {
             Fact::Presence(presence) => {
                 self.apply_presence(now, &presence);
                 self.orphan_ips.note(presence);
@@ -69,12 +71,19 @@ impl State {
             }
             fact => dirty::absorb(&mut self.cluster, now, fact),
         };
-        if list.is_some_and(Watched::bears_proofs) {
-            self.task = list.map(|list| Task::Judge(list, self.services_to_judge()));
+        if levelled != self.cluster.pods.listed {
+            dirty.pairs.extend(self.rests_on_order());
+            dirty.ips.extend(self.cluster.pods.shared_ips());
+        }
+        if let Some(list) = list.clone().filter(|list| list.kind.bears_proofs()) {
+            let services = self.services_concerned(&list, &dirty);
+            self.task = Some(Task::Judge(list, services));
         }
         self.absorbed(now, dirty);
-        if let Some(list) = list {
-            self.listed(now, list);
+        match list {
+            Some(list) if list.is_whole() => self.listed(now, list.kind),
+            Some(list) => self.opinions.came(&list),
+            None => {}
         }
     }
 
@@ -109,8 +118,8 @@ impl State {
             dirty.index_ended(&mut self.cluster);
         }
         self.task = None;
-        if let Some(list) = list.filter(|_| self.is_synced()) {
-            self.breaker.listed(list);
+        if let Some(list) = list.map(Came::whole).filter(|_| self.is_synced()) {
+            self.opinions.came(&list);
             self.task = Some(Task::Judge(list, self.services_to_judge()));
         }
         self.absorbed(now, dirty);
@@ -130,8 +139,19 @@ impl State {
         services.cloned().collect()
     }
 
+    /// The Services whose denials a list confirms, ends or may begin.
+    fn services_concerned(&self, list: &Came, dirty: &Dirty) -> BTreeSet<Name> {
+        if list.is_whole() || dirty.everything {
+            return self.services_to_judge();
+        }
+        let changed = dirty.pairs.iter().chain(&dirty.selected);
+        let changed = changed.map(|(service, _)| service);
+        let waiting = self.breaker.waiting(&self.cluster, list);
+        changed.chain(waiting).cloned().collect()
+    }
+
     /// Judges the endpoints of Services, of each Service all together.
-    fn judge_services(&mut self, now: Duration, list: Watched, services: &mut BTreeSet<Name>, most: usize) {
+    fn judge_services(&mut self, now: Duration, list: &Came, services: &mut BTreeSet<Name>, most: usize) {
         let mut changed = BTreeSet::new();
         let mut judged = 0;
         while judged < most

@@ -3,7 +3,6 @@
 use super::Agent;
 use crate::shared::clock::boot as now;
 use crate::shared::status::Watch;
-use crate::watch::SPREAD;
 use epguard_core::facts::Watched;
 use epguard_core::facts::named;
 
@@ -30,7 +29,7 @@ impl Agent {
         if self.state.is_synced() {
             self.state.start_over(now());
             for id in self.watches.keys().filter(|id| **id != noticed_by) {
-                self.api.relist(*id, SPREAD);
+                self.api.relist(*id, self.state.spread());
             }
         }
     }
@@ -46,7 +45,7 @@ impl Agent {
         );
         self.lease.view.void(now());
         for id in self.watches.keys() {
-            self.api.relist(*id, SPREAD);
+            self.api.relist(*id, self.state.spread());
         }
     }
 

@@ -10,6 +10,7 @@ fn glimpse() -> Glimpse {
         version: 20,
         newest: 3,
         objects: None,
+        patience: MARKER,
     }
 }
 
@@ -141,4 +142,24 @@ fn later_objects_give_a_stream_that_is_behind_no_more_time() {
     assert!(confirmations.lacks(shown(13, 9)));
     assert_eq!(confirmations.judge(shown(12, 9), at + LATE), Verdict::Late);
     assert!(!confirmations.lacks(shown(14, 9)));
+}
+
+#[test]
+fn a_proof_that_is_not_urgent_waits_for_the_next_event_before_it_costs_a_probe() {
+    let s = Duration::from_secs;
+    assert_eq!(
+        [s(0), s(3), s(6), s(270)].map(patience),
+        [MARKER, MARKER, s(1), s(1)]
+    );
+    let unhurried = Glimpse {
+        patience: PATIENT_MARKER,
+        ..glimpse()
+    };
+    let (mut confirmations, at) = asked(unhurried);
+    let wait = Verdict::Wait(Some(at + PATIENT_MARKER));
+    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), wait);
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + PATIENT_MARKER),
+        Verdict::Probe
+    );
 }

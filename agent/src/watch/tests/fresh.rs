@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 /// Asks for a confirmation and answers it at a version, with one object (of version 3) of many.
 async fn confirm(rig: &mut Rig, version: u64) {
-    rig.watches.confirm(Pods);
+    rig.watches.confirm(Pods, Duration::ZERO);
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "confirm");
     call.page(version, "more", &[pod("a", 3)]).await;
@@ -44,8 +44,8 @@ async fn neither_events_nor_bookmarks_prove_anything_alone() {
 async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_sent() {
     let (mut rig, _stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
-    rig.watches.confirm(Pods);
-    rig.watches.confirm(Pods);
+    rig.watches.confirm(Pods, Duration::ZERO);
+    rig.watches.confirm(Pods, Duration::ZERO);
     let call = rig.server.call().await;
     let sent = boot();
     assert_eq!((call.kind().as_str(), call.path()), ("confirm", "/api/v1/pods"));
@@ -123,7 +123,7 @@ async fn a_full_list_that_lacks_an_object_of_the_stream_proves_nothing() {
     assert_eq!(rig.proven().await, [List]);
     stream.event("ADDED", &pod("b", 8)).await;
     assert_eq!(rig.told().await, "applied b @8");
-    rig.watches.confirm(Pods);
+    rig.watches.confirm(Pods, Duration::ZERO);
     let call = rig.server.call().await;
     assert_eq!(call.param("limit"), Some("3"));
     call.page(50, "", &[pod("b", 8)]).await;
@@ -136,7 +136,7 @@ async fn a_full_list_that_lacks_an_object_of_the_stream_proves_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
     let (mut rig, _stuck) = Rig::streaming().await;
-    rig.watches.confirm(Pods);
+    rig.watches.confirm(Pods, Duration::ZERO);
     rig.server.call().await.page(50, "", &[pod("a", 12)]).await;
     let _probe = rig.server.call().await;
     let asked = Instant::now();
@@ -169,7 +169,7 @@ async fn a_watch_that_goes_down_while_it_lacks_an_object_of_a_probe_is_behind_at
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_goes_down_and_lacks_nothing_is_not_behind() {
     let (mut rig, stream) = Rig::streaming().await;
-    rig.watches.confirm(Pods);
+    rig.watches.confirm(Pods, Duration::ZERO);
     rig.server.call().await.page(50, "", &[pod("a", 3)]).await;
     assert_eq!(rig.proven().await, [List, Confirmation]);
     drop(stream);
@@ -180,7 +180,7 @@ async fn a_watch_that_goes_down_and_lacks_nothing_is_not_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_confirmation_is_reported_and_the_stream_goes_on() {
     let (mut rig, mut stream) = Rig::streaming().await;
-    rig.watches.confirm(Pods);
+    rig.watches.confirm(Pods, Duration::ZERO);
     rig.server.call().await.refuse(500, "overloaded").await;
     assert_eq!(
         rig.told().await,
@@ -197,7 +197,7 @@ async fn a_watch_that_is_down_is_confirmed_once_it_is_up() {
     assert_eq!(rig.proven().await, [List]);
     drop(stream);
     let call = rig.server.call().await;
-    rig.watches.confirm(Pods);
+    rig.watches.confirm(Pods, Duration::ZERO);
     assert_eq!(rig.proven().await, []);
     let _stream = call.stream();
     let call = rig.server.call().await;
@@ -209,13 +209,13 @@ async fn a_watch_that_is_down_is_confirmed_once_it_is_up() {
 #[tokio::test(start_paused = true)]
 async fn a_list_older_than_the_last_seen_version_resets_everything() {
     let (mut rig, mut stream) = Rig::streaming().await;
-    rig.watches.confirm(Pods);
+    rig.watches.confirm(Pods, Duration::ZERO);
     let call = rig.server.call().await;
     stream.event("MODIFIED", &pod("a", 8)).await;
     assert_eq!(rig.told().await, "applied a @8");
     call.page(7, "", &[pod("a", 3)]).await;
     assert_eq!(rig.proven().await, [List, Confirmation], "sent before 8 was seen");
-    rig.watches.confirm(Pods);
+    rig.watches.confirm(Pods, Duration::ZERO);
     rig.server.call().await.page(5, "", &[pod("a", 3)]).await;
     let cause = "cannot watch pods: the API went back in time, from resourceVersion 8 to 5: was etcd restored? \
                  Everything is listed again";

@@ -242,6 +242,12 @@ fn short(message: Message) -> String {
             Message::Fact { .. } | Message::Proven { .. } => unreachable!(),
         };
     };
+    if let Fact::PodsOf(part) = *fact {
+        let objects = part.objects.into_iter().map(|pod| pod.name.1);
+        let later = part.later.into_iter().map(|(_, name)| name);
+        let [objects, later] = [objects.collect::<Vec<_>>(), later.collect()].map(|names| names.join(" "));
+        return format!("part {objects}, but {later} later @{rv}");
+    }
     let Fact::Pod(change) = *fact else {
         panic!("a watch of pods told {fact:?}");
     };

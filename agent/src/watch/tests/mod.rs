@@ -3,6 +3,7 @@
 mod fresh;
 mod fuzz;
 mod mock;
+mod narrow;
 mod relist;
 
 use super::start;

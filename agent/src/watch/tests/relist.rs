@@ -1,132 +1,87 @@
-//! Tests of one more consistent list while a stream continues.
+//! Tests of a list of everything that the main loop orders.
 
 use super::mock::{Rig, pod};
 use epguard_core::facts::Watched::Pods;
-use epguard_core::freshness::Proof::{Confirmation, List};
+use epguard_core::freshness::Proof::List;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 #[tokio::test(start_paused = true)]
-async fn events_during_a_list_are_applied_at_once_and_the_list_keeps_them() {
-    let (mut rig, mut stream) = Rig::streaming().await;
+async fn an_ordered_list_is_streamed_and_its_stream_continues() {
+    let (mut rig, _old) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     rig.watches.relist(Pods, Duration::ZERO);
     let call = rig.server.call().await;
-    assert_eq!(
-        (call.kind().as_str(), call.param("resourceVersion")),
-        ("list", None)
-    );
-    stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "applied a @8");
-    stream.event("DELETED", &pod("a", 9)).await;
-    assert_eq!(rig.told().await, "deleted a @9");
-    stream.event("ADDED", &pod("b", 10)).await;
-    assert_eq!(rig.told().await, "applied b @10");
-    stream.event("ADDED", &pod("c", 11)).await;
-    assert_eq!(rig.told().await, "applied c @11");
-    call.page(10, "", &[pod("b", 10)]).await;
-    assert_eq!(rig.told().await, "reset b c @11");
-    assert_eq!(rig.proven().await, [List, Confirmation]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_newer_than_the_stream_is_applied_after_the_events_it_covers() {
-    let (mut rig, mut stream) = Rig::streaming().await;
-    rig.watches.relist(Pods, Duration::ZERO);
-    rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
-    assert_eq!(rig.told_meanwhile().await, None);
-    stream.event("DELETED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "deleted a @8", "no gap takes it away");
+    assert_eq!(call.kind(), "stream");
+    let mut stream = call.stream();
     stream.event("ADDED", &pod("b", 9)).await;
-    assert_eq!(rig.told().await, "applied b @9");
+    assert_eq!(rig.told_meanwhile().await, None);
+    stream.bookmark(10, true).await;
     assert_eq!(rig.told().await, "reset b @10");
+    stream.event("MODIFIED", &pod("b", 11)).await;
+    assert_eq!(rig.told().await, "applied b @11");
+    assert_eq!(rig.proven().await, [List]);
+    assert_eq!(rig.server.waiting(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_lacks_an_object_of_a_list_is_behind_after_a_second() {
+async fn an_ordered_list_is_read_in_pages_where_the_server_streams_none() {
+    let mut rig = Rig::new();
+    rig.server.call().await.refuse(422, "no").await;
+    rig.server.call().await.page(7, "", &[pod("a", 3)]).await;
+    assert_eq!(rig.told().await, "reset a @7");
+    let _stream = rig.server.call().await.stream();
+    assert_eq!(rig.told().await, "up");
+    rig.watches.relist(Pods, Duration::ZERO);
+    let mut call = rig.server.call().await;
+    if call.kind() == "confirm" {
+        call = rig.server.call().await;
+    }
+    assert_eq!(call.kind(), "list");
+    call.page(9, "", &[pod("b", 8)]).await;
+    assert_eq!(rig.told().await, "reset b @9");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ordered_list_that_went_back_in_time_is_reported() {
     let (mut rig, _stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
-    rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
-    assert_eq!(rig.told().await, "behind");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_failed_list_beside_the_stream_is_repeated_and_the_stream_goes_on() {
-    let (mut rig, mut stream) = Rig::streaming().await;
-    rig.watches.relist(Pods, Duration::ZERO);
-    rig.server.call().await.refuse(500, "overloaded").await;
+    let mut stream = rig.server.call().await.stream();
+    stream.bookmark(5, true).await;
     assert_eq!(
         rig.told().await,
-        "unconfirmed: cannot list pods: the API server answers 500 (overloaded); retrying"
+        "rewound: the API went back in time, from resourceVersion 7 to 5: was etcd restored? Everything is listed again"
     );
-    stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "applied a @8");
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "list");
-    call.page(8, "", &[pod("a", 8)]).await;
-    assert_eq!(rig.told().await, "reset a @8");
+    assert_eq!(rig.told().await, "reset  @5");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_beside_the_stream_that_went_back_in_time_is_reported() {
+async fn an_ordered_list_that_fails_is_repeated() {
     let (mut rig, _stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
-    rig.server.call().await.page(5, "", &[]).await;
-    let cause = "cannot watch pods: the API went back in time, from resourceVersion 7 to 5: was etcd restored? \
-                 Everything is listed again";
-    assert_eq!(rig.told().await, format!("rewound: {cause}"));
-    assert_eq!(rig.told().await, format!("down: {cause}"));
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "stream");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_beside_a_stream_that_ends_is_repeated_beside_the_next_one() {
-    let (mut rig, stream) = Rig::streaming().await;
-    rig.watches.relist(Pods, Duration::ZERO);
-    rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
-    assert_eq!(rig.told_meanwhile().await, None, "the stream has not shown b");
-    drop(stream);
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "watch 7");
-    let mut stream = call.stream();
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "confirm");
-    call.page(7, "", &[pod("a", 3)]).await;
-    let ended = Instant::now();
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "list");
-    assert!(ended.elapsed() >= Duration::from_secs(1), "{:?}", ended.elapsed());
-    call.page(10, "", &[pod("b", 9)]).await;
-    stream.event("DELETED", &pod("a", 8)).await;
-    stream.event("ADDED", &pod("b", 9)).await;
-    let mut told = Vec::new();
-    while told.last().is_none_or(|told| told != "reset b @10") {
-        told.push(rig.told().await);
+    for _ in 0..3 {
+        let call = rig.server.call().await;
+        assert_eq!(call.kind(), "stream");
+        call.refuse(500, "overloaded").await;
+        assert!(rig.told().await.starts_with("down: cannot watch pods: "));
     }
+    let mut stream = rig.server.call().await.stream();
+    stream.bookmark(9, true).await;
+    assert_eq!(rig.told().await, "reset  @9");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_streamed_list_replaces_an_ordered_list() {
-    let (mut rig, stream) = Rig::streaming().await;
+async fn a_list_that_comes_anyway_satisfies_an_earlier_order() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    stream.error(410, "too old resource version").await;
+    assert!(rig.told().await.starts_with("down: "));
     rig.watches.relist(Pods, Duration::ZERO);
-    rig.server.call().await.page(10, "", &[pod("b", 9)]).await;
-    assert_eq!(rig.told_meanwhile().await, None);
-    drop(stream);
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "watch 7");
-    call.refuse(410, "too old resource version").await;
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "stream");
     let mut stream = call.stream();
     stream.bookmark(12, true).await;
-    while rig.told().await != "up" {}
-    drop(stream);
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "watch 12");
-    let _stream = call.stream();
+    assert_eq!(rig.told().await, "reset  @12");
+    assert_eq!(rig.told().await, "up");
     sleep(Duration::from_secs(10)).await;
-    while rig.server.waiting() > 0 {
-        assert_eq!(rig.server.call().await.kind(), "confirm", "one list is enough");
-    }
+    assert_eq!(rig.server.waiting(), 0);
 }

@@ -2,14 +2,14 @@
 
 use super::draw::service_port;
 use super::nodes::{changed_node, node_name, plain_node};
-use super::relist::list;
+use super::relist::{list, part, some};
 use super::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, SliceStep, Step};
 use super::step::{pod_uid, pool};
 use super::world::{namespace, pod, uid};
 use epguard_common::{Action, Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Service, Slice, SliceEndpoint,
-    Text,
+    Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Selection, Selector, Service, Slice,
+    SliceEndpoint, Text,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,6 +92,7 @@ impl Cluster {
             Step::Held(ips) => vec![Fact::Presence(Presence::Held(ips.clone()))],
             Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
+            Step::Part(kind, number, gone) => self.part(*kind, *number, *gone).into_iter().collect(),
             Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) => vec![],
         }
     }
@@ -185,6 +186,27 @@ impl Cluster {
         self.pods.get(&target?).map(PodName::of)
     }
 
+    /// A list of what the n-th pod stands for, or of the n-th Service's slices.
+    fn part(&mut self, kind: Kind, number: usize, gone: u8) -> Option<Fact> {
+        if let Kind::Slices = kind {
+            let selection = Selection::SlicesOf(service_name(number % 4));
+            let objects = some(&mut self.slices, |slice| selection.has_slice(slice), gone);
+            return Some(Fact::SlicesOf(part(selection, objects)));
+        }
+        let pod = nth(&self.pods, number)?;
+        let selection = match (number % 3, &pod.node) {
+            (0, Some(node)) => Selection::OnNode(node.clone()),
+            (1, node) => Selection::Labelled {
+                namespace: pod.name.0.clone(),
+                selector: selector(pod)?,
+                node: node.clone().filter(|_| number.is_multiple_of(2)),
+            },
+            _ => Selection::Named(pod.name.clone()),
+        };
+        let objects = some(&mut self.pods, |pod| selection.has_pod(pod), gone);
+        Some(Fact::PodsOf(part(selection, objects)))
+    }
+
     fn relist(&mut self, kind: Kind, gone: u8) -> Fact {
         match kind {
             Kind::Pods => Fact::Pod(list(&mut self.pods, gone)),
@@ -207,6 +229,14 @@ fn nth<K, T>(objects: &BTreeMap<K, T>, number: usize) -> Option<&T> {
 
 fn ips(node: usize, choice: &[usize]) -> Vec<Addr> {
     choice.iter().map(|position| pool(node)[*position]).collect()
+}
+
+/// The selector of Services that select the pod.
+fn selector(pod: &Pod) -> Option<Selector> {
+    let selectors = ["web", "api"].map(|app| [("app", app)].into_iter().collect());
+    selectors
+        .into_iter()
+        .find(|selector: &Selector| selector.selects(&pod.labels))
 }
 
 fn service_name(number: usize) -> Name {

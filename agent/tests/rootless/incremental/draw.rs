@@ -25,6 +25,8 @@ pub fn any_step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Unknown),
         4 => (any_kind(), prop_oneof![2 => Just(0), 2 => (0..8_u32).prop_map(|bit| 1_u8 << bit), 1 => any::<u8>()])
             .prop_map(|(kind, gone)| Step::Relist(kind, gone)),
+        4 => (select(vec![Kind::Pods, Kind::Slices]), 0..24_usize, prop_oneof![2 => Just(0), 1 => any::<u8>()])
+            .prop_map(|(kind, number, gone)| Step::Part(kind, number, gone)),
         6 => select(vec![1, 61, 301, 601]).prop_map(Step::Wait),
         6 => (0..8_usize).prop_map(Step::Hit),
     ]

@@ -32,6 +32,8 @@ pub enum Step {
     Speaks(Addr),
     /// A watch starts over with a list; objects whose bit is set vanished in the gap.
     Relist(Kind, u8),
+    /// A list of some pods, or of a Service's slices, beside the watch; objects whose bit is set are gone.
+    Part(Kind, usize, u8),
     Wait(u64),
     /// A packet was aimed at a denied endpoint.
     Hit(usize),

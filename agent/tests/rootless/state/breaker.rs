@@ -236,38 +236,6 @@ fn the_first_lists_of_an_agent_count_as_one_list() {
 }
 
 #[test]
-fn confirming_lists_are_requested_once_and_again_if_they_do_not_arrive() {
-    let (mut world, a) = World::cluster().with_a();
-    world.list(&[dead(&a)]);
-    let mut ask = |after: Duration| world.state.take_wanted_lists(world.now + after).len();
-
-    assert_eq!(ask(Duration::ZERO), 0);
-    assert_eq!(ask(Duration::from_secs(1)), 2);
-    assert_eq!(ask(Duration::from_secs(2)), 0);
-    assert_eq!(ask(Duration::from_secs(40)), 2);
-}
-
-#[test]
-fn a_namespace_causes_a_few_confirming_lists_and_then_waits_for_those_of_others() {
-    let (mut world, a) = World::cluster().with_a();
-    world.list(&[dead(&a)]);
-    let start = world.now;
-    let _ = world.state.take_wanted_lists(start);
-    let asked = (1..=40).map(|turn| {
-        let now = start + Duration::from_secs(31) * turn;
-        world.state.take_wanted_lists(now)
-    });
-    let slices = asked
-        .filter(|lists| lists.contains(&Watched::EndpointSlices))
-        .count();
-    assert_eq!(slices, 8 + 10, "at once, and in 20 minutes");
-    assert_eq!(world.held(), [X]);
-    world.list(&[dead(&a)]);
-    world.list_slices(&[(X, Some(a.uid))]);
-    assert_eq!(world.carried_out(), [X], "lists that come anyway count");
-}
-
-#[test]
 fn an_operator_can_confirm_pending_denials() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.list(&all(&pods, dead));

@@ -9,6 +9,7 @@ mod gaps;
 mod lint;
 mod lives;
 mod not_proven;
+mod opinions;
 mod orphan_ip;
 mod pod_counts;
 mod proof;

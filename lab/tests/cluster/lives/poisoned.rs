@@ -69,7 +69,9 @@ fn a_list_of_failed_pods_drops_no_packet_before_a_second_list_confirms() {
     );
 
     list(&mut stage, true);
-    lie(&mut stage, Lie::Dead, 2, false);
+    // The second list is one of each Service's pods, and one of B.
+    let second = u32::try_from(LIVING.len()).unwrap() + 1;
+    lie(&mut stage, Lie::Dead, 1 + second, false);
     let denied = carried_out(&stage);
     println!("two lists that agree: {denied:?}");
     assert_eq!(denied.values().sum::<usize>(), 8);

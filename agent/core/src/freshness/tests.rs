@@ -1,0 +1,176 @@
+use super::*;
+use Proof::{Confirmation, List};
+use Watched::{Namespaces, Nodes, Pods};
+
+const MAX: Duration = Duration::from_secs(30);
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn both(at: u64) -> Freshness {
+    let mut freshness = Freshness::new(&[Pods, Nodes], MAX, || 0.0);
+    for id in [Pods, Nodes] {
+        freshness.connected(id, true);
+        freshness.proven(id, s(at), List);
+    }
+    freshness
+}
+
+fn due(freshness: &mut Freshness, at: u64) -> Vec<Watched> {
+    let due = freshness.due(s(at)).into_iter();
+    due.map(|due| due.watch).collect()
+}
+
+#[test]
+fn a_view_is_as_old_as_its_least_fresh_watch() {
+    let mut freshness = both(100);
+    freshness.proven(Pods, s(120), Confirmation);
+    assert_eq!(freshness.least_fresh(), Some((Nodes, Some(s(100)))));
+    assert_eq!(freshness.age(s(125)), Some(s(25)));
+    assert_eq!(freshness.of(Pods, s(125)), Some((s(5), Confirmation)));
+    assert_eq!(freshness.deadline(s(125)), Some(s(130)));
+    assert_eq!(freshness.deadline(s(130)), None);
+}
+
+#[test]
+fn a_watch_that_was_never_proven_fresh_leaves_the_view_without_age() {
+    let mut freshness = Freshness::new(&[Pods, Nodes], MAX, || 0.0);
+    freshness.proven(Pods, s(100), List);
+    assert_eq!(freshness.least_fresh(), Some((Nodes, None)));
+    assert_eq!((freshness.age(s(100)), freshness.deadline(s(100))), (None, None));
+}
+
+#[test]
+fn a_watch_that_no_proof_rests_on_may_be_ten_times_as_old_and_no_older() {
+    let mut freshness = Freshness::new(&[Pods, Namespaces], MAX, || 0.0);
+    for id in [Pods, Namespaces] {
+        freshness.connected(id, true);
+        freshness.proven(id, s(100), List);
+    }
+    freshness.proven(Pods, s(390), Confirmation);
+    assert_eq!(freshness.age(s(395)), Some(s(5)));
+    assert_eq!(freshness.deadline(s(395)), Some(s(400)));
+    assert_eq!(freshness.least_fresh(), Some((Namespaces, Some(s(100)))));
+    assert_eq!(freshness.deadline(s(400)), None);
+    let mut freshness = Freshness::new(&[Namespaces], MAX, || 0.0);
+    freshness.connected(Namespaces, true);
+    freshness.proven(Namespaces, s(100), List);
+    let asked: Vec<u64> = (100..400)
+        .filter(|at| !due(&mut freshness, *at).is_empty())
+        .collect();
+    assert_eq!(asked, [340, 370]);
+}
+
+#[test]
+fn a_late_answer_never_makes_a_watch_older() {
+    let mut freshness = both(100);
+    freshness.proven(Pods, s(110), Confirmation);
+    freshness.proven(Pods, s(105), Confirmation);
+    assert_eq!(freshness.of(Pods, s(110)), Some((s(0), Confirmation)));
+}
+
+#[test]
+fn only_watches_without_a_recent_proof_are_confirmed() {
+    let mut freshness = both(100);
+    assert_eq!(due(&mut freshness, 123), []);
+    freshness.proven(Pods, s(123), Confirmation);
+    let within = s(6);
+    assert_eq!(freshness.due(s(124)), [Due { watch: Nodes, within }]);
+    assert_eq!(due(&mut freshness, 125), [], "asked just now");
+    freshness.proven(Nodes, s(124), Confirmation);
+    assert_eq!(due(&mut freshness, 147), [Pods]);
+    assert_eq!(due(&mut freshness, 148), [Nodes]);
+}
+
+#[test]
+fn a_confirmation_that_fails_is_repeated_in_time_and_then_more_and_more_seldom() {
+    let mut freshness = both(100);
+    freshness.connected(Nodes, false);
+    let asked: Vec<u64> = (100..250)
+        .filter(|at| !due(&mut freshness, *at).is_empty())
+        .collect();
+    assert_eq!(asked, [124, 127, 133, 145, 169, 199, 229]);
+}
+
+#[test]
+fn proofs_that_all_agents_get_at_once_are_renewed_apart() {
+    let first = |random: fn() -> f64| {
+        let mut freshness = Freshness::new(&[Pods], MAX, random);
+        freshness.connected(Pods, true);
+        freshness.proven(Pods, s(100), List);
+        let first = (100..130).find(|at| !due(&mut freshness, *at).is_empty());
+        freshness.proven(Pods, s(120), Confirmation);
+        let second = (120..150).find(|at| !due(&mut freshness, *at).is_empty());
+        (first, second)
+    };
+    assert_eq!(first(|| 1.0), (Some(112), Some(143)));
+    assert_eq!(first(|| 0.0), (Some(124), Some(144)));
+}
+
+#[test]
+fn a_short_view_leaves_its_confirmations_time_to_be_answered() {
+    for (max_age, asked) in [(3, 1), (10, 4), (60, 48)] {
+        let mut freshness = Freshness::new(&[Pods], s(max_age), || 0.0);
+        freshness.connected(Pods, true);
+        freshness.proven(Pods, s(0), List);
+        assert_eq!(
+            (0..100).find(|at| !due(&mut freshness, *at).is_empty()),
+            Some(asked)
+        );
+    }
+}
+
+#[test]
+fn all_watches_of_an_old_view_are_confirmed_at_once_when_a_denial_appears() {
+    let at_once = |watch| Due {
+        watch,
+        within: Duration::ZERO,
+    };
+    assert_eq!(both(100).due(s(500)), [Pods, Nodes].map(at_once));
+}
+
+#[test]
+fn a_watch_that_is_down_is_not_confirmed_until_it_is_up_again() {
+    let mut freshness = both(100);
+    assert_eq!(due(&mut freshness, 124), [Pods, Nodes]);
+    freshness.connected(Pods, false);
+    assert_eq!(due(&mut freshness, 128), [Nodes]);
+    assert_eq!(freshness.deadline(s(129)), Some(s(130)), "it only gets older");
+    freshness.connected(Pods, true);
+    assert_eq!(due(&mut freshness, 129), [Pods]);
+}
+
+#[test]
+fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
+    let mut freshness = both(100);
+    assert_eq!(due(&mut freshness, 124), [Pods, Nodes]);
+    freshness.void_watch(Pods, s(125));
+    assert_eq!(freshness.deadline(s(125)), None);
+    assert_eq!(due(&mut freshness, 125), [Pods]);
+    freshness.proven(Pods, s(124), Confirmation);
+    assert_eq!(
+        freshness.deadline(s(126)),
+        None,
+        "sent while something was lacking"
+    );
+    freshness.proven(Pods, s(126), Confirmation);
+    assert_eq!(
+        freshness.deadline(s(126)),
+        Some(s(130)),
+        "the others' proofs stand"
+    );
+}
+
+#[test]
+fn after_a_clock_jump_every_watch_needs_a_later_proof() {
+    let mut freshness = both(100);
+    freshness.void(s(101));
+    assert_eq!(freshness.deadline(s(101)), None);
+    assert_eq!(due(&mut freshness, 101), [Pods, Nodes]);
+    freshness.proven(Pods, s(102), Confirmation);
+    freshness.proven(Nodes, s(101), Confirmation);
+    assert_eq!(freshness.deadline(s(103)), None, "sent before the jump");
+    freshness.proven(Nodes, s(102), Confirmation);
+    assert_eq!(freshness.deadline(s(103)), Some(s(132)));
+}

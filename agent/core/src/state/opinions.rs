@@ -1,0 +1,240 @@
+//! Second opinions: the narrow lists that pending denials wait for, and when to request them.
+//!
+//! A mass of denials comes to all agents of a cluster at once, and any tenant can cause one. So each list covers only what a
+//! denial rests on, a namespace requests only a few, an agent only a few more, and one that fails is requested again after
+//! longer and longer.
+
+use super::{ClusterIndex, State};
+use crate::bucket::Bucket;
+use crate::facts::{Fact, Name, Pod, Selection, Text, Watched};
+use epguard_common::{Addr, Uid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Lists are requested this long after they are first wanted: a mass comes in pieces, and a slice that follows the
+/// pod's end by a moment confirms the denial without a list.
+pub const DELAY: Duration = Duration::from_millis(500);
+
+/// A list that was requested and has not come is requested again after this time, then after twice as long.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// How many times the wait doubles.
+const DOUBLINGS: u32 = 4;
+
+/// Lists that the Services of one namespace may request at once; each is one of every agent. Further pending denials wait.
+const OF_NAMESPACE: u32 = 8;
+
+/// After this time a namespace may request another list.
+const OF_NAMESPACE_EVERY: Duration = Duration::from_secs(30);
+
+/// Lists that an agent may request at once.
+const OF_NODE: u32 = 24;
+
+/// After this time an agent may request another list.
+const OF_NODE_EVERY: Duration = Duration::from_secs(5);
+
+/// A Service with more endpoints than this has its pods listed by node, where a node alone hands out its IPs.
+const MANY: usize = 100;
+
+/// Dead pods of this node beyond which all pods of the node are listed.
+const FEW: usize = 3;
+
+/// A narrow list that has to agree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Opinion {
+    /// The collection.
+    pub kind: Watched,
+    /// Which objects of it.
+    pub selection: Selection,
+}
+
+/// Narrow lists that are wanted, each with the namespace that requests it; none: this node does.
+pub(super) type Wanted = BTreeMap<Opinion, Option<Text>>;
+
+/// A list that has come.
+#[derive(Debug, Clone)]
+pub struct Came {
+    /// The collection.
+    pub kind: Watched,
+    /// None: the whole collection.
+    part: Option<Selection>,
+}
+
+impl Came {
+    /// A list of everything.
+    pub const fn whole(kind: Watched) -> Self {
+        Self { kind, part: None }
+    }
+
+    /// The list that a fact is, if it is one.
+    pub fn of(fact: &Fact) -> Option<Self> {
+        let (kind, selection) = match fact {
+            Fact::PodsOf(part) => (Watched::Pods, &part.selection),
+            Fact::SlicesOf(part) => (Watched::EndpointSlices, &part.selection),
+            fact => return Watched::listed_by(fact).map(Self::whole),
+        };
+        let part = Some(selection.clone());
+        Some(Self { kind, part })
+    }
+
+    /// True for a list of everything.
+    pub const fn is_whole(&self) -> bool {
+        self.part.is_none()
+    }
+
+    /// True if the list is the wanted one, or covers it.
+    pub fn answers(&self, opinion: &Opinion) -> bool {
+        let covers = |part: &Selection| *part == opinion.selection;
+        self.kind == opinion.kind && self.part.as_ref().is_none_or(covers)
+    }
+}
+
+/// The narrow lists that show all that a denial rests on: the slices of the Service, all pods that it selects, and the pod
+/// that was meant.
+pub fn needs(cluster: &ClusterIndex, service: &Name, ip: Addr, meant: Uid) -> BTreeSet<Opinion> {
+    let mut needs = BTreeSet::from([Opinion {
+        kind: Watched::EndpointSlices,
+        selection: Selection::SlicesOf(service.clone()),
+    }]);
+    let meant = cluster.pods.get(meant).map(|record| &record.pod);
+    let node = meant.and_then(|pod| pod.node.clone());
+    let is_large = || cluster.endpoint_index.has_more_ips(service, MANY);
+    let selected = cluster
+        .service(service)
+        .and_then(|service| service.selector.clone());
+    let selected = selected.map(|selector| Selection::Labelled {
+        namespace: service.0.clone(),
+        selector,
+        node: node.filter(|node| cluster.is_exclusive(ip, Some(node)) && is_large()),
+    });
+    let is_covered = |pod: &&Pod| selected.as_ref().is_some_and(|selection| selection.has_pod(pod));
+    let named = meant.filter(|pod| !is_covered(pod) && !pod.name.1.is_empty());
+    let named = named.map(|pod| Selection::Named(pod.name.clone()));
+    needs.extend(selected.into_iter().chain(named).map(|selection| Opinion {
+        kind: Watched::Pods,
+        selection,
+    }));
+    needs
+}
+
+/// Shortest time over which all agents of a cluster spread a list that the same event makes them request.
+pub const SPREAD: Duration = Duration::from_secs(2);
+
+/// The time over which the agents of a cluster of so many nodes spread a list that the same event makes them request: 200
+/// of them a second.
+#[must_use]
+pub fn spread(nodes: usize) -> Duration {
+    let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
+    Duration::from_millis(5).saturating_mul(nodes).max(SPREAD)
+}
+
+/// The lists that were requested, and those that may still be.
+#[derive(Debug, Clone)]
+pub(super) struct Opinions {
+    due: BTreeMap<Opinion, Due>,
+    of_node: Bucket,
+    of_namespaces: BTreeMap<Text, Bucket>,
+    /// The list that was requested last: the next turn begins after it.
+    last: Option<Opinion>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    at: Duration,
+    requested: u32,
+}
+
+impl Default for Opinions {
+    fn default() -> Self {
+        Self {
+            due: BTreeMap::new(),
+            of_node: Bucket::new(OF_NODE_EVERY, OF_NODE),
+            of_namespaces: BTreeMap::new(),
+            last: None,
+        }
+    }
+}
+
+impl Opinions {
+    /// Notes a list that has come: the next one starts with a new delay.
+    pub(super) fn came(&mut self, list: &Came) {
+        self.due.retain(|opinion, _| !list.answers(opinion));
+    }
+
+    /// The wanted lists to request now: each once, `DELAY` after it was first wanted, and again if it does not come within
+    /// `spread` and `RETRY`.
+    fn take_due(&mut self, now: Duration, wanted: &Wanted, spread: Duration) -> Vec<Opinion> {
+        self.due.retain(|opinion, _| wanted.contains_key(opinion));
+        self.of_namespaces.retain(|_, bucket| !bucket.is_full(now));
+        for opinion in wanted.keys() {
+            let at = now + DELAY;
+            self.due
+                .entry(opinion.clone())
+                .or_insert(Due { at, requested: 0 });
+        }
+        let due = self.due.iter().filter(|(_, due)| due.at <= now);
+        let mut due: Vec<Opinion> = due.map(|(opinion, _)| opinion.clone()).collect();
+        let next = due.partition_point(|opinion| Some(opinion) <= self.last.as_ref());
+        due.rotate_left(next);
+        due.retain(|opinion| self.may_request(now, wanted.get(opinion).and_then(Option::as_ref)));
+        self.last = due.last().cloned().or(self.last.take());
+        for opinion in &due {
+            if let Some(due) = self.due.get_mut(opinion) {
+                due.at = now + spread + RETRY * 2_u32.pow(due.requested.min(DOUBLINGS));
+                due.requested += 1;
+            }
+        }
+        due
+    }
+
+    /// Takes a token of the namespace and one of the agent, if both have one.
+    fn may_request(&mut self, now: Duration, namespace: Option<&Text>) -> bool {
+        if !self.of_node.wait(now).is_zero() {
+            return false;
+        }
+        let own = namespace.is_none_or(|namespace| {
+            let bucket = self.of_namespaces.entry(namespace.clone());
+            bucket
+                .or_insert_with(|| Bucket::new(OF_NAMESPACE_EVERY, OF_NAMESPACE))
+                .take(now)
+        });
+        own && self.of_node.take(now)
+    }
+}
+
+impl State {
+    /// The narrow lists to request now.
+    pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
+        let mut wanted = self.breaker.wanted_opinions(&self.cluster);
+        let for_deaths = self.wanted_for_deaths(&wanted);
+        wanted.extend(for_deaths.into_iter().map(|opinion| (opinion, None)));
+        let spread = self.spread();
+        self.opinions.take_due(now, &wanted, spread)
+    }
+
+    /// The time over which all agents spread such lists.
+    #[must_use]
+    pub fn spread(&self) -> Duration {
+        spread(self.cluster.nodes.len())
+    }
+
+    /// Lists of the pods of this node whose death only one list has shown, unless another one shows them.
+    fn wanted_for_deaths(&self, others: &Wanted) -> Vec<Opinion> {
+        if !self.is_synced() {
+            return Vec::new();
+        }
+        let mut doubtful: Vec<&Pod> = self.orphan_ips.doubtful(&self.cluster).collect();
+        doubtful.retain(|pod| !others.keys().any(|other| other.selection.has_pod(pod)));
+        let selections = if doubtful.len() > FEW {
+            vec![Selection::OnNode(self.node().into())]
+        } else {
+            let names = doubtful.into_iter().map(|pod| pod.name.clone());
+            names.map(Selection::Named).collect()
+        };
+        let kind = Watched::Pods;
+        let opinions = selections
+            .into_iter()
+            .map(|selection| Opinion { kind, selection });
+        opinions.collect()
+    }
+}

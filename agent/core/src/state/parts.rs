@@ -1,0 +1,56 @@
+//! Narrow lists, applied beside the watches.
+
+use super::endpoint_index::Touched;
+use super::{EndpointIndex, PodIndex, pod_index};
+use crate::facts::{Change, Name, Part, Pod, Slice};
+use epguard_common::Uid;
+use std::collections::HashSet;
+use std::time::Duration;
+
+impl PodIndex {
+    /// Applies a list of some pods. It shows no order of claims either, but only a claim that the watch lacked makes the
+    /// known order doubtful.
+    pub fn apply_part(&mut self, now: Duration, part: Part<Pod>) -> pod_index::Touched {
+        let Part {
+            selection,
+            objects,
+            later,
+        } = part;
+        let listed: HashSet<Uid> = objects.iter().map(|pod| pod.uid).collect();
+        let is_asked = |pod: &Pod| selection.has_pod(pod) && !later.contains(&pod.name);
+        let gone = self.begin_list(&listed, is_asked).into_iter();
+        let mut touched: pod_index::Touched = gone.map(|uid| self.vanish(uid)).collect();
+        touched.extend(objects.into_iter().map(|pod| self.list(now, pod)));
+        let shown = listed.iter().filter_map(|uid| self.get(*uid));
+        let is_doubtful = shown
+            .flat_map(|record| record.claims.iter())
+            .any(|(_, claim)| claim.order == self.order);
+        if is_doubtful {
+            self.level_claims();
+        }
+        touched
+    }
+}
+
+impl EndpointIndex {
+    /// Applies a list of the slices of one Service.
+    pub fn apply_part(&mut self, now: Duration, part: Part<Slice>) -> Touched {
+        let Part {
+            selection,
+            objects,
+            later,
+        } = part;
+        let stays = |name| later.contains(name) || objects.iter().any(|slice| slice.name == *name);
+        let known = self.slices.values().filter(|slice| selection.has_slice(slice));
+        let names = known.map(|slice| &slice.name).filter(|name| !stays(name));
+        let gone: Vec<Name> = names.cloned().collect();
+        let mut touched = Touched::default();
+        for slice in objects {
+            touched.extend(self.apply(now, Change::Applied(slice)));
+        }
+        for name in gone {
+            touched.extend(self.forget_slice(now, &name));
+        }
+        touched
+    }
+}

@@ -1,0 +1,182 @@
+//! Tests of narrow lists beside a stream, and of the narrowest.
+
+use super::mock::{Call, Rig, Stream, pod};
+use epguard_core::facts::Selection;
+use epguard_core::facts::Watched::Pods;
+use epguard_core::freshness::Proof::{Confirmation, List};
+use epguard_core::state::Opinion;
+use std::time::Duration;
+use tokio::time::sleep;
+
+fn web() -> Selection {
+    Selection::Labelled {
+        namespace: "ns".into(),
+        selector: [("app", "web")].into_iter().collect(),
+        node: None,
+    }
+}
+
+/// A watch with a narrow list that is asked for beside it.
+async fn asked() -> (Rig, Stream, Call) {
+    let (mut rig, stream) = Rig::streaming().await;
+    assert_eq!(rig.proven().await, [List]);
+    order(&rig, web());
+    let call = rig.server.call().await;
+    (rig, stream, call)
+}
+
+fn order(rig: &Rig, selection: Selection) {
+    let kind = Pods;
+    rig.watches.list_part(Opinion { kind, selection }, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrow_list_asks_for_the_selected_objects_and_for_a_consistent_answer() {
+    let (_rig, _stream, call) = asked().await;
+    assert_eq!(call.path(), "/api/v1/namespaces/ns/pods");
+    let params = [
+        "labelSelector",
+        "fieldSelector",
+        "resourceVersion",
+        "watch",
+        "limit",
+    ];
+    assert_eq!(
+        params.map(|name| call.param(name)),
+        [Some("app%3Dweb"), None, None, None, Some("500")]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_during_a_narrow_list_are_applied_at_once_and_the_list_leaves_them() {
+    let (mut rig, mut stream, call) = asked().await;
+    stream.event("MODIFIED", &pod("a", 8)).await;
+    assert_eq!(rig.told().await, "applied a @8");
+    stream.event("ADDED", &pod("b", 9)).await;
+    assert_eq!(rig.told().await, "applied b @9");
+    stream.event("DELETED", &pod("a", 11)).await;
+    assert_eq!(rig.told().await, "deleted a @11");
+    call.page(10, "", &[pod("a", 8), pod("b", 9)]).await;
+    assert_eq!(rig.told().await, "part b, but a later @10");
+    assert_eq!(rig.proven().await, [Confirmation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrow_list_newer_than_the_stream_waits_for_the_events_that_it_covers() {
+    let (mut rig, mut stream, call) = asked().await;
+    call.page(10, "", &[pod("b", 9)]).await;
+    assert_eq!(rig.told_meanwhile().await, None);
+    stream.event("DELETED", &pod("a", 8)).await;
+    assert_eq!(rig.told().await, "deleted a @8");
+    stream.event("ADDED", &pod("b", 9)).await;
+    assert_eq!(rig.told().await, "applied b @9");
+    assert_eq!(
+        rig.told_meanwhile().await,
+        None,
+        "an event between 9 and 10 may come"
+    );
+    stream.bookmark(10, false).await;
+    assert_eq!(rig.told().await, "progress @10");
+    assert_eq!(rig.told().await, "part b, but  later @10");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_list_beside_a_silent_stream_is_applied_after_a_probe() {
+    let (mut rig, _stream, call) = asked().await;
+    call.page(50, "", &[pod("a", 3)]).await;
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "probe 7");
+    call.stream().bookmark(51, false).await;
+    assert_eq!(rig.told().await, "part a, but  later @50");
+    assert_eq!(rig.server.waiting(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrow_list_that_fails_is_dropped_and_the_stream_goes_on() {
+    for code in [410, 429, 500, 504] {
+        let (mut rig, mut stream, call) = asked().await;
+        call.refuse(code, "overloaded").await;
+        assert!(rig.told().await.starts_with("unconfirmed: cannot list pods: "));
+        stream.event("MODIFIED", &pod("a", 8)).await;
+        assert_eq!(rig.told().await, "applied a @8");
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(rig.server.waiting(), 0, "the main loop asks again, not the watch");
+        order(&rig, web());
+        rig.server.call().await.page(8, "", &[pod("a", 8)]).await;
+        assert_eq!(rig.told().await, "part a, but  later @8");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_narrow_lists_come_one_by_one() {
+    let (mut rig, _stream, of_web) = asked().await;
+    order(&rig, Selection::OnNode("n".into()));
+    let on_node = rig.server.call().await;
+    assert_eq!(on_node.param("fieldSelector"), Some("spec.nodeName%3Dn"));
+    on_node.page(7, "", &[]).await;
+    assert_eq!(rig.told().await, "part , but  later @7");
+    of_web.page(7, "", &[pod("a", 3)]).await;
+    assert_eq!(rig.told().await, "part a, but  later @7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrow_list_that_went_back_in_time_is_reported() {
+    let (mut rig, _stream, call) = asked().await;
+    call.page(5, "", &[]).await;
+    assert!(
+        rig.told()
+            .await
+            .starts_with("rewound: cannot watch pods: the API went back in time")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_lacks_an_object_of_a_narrow_list_is_behind_after_a_second() {
+    let (mut rig, _stream, call) = asked().await;
+    call.page(10, "", &[pod("b", 9)]).await;
+    assert_eq!(rig.told().await, "behind");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrow_list_ends_with_its_stream() {
+    let (mut rig, stream, call) = asked().await;
+    drop(stream);
+    let next = rig.server.call().await;
+    assert_eq!(next.kind(), "watch 7");
+    drop(call);
+    let _stream = next.stream();
+    assert_eq!(rig.server.call().await.kind(), "confirm");
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(rig.server.waiting(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
+    let mut rig = Rig::new();
+    let mut stream = rig.server.call().await.stream();
+    for name in 'a'..='k' {
+        stream.event("ADDED", &pod(&name.to_string(), 3)).await;
+    }
+    stream.bookmark(7, true).await;
+    assert_eq!(rig.told().await, "reset a b c d e f g h i j k @7");
+    assert_eq!(rig.told().await, "up");
+    rig.watches.confirm(Pods, Duration::ZERO);
+    let call = rig.server.call().await;
+    assert_eq!(
+        (call.path(), call.param("fieldSelector"), call.param("limit")),
+        (
+            "/api/v1/namespaces/default/pods",
+            Some("metadata.name%3Depguard-confirmation"),
+            Some("1")
+        )
+    );
+    call.page(50, "", &[]).await;
+    assert_eq!(
+        rig.proven().await,
+        [List],
+        "an empty list is not the whole collection"
+    );
+    stream.bookmark(50, false).await;
+    assert_eq!(rig.told().await, "progress @50");
+    assert_eq!(rig.proven().await, [Confirmation]);
+}

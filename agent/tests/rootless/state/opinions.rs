@@ -1,0 +1,260 @@
+//! Second opinions: the narrow lists that pending denials wait for. One story each.
+
+use super::world::{World, X, Y, backend, dead, endpoints, pod, slice, terminal, web};
+use epguard_common::{Addr, Uid};
+use epguard_core::facts::{Change, Fact, Part, Pod, Selection, Service, Slice};
+use epguard_core::state::Opinion;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The opinions that are requested after a time.
+fn requested(world: &mut World, after: Duration) -> Vec<Selection> {
+    world.now += after;
+    let opinions = world.state.take_opinions(world.now).into_iter();
+    opinions.map(|Opinion { selection, .. }| selection).collect()
+}
+
+/// The first opinions for what just happened.
+fn first(world: &mut World) -> Vec<Selection> {
+    assert_eq!(requested(world, Duration::ZERO), [], "a slice may settle it yet");
+    requested(world, Duration::from_secs(1))
+}
+
+fn labelled(namespace: &str, app: &str) -> Selection {
+    Selection::Labelled {
+        namespace: namespace.into(),
+        selector: [("app", app)].into_iter().collect(),
+        node: None,
+    }
+}
+
+fn slices_of_web() -> Selection {
+    Selection::SlicesOf(("shop".into(), "web".into()))
+}
+
+fn named(name: &str) -> Selection {
+    Selection::Named(("shop".into(), name.into()))
+}
+
+fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
+    Part {
+        selection,
+        objects,
+        later: BTreeSet::new(),
+    }
+}
+
+fn show(world: &mut World, selection: Selection, pods: &[Pod]) {
+    world.tell(Fact::PodsOf(part(selection, pods.to_vec())));
+}
+
+fn show_slices(world: &mut World, endpoints: &[(Addr, Option<Uid>)]) {
+    let slices: Vec<Slice> = vec![slice("web", endpoints)];
+    world.tell(Fact::SlicesOf(part(slices_of_web(), slices)));
+}
+
+/// Three of four pods of the Service have ended, one after another.
+fn three_of_four_ended() -> (World, Vec<Pod>) {
+    let (mut world, mut pods) = World::cluster().with_backends(4);
+    for pod in &mut pods[..3] {
+        *pod = dead(pod);
+        world.pod(pod);
+    }
+    assert_eq!((world.carried_out().len(), world.held().len()), (2, 1));
+    (world, pods)
+}
+
+#[test]
+fn a_mass_takes_one_list_of_the_services_pods_and_one_of_its_slices() {
+    let (mut world, pods) = three_of_four_ended();
+    assert_eq!(first(&mut world), [labelled("shop", "web"), slices_of_web()]);
+    show(&mut world, labelled("shop", "web"), &pods);
+    assert_eq!(world.held().len(), 1, "the slices are to agree too");
+    show_slices(&mut world, &endpoints(&pods));
+    assert_eq!((world.carried_out().len(), world.held().len()), (3, 0));
+    assert_eq!(requested(&mut world, Duration::from_mins(10)), []);
+}
+
+#[test]
+fn a_narrow_list_that_disagrees_drops_pending_denials_and_deaths() {
+    for change in [terminal, dead] {
+        let (mut world, pods) = World::cluster().with_backends(4);
+        let ended: Vec<Pod> = pods.iter().map(change).collect();
+        world.list(&ended);
+        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
+        show(&mut world, labelled("shop", "web"), &pods);
+        assert_eq!(world.reasons(), []);
+        assert_eq!(requested(&mut world, Duration::from_mins(10)), []);
+    }
+}
+
+#[test]
+fn a_narrow_list_of_other_objects_confirms_nothing() {
+    let (mut world, a) = World::cluster().with_a();
+    world.list(&[dead(&a)]);
+    for selection in [labelled("shop", "api"), labelled("other", "web"), named("a")] {
+        show(&mut world, selection, &[]);
+        assert_eq!(world.held(), [X]);
+        world.list(&[dead(&a)]);
+    }
+    show_slices(&mut world, &[(X, Some(a.uid))]);
+    assert_eq!(world.carried_out(), [X], "the whole lists did");
+}
+
+#[test]
+fn a_narrow_list_shows_that_an_owner_was_missing_in_the_first_one() {
+    let (mut world, a) = World::cluster().with_a();
+    let b = pod("shop", "b", "web", &[X]);
+    world.pod(&dead(&a));
+    world.pod(&b);
+    world.list(&[dead(&a)]);
+    assert_eq!(world.held(), [X]);
+    show(&mut world, labelled("shop", "web"), &[dead(&a), b]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn an_object_that_the_watch_shows_later_than_the_list_stays_as_the_watch_shows_it() {
+    let (mut world, a) = World::cluster().with_a();
+    let b = pod("shop", "b", "web", &[X]);
+    world.list(&[dead(&a)]);
+    world.pod(&b);
+    let lacks_b = Part {
+        later: BTreeSet::from([b.name]),
+        ..part(labelled("shop", "web"), vec![dead(&a)])
+    };
+    world.tell(Fact::PodsOf(lacks_b));
+    show_slices(&mut world, &[(X, Some(a.uid))]);
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_pod_that_the_service_does_not_select_is_asked_for_by_its_name() {
+    let (mut world, _) = World::cluster().with_a();
+    let c = pod("shop", "c", "api", &[Y]);
+    world.pod(&c);
+    world.slice(&[(Y, Some(c.uid))]);
+    world.list(&[dead(&c)]);
+    let needed = [labelled("shop", "web"), named("c"), slices_of_web()];
+    assert_eq!(BTreeSet::from_iter(first(&mut world)), BTreeSet::from(needed));
+    show(&mut world, labelled("shop", "web"), &[]);
+    show_slices(&mut world, &[(Y, Some(c.uid))]);
+    assert_eq!(world.held(), [Y], "no second list has shown its end");
+    show(&mut world, named("c"), &[dead(&c)]);
+    assert_eq!(world.carried_out(), [Y]);
+}
+
+#[test]
+fn the_pods_of_a_service_without_a_selector_are_asked_for_by_name() {
+    let (mut world, a) = World::cluster().with_a();
+    let by_hand = Service {
+        selector: None,
+        ..web()
+    };
+    world.tell(Fact::Service(Change::Applied(by_hand)));
+    world.list(&[dead(&a)]);
+    assert_eq!(first(&mut world), [named("a"), slices_of_web()]);
+    show(&mut world, named("a"), &[dead(&a)]);
+    show_slices(&mut world, &[(X, Some(a.uid))]);
+    assert_eq!(world.carried_out(), [X]);
+}
+
+#[test]
+fn the_pods_of_a_large_service_are_asked_for_by_the_node_that_hands_out_the_ip() {
+    let (mut world, pods) = World::cluster().with_backends(120);
+    let mut listed = pods.clone();
+    listed[0] = dead(&pods[0]);
+    world.list(&listed);
+    let on_node = Selection::Labelled {
+        namespace: "shop".into(),
+        selector: [("app", "web")].into_iter().collect(),
+        node: Some("node-a".into()),
+    };
+    assert_eq!(first(&mut world), [on_node, slices_of_web()]);
+}
+
+#[test]
+fn a_list_that_does_not_come_is_requested_again_after_longer_and_longer() {
+    let (mut world, _) = three_of_four_ended();
+    assert_eq!(first(&mut world).len(), 2);
+    let mut at = Vec::new();
+    for second in 1..1_500 {
+        let lists = requested(&mut world, Duration::from_secs(1)).len();
+        at.extend((lists > 0).then_some((second, lists)));
+    }
+    assert_eq!(at, [(32, 2), (94, 2), (216, 2), (458, 2), (940, 2), (1422, 2)]);
+}
+
+#[test]
+fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
+    let (mut world, _) = World::cluster().with_a();
+    for number in 0..20_u8 {
+        let name = format!("pod-{number}");
+        let c = pod("shop", &name, "none", &[Addr::v4([10, 244, 1, 100 + number])]);
+        world.pod(&c);
+    }
+    let all = |namespace: &str, from: u8| -> Vec<(Addr, Option<Uid>)> {
+        let uid = |number| Uid::parse(&format!("{namespace}-{number}"));
+        let ip = |number| Addr::v4([10, 244, 1, from + number]);
+        (0..20).map(|number| (ip(number), uid(number))).collect()
+    };
+    let by_hand = Service {
+        selector: None,
+        ..web()
+    };
+    let mut other = Service {
+        vips: vec![Addr::v4([10, 96, 0, 2])],
+        ..by_hand.clone()
+    };
+    other.name.0 = "other".into();
+    world.tell(Fact::Service(Change::Applied(by_hand)));
+    world.tell(Fact::Service(Change::Applied(other)));
+    world.slice(&all("shop", 100));
+    let mut of_other = slice("other", &all("other", 200)[..1]);
+    of_other.name.0 = "other".into();
+    of_other.service = Some(("other".into(), "web".into()));
+    world.tell(Fact::Slice(Change::Applied(of_other)));
+    let pods = |namespace: &str, from: u8| -> Vec<Pod> {
+        let listed = all(namespace, from).into_iter().enumerate();
+        listed
+            .map(|(number, (ip, _))| dead(&pod(namespace, &format!("{namespace}-{number}"), "none", &[ip])))
+            .collect()
+    };
+    world.list(&[pods("shop", 100), pods("other", 200)[..1].to_vec()].concat());
+    assert_eq!(world.held().len(), 21);
+    let lists = first(&mut world);
+    let is_others = |selection: &&Selection| match selection {
+        Selection::Named((namespace, _)) | Selection::SlicesOf((namespace, _)) => namespace == "other",
+        _ => false,
+    };
+    assert_eq!(lists.iter().filter(is_others).count(), 2);
+    assert_eq!(lists.len(), 2 + 8);
+    let later = requested(&mut world, Duration::from_mins(1));
+    assert_eq!(later.len(), 2 + 2, "those that did not come, and one each 30 s");
+}
+
+#[test]
+fn deaths_on_this_node_that_one_list_shows_are_asked_for_by_name_or_by_node() {
+    for (count, selections) in [
+        (2, vec![named("backend-0"), named("backend-1")]),
+        (4, vec![Selection::OnNode("node-a".into())]),
+    ] {
+        let mut world = World::cluster();
+        let pods: Vec<Pod> = (0..count).map(|number| dead(&backend(number))).collect();
+        world.list(&pods);
+        assert!(world.state.tables().terminated.is_empty());
+        assert_eq!(first(&mut world), selections);
+        for selection in selections {
+            let mut asked = pods.clone();
+            asked.retain(|pod| selection.has_pod(pod));
+            show(&mut world, selection, &asked);
+        }
+        assert_eq!(world.state.tables().terminated.len(), usize::from(count));
+    }
+}
+
+#[test]
+fn all_agents_of_a_large_cluster_spread_their_lists_over_more_time() {
+    let seconds = |nodes| epguard_core::state::spread(nodes).as_secs();
+    assert_eq!([1, 400, 1_000, 5_000].map(seconds), [2, 2, 5, 25]);
+}
