@@ -2,7 +2,7 @@
 
 mod node;
 
-use super::endpoint_index::Touched;
+use super::touched::Touched;
 use super::{ClusterIndex, Endpoint, Record};
 use crate::facts::{Change, Fact, Name, Pod, PodName, Service};
 use epguard_common::{Addr, Uid};

@@ -8,7 +8,8 @@ use super::left_out::{self, LeftOut};
 use super::places::Places;
 use super::quota::Quota;
 use super::slice_part::SlicePart;
-use super::{Endpoint, Listing, Target, Targets};
+use super::touched::Touched;
+use super::{Endpoint, Listing, Targets};
 use crate::facts::{Change, Name, Slice, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap};
@@ -48,15 +49,6 @@ impl Default for EndpointIndex {
             left_out: LeftOut::default(),
         }
     }
-}
-
-/// The entries that a change of slices touched.
-#[derive(Debug, Default)]
-pub struct Touched {
-    /// (Service, IP) pairs.
-    pub pairs: BTreeSet<(Name, Addr)>,
-    /// Pods that are named behind them, or were until now.
-    pub pods: BTreeSet<Uid>,
 }
 
 impl EndpointIndex {
@@ -294,17 +286,5 @@ impl EndpointIndex {
             }
         }
         self.drop_surplus(service, touched);
-    }
-}
-
-impl Touched {
-    pub(super) fn extend(&mut self, other: Self) {
-        self.pairs.extend(other.pairs);
-        self.pods.extend(other.pods);
-    }
-
-    pub(super) fn add(&mut self, service: &Name, endpoint: Endpoint, target: Target) {
-        self.pairs.insert((service.clone(), endpoint.ip));
-        self.pods.extend(target);
     }
 }

@@ -1,8 +1,8 @@
 //! Removal of endpoints that no slice lists any more.
 
-use super::endpoint_index::Touched;
 use super::endpoints::Endpoints;
 use super::moment::Moment;
+use super::touched::Touched;
 use super::{Endpoint, EndpointIndex, MAX_REMEMBERED, MEMORY, Target};
 use crate::facts::Name;
 use epguard_common::{Addr, Uid};

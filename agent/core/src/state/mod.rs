@@ -62,6 +62,7 @@ mod stale_index;
 mod steps;
 mod synced;
 mod tables;
+mod touched;
 mod unproven;
 mod view;
 mod vips;
@@ -287,22 +288,6 @@ impl State {
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         let claimants = self.cluster.pods.claimants(ip);
         claimants.filter(move |record| record.is_live() && record.pod.ips.contains(&ip))
-    }
-
-    /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs from the result of
-    /// the single facts only if one of them touched more than its dirty set lists.
-    #[must_use]
-    pub fn judged_afresh(&self, now: Duration) -> Self {
-        let mut fresh = self.clone();
-        fresh.denials.clear();
-        fresh.draining.clear();
-        for (ip, owner) in std::mem::take(&mut fresh.owners) {
-            fresh.generations.idle(ip, &owner, now);
-        }
-        let everything = Dirty::of_all(&fresh.cluster);
-        fresh.task = None;
-        fresh.settle(now, everything);
-        fresh
     }
 }
 

@@ -1,6 +1,6 @@
 //! Narrow lists, applied beside the watches.
 
-use super::endpoint_index::Touched;
+use super::touched::Touched;
 use super::{EndpointIndex, PodIndex, pod_index};
 use crate::facts::{Change, Name, Part, Pod, Slice};
 use epguard_common::Uid;

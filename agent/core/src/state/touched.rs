@@ -1,0 +1,27 @@
+//! What a change of slices touches.
+
+use super::{Endpoint, Target};
+use crate::facts::Name;
+use epguard_common::{Addr, Uid};
+use std::collections::BTreeSet;
+
+/// The entries that a change of slices touched.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// (Service, IP) pairs.
+    pub pairs: BTreeSet<(Name, Addr)>,
+    /// Pods that are named behind them, or were until now.
+    pub pods: BTreeSet<Uid>,
+}
+
+impl Touched {
+    pub(super) fn add(&mut self, service: &Name, endpoint: Endpoint, target: Target) {
+        self.pairs.insert((service.clone(), endpoint.ip));
+        self.pods.extend(target);
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        self.pairs.extend(other.pairs);
+        self.pods.extend(other.pods);
+    }
+}
