@@ -121,7 +121,7 @@ pub fn pod(number: usize, large: usize, generation: u8) -> Pod {
         uid: uid("pod", number, generation.into()),
         name: (namespace, format!("{app}-{number}-{generation}").into()),
         node: Some(node_name(on)),
-        labels: [("app", app.as_str()), ("pod-template-hash", &generation.to_string())]
+        labels: [("app", app.as_str()), ("pod-template-hash", generation.to_string().as_str())]
             .into_iter()
             .collect(),
         ips: Ips::from_iter([Addr::v4([a, b, c, last])]),

@@ -132,16 +132,12 @@ impl EndpointIndex {
                 for name in gone {
                     self.delete(now, &name, &mut touched);
                 }
-                self.compact();
+                compact(&mut self.ips);
+                self.places.compact_ips();
+                self.places.compact_names();
             }
         }
         touched
-    }
-
-    /// Removes spare room, after a list.
-    pub fn compact(&mut self) {
-        compact(&mut self.ips);
-        self.places.compact();
     }
 
     /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it.

@@ -119,7 +119,7 @@ impl Pods {
         } else if let Some(pod) = self.listed.next() {
             cluster.pods.list(now, pod)
         } else {
-            cluster.pods.end_list();
+            cluster.pods.level_claims();
             return None;
         };
         dirty.changed_pod(cluster, now, uid, before.as_ref());
@@ -144,10 +144,7 @@ impl Rest<Slice> {
             let cost = 1 + slice.endpoints.len() * slice.ports.len();
             (cluster.endpoint_index.apply(now, Change::Applied(slice)), cost)
         } else {
-            let Some(gone) = self.gone.next() else {
-                cluster.endpoint_index.compact();
-                return None;
-            };
+            let gone = self.gone.next()?;
             (cluster.endpoint_index.forget_slice(now, &gone), 1)
         };
         dirty.changed_endpoints(cluster, touched);

@@ -96,6 +96,7 @@ pub use tables::{Draining, Tables};
 pub use unproven::{PossibleHolder, Unproven};
 
 use crate::facts::Name;
+use compact::Compaction;
 use dirty::Dirty;
 use epguard_common::{Addr, Owner, Slot, Uid};
 use generations::Generations;
@@ -118,6 +119,8 @@ pub struct State {
     restored: Option<Tables>,
     /// What is left to do of a list.
     task: Option<Task>,
+    /// Trees to build anew when that is done.
+    spare: Vec<Compaction>,
     slots: Slots,
     /// Slots of redirected flows that go on.
     redirected: BTreeSet<Slot>,
@@ -158,6 +161,7 @@ impl State {
             orphan_ips: OrphanIps::default(),
             restored: None,
             task: None,
+            spare: Vec::new(),
             slots,
             redirected: BTreeSet::new(),
             tables: Tables::default(),
@@ -247,13 +251,6 @@ impl State {
     /// What OWNERS should hold, and which of its keys changed since the last call, at most so many.
     pub fn take_owners(&mut self, most: usize) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
         (&self.owners, take(&mut self.changed_owners, most))
-    }
-
-    /// True if something is left to do, to write or to record.
-    #[must_use]
-    pub fn has_backlog(&self) -> bool {
-        self.task.is_some()
-            || self.is_synced() && !(self.changed_owners.is_empty() && self.touched.is_empty())
     }
 
     /// How long IPs had no owner, for those that got another one since the last call.

@@ -43,9 +43,13 @@ impl Places {
         }
     }
 
-    /// Removes spare room.
-    pub(super) fn compact(&mut self) {
+    /// Removes spare room in the tree of places.
+    pub(super) fn compact_ips(&mut self) {
         compact(&mut self.first);
+    }
+
+    /// Removes spare room in the tree of names.
+    pub(super) fn compact_names(&mut self) {
         compact(&mut self.by_name);
     }
 

@@ -147,7 +147,8 @@ impl PodIndex {
         let gone = self.begin_list(&listed, |_| true).into_iter();
         let mut touched: Touched = gone.map(|uid| self.vanish(uid)).collect();
         touched.extend(pods.into_iter().map(|pod| self.list(now, pod)));
-        self.end_list();
+        self.level_claims();
+        self.compact();
         touched
     }
 
@@ -179,15 +180,14 @@ impl PodIndex {
         self.upsert(now, pod, true)
     }
 
-    /// Ends a list of all pods.
-    pub fn end_list(&mut self) {
-        self.level_claims();
-        self.places.compact();
-    }
-
     /// Makes no claim newer than another: a list does not show which came first.
     pub(super) fn level_claims(&mut self) {
         self.listed = self.order;
+    }
+
+    /// Removes spare room, after a list.
+    pub(super) fn compact(&mut self) {
+        self.places.compact();
     }
 
     /// The place of a claim in the order in which claims were first seen.

@@ -1,7 +1,7 @@
 //! Facts are applied at once, but for lists: these take as many steps as they need.
 
 use super::State;
-use super::compact::compact;
+use super::compact;
 use super::dirty::{self, Dirty};
 use super::lists::{Objects, Task};
 use super::opinions::Came;
@@ -36,6 +36,14 @@ impl State {
         self.task.is_some()
     }
 
+    /// True if something is left to do, to write or to record.
+    #[must_use]
+    pub fn has_backlog(&self) -> bool {
+        self.task.is_some()
+            || !self.spare.is_empty()
+            || self.is_synced() && !(self.changed_owners.is_empty() && self.touched.is_empty())
+    }
+
     /// Applies about `most` objects more of the list that was begun, or judges as many endpoints. False once nothing is
     /// left to do.
     pub fn proceed(&mut self, now: Duration, most: usize) -> bool {
@@ -55,9 +63,13 @@ impl State {
                 self.judge_services(now, &list, &mut services, most);
                 self.task = (!services.is_empty()).then_some(Task::Judge(list, services));
             }
-            None => {}
+            None => {
+                if let Some(compact) = self.spare.pop() {
+                    compact(self);
+                }
+            }
         }
-        self.task.is_some()
+        self.task.is_some() || !self.spare.is_empty()
     }
 
     /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs from the result of
@@ -115,9 +127,7 @@ impl State {
     fn listed(&mut self, now: Duration, watched: Watched) {
         let was_synced = self.is_synced();
         self.synced.note(watched);
-        if watched == Watched::Pods {
-            compact(&mut self.owners);
-        }
+        self.spare.extend(compact::after(watched));
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
         let mut dirty = Dirty {
             pairs: self.rests_on_order().collect(),
