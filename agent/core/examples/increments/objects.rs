@@ -3,8 +3,8 @@
 use crate::cluster::{NODES, PODS_OF_A_SERVICE};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Cidr, Ips, Name, Node, OnDenial, Pod, PodName, PortName, Protocol, Sandbox, Service, ServicePort,
-    Slice, SliceEndpoint, SlicePort, Text, shared,
+    Cidr, Ips, Name, Node, OnDenial, Pod, PodName, PortName, Protocol, Sandbox, Service, ServicePort, Slice,
+    SliceEndpoint, SlicePort, Text, shared,
 };
 use std::collections::BTreeMap;
 
@@ -121,9 +121,12 @@ pub fn pod(number: usize, large: usize, generation: u8) -> Pod {
         uid: uid("pod", number, generation.into()),
         name: (namespace, format!("{app}-{number}-{generation}").into()),
         node: Some(node_name(on)),
-        labels: [("app", app.as_str()), ("pod-template-hash", generation.to_string().as_str())]
-            .into_iter()
-            .collect(),
+        labels: [
+            ("app", app.as_str()),
+            ("pod-template-hash", generation.to_string().as_str()),
+        ]
+        .into_iter()
+        .collect(),
         ips: Ips::from_iter([Addr::v4([a, b, c, last])]),
         sandbox: Sandbox::Published,
         bound: Mode::Enforce,

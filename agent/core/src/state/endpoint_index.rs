@@ -229,9 +229,8 @@ impl EndpointIndex {
 
     fn has_room(&self, slice: &Slice, new: &SlicePart<'_>) -> bool {
         let known = self.services.get(new.service);
-        let is_new = |endpoint, target| {
-            known.is_none_or(|endpoints| endpoints.get(&endpoint, target).is_none())
-        };
+        let is_new =
+            |endpoint, target| known.is_none_or(|endpoints| endpoints.get(&endpoint, target).is_none());
         let all = slice.endpoints.len() * slice.ports.len();
         let new_ones = new
             .named()

@@ -8,8 +8,8 @@ use super::step::{pod_uid, pool};
 use super::world::{namespace, pod, uid};
 use epguard_common::{Action, Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Selection, Selector, Service, Slice,
-    SliceEndpoint, Text,
+    Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Selection, Selector, Service,
+    Slice, SliceEndpoint, Text,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
