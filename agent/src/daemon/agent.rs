@@ -169,9 +169,9 @@ impl Agent {
         if self.writer.replaces_terminated(self.state.tables()) {
             self.apply_lifts()?;
         }
-        let changes = self.state.take_changes();
-        self.report.add_names(&self.state, &changes);
-        if self.writer.install_changes(self.state.tables(), changes)? {
+        let keys = self.state.take_changes();
+        self.report.add_names(&self.state, &keys);
+        if self.writer.install_changes(self.state.tables(), keys)? {
             self.enter_earlier_sockets()?;
         }
         self.timings.reused(self.state.take_reuse_gaps());

@@ -3,7 +3,7 @@
 use epguard_core::facts::{Name, Object, Selection};
 use kube::api::ListParams;
 
-/// Namespace and name of no object: a list of it costs the server next to nothing, whatever the collection holds.
+/// Namespace and name of no object: a list of it costs the server next to nothing, however large the collection is.
 const NOTHING: (&str, &str) = ("default", "epguard-confirmation");
 
 /// The objects of a kind that a selector matches.

@@ -16,6 +16,7 @@ mod node;
 mod part;
 mod pod;
 mod raw_slice;
+mod selected;
 mod selector;
 mod service;
 mod shared;

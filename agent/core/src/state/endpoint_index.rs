@@ -3,10 +3,10 @@
 
 use super::compact::compact;
 use super::endpoints::{Endpoints, Entry};
-use super::forgetting::Remembered;
 use super::left_out::{self, LeftOut};
 use super::places::Places;
 use super::quota::Quota;
+use super::remembered::Remembered;
 use super::slice_part::SlicePart;
 use super::touched::Touched;
 use super::{Endpoint, Listing, Targets};

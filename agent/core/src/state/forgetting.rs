@@ -6,67 +6,14 @@ use super::touched::Touched;
 use super::{Endpoint, EndpointIndex, MAX_REMEMBERED, MEMORY, Target};
 use crate::facts::Name;
 use epguard_common::{Addr, Uid};
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// The endpoints that no slice lists now, by Service.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Remembered(BTreeMap<Name, Absent>);
-
-/// Those of one Service, with the time when they were last used. It may be earlier than the truth, never later.
-#[derive(Debug, Clone, Default)]
-struct Absent {
-    used: BTreeMap<(Endpoint, Target), Moment>,
-    oldest: BTreeSet<(Moment, Endpoint, Target)>,
-}
-
-impl Remembered {
-    pub(super) fn add(&mut self, service: &Name, now: Moment, endpoint: Endpoint, target: Target) {
-        if !self.0.contains_key(service) {
-            self.0.insert(service.clone(), Absent::default());
-        }
-        if let Some(absent) = self.0.get_mut(service) {
-            absent.set(now, endpoint, target);
-        }
-    }
-
-    pub(super) fn remove(&mut self, service: &Name, endpoint: Endpoint, target: Target) {
-        if let Some(absent) = self.0.get_mut(service) {
-            absent.remove(endpoint, target);
-            if absent.used.is_empty() {
-                self.0.remove(service);
-            }
-        }
-    }
-
-    fn count(&self, service: &Name) -> usize {
-        self.0.get(service).map_or(0, |absent| absent.used.len())
-    }
-}
-
-impl Absent {
-    fn set(&mut self, used: Moment, endpoint: Endpoint, target: Target) {
-        self.remove(endpoint, target);
-        self.used.insert((endpoint, target), used);
-        self.oldest.insert((used, endpoint, target));
-    }
-
-    fn remove(&mut self, endpoint: Endpoint, target: Target) {
-        if let Some(used) = self.used.remove(&(endpoint, target)) {
-            self.oldest.remove(&(used, endpoint, target));
-        }
-    }
-}
 
 impl EndpointIndex {
     /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`].
     pub fn expire(&mut self, now: Duration) -> Touched {
         let is_old = |used: Moment| now.saturating_sub(used.into()) > MEMORY;
-        let absent = self.remembered.0.iter();
-        let due = absent.filter(|(_, absent)| absent.oldest.first().is_some_and(|(used, ..)| is_old(*used)));
-        let due: Vec<Name> = due.map(|(service, _)| service.clone()).collect();
         let mut touched = Touched::default();
-        for service in due {
+        for service in self.remembered.due(is_old) {
             let mut gone = Vec::new();
             while let Some((_, endpoint, target)) = self.oldest(&service).filter(|(used, ..)| is_old(*used)) {
                 self.remembered.remove(&service, endpoint, target);
@@ -92,13 +39,13 @@ impl EndpointIndex {
     /// The endpoint of a Service that was not used for the longest time, of those that no slice lists.
     fn oldest(&mut self, service: &Name) -> Option<(Moment, Endpoint, Target)> {
         loop {
-            let (noted, endpoint, target) = *self.remembered.0.get(service)?.oldest.first()?;
+            let (noted, endpoint, target) = self.remembered.oldest(service)?;
             let used = self.used(service, &endpoint, target).unwrap_or(noted);
             if used <= noted {
                 return Some((noted, endpoint, target));
             }
             // A packet has hit it since.
-            self.remembered.0.get_mut(service)?.set(used, endpoint, target);
+            self.remembered.add(service, used, endpoint, target);
         }
     }
 

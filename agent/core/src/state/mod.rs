@@ -48,6 +48,7 @@ mod ranges;
 mod readiness;
 mod record;
 mod redirected;
+mod remembered;
 mod restore;
 mod reuse;
 mod review;
