@@ -197,10 +197,10 @@ impl Writer {
         self.vouched.flows = self.flow_count();
         self.vouched.vips = count(desired.services.len());
         self.vouch()?;
-        self.gate.close();
         if self.vouched.flows == 0 {
-            self.gate.end_flows();
+            self.gate.forget_flows();
         }
+        self.gate.close();
         Ok(true)
     }
 
@@ -216,8 +216,8 @@ impl Writer {
             self.vouched.flows = self.flow_count();
             self.vouch()?;
         }
-        if self.vouched.flows == 0 {
-            self.gate.end_flows();
+        if self.vouched.flows == 0 && self.gate.forget_flows() {
+            self.gate.close();
         }
         in_use.extend(self.installed.backends.keys().map(|target| target.slot));
         Ok(in_use)

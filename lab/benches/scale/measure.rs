@@ -5,6 +5,7 @@ use super::changes::Changes;
 use super::cluster::{Cluster, Started};
 use super::effort::Effort;
 use super::events::{deaths, finish, join, restart, roll};
+use super::requests::Cost;
 use super::rolling;
 use super::rows::{Rows, Unit};
 use super::size::Size;
@@ -77,12 +78,17 @@ fn start(rows: &mut Rows, started: &Started) {
     rows.show(Unit::Kilobytes, "until synced", vec![started.cost.octets / 1e3]);
 }
 
-fn at_rest(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
-    sleep(Duration::from_secs(5));
+/// What the agent costs the API server meanwhile, and how many minutes the period has.
+fn cost_of_a_period(cluster: &Cluster, effort: &Effort) -> (Cost, f64) {
     let before = cluster.cost(&[]);
     sleep(effort.period);
     let cost = cluster.cost(&[]) - before;
-    let minutes = effort.period.as_secs_f64() / 60.0;
+    (cost, effort.period.as_secs_f64() / 60.0)
+}
+
+fn at_rest(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
+    sleep(Duration::from_secs(5));
+    let (cost, minutes) = cost_of_a_period(cluster, effort);
     rows.show(
         Unit::Requests,
         "a minute, without denials",
@@ -91,14 +97,11 @@ fn at_rest(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
     let [steady, _] = resident(cluster.size);
     let resident = cluster.agent.memory("VmRSS").unwrap();
     rows.limit(Unit::Megabytes, "resident, steady", vec![resident / 1e6], steady);
-    match cluster.cgroup.as_ref().and_then(Cgroup::now) {
-        Some(octets) => rows.show(Unit::Megabytes, "cgroup, steady, with maps", vec![octets / 1e6]),
-        None => rows.missing(
-            Unit::Megabytes,
-            "cgroup, steady, with maps",
-            "no memory cgroup here",
-        ),
-    }
+    in_cgroup(
+        rows,
+        "cgroup, steady, with maps",
+        cluster.cgroup.as_ref().and_then(Cgroup::now),
+    );
 }
 
 fn busy(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
@@ -119,10 +122,7 @@ fn busy(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
 }
 
 fn with_denials(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
-    let before = cluster.cost(&[]);
-    sleep(effort.period);
-    let cost = cluster.cost(&[]) - before;
-    let minutes = effort.period.as_secs_f64() / 60.0;
+    let (cost, minutes) = cost_of_a_period(cluster, effort);
     rows.limit(
         Unit::Requests,
         "a minute, with denials",
@@ -145,16 +145,17 @@ fn memory(rows: &mut Rows, cluster: &Cluster) {
         vec![peak / 1e6],
         most,
     );
-    match cluster.cgroup.as_ref().and_then(Cgroup::most) {
-        Some(octets) => rows.show(
-            Unit::Megabytes,
-            "cgroup, peak of all rows, with maps",
-            vec![octets / 1e6],
-        ),
-        None => rows.missing(
-            Unit::Megabytes,
-            "cgroup, peak of all rows, with maps",
-            "no memory cgroup here",
-        ),
+    in_cgroup(
+        rows,
+        "cgroup, peak of all rows, with maps",
+        cluster.cgroup.as_ref().and_then(Cgroup::most),
+    );
+}
+
+/// The octets that the agent's cgroup counts, if it has one.
+fn in_cgroup(rows: &mut Rows, name: &str, octets: Option<f64>) {
+    match octets {
+        Some(octets) => rows.show(Unit::Megabytes, name, vec![octets / 1e6]),
+        None => rows.missing(Unit::Megabytes, name, "no memory cgroup here"),
     }
 }

@@ -102,15 +102,14 @@ impl GateMap {
         }
     }
 
-    /// Removes the addresses of redirected flows, which have all ended: VIEW has none.
-    pub fn end_flows(&mut self) {
+    /// Forgets the addresses of redirected flows, which have all ended: VIEW has none. True if there is something to close.
+    pub fn forget_flows(&mut self) -> bool {
         let ended = self.flows.replace(BTreeSet::new());
-        if ended.as_ref().is_none_or(|flows| !flows.is_empty()) {
-            for addr in ended.into_iter().flatten() {
-                self.uncount(addr, Gate::FLOW);
-            }
-            self.close();
+        let some = ended.as_ref().is_none_or(|flows| !flows.is_empty());
+        for addr in ended.into_iter().flatten() {
+            self.uncount(addr, Gate::FLOW);
         }
+        some
     }
 
     /// Writes a table by which more packets end at the gate. An error costs their time only: the next change tries again.
