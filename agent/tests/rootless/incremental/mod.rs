@@ -128,8 +128,8 @@ impl Run {
         for op in plan::tables_at(&self.installed, self.world.state.tables(), &changes) {
             self.write(&op);
         }
-        let (owners, changed) = self.world.state.take_owners(usize::MAX);
-        for op in plan::owners(owners, &changed).collect::<Vec<_>>() {
+        let (owners, ips) = self.world.state.take_owners(usize::MAX);
+        for op in plan::owners(owners, &ips).collect::<Vec<_>>() {
             self.write(&op);
         }
     }
