@@ -2,9 +2,25 @@
 
 use super::State;
 use crate::facts::Watched;
+use std::collections::BTreeMap;
 
 /// Builds a tree of the state anew.
-pub(super) type Compaction = fn(&mut State);
+type Compaction = fn(&mut State);
+
+/// The trees that are still to be built anew.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Spare {
+    trees: Vec<Compaction>,
+    /// How many objects of each kind there were when its trees were last built.
+    built: BTreeMap<Watched, usize>,
+}
+
+impl Spare {
+    /// True if there are none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.trees.is_empty()
+    }
+}
 
 const OF_PODS: &[Compaction] = &[
     |state| state.cluster.pods.compact(),
@@ -17,12 +33,26 @@ const OF_SLICES: &[Compaction] = &[
     |state| state.cluster.endpoint_index.places.compact_names(),
 ];
 
-/// The trees that a list fills. Each takes some milliseconds to build, so they are built one at a time.
-pub(super) const fn after(list: Watched) -> &'static [Compaction] {
-    match list {
-        Watched::Pods => OF_PODS,
-        Watched::EndpointSlices => OF_SLICES,
-        _ => &[],
+impl State {
+    /// Notes the trees to build anew after a list, because they have grown by a quarter.
+    pub(super) fn note_spare(&mut self, list: Watched) {
+        let (size, trees) = match list {
+            Watched::Pods => (self.cluster.pods.records.len(), OF_PODS),
+            Watched::EndpointSlices => (self.cluster.endpoint_index.ips.len(), OF_SLICES),
+            _ => return,
+        };
+        let built = self.spare.built.entry(list).or_default();
+        if size > *built + *built / 4 {
+            *built = size;
+            self.spare.trees.extend(trees);
+        }
+    }
+
+    /// Builds one tree anew, which takes some milliseconds.
+    pub(super) fn build_anew(&mut self) {
+        if let Some(build) = self.spare.trees.pop() {
+            build(self);
+        }
     }
 }
 

@@ -200,7 +200,7 @@ impl Dirty {
     /// holder, adds every Service that selects it or lists its name.
     fn pod(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
-        self.listing(cluster, cluster.endpoint_index.of_pod(uid).map(|(_, ip)| ip));
+        self.listing(cluster, cluster.endpoint_index.ips_of(uid));
         for record in before.into_iter().chain(cluster.pods.get(uid)) {
             self.ips.extend(record.pod.addresses());
             self.listing(cluster, record.pod.addresses());

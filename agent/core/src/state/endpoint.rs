@@ -135,8 +135,10 @@ impl Listing {
     pub(super) fn merge(&mut self, other: &Self) {
         self.slices += other.slices;
         self.ready += other.ready;
-        if let Port::Named(name) = other.port {
-            self.port.name(name);
+        match other.port {
+            Port::Named(name) => self.port.name(name),
+            Port::Several => self.port = Port::Several,
+            Port::Unknown => {}
         }
     }
 

@@ -1,7 +1,6 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
 //! longer than slices do.
 
-use super::compact::compact;
 use super::endpoints::{Endpoints, Entry};
 use super::left_out::{self, LeftOut};
 use super::places::Places;
@@ -94,6 +93,11 @@ impl EndpointIndex {
         places.filter(move |(service, ip)| self.names(service, *ip, uid))
     }
 
+    /// The IPs at which a pod is, or was, listed.
+    pub fn ips_of(&self, uid: Uid) -> impl Iterator<Item = Addr> {
+        self.places.ips(uid)
+    }
+
     /// Services that list an IP, or listed it recently.
     pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
         let from = self.ips.range((ip, Name::default())..);
@@ -132,9 +136,6 @@ impl EndpointIndex {
                 for name in gone {
                     self.delete(now, &name, &mut touched);
                 }
-                compact(&mut self.ips);
-                self.places.compact_ips();
-                self.places.compact_names();
             }
         }
         touched

@@ -57,8 +57,10 @@ impl Endpoints {
 
     /// The targets behind an endpoint.
     pub(super) fn targets(&self, endpoint: &Endpoint) -> Option<Targets<'_>> {
-        let mut found = self.at(endpoint.ip).filter(|(own, _)| *own == endpoint);
-        found.next().map(|(_, targets)| targets)
+        let first = self.0.partition_point(|entry| entry.endpoint < *endpoint);
+        let own = run(&self.0[first..]);
+        let is_own = own.first().is_some_and(|entry| entry.endpoint == *endpoint);
+        is_own.then_some(Targets(own))
     }
 
     /// The listing of a target.
@@ -179,7 +181,113 @@ fn key(entry: &Entry) -> (Endpoint, Target) {
     (entry.endpoint, entry.target)
 }
 
-fn grouped(entries: &[Entry]) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-    let groups = entries.chunk_by(|one, other| one.endpoint == other.endpoint);
-    groups.map(|group| (&group[0].endpoint, Targets(group)))
+fn grouped(mut entries: &[Entry]) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+    std::iter::from_fn(move || {
+        let group = run(entries);
+        entries = &entries[group.len()..];
+        Some((&group.first()?.endpoint, Targets(group)))
+    })
+}
+
+/// The entries of the first endpoint. It is looked for in steps that double: most endpoints have one entry, some thousands.
+fn run(entries: &[Entry]) -> &[Entry] {
+    let Some(first) = entries.first() else {
+        return entries;
+    };
+    let is_own = |entry: &Entry| entry.endpoint == first.endpoint;
+    let mut end = 1;
+    while entries.get(end).is_some_and(is_own) {
+        end *= 2;
+    }
+    let end = end.min(entries.len());
+    &entries[..entries[..end].partition_point(is_own)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Protocol;
+
+    fn endpoint(port: u16) -> Endpoint {
+        Endpoint {
+            ip: Addr::v4([10, 0, 0, 1]),
+            port,
+            protocol: Protocol::Tcp,
+        }
+    }
+
+    fn entry(port: u16, pod: u16) -> Entry {
+        let mut listing = Listing::default();
+        listing.add(true);
+        Entry {
+            endpoint: endpoint(port),
+            target: Uid::parse(&pod.to_string()),
+            listing,
+        }
+    }
+
+    fn of(entries: &[(u16, u16)]) -> Endpoints {
+        let mut endpoints = Endpoints::default();
+        let added = endpoints.add(entries.iter().map(|(port, pod)| entry(*port, *pod)));
+        assert_eq!(added, endpoints.len());
+        endpoints
+    }
+
+    #[test]
+    fn each_endpoint_has_its_own_targets_however_many_there_are() {
+        for counts in [[0, 1, 2], [1, 3, 9], [64, 65, 1], [1, 1, 1]] {
+            let pods = |port: u16| (0..counts[usize::from(port)]).map(move |pod| (port, pod));
+            let entries: Vec<(u16, u16)> = (0..3).flat_map(pods).collect();
+            let endpoints = of(&entries);
+            let found: Vec<(u16, usize)> = endpoints
+                .all()
+                .map(|(endpoint, targets)| (endpoint.port, targets.iter().count()))
+                .collect();
+            let all = (0..3).map(|port| (port, usize::from(counts[usize::from(port)])));
+            assert_eq!(
+                found,
+                all.clone().filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+            );
+            for (port, count) in all {
+                let targets = endpoints.targets(&endpoint(port));
+                assert_eq!(targets.map_or(0, |targets| targets.keys().count()), count);
+            }
+        }
+    }
+
+    #[test]
+    fn a_target_that_is_added_twice_is_one_target_of_two_slices() {
+        for further in [0, 9] {
+            let mut endpoints = of(&[(1, 1), (1, 2)]);
+            let more = [entry(1, 1), entry(1, 3), entry(1, 3)];
+            let further = (0..further).map(|pod| entry(2, pod));
+            let expected = 1 + further.len();
+            assert_eq!(endpoints.add(more.into_iter().chain(further)), expected);
+            for (pod, slices) in [(1, 2), (2, 1), (3, 2)] {
+                let listing = endpoints.get(&endpoint(1), entry(1, pod).target);
+                assert_eq!(
+                    listing.map(|listing| (listing.slices, listing.ready)),
+                    Some((slices, slices))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn removed_targets_are_gone_and_no_others() {
+        for pods in [1..3, 1..40] {
+            let all: Vec<(u16, u16)> = (0..50).map(|pod| (1, pod)).collect();
+            let mut endpoints = of(&all);
+            let gone: Vec<(Endpoint, Target)> = pods
+                .clone()
+                .map(|pod| (endpoint(1), entry(1, pod).target))
+                .collect();
+            assert_eq!(endpoints.remove(&gone), gone.len());
+            assert_eq!(endpoints.remove(&gone), 0);
+            for pod in 0..50 {
+                let known = endpoints.get(&endpoint(1), entry(1, pod).target).is_some();
+                assert_eq!(known, !pods.contains(&pod));
+            }
+        }
+    }
 }

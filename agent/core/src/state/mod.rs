@@ -97,7 +97,7 @@ pub use tables::{Draining, Tables};
 pub use unproven::{PossibleHolder, Unproven};
 
 use crate::facts::Name;
-use compact::Compaction;
+use compact::Spare;
 use dirty::Dirty;
 use epguard_common::{Addr, Owner, Slot, Uid};
 use generations::Generations;
@@ -121,7 +121,7 @@ pub struct State {
     /// What is left to do of a list.
     task: Option<Task>,
     /// Trees to build anew when that is done.
-    spare: Vec<Compaction>,
+    spare: Spare,
     slots: Slots,
     /// Slots of redirected flows that go on.
     redirected: BTreeSet<Slot>,
@@ -162,7 +162,7 @@ impl State {
             orphan_ips: OrphanIps::default(),
             restored: None,
             task: None,
-            spare: Vec::new(),
+            spare: Spare::default(),
             slots,
             redirected: BTreeSet::new(),
             tables: Tables::default(),

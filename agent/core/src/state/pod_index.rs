@@ -148,7 +148,6 @@ impl PodIndex {
         let mut touched: Touched = gone.map(|uid| self.vanish(uid)).collect();
         touched.extend(pods.into_iter().map(|pod| self.list(now, pod)));
         self.level_claims();
-        self.compact();
         touched
     }
 

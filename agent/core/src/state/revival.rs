@@ -8,6 +8,7 @@
 //! leave these pods out. This does not cover a pod that the restored API server showed and that was force-deleted
 //! before the agent listed: it may run on unseen.
 
+use super::compact::Spare;
 use super::dirty::Dirty;
 use super::synced::Synced;
 use super::{Breaker, Endpoint, PodIndex, Record, State, Tables, restore};
@@ -45,6 +46,7 @@ impl State {
         self.synced = Synced::default();
         self.restored = None;
         self.task = None;
+        self.spare = Spare::default();
         self.revivals.deaths.clear();
         let dirty = Dirty {
             everything: true,

@@ -1,7 +1,6 @@
 //! Facts are applied at once, but for lists: these take as many steps as they need.
 
 use super::State;
-use super::compact;
 use super::dirty::{self, Dirty};
 use super::lists::{Objects, Task};
 use super::opinions::Came;
@@ -63,11 +62,7 @@ impl State {
                 self.judge_services(now, &list, &mut services, most);
                 self.task = (!services.is_empty()).then_some(Task::Judge(list, services));
             }
-            None => {
-                if let Some(compact) = self.spare.pop() {
-                    compact(self);
-                }
-            }
+            None => self.build_anew(),
         }
         self.task.is_some() || !self.spare.is_empty()
     }
@@ -127,7 +122,7 @@ impl State {
     fn listed(&mut self, now: Duration, watched: Watched) {
         let was_synced = self.is_synced();
         self.synced.note(watched);
-        self.spare.extend(compact::after(watched));
+        self.note_spare(watched);
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
         let mut dirty = Dirty {
             pairs: self.rests_on_order().collect(),

@@ -42,7 +42,7 @@ proptest! {
 }
 
 /// The same sequences each time, so that no change fails for what another one did; others when asked for many.
-fn config() -> Config {
+pub fn config() -> Config {
     let longer = std::env::var_os("PROPTEST_CASES").is_some();
     let asked = Config::default();
     Config {

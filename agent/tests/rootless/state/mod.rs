@@ -5,6 +5,7 @@ mod bounds;
 mod breaker;
 mod claims;
 mod crowded;
+mod endpoint_index;
 mod gaps;
 mod lint;
 mod lives;

@@ -111,6 +111,20 @@ fn a_retired_pod_that_had_the_ip_after_the_dead_pod_keeps_it() {
 }
 
 #[test]
+fn the_pod_that_had_the_ip_after_the_dead_pod_keeps_it_through_a_start_over() {
+    for came_later in [false, true] {
+        let (mut world, a) = with_dead_a();
+        let b = came_later.then(|| pod("other", "b", "b", &[X]));
+        b.iter().for_each(|b| world.pod(b));
+        world.list(&[dead(&a)]);
+        world.state.start_over(world.now);
+        world.list_all_but_pods();
+        (0..2).for_each(|_| world.list(&[dead(&a)]));
+        assert_eq!(orphan_ip(&world).is_empty(), came_later);
+    }
+}
+
+#[test]
 fn a_slice_entry_without_a_proven_death_ends_an_orphan_ip() {
     let (mut world, _) = with_dead_a();
     world.slice(&[(X, None)]);

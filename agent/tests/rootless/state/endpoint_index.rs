@@ -1,0 +1,149 @@
+//! The index of endpoints finds what a look at every slice finds.
+
+use super::world::uid;
+use epguard_common::{Addr, Uid};
+use epguard_core::facts::{Change, Name, PodName, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+use epguard_core::state::{Endpoint, EndpointIndex, MEMORY, Target};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+const NUMBERS: u8 = 4;
+
+/// A target that a Service lists.
+type Listed = (Name, Endpoint, Target);
+
+/// Slices change and go, and all that they listed is forgotten after a while.
+#[derive(Debug, Clone)]
+enum Step {
+    Applied(Slice),
+    Deleted(Slice),
+    Wait(Duration),
+}
+
+/// All slices, and when each target was listed last.
+#[derive(Default)]
+struct Naive {
+    slices: BTreeMap<Name, Slice>,
+    last: BTreeMap<Listed, Duration>,
+}
+
+impl Naive {
+    fn take(&mut self, now: Duration, step: &Step) {
+        let before: Vec<Listed> = self.slices.values().flat_map(listed).collect();
+        match step {
+            Step::Applied(slice) => drop(self.slices.insert(slice.name.clone(), slice.clone())),
+            Step::Deleted(slice) => drop(self.slices.remove(&slice.name)),
+            Step::Wait(_) => {}
+        }
+        let current: BTreeSet<Listed> = self.slices.values().flat_map(listed).collect();
+        self.last.extend(before.into_iter().map(|listed| (listed, now)));
+        self.last
+            .retain(|listed, last| now - *last <= MEMORY && !current.contains(listed));
+        self.last.extend(current.into_iter().map(|listed| (listed, now)));
+    }
+}
+
+fn listed(slice: &Slice) -> impl Iterator<Item = Listed> {
+    slice.service.iter().flat_map(move |service| {
+        slice.endpoints.iter().flat_map(move |shown| {
+            slice.ports.iter().map(move |port| {
+                let endpoint = Endpoint {
+                    ip: shown.ip,
+                    port: port.port,
+                    protocol: port.protocol,
+                };
+                (service.clone(), endpoint, shown.target)
+            })
+        })
+    })
+}
+
+fn ip(number: u8) -> Addr {
+    Addr::v4([10, 0, 0, number])
+}
+
+fn pod(number: u8) -> Uid {
+    uid(&format!("pod-{number}"))
+}
+
+fn any_endpoint() -> impl Strategy<Value = SliceEndpoint> {
+    (0..NUMBERS, prop::option::of(0..NUMBERS), any::<bool>()).prop_map(|(at, target, ready)| SliceEndpoint {
+        ip: ip(at),
+        target: target.map(pod),
+        target_name: target.map(|number| PodName::new("shop", &number.to_string())),
+        ready,
+    })
+}
+
+fn any_slice() -> impl Strategy<Value = Slice> {
+    let service = prop::option::weighted(0.9, 0..NUMBERS);
+    let endpoints = prop::collection::vec(any_endpoint(), 0..8);
+    (0..NUMBERS, service, endpoints, 1..3_u16).prop_map(|(name, service, endpoints, ports)| Slice {
+        name: ("shop".into(), name.to_string().into()),
+        service: service.map(|number| ("shop".into(), number.to_string().into())),
+        endpoints,
+        ports: (0..ports)
+            .map(|port| SlicePort {
+                name: PortName::new("http"),
+                port: 8080 + port,
+                protocol: Protocol::Tcp,
+            })
+            .collect(),
+        triggered: None,
+    })
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => any_slice().prop_map(Step::Applied),
+        2 => any_slice().prop_map(Step::Deleted),
+        1 => (0..700_u64).prop_map(|seconds| Step::Wait(Duration::from_secs(seconds))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(crate::incremental::config())]
+
+    #[test]
+    fn the_index_finds_what_a_look_at_every_slice_finds(steps in prop::collection::vec(any_step(), 1..40)) {
+        let (mut index, mut naive) = (EndpointIndex::default(), Naive::default());
+        let mut now = Duration::from_secs(1000);
+        for step in steps {
+            naive.take(now, &step);
+            match step {
+                Step::Applied(slice) => drop(index.apply(now, Change::Applied(slice))),
+                Step::Deleted(slice) => drop(index.apply(now, Change::Deleted(slice))),
+                Step::Wait(time) => {
+                    now += time;
+                    naive.take(now, &Step::Wait(time));
+                    drop(index.expire(now));
+                }
+            }
+            let all: BTreeSet<&Listed> = naive.last.keys().collect();
+            for number in 0..NUMBERS {
+                let service: Name = ("shop".into(), number.to_string().into());
+                let found = index.of(&service).flat_map(|(endpoint, targets)| {
+                    targets.keys().map(|target| (service.clone(), *endpoint, target))
+                });
+                let found: Vec<Listed> = found.collect();
+                let expected = all.iter().filter(|(own, ..)| *own == service);
+                prop_assert_eq!(found, expected.map(|listed| (*listed).clone()).collect::<Vec<_>>());
+                let services: Vec<&Name> = index.services_at(ip(number)).collect();
+                let expected: BTreeSet<&Name> = all
+                    .iter()
+                    .filter(|(_, endpoint, _)| endpoint.ip == ip(number))
+                    .map(|(service, ..)| service)
+                    .collect();
+                prop_assert_eq!(services, expected.into_iter().collect::<Vec<_>>());
+                let own = all.iter().filter(|(.., target)| *target == Some(pod(number)));
+                let places: BTreeSet<(&Name, Addr)> =
+                    own.map(|(service, endpoint, _)| (service, endpoint.ip)).collect();
+                prop_assert_eq!(index.knows(pod(number)), !places.is_empty());
+                prop_assert_eq!(index.of_pod(pod(number)).collect::<BTreeSet<_>>(), places.clone());
+                let name = PodName::new("shop", &number.to_string());
+                prop_assert_eq!(index.of_name(name).collect::<BTreeSet<_>>(), places);
+            }
+        }
+    }
+}
