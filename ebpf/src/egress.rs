@@ -250,7 +250,9 @@ impl ActionModel for Tables<'_> {
 
     #[inline(always)]
     fn has_route(&self, _: &Packet, (): &()) -> bool {
+        // Nothing at an interface without hooks translates answers back.
         redirect::next_hop(self.skb.as_ptr().cast()) != 0
+            && destination().is_some_and(|to| maps::is_hooked(to.through))
     }
 
     #[inline(always)]

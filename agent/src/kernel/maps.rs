@@ -175,6 +175,7 @@ impl Writer {
         let live = redirects.then(|| flows::live(&desired.backends));
         if let Some(live) = &live {
             self.flows.add_live(live);
+            self.announce_flows(!live.is_empty())?;
         }
         for op in &ops {
             self.write_or_leave_out(op)
@@ -227,6 +228,18 @@ impl Writer {
     #[must_use]
     pub const fn redirected(&self) -> usize {
         self.flows.proven()
+    }
+
+    /// Makes the programs look for answers to translate back, before the first flow may open.
+    fn announce_flows(&mut self, may_open: bool) -> Result<()> {
+        if !may_open || self.vouched.flows != 0 {
+            return Ok(());
+        }
+        if self.nobody_is_followed() {
+            self.forget_sockets()?;
+        }
+        self.vouched.flows = 1;
+        self.vouch()
     }
 
     fn flow_count(&self) -> u32 {

@@ -15,6 +15,8 @@ pub(super) struct Flows {
     live: HashMap<MapData, Vip, u32>,
     swept_ns: u64,
     in_use: BTreeSet<Slot>,
+    /// Whether the last sweep was the first that found no flow.
+    ending: bool,
     proven: usize,
 }
 
@@ -39,6 +41,7 @@ impl Flows {
             live: take(ebpf, "LIVE")?.try_into()?,
             swept_ns: 0,
             in_use: BTreeSet::new(),
+            ending: false,
             proven: 0,
         })
     }
@@ -85,7 +88,14 @@ impl Flows {
         let [proven, opening] = &mut self.tables;
         // In this order: a flow whose handshake is proven meanwhile is in FLOWS before it leaves OPENING.
         let (opening, proven) = (opening.sweep(now_ns)?, proven.sweep(now_ns)?);
-        self.in_use = proven.iter().chain(&opening).map(|flow| flow.slot).collect();
+        let in_use: BTreeSet<Slot> = proven.iter().chain(&opening).map(|flow| flow.slot).collect();
+        // One that closes meanwhile goes the other way, and may be in neither: the next sweep decides.
+        self.ending = in_use.is_empty() && !self.in_use.is_empty() && !self.ending;
+        if self.ending {
+            self.sweep_soon();
+        } else {
+            self.in_use = in_use;
+        }
         self.proven = proven.len();
         self.count_again(&proven)?;
         Ok(&self.in_use)

@@ -39,6 +39,7 @@ impl GateMap {
             gate.count(addr, bit);
             wanted.add(addr, bit);
         }
+        gate.keep_bits(&mut wanted);
         gate.write(wanted)?;
         Ok(gate)
     }
@@ -67,6 +68,20 @@ impl GateMap {
             return Ok(());
         }
         self.write(wanted)
+    }
+
+    /// Adds the bits of the table in the kernel, until it is closed: a program that has just read SHOWS_FLOWS of an earlier
+    /// process reads its bucket next.
+    fn keep_bits(&mut self, wanted: &mut Gate) {
+        let Ok(known) = self.map.get(&0, 0) else {
+            return;
+        };
+        for (bucket, bits) in known.buckets.iter().enumerate() {
+            wanted.buckets[bucket] |= bits;
+            let set = [Gate::SUSPECT, Gate::SERVICE, Gate::TERMINATED, Gate::FLOW].into_iter();
+            let idle = set.filter(|bit| bits & bit != 0 && !self.entries.contains_key(&(bucket, *bit)));
+            self.idle.extend(idle.map(|bit| (bucket, bit)));
+        }
     }
 
     /// Counts an entry that was written.
@@ -140,7 +155,13 @@ impl Writer {
         }
         let mut wanted = self.gate.written.clone();
         wanted.relabels = relabels.into();
-        self.gate.narrow(wanted);
+        if let Err(error) = self.gate.write(wanted) {
+            let error = format!("{error:#}");
+            tracing::warn!(
+                error,
+                "whether packets of the node's own sockets are marked stays as it was"
+            );
+        }
     }
 }
 

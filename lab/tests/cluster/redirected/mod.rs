@@ -9,3 +9,4 @@ mod masqueraded;
 mod place;
 mod ports;
 mod share;
+mod unhooked;

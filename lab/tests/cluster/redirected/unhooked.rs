@@ -1,0 +1,40 @@
+//! A live endpoint whose answers enter the node unseen.
+
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
+
+use aya::maps::{HashMap, Map, MapData};
+use epguard_common::{Keyed, RawRole};
+use serde_json::Value;
+
+use super::place::{connect, echo, stage};
+use epguard_lab::scenario::stage::Stage;
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_flow_is_refused_at_once_if_its_answers_would_enter_where_nothing_translates_them_back() {
+    let stage = stage();
+    let live = echo(&stage, "L");
+    assert!(connect(&stage, "old/web").is_ok());
+    assert_eq!(live.load(Ordering::SeqCst), 1);
+    forget_interface_of(&stage, "L");
+    let error = connect(&stage, "old/web").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
+    assert_eq!(live.load(Ordering::SeqCst), 1);
+}
+
+/// As INTERFACES is while the hooks of the pod's interface wait, or cannot be attached.
+fn forget_interface_of(stage: &Stage, pod: &str) {
+    let node = stage.cluster.topology.node("node-a").unwrap();
+    let ip = stage.cluster.names.pod(pod).unwrap().ip.to_string();
+    let show = |args: &[&str]| {
+        let shown = node.netns.command("ip").arg("-json").args(args).output().unwrap();
+        serde_json::from_slice::<Value>(&shown.stdout).unwrap()
+    };
+    let route = show(&["route", "get", &ip]);
+    let link = show(&["link", "show", "dev", route[0]["dev"].as_str().unwrap()]);
+    let ifindex = u32::try_from(link[0]["ifindex"].as_u64().unwrap()).unwrap();
+    let map = epguard::kernel::maps::open(stage.agent.pin_dir(), "INTERFACES").unwrap();
+    let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = Map::HashMap(map).try_into().unwrap();
+    interfaces.remove(&ifindex).unwrap();
+}
