@@ -100,9 +100,10 @@ impl Session {
         }
     }
 
-    /// Sends the narrow lists that are proven by now.
-    pub(super) async fn send_parts<O: Object>(&mut self, as_of: Duration, open: &mut Open<O>) {
-        let shown = open.beside.extract_if(.., |beside| beside.is_shown(as_of));
+    /// Sends the narrow lists that the stream has caught up with.
+    pub(super) async fn send_parts<O: Object>(&mut self, open: &mut Open<O>) {
+        let version = open.confirmations.complete_up_to(self.shown());
+        let shown = open.beside.extract_if(.., |beside| beside.is_shown(version));
         for agreed in shown.filter_map(Beside::agreed) {
             for (what, error) in &agreed.skipped {
                 self.outbox.skipped(what, error).await;

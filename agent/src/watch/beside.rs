@@ -59,9 +59,12 @@ impl<O> Beside<O> {
         glimpse
     }
 
-    /// True if the list has come, and the stream has shown everything that had happened by `as_of` or earlier.
-    pub(super) fn is_shown(&self, as_of: Duration) -> bool {
-        self.listed.as_ref().is_some_and(|listed| listed.sent <= as_of)
+    /// True if the list has come, and the stream, which is complete up to `version`, has shown all that it may lack. When
+    /// the list was sent proves nothing: a list that is sent later may be answered from an earlier version.
+    pub(super) fn is_shown(&self, version: u64) -> bool {
+        self.listed
+            .as_ref()
+            .is_some_and(|listed| listed.version <= version)
     }
 
     /// The list, once the stream has caught up with it.
@@ -126,9 +129,9 @@ mod tests {
     #[test]
     fn a_list_is_applied_once_the_stream_has_caught_up_with_it() {
         let mut beside = beside();
-        assert!(!beside.is_shown(Duration::from_secs(9)));
+        assert!(!beside.is_shown(99));
         let _ = beside.came(listed(10, &[]));
-        assert!(!beside.is_shown(Duration::from_millis(999)));
-        assert!(beside.is_shown(Duration::from_secs(1)));
+        assert!(!beside.is_shown(9));
+        assert!(beside.is_shown(10));
     }
 }

@@ -16,7 +16,6 @@
 //! An event or a bookmark alone proves nothing about age: an event that comes now may have happened long ago.
 
 use super::list::{Glimpse, Probe};
-use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -59,7 +58,10 @@ pub(super) enum Verdict {
 /// Answers to confirmations of one stream, until they prove something.
 #[derive(Debug, Default)]
 pub(super) struct Confirmations {
-    answers: VecDeque<Answer>,
+    /// By their resourceVersions: the last one proves all narrow lists.
+    answers: Vec<Answer>,
+    /// The greatest resourceVersion of a list whose content was what the stream had shown.
+    same_as: u64,
     probe: Option<Probe>,
     probing: bool,
     elsewhere: Option<Elsewhere>,
@@ -92,10 +94,14 @@ impl Confirmations {
 
     /// Takes in the answer to a list.
     pub(super) fn answered(&mut self, glimpse: Glimpse, at: Instant) {
-        self.answers.truncate(ANSWERS - 1);
         self.seen_elsewhere(glimpse.newest, at);
         let probed = false;
-        self.answers.push_front(Answer { glimpse, at, probed });
+        let is_older = |answer: &Answer| answer.glimpse.version <= glimpse.version;
+        let place = self.answers.partition_point(is_older);
+        self.answers.insert(place, Answer { glimpse, at, probed });
+        if self.answers.len() > ANSWERS {
+            self.answers.remove(0);
+        }
     }
 
     /// Takes in the end of a probe. Returns the resourceVersion of an answer that the probe should have reached and
@@ -105,22 +111,31 @@ impl Confirmations {
         let probe = probe?;
         self.seen_elsewhere(probe.last, at);
         self.probe = Some(probe);
-        let newest = self.answers.iter().find(|answer| answer.probed)?.glimpse.version;
+        let newest = self.answers.iter().rfind(|answer| answer.probed)?.glimpse.version;
         (newest > probe.through).then_some(newest)
+    }
+
+    /// The resourceVersion up to which the stream is known to be complete.
+    pub(super) fn complete_up_to(&self, shown: Shown) -> u64 {
+        let probe = self.probe.filter(|probe| probe.last <= shown.version);
+        let probed = probe.map_or(0, |probe| probe.through);
+        shown.version.max(probed).max(self.same_as)
     }
 
     /// Takes out the answers that the stream has proven by now. Returns the moment as of which the view is complete.
     pub(super) fn take_proven(&mut self, shown: Shown) -> Option<Duration> {
-        let through = self.through(shown.version);
-        let is_proven = |answer: &Answer| {
-            let glimpse = answer.glimpse;
+        let glimpses = self.answers.iter().map(|answer| answer.glimpse);
+        let same = glimpses.filter(|glimpse| {
             let same = glimpse.objects.is_some() && glimpse.objects == shown.objects;
-            glimpse.version <= through || (same && glimpse.newest <= shown.version)
-        };
-        let index = self.answers.iter().position(is_proven)?;
-        let proven = self.answers[index].glimpse.sent;
-        self.answers.truncate(index);
-        Some(proven)
+            same && glimpse.newest <= shown.version
+        });
+        let same = same.map(|glimpse| glimpse.version).max();
+        self.same_as = self.same_as.max(same.unwrap_or_default());
+        let complete = self.complete_up_to(shown);
+        let proven = self
+            .answers
+            .extract_if(.., |answer| answer.glimpse.version <= complete);
+        proven.map(|answer| answer.glimpse.sent).max()
     }
 
     /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.
@@ -136,11 +151,8 @@ impl Confirmations {
             }
         }
         let late = self.elsewhere.map(Elsewhere::wake);
-        let Some(answer) = self
-            .answers
-            .front()
-            .filter(|answer| !answer.probed && !self.probing)
-        else {
+        let mut unproven = self.answers.iter().rev().filter(|_| !self.probing);
+        let Some(answer) = unproven.find(|answer| !answer.probed) else {
             return Verdict::Wait(late);
         };
         let marker = answer.at + answer.glimpse.patience;
@@ -152,11 +164,6 @@ impl Confirmations {
             answer.probed = true;
         }
         Verdict::Probe
-    }
-
-    fn through(&self, version: u64) -> u64 {
-        let probe = self.probe.filter(|probe| probe.last <= version);
-        probe.map_or(version, |probe| probe.through.max(version))
     }
 
     fn seen_elsewhere(&mut self, version: u64, at: Instant) {

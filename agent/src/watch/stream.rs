@@ -137,8 +137,9 @@ impl Session {
     /// Sends what is proven by now. Returns how to prove the rest.
     async fn judge<O: Object>(&mut self, open: &mut Open<O>) -> Verdict {
         let shown = self.shown();
-        if let Some(as_of) = open.confirmations.take_proven(shown) {
-            self.send_parts(as_of, open).await;
+        let proven = open.confirmations.take_proven(shown);
+        self.send_parts(open).await;
+        if let Some(as_of) = proven {
             self.outbox.proven(as_of, Proof::Confirmation).await;
         }
         open.confirmations.judge(shown, Instant::now())

@@ -119,6 +119,49 @@ async fn two_narrow_lists_come_one_by_one() {
     assert_eq!(rig.told().await, "part a, but  later @7");
 }
 
+/// Two narrow lists, of which the one that is sent first shows a later version than the other.
+async fn crossed() -> (Rig, Stream) {
+    let (mut rig, stream, first) = asked().await;
+    order(&rig, Selection::OnNode("n".into()));
+    let second = rig.server.call().await;
+    second.page(100, "", &[pod("a", 3)]).await;
+    first.page(105, "", &[]).await;
+    assert_eq!(rig.told_meanwhile().await, None);
+    (rig, stream)
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_narrow_lists_only_the_one_that_the_stream_has_reached_is_applied() {
+    let (mut rig, mut stream) = crossed().await;
+    stream.bookmark(100, false).await;
+    assert_eq!(rig.told().await, "progress @100");
+    assert_eq!(rig.told().await, "part a, but  later @100");
+    assert_eq!(rig.told_meanwhile().await, None, "101 to 105 may come");
+    stream.event("DELETED", &pod("a", 103)).await;
+    assert_eq!(rig.told().await, "deleted a @103");
+    assert_eq!(rig.told_meanwhile().await, None);
+    stream.bookmark(105, false).await;
+    assert_eq!(rig.told().await, "progress @105");
+    assert_eq!(rig.told().await, "part , but  later @105");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_later_one_of_two_narrow_lists_is_probed_once_the_stream_has_reached_the_other() {
+    let (mut rig, mut stream) = crossed().await;
+    stream.bookmark(100, false).await;
+    assert_eq!(rig.told().await, "progress @100");
+    assert_eq!(rig.told().await, "part a, but  later @100");
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "probe 100");
+    let mut probe = call.stream();
+    probe.event("DELETED", &pod("a", 103)).await;
+    probe.bookmark(106, false).await;
+    assert_eq!(rig.told_meanwhile().await, None, "the stream lacks 103");
+    stream.event("DELETED", &pod("a", 103)).await;
+    assert_eq!(rig.told().await, "deleted a @103");
+    assert_eq!(rig.told().await, "part , but  later @105");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_narrow_list_that_went_back_in_time_is_reported() {
     let (mut rig, _stream, call) = asked().await;
