@@ -16,6 +16,7 @@
 //! An event or a bookmark alone proves nothing about age: an event that comes now may have happened long ago.
 
 use super::list::{Glimpse, Probe};
+use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -64,7 +65,8 @@ pub(super) struct Confirmations {
     same_as: u64,
     probe: Option<Probe>,
     probing: bool,
-    elsewhere: Option<Elsewhere>,
+    /// What the stream may lack; versions and times ascend.
+    elsewhere: VecDeque<Elsewhere>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -74,12 +76,11 @@ struct Answer {
     probed: bool,
 }
 
-/// What a list or a probe has shown, and the stream has not.
+/// An object that a list or a probe has shown, and the stream has not.
 #[derive(Debug, Clone, Copy)]
 struct Elsewhere {
-    /// Its newest resourceVersion.
     version: u64,
-    /// Since when the stream has lacked any of it.
+    /// Since when the stream has lacked it.
     since: Instant,
     /// Whether [`Verdict::Late`] was returned.
     late: bool,
@@ -89,7 +90,8 @@ impl Confirmations {
     /// True if a list or a probe has shown what the stream has not.
     pub(super) fn lacks(&self, shown: Shown) -> bool {
         self.elsewhere
-            .is_some_and(|elsewhere| elsewhere.version > shown.version)
+            .back()
+            .is_some_and(|newest| newest.version > shown.version)
     }
 
     /// Takes in the answer to a list.
@@ -141,16 +143,16 @@ impl Confirmations {
     /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.
     pub(super) fn judge(&mut self, shown: Shown, now: Instant) -> Verdict {
         self.elsewhere
-            .take_if(|elsewhere| elsewhere.version <= shown.version);
-        if let Some(elsewhere) = &mut self.elsewhere {
-            if now >= elsewhere.since + CATCH_UP {
-                return Verdict::Behind(elsewhere.version);
+            .retain(|elsewhere| elsewhere.version > shown.version);
+        if let Some(oldest) = self.elsewhere.front_mut() {
+            if now >= oldest.since + CATCH_UP {
+                return Verdict::Behind(oldest.version);
             }
-            if now >= elsewhere.since + LATE && !std::mem::replace(&mut elsewhere.late, true) {
+            if now >= oldest.since + LATE && !std::mem::replace(&mut oldest.late, true) {
                 return Verdict::Late;
             }
         }
-        let late = self.elsewhere.map(Elsewhere::wake);
+        let late = self.elsewhere.front().map(Elsewhere::wake);
         let mut unproven = self.answers.iter().rev().filter(|_| !self.probing);
         let Some(answer) = unproven.find(|answer| !answer.probed) else {
             return Verdict::Wait(late);
@@ -166,13 +168,15 @@ impl Confirmations {
         Verdict::Probe
     }
 
-    fn seen_elsewhere(&mut self, version: u64, at: Instant) {
-        let elsewhere = self.elsewhere.get_or_insert(Elsewhere {
-            version,
-            since: at,
-            late: false,
-        });
-        elsewhere.version = elsewhere.version.max(version);
+    fn seen_elsewhere(&mut self, version: u64, since: Instant) {
+        let is_newest = self
+            .elsewhere
+            .back()
+            .is_none_or(|newest| newest.version < version);
+        if is_newest {
+            let late = false;
+            self.elsewhere.push_back(Elsewhere { version, since, late });
+        }
     }
 }
 
@@ -183,7 +187,7 @@ pub(super) fn patience(within: Duration) -> Duration {
 
 impl Elsewhere {
     /// When to judge again.
-    fn wake(self) -> Instant {
+    fn wake(&self) -> Instant {
         self.since + if self.late { CATCH_UP } else { LATE }
     }
 }

@@ -201,3 +201,19 @@ fn a_list_of_everything_proves_the_stream_up_to_its_own_version() {
     assert_eq!(confirmations.take_proven(shown(12, 9)), Some(SENT));
     assert_eq!(confirmations.complete_up_to(shown(13, 8)), 20);
 }
+
+#[test]
+fn a_stream_that_shows_each_object_within_a_second_is_never_late() {
+    let (step, at) = (LATE / 2, Instant::now());
+    let mut confirmations = Confirmations::default();
+    for number in 0..20 {
+        let now = at + step * number;
+        let version = 100 + u64::from(number);
+        confirmations.answered(whole(version, 9), now);
+        let verdict = confirmations.judge(shown(version - 1, 9), now);
+        let is_late = matches!(verdict, Verdict::Late | Verdict::Behind(_));
+        assert!(!is_late, "{verdict:?} at {version}");
+    }
+    let now = at + step * 20;
+    assert_eq!(confirmations.judge(shown(118, 9), now + step), Verdict::Late);
+}
