@@ -79,6 +79,7 @@ impl<O> Beside<O> {
             .filter(|(name, _)| !later.contains(name));
         let part = Part {
             selection: self.selection,
+            sent: listed.sent,
             objects: objects.map(|(_, object)| object).collect(),
             later,
         };

@@ -46,11 +46,14 @@ impl Watches {
         self.later(id, within, |orders| orders.relist.notify_one());
     }
 
-    /// Asks for a narrow list, at a random moment `within` from now.
+    /// Asks for a second list, at a random moment `within` from now.
     ///
-    /// The stream continues meanwhile, and the list arrives once the stream has shown everything up to it. One that fails,
-    /// or whose stream ends first, doesn't arrive.
-    pub fn list_part(&self, Opinion { kind, selection }: Opinion, within: Duration) {
+    /// During a narrow one the stream continues, and the list arrives once the stream has shown everything up to it. One that
+    /// fails, or whose stream ends first, doesn't arrive.
+    pub fn list(&self, Opinion { kind, selection }: Opinion, within: Duration) {
+        let Some(selection) = selection else {
+            return self.relist(kind, within);
+        };
         self.later(kind, within, |orders| {
             let mut selections = orders.selections.lock().unwrap_or_else(PoisonError::into_inner);
             selections.insert(selection);

@@ -26,8 +26,8 @@ async fn asked() -> (Rig, Stream, Call) {
 }
 
 fn order(rig: &Rig, selection: Selection) {
-    let kind = Pods;
-    rig.watches.list_part(Opinion { kind, selection }, Duration::ZERO);
+    let (kind, selection) = (Pods, Some(selection));
+    rig.watches.list(Opinion { kind, selection }, Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
