@@ -23,7 +23,7 @@ pub(super) struct Beside<O> {
 /// A list that the stream has caught up with.
 pub(super) struct Agreed<O> {
     pub(super) version: u64,
-    /// The list, without what the stream has shown in a later state.
+    /// The list, without what the stream has shown in a later state. An object that doesn't parse counts as such: it exists.
     pub(super) part: Part<O>,
     /// Objects, and annotations of objects, that don't parse, and why.
     pub(super) skipped: Vec<(String, anyhow::Error)>,
@@ -72,7 +72,8 @@ impl<O> Beside<O> {
         let listed = self.listed?;
         let changed = self.changed.into_iter();
         let later = changed.filter(|(_, version)| *version > listed.version);
-        let later: BTreeSet<Name> = later.map(|(name, _)| name).collect();
+        let later = later.map(|(name, _)| name).chain(listed.unreadable);
+        let later: BTreeSet<Name> = later.collect();
         let objects = listed
             .objects
             .into_iter()
@@ -109,6 +110,7 @@ mod tests {
             sent: Duration::from_secs(1),
             newest: version,
             objects: names.iter().map(|each| (name(each), version)).collect(),
+            unreadable: Vec::new(),
             count: names.len(),
             skipped: Vec::new(),
         }

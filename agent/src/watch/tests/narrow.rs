@@ -223,3 +223,68 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
     assert_eq!(rig.told().await, "progress @50");
     assert_eq!(rig.proven().await, [Confirmation]);
 }
+
+fn within(rig: &Rig, selection: Selection, within: Duration) {
+    let (kind, selection) = (Pods, Some(selection));
+    rig.watches.list(Opinion { kind, selection }, within);
+}
+
+#[tokio::test(start_paused = true)]
+async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up() {
+    let (mut rig, stream) = Rig::streaming().await;
+    drop(stream);
+    let next = rig.server.call().await;
+    for number in 0..30 {
+        let name = ("ns".into(), number.to_string().as_str().into());
+        within(&rig, Selection::Named(name), Duration::from_secs(10));
+    }
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(rig.server.waiting(), 0);
+    let _stream = next.stream();
+    let confirmation = rig.server.call().await;
+    assert_eq!(confirmation.kind(), "confirm");
+    assert_eq!(rig.told_meanwhile().await, None);
+    let at_once = rig.server.waiting();
+    assert!(at_once < 10, "{at_once} at once");
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(rig.server.waiting(), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_everything_satisfies_narrow_lists_ordered_before() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    stream.error(410, "too old resource version").await;
+    assert!(rig.told().await.starts_with("down: "));
+    order(&rig, web());
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "stream");
+    let mut stream = call.stream();
+    stream.bookmark(9, true).await;
+    assert_eq!(rig.told().await, "reset  @9");
+    assert_eq!(rig.told().await, "up");
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(rig.server.waiting(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrow_list_under_way_is_not_requested_twice() {
+    let (mut rig, _stream, call) = asked().await;
+    order(&rig, web());
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(rig.server.waiting(), 0);
+    call.page(7, "", &[pod("a", 3)]).await;
+    assert_eq!(rig.told().await, "part a, but  later @7");
+    order(&rig, web());
+    let _call = rig.server.call().await;
+    sleep(Duration::from_secs(30)).await;
+    assert!(rig.told().await.starts_with("unconfirmed: cannot list pods: "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_a_narrow_list_shows_unreadable_is_not_missing() {
+    let (mut rig, _stream, call) = asked().await;
+    let unreadable = r#"{"metadata":{"name":"b","namespace":"ns","uid":1,"resourceVersion":"4"}}"#;
+    call.page(7, "", &[pod("a", 3), unreadable.to_owned()]).await;
+    assert!(rig.told().await.starts_with("skipped "));
+    assert_eq!(rig.told().await, "part a, but b later @7");
+}
