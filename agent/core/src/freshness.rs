@@ -7,10 +7,9 @@
 //! # What it costs the API server
 //!
 //! Nothing while nothing is denied: open watches only, and one confirmation of each watch whose stream ended early.
-//! While something is denied, each watch that denials rest on is confirmed every 23 to 24 s (`--max-view-age` 30 s): 2.6
+//! While something is denied, each watch is confirmed every 23 to 24 s (`--max-view-age` 30 s): 2.6
 //! requests a minute. A collection of over ten objects that shows no change for a second needs a watch of up to 3 s
-//! besides: 5.1. A failed confirmation is repeated after 3 s, then after twice as long each time. The watch of Namespaces,
-//! which only lower the mode of a proven denial, may be ten times as old.
+//! besides: 5.1. A failed confirmation is repeated after 3 s, then after twice as long each time.
 
 use crate::facts::Watched;
 use serde::{Deserialize, Serialize};
@@ -25,9 +24,6 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Confirmations that may be sent within the allowed age, with those that are repeated.
 const CONFIRMATIONS: u32 = 3;
-
-/// How many times as old a watch may be that no proof rests on.
-const WITHOUT_PROOFS: u32 = 10;
 
 /// Requests a second that keep so many watches fresh: each confirmation may take two, and a quarter is to spare.
 #[must_use]
@@ -83,14 +79,7 @@ impl Freshness {
     /// Starts without any proof. `random` returns a number from 0 to 1, by which confirmations are early.
     #[must_use]
     pub fn new(ids: &[Watched], max_age: Duration, random: fn() -> f64) -> Self {
-        let watch = |id: &Watched| {
-            let max_age = if id.bears_proofs() {
-                max_age
-            } else {
-                max_age * WITHOUT_PROOFS
-            };
-            (*id, Watch::new(max_age))
-        };
+        let watch = |id: &Watched| (*id, Watch::new(max_age));
         Self {
             watches: ids.iter().map(watch).collect(),
             random,
@@ -138,11 +127,10 @@ impl Freshness {
         least.map(|(id, watch)| (*id, watch.as_of()))
     }
 
-    /// Age of the view: that of the least fresh watch that proofs rest on. None if one was never proven fresh.
+    /// Age of the view: that of the least fresh watch. None if one was never proven fresh.
     #[must_use]
     pub fn age(&self, now: Duration) -> Option<Duration> {
-        let bearing = self.watches.iter().filter(|(id, _)| id.bears_proofs());
-        let as_of = bearing.map(|(_, watch)| watch.as_of()).min()?;
+        let (_, as_of) = self.least_fresh()?;
         as_of.map(|as_of| now.saturating_sub(as_of))
     }
 

@@ -53,7 +53,7 @@ impl Confirmation {
     ) -> Result<()> {
         for opinion in state.take_opinions(now) {
             tracing::info!(kind = %opinion.kind, of = ?opinion.selection, "requesting a second list");
-            api.list_part(opinion, state.spread());
+            api.list(opinion, state.spread());
         }
         self.alarm(now, state, announcer);
         for finding in state.take_findings() {

@@ -4,8 +4,8 @@ use super::beside::Beside;
 use super::collection::Target;
 use super::confirm::{Shown, patience};
 use super::failure::{Failure, Request};
-use super::list::{Glimpse, Listed, Probe, everything, glimpse};
-use super::session::{Query, SILENCE, Session};
+use super::list::{ANSWERED_WITHIN, Glimpse, Listed, Probe, everything, glimpse};
+use super::session::{Query, Session};
 use super::stream::Open;
 use epguard_core::facts::{Object, Selection};
 use std::time::Duration;
@@ -73,7 +73,12 @@ impl Session {
     ) -> impl Future<Output = (Selection, Result<Listed<O>, Failure>)> + use<O> {
         let (client, clock) = (self.client.clone(), self.clock);
         let target = (query.collection.clone(), Target::selected::<O>(&selection));
-        async move { (selection, everything(client, target, SILENCE, clock).await) }
+        async move {
+            (
+                selection,
+                everything(client, target, ANSWERED_WITHIN, clock).await,
+            )
+        }
     }
 
     /// Handles the answer to a narrow list. One that fails is dropped, and the stream goes on: the main loop asks again.
@@ -100,9 +105,10 @@ impl Session {
         }
     }
 
-    /// Sends the narrow lists that are proven by now.
-    pub(super) async fn send_parts<O: Object>(&mut self, as_of: Duration, open: &mut Open<O>) {
-        let shown = open.beside.extract_if(.., |beside| beside.is_shown(as_of));
+    /// Sends the narrow lists that the stream has caught up with.
+    pub(super) async fn send_parts<O: Object>(&mut self, open: &mut Open<O>) {
+        let version = open.confirmations.complete_up_to(self.shown());
+        let shown = open.beside.extract_if(.., |beside| beside.is_shown(version));
         for agreed in shown.filter_map(Beside::agreed) {
             for (what, error) in &agreed.skipped {
                 self.outbox.skipped(what, error).await;

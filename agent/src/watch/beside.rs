@@ -23,7 +23,7 @@ pub(super) struct Beside<O> {
 /// A list that the stream has caught up with.
 pub(super) struct Agreed<O> {
     pub(super) version: u64,
-    /// The list, without what the stream has shown in a later state.
+    /// The list, without what the stream has shown in a later state. An object that doesn't parse counts as such: it exists.
     pub(super) part: Part<O>,
     /// Objects, and annotations of objects, that don't parse, and why.
     pub(super) skipped: Vec<(String, anyhow::Error)>,
@@ -59,9 +59,12 @@ impl<O> Beside<O> {
         glimpse
     }
 
-    /// True if the list has come, and the stream has shown everything that had happened by `as_of` or earlier.
-    pub(super) fn is_shown(&self, as_of: Duration) -> bool {
-        self.listed.as_ref().is_some_and(|listed| listed.sent <= as_of)
+    /// True if the list has come, and the stream, which is complete up to `version`, has shown all that it may lack. When
+    /// the list was sent proves nothing: a list that is sent later may be answered from an earlier version.
+    pub(super) fn is_shown(&self, version: u64) -> bool {
+        self.listed
+            .as_ref()
+            .is_some_and(|listed| listed.version <= version)
     }
 
     /// The list, once the stream has caught up with it.
@@ -69,13 +72,15 @@ impl<O> Beside<O> {
         let listed = self.listed?;
         let changed = self.changed.into_iter();
         let later = changed.filter(|(_, version)| *version > listed.version);
-        let later: BTreeSet<Name> = later.map(|(name, _)| name).collect();
+        let later = later.map(|(name, _)| name).chain(listed.unreadable);
+        let later: BTreeSet<Name> = later.collect();
         let objects = listed
             .objects
             .into_iter()
             .filter(|(name, _)| !later.contains(name));
         let part = Part {
             selection: self.selection,
+            sent: listed.sent,
             objects: objects.map(|(_, object)| object).collect(),
             later,
         };
@@ -105,6 +110,7 @@ mod tests {
             sent: Duration::from_secs(1),
             newest: version,
             objects: names.iter().map(|each| (name(each), version)).collect(),
+            unreadable: Vec::new(),
             count: names.len(),
             skipped: Vec::new(),
         }
@@ -126,9 +132,9 @@ mod tests {
     #[test]
     fn a_list_is_applied_once_the_stream_has_caught_up_with_it() {
         let mut beside = beside();
-        assert!(!beside.is_shown(Duration::from_secs(9)));
+        assert!(!beside.is_shown(99));
         let _ = beside.came(listed(10, &[]));
-        assert!(!beside.is_shown(Duration::from_millis(999)));
-        assert!(beside.is_shown(Duration::from_secs(1)));
+        assert!(!beside.is_shown(9));
+        assert!(beside.is_shown(10));
     }
 }

@@ -59,10 +59,14 @@ pub(super) enum Verdict {
 /// Answers to confirmations of one stream, until they prove something.
 #[derive(Debug, Default)]
 pub(super) struct Confirmations {
-    answers: VecDeque<Answer>,
+    /// By their resourceVersions: the last one proves all narrow lists.
+    answers: Vec<Answer>,
+    /// The greatest resourceVersion of a list whose content was what the stream had shown.
+    same_as: u64,
     probe: Option<Probe>,
     probing: bool,
-    elsewhere: Option<Elsewhere>,
+    /// What the stream may lack; versions and times ascend.
+    elsewhere: VecDeque<Elsewhere>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -72,12 +76,11 @@ struct Answer {
     probed: bool,
 }
 
-/// What a list or a probe has shown, and the stream has not.
+/// An object that a list or a probe has shown, and the stream has not.
 #[derive(Debug, Clone, Copy)]
 struct Elsewhere {
-    /// Its newest resourceVersion.
     version: u64,
-    /// Since when the stream has lacked any of it.
+    /// Since when the stream has lacked it.
     since: Instant,
     /// Whether [`Verdict::Late`] was returned.
     late: bool,
@@ -87,15 +90,20 @@ impl Confirmations {
     /// True if a list or a probe has shown what the stream has not.
     pub(super) fn lacks(&self, shown: Shown) -> bool {
         self.elsewhere
-            .is_some_and(|elsewhere| elsewhere.version > shown.version)
+            .back()
+            .is_some_and(|newest| newest.version > shown.version)
     }
 
     /// Takes in the answer to a list.
     pub(super) fn answered(&mut self, glimpse: Glimpse, at: Instant) {
-        self.answers.truncate(ANSWERS - 1);
         self.seen_elsewhere(glimpse.newest, at);
         let probed = false;
-        self.answers.push_front(Answer { glimpse, at, probed });
+        let is_older = |answer: &Answer| answer.glimpse.version <= glimpse.version;
+        let place = self.answers.partition_point(is_older);
+        self.answers.insert(place, Answer { glimpse, at, probed });
+        if self.answers.len() > ANSWERS {
+            self.answers.remove(0);
+        }
     }
 
     /// Takes in the end of a probe. Returns the resourceVersion of an answer that the probe should have reached and
@@ -105,42 +113,48 @@ impl Confirmations {
         let probe = probe?;
         self.seen_elsewhere(probe.last, at);
         self.probe = Some(probe);
-        let newest = self.answers.iter().find(|answer| answer.probed)?.glimpse.version;
+        let newest = self.answers.iter().rfind(|answer| answer.probed)?.glimpse.version;
         (newest > probe.through).then_some(newest)
+    }
+
+    /// The resourceVersion up to which the stream is known to be complete.
+    pub(super) fn complete_up_to(&self, shown: Shown) -> u64 {
+        let probe = self.probe.filter(|probe| probe.last <= shown.version);
+        let probed = probe.map_or(0, |probe| probe.through);
+        shown.version.max(probed).max(self.same_as)
     }
 
     /// Takes out the answers that the stream has proven by now. Returns the moment as of which the view is complete.
     pub(super) fn take_proven(&mut self, shown: Shown) -> Option<Duration> {
-        let through = self.through(shown.version);
-        let is_proven = |answer: &Answer| {
-            let glimpse = answer.glimpse;
+        let glimpses = self.answers.iter().map(|answer| answer.glimpse);
+        let same = glimpses.filter(|glimpse| {
             let same = glimpse.objects.is_some() && glimpse.objects == shown.objects;
-            glimpse.version <= through || (same && glimpse.newest <= shown.version)
-        };
-        let index = self.answers.iter().position(is_proven)?;
-        let proven = self.answers[index].glimpse.sent;
-        self.answers.truncate(index);
-        Some(proven)
+            same && glimpse.newest <= shown.version
+        });
+        let same = same.map(|glimpse| glimpse.version).max();
+        self.same_as = self.same_as.max(same.unwrap_or_default());
+        let complete = self.complete_up_to(shown);
+        let proven = self
+            .answers
+            .extract_if(.., |answer| answer.glimpse.version <= complete);
+        proven.map(|answer| answer.glimpse.sent).max()
     }
 
     /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.
     pub(super) fn judge(&mut self, shown: Shown, now: Instant) -> Verdict {
         self.elsewhere
-            .take_if(|elsewhere| elsewhere.version <= shown.version);
-        if let Some(elsewhere) = &mut self.elsewhere {
-            if now >= elsewhere.since + CATCH_UP {
-                return Verdict::Behind(elsewhere.version);
+            .retain(|elsewhere| elsewhere.version > shown.version);
+        if let Some(oldest) = self.elsewhere.front_mut() {
+            if now >= oldest.since + CATCH_UP {
+                return Verdict::Behind(oldest.version);
             }
-            if now >= elsewhere.since + LATE && !std::mem::replace(&mut elsewhere.late, true) {
+            if now >= oldest.since + LATE && !std::mem::replace(&mut oldest.late, true) {
                 return Verdict::Late;
             }
         }
-        let late = self.elsewhere.map(Elsewhere::wake);
-        let Some(answer) = self
-            .answers
-            .front()
-            .filter(|answer| !answer.probed && !self.probing)
-        else {
+        let late = self.elsewhere.front().map(Elsewhere::wake);
+        let mut unproven = self.answers.iter().rev().filter(|_| !self.probing);
+        let Some(answer) = unproven.find(|answer| !answer.probed) else {
             return Verdict::Wait(late);
         };
         let marker = answer.at + answer.glimpse.patience;
@@ -154,18 +168,15 @@ impl Confirmations {
         Verdict::Probe
     }
 
-    fn through(&self, version: u64) -> u64 {
-        let probe = self.probe.filter(|probe| probe.last <= version);
-        probe.map_or(version, |probe| probe.through.max(version))
-    }
-
-    fn seen_elsewhere(&mut self, version: u64, at: Instant) {
-        let elsewhere = self.elsewhere.get_or_insert(Elsewhere {
-            version,
-            since: at,
-            late: false,
-        });
-        elsewhere.version = elsewhere.version.max(version);
+    fn seen_elsewhere(&mut self, version: u64, since: Instant) {
+        let is_newest = self
+            .elsewhere
+            .back()
+            .is_none_or(|newest| newest.version < version);
+        if is_newest {
+            let late = false;
+            self.elsewhere.push_back(Elsewhere { version, since, late });
+        }
     }
 }
 
@@ -176,7 +187,7 @@ pub(super) fn patience(within: Duration) -> Duration {
 
 impl Elsewhere {
     /// When to judge again.
-    fn wake(self) -> Instant {
+    fn wake(&self) -> Instant {
         self.since + if self.late { CATCH_UP } else { LATE }
     }
 }

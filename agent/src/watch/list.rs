@@ -19,10 +19,11 @@ const PAGE: u32 = 500;
 const FEW: u32 = 10;
 /// Longest life of a probe in seconds; the bookmark comes after one, and the server's timers may add another.
 const PROBE: u32 = 3;
-/// Longest wait for a confirmation: a later one is worthless.
-const CONFIRMED_WITHIN: Duration = Duration::from_secs(20);
+/// Longest wait for a confirmation, or for a page of a narrow list: a later one is worthless, or is requested again.
+pub(super) const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
 /// A complete list.
+#[derive(Debug)]
 pub(super) struct Listed<O> {
     pub(super) version: u64,
     /// When the list was asked for, of `CLOCK_BOOTTIME`: it holds every earlier change.
@@ -30,6 +31,8 @@ pub(super) struct Listed<O> {
     /// The newest resourceVersion of an object; 0 without any.
     pub(super) newest: u64,
     pub(super) objects: Vec<(Name, O)>,
+    /// Names of objects that don't parse.
+    pub(super) unreadable: Vec<Name>,
     /// How many objects exist, with those that don't parse.
     pub(super) count: usize,
     /// Objects, and annotations of objects, that don't parse, and why.
@@ -71,7 +74,8 @@ pub(super) async fn everything<O: Object>(
 ) -> Result<Listed<O>, Failure> {
     let request = request(&collection, Step::List);
     let sent = clock();
-    let (mut objects, mut skipped, mut count, mut newest) = (Vec::new(), Vec::new(), 0, 0);
+    let (mut objects, mut unreadable, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut count, mut newest) = (0, 0);
     let mut params = target.params(PAGE);
     loop {
         let body = ask(&client, request, &target.path, &params, patience).await?;
@@ -83,7 +87,10 @@ pub(super) async fn everything<O: Object>(
             let named = || format!("{} {}", O::KIND, describe(json));
             let read = Entry::of(object).and_then(|entry| {
                 newest = newest.max(entry.version);
-                Ok((entry.name, O::read(json, &mut ignored)?))
+                let read = O::read(json, &mut ignored);
+                read.inspect_err(|_| unreadable.push(entry.name.clone()))
+                    .map(|object| (entry.name, object))
+                    .map_err(Into::into)
             });
             match read {
                 Ok(object) => objects.push(object),
@@ -98,6 +105,7 @@ pub(super) async fn everything<O: Object>(
                 sent,
                 newest,
                 objects,
+                unreadable,
                 count,
                 skipped,
             });
@@ -105,8 +113,9 @@ pub(super) async fn everything<O: Object>(
     }
 }
 
-/// Lists all of `objects` if they are few, else the key of no object: `limit=1` would make the server count all of them. The
-/// watch has shown everything up to `seen`. Never uses resourceVersion=0, which a server may answer with any old state.
+/// Lists all of `objects` if they are few, else the key of no object: `limit=1` would make the server count all of them. Of a
+/// single object that is watched, lists only that: the agent may have no right to another. The watch has shown everything up
+/// to `seen`. Never uses resourceVersion=0, which a server may answer with any old state.
 pub(super) async fn glimpse<O: Object>(
     client: Client,
     collection: Collection,
@@ -117,13 +126,14 @@ pub(super) async fn glimpse<O: Object>(
     let request = request(&collection, Step::List);
     let sent = clock();
     let few = objects.and_then(|objects| u32::try_from(objects).ok());
-    let few = few.filter(|few| *few <= FEW);
+    let one = collection.selector.as_ref().map(|_| 1);
+    let few = few.filter(|few| *few <= FEW).or(one);
     let (target, limit) = match few {
         Some(few) => (Target::of(&collection), few + 1),
         None => (Target::nothing::<O>(), 1),
     };
     let params = target.params(limit);
-    let body = ask(&client, request, &target.path, &params, CONFIRMED_WITHIN).await?;
+    let body = ask(&client, request, &target.path, &params, ANSWERED_WITHIN).await?;
     let page = Page::parse(&body).map_err(|error| request.broken(error))?;
     let mut newest = 0;
     for object in &page.objects {
@@ -172,7 +182,7 @@ pub(super) async fn probe(client: Client, collection: Collection, after: u64) ->
         let through = last;
         Ok(Probe { last, through })
     };
-    timeout(CONFIRMED_WITHIN, read)
+    timeout(ANSWERED_WITHIN, read)
         .await
         .map_err(|error| request.broken(error))?
 }

@@ -3,9 +3,9 @@
 use epguard_core::facts::{Selection, Watched};
 use epguard_core::state::Opinion;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::{collections::BTreeMap, collections::BTreeSet, time::Duration};
-use tokio::{sync::Notify, task::JoinSet, time::sleep};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{collections::BTreeMap, time::Duration};
+use tokio::{sync::Notify, task::JoinSet};
 
 /// The running watches; dropping this ends them.
 #[derive(Debug)]
@@ -38,32 +38,22 @@ impl Watches {
     }
 
     /// Asks for one more list of everything, which arrives as an ordinary
-    /// [`Change::Reset`](epguard_core::facts::Change::Reset). It is requested at a random moment `within` from now,
-    /// because the same event makes all agents ask.
+    /// [`Change::Reset`](epguard_core::facts::Change::Reset). It is requested at a random moment `within` from now, or from
+    /// when the watch is up, because the same event makes all agents ask.
     ///
     /// The watch begins anew with it: streamed where the server can, else in pages.
     pub fn relist(&self, id: Watched, within: Duration) {
-        self.later(id, within, |orders| orders.relist.notify_one());
+        let (kind, selection) = (id, None);
+        self.list(Opinion { kind, selection }, within);
     }
 
-    /// Asks for a narrow list, at a random moment `within` from now.
+    /// Asks for a second list, at such a moment too.
     ///
-    /// The stream continues meanwhile, and the list arrives once the stream has shown everything up to it. One that fails,
-    /// or whose stream ends first, doesn't arrive.
-    pub fn list_part(&self, Opinion { kind, selection }: Opinion, within: Duration) {
-        self.later(kind, within, |orders| {
-            let mut selections = orders.selections.lock().unwrap_or_else(PoisonError::into_inner);
-            selections.insert(selection);
-            orders.narrow.notify_one();
-        });
-    }
-
-    fn later(&self, id: Watched, within: Duration, order: impl FnOnce(&Orders) + Send + 'static) {
-        if let Some(orders) = self.orders.get(&id).map(Arc::clone) {
-            tokio::spawn(async move {
-                sleep(within.mul_f64(fastrand::f64())).await;
-                order(&orders);
-            });
+    /// During a narrow one the stream continues, and the list arrives once the stream has shown everything up to it. One that
+    /// fails, or whose stream ends first, doesn't arrive.
+    pub fn list(&self, Opinion { kind, selection }: Opinion, within: Duration) {
+        if let Some(orders) = self.orders.get(&kind) {
+            orders.list(selection, within);
         }
     }
 }
@@ -74,11 +64,13 @@ pub(super) struct Orders {
     pub(super) confirm: Notify,
     /// The time within which the confirmation is needed.
     within_ms: AtomicU64,
-    pub(super) relist: Notify,
-    /// Wakes the watch for narrow lists.
-    pub(super) narrow: Notify,
-    selections: Mutex<BTreeSet<Selection>>,
+    /// Wakes the watch for lists.
+    pub(super) list: Notify,
+    lists: Mutex<Lists>,
 }
+
+/// Lists that are ordered, by what they select (none: everything), each with the time over which all agents spread it.
+pub(super) type Lists = BTreeMap<Option<Selection>, Duration>;
 
 impl Orders {
     /// The time within which the confirmation is needed.
@@ -86,8 +78,18 @@ impl Orders {
         Duration::from_millis(self.within_ms.load(Relaxed))
     }
 
-    /// The narrow lists that were ordered since the last call.
-    pub(super) fn take_selections(&self) -> BTreeSet<Selection> {
-        std::mem::take(&mut self.selections.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Orders a list.
+    pub(super) fn list(&self, selection: Option<Selection>, within: Duration) {
+        self.lists().insert(selection, within);
+        self.list.notify_one();
+    }
+
+    /// The lists that were ordered since the last call.
+    pub(super) fn take_lists(&self) -> Lists {
+        std::mem::take(&mut self.lists())
+    }
+
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

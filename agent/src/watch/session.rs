@@ -12,7 +12,6 @@ use super::recovery::Recovery;
 use crate::shared::clock::boot;
 use epguard_core::facts::{Change, Fact, Object};
 use epguard_core::freshness::Proof;
-use futures::FutureExt;
 use kube::Client;
 use std::{collections::HashMap, ops::Range, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
@@ -90,8 +89,8 @@ impl Session {
             path: query.collection.path,
         };
         if !matches!(step, Step::Watch(_)) {
-            // This list satisfies an order that came before it.
-            let _ = self.orders.relist.notified().now_or_never();
+            // This list satisfies all orders that came before it.
+            self.orders.take_lists();
         }
         match step {
             Step::List => self.list(query).await,

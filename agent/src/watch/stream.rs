@@ -4,10 +4,11 @@ use super::beside::Beside;
 use super::confirm::{Confirmations, Shown, Verdict};
 use super::failure::{Failure, Request};
 use super::list::{Listed, probe};
+use super::orders::Lists;
 use super::protocol::End;
 use super::session::{LIFETIME, Query, SILENCE, Session};
 use super::wire::{Entry, Line, describe};
-use epguard_core::facts::{Change, Ignored, Name, Object};
+use epguard_core::facts::{Change, Ignored, Name, Object, Selection};
 use epguard_core::freshness::Proof;
 use futures::StreamExt;
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
@@ -15,7 +16,7 @@ use futures::stream::FuturesUnordered;
 use kube::api::WatchParams;
 use kube::core;
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 /// The state of a stream.
 pub(super) struct Open<O> {
@@ -24,6 +25,8 @@ pub(super) struct Open<O> {
     /// What a streamed list has shown so far; none once it is complete, or for a stream that begins with changes.
     initial: Option<HashMap<Name, Option<O>>>,
     pub(super) confirmations: Confirmations,
+    /// Lists that were ordered, and whose moment is to come.
+    ordered: Lists,
     /// Narrow lists that were asked for beside the stream.
     pub(super) beside: Vec<Beside<O>>,
     /// When the last line came.
@@ -62,6 +65,9 @@ impl Session {
         if open.confirmations.lacks(self.shown()) {
             self.outbox.behind().await;
         }
+        if let Some(within) = open.ordered.get(&None) {
+            self.orders.list(None, *within);
+        }
         end
     }
 
@@ -75,7 +81,7 @@ impl Session {
         let silent = |_| request.silent(SILENCE.as_secs());
         let mut line = Vec::new();
         let (mut glimpses, mut probes) = (FuturesUnordered::new(), FuturesUnordered::new());
-        let mut lists = FuturesUnordered::new();
+        let (mut moments, mut lists) = (FuturesUnordered::new(), FuturesUnordered::new());
         let orders = Arc::clone(&self.orders);
         if self.cut_short && open.initial.is_none() {
             // A restored server that is older than this watch sends nothing until it reaches our version, and omits
@@ -115,12 +121,14 @@ impl Session {
                     }
                     line.clear();
                 }
-                () = orders.relist.notified(), if following => return Ok(End::Relist),
-                () = orders.narrow.notified(), if following => {
-                    for selection in orders.take_selections() {
-                        open.beside.push(Beside::new(selection.clone(), self.protocol.highest()));
-                        lists.push(self.list_part(query, selection));
-                    }
+                () = orders.list.notified(), if following => {
+                    moments.extend(open.order(orders.take_lists()));
+                }
+                Some(selection) = moments.next() => {
+                    open.ordered.remove(&selection);
+                    let Some(selection) = selection else { return Ok(End::Relist) };
+                    open.beside.push(Beside::new(selection.clone(), self.protocol.highest()));
+                    lists.push(self.list_part(query, selection));
                 }
                 () = orders.confirm.notified(), if following => {
                     glimpses.push(self.glimpse(query, orders.within()));
@@ -137,8 +145,9 @@ impl Session {
     /// Sends what is proven by now. Returns how to prove the rest.
     async fn judge<O: Object>(&mut self, open: &mut Open<O>) -> Verdict {
         let shown = self.shown();
-        if let Some(as_of) = open.confirmations.take_proven(shown) {
-            self.send_parts(as_of, open).await;
+        let proven = open.confirmations.take_proven(shown);
+        self.send_parts(open).await;
+        if let Some(as_of) = proven {
             self.outbox.proven(as_of, Proof::Confirmation).await;
         }
         open.confirmations.judge(shown, Instant::now())
@@ -171,6 +180,7 @@ impl Session {
                     objects: objects
                         .filter_map(|(name, object)| Some((name, object?)))
                         .collect(),
+                    unreadable: Vec::new(),
                     skipped: Vec::new(),
                 };
                 self.reset(listed, query).await;
@@ -232,9 +242,26 @@ impl<O> Open<O> {
             sent,
             initial,
             confirmations: Confirmations::default(),
+            ordered: Lists::new(),
             beside: Vec::new(),
             heard: Instant::now(),
         }
+    }
+
+    /// Takes lists that were ordered, but for those that are under way. Each is returned at a moment of its own.
+    fn order(&mut self, lists: Lists) -> Vec<impl Future<Output = Option<Selection>> + use<O>> {
+        let is_beside = |selection: &Option<Selection>| {
+            let mut beside = self.beside.iter();
+            beside.any(|beside| Some(&beside.selection) == selection.as_ref())
+        };
+        let mut new = lists;
+        new.retain(|selection, _| !self.ordered.contains_key(selection) && !is_beside(selection));
+        self.ordered.extend(new.clone());
+        let moments = new.into_iter().map(|(selection, within)| async move {
+            sleep(within.mul_f64(fastrand::f64())).await;
+            selection
+        });
+        moments.collect()
     }
 }
 

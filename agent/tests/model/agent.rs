@@ -136,7 +136,7 @@ impl Agent {
         }
         self.state.tick(now);
         for opinion in self.state.take_opinions(now) {
-            self.watches.list_part(opinion, self.state.spread());
+            self.watches.list(opinion, self.state.spread());
         }
         self.write(kernel);
         self.vouch(kernel);

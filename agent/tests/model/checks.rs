@@ -11,8 +11,6 @@ use tokio::time::Instant;
 
 /// How long the agent may act on what it was not sent yet, once it was shown that it lacks something.
 const KNOWN_BEHIND: Duration = Duration::from_millis(1_600);
-/// How old the watch of Namespaces may be: these only lower the mode of a proven denial.
-const NAMESPACES_AGE: Duration = MAX_VIEW_AGE.saturating_mul(10);
 /// From the delivery of an event to the map.
 const WRITE: Duration = Duration::from_millis(20);
 /// Netlink is asked once a second; meanwhile the programs ask the node's routes.
@@ -137,12 +135,7 @@ fn is_excused(world: &World, blind: Blind, kinds: &[(usize, String)]) -> bool {
     }
     kinds.iter().any(|(kind, object)| {
         let unsent = store.pending(*kind, |changed| changed == object);
-        let age = if *kind == NAMESPACES {
-            NAMESPACES_AGE
-        } else {
-            MAX_VIEW_AGE
-        };
-        let young = unsent.is_some_and(|at| now < at + age + Duration::from_secs(1));
+        let young = unsent.is_some_and(|at| now < at + MAX_VIEW_AGE + Duration::from_secs(1));
         let unaware = store
             .behind_since(*kind)
             .is_none_or(|since| now < since + KNOWN_BEHIND);

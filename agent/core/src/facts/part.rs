@@ -2,6 +2,7 @@
 
 use super::{Name, Selector, Text};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The objects that a narrow list asks for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +29,8 @@ pub enum Selection {
 pub struct Part<T> {
     /// What was asked for.
     pub selection: Selection,
+    /// When it was requested, on the clock of the state: it holds every earlier change.
+    pub sent: Duration,
     /// The objects, without those in `later`.
     pub objects: Vec<T>,
     /// Objects that the watch has shown in a later state than the list, or as deleted. The list proves nothing of them.

@@ -5,7 +5,8 @@
 //! denials -> new ones: carried out, or pending -> a later list: agrees (carried out), or disagrees (dropped)
 //! ```
 
-use super::opinions::{self, Came, Wanted};
+use super::needs::Needs;
+use super::opinions::{Came, Wanted};
 use super::pending::{Known, Pending, Why, is_plain, rests_on_one_list};
 use super::room::{Room, allowance};
 use super::{ClusterIndex, Denials, Endpoint, Proven};
@@ -13,6 +14,9 @@ use crate::facts::{Name, Watched};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// How many pending denials of a namespace have their lists requested at a time.
+const TURN: usize = 64;
 
 /// All denials, carried out or pending.
 #[derive(Debug, Clone, Default)]
@@ -72,14 +76,14 @@ impl Breaker {
         let mut known = self.known.remove(service).unwrap_or_default();
         let mut not_plain = self.not_plain.remove(service).unwrap_or_default();
         let before: Vec<_> = ips.iter().map(|ip| held(&known, *ip)).collect();
+        let needs = Needs::of(cluster, service);
         for ip in ips {
             let proven: BTreeMap<&Endpoint, &Proven> = at(denials, service, *ip).collect();
-            let needs = |known: &Known| opinions::needs(cluster, service, *ip, known.meant);
             for endpoint in endpoints(&known, *ip) {
                 let proof = proven.get(&endpoint).copied();
                 let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
                 let carried_out = known.get_mut(&endpoint).and_then(|known| {
-                    let stays = known.update(list, proof, needs);
+                    let stays = known.update(list, proof, |waits| needs.at(*ip, waits));
                     known.pending.take_if(|pending| pending.why == Why::Half && plain);
                     stays.then_some(known.pending.is_none())
                 });
@@ -127,15 +131,17 @@ impl Breaker {
         self.known.keys()
     }
 
-    /// Services with denials that a list may concern.
+    /// Services with pending denials that wait for the list.
     pub fn waiting(&self, cluster: &ClusterIndex, list: &Came) -> impl Iterator<Item = &Name> {
         let concerned = self.known.iter().filter(move |(service, known)| {
-            let mut known = known.iter();
-            list.is_whole()
-                || known.any(|(endpoint, known)| {
-                    let needs = opinions::needs(cluster, service, endpoint.ip, known.meant);
-                    needs.iter().any(|needed| list.answers(needed))
-                })
+            let needs = Needs::of(cluster, service);
+            let mut pending = known
+                .iter()
+                .filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)));
+            pending.any(|(ip, pending)| {
+                let needs = needs.at(ip, &pending.waits);
+                needs.iter().any(|needed| list.answers(needed))
+            })
         });
         concerned.map(|(service, _)| service)
     }
@@ -163,17 +169,24 @@ impl Breaker {
         holds.flat_map(|pending| pending.waits.iter().copied()).collect()
     }
 
-    /// The narrow lists that pending denials wait for, each with the namespace of a Service that it is for.
+    /// The lists that pending denials wait for, narrow where possible, each with the namespace of a Service that it is for.
+    /// Those of a namespace's first `TURN` pending denials, since it may request but a few lists.
     #[must_use]
     pub fn wanted_opinions(&self, cluster: &ClusterIndex) -> Wanted {
         let mut wanted = Wanted::new();
+        let (mut namespace, mut room) = (None, 0);
         for (service, known) in &self.known {
-            for (endpoint, known) in known.iter().filter(|(_, known)| known.proven) {
-                if let Some(pending) = &known.pending {
-                    let needs = opinions::needs(cluster, service, endpoint.ip, known.meant);
-                    let left = needs.into_iter().filter(|needed| pending.waits_for(needed));
-                    wanted.extend(left.map(|needed| (needed, Some(service.0.clone()))));
-                }
+            if namespace.replace(&service.0) != Some(&service.0) {
+                room = TURN;
+            }
+            let needs = Needs::of(cluster, service);
+            let pending = known.iter().filter(|(_, known)| known.proven);
+            let pending =
+                pending.filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)));
+            for (ip, pending) in pending.take(room) {
+                let left = pending.left(needs.at(ip, &pending.waits));
+                wanted.extend(left.map(|needed| (needed, Some(service.0.clone()))));
+                room -= 1;
             }
         }
         wanted

@@ -32,6 +32,7 @@ mod moment;
 mod named_targets;
 mod names;
 mod namespaces;
+mod needs;
 mod node_ranges;
 mod not_proven;
 mod opinions;

@@ -1,14 +1,13 @@
-//! Second opinions: the narrow lists that pending denials wait for, and when to request them.
+//! Second opinions: the lists that pending denials wait for, and when to request them.
 //!
 //! A mass of denials comes to all agents of a cluster at once, and any tenant can cause one. So each list covers only what a
 //! denial rests on, a namespace requests only a few, an agent only a few more, and one that fails is requested again after
 //! longer and longer.
 
-use super::{ClusterIndex, State};
+use super::State;
 use crate::bucket::Bucket;
-use crate::facts::{Fact, Name, Pod, Selection, Text, Watched};
-use epguard_common::{Addr, Uid};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::facts::{Fact, Selection, Text, Watched};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Lists are requested this long after they are first wanted: a mass comes in pieces, and a slice that follows the
@@ -33,22 +32,30 @@ const OF_NODE: u32 = 24;
 /// After this time an agent may request another list.
 const OF_NODE_EVERY: Duration = Duration::from_secs(5);
 
-/// A Service with more endpoints than this has its pods listed by node, where a node alone hands out its IPs.
-const MANY: usize = 100;
-
-/// Dead pods of this node beyond which all pods of the node are listed.
-const FEW: usize = 3;
-
-/// A narrow list that has to agree.
+/// A list that has to agree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Opinion {
     /// The collection.
     pub kind: Watched,
-    /// Which objects of it.
-    pub selection: Selection,
+    /// Which objects of it; none: all.
+    pub selection: Option<Selection>,
 }
 
-/// Narrow lists that are wanted, each with the namespace that requests it; none: this node does.
+impl Opinion {
+    /// A narrow list.
+    pub(super) fn of(kind: Watched, selection: Selection) -> Self {
+        let selection = Some(selection);
+        Self { kind, selection }
+    }
+
+    /// A list of everything.
+    pub(super) const fn whole(kind: Watched) -> Self {
+        let selection = None;
+        Self { kind, selection }
+    }
+}
+
+/// Lists that are wanted, each with the namespace that requests it; none: this node does.
 pub(super) type Wanted = BTreeMap<Opinion, Option<Text>>;
 
 /// A list that has come.
@@ -58,23 +65,26 @@ pub struct Came {
     pub kind: Watched,
     /// None: the whole collection.
     part: Option<Selection>,
+    /// When a narrow list was requested.
+    sent: Option<Duration>,
 }
 
 impl Came {
     /// A list of everything.
     pub const fn whole(kind: Watched) -> Self {
-        Self { kind, part: None }
+        let (part, sent) = (None, None);
+        Self { kind, part, sent }
     }
 
     /// The list that a fact is, if it is one.
     pub fn of(fact: &Fact) -> Option<Self> {
-        let (kind, selection) = match fact {
-            Fact::PodsOf(part) => (Watched::Pods, &part.selection),
-            Fact::SlicesOf(part) => (Watched::EndpointSlices, &part.selection),
+        let (kind, selection, sent) = match fact {
+            Fact::PodsOf(part) => (Watched::Pods, &part.selection, part.sent),
+            Fact::SlicesOf(part) => (Watched::EndpointSlices, &part.selection, part.sent),
             fact => return Watched::listed_by(fact).map(Self::whole),
         };
-        let part = Some(selection.clone());
-        Some(Self { kind, part })
+        let (part, sent) = (Some(selection.clone()), Some(sent));
+        Some(Self { kind, part, sent })
     }
 
     /// True for a list of everything.
@@ -84,37 +94,19 @@ impl Came {
 
     /// True if the list is the wanted one, or covers it.
     pub fn answers(&self, opinion: &Opinion) -> bool {
-        let covers = |part: &Selection| *part == opinion.selection;
-        self.kind == opinion.kind && self.part.as_ref().is_none_or(covers)
+        self.kind == opinion.kind && (self.is_whole() || self.part == opinion.selection)
     }
-}
 
-/// The narrow lists that show all that a denial rests on: the slices of the Service, all pods that it selects, and the pod
-/// that was meant.
-pub fn needs(cluster: &ClusterIndex, service: &Name, ip: Addr, meant: Uid) -> BTreeSet<Opinion> {
-    let mut needs = BTreeSet::from([Opinion {
-        kind: Watched::EndpointSlices,
-        selection: Selection::SlicesOf(service.clone()),
-    }]);
-    let meant = cluster.pods.get(meant).map(|record| &record.pod);
-    let node = meant.and_then(|pod| pod.node.clone());
-    let is_large = || cluster.endpoint_index.has_more_ips(service, MANY);
-    let selected = cluster
-        .service(service)
-        .and_then(|service| service.selector.clone());
-    let selected = selected.map(|selector| Selection::Labelled {
-        namespace: service.0.clone(),
-        selector,
-        node: node.filter(|node| cluster.is_exclusive(ip, Some(node)) && is_large()),
-    });
-    let is_covered = |pod: &&Pod| selected.as_ref().is_some_and(|selection| selection.has_pod(pod));
-    let named = meant.filter(|pod| !is_covered(pod) && !pod.name.1.is_empty());
-    let named = named.map(|pod| Selection::Named(pod.name.clone()));
-    needs.extend(selected.into_iter().chain(named).map(|selection| Opinion {
-        kind: Watched::Pods,
-        selection,
-    }));
-    needs
+    /// True unless the list was requested by that moment: then it may be as old as the list that it should confirm.
+    pub fn is_later_than(&self, moment: Duration) -> bool {
+        self.sent.is_none_or(|sent| sent > moment)
+    }
+
+    /// True for a list of all pods of the node that was requested later than `moment`.
+    pub fn shows_node(&self, node: &str, moment: Duration) -> bool {
+        let is_of_node = matches!(&self.part, Some(Selection::OnNode(of)) if *of == *node);
+        is_of_node && self.is_later_than(moment)
+    }
 }
 
 /// Shortest time over which all agents of a cluster spread a list that the same event makes them request.
@@ -203,11 +195,11 @@ impl Opinions {
 }
 
 impl State {
-    /// The narrow lists to request now.
+    /// The lists to request now.
     pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
         let mut wanted = self.breaker.wanted_opinions(&self.cluster);
-        let for_deaths = self.wanted_for_deaths(&wanted);
-        wanted.extend(for_deaths.into_iter().map(|opinion| (opinion, None)));
+        let for_deaths = self.wanted_for_deaths();
+        wanted.extend(for_deaths.map(|opinion| (opinion, None)));
         let spread = self.spread();
         self.opinions.take_due(now, &wanted, spread)
     }
@@ -218,23 +210,11 @@ impl State {
         spread(self.cluster.nodes.len())
     }
 
-    /// Lists of the pods of this node whose death only one list has shown, unless another one shows them.
-    fn wanted_for_deaths(&self, others: &Wanted) -> Vec<Opinion> {
-        if !self.is_synced() {
-            return Vec::new();
-        }
-        let mut doubtful: Vec<&Pod> = self.orphan_ips.doubtful(&self.cluster).collect();
-        doubtful.retain(|pod| !others.keys().any(|other| other.selection.has_pod(pod)));
-        let selections = if doubtful.len() > FEW {
-            vec![Selection::OnNode(self.node().into())]
-        } else {
-            let names = doubtful.into_iter().map(|pod| pod.name.clone());
-            names.map(Selection::Named).collect()
-        };
-        let kind = Watched::Pods;
-        let opinions = selections
-            .into_iter()
-            .map(|selection| Opinion { kind, selection });
-        opinions.collect()
+    /// A list of the pods of this node, after a death here that one list has shown. An IP of it is unused only if none of
+    /// them may hold it.
+    fn wanted_for_deaths(&self) -> Option<Opinion> {
+        let mut doubtful = self.orphan_ips.doubtful(&self.cluster);
+        let is_wanted = self.is_synced() && doubtful.next().is_some();
+        is_wanted.then(|| Opinion::of(Watched::Pods, Selection::OnNode(self.node().into())))
     }
 }

@@ -4,6 +4,7 @@
 //! no other pod that may hold the IP, and a node whose routes and neighbours lead to no holder. The kernel asks its own
 //! routes once more for every packet.
 
+use super::opinions::Came;
 use super::{ClusterIndex, MEMORY, Record};
 use crate::facts::{Pod, Presence};
 use epguard_common::{Addr, Mode, Uid, UidState, capacity};
@@ -40,6 +41,10 @@ struct LastPod {
     mode: Mode,
     /// When the API last showed the pod, or a packet was last aimed at the IP.
     last: Duration,
+    /// Since when the pod is known to be dead.
+    since: Duration,
+    /// Whether a list of all pods of the node has confirmed that.
+    confirmed: bool,
 }
 
 impl OrphanIps {
@@ -67,6 +72,8 @@ impl OrphanIps {
             dead,
             mode,
             last: now,
+            since: now,
+            confirmed: false,
         });
     }
 
@@ -115,14 +122,17 @@ impl OrphanIps {
                 let order = |claim| cluster.pods.order_of(claim);
                 if earlier.is_none_or(|earlier| order(claim) >= order(earlier)) {
                     let dead = record.pod.uid;
-                    let mode = match self.last_pods.get(ip) {
-                        Some(last_pod) if last_pod.dead == dead => last_pod.mode,
-                        _ => Mode::Enforce,
+                    let same = self.last_pods.get(ip).filter(|last_pod| last_pod.dead == dead);
+                    let new = LastPod {
+                        dead,
+                        mode: Mode::Enforce,
+                        last: now,
+                        since: now,
+                        confirmed: false,
                     };
                     let last_pod = LastPod {
-                        dead,
-                        mode,
                         last: now,
+                        ..same.copied().unwrap_or(new)
                     };
                     let before = self.last_pods.insert(*ip, last_pod);
                     displaced.extend(before.map(|last_pod| last_pod.dead).filter(|uid| *uid != dead));
@@ -153,12 +163,22 @@ impl OrphanIps {
         forgotten
     }
 
-    /// The pods whose death only one list showed: nothing is denied on it before a second one agrees.
+    /// The pods whose death only one list of this node's pods showed: nothing is denied on it before a second one agrees.
     pub fn doubtful<'a>(&'a self, cluster: &'a ClusterIndex) -> impl Iterator<Item = &'a Pod> {
-        let last_pods = self.last_pods.values();
-        let dead = last_pods.filter_map(|last_pod| cluster.pods.get(last_pod.dead));
-        let doubtful = dead.filter(|record| record.uid_state == UidState::Dead && record.unconfirmed);
-        doubtful.map(|record| &record.pod)
+        self.last_pods.values().filter_map(|last_pod| {
+            let record = cluster.pods.get(last_pod.dead)?;
+            let is_dead = record.uid_state == UidState::Dead;
+            (is_dead && !last_pod.is_dead_for_good(record)).then_some(&record.pod)
+        })
+    }
+
+    /// Notes a list of pods that was applied, if it is of all pods of this node.
+    pub fn listed(&mut self, cluster: &ClusterIndex, list: &Came) {
+        for last_pod in self.last_pods.values_mut() {
+            let record = cluster.pods.get(last_pod.dead);
+            let is_dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
+            last_pod.confirmed |= is_dead && list.shows_node(&cluster.settings.node, last_pod.since);
+        }
     }
 
     /// The proven orphan IPs, lifted or not. `last_owner` returns the pod that was last seen alive with an IP.
@@ -186,7 +206,10 @@ impl OrphanIps {
                 && last_pod.mode != Mode::Off
                 && last_owner(ip).is_none_or(|owner| owner == last_pod.dead)
                 && !is_held(ip)
-                && cluster.pods.get(last_pod.dead).is_some_and(is_dead_for_good)
+                && cluster
+                    .pods
+                    .get(last_pod.dead)
+                    .is_some_and(|record| last_pod.is_dead_for_good(record))
                 && is_unclaimed(cluster, ip)
         };
         let entries = self.last_pods.iter().map(|(ip, last_pod)| {
@@ -219,8 +242,11 @@ impl OrphanIps {
     }
 }
 
-fn is_dead_for_good(record: &Record) -> bool {
-    record.uid_state == UidState::Dead && !record.unconfirmed
+impl LastPod {
+    fn is_dead_for_good(&self, record: &Record) -> bool {
+        let is_certain = self.confirmed || !(record.unconfirmed || record.narrowly);
+        record.uid_state == UidState::Dead && is_certain
+    }
 }
 
 /// True if a pod of this node is up, or coming up, without having published its IP.

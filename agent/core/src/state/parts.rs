@@ -15,12 +15,19 @@ impl PodIndex {
             selection,
             objects,
             later,
+            ..
         } = part;
         let listed: HashSet<Uid> = objects.iter().map(|pod| pod.uid).collect();
         let is_asked = |pod: &Pod| selection.has_pod(pod) && !later.contains(&pod.name);
         let gone = self.begin_list(&listed, is_asked).into_iter();
         let mut touched: pod_index::Touched = gone.map(|uid| self.vanish(uid)).collect();
-        touched.extend(objects.into_iter().map(|pod| self.list(now, pod)));
+        for pod in objects {
+            let uid = pod.uid;
+            let known = self.get(uid);
+            let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
+            touched.push(self.list(now, pod));
+            self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
+        }
         let shown = listed.iter().filter_map(|uid| self.get(*uid));
         let is_doubtful = shown
             .flat_map(|record| record.claims.iter())
@@ -39,6 +46,7 @@ impl EndpointIndex {
             selection,
             objects,
             later,
+            ..
         } = part;
         let stays = |name| later.contains(name) || objects.iter().any(|slice| slice.name == *name);
         let known = self.slices.values().filter(|slice| selection.has_slice(slice));

@@ -29,7 +29,7 @@ pub(super) struct Pending {
     pub since: Duration,
     /// The collections of which a list has to agree.
     pub waits: BTreeSet<Watched>,
-    /// Narrow lists that agree; a collection may need more than one.
+    /// Lists that agree; a collection may need more than one.
     agreed: BTreeSet<Opinion>,
 }
 
@@ -80,37 +80,34 @@ impl Known {
     }
 
     /// Applies the current proof, and the list that was just received, if any. False if the denial ends: a list that it
-    /// waited for disagrees, or it is neither proven nor pending. `needs` are the narrow lists that it rests on.
+    /// waited for disagrees, or it is neither proven nor pending. `needs` are the lists of some collections that it rests on.
     pub fn update(
         &mut self,
         list: Option<&Came>,
         proven: Option<&Proven>,
-        needs: impl Fn(&Self) -> BTreeSet<Opinion>,
+        needs: impl FnOnce(&BTreeSet<Watched>) -> Vec<Opinion>,
     ) -> bool {
         self.proven = proven.is_some();
         if proven.is_some_and(|proven| proven.state == UidState::Retired) {
             self.state = UidState::Retired;
         }
-        let Some(pending) = &self.pending else {
+        let Some(pending) = &mut self.pending else {
             return self.proven;
         };
-        let Some(list) = list.filter(|list| pending.waits.contains(&list.kind)) else {
+        let is_second =
+            |list: &&Came| pending.waits.contains(&list.kind) && list.is_later_than(pending.since);
+        let list = list.filter(is_second);
+        if list.is_none() && pending.agreed.is_empty() {
             return true;
-        };
-        let needs = if list.is_whole() {
-            BTreeSet::new()
-        } else {
-            needs(self)
-        };
-        if list.is_whole() || needs.iter().any(|needed| list.answers(needed)) {
-            if !self.proven {
-                return false;
-            }
-            self.pending = self
-                .pending
-                .take()
-                .and_then(|pending| pending.agreed(list, needs));
         }
+        let needs = needs(&pending.waits);
+        let agrees = |needed: &&Opinion| list.is_some_and(|list| list.answers(needed));
+        let agreed: Vec<Opinion> = needs.iter().filter(agrees).cloned().collect();
+        if !self.proven {
+            return agreed.is_empty();
+        }
+        pending.agreed.extend(agreed);
+        self.pending.take_if(|pending| pending.is_confirmed(&needs));
         true
     }
 }
@@ -138,28 +135,25 @@ impl Pending {
         }
     }
 
-    /// True if a narrow list has not agreed yet.
-    pub fn waits_for(&self, opinion: &Opinion) -> bool {
-        self.waits.contains(&opinion.kind) && !self.agreed.contains(opinion)
+    /// Those of the lists that have not agreed yet.
+    pub fn left(&self, needs: Vec<Opinion>) -> impl Iterator<Item = Opinion> {
+        needs.into_iter().filter(|needed| !self.agreed.contains(needed))
     }
 
-    /// Notes a list that agrees. None if nothing is left to wait for.
-    fn agreed(mut self, list: &Came, needs: BTreeSet<Opinion>) -> Option<Self> {
-        let of_kind = |needed: &Opinion| needed.kind == list.kind;
-        let mut of_kind: BTreeSet<Opinion> = needs.into_iter().filter(of_kind).collect();
-        self.agreed
-            .extend(of_kind.extract_if(.., |needed| list.answers(needed)));
-        if of_kind.is_subset(&self.agreed) {
-            self.waits.remove(&list.kind);
-        }
-        (!self.waits.is_empty()).then_some(self)
+    /// True if all the lists agree, of which each collection in `waits` needs one at least. Removes the collections that
+    /// agree from `waits`.
+    fn is_confirmed(&mut self, needs: &[Opinion]) -> bool {
+        let missing = needs.iter().filter(|needed| !self.agreed.contains(needed));
+        self.waits = missing.map(|needed| needed.kind).collect();
+        self.waits.is_empty()
     }
 }
 
-/// True if one list and nothing else shows the end of the pod that was meant.
+/// True if one list of everything and nothing else shows the end of the pod that was meant. A narrow list may confirm the
+/// end, but not that other pods are missing.
 pub(super) fn rests_on_one_list(cluster: &ClusterIndex, proven: &Proven) -> bool {
     let meant = cluster.pods.get(proven.meant);
-    meant.is_some_and(|record| record.unconfirmed)
+    meant.is_some_and(|record| record.unconfirmed || record.narrowly)
 }
 
 /// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.

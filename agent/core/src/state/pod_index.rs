@@ -211,6 +211,7 @@ impl PodIndex {
                 proven_by(&pod)
             };
             record.unconfirmed = from_list && record.uid_state > known;
+            record.narrowly = false;
             if record.uid_state == UidState::Dead && known != UidState::Dead {
                 record.died = if from_list { Duration::ZERO } else { now }.into();
             }

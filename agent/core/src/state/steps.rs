@@ -100,6 +100,7 @@ impl State {
         }
         if let Some(list) = list.clone().filter(|list| list.kind.bears_proofs()) {
             let services = self.services_concerned(&list, &dirty);
+            self.orphan_ips.listed(&self.cluster, &list);
             self.task = Some(Task::Judge(list, services));
         }
         self.absorbed(now, dirty);

@@ -163,3 +163,57 @@ fn a_proof_that_is_not_urgent_waits_for_the_next_event_before_it_costs_a_probe()
         Verdict::Probe
     );
 }
+
+#[test]
+fn a_list_that_was_sent_later_leaves_one_of_a_later_version_unproven() {
+    let (mut confirmations, at) = asked(Glimpse {
+        version: 25,
+        ..glimpse()
+    });
+    let later = Glimpse {
+        sent: SENT * 2,
+        ..glimpse()
+    };
+    confirmations.answered(later, at);
+    assert_eq!(confirmations.take_proven(shown(20, 9)), Some(SENT * 2));
+    assert_eq!(confirmations.complete_up_to(shown(20, 9)), 20);
+    assert_eq!(confirmations.judge(shown(20, 9), at + MARKER), Verdict::Probe);
+    assert_eq!(confirmations.take_proven(shown(25, 9)), Some(SENT));
+}
+
+#[test]
+fn more_answers_than_are_kept_leave_the_newest_to_be_proven() {
+    let (mut confirmations, at) = asked(Glimpse {
+        version: 99,
+        ..glimpse()
+    });
+    for version in 20..20 + 9 {
+        confirmations.answered(Glimpse { version, ..glimpse() }, at);
+    }
+    assert_eq!(confirmations.take_proven(shown(98, 9)), Some(SENT));
+    assert_eq!(confirmations.judge(shown(98, 9), at + MARKER), Verdict::Probe);
+}
+
+#[test]
+fn a_list_of_everything_proves_the_stream_up_to_its_own_version() {
+    let mut confirmations = asked(whole(12, 9)).0;
+    assert_eq!(confirmations.complete_up_to(shown(12, 9)), 12);
+    assert_eq!(confirmations.take_proven(shown(12, 9)), Some(SENT));
+    assert_eq!(confirmations.complete_up_to(shown(13, 8)), 20);
+}
+
+#[test]
+fn a_stream_that_shows_each_object_within_a_second_is_never_late() {
+    let (step, at) = (LATE / 2, Instant::now());
+    let mut confirmations = Confirmations::default();
+    for number in 0..20 {
+        let now = at + step * number;
+        let version = 100 + u64::from(number);
+        confirmations.answered(whole(version, 9), now);
+        let verdict = confirmations.judge(shown(version - 1, 9), now);
+        let is_late = matches!(verdict, Verdict::Late | Verdict::Behind(_));
+        assert!(!is_late, "{verdict:?} at {version}");
+    }
+    let now = at + step * 20;
+    assert_eq!(confirmations.judge(shown(118, 9), now + step), Verdict::Late);
+}

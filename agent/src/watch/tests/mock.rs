@@ -39,6 +39,11 @@ pub struct Stream(Sender<Bytes>);
 
 impl Rig {
     pub fn new() -> Self {
+        Self::of(Collection::all::<Pod>())
+    }
+
+    /// A watch of another collection of pods.
+    pub fn of(collection: Collection) -> Self {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(64);
         let orders = Arc::new(Orders::default());
@@ -46,7 +51,7 @@ impl Rig {
         let recovery = Recovery::new(&recovery::Server::default());
         let session = Session::new(client, outbox, Arc::clone(&orders), recovery);
         let mut tasks = JoinSet::new();
-        tasks.spawn(session.run(Collection::all::<Pod>(), Fact::Pod));
+        tasks.spawn(session.run(collection, Fact::Pod));
         Self {
             server,
             watches: Watches::new(BTreeMap::from([(Watched::Pods, orders)]), tasks),

@@ -4,6 +4,7 @@ mod fresh;
 mod fuzz;
 mod mock;
 mod narrow;
+mod one;
 mod relist;
 
 use super::start;

@@ -26,8 +26,8 @@ async fn asked() -> (Rig, Stream, Call) {
 }
 
 fn order(rig: &Rig, selection: Selection) {
-    let kind = Pods;
-    rig.watches.list_part(Opinion { kind, selection }, Duration::ZERO);
+    let (kind, selection) = (Pods, Some(selection));
+    rig.watches.list(Opinion { kind, selection }, Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,6 +119,49 @@ async fn two_narrow_lists_come_one_by_one() {
     assert_eq!(rig.told().await, "part a, but  later @7");
 }
 
+/// Two narrow lists, of which the one that is sent first shows a later version than the other.
+async fn crossed() -> (Rig, Stream) {
+    let (mut rig, stream, first) = asked().await;
+    order(&rig, Selection::OnNode("n".into()));
+    let second = rig.server.call().await;
+    second.page(100, "", &[pod("a", 3)]).await;
+    first.page(105, "", &[]).await;
+    assert_eq!(rig.told_meanwhile().await, None);
+    (rig, stream)
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_narrow_lists_only_the_one_that_the_stream_has_reached_is_applied() {
+    let (mut rig, mut stream) = crossed().await;
+    stream.bookmark(100, false).await;
+    assert_eq!(rig.told().await, "progress @100");
+    assert_eq!(rig.told().await, "part a, but  later @100");
+    assert_eq!(rig.told_meanwhile().await, None, "101 to 105 may come");
+    stream.event("DELETED", &pod("a", 103)).await;
+    assert_eq!(rig.told().await, "deleted a @103");
+    assert_eq!(rig.told_meanwhile().await, None);
+    stream.bookmark(105, false).await;
+    assert_eq!(rig.told().await, "progress @105");
+    assert_eq!(rig.told().await, "part , but  later @105");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_later_one_of_two_narrow_lists_is_probed_once_the_stream_has_reached_the_other() {
+    let (mut rig, mut stream) = crossed().await;
+    stream.bookmark(100, false).await;
+    assert_eq!(rig.told().await, "progress @100");
+    assert_eq!(rig.told().await, "part a, but  later @100");
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "probe 100");
+    let mut probe = call.stream();
+    probe.event("DELETED", &pod("a", 103)).await;
+    probe.bookmark(106, false).await;
+    assert_eq!(rig.told_meanwhile().await, None, "the stream lacks 103");
+    stream.event("DELETED", &pod("a", 103)).await;
+    assert_eq!(rig.told().await, "deleted a @103");
+    assert_eq!(rig.told().await, "part , but  later @105");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_narrow_list_that_went_back_in_time_is_reported() {
     let (mut rig, _stream, call) = asked().await;
@@ -179,4 +222,69 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
     stream.bookmark(50, false).await;
     assert_eq!(rig.told().await, "progress @50");
     assert_eq!(rig.proven().await, [Confirmation]);
+}
+
+fn within(rig: &Rig, selection: Selection, within: Duration) {
+    let (kind, selection) = (Pods, Some(selection));
+    rig.watches.list(Opinion { kind, selection }, within);
+}
+
+#[tokio::test(start_paused = true)]
+async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up() {
+    let (mut rig, stream) = Rig::streaming().await;
+    drop(stream);
+    let next = rig.server.call().await;
+    for number in 0..30 {
+        let name = ("ns".into(), number.to_string().as_str().into());
+        within(&rig, Selection::Named(name), Duration::from_secs(10));
+    }
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(rig.server.waiting(), 0);
+    let _stream = next.stream();
+    let confirmation = rig.server.call().await;
+    assert_eq!(confirmation.kind(), "confirm");
+    assert_eq!(rig.told_meanwhile().await, None);
+    let at_once = rig.server.waiting();
+    assert!(at_once < 10, "{at_once} at once");
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(rig.server.waiting(), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_everything_satisfies_narrow_lists_ordered_before() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    stream.error(410, "too old resource version").await;
+    assert!(rig.told().await.starts_with("down: "));
+    order(&rig, web());
+    let call = rig.server.call().await;
+    assert_eq!(call.kind(), "stream");
+    let mut stream = call.stream();
+    stream.bookmark(9, true).await;
+    assert_eq!(rig.told().await, "reset  @9");
+    assert_eq!(rig.told().await, "up");
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(rig.server.waiting(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrow_list_under_way_is_not_requested_twice() {
+    let (mut rig, _stream, call) = asked().await;
+    order(&rig, web());
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(rig.server.waiting(), 0);
+    call.page(7, "", &[pod("a", 3)]).await;
+    assert_eq!(rig.told().await, "part a, but  later @7");
+    order(&rig, web());
+    let _call = rig.server.call().await;
+    sleep(Duration::from_secs(30)).await;
+    assert!(rig.told().await.starts_with("unconfirmed: cannot list pods: "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_a_narrow_list_shows_unreadable_is_not_missing() {
+    let (mut rig, _stream, call) = asked().await;
+    let unreadable = r#"{"metadata":{"name":"b","namespace":"ns","uid":1,"resourceVersion":"4"}}"#;
+    call.page(7, "", &[pod("a", 3), unreadable.to_owned()]).await;
+    assert!(rig.told().await.starts_with("skipped "));
+    assert_eq!(rig.told().await, "part a, but b later @7");
 }

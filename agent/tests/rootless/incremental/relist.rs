@@ -2,6 +2,7 @@
 
 use epguard_core::facts::{Change, Part, Selection};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 pub fn list<K: Ord, T: Clone>(objects: &mut BTreeMap<K, T>, gone: u8) -> Change<T> {
     let mut vanished = vanish(gone);
@@ -27,6 +28,7 @@ pub fn some<K: Ord, T: Clone>(
 pub fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
     Part {
         selection,
+        sent: Duration::MAX,
         objects,
         later: BTreeSet::new(),
     }

@@ -1,5 +1,7 @@
 //! Second opinions: the narrow lists that pending denials wait for. One story each.
 
+mod needs;
+
 use super::world::{World, X, Y, backend, dead, endpoints, pod, slice, terminal, web};
 use epguard_common::{Addr, Uid};
 use epguard_core::facts::{Change, Fact, Part, Pod, Selection, Service, Slice};
@@ -11,7 +13,9 @@ use std::time::Duration;
 fn requested(world: &mut World, after: Duration) -> Vec<Selection> {
     world.now += after;
     let opinions = world.state.take_opinions(world.now).into_iter();
-    opinions.map(|Opinion { selection, .. }| selection).collect()
+    opinions
+        .filter_map(|Opinion { selection, .. }| selection)
+        .collect()
 }
 
 /// The first opinions for what just happened.
@@ -32,6 +36,10 @@ fn slices_of_web() -> Selection {
     Selection::SlicesOf(("shop".into(), "web".into()))
 }
 
+fn on_node_a() -> Selection {
+    Selection::OnNode("node-a".into())
+}
+
 fn named(name: &str) -> Selection {
     Selection::Named(("shop".into(), name.into()))
 }
@@ -39,6 +47,7 @@ fn named(name: &str) -> Selection {
 fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
     Part {
         selection,
+        sent: Duration::MAX,
         objects,
         later: BTreeSet::new(),
     }
@@ -129,48 +138,20 @@ fn an_object_that_the_watch_shows_later_than_the_list_stays_as_the_watch_shows_i
 }
 
 #[test]
-fn a_pod_that_the_service_does_not_select_is_asked_for_by_its_name() {
-    let (mut world, _) = World::cluster().with_a();
-    let c = pod("shop", "c", "api", &[Y]);
-    world.pod(&c);
-    world.slice(&[(Y, Some(c.uid))]);
-    world.list(&[dead(&c)]);
-    let needed = [labelled("shop", "web"), named("c"), slices_of_web()];
-    assert_eq!(BTreeSet::from_iter(first(&mut world)), BTreeSet::from(needed));
-    show(&mut world, labelled("shop", "web"), &[]);
-    show_slices(&mut world, &[(Y, Some(c.uid))]);
-    assert_eq!(world.held(), [Y], "no second list has shown its end");
-    show(&mut world, named("c"), &[dead(&c)]);
-    assert_eq!(world.carried_out(), [Y]);
-}
-
-#[test]
-fn the_pods_of_a_service_without_a_selector_are_asked_for_by_name() {
+fn a_narrow_list_that_was_sent_before_the_denial_was_pending_is_no_second_list() {
     let (mut world, a) = World::cluster().with_a();
-    let by_hand = Service {
-        selector: None,
-        ..web()
-    };
-    world.tell(Fact::Service(Change::Applied(by_hand)));
+    let earlier = world.now;
     world.list(&[dead(&a)]);
-    assert_eq!(first(&mut world), [named("a"), slices_of_web()]);
-    show(&mut world, named("a"), &[dead(&a)]);
-    show_slices(&mut world, &[(X, Some(a.uid))]);
-    assert_eq!(world.carried_out(), [X]);
-}
-
-#[test]
-fn the_pods_of_a_large_service_are_asked_for_by_the_node_that_hands_out_the_ip() {
-    let (mut world, pods) = World::cluster().with_backends(120);
-    let mut listed = pods.clone();
-    listed[0] = dead(&pods[0]);
-    world.list(&listed);
-    let on_node = Selection::Labelled {
-        namespace: "shop".into(),
-        selector: [("app", "web")].into_iter().collect(),
-        node: Some("node-a".into()),
+    let shown = |sent| Part {
+        sent,
+        ..part(labelled("shop", "web"), vec![dead(&a)])
     };
-    assert_eq!(first(&mut world), [on_node, slices_of_web()]);
+    show_slices(&mut world, &[(X, Some(a.uid))]);
+    world.tell(Fact::PodsOf(shown(earlier)));
+    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    let later = world.now;
+    world.tell(Fact::PodsOf(shown(later)));
+    assert_eq!(world.carried_out(), [X]);
 }
 
 #[test]
@@ -228,29 +209,13 @@ fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
         _ => false,
     };
     assert_eq!(lists.iter().filter(is_others).count(), 2);
-    assert_eq!(lists.len(), 2 + 8);
+    assert_eq!(lists.len(), 2 + 8 + 1, "and one of this node's pods");
     let later = requested(&mut world, Duration::from_mins(1));
-    assert_eq!(later.len(), 2 + 2, "those that did not come, and one each 30 s");
-}
-
-#[test]
-fn deaths_on_this_node_that_one_list_shows_are_asked_for_by_name_or_by_node() {
-    for (count, selections) in [
-        (2, vec![named("backend-0"), named("backend-1")]),
-        (4, vec![Selection::OnNode("node-a".into())]),
-    ] {
-        let mut world = World::cluster();
-        let pods: Vec<Pod> = (0..count).map(|number| dead(&backend(number))).collect();
-        world.list(&pods);
-        assert!(world.state.tables().terminated.is_empty());
-        assert_eq!(first(&mut world), selections);
-        for selection in selections {
-            let mut asked = pods.clone();
-            asked.retain(|pod| selection.has_pod(pod));
-            show(&mut world, selection, &asked);
-        }
-        assert_eq!(world.state.tables().terminated.len(), usize::from(count));
-    }
+    assert_eq!(
+        later.len(),
+        2 + 2 + 1,
+        "those that did not come, and one each 30 s"
+    );
 }
 
 #[test]

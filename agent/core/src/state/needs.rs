@@ -1,0 +1,89 @@
+//! The lists that show all that a pending denial rests on.
+
+use super::opinions::Opinion;
+use super::{ClusterIndex, Record};
+use crate::facts::{Name, Selection, Selector, Text, Watched};
+use epguard_common::{Addr, Uid};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A Service with more endpoints than this has its pods listed by node, where a node alone hands out its IPs.
+const MANY: usize = 100;
+
+/// What the denials of one Service rest on. One of them takes as much work as there are targets at its IP.
+pub(super) struct Needs<'a> {
+    cluster: &'a ClusterIndex,
+    service: &'a Name,
+    selector: Option<&'a Selector>,
+    has_many: OnceCell<bool>,
+}
+
+impl<'a> Needs<'a> {
+    pub(super) fn of(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
+        let known = cluster.service(service);
+        Self {
+            cluster,
+            service,
+            selector: known.and_then(|known| known.selector.as_ref()),
+            has_many: OnceCell::new(),
+        }
+    }
+
+    /// The lists of the collections in `waits` that show what a denial at the IP rests on: narrow ones where it rests on a
+    /// part, else one of everything.
+    pub(super) fn at(&self, ip: Addr, waits: &BTreeSet<Watched>) -> Vec<Opinion> {
+        let mut needs = Vec::new();
+        for kind in waits {
+            let narrow = match kind {
+                Watched::Pods => self.pods(ip),
+                Watched::EndpointSlices => vec![Selection::SlicesOf(self.service.clone())],
+                _ => vec![],
+            };
+            if narrow.is_empty() {
+                needs.push(Opinion::whole(*kind));
+            }
+            needs.extend(narrow.into_iter().map(|selection| Opinion::of(*kind, selection)));
+        }
+        needs
+    }
+
+    /// All pods that the Service selects, and each pod that its slices name at the IP.
+    fn pods(&self, ip: Addr) -> Vec<Selection> {
+        let targets = self.targets(ip);
+        let selected = self.selector.map(|selector| Selection::Labelled {
+            namespace: self.service.0.clone(),
+            selector: selector.clone(),
+            node: self.node(ip, &targets),
+        });
+        let mut selections: Vec<Selection> = selected.into_iter().collect();
+        for pod in targets.values().map(|record| &record.pod) {
+            let is_covered = selections.first().is_some_and(|selected| selected.has_pod(pod));
+            if !is_covered && !pod.name.1.is_empty() {
+                selections.push(Selection::Named(pod.name.clone()));
+            }
+        }
+        selections
+    }
+
+    fn targets(&self, ip: Addr) -> BTreeMap<Uid, &'a Record> {
+        let sockets = self.cluster.endpoint_index.at(self.service, ip);
+        let uids = sockets.flat_map(|(_, targets)| targets.keys()).flatten();
+        uids.filter_map(|uid| Some((uid, self.cluster.pods.get(uid)?)))
+            .collect()
+    }
+
+    /// The node that alone hands out the IP, if the Service has so many pods that only those of a node are listed.
+    fn node(&self, ip: Addr, targets: &BTreeMap<Uid, &Record>) -> Option<Text> {
+        let index = &self.cluster.endpoint_index;
+        let mut nodes = targets.values().map(|record| record.pod.node.as_ref());
+        let node = nodes.next()??;
+        let is_exclusive = || self.cluster.is_exclusive(ip, Some(node));
+        let has_many = || {
+            *self
+                .has_many
+                .get_or_init(|| index.has_more_ips(self.service, MANY))
+        };
+        let has_own_range = nodes.all(|other| other == Some(node)) && has_many() && is_exclusive();
+        has_own_range.then(|| node.clone())
+    }
+}

@@ -1,0 +1,177 @@
+//! Which lists a pending denial waits for.
+
+use super::*;
+use epguard_core::facts::Watched;
+
+#[test]
+fn a_pod_that_the_service_does_not_select_is_asked_for_by_its_name() {
+    let (mut world, _) = World::cluster().with_a();
+    let c = pod("shop", "c", "api", &[Y]);
+    world.pod(&c);
+    world.slice(&[(Y, Some(c.uid))]);
+    world.list(&[dead(&c)]);
+    let needed = [labelled("shop", "web"), named("c"), on_node_a(), slices_of_web()];
+    assert_eq!(first(&mut world), needed);
+    show(&mut world, labelled("shop", "web"), &[]);
+    show_slices(&mut world, &[(Y, Some(c.uid))]);
+    assert_eq!(world.held(), [Y], "no second list has shown its end");
+    show(&mut world, named("c"), &[dead(&c)]);
+    assert_eq!(world.carried_out(), [Y]);
+}
+
+#[test]
+fn all_pods_that_slices_name_at_the_endpoint_are_asked_for() {
+    let (mut world, a) = World::cluster().with_a();
+    let c = pod("shop", "c", "api", &[X]);
+    let d = pod("shop", "d", "api", &[X]);
+    world.pod(&c);
+    world.pod(&d);
+    world.slice(&[(X, Some(a.uid)), (X, Some(c.uid)), (X, Some(d.uid))]);
+    world.list(&[dead(&a), dead(&c), dead(&d)]);
+    let needed = [labelled("shop", "web"), named("c"), named("d")];
+    let others = [on_node_a(), slices_of_web()];
+    assert_eq!(first(&mut world), [needed.as_slice(), &others].concat());
+    for (selection, pod) in needed.into_iter().zip([&a, &c, &d]) {
+        assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+        show(&mut world, selection, &[dead(pod)]);
+    }
+    show_slices(
+        &mut world,
+        &[(X, Some(a.uid)), (X, Some(c.uid)), (X, Some(d.uid))],
+    );
+    assert_eq!(world.carried_out(), [X]);
+}
+
+#[test]
+fn the_pods_of_a_service_without_a_selector_are_asked_for_by_name() {
+    let (mut world, a) = World::cluster().with_a();
+    let by_hand = Service {
+        selector: None,
+        ..web()
+    };
+    world.tell(Fact::Service(Change::Applied(by_hand)));
+    world.list(&[dead(&a)]);
+    assert_eq!(first(&mut world), [named("a"), on_node_a(), slices_of_web()]);
+    show(&mut world, named("a"), &[dead(&a)]);
+    show_slices(&mut world, &[(X, Some(a.uid))]);
+    assert_eq!(world.carried_out(), [X]);
+}
+
+#[test]
+fn the_pods_of_a_large_service_are_asked_for_by_the_node_that_hands_out_the_ip() {
+    let (mut world, pods) = World::cluster().with_backends(120);
+    let mut listed = pods.clone();
+    listed[0] = dead(&pods[0]);
+    world.list(&listed);
+    let on_node = Selection::Labelled {
+        namespace: "shop".into(),
+        selector: [("app", "web")].into_iter().collect(),
+        node: Some("node-a".into()),
+    };
+    assert_eq!(first(&mut world), [on_node, on_node_a(), slices_of_web()]);
+}
+
+#[test]
+fn a_denial_that_a_list_of_services_began_waits_for_another_one_which_is_requested() {
+    let (mut world, a) = World::cluster().with_a();
+    world.tell(Fact::Service(Change::Deleted(web())));
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), []);
+    let list = || Fact::Service(Change::Reset(vec![web()]));
+    world.tell(list());
+    assert_eq!(world.held(), [X]);
+    show(&mut world, labelled("shop", "web"), &[dead(&a)]);
+    show_slices(&mut world, &[(X, Some(a.uid))]);
+    assert_eq!(world.held(), [X]);
+    let kinds = |world: &mut World, after: Duration| -> Vec<Watched> {
+        world.now += after;
+        let opinions = world.state.take_opinions(world.now).into_iter();
+        opinions.map(|Opinion { kind, .. }| kind).collect()
+    };
+    assert_eq!(kinds(&mut world, Duration::ZERO), []);
+    assert_eq!(kinds(&mut world, Duration::from_secs(1)), [Watched::Services]);
+    assert_eq!(kinds(&mut world, Duration::from_secs(10)), []);
+    world.tell(list());
+    assert_eq!(world.carried_out(), [X]);
+}
+
+#[test]
+fn a_denial_that_needs_fewer_lists_than_before_is_released_once_these_agree() {
+    let (mut world, _) = World::cluster().with_a();
+    let c = pod("shop", "c", "api", &[Y]);
+    world.pod(&c);
+    world.slice(&[(Y, Some(c.uid))]);
+    world.list(&[dead(&c)]);
+    show(&mut world, named("c"), &[dead(&c)]);
+    show_slices(&mut world, &[(Y, Some(c.uid))]);
+    assert_eq!(world.held(), [Y], "the pods of the Service are to agree too");
+    let by_hand = Service {
+        selector: None,
+        ..web()
+    };
+    world.tell(Fact::Service(Change::Applied(by_hand)));
+    assert_eq!(world.carried_out(), [Y]);
+}
+
+#[test]
+fn a_death_that_only_narrow_lists_confirm_proves_no_denial_of_another_service_alone() {
+    let (mut world, a) = World::cluster().with_a();
+    let mut api = Service {
+        vips: vec![Addr::v4([10, 96, 0, 2])],
+        ..web()
+    };
+    api.name.1 = "api".into();
+    world.tell(Fact::Service(Change::Applied(api)));
+    world.list(&[dead(&a)]);
+    show(&mut world, labelled("shop", "web"), &[dead(&a)]);
+    show_slices(&mut world, &[(X, Some(a.uid))]);
+    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
+    let mut of_api = slice("api", &[(X, Some(a.uid))]);
+    of_api.service = Some(("shop".into(), "api".into()));
+    world.tell(Fact::Slice(Change::Applied(of_api)));
+    assert_eq!(
+        world.held(),
+        [X],
+        "pods of that Service may be missing in the first list"
+    );
+    world.list(&[dead(&a)]);
+    assert_eq!((world.carried_out().len(), world.held().len()), (1, 1));
+}
+
+#[test]
+fn after_a_death_on_this_node_that_one_list_shows_all_pods_of_the_node_are_asked_for() {
+    let mut world = World::cluster();
+    let pods: Vec<Pod> = (0..2).map(|number| dead(&backend(number))).collect();
+    world.list(&pods);
+    assert!(world.state.tables().terminated.is_empty());
+    assert_eq!(first(&mut world), [on_node_a()]);
+    show(&mut world, on_node_a(), &pods);
+    assert_eq!(world.state.tables().terminated.len(), 2);
+    assert_eq!(requested(&mut world, Duration::from_mins(10)), []);
+}
+
+#[test]
+fn a_narrow_list_of_other_pods_of_the_node_leaves_an_ip_that_one_list_shows_unused() {
+    let (mut world, a) = World::cluster().with_a();
+    world.list(&[dead(&a)]);
+    let selections = [labelled("shop", "web"), on_node_a(), slices_of_web()];
+    assert_eq!(first(&mut world), selections);
+    show(&mut world, labelled("shop", "web"), &[dead(&a)]);
+    show_slices(&mut world, &[(X, Some(a.uid))]);
+    assert_eq!(world.carried_out(), [X]);
+    assert!(
+        world.state.tables().terminated.is_empty(),
+        "another pod may hold it"
+    );
+    let earlier = Part {
+        sent: Duration::ZERO,
+        ..part(on_node_a(), vec![dead(&a)])
+    };
+    world.tell(Fact::PodsOf(earlier));
+    assert!(
+        world.state.tables().terminated.is_empty(),
+        "sent before the first list"
+    );
+    show(&mut world, on_node_a(), &[dead(&a)]);
+    assert_eq!(world.state.tables().terminated.len(), 1);
+}
