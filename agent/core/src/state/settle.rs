@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl State {
-    /// Judges again what may have changed. While a list is applied, denials end, and none begins.
+    /// Judges again what may have changed. While a list is applied, denials end, and none begins or gets
+    /// stricter.
     pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty) {
         self.touch(&dirty);
         dirty.pairs.append(&mut dirty.selected);
@@ -57,7 +58,8 @@ impl State {
         changed
     }
 
-    /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay. True if one changed.
+    /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay, and none gets
+    /// stricter. True if one changed.
     pub(super) fn rejudge(&mut self, name: &Name, ip: Addr, may_begin: bool) -> bool {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
@@ -73,8 +75,13 @@ impl State {
                 .collect(),
             None => Denials::new(),
         };
-        proven
-            .retain(|key, proven| may_begin || before.get(key).is_some_and(|known| !proven.outgrows(known)));
+        if !may_begin {
+            let known = proven.into_iter().filter_map(|(key, proven)| {
+                let proven = proven.within(before.get(&key)?)?;
+                Some((key, proven))
+            });
+            proven = known.collect();
+        }
         if before == proven {
             return false;
         }

@@ -36,6 +36,12 @@ impl State {
         self.task.is_some()
     }
 
+    /// True between the parts of a list: denials end, and none begins or gets stricter.
+    #[must_use]
+    pub const fn is_half_applied(&self) -> bool {
+        matches!(self.task, Some(Task::Apply(_)))
+    }
+
     /// True if something is left to do, to write or to record.
     #[must_use]
     pub fn has_backlog(&self) -> bool {

@@ -6,6 +6,7 @@ mod breaker;
 mod claims;
 mod crowded;
 mod gaps;
+mod half_applied;
 mod lint;
 mod lives;
 mod not_proven;

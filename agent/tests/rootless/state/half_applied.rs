@@ -1,0 +1,72 @@
+//! Lists that are applied in parts: between two parts, denials end, and none begins or gets stricter.
+
+use super::world::{World, X, dead, pod, web};
+use epguard_common::Mode;
+use epguard_common::Reason::{DeadBackend, Reused};
+use epguard_core::facts::{Change, Fact, Pod, Service};
+
+impl World {
+    /// Begins a list, and applies so many of its objects.
+    fn begin(&mut self, list: Fact, objects: usize) {
+        self.state.begin(self.now, list);
+        for _ in 0..objects {
+            self.part();
+        }
+    }
+
+    /// Applies one object of the list.
+    fn part(&mut self) {
+        self.state.proceed(self.now, 1);
+        assert!(self.state.is_half_applied(), "the list is at its end");
+    }
+
+    fn end(&mut self) {
+        while self.state.proceed(self.now, 1) {}
+    }
+
+    /// The modes of all denials in the map.
+    fn modes(&self) -> Vec<Mode> {
+        let denied = self.state.tables().denied.values();
+        denied.map(|denial| denial.mode).collect()
+    }
+}
+
+fn list_of(pods: &[Pod]) -> Fact {
+    Fact::Pod(Change::Reset(pods.to_vec()))
+}
+
+#[test]
+fn an_annotation_that_allows_more_does_so_once_the_whole_list_is_applied() {
+    let (mut world, a) = World::cluster().with_a();
+    let bounded = Service {
+        bound: Mode::Observe,
+        ..web()
+    };
+    world.tell(Fact::Service(Change::Applied(bounded)));
+    world.pod(&dead(&a));
+    assert_eq!(world.modes(), [Mode::Observe]);
+    world.begin(Fact::Service(Change::Reset(vec![web()])), 1);
+    assert_eq!(world.modes(), [Mode::Observe]);
+    world.end();
+    assert_eq!(world.modes(), [Mode::Enforce]);
+}
+
+/// The mode of `reused` may be higher than that of `dead-backend`, and C, further down, shows that both may hold X.
+#[test]
+fn another_reason_is_only_observed_until_the_whole_list_is_applied() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    let [b, c] = ["b", "c"].map(|name| pod("other", name, name, &[X]));
+    assert_eq!(
+        (world.reasons(), world.modes()),
+        (vec![DeadBackend], vec![Mode::Enforce])
+    );
+    world.begin(list_of(&[dead(&a), b, c]), 2);
+    assert_eq!(
+        (world.reasons(), world.modes()),
+        (vec![Reused], vec![Mode::Observe])
+    );
+    world.part();
+    world.end();
+    assert_eq!(world.reasons(), []);
+}
