@@ -24,8 +24,13 @@ impl State {
         let is_of_node = matches!(&fact, Fact::Presence(_) | Fact::LocalAddresses(_));
         while !is_of_node && self.proceed(now, usize::MAX) {}
         self.start_over_if_revived(now, &mut fact);
+        let levelled = self.cluster.pods.listed;
         match Objects::of(&mut self.cluster, fact) {
-            Ok(objects) => self.task = Some(Task::Apply(objects)),
+            Ok(objects) => {
+                self.task = Some(Task::Apply(objects));
+                let dirty = self.levelled_since(levelled);
+                self.absorbed(now, dirty);
+            }
             Err(fact) => self.apply_one(now, fact),
         }
     }
@@ -105,10 +110,9 @@ impl State {
             }
             fact => dirty::absorb(&mut self.cluster, now, fact),
         };
-        if levelled != self.cluster.pods.listed {
-            dirty.pairs.extend(self.rests_on_order());
-            dirty.ips.extend(self.cluster.pods.shared_ips());
-        }
+        let mut ordered = self.levelled_since(levelled);
+        dirty.pairs.append(&mut ordered.pairs);
+        dirty.ips.append(&mut ordered.ips);
         if let Some(list) = list.clone().filter(|list| list.kind.bears_proofs()) {
             let services = self.services_concerned(&list, &dirty);
             self.task = Some(Task::Judge(list, services));
@@ -135,11 +139,7 @@ impl State {
         self.synced.note(watched);
         self.spare.extend(compact::after(watched));
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
-        let mut dirty = Dirty {
-            pairs: self.rests_on_order().collect(),
-            ips: self.cluster.pods.shared_ips().collect(),
-            ..Dirty::default()
-        };
+        let mut dirty = Dirty::default();
         if was_synced != self.is_synced() {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
@@ -157,12 +157,21 @@ impl State {
         self.absorbed(now, dirty);
     }
 
-    /// Where denials rest on the order of claims, which a list does not show.
-    fn rests_on_order(&self) -> impl Iterator<Item = (Name, Addr)> {
+    /// Where denials and owners rest on the order of claims, if a list has levelled that since.
+    fn levelled_since(&self, order: u64) -> Dirty {
+        if order == self.cluster.pods.listed {
+            return Dirty::default();
+        }
         let denials = self.denials.iter();
         let ordered =
             denials.filter(|(_, proven)| proven.state == UidState::Retired && proven.owner.is_some());
-        ordered.map(|((service, endpoint), _)| (service.clone(), endpoint.ip))
+        Dirty {
+            pairs: ordered
+                .map(|((service, endpoint), _)| (service.clone(), endpoint.ip))
+                .collect(),
+            ips: self.cluster.pods.shared_ips().collect(),
+            ..Dirty::default()
+        }
     }
 
     /// The Services that have denials, or may get some.

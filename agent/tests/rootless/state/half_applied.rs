@@ -1,8 +1,8 @@
 //! Lists that are applied in parts: between two parts, denials end, and none begins or gets stricter.
 
-use super::world::{World, X, dead, pod, web};
+use super::world::{World, X, Y, dead, pod, terminal, web};
 use epguard_common::Mode;
-use epguard_common::Reason::{DeadBackend, Reused};
+use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_core::facts::{Change, Fact, Pod, Service};
 
 impl World {
@@ -68,5 +68,30 @@ fn another_reason_is_only_observed_until_the_whole_list_is_applied() {
     );
     world.part();
     world.end();
+    assert_eq!(world.reasons(), []);
+}
+
+/// A list shows no order of claims, and neither does a part of it: B may have had X before A.
+#[test]
+fn a_claim_that_a_part_of_a_list_shows_first_is_no_newer_than_others() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    assert_eq!(world.reasons(), [RetiredBackend]);
+    let (b, c) = (pod("other", "b", "b", &[X]), pod("other", "c", "c", &[Y]));
+    world.begin(list_of(&[b, terminal(&a), c]), 2);
+    assert_eq!(world.reasons(), []);
+    world.end();
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_denial_that_rests_on_the_order_of_claims_ends_when_a_list_begins() {
+    let (mut world, a) = World::cluster().with_a();
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&terminal(&a));
+    world.pod(&b);
+    assert_eq!(world.reasons(), [Reused]);
+    world.begin(list_of(&[terminal(&a), b]), 0);
+    assert!(world.state.is_half_applied());
     assert_eq!(world.reasons(), []);
 }
