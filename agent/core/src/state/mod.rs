@@ -211,17 +211,11 @@ impl State {
         }
     }
 
-    /// True if every watch has shown everything once.
-    #[must_use]
-    pub fn is_synced(&self) -> bool {
-        self.synced.is_complete()
-    }
-
     /// True if the state needs the IPs that the node's routes and neighbours lead to: a dead pod had one of them, or
     /// may be found to once everything has been listed.
     #[must_use]
     pub fn asks_for_presence(&self) -> bool {
-        !self.is_synced() || !self.orphan_ips.is_empty()
+        !self.is_listed() || !self.orphan_ips.is_empty()
     }
 
     /// Whether this node is labelled as a canary.

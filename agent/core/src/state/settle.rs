@@ -68,7 +68,7 @@ impl State {
             .range(range)
             .map(|(key, proven)| (key.clone(), proven.clone()))
             .collect();
-        let mut proven: Denials = match self.cluster.service(name).filter(|_| self.is_synced()) {
+        let mut proven: Denials = match self.cluster.service(name).filter(|_| self.is_listed()) {
             Some(service) => judge::judge(&self.cluster, name, service, ip)
                 .into_iter()
                 .filter_map(|(endpoint, verdict)| Some(((name.clone(), endpoint), verdict.ok()?)))
@@ -96,7 +96,7 @@ impl State {
     pub(super) fn settle_orphan_ips(&mut self) {
         let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
         let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
-        let mut terminated = if self.is_synced() {
+        let mut terminated = if self.is_listed() {
             self.orphan_ips.proven(&self.cluster, last_owner)
         } else {
             BTreeMap::new()

@@ -135,12 +135,12 @@ impl State {
 
     /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
     fn listed(&mut self, now: Duration, watched: Watched) {
-        let was_synced = self.is_synced();
+        let was_listed = self.is_listed();
         self.synced.note(watched);
         self.spare.extend(compact::after(watched));
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
         let mut dirty = Dirty::default();
-        if was_synced != self.is_synced() {
+        if was_listed != self.is_listed() {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
             if let Some(tables) = self.restored.take() {
@@ -150,7 +150,7 @@ impl State {
             dirty.index_ended(&mut self.cluster);
         }
         self.task = None;
-        if let Some(list) = list.map(Came::whole).filter(|_| self.is_synced()) {
+        if let Some(list) = list.map(Came::whole).filter(|_| self.is_listed()) {
             self.opinions.came(&list);
             self.task = Some(Task::Judge(list, self.services_to_judge()));
         }
@@ -219,6 +219,7 @@ impl State {
         }
         if services.is_empty() {
             self.breaker.drop_restored();
+            self.synced.note_judged();
         }
         self.lay_out_changed(now, &changed);
         self.settle_orphan_ips();

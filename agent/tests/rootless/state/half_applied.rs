@@ -1,9 +1,10 @@
 //! Lists that are applied in parts: between two parts, denials end, and none begins or gets stricter.
 
-use super::world::{World, X, Y, dead, pod, terminal, web};
+use super::world::{World, X, Y, dead, pod, settings, terminal, web};
 use epguard_common::Mode;
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
-use epguard_core::facts::{Change, Fact, Pod, Service};
+use epguard_core::facts::{Change, Fact, Pod, Presence, Service};
+use epguard_core::state::State;
 
 impl World {
     /// Begins a list, and applies so many of its objects.
@@ -94,4 +95,28 @@ fn a_denial_that_rests_on_the_order_of_claims_ends_when_a_list_begins() {
     world.begin(list_of(&[terminal(&a), b]), 0);
     assert!(world.state.is_half_applied());
     assert_eq!(world.reasons(), []);
+}
+
+/// Until everything is judged, the tables lack what the maps of the earlier process hold.
+#[test]
+fn a_new_process_is_synced_once_its_first_lists_are_judged() {
+    let (mut earlier, a) = World::cluster().with_a();
+    earlier.pod(&dead(&a));
+    let tables = earlier.state.tables().clone();
+    let mut world = World {
+        state: State::new(settings()),
+        now: earlier.now,
+    };
+    world.state.restore(tables.clone());
+    world.tell(Fact::Presence(Presence::Held(vec![])));
+    world.list_all_but_pods();
+    world.begin(list_of(&[dead(&a)]), 1);
+    let mut listed = false;
+    while !world.state.is_synced() {
+        assert!(world.state.proceed(world.now, 1));
+        listed |= world.state.is_listed() && !world.state.is_synced();
+    }
+    assert!(listed, "it judges in a step of its own");
+    assert_eq!(world.state.tables().denied, tables.denied);
+    assert_eq!(world.state.tables().services, tables.services);
 }
