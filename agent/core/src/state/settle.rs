@@ -24,8 +24,7 @@ impl State {
         let drained = self.settle_draining(&dirty);
         let mut changed = BTreeSet::new();
         for (service, ip) in &dirty.pairs {
-            let may_begin = !self.task.as_ref().is_some_and(|task| task.holds_back(service));
-            if self.rejudge(service, *ip, may_begin) {
+            if self.rejudge(service, *ip, self.may_begin(service)) {
                 changed.insert((service.clone(), *ip));
             }
         }
@@ -43,6 +42,11 @@ impl State {
         }
     }
 
+    /// True if denials of the Service may begin now: no list is half applied.
+    fn may_begin(&self, service: &Name) -> bool {
+        !self.task.as_ref().is_some_and(|task| task.holds_back(service))
+    }
+
     /// Updates the breaker. Returns the pairs where a denial became pending, or is pending no more.
     fn settle_breaker(&mut self, now: Duration, dirty: &Dirty) -> BTreeSet<(Name, Addr)> {
         let mut services: BTreeMap<&Name, Vec<Addr>> = BTreeMap::new();
@@ -52,7 +56,10 @@ impl State {
         let (cluster, denials) = (&self.cluster, &self.denials);
         let mut changed = BTreeSet::new();
         for (service, ips) in services {
-            let held = self.breaker.settle(cluster, now, denials, (service, &ips), None);
+            let may_begin = self.may_begin(service);
+            let held = self
+                .breaker
+                .settle(cluster, now, denials, (service, &ips), (None, may_begin));
             changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
         }
         changed

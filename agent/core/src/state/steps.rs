@@ -214,7 +214,7 @@ impl State {
             let (cluster, denials) = (&self.cluster, &self.denials);
             let held = self
                 .breaker
-                .settle(cluster, now, denials, (&service, &ips), Some(list));
+                .settle(cluster, now, denials, (&service, &ips), (Some(list), true));
             changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
         }
         if services.is_empty() {

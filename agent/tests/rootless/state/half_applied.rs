@@ -1,6 +1,6 @@
 //! Lists that are applied in parts: between two parts, denials end, and none begins or gets stricter.
 
-use super::world::{World, X, Y, dead, pod, settings, terminal, web};
+use super::world::{World, X, Y, dead, endpoints, pod, settings, slice, terminal, web};
 use epguard_common::Mode;
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_core::facts::{Change, Fact, Pod, Presence, Service};
@@ -95,6 +95,22 @@ fn a_denial_that_rests_on_the_order_of_claims_ends_when_a_list_begins() {
     world.begin(list_of(&[terminal(&a), b]), 0);
     assert!(world.state.is_half_applied());
     assert_eq!(world.reasons(), []);
+}
+
+/// The slice further down still lists them.
+#[test]
+fn denials_of_more_than_half_stay_pending_while_slices_are_half_applied() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    for pod in &pods[..3] {
+        world.pod(&dead(pod));
+    }
+    let held = world.held();
+    assert!(!held.is_empty());
+    let slices = vec![slice("web", &[]), slice("web-2", &endpoints(&pods))];
+    world.begin(Fact::Slice(Change::Reset(slices)), 1);
+    assert_eq!(world.held(), held);
+    world.part();
+    assert_eq!(world.held(), held);
 }
 
 /// Until everything is judged, the tables lack what the maps of the earlier process hold.
