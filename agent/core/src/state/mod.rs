@@ -126,6 +126,8 @@ pub struct State {
     /// Slots of redirected flows that go on.
     redirected: BTreeSet<Slot>,
     tables: Tables,
+    /// Whether `tables` lack VIPs until a list is applied.
+    withholds_vips: bool,
     /// Keys of `tables` that may have changed.
     changes: Changes,
     owners: BTreeMap<Addr, Owner>,
@@ -166,6 +168,7 @@ impl State {
             slots,
             redirected: BTreeSet::new(),
             tables: Tables::default(),
+            withholds_vips: false,
             changes: Changes::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),

@@ -139,7 +139,10 @@ impl State {
         self.synced.note(watched);
         self.spare.extend(compact::after(watched));
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
-        let mut dirty = Dirty::default();
+        let mut dirty = Dirty {
+            vips: std::mem::take(&mut self.withholds_vips),
+            ..Dirty::default()
+        };
         if was_listed != self.is_listed() {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);

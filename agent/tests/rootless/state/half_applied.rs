@@ -1,9 +1,9 @@
 //! Lists that are applied in parts: between two parts, denials end, and none begins or gets stricter.
 
-use super::world::{World, X, Y, dead, endpoints, pod, settings, slice, terminal, web};
-use epguard_common::Mode;
+use super::world::{World, X, Y, dead, endpoints, pod, settings, slice, terminal, uid, web};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
-use epguard_core::facts::{Change, Fact, Pod, Presence, Service};
+use epguard_common::{Addr, Mode};
+use epguard_core::facts::{Change, Fact, Pod, Presence, Service, ServicePort};
 use epguard_core::state::State;
 
 impl World {
@@ -34,6 +34,10 @@ impl World {
 
 fn list_of(pods: &[Pod]) -> Fact {
     Fact::Pod(Change::Reset(pods.to_vec()))
+}
+
+fn without_node_port(port: ServicePort) -> ServicePort {
+    ServicePort { node_port: 0, ..port }
 }
 
 #[test]
@@ -95,6 +99,41 @@ fn a_denial_that_rests_on_the_order_of_claims_ends_when_a_list_begins() {
     world.begin(list_of(&[terminal(&a), b]), 0);
     assert!(world.state.is_half_applied());
     assert_eq!(world.reasons(), []);
+}
+
+/// Service api, further down, has the VIP, too: then the Service meant is unknown.
+#[test]
+fn a_denial_gains_vips_once_the_whole_list_of_services_is_applied() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    let before = world.state.tables().services.clone();
+    let vips = [1, 2].map(|last| Addr::v4([10, 96, 0, last]));
+    let more = Service {
+        vips: vips.into(),
+        ..web()
+    };
+    let api = Service {
+        uid: uid("api"),
+        name: ("shop".into(), "api".into()),
+        vips: vec![vips[1]],
+        ports: web().ports.into_iter().map(without_node_port).collect(),
+        ..web()
+    };
+    world.begin(Fact::Service(Change::Reset(vec![more.clone(), api])), 1);
+    assert_eq!(world.state.tables().services, before);
+    world.end();
+    assert_eq!(world.state.tables().services, before);
+    world.begin(Fact::Service(Change::Reset(vec![more])), 1);
+    assert_eq!(world.state.tables().services, before);
+    world.end();
+    assert!(
+        world
+            .state
+            .tables()
+            .services
+            .keys()
+            .any(|vip| vip.addr == vips[1])
+    );
 }
 
 /// The slice further down still lists them.
