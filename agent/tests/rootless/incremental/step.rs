@@ -37,6 +37,8 @@ pub enum Step {
     Wait(u64),
     /// A packet was aimed at a denied endpoint.
     Hit(usize),
+    /// Another process takes over the maps, and lists everything in this order.
+    Restart(Vec<Step>),
 }
 
 #[derive(Debug, Clone, Copy)]
