@@ -124,10 +124,12 @@ impl Run {
         self.world.state.begin(self.world.now, fact);
         self.check_part(&before)?;
         while self.world.state.proceed(self.world.now, self.part) {
-            self.world.state.tick(self.world.now);
             self.check_part(&before)?;
+            self.world.state.tick(self.world.now);
             self.report();
             self.check_part(&before)?;
+            let fresh = self.world.state.judged_afresh(self.world.now);
+            half::check_proofs(&self.world.state, &fresh)?;
         }
         Ok(())
     }
@@ -138,7 +140,7 @@ impl Run {
         if state.is_half_applied() {
             before.check(state.tables())?;
         }
-        half::check_proofs(state, &state.judged_afresh(self.world.now))
+        Ok(())
     }
 
     /// Applies what the node reports between two parts.
