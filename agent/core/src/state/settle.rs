@@ -4,7 +4,7 @@ use super::dirty::Dirty;
 use super::lists::Task;
 use super::{Denials, Endpoint, OrphanIp, State, judge, tables};
 use crate::facts::Name;
-use epguard_common::Addr;
+use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -34,7 +34,12 @@ impl State {
             self.lay_out(now);
         }
         self.settle_orphan_ips();
-        for uid in dirty.pods {
+        self.forget_unneeded(dirty.pods);
+    }
+
+    /// Drops those of the pods that the API no longer shows and that nothing refers to.
+    pub(super) fn forget_unneeded(&mut self, pods: impl IntoIterator<Item = Uid>) {
+        for uid in pods {
             let absent = self.cluster.pods.get(uid).is_some_and(|record| !record.present);
             if absent && !self.cluster.endpoint_index.knows(uid) && !self.orphan_ips.knows(uid) {
                 self.cluster.pods.forget(uid);

@@ -139,6 +139,8 @@ impl State {
         self.synced.note(watched);
         self.spare.extend(compact::after(watched));
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
+        // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
+        let mut restored = Vec::new();
         let mut dirty = Dirty {
             vips: std::mem::take(&mut self.withholds_vips),
             ..Dirty::default()
@@ -147,10 +149,12 @@ impl State {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
             if let Some(tables) = self.restored.take() {
-                dirty.pods.extend(self.apply_restored(&tables, now));
+                restored = self.apply_restored(&tables, now);
             }
             dirty.pods.extend(self.restore_deaths(now));
-            dirty.index_ended(&mut self.cluster);
+            for uid in restored.iter().chain(&dirty.pods) {
+                self.cluster.index_stale(*uid);
+            }
         }
         self.task = None;
         if let Some(list) = list.map(Came::whole).filter(|_| self.is_listed()) {
@@ -158,6 +162,7 @@ impl State {
             self.task = Some(Task::Judge(list, self.services_to_judge()));
         }
         self.absorbed(now, dirty);
+        self.forget_unneeded(restored);
     }
 
     /// Where denials and owners rest on the order of claims, if a list has levelled that since.
