@@ -78,6 +78,7 @@ impl Target {
                 let label = format!("kubernetes.io/service-name={service}");
                 (path_in::<O>(namespace), None, Some(label))
             }
+            Selection::InNamespace(namespace) => (path_in::<O>(namespace), None, None),
         };
         Self { path, fields, labels }
     }
@@ -155,6 +156,7 @@ mod tests {
             of(Target::selected::<Pod>(&Selection::Named(name.clone()))),
             of(Target::selected::<Pod>(&Selection::OnNode("n1".into()))),
             of(Target::selected::<Slice>(&Selection::SlicesOf(name))),
+            of(Target::selected::<Pod>(&Selection::InNamespace("shop".into()))),
         ];
         let expected = [
             (
@@ -169,6 +171,7 @@ mod tests {
                 "",
                 "kubernetes.io/service-name=web",
             ),
+            ("/api/v1/namespaces/shop/pods", "", ""),
         ];
         assert_eq!(
             shown,

@@ -22,6 +22,8 @@ pub enum Selection {
     OnNode(Text),
     /// The slices of a Service.
     SlicesOf(Name),
+    /// All pods, or all slices, of a namespace.
+    InNamespace(Text),
 }
 
 /// A consistent list of the objects that a selection matches.

@@ -63,15 +63,15 @@ impl Breaker {
         self.restored.clear();
     }
 
-    /// Updates the denials of a Service at some IPs. `list` is the list that has just come, if any. Returns the IPs where a
-    /// denial became pending, or is pending no more.
+    /// Updates the denials of a Service at some IPs. `list` is the list that has just come, if any; a part of one releases
+    /// none (`may_begin`). Returns the IPs where a denial became pending, or is pending no more.
     pub fn settle(
         &mut self,
         cluster: &ClusterIndex,
         now: Duration,
         denials: &Denials,
         (service, ips): (&Name, &[Addr]),
-        list: Option<&Came>,
+        (list, may_begin): (Option<&Came>, bool),
     ) -> Vec<Addr> {
         let mut known = self.known.remove(service).unwrap_or_default();
         let mut not_plain = self.not_plain.remove(service).unwrap_or_default();
@@ -82,9 +82,11 @@ impl Breaker {
             for endpoint in endpoints(&known, *ip) {
                 let proof = proven.get(&endpoint).copied();
                 let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
+                let is_released = |pending: &mut Pending| pending.why == Why::Half && plain && may_begin;
                 let carried_out = known.get_mut(&endpoint).and_then(|known| {
-                    let stays = known.update(list, proof, |waits| needs.at(*ip, waits));
-                    known.pending.take_if(|pending| pending.why == Why::Half && plain);
+                    let needs = |waits: &_| needs.at(*ip, waits);
+                    let stays = known.update((list, may_begin), proof, needs);
+                    known.pending.take_if(is_released);
                     stays.then_some(known.pending.is_none())
                 });
                 if carried_out.is_none() {

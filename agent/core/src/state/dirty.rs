@@ -139,13 +139,6 @@ impl Dirty {
         self.ips.extend(cluster.pods.annotated((first, last)));
     }
 
-    /// Updates the index of ended pods, for all pods of this set.
-    pub fn index_ended(&self, cluster: &mut ClusterIndex) {
-        for uid in &self.pods {
-            cluster.index_stale(*uid);
-        }
-    }
-
     fn service(&mut self, cluster: &ClusterIndex, name: &Name) {
         let ips = cluster.stale.ips(name);
         self.pairs.extend(ips.map(|ip| (name.clone(), ip)));

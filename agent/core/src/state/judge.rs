@@ -28,11 +28,20 @@ pub struct Proven {
 }
 
 impl Proven {
-    /// True if this proof denies packets that another one of the same endpoint did not.
+    /// This proof with no more force than a known one of the same endpoint. None if it denies packets that the known one
+    /// did not.
     #[must_use]
-    pub fn outgrows(&self, other: &Self) -> bool {
-        let weaker = other.state == UidState::Retired && self.state == UidState::Dead;
-        self.meant != other.meant || weaker
+    pub fn within(mut self, known: &Self) -> Option<Self> {
+        let weaker = known.state == UidState::Retired && self.state == UidState::Dead;
+        if self.meant != known.meant || weaker {
+            return None;
+        }
+        self.mode = self.mode.lower(known.mode);
+        if self.reason != known.reason {
+            // The node has a mode for each reason: this one's may be higher.
+            self.mode = self.mode.lower(Mode::Observe);
+        }
+        Some(self)
     }
 }
 

@@ -5,8 +5,8 @@ use super::slots::Given;
 use super::tables::{denial, key};
 use super::{Changes, Endpoint, State, Tables};
 use crate::facts::{Name, Service};
-use epguard_common::{Action, Addr, DenialKey, Suspect, capacity};
-use std::collections::BTreeSet;
+use epguard_common::{Action, Addr, DenialKey, Slot, Suspect, Vip, capacity};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl State {
@@ -22,6 +22,9 @@ impl State {
         let mut tables = Tables::build(now, &self.cluster, denials, breaker, slots, &self.draining);
         tables.keep_intent(&self.cluster, &mut self.slots, now, &redirected);
         tables.terminated = std::mem::take(&mut self.tables.terminated);
+        if self.is_half_applied() {
+            self.withhold_new_vips(&mut tables.services);
+        }
         self.changes.add(&self.tables, &tables);
         self.tables = tables;
         let denied = self.denials.keys().map(|(service, _)| service);
@@ -34,6 +37,13 @@ impl State {
         for name in idle {
             self.slots.rest(&name, now);
         }
+    }
+
+    /// Removes VIPs that the tables did not have, until the list is applied: a Service further down may claim them, too.
+    fn withhold_new_vips(&mut self, services: &mut BTreeMap<Vip, Slot>) {
+        let all = services.len();
+        services.retain(|vip, slot| self.tables.services.get(vip) == Some(slot));
+        self.withholds_vips |= services.len() < all;
     }
 
     /// True if the change concerns entries of other endpoints than those that were judged again: VIPs, or backends of
@@ -131,17 +141,20 @@ impl State {
         let is_denied = self.has_denials(name);
         let slot = self.slots.get(name).map(|given| given.slot).filter(|_| is_denied);
         let service = self.cluster.service(name);
-        for vip in service
-            .into_iter()
-            .flat_map(|service| self.cluster.unambiguous_vips(service))
-        {
-            let before = match slot {
+        let vips = service.map(|service| self.cluster.unambiguous_vips(service));
+        for vip in vips.into_iter().flatten().collect::<Vec<Vip>>() {
+            if self.tables.services.get(&vip) == slot.as_ref() {
+                continue;
+            }
+            match slot {
+                Some(_) if self.is_half_applied() => {
+                    self.withholds_vips = true;
+                    continue;
+                }
                 Some(slot) => self.tables.services.insert(vip, slot),
                 None => self.tables.services.remove(&vip),
             };
-            if before != slot {
-                self.changes.services.insert(vip);
-            }
+            self.changes.services.insert(vip);
         }
         if !is_denied {
             self.slots.rest(name, now);

@@ -65,8 +65,11 @@ impl Objects {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
+                let gone = cluster.pods.begin_list(&listed, |_| true);
+                // No claim that the list shows first is newer than others: not at its end, and not in between.
+                cluster.pods.level_claims();
                 Self::Pods(Pods {
-                    gone: cluster.pods.begin_list(&listed, |_| true).into_iter(),
+                    gone: gone.into_iter(),
                     listed: pods.into_iter(),
                 })
             }
@@ -116,11 +119,8 @@ impl Pods {
     fn apply_next(&mut self, cluster: &mut ClusterIndex, now: Duration, dirty: &mut Dirty) -> Option<usize> {
         let (uid, before) = if let Some(uid) = self.gone.next() {
             cluster.pods.vanish(uid)
-        } else if let Some(pod) = self.listed.next() {
-            cluster.pods.list(now, pod)
         } else {
-            cluster.pods.level_claims();
-            return None;
+            cluster.pods.list(now, self.listed.next()?)
         };
         dirty.changed_pod(cluster, now, uid, before.as_ref());
         Some(1)

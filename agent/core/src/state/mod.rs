@@ -127,6 +127,8 @@ pub struct State {
     /// Slots of redirected flows that go on.
     redirected: BTreeSet<Slot>,
     tables: Tables,
+    /// Whether `tables` lack VIPs until a list is applied.
+    withholds_vips: bool,
     /// Keys of `tables` that may have changed.
     changes: Changes,
     owners: BTreeMap<Addr, Owner>,
@@ -167,6 +169,7 @@ impl State {
             slots,
             redirected: BTreeSet::new(),
             tables: Tables::default(),
+            withholds_vips: false,
             changes: Changes::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
@@ -212,17 +215,11 @@ impl State {
         }
     }
 
-    /// True if every watch has shown everything once.
-    #[must_use]
-    pub fn is_synced(&self) -> bool {
-        self.synced.is_complete()
-    }
-
     /// True if the state needs the IPs that the node's routes and neighbours lead to: a dead pod had one of them, or
     /// may be found to once everything has been listed.
     #[must_use]
     pub fn asks_for_presence(&self) -> bool {
-        !self.is_synced() || !self.orphan_ips.is_empty()
+        !self.is_listed() || !self.orphan_ips.is_empty()
     }
 
     /// Whether this node is labelled as a canary.

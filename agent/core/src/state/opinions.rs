@@ -26,6 +26,9 @@ const OF_NAMESPACE: u32 = 8;
 /// After this time a namespace may request another list.
 const OF_NAMESPACE_EVERY: Duration = Duration::from_secs(30);
 
+/// Narrow lists of one kind and namespace beyond which one list of the whole namespace is requested instead.
+const SEVERAL: usize = 8;
+
 /// Lists that an agent may request at once.
 const OF_NODE: u32 = 24;
 
@@ -94,7 +97,8 @@ impl Came {
 
     /// True if the list is the wanted one, or covers it.
     pub fn answers(&self, opinion: &Opinion) -> bool {
-        self.kind == opinion.kind && (self.is_whole() || self.part == opinion.selection)
+        let covers = |part: &Selection| opinion.selection.as_ref().is_some_and(|one| part.covers(one));
+        self.kind == opinion.kind && self.part.as_ref().is_none_or(covers)
     }
 
     /// True unless the list was requested by that moment: then it may be as old as the list that it should confirm.
@@ -194,10 +198,28 @@ impl Opinions {
     }
 }
 
+/// The same, with one list of a namespace for several there.
+fn widened(wanted: Wanted) -> Wanted {
+    let namespace = |opinion: &Opinion| opinion.selection.as_ref().and_then(Selection::namespace).cloned();
+    let mut counts: BTreeMap<(Watched, Option<Text>), usize> = BTreeMap::new();
+    for opinion in wanted.keys() {
+        *counts.entry((opinion.kind, namespace(opinion))).or_default() += 1;
+    }
+    let widened = wanted.into_iter().map(|(opinion, by)| {
+        let several = namespace(&opinion).filter(|namespace| {
+            let count = counts.get(&(opinion.kind, Some(namespace.clone())));
+            count.is_some_and(|count| *count > SEVERAL)
+        });
+        let all = several.map(|namespace| Opinion::of(opinion.kind, Selection::InNamespace(namespace)));
+        (all.unwrap_or(opinion), by)
+    });
+    widened.collect()
+}
+
 impl State {
     /// The lists to request now.
     pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
-        let mut wanted = self.breaker.wanted_opinions(&self.cluster);
+        let mut wanted = widened(self.breaker.wanted_opinions(&self.cluster));
         let for_deaths = self.wanted_for_deaths();
         wanted.extend(for_deaths.map(|opinion| (opinion, None)));
         let spread = self.spread();

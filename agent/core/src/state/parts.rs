@@ -40,7 +40,7 @@ impl PodIndex {
 }
 
 impl EndpointIndex {
-    /// Applies a list of the slices of one Service.
+    /// Applies a list of some slices.
     pub fn apply_part(&mut self, now: Duration, part: Part<Slice>) -> Touched {
         let Part {
             selection,
@@ -48,7 +48,8 @@ impl EndpointIndex {
             later,
             ..
         } = part;
-        let stays = |name| later.contains(name) || objects.iter().any(|slice| slice.name == *name);
+        let listed: HashSet<Name> = objects.iter().map(|slice| slice.name.clone()).collect();
+        let stays = |name| later.contains(name) || listed.contains(name);
         let known = self.slices.values().filter(|slice| selection.has_slice(slice));
         let names = known.map(|slice| &slice.name).filter(|name| !stays(name));
         let gone: Vec<Name> = names.cloned().collect();

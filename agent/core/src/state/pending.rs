@@ -79,11 +79,12 @@ impl Known {
         self.meant != proven.meant || weaker
     }
 
-    /// Applies the current proof, and the list that was just received, if any. False if the denial ends: a list that it
-    /// waited for disagrees, or it is neither proven nor pending. `needs` are the lists of some collections that it rests on.
+    /// Applies the current proof, and the list that was just received, if any. A part of one confirms nothing (`may_begin`).
+    /// False if the denial ends: a list that it waited for disagrees, or it is neither proven nor pending. `needs` are the
+    /// lists of some collections that it rests on.
     pub fn update(
         &mut self,
-        list: Option<&Came>,
+        (list, may_begin): (Option<&Came>, bool),
         proven: Option<&Proven>,
         needs: impl FnOnce(&BTreeSet<Watched>) -> Vec<Opinion>,
     ) -> bool {
@@ -107,7 +108,8 @@ impl Known {
             return agreed.is_empty();
         }
         pending.agreed.extend(agreed);
-        self.pending.take_if(|pending| pending.is_confirmed(&needs));
+        self.pending
+            .take_if(|pending| may_begin && pending.is_confirmed(&needs));
         true
     }
 }

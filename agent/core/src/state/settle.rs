@@ -4,12 +4,13 @@ use super::dirty::Dirty;
 use super::lists::Task;
 use super::{Denials, Endpoint, OrphanIp, State, judge, tables};
 use crate::facts::Name;
-use epguard_common::Addr;
+use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl State {
-    /// Judges again what may have changed. While a list is applied, denials end, and none begins.
+    /// Judges again what may have changed. While a list is applied, denials end, and none begins or gets
+    /// stricter.
     pub(super) fn settle(&mut self, now: Duration, mut dirty: Dirty) {
         self.touch(&dirty);
         dirty.pairs.append(&mut dirty.selected);
@@ -23,8 +24,7 @@ impl State {
         let drained = self.settle_draining(&dirty);
         let mut changed = BTreeSet::new();
         for (service, ip) in &dirty.pairs {
-            let may_begin = !self.task.as_ref().is_some_and(|task| task.holds_back(service));
-            if self.rejudge(service, *ip, may_begin) {
+            if self.rejudge(service, *ip, self.may_begin(service)) {
                 changed.insert((service.clone(), *ip));
             }
         }
@@ -34,12 +34,22 @@ impl State {
             self.lay_out(now);
         }
         self.settle_orphan_ips();
-        for uid in dirty.pods {
+        self.forget_unneeded(dirty.pods);
+    }
+
+    /// Drops those of the pods that the API no longer shows and that nothing refers to.
+    pub(super) fn forget_unneeded(&mut self, pods: impl IntoIterator<Item = Uid>) {
+        for uid in pods {
             let absent = self.cluster.pods.get(uid).is_some_and(|record| !record.present);
             if absent && !self.cluster.endpoint_index.knows(uid) && !self.orphan_ips.knows(uid) {
                 self.cluster.pods.forget(uid);
             }
         }
+    }
+
+    /// True if denials of the Service may begin now: no list is half applied.
+    fn may_begin(&self, service: &Name) -> bool {
+        !self.task.as_ref().is_some_and(|task| task.holds_back(service))
     }
 
     /// Updates the breaker. Returns the pairs where a denial became pending, or is pending no more.
@@ -51,13 +61,17 @@ impl State {
         let (cluster, denials) = (&self.cluster, &self.denials);
         let mut changed = BTreeSet::new();
         for (service, ips) in services {
-            let held = self.breaker.settle(cluster, now, denials, (service, &ips), None);
+            let may_begin = self.may_begin(service);
+            let held = self
+                .breaker
+                .settle(cluster, now, denials, (service, &ips), (None, may_begin));
             changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
         }
         changed
     }
 
-    /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay. True if one changed.
+    /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay, and none gets
+    /// stricter. True if one changed.
     pub(super) fn rejudge(&mut self, name: &Name, ip: Addr, may_begin: bool) -> bool {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
@@ -66,15 +80,20 @@ impl State {
             .range(range)
             .map(|(key, proven)| (key.clone(), proven.clone()))
             .collect();
-        let mut proven: Denials = match self.cluster.service(name).filter(|_| self.is_synced()) {
+        let mut proven: Denials = match self.cluster.service(name).filter(|_| self.is_listed()) {
             Some(service) => judge::judge(&self.cluster, name, service, ip)
                 .into_iter()
                 .filter_map(|(endpoint, verdict)| Some(((name.clone(), endpoint), verdict.ok()?)))
                 .collect(),
             None => Denials::new(),
         };
-        proven
-            .retain(|key, proven| may_begin || before.get(key).is_some_and(|known| !proven.outgrows(known)));
+        if !may_begin {
+            let known = proven.into_iter().filter_map(|(key, proven)| {
+                let proven = proven.within(before.get(&key)?)?;
+                Some((key, proven))
+            });
+            proven = known.collect();
+        }
         if before == proven {
             return false;
         }
@@ -89,7 +108,7 @@ impl State {
     pub(super) fn settle_orphan_ips(&mut self) {
         let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
         let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
-        let mut terminated = if self.is_synced() {
+        let mut terminated = if self.is_listed() {
             self.orphan_ips.proven(&self.cluster, last_owner)
         } else {
             BTreeMap::new()

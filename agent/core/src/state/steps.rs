@@ -23,8 +23,13 @@ impl State {
         let is_of_node = matches!(&fact, Fact::Presence(_) | Fact::LocalAddresses(_));
         while !is_of_node && self.proceed(now, usize::MAX) {}
         self.start_over_if_revived(now, &mut fact);
+        let levelled = self.cluster.pods.listed;
         match Objects::of(&mut self.cluster, fact) {
-            Ok(objects) => self.task = Some(Task::Apply(objects)),
+            Ok(objects) => {
+                self.task = Some(Task::Apply(objects));
+                let dirty = self.levelled_since(levelled);
+                self.absorbed(now, dirty);
+            }
             Err(fact) => self.apply_one(now, fact),
         }
     }
@@ -33,6 +38,12 @@ impl State {
     #[must_use]
     pub const fn is_unfinished(&self) -> bool {
         self.task.is_some()
+    }
+
+    /// True between the parts of a list: denials end, and none begins or gets stricter.
+    #[must_use]
+    pub const fn is_half_applied(&self) -> bool {
+        matches!(self.task, Some(Task::Apply(_)))
     }
 
     /// True if something is left to do, to write or to record.
@@ -94,10 +105,9 @@ impl State {
             }
             fact => dirty::absorb(&mut self.cluster, now, fact),
         };
-        if levelled != self.cluster.pods.listed {
-            dirty.pairs.extend(self.rests_on_order());
-            dirty.ips.extend(self.cluster.pods.shared_ips());
-        }
+        let mut ordered = self.levelled_since(levelled);
+        dirty.pairs.append(&mut ordered.pairs);
+        dirty.ips.append(&mut ordered.ips);
         if let Some(list) = list.clone().filter(|list| list.kind.bears_proofs()) {
             let services = self.services_concerned(&list, &dirty);
             self.orphan_ips.listed(&self.cluster, &list);
@@ -121,38 +131,51 @@ impl State {
 
     /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
     fn listed(&mut self, now: Duration, watched: Watched) {
-        let was_synced = self.is_synced();
+        let was_listed = self.is_listed();
         self.synced.note(watched);
         self.note_spare(watched);
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
+        // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
+        let mut restored = Vec::new();
         let mut dirty = Dirty {
-            pairs: self.rests_on_order().collect(),
-            ips: self.cluster.pods.shared_ips().collect(),
+            vips: std::mem::take(&mut self.withholds_vips),
             ..Dirty::default()
         };
-        if was_synced != self.is_synced() {
+        if was_listed != self.is_listed() {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
             if let Some(tables) = self.restored.take() {
-                dirty.pods.extend(self.apply_restored(&tables, now));
+                restored = self.apply_restored(&tables, now);
             }
             dirty.pods.extend(self.restore_deaths(now));
-            dirty.index_ended(&mut self.cluster);
+            for uid in restored.iter().chain(&dirty.pods) {
+                self.cluster.index_stale(*uid);
+            }
         }
         self.task = None;
-        if let Some(list) = list.map(Came::whole).filter(|_| self.is_synced()) {
+        if let Some(list) = list.map(Came::whole).filter(|_| self.is_listed()) {
             self.opinions.came(&list);
             self.task = Some(Task::Judge(list, self.services_to_judge()));
         }
         self.absorbed(now, dirty);
+        self.forget_unneeded(restored);
     }
 
-    /// Where denials rest on the order of claims, which a list does not show.
-    fn rests_on_order(&self) -> impl Iterator<Item = (Name, Addr)> {
+    /// Where denials and owners rest on the order of claims, if a list has levelled that since.
+    fn levelled_since(&self, order: u64) -> Dirty {
+        if order == self.cluster.pods.listed {
+            return Dirty::default();
+        }
         let denials = self.denials.iter();
         let ordered =
             denials.filter(|(_, proven)| proven.state == UidState::Retired && proven.owner.is_some());
-        ordered.map(|((service, endpoint), _)| (service.clone(), endpoint.ip))
+        Dirty {
+            pairs: ordered
+                .map(|((service, endpoint), _)| (service.clone(), endpoint.ip))
+                .collect(),
+            ips: self.cluster.pods.shared_ips().collect(),
+            ..Dirty::default()
+        }
     }
 
     /// The Services that have denials, or may get some.
@@ -195,11 +218,12 @@ impl State {
             let (cluster, denials) = (&self.cluster, &self.denials);
             let held = self
                 .breaker
-                .settle(cluster, now, denials, (&service, &ips), Some(list));
+                .settle(cluster, now, denials, (&service, &ips), (Some(list), true));
             changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
         }
         if services.is_empty() {
             self.breaker.drop_restored();
+            self.synced.note_judged();
         }
         self.lay_out_changed(now, &changed);
         self.settle_orphan_ips();

@@ -7,6 +7,7 @@ use crate::daemon::report::kube_events;
 use crate::fuzz::harness::corpus;
 use crate::kernel::datapath::{self, Hooks};
 use crate::kernel::maps::open;
+use crate::node::netlink::Event as LinkEvent;
 use crate::watch;
 use aya::maps::{HashMap, Map};
 use clap::Parser as _;
@@ -23,8 +24,8 @@ use tokio::sync::mpsc;
 struct Bpffs(PathBuf);
 
 impl Bpffs {
-    fn mount() -> Self {
-        let folder = std::env::temp_dir().join(format!("epguard-agent-{}", std::process::id()));
+    fn mount(test: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("epguard-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let mounted = Command::new("mount")
             .args(["-t", "bpf", "bpf"])
@@ -92,15 +93,12 @@ fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {
 #[tokio::test]
 #[ignore = "needs root: loads eBPF programs"]
 async fn facts_reach_the_maps_without_a_tick() {
-    let bpffs = Bpffs::mount();
+    let bpffs = Bpffs::mount("facts");
     let mut agent = agent(&bpffs.0).await;
     agent
         .on_messages(said([Fact::Presence(Presence::Held(vec![]))]))
         .unwrap();
-    agent
-        .on_messages(said(Watched::ALWAYS.map(Watched::empty)))
-        .unwrap();
-    assert!(agent.state.is_synced());
+    sync(&mut agent);
     let owners = || {
         let map = Map::HashMap(open(&bpffs.0.join("epguard"), "OWNERS").unwrap());
         let owners: HashMap<_, Addr, Owner> = map.try_into().unwrap();
@@ -117,6 +115,40 @@ async fn facts_reach_the_maps_without_a_tick() {
         .on_messages(said([Fact::Pod(Change::Applied(pod))]))
         .unwrap();
     assert!(owners() > 0, "the pod's IPs");
+}
+
+fn sync(agent: &mut Agent) {
+    agent
+        .on_messages(said(Watched::ALWAYS.map(Watched::empty)))
+        .unwrap();
+    while agent.state.is_unfinished() {
+        agent.go_on().unwrap();
+    }
+    assert!(agent.state.is_synced());
+}
+
+#[tokio::test]
+#[ignore = "needs root: loads eBPF programs"]
+async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
+    let bpffs = Bpffs::mount("reports");
+    let mut agent = agent(&bpffs.0).await;
+    sync(&mut agent);
+    let ips = vec![Addr::v4([10, 244, 1, 10])];
+    let reports = [
+        LinkEvent::Addresses(ips.clone()),
+        LinkEvent::Held(Some(ips.clone())),
+        LinkEvent::Came(ips.clone()),
+        LinkEvent::Looked(now()),
+    ];
+    agent
+        .state
+        .begin(now(), Fact::Pod(Change::Reset(vec![Pod::default()])));
+    for report in reports {
+        agent.on_interface(report).unwrap();
+        assert!(agent.state.is_half_applied());
+    }
+    agent.apply_lift(ips[0], now());
+    assert!(agent.state.is_half_applied());
 }
 
 /// A cluster at a port of loopback where no server listens.

@@ -26,7 +26,7 @@ impl Agent {
     pub(super) fn start_over(&mut self, noticed_by: Watched, error: &str) {
         tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
         self.lease.view.void(now());
-        if self.state.is_synced() {
+        if self.state.is_listed() {
             self.state.start_over(now());
             for id in self.watches.keys().filter(|id| **id != noticed_by) {
                 self.api.relist(*id, self.state.spread());

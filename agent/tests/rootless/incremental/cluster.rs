@@ -93,7 +93,13 @@ impl Cluster {
             Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
             Step::Part(kind, number, gone) => self.part(*kind, *number, *gone).into_iter().collect(),
-            Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) => vec![],
+            Step::Gap(unseen, lists) => {
+                for step in unseen {
+                    self.take(step);
+                }
+                lists.iter().flat_map(|list| self.take(list)).collect()
+            }
+            Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) | Step::Restart(_) => vec![],
         }
     }
 

@@ -9,6 +9,23 @@ use proptest::sample::{select, subsequence};
 
 pub fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
+        86 => any_change_of_the_api(),
+        5 => any_node_fact(),
+        4 => (any_kind(), prop_oneof![2 => Just(0), 2 => (0..8_u32).prop_map(|bit| 1_u8 << bit), 1 => any::<u8>()])
+            .prop_map(|(kind, gone)| Step::Relist(kind, gone)),
+        4 => (select(vec![Kind::Pods, Kind::Slices]), 0..24_usize, prop_oneof![2 => Just(0), 1 => any::<u8>()])
+            .prop_map(|(kind, number, gone)| Step::Part(kind, number, gone)),
+        6 => select(vec![1, 61, 301, 601]).prop_map(Step::Wait),
+        6 => (0..8_usize).prop_map(Step::Hit),
+        3 => (prop::collection::vec(any_change_of_the_api(), 1..8), Just(lists()).prop_shuffle())
+            .prop_map(|(unseen, lists)| Step::Gap(unseen, lists)),
+        1 => Just(lists()).prop_shuffle().prop_map(Step::Restart),
+    ]
+}
+
+/// What changes in the API.
+fn any_change_of_the_api() -> impl Strategy<Value = Step> {
+    prop_oneof![
         16 => any_pod().prop_map(Step::Pod),
         24 => (0..PODS, any_change()).prop_map(|(pod, change)| Step::Change(pod, change)),
         6 => (0..PODS, prop::bool::weighted(0.8)).prop_map(|(pod, deleting)| Step::Delete(pod, deleting)),
@@ -19,16 +36,6 @@ pub fn any_step() -> impl Strategy<Value = Step> {
         2 => any_node().prop_map(Step::Node),
         1 => (0..2_usize).prop_map(Step::DeleteNode),
         2 => (select(vec!["shop", "other"]), any_bound()).prop_map(|(name, bound)| Step::Namespace(name, bound)),
-        1 => rarely_a_pods(vec![NODE]).prop_map(Step::Local),
-        2 => prop::collection::vec(any_ip(), 0..2).prop_map(Step::Held),
-        1 => any_ip().prop_map(Step::Speaks),
-        1 => Just(Step::Unknown),
-        4 => (any_kind(), prop_oneof![2 => Just(0), 2 => (0..8_u32).prop_map(|bit| 1_u8 << bit), 1 => any::<u8>()])
-            .prop_map(|(kind, gone)| Step::Relist(kind, gone)),
-        4 => (select(vec![Kind::Pods, Kind::Slices]), 0..24_usize, prop_oneof![2 => Just(0), 1 => any::<u8>()])
-            .prop_map(|(kind, number, gone)| Step::Part(kind, number, gone)),
-        6 => select(vec![1, 61, 301, 601]).prop_map(Step::Wait),
-        6 => (0..8_usize).prop_map(Step::Hit),
     ]
 }
 
@@ -43,6 +50,16 @@ pub fn lists() -> Vec<Step> {
     ]
     .map(|kind| Step::Relist(kind, 0))
     .into()
+}
+
+/// What the node reports, at any time.
+pub fn any_node_fact() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => rarely_a_pods(vec![NODE]).prop_map(Step::Local),
+        2 => prop::collection::vec(any_ip(), 0..2).prop_map(Step::Held),
+        1 => any_ip().prop_map(Step::Speaks),
+        1 => Just(Step::Unknown),
+    ]
 }
 
 fn any_pod() -> impl Strategy<Value = PodStep> {

@@ -37,6 +37,10 @@ pub enum Step {
     Wait(u64),
     /// A packet was aimed at a denied endpoint.
     Hit(usize),
+    /// Things that no watch shows, then lists of everything in this order.
+    Gap(Vec<Step>, Vec<Step>),
+    /// Another process takes over the maps, and lists everything in this order.
+    Restart(Vec<Step>),
 }
 
 #[derive(Debug, Clone, Copy)]

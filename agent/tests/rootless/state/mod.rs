@@ -7,6 +7,7 @@ mod claims;
 mod crowded;
 mod endpoint_index;
 mod gaps;
+mod half_applied;
 mod lint;
 mod lives;
 mod not_proven;

@@ -3,7 +3,7 @@
 mod needs;
 
 use super::world::{World, X, Y, backend, dead, endpoints, pod, slice, terminal, web};
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Uid, UidState};
 use epguard_core::facts::{Change, Fact, Part, Pod, Selection, Service, Slice};
 use epguard_core::state::Opinion;
 use std::collections::BTreeSet;
@@ -166,43 +166,48 @@ fn a_list_that_does_not_come_is_requested_again_after_longer_and_longer() {
     assert_eq!(at, [(32, 2), (94, 2), (216, 2), (458, 2), (940, 2), (1422, 2)]);
 }
 
-#[test]
-fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
-    let (mut world, _) = World::cluster().with_a();
-    for number in 0..20_u8 {
-        let name = format!("pod-{number}");
-        let c = pod("shop", &name, "none", &[Addr::v4([10, 244, 1, 100 + number])]);
-        world.pod(&c);
-    }
-    let all = |namespace: &str, from: u8| -> Vec<(Addr, Option<Uid>)> {
-        let uid = |number| Uid::parse(&format!("{namespace}-{number}"));
-        let ip = |number| Addr::v4([10, 244, 1, from + number]);
-        (0..20).map(|number| (ip(number), uid(number))).collect()
-    };
+/// A pod that has ended, and the one that has its IP now.
+fn replaced(namespace: &str, number: u8) -> [Pod; 2] {
+    let ip = Addr::v4([10, 244, if namespace == "shop" { 1 } else { 2 }, 100 + number]);
+    let [ended, now] = ["ended", "now"].map(|name| {
+        let name = format!("{namespace}-{name}-{number}");
+        pod(namespace, &name, "none", &[ip])
+    });
+    [dead(&ended), now]
+}
+
+/// So many pods of `shop` and one of `other`, behind Services without selectors, which one list shows to have ended.
+fn replaced_behind_two_services(count: u8) -> (World, Vec<Pod>) {
+    let mut world = World::cluster();
     let by_hand = Service {
         selector: None,
         ..web()
     };
-    let mut other = Service {
+    let mut of_other = Service {
         vips: vec![Addr::v4([10, 96, 0, 2])],
         ..by_hand.clone()
     };
-    other.name.0 = "other".into();
-    world.tell(Fact::Service(Change::Applied(by_hand)));
-    world.tell(Fact::Service(Change::Applied(other)));
-    world.slice(&all("shop", 100));
-    let mut of_other = slice("other", &all("other", 200)[..1]);
     of_other.name.0 = "other".into();
-    of_other.service = Some(("other".into(), "web".into()));
-    world.tell(Fact::Slice(Change::Applied(of_other)));
-    let pods = |namespace: &str, from: u8| -> Vec<Pod> {
-        let listed = all(namespace, from).into_iter().enumerate();
-        listed
-            .map(|(number, (ip, _))| dead(&pod(namespace, &format!("{namespace}-{number}"), "none", &[ip])))
-            .collect()
-    };
-    world.list(&[pods("shop", 100), pods("other", 200)[..1].to_vec()].concat());
-    assert_eq!(world.held().len(), 21);
+    world.tell(Fact::Service(Change::Applied(by_hand)));
+    world.tell(Fact::Service(Change::Applied(of_other)));
+    let shop: Vec<[Pod; 2]> = (0..count).map(|number| replaced("shop", number)).collect();
+    let other = replaced("other", 0);
+    let ended =
+        |pods: &[[Pod; 2]]| endpoints(&pods.iter().map(|[ended, _]| ended.clone()).collect::<Vec<_>>());
+    world.slice(&ended(&shop));
+    let mut slice = slice("other", &ended(std::slice::from_ref(&other)));
+    slice.name.0 = "other".into();
+    slice.service = Some(("other".into(), "web".into()));
+    world.tell(Fact::Slice(Change::Applied(slice)));
+    let pods: Vec<Pod> = shop.into_iter().chain([other]).flatten().collect();
+    world.list(&pods);
+    assert_eq!(world.held().len(), usize::from(count) + 1);
+    (world, pods)
+}
+
+#[test]
+fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
+    let (mut world, _) = replaced_behind_two_services(8);
     let lists = first(&mut world);
     let is_others = |selection: &&Selection| match selection {
         Selection::Named((namespace, _)) | Selection::SlicesOf((namespace, _)) => namespace == "other",
@@ -216,6 +221,26 @@ fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
         2 + 2 + 1,
         "those that did not come, and one each 30 s"
     );
+}
+
+#[test]
+fn many_lists_of_a_namespace_are_one_list_of_all_of_it() {
+    let (mut world, mut pods) = replaced_behind_two_services(20);
+    pods.retain(|pod| pod.name.0 == "shop");
+    let all = Selection::InNamespace("shop".into());
+    let of_shop = |lists: Vec<Selection>| -> Vec<Selection> {
+        let of_shop = |list: &Selection| list.namespace().is_some_and(|namespace| *namespace == "shop");
+        lists.into_iter().filter(of_shop).collect()
+    };
+    assert_eq!(of_shop(first(&mut world)), [all.clone(), slices_of_web()]);
+    show(&mut world, all, &pods);
+    assert_eq!(
+        of_shop(requested(&mut world, Duration::from_secs(40))),
+        [slices_of_web()]
+    );
+    pods.retain(|pod| pod.uid_state == UidState::Dead);
+    show_slices(&mut world, &endpoints(&pods));
+    assert_eq!(world.carried_out().len(), 20);
 }
 
 #[test]

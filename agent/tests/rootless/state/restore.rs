@@ -57,6 +57,16 @@ fn a_restored_death_keeps_its_denial_and_slot_without_api_objects() {
     }
 }
 
+/// The earlier process had its reasons: it knew when the IP was last seen in use.
+#[test]
+fn a_restored_denial_makes_no_orphan_ip() {
+    let (mut tables, _) = left_behind();
+    tables.terminated.clear();
+    let world = restarted(&tables, vec![], vec![web()], vec![]);
+    assert_eq!(world.reasons(), [DeadBackend]);
+    assert!(world.state.tables().terminated.is_empty());
+}
+
 #[test]
 fn owners_and_possible_holders_are_proven_anew_after_a_restore() {
     let (tables, a) = left_behind();

@@ -1,0 +1,82 @@
+//! While a list is applied in parts, denials end, but none begins and none gets stricter: an object further down the list
+//! may contradict it.
+
+use epguard_common::{Denial, Mode, Reason, UidState};
+use epguard_core::facts::{Change, Fact};
+use epguard_core::state::{OrphanIp, State, Tables};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// What the tables held before a list began.
+pub struct Before {
+    tables: Tables,
+    lists_pods: bool,
+}
+
+impl Before {
+    /// Before this fact, should it be a list.
+    pub fn list(fact: &Fact, tables: &Tables) -> Self {
+        Self {
+            tables: tables.clone(),
+            lists_pods: matches!(fact, Fact::Pod(Change::Reset(_))),
+        }
+    }
+
+    /// Compares the tables between two parts of the list.
+    pub fn check(&self, now: &Tables) -> Result<(), TestCaseError> {
+        let before = &self.tables;
+        for (key, denial) in &now.denied {
+            let known = before.denied.get(key);
+            prop_assert!(
+                known.is_some_and(|known| is_kept(known, denial)),
+                "{key:?} is denied as {denial:?}, before: {known:?}"
+            );
+            let rests_on_order = denial.reason == Reason::Reused && denial.uid_state == UidState::Retired;
+            prop_assert!(
+                !(self.lists_pods && rests_on_order),
+                "a list shows no order of claims, but {key:?} is denied as {denial:?}"
+            );
+        }
+        for (vip, slot) in &now.services {
+            prop_assert_eq!(before.services.get(vip), Some(slot), "{:?} is a new VIP", vip);
+        }
+        let proven = now.terminated.iter();
+        for (ip, orphan_ip) in proven.filter(|(_, orphan_ip)| orphan_ip.lifted.is_none()) {
+            let known = before.terminated.get(ip);
+            let is_kept = |known: &OrphanIp| {
+                known.lifted.is_none() && known.dead == orphan_ip.dead && orphan_ip.mode <= known.mode
+            };
+            prop_assert!(
+                known.is_some_and(is_kept),
+                "{ip} is {orphan_ip:?}, before: {known:?}"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// True if the denial stops no packet that the known one let pass.
+fn is_kept(known: &Denial, denial: &Denial) -> bool {
+    denial.dead_uid == known.dead_uid
+        && denial.uid_state <= known.uid_state
+        && denial.held >= known.held
+        && denial.mode <= known.mode
+        && (denial.reason == known.reason || denial.mode <= Mode::Observe)
+}
+
+/// Each denial holds by all that is known so far, with a mode that may be lower.
+pub fn check_proofs(state: &State, fresh: &State) -> Result<(), TestCaseError> {
+    let fresh: BTreeMap<_, _> = fresh
+        .denials()
+        .map(|(service, at, proven)| ((service, at), proven.clone()))
+        .collect();
+    for (service, at, proven) in state.denials() {
+        let mut known = fresh.get(&(service, at)).cloned();
+        if let Some(known) = &mut known {
+            prop_assert!(proven.mode <= known.mode, "{service:?} {at:?}");
+            known.mode = proven.mode;
+        }
+        prop_assert_eq!(Some(proven), known.as_ref(), "{:?} {:?}", service, at);
+    }
+    Ok(())
+}

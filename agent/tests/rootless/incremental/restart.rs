@@ -1,0 +1,91 @@
+//! A new process that takes over the maps, and lists everything.
+
+use super::Run;
+use super::step::Step;
+use epguard_common::{Addr, Owner};
+use epguard_core::facts::{Fact, Presence};
+use epguard_core::plan::{self, Op};
+use epguard_core::state::{Settings, State, Tables};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the maps hold, written by the plan's operations alone.
+#[derive(Default)]
+pub struct Maps {
+    pub tables: Tables,
+    pub owners: BTreeMap<Addr, Owner>,
+    /// Owners of the process before, which are still to be compared.
+    stale_owners: BTreeSet<Addr>,
+    /// Keys that the process has removed.
+    removed: Vec<Op>,
+}
+
+impl Maps {
+    /// Writes what changed, once the state has judged everything.
+    pub fn install(&mut self, state: &mut State) {
+        if !state.is_synced() {
+            return;
+        }
+        let changes = state.take_changes();
+        for op in plan::tables_at(&self.tables, state.tables(), &changes) {
+            self.write(op);
+        }
+        let (owners, mut ips) = state.take_owners(usize::MAX);
+        ips.append(&mut self.stale_owners);
+        for op in plan::owners(owners, &ips) {
+            self.write(op);
+        }
+    }
+
+    fn write(&mut self, op: Op) {
+        match &op {
+            Op::RemoveOwner(ip) => drop(self.owners.remove(ip)),
+            Op::PutOwner(ip, owner) => drop(self.owners.insert(*ip, *owner)),
+            Op::PutTerminated(ip, _) => {
+                let before = self.tables.terminated.get(ip);
+                assert_eq!(before, None, "what the programs wrote is overwritten");
+            }
+            Op::RemoveDenial(_) | Op::RemoveService(_) | Op::RemoveSuspect(_) => {
+                self.removed.push(op.clone())
+            }
+            _ => {}
+        }
+        op.apply(&mut self.tables);
+    }
+
+    /// Keys that were removed and are there again.
+    fn put_back(&self) -> Vec<&Op> {
+        let Tables {
+            suspects,
+            services,
+            denied,
+            ..
+        } = &self.tables;
+        let is_back = |op: &&Op| match op {
+            Op::RemoveDenial(key) => denied.contains_key(key),
+            Op::RemoveService(vip) => services.contains_key(vip),
+            Op::RemoveSuspect(ip) => suspects.contains_key(ip),
+            _ => false,
+        };
+        self.removed.iter().filter(is_back).collect()
+    }
+}
+
+impl Run {
+    /// Starts another process, which lists everything in this order.
+    pub fn restart(&mut self, settings: Settings, lists: &[Step]) -> Result<(), TestCaseError> {
+        self.world.state = State::new(settings);
+        self.world.state.restore(self.maps.tables.clone());
+        self.maps.stale_owners = self.maps.owners.keys().copied().collect();
+        self.maps.removed.clear();
+        self.apply(Fact::Presence(Presence::Held(vec![])))?;
+        for step in lists {
+            for fact in self.cluster.take(step) {
+                self.apply(fact)?;
+            }
+        }
+        let put_back = self.maps.put_back();
+        prop_assert!(put_back.is_empty(), "removed and written again: {put_back:?}");
+        Ok(())
+    }
+}

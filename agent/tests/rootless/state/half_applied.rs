@@ -1,0 +1,177 @@
+//! Lists that are applied in parts: between two parts, denials end, and none begins or gets stricter.
+
+use super::world::{World, X, Y, dead, endpoints, pod, settings, slice, terminal, uid, web};
+use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
+use epguard_common::{Addr, Mode};
+use epguard_core::facts::{Change, Fact, Pod, Presence, Service, ServicePort};
+use epguard_core::state::State;
+
+impl World {
+    /// Begins a list, and applies so many of its objects.
+    fn begin(&mut self, list: Fact, objects: usize) {
+        self.state.begin(self.now, list);
+        for _ in 0..objects {
+            self.part();
+        }
+    }
+
+    /// Applies one object of the list.
+    fn part(&mut self) {
+        self.state.proceed(self.now, 1);
+        assert!(self.state.is_half_applied(), "the list is at its end");
+    }
+
+    fn end(&mut self) {
+        while self.state.proceed(self.now, 1) {}
+    }
+
+    /// The modes of all denials in the map.
+    fn modes(&self) -> Vec<Mode> {
+        let denied = self.state.tables().denied.values();
+        denied.map(|denial| denial.mode).collect()
+    }
+}
+
+fn list_of(pods: &[Pod]) -> Fact {
+    Fact::Pod(Change::Reset(pods.to_vec()))
+}
+
+fn without_node_port(port: ServicePort) -> ServicePort {
+    ServicePort { node_port: 0, ..port }
+}
+
+#[test]
+fn an_annotation_that_allows_more_does_so_once_the_whole_list_is_applied() {
+    let (mut world, a) = World::cluster().with_a();
+    let bounded = Service {
+        bound: Mode::Observe,
+        ..web()
+    };
+    world.tell(Fact::Service(Change::Applied(bounded)));
+    world.pod(&dead(&a));
+    assert_eq!(world.modes(), [Mode::Observe]);
+    world.begin(Fact::Service(Change::Reset(vec![web()])), 1);
+    assert_eq!(world.modes(), [Mode::Observe]);
+    world.end();
+    assert_eq!(world.modes(), [Mode::Enforce]);
+}
+
+/// The mode of `reused` may be higher than that of `dead-backend`, and C, further down, shows that both may hold X.
+#[test]
+fn another_reason_is_only_observed_until_the_whole_list_is_applied() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    let [b, c] = ["b", "c"].map(|name| pod("other", name, name, &[X]));
+    assert_eq!(
+        (world.reasons(), world.modes()),
+        (vec![DeadBackend], vec![Mode::Enforce])
+    );
+    world.begin(list_of(&[dead(&a), b, c]), 2);
+    assert_eq!(
+        (world.reasons(), world.modes()),
+        (vec![Reused], vec![Mode::Observe])
+    );
+    world.part();
+    world.end();
+    assert_eq!(world.reasons(), []);
+}
+
+/// A list shows no order of claims, and neither does a part of it: B may have had X before A.
+#[test]
+fn a_claim_that_a_part_of_a_list_shows_first_is_no_newer_than_others() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    assert_eq!(world.reasons(), [RetiredBackend]);
+    let (b, c) = (pod("other", "b", "b", &[X]), pod("other", "c", "c", &[Y]));
+    world.begin(list_of(&[b, terminal(&a), c]), 2);
+    assert_eq!(world.reasons(), []);
+    world.end();
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_denial_that_rests_on_the_order_of_claims_ends_when_a_list_begins() {
+    let (mut world, a) = World::cluster().with_a();
+    let b = pod("other", "b", "b", &[X]);
+    world.pod(&terminal(&a));
+    world.pod(&b);
+    assert_eq!(world.reasons(), [Reused]);
+    world.begin(list_of(&[terminal(&a), b]), 0);
+    assert!(world.state.is_half_applied());
+    assert_eq!(world.reasons(), []);
+}
+
+/// Service api, further down, has the VIP, too: then the Service meant is unknown.
+#[test]
+fn a_denial_gains_vips_once_the_whole_list_of_services_is_applied() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    let before = world.state.tables().services.clone();
+    let vips = [1, 2].map(|last| Addr::v4([10, 96, 0, last]));
+    let more = Service {
+        vips: vips.into(),
+        ..web()
+    };
+    let api = Service {
+        uid: uid("api"),
+        name: ("shop".into(), "api".into()),
+        vips: vec![vips[1]],
+        ports: web().ports.into_iter().map(without_node_port).collect(),
+        ..web()
+    };
+    world.begin(Fact::Service(Change::Reset(vec![more.clone(), api])), 1);
+    assert_eq!(world.state.tables().services, before);
+    world.end();
+    assert_eq!(world.state.tables().services, before);
+    world.begin(Fact::Service(Change::Reset(vec![more])), 1);
+    assert_eq!(world.state.tables().services, before);
+    world.end();
+    assert!(
+        world
+            .state
+            .tables()
+            .services
+            .keys()
+            .any(|vip| vip.addr == vips[1])
+    );
+}
+
+/// The slice further down still lists them.
+#[test]
+fn denials_of_more_than_half_stay_pending_while_slices_are_half_applied() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    for pod in &pods[..3] {
+        world.pod(&dead(pod));
+    }
+    let held = world.held();
+    assert!(!held.is_empty());
+    let slices = vec![slice("web", &[]), slice("web-2", &endpoints(&pods))];
+    world.begin(Fact::Slice(Change::Reset(slices)), 1);
+    assert_eq!(world.held(), held);
+    world.part();
+    assert_eq!(world.held(), held);
+}
+
+/// Until everything is judged, the tables lack what the maps of the earlier process hold.
+#[test]
+fn a_new_process_is_synced_once_its_first_lists_are_judged() {
+    let (mut earlier, a) = World::cluster().with_a();
+    earlier.pod(&dead(&a));
+    let tables = earlier.state.tables().clone();
+    let mut world = World {
+        state: State::new(settings()),
+        now: earlier.now,
+    };
+    world.state.restore(tables.clone());
+    world.tell(Fact::Presence(Presence::Held(vec![])));
+    world.list_all_but_pods();
+    world.begin(list_of(&[dead(&a)]), 1);
+    let mut listed = false;
+    while !world.state.is_synced() {
+        assert!(world.state.proceed(world.now, 1));
+        listed |= world.state.is_listed() && !world.state.is_synced();
+    }
+    assert!(listed, "it judges in a step of its own");
+    assert_eq!(world.state.tables().denied, tables.denied);
+    assert_eq!(world.state.tables().services, tables.services);
+}
