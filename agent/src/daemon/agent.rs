@@ -41,7 +41,7 @@ use neighbours::Neighbours;
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync;
 
-/// Owners that are written at once: some milliseconds' worth.
+/// New owners that are written at once: some milliseconds' worth.
 const OWNERS: usize = 2_048;
 
 /// The state of the agent's one loop.

@@ -4,7 +4,7 @@ mod node;
 
 use super::touched::Touched;
 use super::{ClusterIndex, Endpoint, Record};
-use crate::facts::{Change, Fact, Name, Pod, PodName, Service};
+use crate::facts::{Change, Fact, Name, Pod, PodName, Service, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -59,9 +59,8 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
         }
         Fact::Node(change) => dirty = node::absorb(cluster, now, change),
         Fact::Namespace(change) => {
-            for name in cluster.namespaces.apply(change) {
-                dirty.namespace(cluster, &name);
-            }
+            let names = cluster.namespaces.apply(change);
+            dirty.namespaces(cluster, &names);
         }
         Fact::Presence(_) | Fact::ModePolicy(_) => {}
         Fact::LocalAddresses(addresses) => {
@@ -152,9 +151,13 @@ impl Dirty {
         }
     }
 
-    /// Adds the pairs with the Services and the pods of a Namespace.
-    fn namespace(&mut self, cluster: &ClusterIndex, name: &str) {
-        let is_of = |record: &Record| record.pod.name.0 == name;
+    /// Adds the pairs with the Services and the pods of Namespaces, and their dead pods of this node: the IPs of these may
+    /// be orphans from now on.
+    fn namespaces(&mut self, cluster: &ClusterIndex, names: &BTreeSet<Text>) {
+        if names.is_empty() {
+            return;
+        }
+        let is_of = |record: &Record| names.contains(&record.pod.name.0);
         let concerns = |service: &Name, ip| {
             let listed = || {
                 let targets = cluster
@@ -163,7 +166,7 @@ impl Dirty {
                     .flat_map(|(_, targets)| targets.keys());
                 targets.filter_map(|target| cluster.pods.get(target?))
             };
-            service.0 == name || cluster.pods.claimants(ip).any(is_of) || listed().any(is_of)
+            names.contains(&service.0) || cluster.pods.claimants(ip).any(is_of) || listed().any(is_of)
         };
         let stale = cluster
             .stale
@@ -171,6 +174,9 @@ impl Dirty {
             .filter(|(service, ip)| concerns(service, *ip));
         self.pairs
             .extend(stale.map(|(service, ip)| (service.clone(), ip)));
+        let dead = cluster.pods.dead_on(&cluster.settings.node);
+        self.pods
+            .extend(dead.filter(|record| is_of(record)).map(|record| record.pod.uid));
     }
 
     fn published(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {

@@ -132,7 +132,9 @@ pub struct State {
     /// Keys of `tables` that may have changed.
     changes: Changes,
     owners: BTreeMap<Addr, Owner>,
+    /// IPs whose entry in OWNERS is wrong, and those that have none yet.
     changed_owners: BTreeSet<Addr>,
+    new_owners: BTreeSet<Addr>,
     generations: Generations,
     /// IPs whose history may have changed.
     touched: BTreeSet<Addr>,
@@ -173,6 +175,7 @@ impl State {
             changes: Changes::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
+            new_owners: BTreeSet::new(),
             generations: Generations::default(),
             touched: BTreeSet::new(),
             is_mass: false,
@@ -247,9 +250,12 @@ impl State {
         &self.tables
     }
 
-    /// What OWNERS should hold, and which of its keys changed since the last call, at most so many.
+    /// What OWNERS should hold, and which of its keys changed since the last call. Owners that went or were replaced are
+    /// all among them; new ones as far as there is room for so many.
     pub fn take_owners(&mut self, most: usize) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
-        (&self.owners, take(&mut self.changed_owners, most))
+        let mut keys = std::mem::take(&mut self.changed_owners);
+        keys.extend(take(&mut self.new_owners, most.saturating_sub(keys.len())));
+        (&self.owners, keys)
     }
 
     /// How long IPs had no owner, for those that got another one since the last call.

@@ -73,6 +73,11 @@ impl PodIndex {
         self.of(self.places.live_on(node))
     }
 
+    /// The dead pods of a node that the API shows, without those of its own network.
+    pub fn dead_on(&self, node: &str) -> impl Iterator<Item = &Record> {
+        self.of(self.places.dead_on(node))
+    }
+
     /// The IPs from `first` to `last` that pods show in an annotation alone.
     pub fn annotated(&self, (first, last): (Addr, Addr)) -> impl Iterator<Item = Addr> {
         self.places.annotated(first, last)

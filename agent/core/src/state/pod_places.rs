@@ -3,7 +3,7 @@
 use super::Record;
 use super::compact::compact;
 use crate::facts::Text;
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Where pods are.
@@ -16,7 +16,9 @@ pub(super) struct PodPlaces {
     annotated: BTreeSet<(Addr, Uid)>,
     /// Live pods by node.
     live: HashMap<Text, Vec<Uid>>,
-    /// Those of them that are possible holders.
+    /// Dead pods that the API shows, by node.
+    dead: HashMap<Text, BTreeSet<Uid>>,
+    /// Those of the live ones that are possible holders.
     possible_holders: BTreeMap<Text, BTreeSet<Uid>>,
 }
 
@@ -44,6 +46,11 @@ impl PodPlaces {
         self.live.get(node).into_iter().flatten()
     }
 
+    /// Dead pods of a node that the API shows, without those of its own network.
+    pub(super) fn dead_on(&self, node: &str) -> impl Iterator<Item = &Uid> {
+        self.dead.get(node).into_iter().flatten()
+    }
+
     /// The IPs from `first` to `last` that pods show in an annotation alone.
     pub(super) fn annotated(&self, first: Addr, last: Addr) -> impl Iterator<Item = Addr> {
         at(&self.annotated, first, last).map(|(ip, _)| *ip)
@@ -68,6 +75,9 @@ impl PodPlaces {
                 self.annotated.insert((ip, uid));
             }
         }
+        if let Some(node) = pod.node.as_ref().filter(|_| is_dead(record)) {
+            self.dead.entry(node.clone()).or_default().insert(uid);
+        }
         let Some(node) = pod.node.as_ref().filter(|_| record.is_live()) else {
             return;
         };
@@ -90,6 +100,14 @@ impl PodPlaces {
             }
             self.annotated.remove(&(ip, uid));
         }
+        if let Some(node) = pod.node.as_ref().filter(|_| is_dead(record))
+            && let Some(dead) = self.dead.get_mut(node)
+        {
+            dead.remove(&uid);
+            if dead.is_empty() {
+                self.dead.remove(node);
+            }
+        }
         let Some(node) = pod.node.as_ref().filter(|_| record.is_live()) else {
             return;
         };
@@ -106,6 +124,10 @@ impl PodPlaces {
             }
         }
     }
+}
+
+fn is_dead(record: &Record) -> bool {
+    record.present && record.uid_state == UidState::Dead
 }
 
 /// The pairs from the IP `first` to the IP `last`.

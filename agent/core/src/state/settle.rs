@@ -164,7 +164,12 @@ impl State {
             }
             if after != before {
                 self.reuse.note(now, *ip, before.as_ref(), after.as_ref());
-                self.changed_owners.insert(*ip);
+                let is_new = before.is_none() && !self.changed_owners.contains(ip);
+                if is_new || self.new_owners.contains(ip) {
+                    self.new_owners.insert(*ip);
+                } else {
+                    self.changed_owners.insert(*ip);
+                }
                 match after {
                     Some(owner) => self.owners.insert(*ip, owner),
                     None => self.owners.remove(ip),

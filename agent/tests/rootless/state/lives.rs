@@ -183,3 +183,27 @@ fn the_owners_of_an_ip_are_counted_across_its_idle_time() {
     world.pod(&pod("other", "b", "b", &[X]));
     assert_eq!(generation(&mut world), Some(2));
 }
+
+/// A redirected flow may lead to the owner that OWNERS shows.
+#[test]
+fn owners_that_went_or_were_replaced_are_written_before_many_new_ones() {
+    let (mut world, pods) = World::cluster().with_backends(2);
+    world.state.take_owners(usize::MAX);
+    let new = [1, 2, 3].map(|last| {
+        pod(
+            "shop",
+            &format!("new-{last}"),
+            "web",
+            &[Addr::v4([10, 244, 1, last])],
+        )
+    });
+    new.iter().for_each(|pod| world.pod(pod));
+    world.pod(&dead(&pods[0]));
+    world.pod(&dead(&pods[1]));
+    world.pod(&pod("shop", "successor", "web", &pods[1].ips));
+    let (_, first) = world.state.take_owners(1);
+    assert_eq!(Vec::from_iter(first), [pods[0].ips[0], pods[1].ips[0]]);
+    assert!(world.state.has_backlog());
+    let (_, rest) = world.state.take_owners(usize::MAX);
+    assert_eq!(Vec::from_iter(rest), new.map(|pod| pod.ips[0]));
+}

@@ -1,8 +1,8 @@
 //! Facts that change more than their own object. One story each; `incremental` searches for more.
 
-use super::world::{World, X, Y, dead, node, pod};
-use epguard_common::Addr;
+use super::world::{World, X, Y, dead, namespace, node, pod};
 use epguard_common::Reason::DeadBackend;
+use epguard_common::{Addr, Mode};
 use epguard_core::facts::{Change, Fact, Node, Pod, Protocol};
 use epguard_core::state::{Endpoint, MEMORY};
 
@@ -90,4 +90,17 @@ fn a_packet_does_not_change_the_pod_that_was_meant() {
         world.pod(&pod("other", "c", "c", &[X]));
         assert_eq!(world.denials()[0].3, b.uid);
     }
+}
+
+#[test]
+fn a_namespace_that_opts_in_again_has_orphan_ips_of_the_pods_that_died_before() {
+    let (mut world, a) = World::cluster().with_a();
+    let bound = |world: &mut World, bound| {
+        world.tell(Fact::Namespace(Change::Applied(namespace("shop", bound))));
+    };
+    bound(&mut world, Mode::Off);
+    world.pod(&dead(&a));
+    assert!(world.state.tables().terminated.is_empty());
+    bound(&mut world, Mode::Enforce);
+    assert!(world.state.tables().terminated.contains_key(&X));
 }
