@@ -51,7 +51,8 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
     ];
     world.start(&kubeconfig, &options);
     world.until("denying", |status| {
-        status.figures.ips.get(&IpState::Terminated) == Some(&1) && status.lease_ms > 0
+        let is_early = status.interfaces.iter().any(|at| at.xdp.is_some());
+        status.figures.ips.get(&IpState::Terminated) == Some(&1) && status.lease_ms > 0 && is_early
     });
 
     let own = mac(&world);
