@@ -66,7 +66,7 @@ impl Objects {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
                 Self::Pods(Pods {
-                    gone: cluster.pods.begin_list(&listed, |_| true).into_iter(),
+                    gone: cluster.pods.begin_list(&listed).into_iter(),
                     listed: pods.into_iter(),
                 })
             }
