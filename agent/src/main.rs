@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match execute(Cli::parse().command).await {
+    match Box::pin(execute(Cli::parse().command)).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("epguard: {error:#}");

@@ -84,8 +84,7 @@ impl Breaker {
                 let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
                 let is_released = |pending: &mut Pending| pending.why == Why::Half && plain && may_begin;
                 let carried_out = known.get_mut(&endpoint).and_then(|known| {
-                    let needs = |waits: &_| needs.at(*ip, waits);
-                    let stays = known.update((list, may_begin), proof, needs);
+                    let stays = known.update((list, may_begin), proof, (&needs, *ip));
                     known.pending.take_if(is_released);
                     stays.then_some(known.pending.is_none())
                 });
@@ -133,17 +132,14 @@ impl Breaker {
         self.known.keys()
     }
 
-    /// Services with pending denials that wait for the list.
+    /// Services with pending denials that may wait for the list.
     pub fn waiting(&self, cluster: &ClusterIndex, list: &Came) -> impl Iterator<Item = &Name> {
         let concerned = self.known.iter().filter(move |(service, known)| {
             let needs = Needs::of(cluster, service);
             let mut pending = known
                 .iter()
                 .filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)));
-            pending.any(|(ip, pending)| {
-                let needs = needs.at(ip, &pending.waits);
-                needs.iter().any(|needed| list.answers(needed))
-            })
+            pending.any(|(ip, pending)| pending.waits.contains(&list.kind) && needs.may_include(ip, list))
         });
         concerned.map(|(service, _)| service)
     }

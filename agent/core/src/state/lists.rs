@@ -65,7 +65,7 @@ impl Objects {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
-                let gone = cluster.pods.begin_list(&listed, |_| true);
+                let gone = cluster.pods.begin_list(&listed);
                 // No claim that the list shows first is newer than others: not at its end, and not in between.
                 cluster.pods.level_claims();
                 Self::Pods(Pods {

@@ -1,6 +1,6 @@
 //! The lists that show all that a pending denial rests on.
 
-use super::opinions::Opinion;
+use super::opinions::{Came, Opinion};
 use super::{ClusterIndex, Record};
 use crate::facts::{Name, Selection, Selector, Text, Watched};
 use epguard_common::{Addr, Uid};
@@ -47,9 +47,29 @@ impl<'a> Needs<'a> {
         needs
     }
 
+    /// False if none of the lists at the IP is this one; it takes no more than a look at the targets there.
+    pub(super) fn may_include(&self, ip: Addr, list: &Came) -> bool {
+        let mut pods = self.targets(ip).map(|record| &record.pod);
+        match list.part() {
+            None => true,
+            Some(Selection::SlicesOf(service)) => service == self.service,
+            Some(Selection::Labelled {
+                namespace,
+                selector,
+                node,
+            }) => {
+                let is_own = *namespace == self.service.0 && self.selector == Some(selector);
+                is_own && (node.is_none() || pods.any(|pod| pod.node == *node))
+            }
+            Some(Selection::Named(name)) => pods.any(|pod| pod.name == *name),
+            Some(Selection::OnNode(_)) => false,
+        }
+    }
+
     /// All pods that the Service selects, and each pod that its slices name at the IP.
     fn pods(&self, ip: Addr) -> Vec<Selection> {
-        let targets = self.targets(ip);
+        let targets = self.targets(ip).map(|record| (record.pod.uid, record));
+        let targets: BTreeMap<Uid, &Record> = targets.collect();
         let selected = self.selector.map(|selector| Selection::Labelled {
             namespace: self.service.0.clone(),
             selector: selector.clone(),
@@ -65,11 +85,12 @@ impl<'a> Needs<'a> {
         selections
     }
 
-    fn targets(&self, ip: Addr) -> BTreeMap<Uid, &'a Record> {
-        let sockets = self.cluster.endpoint_index.at(self.service, ip);
+    /// The pods that slices name at the IP, on any port.
+    fn targets(&self, ip: Addr) -> impl Iterator<Item = &'a Record> {
+        let cluster = self.cluster;
+        let sockets = cluster.endpoint_index.at(self.service, ip);
         let uids = sockets.flat_map(|(_, targets)| targets.keys()).flatten();
-        uids.filter_map(|uid| Some((uid, self.cluster.pods.get(uid)?)))
-            .collect()
+        uids.filter_map(|uid| cluster.pods.get(uid))
     }
 
     /// The node that alone hands out the IP, if the Service has so many pods that only those of a node are listed.

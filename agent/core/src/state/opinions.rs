@@ -90,6 +90,11 @@ impl Came {
         Some(Self { kind, part, sent })
     }
 
+    /// What it selects; none: everything.
+    pub const fn part(&self) -> Option<&Selection> {
+        self.part.as_ref()
+    }
+
     /// True for a list of everything.
     pub const fn is_whole(&self) -> bool {
         self.part.is_none()

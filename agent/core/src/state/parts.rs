@@ -18,9 +18,11 @@ impl PodIndex {
             ..
         } = part;
         let listed: HashSet<Uid> = objects.iter().map(|pod| pod.uid).collect();
-        let is_asked = |pod: &Pod| selection.has_pod(pod) && !later.contains(&pod.name);
-        let gone = self.begin_list(&listed, is_asked).into_iter();
-        let mut touched: pod_index::Touched = gone.map(|uid| self.vanish(uid)).collect();
+        self.order += 1;
+        let gone = self.selected(&selection).map(|record| &record.pod);
+        let gone = gone.filter(|pod| !listed.contains(&pod.uid) && !later.contains(&pod.name));
+        let gone: Vec<Uid> = gone.map(|pod| pod.uid).collect();
+        let mut touched: pod_index::Touched = gone.into_iter().map(|uid| self.vanish(uid)).collect();
         for pod in objects {
             let uid = pod.uid;
             let known = self.get(uid);

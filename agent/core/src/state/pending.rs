@@ -1,9 +1,10 @@
 //! A pending denial, which waits for a second list.
 
+use super::needs::Needs;
 use super::opinions::{Came, Opinion};
 use super::{ClusterIndex, Endpoint, Proven};
 use crate::facts::{Name, Watched};
-use epguard_common::{Uid, UidState};
+use epguard_common::{Addr, Uid, UidState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -81,12 +82,12 @@ impl Known {
 
     /// Applies the current proof, and the list that was just received, if any. A part of one confirms nothing (`may_begin`).
     /// False if the denial ends: a list that it waited for disagrees, or it is neither proven nor pending. `needs` are the
-    /// lists of some collections that it rests on.
+    /// lists that denials at the IP rest on.
     pub fn update(
         &mut self,
         (list, may_begin): (Option<&Came>, bool),
         proven: Option<&Proven>,
-        needs: impl FnOnce(&BTreeSet<Watched>) -> Vec<Opinion>,
+        (needs, ip): (&Needs<'_>, Addr),
     ) -> bool {
         self.proven = proven.is_some();
         if proven.is_some_and(|proven| proven.state == UidState::Retired) {
@@ -95,19 +96,21 @@ impl Known {
         let Some(pending) = &mut self.pending else {
             return self.proven;
         };
-        let is_second =
-            |list: &&Came| pending.waits.contains(&list.kind) && list.is_later_than(pending.since);
+        let is_second = |list: &&Came| {
+            let is_awaited = pending.waits.contains(&list.kind) && needs.may_include(ip, list);
+            is_awaited && list.is_later_than(pending.since)
+        };
         let list = list.filter(is_second);
         if list.is_none() && pending.agreed.is_empty() {
             return true;
         }
-        let needs = needs(&pending.waits);
-        let agrees = |needed: &&Opinion| list.is_some_and(|list| list.answers(needed));
-        let agreed: Vec<Opinion> = needs.iter().filter(agrees).cloned().collect();
+        let needs = needs.at(ip, &pending.waits);
+        let is_answered = |needed: &&Opinion| list.is_some_and(|list| list.answers(needed));
+        let mut answered = needs.iter().filter(is_answered).cloned();
         if !self.proven {
-            return agreed.is_empty();
+            return answered.next().is_none();
         }
-        pending.agreed.extend(agreed);
+        pending.agreed.extend(answered);
         self.pending
             .take_if(|pending| may_begin && pending.is_confirmed(&needs));
         true

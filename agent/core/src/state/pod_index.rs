@@ -3,7 +3,7 @@
 use super::claims::Claim;
 use super::pod_places::PodPlaces;
 use super::record::{Record, is_settled};
-use crate::facts::{Change, Pod, Text};
+use crate::facts::{Change, Pod, Selection, Text};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -70,12 +70,14 @@ impl PodIndex {
 
     /// The live pods of a node, without those of its own network.
     pub fn live_on(&self, node: &str) -> impl Iterator<Item = &Record> {
-        self.of(self.places.live_on(node))
+        let on_node = self.of(self.places.on_node(node));
+        on_node.filter(|record| record.is_live() && !record.pod.host_network)
     }
 
     /// The dead pods of a node that the API shows, without those of its own network.
     pub fn dead_on(&self, node: &str) -> impl Iterator<Item = &Record> {
-        self.of(self.places.dead_on(node))
+        let is_dead = |record: &&Record| record.uid_state == UidState::Dead && !record.pod.host_network;
+        self.of(self.places.on_node(node)).filter(is_dead)
     }
 
     /// The IPs from `first` to `last` that pods show in an annotation alone.
@@ -149,20 +151,25 @@ impl PodIndex {
 
     fn apply_list(&mut self, now: Duration, pods: Vec<Pod>) -> Touched {
         let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
-        let gone = self.begin_list(&listed, |_| true).into_iter();
+        let gone = self.begin_list(&listed).into_iter();
         let mut touched: Touched = gone.map(|uid| self.vanish(uid)).collect();
         touched.extend(pods.into_iter().map(|pod| self.list(now, pod)));
         self.level_claims();
         touched
     }
 
-    /// Begins to apply a list of all pods that `is_asked` is true for. Returns those that are not on it.
-    pub fn begin_list(&mut self, listed: &HashSet<Uid>, is_asked: impl Fn(&Pod) -> bool) -> Vec<Uid> {
+    /// Begins to apply a list of all pods. Returns those that are not on it.
+    pub fn begin_list(&mut self, listed: &HashSet<Uid>) -> Vec<Uid> {
         self.order += 1;
         let gone = self.records.iter();
-        let gone =
-            gone.filter(|(uid, record)| record.present && is_asked(&record.pod) && !listed.contains(uid));
+        let gone = gone.filter(|(uid, record)| record.present && !listed.contains(uid));
         gone.map(|(uid, _)| *uid).collect()
+    }
+
+    /// The pods that the API shows and that a selection matches.
+    pub(super) fn selected(&self, selection: &Selection) -> impl Iterator<Item = &Record> {
+        let around = self.of(self.places.around(selection));
+        around.filter(|record| selection.has_pod(&record.pod))
     }
 
     /// Applies the absence of a pod from a list: it vanished unseen, which proves nothing.

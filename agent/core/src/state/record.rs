@@ -8,6 +8,10 @@ use std::time::Duration;
 
 /// A pod that the API shows or has shown.
 #[derive(Debug, Clone, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, and there is one record for each pod of the cluster"
+)]
 pub struct Record {
     /// The last object seen.
     pub pod: Pod,
