@@ -15,7 +15,7 @@ use cluster::Cluster;
 use draw::{any_node_fact, any_step, lists};
 use epguard_common::{Addr, UidState};
 use epguard_core::facts::{Fact, Name, Presence, Protocol};
-use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State, Tables};
+use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State};
 use half::Before;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
