@@ -82,7 +82,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let names = Names::load(&args.run.run_dir)?;
     let state = state(&args, &writer, &names);
     let announcer = Announcer::start(client, args.node_name.clone(), args.api.events);
-    let mut agent = Agent::new(
+    let agent = Agent::new(
         (state, names),
         writer,
         datapath,
@@ -91,6 +91,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         node_modes,
         &args,
     );
+    // The loop's future stays small.
+    let mut agent = Box::new(agent);
     let mut presence = tokio::spawn(netlink::presence(announce, agent.asks_for_presence()));
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -28,17 +28,17 @@ impl Maps {
         }
         let changes = state.take_changes();
         for op in plan::tables_at(&self.tables, state.tables(), &changes) {
-            self.write(op);
+            self.write(&op);
         }
         let (owners, mut ips) = state.take_owners(usize::MAX);
         ips.append(&mut self.stale_owners);
         for op in plan::owners(owners, &ips) {
-            self.write(op);
+            self.write(&op);
         }
     }
 
-    fn write(&mut self, op: Op) {
-        match &op {
+    fn write(&mut self, op: &Op) {
+        match op {
             Op::RemoveOwner(ip) => drop(self.owners.remove(ip)),
             Op::PutOwner(ip, owner) => drop(self.owners.insert(*ip, *owner)),
             Op::PutTerminated(ip, _) => {
@@ -46,7 +46,7 @@ impl Maps {
                 assert_eq!(before, None, "what the programs wrote is overwritten");
             }
             Op::RemoveDenial(_) | Op::RemoveService(_) | Op::RemoveSuspect(_) => {
-                self.removed.push(op.clone())
+                self.removed.push(op.clone());
             }
             _ => {}
         }

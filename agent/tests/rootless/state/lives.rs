@@ -197,7 +197,9 @@ fn owners_that_went_or_were_replaced_are_written_before_many_new_ones() {
             &[Addr::v4([10, 244, 1, last])],
         )
     });
-    new.iter().for_each(|pod| world.pod(pod));
+    for pod in &new {
+        world.pod(pod);
+    }
     world.pod(&dead(&pods[0]));
     world.pod(&dead(&pods[1]));
     world.pod(&pod("shop", "successor", "web", &pods[1].ips));
