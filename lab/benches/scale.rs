@@ -16,6 +16,8 @@ mod cluster;
 mod effort;
 #[path = "scale/events.rs"]
 mod events;
+#[path = "scale/fill.rs"]
+mod fill;
 #[path = "../../xtask/src/bench/form.rs"]
 mod form;
 #[path = "scale/measure.rs"]

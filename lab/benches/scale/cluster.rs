@@ -2,6 +2,7 @@
 
 use super::agent::Agent;
 use super::cgroup::Cgroup;
+use super::fill::{fill, job};
 use super::objects::{self, Objects, Pod, State};
 use super::requests::{self, Cost};
 use super::size::{self, Size};
@@ -12,9 +13,6 @@ use std::time::{Duration, Instant};
 
 /// Between two looks at the agent, which cost it some processor time.
 const LOOK: Duration = Duration::from_millis(20);
-/// Rounds of finished Jobs, and the pods of each.
-pub(crate) const JOBS: u32 = 5;
-pub(crate) const JOB_PODS: u32 = 4;
 
 /// Dropped in this order: the agent before its cgroup.
 pub(crate) struct Cluster {
@@ -126,39 +124,5 @@ fn at_own_priority(command: &mut std::process::Command) {
             libc::setpriority(libc::PRIO_PROCESS, 0, 0);
             Ok(())
         });
-    }
-}
-
-fn fill(store: &Store, objects: &Objects, size: Size) {
-    let apply = |object| drop(store.apply(object).unwrap());
-    size::namespaces().for_each(|name| apply(objects::namespace(&name)));
-    (0..size.nodes).for_each(|node| apply(objects.node(node)));
-    (0..size.pods).for_each(|number| {
-        let service = size.service_of(number);
-        apply(objects.pod(Pod { number, service }, State::Running));
-    });
-    for service in 0..size.services {
-        apply(objects.service(service));
-        for (index, pods) in size.slices_of(service).into_iter().enumerate() {
-            let pods: Vec<_> = pods.into_iter().map(|pod| (pod, State::Running)).collect();
-            apply(objects.slice(service, index, &pods));
-        }
-    }
-    for round in 0..JOBS {
-        let pods: Vec<Pod> = (0..JOB_PODS).map(|pod| job(size, round, pod)).collect();
-        apply(objects.service(pods[0].service));
-        for pod in &pods {
-            apply(objects.pod(*pod, State::Running));
-        }
-        let listed: Vec<_> = pods.iter().map(|pod| (pod.number, State::Running)).collect();
-        apply(objects.slice(pods[0].service, 0, &listed));
-    }
-}
-
-/// Their numbers follow those of the pods that a rolling update makes.
-fn job(size: Size, round: u32, pod: u32) -> Pod {
-    Pod {
-        number: size.pods + size::BIG + round * JOB_PODS + pod,
-        service: size.services + round,
     }
 }

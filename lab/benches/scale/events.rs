@@ -1,8 +1,9 @@
 //! Rows of what happens in a cluster, and costs the agent something.
 
 use super::changes::Changes;
-use super::cluster::{Cluster, JOB_PODS, JOBS};
+use super::cluster::Cluster;
 use super::effort::Effort;
+use super::fill::{JOB_PODS, JOBS};
 use super::objects::State;
 use super::requests;
 use super::rolling;

@@ -7,7 +7,7 @@ pub(crate) const BIG: u32 = 5_000;
 /// Most endpoints in a slice, as in kube-controller-manager.
 pub(crate) const SLICE: usize = 100;
 /// Namespaces that Services are in.
-const NAMESPACES: u32 = 200;
+pub(crate) const NAMESPACES: u32 = 200;
 
 /// How many objects exist.
 #[derive(Clone, Copy)]

@@ -6,6 +6,7 @@
 mod access;
 mod audit;
 pub mod cli;
+mod direct;
 mod error;
 mod faults;
 mod kind;
@@ -21,6 +22,7 @@ pub mod yaml;
 
 pub use access::Access;
 pub use audit::{Audit, Load, Request};
+pub use direct::Direct;
 pub use error::ApiError;
 pub use faults::Faults;
 pub use kind::{Kind, ObjectRef};

@@ -18,6 +18,8 @@ pub(super) enum Name {
     Propagation,
     /// An agent in clusters of 10,000 and 100,000 pods, beside its budgets
     Scale,
+    /// All agents of a cluster at once, on a virtual clock
+    Fleet,
     /// A call to a Service beside a socket load balancer
     SocketLb,
     /// Other traffic of a node under a SYN flood
@@ -40,6 +42,7 @@ impl Name {
             Self::Stack => bench("epguard-lab", "stack", "release"),
             Self::Propagation => bench("epguard-lab", "propagation", "release"),
             Self::Scale => bench("epguard-lab", "scale", "release"),
+            Self::Fleet => bench("epguard-lab", "fleet", "release"),
             Self::SocketLb => bench("epguard-lab", "socket_lb", "release"),
             Self::Flood => bench("epguard-lab", "flood", "release"),
             Self::Outage => bench("epguard-lab", "outage", "release"),
@@ -55,7 +58,7 @@ impl Name {
 
     /// Whether it starts the agent or the lab, optimised.
     pub(super) fn starts_others(self) -> bool {
-        !matches!(self, Self::Packet | Self::Node)
+        !matches!(self, Self::Packet | Self::Node | Self::Fleet)
     }
 }
 

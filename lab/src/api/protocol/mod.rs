@@ -11,10 +11,11 @@ mod route;
 mod watch;
 mod write;
 
+use std::fmt::Display;
 use std::time::Instant;
 
 use http_body_util::BodyExt;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body as HttpBody, Bytes};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
@@ -63,7 +64,7 @@ impl Api {
     }
 
     /// Answers one request; errors become Status objects.
-    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Counted> {
+    pub(crate) async fn handle<B: HttpBody<Error: Display>>(&self, request: Request<B>) -> Response<Counted> {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let asked = (Route::parse(parts.uri.path()), query);
@@ -73,10 +74,10 @@ impl Api {
         answer.map(|body| Counted { body, sent })
     }
 
-    async fn answer(
+    async fn answer<B: HttpBody<Error: Display>>(
         &self,
         parts: &Parts,
-        body: Incoming,
+        body: B,
         (route, parsed): Asked,
     ) -> Result<Response<Body>, ApiError> {
         let path = parts.uri.path();
