@@ -49,6 +49,13 @@ impl Backends {
         backends
     }
 
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[Backend] {
+        let count = (self.count as usize).min(MAX_BACKENDS);
+        self.live.get(..count).unwrap_or_default()
+    }
+
     /// The endpoint for a flow: any of them, but for the same flow always the same, so that a SYN that is sent again
     /// goes the same way. `None` if there is none.
     #[inline(always)]

@@ -62,8 +62,8 @@ struct Watch {
     proven: Option<(Duration, Proof)>,
     /// Age at which to ask for the next proof.
     patience: Duration,
-    /// When the next proof was last asked for, and how many times.
-    asked: Option<(Duration, u32)>,
+    /// When to ask once more, and how many times the next proof was asked for.
+    again: Option<(Duration, u32)>,
 }
 
 /// A watch to confirm.
@@ -92,16 +92,16 @@ impl Freshness {
             && watch.void.is_none_or(|void| void < as_of)
             && watch.proven.is_none_or(|(before, _)| before < as_of)
         {
-            watch.patience = watch.patience(as_of, (self.random)());
+            watch.patience = watch.patience(as_of, by, (self.random)());
             watch.proven = Some((as_of, by));
-            watch.asked = None;
+            watch.again = None;
         }
     }
 
     /// Stores whether a watch is connected. A watch that comes back is confirmed as soon as it matters.
     pub fn connected(&mut self, id: Watched, up: bool) {
         if let Some(watch) = self.watches.get_mut(&id) {
-            watch.asked = watch.asked.filter(|_| watch.up);
+            watch.again = watch.again.filter(|_| watch.up);
             watch.up = up;
         }
     }
@@ -157,12 +157,13 @@ impl Freshness {
 
     /// The watches to confirm now, which counts as asked. Only to be called while something is denied.
     pub fn due(&mut self, now: Duration) -> Vec<Due> {
+        let random = self.random;
         let up = self.watches.iter_mut().filter(|(_, watch)| watch.up);
         let due = up.filter_map(|(id, watch)| {
             let within = watch
                 .deadline()
                 .map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now));
-            watch.asks(now).then_some(Due { watch: *id, within })
+            watch.asks(now, random()).then_some(Due { watch: *id, within })
         });
         due.collect()
     }
@@ -176,12 +177,12 @@ impl Watch {
             void: None,
             proven: None,
             patience: Duration::ZERO,
-            asked: None,
+            again: None,
         }
     }
 
     fn void(&mut self, now: Duration) {
-        (self.void, self.proven, self.asked) = (Some(now), None, None);
+        (self.void, self.proven, self.again) = (Some(now), None, None);
     }
 
     fn as_of(&self) -> Option<Duration> {
@@ -192,28 +193,29 @@ impl Watch {
         self.as_of().map(|as_of| as_of + self.max_age)
     }
 
-    /// True if it is time to ask for a proof, which counts as asked.
-    fn asks(&mut self, now: Duration) -> bool {
+    /// True if it is time to ask for a proof, which counts as asked. The same failure comes to all agents at once, so a random
+    /// part spreads the repetitions.
+    fn asks(&mut self, now: Duration, random: f64) -> bool {
         let due = self.as_of().map_or(now, |as_of| as_of + self.patience);
-        let (again, times) = self.asked.map_or((due, 0), |(at, times)| {
-            let wait = RETRY.max(self.max_age / 10) * 2_u32.saturating_pow(times - 1);
-            (at + wait.min(self.max_age), times)
-        });
+        let (again, times) = self.again.unwrap_or((due, 0));
         let asks = now >= due.max(again);
         if asks {
-            self.asked = Some((now, times.saturating_add(1)));
+            let wait = RETRY.max(self.max_age / 10) * 2_u32.saturating_pow(times);
+            let wait = wait.min(self.max_age).mul_f64(1.0 - 0.5 * random);
+            self.again = Some((now + wait, times.saturating_add(1)));
         }
         asks
     }
 
     /// The age at which to ask for the proof after one as of `as_of`. The first proof after a while comes to all agents of
     /// a cluster at once, as its cause does; the ones after it are spread by their random part.
-    fn patience(&self, as_of: Duration, random: f64) -> Duration {
+    fn patience(&self, as_of: Duration, by: Proof, random: f64) -> Duration {
         let with_time_to_answer = self.max_age.saturating_sub(CONFIRMED_WITHIN);
         let longest = (self.max_age * 4 / 5)
             .min(with_time_to_answer)
             .max(self.max_age / 3);
-        let is_renewal = self.deadline().is_some_and(|deadline| as_of <= deadline);
+        let is_renewal =
+            by == Proof::Confirmation && self.deadline().is_some_and(|deadline| as_of <= deadline);
         let spread = if is_renewal { 0.05 } else { 0.5 };
         longest.mul_f64(1.0 - spread * random)
     }

@@ -4,10 +4,11 @@ use super::beside::Beside;
 use super::collection::Target;
 use super::confirm::{Shown, patience};
 use super::failure::{Failure, Request};
-use super::list::{ANSWERED_WITHIN, Glimpse, Listed, Probe, everything, glimpse};
+use super::list::{Glimpse, Listed, NARROW, Probe, everything, glimpse};
 use super::session::{Query, Session};
 use super::stream::Open;
 use epguard_core::facts::{Object, Selection};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -73,11 +74,11 @@ impl Session {
     ) -> impl Future<Output = (Selection, Result<Listed<O>, Failure>)> + use<O> {
         let (client, clock) = (self.client.clone(), self.clock);
         let target = (query.collection.clone(), Target::selected::<O>(&selection));
+        let turns = Arc::clone(&self.turns);
         async move {
-            (
-                selection,
-                everything(client, target, ANSWERED_WITHIN, clock).await,
-            )
+            let _turn = turns.acquire().await;
+            let listed = everything(client, target, &NARROW, clock).await;
+            (selection, listed)
         }
     }
 
@@ -88,6 +89,12 @@ impl Session {
         (selection, listed): (Selection, Result<Listed<O>, Failure>),
         open: &mut Open<O>,
     ) -> Result<(), Failure> {
+        let listed = listed.and_then(|listed| match listed.unreadable.first() {
+            Some((namespace, name)) => Err(request.broken(anyhow::anyhow!(
+                "{namespace}/{name} cannot be read, so the list proves nothing"
+            ))),
+            None => Ok(listed),
+        });
         match listed {
             Ok(listed) => {
                 let mut beside = open.beside.iter_mut();

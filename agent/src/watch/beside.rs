@@ -72,8 +72,7 @@ impl<O> Beside<O> {
         let listed = self.listed?;
         let changed = self.changed.into_iter();
         let later = changed.filter(|(_, version)| *version > listed.version);
-        let later = later.map(|(name, _)| name).chain(listed.unreadable);
-        let later: BTreeSet<Name> = later.collect();
+        let later: BTreeSet<Name> = later.map(|(name, _)| name).collect();
         let objects = listed
             .objects
             .into_iter()

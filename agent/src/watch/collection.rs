@@ -74,11 +74,15 @@ impl Target {
             }
             Selection::Named((namespace, name)) => (path_in::<O>(namespace), Some(named(name)), None),
             Selection::OnNode(node) => (O::PATH.to_owned(), Some(on_node(node)), None),
-            Selection::SlicesOf((namespace, service)) => {
-                let label = format!("kubernetes.io/service-name={service}");
+            Selection::SlicesOf { namespace, services } => {
+                let services = services
+                    .iter()
+                    .map(|name| -> &str { name })
+                    .collect::<Vec<_>>()
+                    .join(",");
+                let label = format!("kubernetes.io/service-name in ({services})");
                 (path_in::<O>(namespace), None, Some(label))
             }
-            Selection::InNamespace(namespace) => (path_in::<O>(namespace), None, None),
         };
         Self { path, fields, labels }
     }
@@ -144,6 +148,8 @@ mod tests {
             selector: [("app", "web"), ("tier", "front")].into_iter().collect(),
             node: Some("n1".into()),
         };
+        let mut both = Selection::slices_of(&name);
+        assert!(both.join(&Selection::slices_of(&("shop".into(), "api".into()))));
         let of = |target: Target| {
             (
                 target.path,
@@ -155,8 +161,7 @@ mod tests {
             of(Target::selected::<Pod>(&labelled)),
             of(Target::selected::<Pod>(&Selection::Named(name.clone()))),
             of(Target::selected::<Pod>(&Selection::OnNode("n1".into()))),
-            of(Target::selected::<Slice>(&Selection::SlicesOf(name))),
-            of(Target::selected::<Pod>(&Selection::InNamespace("shop".into()))),
+            of(Target::selected::<Slice>(&both)),
         ];
         let expected = [
             (
@@ -169,9 +174,8 @@ mod tests {
             (
                 "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices",
                 "",
-                "kubernetes.io/service-name=web",
+                "kubernetes.io/service-name in (api,web)",
             ),
-            ("/api/v1/namespaces/shop/pods", "", ""),
         ];
         assert_eq!(
             shown,

@@ -7,14 +7,41 @@ use super::failure::{Failure, Request};
 use super::protocol::Step;
 use super::wire::{Entry, Line, Page, describe};
 use epguard_core::facts::{Ignored, Name, Object};
-use futures::{AsyncBufReadExt, StreamExt};
+use futures::{AsyncBufReadExt, AsyncReadExt, StreamExt};
 use kube::api::{ListParams, WatchParams};
 use kube::{Client, core};
 use std::{pin::pin, time::Duration};
 use tokio::time::timeout;
 
-/// Objects in a page, as in client-go.
-const PAGE: u32 = 500;
+/// Longest silence of a stream: longer than a bookmark's minute. A connection as silent as that is dead, though TCP
+/// may not detect it for long.
+pub(super) const SILENCE: Duration = Duration::from_secs(90);
+
+/// How much a list may take.
+pub(super) struct Limits {
+    /// Objects in a page.
+    page: u32,
+    pages: usize,
+    /// Octets of a page.
+    octets: u64,
+    /// The time for each page.
+    patience: Duration,
+}
+
+/// Pages of all objects have 500, as in client-go.
+pub(super) const WHOLE: Limits = Limits {
+    page: 500,
+    pages: usize::MAX,
+    octets: u64::MAX,
+    patience: SILENCE,
+};
+/// A narrow list of more stays unanswered: any tenant can cause it in all agents at once.
+pub(super) const NARROW: Limits = Limits {
+    page: 100,
+    pages: 20,
+    octets: 16 << 20,
+    patience: ANSWERED_WITHIN,
+};
 /// Most objects that are listed to confirm a watch by their resourceVersions. Of more objects, none is listed.
 const FEW: u32 = 10;
 /// Longest life of a probe in seconds; the bookmark comes after one, and the server's timers may add another.
@@ -65,20 +92,20 @@ pub(super) struct Probe {
     pub(super) through: u64,
 }
 
-/// Lists all objects of a target, which are of the collection's kind. `patience` is for each page; `clock` dates the request.
+/// Lists all objects of a target, which are of the collection's kind. `clock` dates the request.
 pub(super) async fn everything<O: Object>(
     client: Client,
     (collection, target): (Collection, Target),
-    patience: Duration,
+    limits: &Limits,
     clock: Clock,
 ) -> Result<Listed<O>, Failure> {
     let request = request(&collection, Step::List);
     let sent = clock();
     let (mut objects, mut unreadable, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     let (mut count, mut newest) = (0, 0);
-    let mut params = target.params(PAGE);
-    loop {
-        let body = ask(&client, request, &target.path, &params, patience).await?;
+    let mut params = target.params(limits.page);
+    for _ in 0..limits.pages {
+        let body = ask(&client, request, &target.path, &params, limits).await?;
         let page = Page::parse(&body).map_err(|error| request.broken(error))?;
         count += page.objects.len();
         for object in &page.objects {
@@ -111,6 +138,9 @@ pub(super) async fn everything<O: Object>(
             });
         }
     }
+    Err(request.broken(anyhow::anyhow!(
+        "more than {count} objects: the denials that wait for this list stay pending"
+    )))
 }
 
 /// Lists all of `objects` if they are few, else the key of no object: `limit=1` would make the server count all of them. Of a
@@ -133,7 +163,7 @@ pub(super) async fn glimpse<O: Object>(
         None => (Target::nothing::<O>(), 1),
     };
     let params = target.params(limit);
-    let body = ask(&client, request, &target.path, &params, ANSWERED_WITHIN).await?;
+    let body = ask(&client, request, &target.path, &params, &NARROW).await?;
     let page = Page::parse(&body).map_err(|error| request.broken(error))?;
     let mut newest = 0;
     for object in &page.objects {
@@ -192,15 +222,25 @@ async fn ask(
     request: Request,
     path: &str,
     params: &ListParams,
-    patience: Duration,
+    limits: &Limits,
 ) -> Result<String, Failure> {
     let http = core::Request::new(path)
         .list(params)
         .map_err(|error| request.broken(error))?;
-    timeout(patience, client.request_text(http))
+    let read = async {
+        let body = client.request_stream(http).await;
+        let body = body.map_err(|error| request.failed(error))?;
+        let mut text = String::new();
+        let read = body.take(limits.octets).read_to_string(&mut text).await;
+        let read = read.map_err(|error| request.broken(error))?;
+        if read as u64 == limits.octets {
+            return Err(request.broken(anyhow::anyhow!("a page of more than {read} octets")));
+        }
+        Ok(text)
+    };
+    timeout(limits.patience, read)
         .await
         .map_err(|error| request.broken(error))?
-        .map_err(|error| request.failed(error))
 }
 
 fn request(collection: &Collection, step: Step) -> Request {

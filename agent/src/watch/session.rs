@@ -4,7 +4,7 @@
 use super::Clock;
 use super::collection::{Collection, Target};
 use super::failure::{Failure, Request, rewound};
-use super::list::{self, Listed};
+use super::list::{self, Listed, WHOLE};
 use super::orders::Orders;
 use super::outbox::Outbox;
 use super::protocol::{End, Protocol, Step};
@@ -14,11 +14,11 @@ use epguard_core::facts::{Change, Fact, Object};
 use epguard_core::freshness::Proof;
 use kube::Client;
 use std::{collections::HashMap, ops::Range, sync::Arc, time::Duration};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-/// Longest silence of a stream: longer than a bookmark's minute. A connection as silent as that is dead, though TCP
-/// may not detect it for long.
-pub(super) const SILENCE: Duration = Duration::from_secs(90);
+/// Narrow lists of one watch that are requested at the same time.
+const AT_ONCE: usize = 2;
 
 /// Seconds after which the server ends a stream; watches draw theirs at random, apart from each other.
 pub(super) const LIFETIME: Range<u32> = 270..330;
@@ -34,6 +34,8 @@ pub(super) struct Session {
     /// one, or an older one.
     pub(super) cut_short: bool,
     pub(super) clock: Clock,
+    /// Turns of narrow lists: an answer of many objects takes memory.
+    pub(super) turns: Arc<Semaphore>,
 }
 
 /// The collection that a session reads, and the kind of fact that it sends.
@@ -52,6 +54,7 @@ impl Session {
             recovery,
             cut_short: false,
             clock: boot,
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
@@ -122,7 +125,7 @@ impl Session {
     async fn list<O: Object>(&mut self, query: &Query<O>) -> Result<End, Failure> {
         let (client, collection) = (self.client.clone(), query.collection.clone());
         let target = Target::of(&collection);
-        let listed = list::everything(client, (collection, target), SILENCE, self.clock).await?;
+        let listed = list::everything(client, (collection, target), &WHOLE, self.clock).await?;
         self.reset(listed, query).await;
         Ok(End::Listed)
     }

@@ -3,10 +3,10 @@
 use super::beside::Beside;
 use super::confirm::{Confirmations, Shown, Verdict};
 use super::failure::{Failure, Request};
-use super::list::{Listed, probe};
+use super::list::{Listed, SILENCE, probe};
 use super::orders::Lists;
 use super::protocol::End;
-use super::session::{LIFETIME, Query, SILENCE, Session};
+use super::session::{LIFETIME, Query, Session};
 use super::wire::{Entry, Line, describe};
 use epguard_core::facts::{Change, Ignored, Name, Object, Selection};
 use epguard_core::freshness::Proof;
@@ -17,6 +17,9 @@ use kube::api::WatchParams;
 use kube::core;
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+
+/// Longest time until a stream begins: the server may keep the request in a queue for 15 s.
+const BEGUN_WITHIN: Duration = Duration::from_secs(30);
 
 /// The state of a stream.
 pub(super) struct Open<O> {
@@ -50,11 +53,10 @@ impl Session {
         let http = core::Request::new(request.path)
             .watch(&params, version)
             .map_err(|error| request.broken(error))?;
-        let silent = |_| request.silent(SILENCE.as_secs());
         let sent = (self.clock)();
-        let stream = timeout(SILENCE, self.client.request_stream(http))
+        let stream = timeout(BEGUN_WITHIN, self.client.request_stream(http))
             .await
-            .map_err(silent)?
+            .map_err(|_| request.silent(BEGUN_WITHIN.as_secs()))?
             .map_err(|error| request.failed(error))?;
         let mut stream = pin!(stream);
         if initial.is_none() {

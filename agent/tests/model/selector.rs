@@ -6,26 +6,37 @@ use serde_json::Value;
 /// The conditions of a list.
 pub struct Selector {
     namespace: Option<String>,
-    /// Pairs of a label and its value.
-    labels: Vec<(String, String)>,
+    /// Pairs of a label and the values that it may have.
+    labels: Vec<(String, Vec<String>)>,
     /// Pairs of a field's path and its value.
     fields: Vec<(String, String)>,
 }
 
 impl Selector {
     pub fn new(uri: &Uri, namespace: Option<String>) -> Self {
-        let pairs = |name| {
-            let text = param(uri, name).map(decoded).unwrap_or_default();
+        let text = |name| param(uri, name).map(decoded).unwrap_or_default();
+        let pairs = |text: &str| -> Vec<(String, String)> {
             let terms = text.split(',').filter(|term| !term.is_empty());
             let pairs = terms.map(|term| term.split_once('=').expect("a comparison"));
             pairs
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .collect()
         };
+        let labels = text("labelSelector");
+        let labels = match labels.split_once(" in (") {
+            Some((key, values)) => {
+                let values = values.trim_end_matches(')').split(',').map(str::to_owned);
+                vec![(key.to_owned(), values.collect())]
+            }
+            None => {
+                let pairs = pairs(&labels).into_iter();
+                pairs.map(|(key, value)| (key, vec![value])).collect()
+            }
+        };
         Self {
             namespace,
-            labels: pairs("labelSelector"),
-            fields: pairs("fieldSelector"),
+            labels,
+            fields: pairs(&text("fieldSelector")),
         }
     }
 
@@ -46,7 +57,7 @@ impl Selector {
             && self
                 .labels
                 .iter()
-                .all(|(key, value)| meta["labels"][key] == **value)
+                .all(|(key, values)| values.iter().any(|value| meta["labels"][key] == **value))
     }
 }
 
@@ -60,5 +71,14 @@ pub fn param<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
 }
 
 fn decoded(text: &str) -> String {
-    text.replace("%3D", "=").replace("%2C", ",").replace("%2F", "/")
+    let decoded = [
+        ("+", " "),
+        ("%3D", "="),
+        ("%2C", ","),
+        ("%2F", "/"),
+        ("%28", "("),
+        ("%29", ")"),
+    ];
+    let replace = |text: String, (code, plain): &(&str, &str)| text.replace(code, plain);
+    decoded.iter().fold(text.to_owned(), replace)
 }

@@ -71,7 +71,7 @@ impl Agent {
     fn on_tick(&mut self) {
         self.state.tick(now());
         for opinion in self.state.take_opinions(now()) {
-            self.watches.list_part(opinion, self.state.spread());
+            self.watches.list(opinion, self.state.spread());
         }
     }
 

@@ -20,10 +20,13 @@ pub enum Selection {
     Named(Name),
     /// The pods on a node.
     OnNode(Text),
-    /// The slices of a Service.
-    SlicesOf(Name),
-    /// All pods, or all slices, of a namespace.
-    InNamespace(Text),
+    /// The slices of some Services of a namespace.
+    SlicesOf {
+        /// The namespace.
+        namespace: Text,
+        /// The names of the Services.
+        services: BTreeSet<Text>,
+    },
 }
 
 /// A consistent list of the objects that a selection matches.

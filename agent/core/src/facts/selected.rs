@@ -1,6 +1,7 @@
 //! Which objects a narrow list has.
 
-use super::{Pod, Selection, Slice, Text};
+use super::{Name, Pod, Selection, Slice};
+use std::collections::BTreeSet;
 
 impl Selection {
     /// True if the selection matches the pod.
@@ -18,37 +19,59 @@ impl Selection {
             }
             Self::Named(name) => pod.name == *name,
             Self::OnNode(node) => pod.node.as_ref() == Some(node),
-            Self::SlicesOf(_) => false,
-            Self::InNamespace(namespace) => pod.name.0 == *namespace,
+            Self::SlicesOf { .. } => false,
         }
     }
 
     /// True if the selection matches the slice.
     #[must_use]
     pub fn has_slice(&self, slice: &Slice) -> bool {
-        match self {
-            Self::SlicesOf(service) => slice.service.as_ref() == Some(service),
-            Self::InNamespace(namespace) => slice.name.0 == *namespace,
-            Self::Labelled { .. } | Self::Named(_) | Self::OnNode(_) => false,
+        match (self, &slice.service) {
+            (Self::SlicesOf { namespace, services }, Some((of, service))) => {
+                of == namespace && services.contains(service)
+            }
+            _ => false,
         }
     }
 
-    /// The namespace of all objects that the selection matches; none if there may be several.
+    /// The slices of one Service.
     #[must_use]
-    pub fn namespace(&self) -> Option<&Text> {
-        match self {
-            Self::Labelled { namespace, .. } | Self::InNamespace(namespace) => Some(namespace),
-            Self::Named(name) | Self::SlicesOf(name) => Some(&name.0),
-            Self::OnNode(_) => None,
+    pub fn slices_of((namespace, service): &Name) -> Self {
+        Self::SlicesOf {
+            namespace: namespace.clone(),
+            services: BTreeSet::from([service.clone()]),
         }
     }
 
-    /// True if a list of this selection has all that a list of the other one, of the same kind, would have.
+    /// True if a list of this selection has all that a list of the other one would have.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        match self {
-            Self::InNamespace(namespace) => other.namespace() == Some(namespace),
-            narrower => narrower == other,
+        match (self, other) {
+            (
+                Self::SlicesOf { namespace, services },
+                Self::SlicesOf {
+                    namespace: of,
+                    services: others,
+                },
+            ) => namespace == of && others.is_subset(services),
+            (one, other) => one == other,
+        }
+    }
+
+    /// Adds what the other selection has, if one list can show both. False if not.
+    pub fn join(&mut self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::SlicesOf { namespace, services },
+                Self::SlicesOf {
+                    namespace: of,
+                    services: others,
+                },
+            ) if namespace == of => {
+                services.extend(others.iter().cloned());
+                true
+            }
+            _ => false,
         }
     }
 }
@@ -84,35 +107,24 @@ mod tests {
             labelled(Some("n1")),
             Selection::Named(("shop".into(), "a".into())),
             Selection::OnNode("n1".into()),
-            Selection::InNamespace("shop".into()),
         ] {
             assert_eq!(has(&selection), [true, false], "{selection:?}");
         }
         assert_eq!(has(&labelled(Some("n2"))), [false, false]);
         assert_eq!(
-            has(&Selection::SlicesOf(("shop".into(), "web".into()))),
+            has(&Selection::slices_of(&("shop".into(), "web".into()))),
             [false; 2]
         );
     }
 
     #[test]
-    fn a_list_of_a_namespace_covers_all_narrower_ones_there() {
-        let shop = Selection::InNamespace("shop".into());
-        let of = |namespace: &str| {
-            let name = (namespace.into(), "web".into());
-            [
-                Selection::SlicesOf(name),
-                Selection::InNamespace(namespace.into()),
-            ]
-        };
-        for there in of("shop")
-            .into_iter()
-            .chain([labelled(None), labelled(Some("n1"))])
-        {
-            assert!(shop.covers(&there) && there.covers(&there), "{there:?}");
-            assert!(there == shop || !there.covers(&shop));
-        }
-        let on_node = [Selection::OnNode("n1".into())];
-        assert!(!of("other").iter().chain(&on_node).any(|other| shop.covers(other)));
+    fn a_list_of_the_slices_of_several_services_covers_those_of_each() {
+        let of = |namespace: &str, service: &str| Selection::slices_of(&(namespace.into(), service.into()));
+        let mut both = of("shop", "web");
+        assert!(both.join(&of("shop", "api")));
+        assert!(!both.join(&of("other", "web")) && !both.join(&labelled(None)));
+        assert!(both.covers(&of("shop", "web")) && both.covers(&of("shop", "api")) && both.covers(&both));
+        assert!(!both.covers(&of("other", "web")) && !of("shop", "web").covers(&both));
+        assert!(labelled(None).covers(&labelled(None)) && !labelled(None).covers(&labelled(Some("n1"))));
     }
 }

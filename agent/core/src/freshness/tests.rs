@@ -87,6 +87,15 @@ fn a_confirmation_that_fails_is_repeated_in_time_and_then_more_and_more_seldom()
 }
 
 #[test]
+fn confirmations_that_fail_for_all_agents_are_repeated_apart() {
+    let mut freshness = Freshness::new(&[Pods], MAX, || 1.0);
+    freshness.connected(Pods, true);
+    freshness.proven(Pods, s(100), List);
+    let asked = (100..170).filter(|at| !due(&mut freshness, *at).is_empty());
+    assert_eq!(asked.collect::<Vec<_>>(), [112, 114, 117, 123, 135, 150, 165]);
+}
+
+#[test]
 fn proofs_that_all_agents_get_at_once_are_renewed_apart() {
     let first = |random: fn() -> f64| {
         let mut freshness = Freshness::new(&[Pods], MAX, random);

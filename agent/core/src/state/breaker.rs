@@ -136,10 +136,12 @@ impl Breaker {
     pub fn waiting(&self, cluster: &ClusterIndex, list: &Came) -> impl Iterator<Item = &Name> {
         let concerned = self.known.iter().filter(move |(service, known)| {
             let needs = Needs::of(cluster, service);
-            let mut pending = known
+            let pending = known
                 .iter()
                 .filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)));
-            pending.any(|(ip, pending)| pending.waits.contains(&list.kind) && needs.may_include(ip, list))
+            let waiting = pending.filter(|(_, pending)| pending.waits.contains(&list.kind));
+            let ips: BTreeSet<Addr> = waiting.map(|(ip, _)| ip).collect();
+            ips.into_iter().any(|ip| needs.may_include(ip, list))
         });
         concerned.map(|(service, _)| service)
     }
@@ -164,7 +166,7 @@ impl Breaker {
         let holds = all
             .filter(|known| known.proven)
             .filter_map(|known| known.pending.as_ref());
-        holds.flat_map(|pending| pending.waits.iter().copied()).collect()
+        holds.flat_map(Pending::kinds_left).collect()
     }
 
     /// The lists that pending denials wait for, narrow where possible, each with the namespace of a Service that it is for.
@@ -183,7 +185,9 @@ impl Breaker {
                 pending.filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)));
             for (ip, pending) in pending.take(room) {
                 let left = pending.left(needs.at(ip, &pending.waits));
-                wanted.extend(left.map(|needed| (needed, Some(service.0.clone()))));
+                for needed in left {
+                    wanted.entry(needed).or_default().insert(service.0.clone());
+                }
                 room -= 1;
             }
         }

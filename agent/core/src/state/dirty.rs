@@ -44,7 +44,13 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
             dirty.changed_endpoints(cluster, touched);
         }
         Fact::PodsOf(part) => {
-            for (uid, before) in cluster.pods.apply_part(now, part) {
+            // One at a time: two possible holders that come together would each seem not to be the first.
+            for uid in cluster.pods.begin_part(&part) {
+                let (uid, before) = cluster.pods.vanish(uid);
+                dirty.changed_pod(cluster, now, uid, before.as_ref());
+            }
+            for pod in part.objects {
+                let (uid, before) = cluster.pods.list_in_part(now, pod);
                 dirty.changed_pod(cluster, now, uid, before.as_ref());
             }
         }
@@ -94,12 +100,12 @@ impl Dirty {
 
     /// Adds what a change of the endpoints of Services concerns.
     pub fn changed_endpoints(&mut self, cluster: &mut ClusterIndex, touched: Touched) {
-        for uid in &touched.pods {
-            cluster.index_stale(*uid);
+        for (uid, ip, service) in &touched.places {
+            cluster.index_stale_at(*uid, service, *ip);
         }
         self.listing(cluster, touched.pairs.iter().map(|(_, ip)| *ip));
         self.pairs.extend(touched.pairs);
-        self.pods.extend(touched.pods);
+        self.pods.extend(touched.places.into_iter().map(|(uid, ..)| uid));
     }
 
     /// Adds or replaces a Service, or removes it with `None`, and adds what that concerns.

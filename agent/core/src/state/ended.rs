@@ -2,7 +2,8 @@
 
 use super::ClusterIndex;
 use super::stale_index::{Ended, Place};
-use epguard_common::{Uid, UidState};
+use crate::facts::Name;
+use epguard_common::{Addr, Uid, UidState};
 
 impl ClusterIndex {
     /// Updates the index of ended pods, after a change of the pod, of the endpoints that name it, or of its node's ranges.
@@ -26,6 +27,22 @@ impl ClusterIndex {
         });
         self.stale
             .set(uid, ended.filter(|ended| !ended.places.is_empty()));
+    }
+
+    /// The same, after a change of the endpoints of one Service at one IP: many Services may list the pod there.
+    pub(super) fn index_stale_at(&mut self, uid: Uid, service: &Name, ip: Addr) {
+        let record = self.pods.get(uid);
+        let Some(record) = record.filter(|record| record.uid_state != UidState::Live) else {
+            return;
+        };
+        let node = record.pod.node.clone();
+        let place = Place {
+            service: service.clone(),
+            ip,
+            anywhere: !self.is_exclusive(ip, node.as_deref()),
+        };
+        let is_listed = self.endpoint_index.names(service, ip, uid);
+        self.stale.set_place(uid, node, place, is_listed);
     }
 
     /// The same for all ended pods of a node.

@@ -5,8 +5,8 @@ use super::slots::Given;
 use super::tables::{denial, key};
 use super::{Changes, Endpoint, State, Tables};
 use crate::facts::{Name, Service};
-use epguard_common::{Action, Addr, DenialKey, Slot, Suspect, Vip, capacity};
-use std::collections::{BTreeMap, BTreeSet};
+use epguard_common::{Action, Addr, Backends, DenialKey, Suspect, Vip, capacity};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl State {
@@ -23,7 +23,7 @@ impl State {
         tables.keep_intent(&self.cluster, &mut self.slots, now, &redirected);
         tables.terminated = std::mem::take(&mut self.tables.terminated);
         if self.is_half_applied() {
-            self.withhold_new_vips(&mut tables.services);
+            self.withhold_new(&mut tables);
         }
         self.changes.add(&self.tables, &tables);
         self.tables = tables;
@@ -39,11 +39,29 @@ impl State {
         }
     }
 
-    /// Removes VIPs that the tables did not have, until the list is applied: a Service further down may claim them, too.
-    fn withhold_new_vips(&mut self, services: &mut BTreeMap<Vip, Slot>) {
-        let all = services.len();
-        services.retain(|vip, slot| self.tables.services.get(vip) == Some(slot));
-        self.withholds_vips |= services.len() < all;
+    /// Removes what the tables did not have, until the list is applied: a Service further down may claim the VIP, too, a pod
+    /// the IP of a live endpoint, and a denial that had no room is new.
+    fn withhold_new(&mut self, tables: &mut Tables) {
+        let known = &self.tables;
+        let before = (
+            tables.services.len(),
+            tables.denied.len(),
+            tables.backends.clone(),
+        );
+        tables
+            .services
+            .retain(|vip, slot| known.services.get(vip) == Some(slot));
+        tables.denied.retain(|key, _| known.denied.contains_key(key));
+        for (key, backends) in &mut tables.backends {
+            let known = known.backends.get(key).map(Backends::all).unwrap_or_default();
+            let live = backends.all().iter().filter(|live| known.contains(live));
+            *backends = Backends::new(backends.sticky != 0, live.copied());
+        }
+        tables
+            .backends
+            .retain(|key, backends| backends.count > 0 && known.denied.contains_key(key));
+        let after = (tables.services.len(), tables.denied.len(), &tables.backends);
+        self.withholds |= (before.0, before.1, &before.2) != after;
     }
 
     /// True if the change concerns entries of other endpoints than those that were judged again: VIPs, or backends of
@@ -148,7 +166,7 @@ impl State {
             }
             match slot {
                 Some(_) if self.is_half_applied() => {
-                    self.withholds_vips = true;
+                    self.withholds = true;
                     continue;
                 }
                 Some(slot) => self.tables.services.insert(vip, slot),

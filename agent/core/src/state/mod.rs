@@ -127,8 +127,8 @@ pub struct State {
     /// Slots of redirected flows that go on.
     redirected: BTreeSet<Slot>,
     tables: Tables,
-    /// Whether `tables` lack VIPs until a list is applied.
-    withholds_vips: bool,
+    /// Whether `tables` lack something until a list is applied.
+    withholds: bool,
     /// Keys of `tables` that may have changed.
     changes: Changes,
     owners: BTreeMap<Addr, Owner>,
@@ -171,7 +171,7 @@ impl State {
             slots,
             redirected: BTreeSet::new(),
             tables: Tables::default(),
-            withholds_vips: false,
+            withholds: false,
             changes: Changes::default(),
             owners: BTreeMap::new(),
             changed_owners: BTreeSet::new(),
@@ -223,13 +223,6 @@ impl State {
     #[must_use]
     pub fn asks_for_presence(&self) -> bool {
         !self.is_listed() || !self.orphan_ips.is_empty()
-    }
-
-    /// Whether this node is labelled as a canary.
-    #[must_use]
-    pub fn is_canary(&self) -> bool {
-        let own = self.cluster.node(&self.cluster.settings.node);
-        own.is_some_and(|node| node.canary)
     }
 
     /// Name of this node.

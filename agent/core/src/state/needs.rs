@@ -4,7 +4,7 @@ use super::opinions::{Came, Opinion};
 use super::{ClusterIndex, Record};
 use crate::facts::{Name, Selection, Selector, Text, Watched};
 use epguard_common::{Addr, Uid};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A Service with more endpoints than this has its pods listed by node, where a node alone hands out its IPs.
@@ -16,6 +16,8 @@ pub(super) struct Needs<'a> {
     service: &'a Name,
     selector: Option<&'a Selector>,
     has_many: OnceCell<bool>,
+    /// The lists of pods, by IP: many endpoints may be at one.
+    pods: RefCell<BTreeMap<Addr, Vec<Selection>>>,
 }
 
 impl<'a> Needs<'a> {
@@ -26,6 +28,7 @@ impl<'a> Needs<'a> {
             service,
             selector: known.and_then(|known| known.selector.as_ref()),
             has_many: OnceCell::new(),
+            pods: RefCell::default(),
         }
     }
 
@@ -35,8 +38,11 @@ impl<'a> Needs<'a> {
         let mut needs = Vec::new();
         for kind in waits {
             let narrow = match kind {
-                Watched::Pods => self.pods(ip),
-                Watched::EndpointSlices => vec![Selection::SlicesOf(self.service.clone())],
+                Watched::Pods => {
+                    let mut known = self.pods.borrow_mut();
+                    known.entry(ip).or_insert_with(|| self.pods(ip)).clone()
+                }
+                Watched::EndpointSlices => vec![Selection::slices_of(self.service)],
                 _ => vec![],
             };
             if narrow.is_empty() {
@@ -52,7 +58,7 @@ impl<'a> Needs<'a> {
         let mut pods = self.targets(ip).map(|record| &record.pod);
         match list.part() {
             None => true,
-            Some(Selection::SlicesOf(service)) => service == self.service,
+            Some(slices @ Selection::SlicesOf { .. }) => slices.covers(&Selection::slices_of(self.service)),
             Some(Selection::Labelled {
                 namespace,
                 selector,

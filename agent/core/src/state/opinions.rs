@@ -7,7 +7,7 @@
 use super::State;
 use crate::bucket::Bucket;
 use crate::facts::{Fact, Selection, Text, Watched};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Lists are requested this long after they are first wanted: a mass comes in pieces, and a slice that follows the
@@ -26,14 +26,14 @@ const OF_NAMESPACE: u32 = 8;
 /// After this time a namespace may request another list.
 const OF_NAMESPACE_EVERY: Duration = Duration::from_secs(30);
 
-/// Narrow lists of one kind and namespace beyond which one list of the whole namespace is requested instead.
-const SEVERAL: usize = 8;
-
 /// Lists that an agent may request at once.
 const OF_NODE: u32 = 24;
 
 /// After this time an agent may request another list.
 const OF_NODE_EVERY: Duration = Duration::from_secs(5);
+
+/// After this time an agent may request another list of everything, which interrupts a watch.
+const WHOLE_EVERY: Duration = Duration::from_mins(10);
 
 /// A list that has to agree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,10 +56,18 @@ impl Opinion {
         let selection = None;
         Self { kind, selection }
     }
+
+    /// Adds the other list to this one, if one request can ask for both. False if not.
+    fn join(&mut self, other: &Self) -> bool {
+        match (&mut self.selection, &other.selection) {
+            (Some(one), Some(further)) => self.kind == other.kind && one.join(further),
+            _ => false,
+        }
+    }
 }
 
-/// Lists that are wanted, each with the namespace that requests it; none: this node does.
-pub(super) type Wanted = BTreeMap<Opinion, Option<Text>>;
+/// Lists that are wanted, each with the namespaces that request it; none: this node does.
+pub(super) type Wanted = BTreeMap<Opinion, BTreeSet<Text>>;
 
 /// A list that has come.
 #[derive(Debug, Clone)]
@@ -135,8 +143,12 @@ pub(super) struct Opinions {
     due: BTreeMap<Opinion, Due>,
     of_node: Bucket,
     of_namespaces: BTreeMap<Text, Bucket>,
+    /// Lists of everything.
+    whole: Bucket,
     /// The list that was requested last: the next turn begins after it.
     last: Option<Opinion>,
+    /// How many nodes there were when the state started over last.
+    nodes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -151,7 +163,9 @@ impl Default for Opinions {
             due: BTreeMap::new(),
             of_node: Bucket::new(OF_NODE_EVERY, OF_NODE),
             of_namespaces: BTreeMap::new(),
+            whole: Bucket::new(WHOLE_EVERY, 1),
             last: None,
+            nodes: 0,
         }
     }
 }
@@ -177,56 +191,51 @@ impl Opinions {
         let mut due: Vec<Opinion> = due.map(|(opinion, _)| opinion.clone()).collect();
         let next = due.partition_point(|opinion| Some(opinion) <= self.last.as_ref());
         due.rotate_left(next);
-        due.retain(|opinion| self.may_request(now, wanted.get(opinion).and_then(Option::as_ref)));
-        self.last = due.last().cloned().or(self.last.take());
-        for opinion in &due {
-            if let Some(due) = self.due.get_mut(opinion) {
+        let mut lists: Vec<Opinion> = Vec::new();
+        for opinion in due {
+            let is_joined = lists.iter_mut().any(|list| list.join(&opinion));
+            if !is_joined
+                && !wanted
+                    .get(&opinion)
+                    .is_some_and(|by| self.may_request(now, &opinion, by))
+            {
+                continue;
+            }
+            if let Some(due) = self.due.get_mut(&opinion) {
                 due.at = now + spread + RETRY * 2_u32.pow(due.requested.min(DOUBLINGS));
                 due.requested += 1;
             }
+            if !is_joined {
+                lists.push(opinion.clone());
+            }
+            self.last = Some(opinion);
         }
-        due
+        lists
     }
 
-    /// Takes a token of the namespace and one of the agent, if both have one.
-    fn may_request(&mut self, now: Duration, namespace: Option<&Text>) -> bool {
-        if !self.of_node.wait(now).is_zero() {
+    /// Takes a token of one of the namespaces, and one of the agent, if both have one.
+    fn may_request(&mut self, now: Duration, opinion: &Opinion, by: &BTreeSet<Text>) -> bool {
+        let is_whole = opinion.selection.is_none();
+        if !self.of_node.wait(now).is_zero() || is_whole && !self.whole.wait(now).is_zero() {
             return false;
         }
-        let own = namespace.is_none_or(|namespace| {
-            let bucket = self.of_namespaces.entry(namespace.clone());
-            bucket
-                .or_insert_with(|| Bucket::new(OF_NAMESPACE_EVERY, OF_NAMESPACE))
-                .take(now)
-        });
-        own && self.of_node.take(now)
+        let is_paid = by.is_empty()
+            || by.iter().any(|namespace| {
+                let bucket = self.of_namespaces.entry(namespace.clone());
+                bucket
+                    .or_insert_with(|| Bucket::new(OF_NAMESPACE_EVERY, OF_NAMESPACE))
+                    .take(now)
+            });
+        is_paid && (!is_whole || self.whole.take(now)) && self.of_node.take(now)
     }
-}
-
-/// The same, with one list of a namespace for several there.
-fn widened(wanted: Wanted) -> Wanted {
-    let namespace = |opinion: &Opinion| opinion.selection.as_ref().and_then(Selection::namespace).cloned();
-    let mut counts: BTreeMap<(Watched, Option<Text>), usize> = BTreeMap::new();
-    for opinion in wanted.keys() {
-        *counts.entry((opinion.kind, namespace(opinion))).or_default() += 1;
-    }
-    let widened = wanted.into_iter().map(|(opinion, by)| {
-        let several = namespace(&opinion).filter(|namespace| {
-            let count = counts.get(&(opinion.kind, Some(namespace.clone())));
-            count.is_some_and(|count| *count > SEVERAL)
-        });
-        let all = several.map(|namespace| Opinion::of(opinion.kind, Selection::InNamespace(namespace)));
-        (all.unwrap_or(opinion), by)
-    });
-    widened.collect()
 }
 
 impl State {
     /// The lists to request now.
     pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
-        let mut wanted = widened(self.breaker.wanted_opinions(&self.cluster));
+        let mut wanted = self.breaker.wanted_opinions(&self.cluster);
         let for_deaths = self.wanted_for_deaths();
-        wanted.extend(for_deaths.map(|opinion| (opinion, None)));
+        wanted.extend(for_deaths.map(|opinion| (opinion, BTreeSet::new())));
         let spread = self.spread();
         self.opinions.take_due(now, &wanted, spread)
     }
@@ -234,7 +243,12 @@ impl State {
     /// The time over which all agents spread such lists.
     #[must_use]
     pub fn spread(&self) -> Duration {
-        spread(self.cluster.nodes.len())
+        spread(self.cluster.nodes.len().max(self.opinions.nodes))
+    }
+
+    /// Keeps the number of nodes, which are forgotten next.
+    pub(super) fn keep_spread(&mut self) {
+        self.opinions.nodes = self.cluster.nodes.len().max(self.opinions.nodes);
     }
 
     /// A list of the pods of this node, after a death here that one list has shown. An IP of it is unused only if none of

@@ -1,16 +1,15 @@
 //! Narrow lists, applied beside the watches.
 
 use super::touched::Touched;
-use super::{EndpointIndex, PodIndex, pod_index};
+use super::{EndpointIndex, PodIndex, Record};
 use crate::facts::{Change, Name, Part, Pod, Slice};
 use epguard_common::Uid;
 use std::collections::HashSet;
 use std::time::Duration;
 
 impl PodIndex {
-    /// Applies a list of some pods. It shows no order of claims either, but only a claim that the watch lacked makes the
-    /// known order doubtful.
-    pub fn apply_part(&mut self, now: Duration, part: Part<Pod>) -> pod_index::Touched {
+    /// Begins to apply a list of some pods. Returns those that it lacks.
+    pub fn begin_part(&mut self, part: &Part<Pod>) -> Vec<Uid> {
         let Part {
             selection,
             objects,
@@ -19,25 +18,24 @@ impl PodIndex {
         } = part;
         let listed: HashSet<Uid> = objects.iter().map(|pod| pod.uid).collect();
         self.order += 1;
-        let gone = self.selected(&selection).map(|record| &record.pod);
+        let gone = self.selected(selection).map(|record| &record.pod);
         let gone = gone.filter(|pod| !listed.contains(&pod.uid) && !later.contains(&pod.name));
-        let gone: Vec<Uid> = gone.map(|pod| pod.uid).collect();
-        let mut touched: pod_index::Touched = gone.into_iter().map(|uid| self.vanish(uid)).collect();
-        for pod in objects {
-            let uid = pod.uid;
-            let known = self.get(uid);
-            let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
-            touched.push(self.list(now, pod));
-            self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
-        }
-        let shown = listed.iter().filter_map(|uid| self.get(*uid));
-        let is_doubtful = shown
-            .flat_map(|record| record.claims.iter())
-            .any(|(_, claim)| claim.order == self.order);
-        if is_doubtful {
+        gone.map(|pod| pod.uid).collect()
+    }
+
+    /// Applies a pod of such a list. It shows no order of claims either, but only a claim that the watch lacked makes the
+    /// known order doubtful.
+    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> (Uid, Option<Record>) {
+        let uid = pod.uid;
+        let known = self.get(uid);
+        let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
+        let before = self.list(now, pod);
+        self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
+        let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
+        if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
             self.level_claims();
         }
-        touched
+        before
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Known {
 pub(super) struct Pending {
     pub why: Why,
     pub since: Duration,
-    /// The collections of which a list has to agree.
+    /// The collections of which lists have to agree.
     pub waits: BTreeSet<Watched>,
     /// Lists that agree; a collection may need more than one.
     agreed: BTreeSet<Opinion>,
@@ -112,7 +112,7 @@ impl Known {
         }
         pending.agreed.extend(answered);
         self.pending
-            .take_if(|pending| may_begin && pending.is_confirmed(&needs));
+            .take_if(|pending| may_begin && needs.iter().all(|needed| pending.agreed.contains(needed)));
         true
     }
 }
@@ -145,12 +145,10 @@ impl Pending {
         needs.into_iter().filter(|needed| !self.agreed.contains(needed))
     }
 
-    /// True if all the lists agree, of which each collection in `waits` needs one at least. Removes the collections that
-    /// agree from `waits`.
-    fn is_confirmed(&mut self, needs: &[Opinion]) -> bool {
-        let missing = needs.iter().filter(|needed| !self.agreed.contains(needed));
-        self.waits = missing.map(|needed| needed.kind).collect();
-        self.waits.is_empty()
+    /// The collections of which no list has agreed yet.
+    pub fn kinds_left(&self) -> impl Iterator<Item = Watched> {
+        let agreed = |kind: &Watched| self.agreed.iter().any(|agreed| agreed.kind == *kind);
+        self.waits.iter().copied().filter(move |kind| !agreed(kind))
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) struct PodPlaces {
     /// Pods that the API shows, by namespace.
     in_namespaces: HashMap<Text, HashSet<Uid>>,
     /// The same by node.
-    on_nodes: HashMap<Text, Vec<Uid>>,
+    on_nodes: HashMap<Text, HashSet<Uid>>,
     /// Possible holders by node.
     possible_holders: BTreeMap<Text, BTreeSet<Uid>>,
 }
@@ -55,7 +55,7 @@ impl PodPlaces {
             Selection::Labelled { namespace, .. } | Selection::Named((namespace, _)) => {
                 (self.in_namespaces.get(namespace), None)
             }
-            Selection::SlicesOf(_) => (None, None),
+            Selection::SlicesOf { .. } => (None, None),
         };
         namespace.into_iter().flatten().chain(node.into_iter().flatten())
     }
@@ -76,7 +76,7 @@ impl PodPlaces {
             let namespace = self.in_namespaces.entry(pod.name.0.clone());
             namespace.or_default().insert(uid);
             if let Some(node) = &pod.node {
-                self.on_nodes.entry(node.clone()).or_default().push(uid);
+                self.on_nodes.entry(node.clone()).or_default().insert(uid);
             }
         }
         if pod.host_network {
@@ -113,7 +113,7 @@ impl PodPlaces {
             .as_ref()
             .and_then(|node| Some((node, self.on_nodes.get_mut(node)?)))
         {
-            on_node.retain(|other| *other != uid);
+            on_node.remove(&uid);
             if on_node.is_empty() {
                 self.on_nodes.remove(node);
             }

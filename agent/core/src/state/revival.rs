@@ -40,6 +40,7 @@ impl State {
     /// Drops everything that the API has shown, deaths included: it went back in time, and a restored pod may run again
     /// under its old UID. Nothing is denied until all is listed anew.
     pub fn start_over(&mut self, now: Duration) {
+        self.keep_spread();
         self.cluster.start_over();
         self.orphan_ips.start_over();
         self.breaker = Breaker::default();

@@ -12,6 +12,8 @@ pub(super) struct Room<'a> {
     now: Duration,
     service: &'a Name,
     denied: BTreeSet<Addr>,
+    /// The IP of the last endpoint, and whether it was ready recently: many endpoints may be at one.
+    looked_at: (Option<Addr>, bool),
     /// How many IPs that were ready recently are found so far, and the last of them. No more are searched than needed.
     ready: (usize, Option<Addr>),
 }
@@ -24,22 +26,26 @@ impl<'a> Room<'a> {
         service: &'a Name,
         carried_out: &BTreeSet<Endpoint>,
     ) -> Self {
-        let ips = carried_out.iter().map(|endpoint| endpoint.ip);
+        let ips: BTreeSet<Addr> = carried_out.iter().map(|endpoint| endpoint.ip).collect();
         let ready = |ip: &Addr| cluster.endpoint_index.was_ready(now, service, *ip);
-        let denied = ips.filter(ready).collect();
+        let denied = ips.into_iter().filter(ready).collect();
         Self {
             cluster,
             now,
             service,
             denied,
+            looked_at: (None, false),
             ready: (0, None),
         }
     }
 
     /// True if an endpoint may be denied, which then takes a place. An endpoint that was not ready recently takes none.
     pub(super) fn take(&mut self, ip: Addr) -> bool {
-        let was_ready = self.cluster.endpoint_index.was_ready(self.now, self.service, ip);
-        if !was_ready || self.denied.contains(&ip) {
+        if self.looked_at.0 != Some(ip) {
+            let was_ready = self.cluster.endpoint_index.was_ready(self.now, self.service, ip);
+            self.looked_at = (Some(ip), was_ready);
+        }
+        if !self.looked_at.1 || self.denied.contains(&ip) {
             return true;
         }
         let fits = self.denied.is_empty() || self.were_ready(2 * (self.denied.len() + 1));

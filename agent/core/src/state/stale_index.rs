@@ -105,25 +105,56 @@ impl StaleIndex {
             for place in &before.places {
                 self.remove(place);
             }
-            if let Some(node) = before.node {
-                let pods = self.nodes.get_mut(&node);
-                if pods.is_some_and(|pods| pods.remove(&uid) && pods.is_empty()) {
-                    self.nodes.remove(&node);
-                }
-            }
+            self.forget(uid, before.node.as_ref());
         }
         if let Some(ended) = ended {
             for place in &ended.places {
-                let places = self.services.entry(place.service.clone()).or_default();
-                *places.all.entry(place.ip).or_default() += 1;
-                if place.anywhere {
-                    *places.anywhere.entry(place.ip).or_default() += 1;
-                }
+                self.add(place);
             }
             if let Some(node) = &ended.node {
                 self.nodes.entry(node.clone()).or_default().insert(uid);
             }
             self.pods.insert(uid, ended);
+        }
+    }
+
+    /// Stores whether a Service lists a pod that has ended at an IP.
+    pub(super) fn set_place(&mut self, uid: Uid, node: Option<Text>, place: Place, is_listed: bool) {
+        let mut ended = self.pods.remove(&uid).unwrap_or(Ended {
+            node,
+            places: Vec::new(),
+        });
+        let is_there = |known: &Place| known.service == place.service && known.ip == place.ip;
+        if let Some(at) = ended.places.iter().position(is_there) {
+            self.remove(&ended.places.swap_remove(at));
+        }
+        if is_listed {
+            self.add(&place);
+            ended.places.push(place);
+        }
+        if ended.places.is_empty() {
+            self.forget(uid, ended.node.as_ref());
+            return;
+        }
+        if let Some(node) = &ended.node {
+            self.nodes.entry(node.clone()).or_default().insert(uid);
+        }
+        self.pods.insert(uid, ended);
+    }
+
+    fn forget(&mut self, uid: Uid, node: Option<&Text>) {
+        let Some(node) = node else { return };
+        let pods = self.nodes.get_mut(node);
+        if pods.is_some_and(|pods| pods.remove(&uid) && pods.is_empty()) {
+            self.nodes.remove(node);
+        }
+    }
+
+    fn add(&mut self, place: &Place) {
+        let places = self.services.entry(place.service.clone()).or_default();
+        *places.all.entry(place.ip).or_default() += 1;
+        if place.anywhere {
+            *places.anywhere.entry(place.ip).or_default() += 1;
         }
     }
 

@@ -140,13 +140,15 @@ impl State {
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();
         let mut dirty = Dirty {
-            vips: std::mem::take(&mut self.withholds_vips),
+            vips: std::mem::take(&mut self.withholds),
             ..Dirty::default()
         };
         if was_listed != self.is_listed() {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
             if let Some(tables) = self.restored.take() {
+                // Slots of Services without denials rest.
+                dirty.vips = true;
                 restored = self.apply_restored(&tables, now);
             }
             dirty.pods.extend(self.restore_deaths(now));

@@ -10,18 +10,19 @@ use std::collections::BTreeSet;
 pub struct Touched {
     /// (Service, IP) pairs.
     pub pairs: BTreeSet<(Name, Addr)>,
-    /// Pods that are named behind them, or were until now.
-    pub pods: BTreeSet<Uid>,
+    /// Pods that are named there, or were until now.
+    pub places: BTreeSet<(Uid, Addr, Name)>,
 }
 
 impl Touched {
     pub(super) fn add(&mut self, service: &Name, endpoint: Endpoint, target: Target) {
         self.pairs.insert((service.clone(), endpoint.ip));
-        self.pods.extend(target);
+        self.places
+            .extend(target.map(|uid| (uid, endpoint.ip, service.clone())));
     }
 
     pub(super) fn extend(&mut self, other: Self) {
         self.pairs.extend(other.pairs);
-        self.pods.extend(other.pods);
+        self.places.extend(other.places);
     }
 }

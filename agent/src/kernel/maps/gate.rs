@@ -70,7 +70,7 @@ impl GateMap {
         self.write(wanted)
     }
 
-    /// Adds the bits of the table in the kernel, until it is closed: a program that has just read SHOWS_FLOWS of an earlier
+    /// Adds the bits of the table in the kernel, until it is closed: a program that has just read `SHOWS_FLOWS` of an earlier
     /// process reads its bucket next.
     fn keep_bits(&mut self, wanted: &mut Gate) {
         let Ok(known) = self.map.get(&0, 0) else {

@@ -7,13 +7,13 @@ use aya::Ebpf;
 use aya::maps::{HashMap, Map, MapData};
 use epguard_common::{Addr, Affected, DenialKey, Owner, Rate, RawDenial, Suspect, Terminated, Vip};
 use epguard_core::state::Tables;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Contents of the tables, and keys of OWNERS.
+/// Contents of the tables, and OWNERS.
 #[derive(Debug, Default)]
 pub(super) struct Restored {
     pub tables: Tables,
-    pub owners: BTreeSet<Addr>,
+    pub owners: BTreeMap<Addr, Owner>,
     /// Denials that no epguard wrote; the programs ignore them.
     pub unreadable: BTreeSet<DenialKey>,
 }
@@ -54,12 +54,12 @@ fn without_telemetry(suspect: Suspect) -> Suspect {
     }
 }
 
-fn owners(ebpf: &Ebpf) -> Result<BTreeSet<Addr>> {
+fn owners(ebpf: &Ebpf) -> Result<BTreeMap<Addr, Owner>> {
     let map: &Map = ebpf
         .map("OWNERS")
         .context("the eBPF object has no map OWNERS: rebuild with `cargo xtask build`")?;
     let map: HashMap<&MapData, Addr, Owner> = map.try_into()?;
-    map.keys().collect::<Result<_, _>>().context("cannot read OWNERS")
+    map.iter().collect::<Result<_, _>>().context("cannot read OWNERS")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod fresh;
 mod fuzz;
+mod limits;
 mod mock;
 mod narrow;
 mod one;

@@ -195,7 +195,7 @@ impl Cluster {
     /// A list of what the n-th pod stands for, or of the n-th Service's slices.
     fn part(&mut self, kind: Kind, number: usize, gone: u8) -> Option<Fact> {
         if let Kind::Slices = kind {
-            let selection = Selection::SlicesOf(service_name(number % 4));
+            let selection = Selection::slices_of(&service_name(number % 4));
             let objects = some(&mut self.slices, |slice| selection.has_slice(slice), gone);
             return Some(Fact::SlicesOf(part(selection, objects)));
         }

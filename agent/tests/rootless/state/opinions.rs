@@ -2,9 +2,9 @@
 
 mod needs;
 
-use super::world::{World, X, Y, backend, dead, endpoints, pod, slice, terminal, web};
-use epguard_common::{Addr, Uid, UidState};
-use epguard_core::facts::{Change, Fact, Part, Pod, Selection, Service, Slice};
+use super::world::{World, X, Y, backend, dead, endpoints, node, pod, slice, terminal, web};
+use epguard_common::{Addr, Uid};
+use epguard_core::facts::{Change, Fact, Name, Node, Part, Pod, Selection, Service, Slice};
 use epguard_core::state::Opinion;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn labelled(namespace: &str, app: &str) -> Selection {
 }
 
 fn slices_of_web() -> Selection {
-    Selection::SlicesOf(("shop".into(), "web".into()))
+    Selection::slices_of(&("shop".into(), "web".into()))
 }
 
 fn on_node_a() -> Selection {
@@ -210,7 +210,7 @@ fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
     let (mut world, _) = replaced_behind_two_services(8);
     let lists = first(&mut world);
     let is_others = |selection: &&Selection| match selection {
-        Selection::Named((namespace, _)) | Selection::SlicesOf((namespace, _)) => namespace == "other",
+        Selection::Named((namespace, _)) | Selection::SlicesOf { namespace, .. } => namespace == "other",
         _ => false,
     };
     assert_eq!(lists.iter().filter(is_others).count(), 2);
@@ -224,22 +224,43 @@ fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
 }
 
 #[test]
-fn many_lists_of_a_namespace_are_one_list_of_all_of_it() {
-    let (mut world, mut pods) = replaced_behind_two_services(20);
-    pods.retain(|pod| pod.name.0 == "shop");
-    let all = Selection::InNamespace("shop".into());
-    let of_shop = |lists: Vec<Selection>| -> Vec<Selection> {
-        let of_shop = |list: &Selection| list.namespace().is_some_and(|namespace| *namespace == "shop");
-        lists.into_iter().filter(of_shop).collect()
-    };
-    assert_eq!(of_shop(first(&mut world)), [all.clone(), slices_of_web()]);
-    show(&mut world, all, &pods);
+fn the_slices_of_many_services_of_a_namespace_are_one_list() {
+    let mut world = World::cluster();
+    let mut all: Option<Selection> = None;
+    let (mut pods, mut slices) = (Vec::new(), Vec::new());
+    for number in 0..20 {
+        let name: Name = ("shop".into(), format!("web-{number}").into());
+        let service = Service {
+            name: name.clone(),
+            vips: vec![Addr::v4([10, 96, 1, number])],
+            ..web()
+        };
+        world.tell(Fact::Service(Change::Applied(service)));
+        let ended = dead(&pod(
+            "shop",
+            &name.1,
+            "web",
+            &[Addr::v4([10, 244, 1, 100 + number])],
+        ));
+        let mut slice = slice(&name.1, &endpoints(std::slice::from_ref(&ended)));
+        slice.service = Some(name.clone());
+        world.tell(Fact::Slice(Change::Applied(slice.clone())));
+        let slices_of = Selection::slices_of(&name);
+        let is_joined = all.get_or_insert_with(|| slices_of.clone()).join(&slices_of);
+        assert!(is_joined);
+        pods.push(ended);
+        slices.push(slice);
+    }
+    world.list(&pods);
+    assert_eq!(world.held().len(), 20);
+    let all = all.unwrap();
     assert_eq!(
-        of_shop(requested(&mut world, Duration::from_secs(40))),
-        [slices_of_web()]
+        first(&mut world),
+        [labelled("shop", "web"), on_node_a(), all.clone()]
     );
-    pods.retain(|pod| pod.uid_state == UidState::Dead);
-    show_slices(&mut world, &endpoints(&pods));
+    show(&mut world, labelled("shop", "web"), &pods);
+    assert_eq!(world.carried_out(), []);
+    world.tell(Fact::SlicesOf(part(all, slices)));
     assert_eq!(world.carried_out().len(), 20);
 }
 
@@ -247,4 +268,18 @@ fn many_lists_of_a_namespace_are_one_list_of_all_of_it() {
 fn all_agents_of_a_large_cluster_spread_their_lists_over_more_time() {
     let seconds = |nodes| epguard_core::state::spread(nodes).as_secs();
     assert_eq!([1, 400, 1_000, 5_000].map(seconds), [2, 2, 5, 25]);
+}
+
+#[test]
+fn the_lists_of_a_start_over_are_spread_as_those_before() {
+    let mut world = World::cluster();
+    let nodes = (0..5_000).map(|number| Node {
+        name: format!("node-{number}").into(),
+        pod_cidrs: Vec::new(),
+        ..node("node-a", 1)
+    });
+    world.tell(Fact::Node(Change::Reset(nodes.collect())));
+    assert_eq!(world.state.spread(), Duration::from_secs(25));
+    world.state.start_over(world.now);
+    assert_eq!(world.state.spread(), Duration::from_secs(25));
 }

@@ -1,7 +1,9 @@
 //! Which lists a pending denial waits for.
 
+use super::super::world::{pending, settings};
 use super::*;
 use epguard_core::facts::Watched;
+use epguard_core::state::{Ipam, Settings};
 
 #[test]
 fn a_pod_that_the_service_does_not_select_is_asked_for_by_its_name() {
@@ -174,4 +176,24 @@ fn a_narrow_list_of_other_pods_of_the_node_leaves_an_ip_that_one_list_shows_unus
     );
     show(&mut world, on_node_a(), &[dead(&a)]);
     assert_eq!(world.state.tables().terminated.len(), 1);
+}
+
+#[test]
+fn two_possible_holders_that_one_narrow_list_shows_end_a_denial_as_one_does() {
+    for holders in 1..=2 {
+        let settings = Settings {
+            ipam: Ipam::Cluster,
+            ..settings()
+        };
+        let (mut world, a) = World::with(settings).with_a();
+        world.pod(&dead(&a));
+        assert_eq!(world.carried_out(), [X]);
+        let on_b = Selection::OnNode("node-b".into());
+        let shown = (0..holders).map(|number| Pod {
+            node: Some("node-b".into()),
+            ..pending("shop", &format!("p-{number}"), "web")
+        });
+        show(&mut world, on_b, &shown.collect::<Vec<_>>());
+        assert_eq!(world.carried_out(), [], "{holders}");
+    }
 }
