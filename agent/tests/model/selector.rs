@@ -23,15 +23,12 @@ impl Selector {
                 .collect()
         };
         let labels = text("labelSelector");
-        let labels = match labels.split_once(" in (") {
-            Some((key, values)) => {
-                let values = values.trim_end_matches(')').split(',').map(str::to_owned);
-                vec![(key.to_owned(), values.collect())]
-            }
-            None => {
-                let pairs = pairs(&labels).into_iter();
-                pairs.map(|(key, value)| (key, vec![value])).collect()
-            }
+        let labels = if let Some((key, values)) = labels.split_once(" in (") {
+            let values = values.trim_end_matches(')').split(',').map(str::to_owned);
+            vec![(key.to_owned(), values.collect())]
+        } else {
+            let pairs = pairs(&labels).into_iter();
+            pairs.map(|(key, value)| (key, vec![value])).collect()
         };
         Self {
             namespace,
