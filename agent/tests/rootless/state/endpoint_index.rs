@@ -39,7 +39,7 @@ impl Naive {
         let current: BTreeSet<Listed> = self.slices.values().flat_map(listed).collect();
         self.last.extend(before.into_iter().map(|listed| (listed, now)));
         self.last
-            .retain(|listed, last| now - *last <= MEMORY && !current.contains(listed));
+            .retain(|listed, last| now <= *last + MEMORY && !current.contains(listed));
         self.last.extend(current.into_iter().map(|listed| (listed, now)));
     }
 }

@@ -249,3 +249,24 @@ fn a_list_that_is_applied_in_parts_ends_denials_at_once_and_begins_none_before_i
     assert!(parts > 4);
     assert_eq!(world.reasons(), []);
 }
+
+#[test]
+fn the_pod_that_had_the_ip_after_the_dead_pod_keeps_it_through_a_start_over() {
+    for came_later in [false, true] {
+        let mut world = World::cluster();
+        let a = pod("shop", "a", "web", &[X]);
+        world.pod(&a);
+        let a = dead(&a);
+        world.pod(&a);
+        if came_later {
+            world.pod(&pod("other", "b", "b", &[X]));
+        }
+        let list = [a];
+        world.list(&list);
+        world.state.start_over(world.now);
+        world.list_all_but_pods();
+        world.list(&list);
+        world.list(&list);
+        assert_eq!(world.state.tables().terminated.is_empty(), came_later);
+    }
+}

@@ -2,8 +2,8 @@
 
 use super::world::{World, X, Y, dead, node, pending, pod, settings, terminal};
 use epguard_common::{Addr, Uid};
-use epguard_core::facts::{Change, Fact, Pod, Presence};
-use epguard_core::state::MEMORY;
+use epguard_core::facts::{Change, Fact, Pod, Presence, Protocol};
+use epguard_core::state::{Endpoint, MEMORY};
 
 fn orphan_ip(world: &World) -> Vec<(Addr, Uid)> {
     let terminated = &world.state.tables().terminated;
@@ -52,10 +52,11 @@ fn an_ip_stays_an_orphan_for_a_while_after_its_pod_object_and_while_clients_send
     world.now += MEMORY / 10 * 9;
     world.state.tick(world.now);
     assert_eq!(orphan_ip(&world), [(X, a.uid)]);
-    let socket = epguard_core::state::Endpoint {
+    let (port, protocol) = (5432, Protocol::Tcp);
+    let socket = Endpoint {
         ip: X,
-        port: 5432,
-        protocol: epguard_core::facts::Protocol::Tcp,
+        port,
+        protocol,
     };
     world.state.hit(world.now, epguard_common::Slot::NONE, &socket);
     world.now += MEMORY / 2;
@@ -108,20 +109,6 @@ fn a_retired_pod_that_had_the_ip_after_the_dead_pod_keeps_it() {
     world.now += MEMORY * 2;
     world.state.tick(world.now);
     assert_eq!(orphan_ip(&world), [], "nor once it is forgotten");
-}
-
-#[test]
-fn the_pod_that_had_the_ip_after_the_dead_pod_keeps_it_through_a_start_over() {
-    for came_later in [false, true] {
-        let (mut world, a) = with_dead_a();
-        let b = came_later.then(|| pod("other", "b", "b", &[X]));
-        b.iter().for_each(|b| world.pod(b));
-        world.list(&[dead(&a)]);
-        world.state.start_over(world.now);
-        world.list_all_but_pods();
-        (0..2).for_each(|_| world.list(&[dead(&a)]));
-        assert_eq!(orphan_ip(&world).is_empty(), came_later);
-    }
 }
 
 #[test]
