@@ -201,7 +201,7 @@ impl Watch {
         let asks = now >= due.max(again);
         if asks {
             let wait = RETRY.max(self.max_age / 10) * 2_u32.saturating_pow(times);
-            let wait = wait.min(self.max_age).mul_f64(1.0 - 0.5 * random);
+            let wait = wait.min(self.max_age).mul_f64(1.0 + 0.5 * random);
             self.again = Some((now + wait, times.saturating_add(1)));
         }
         asks

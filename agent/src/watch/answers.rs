@@ -4,7 +4,7 @@ use super::beside::Beside;
 use super::collection::Target;
 use super::confirm::{Shown, patience};
 use super::failure::{Failure, Request};
-use super::list::{Glimpse, Listed, NARROW, Probe, everything, glimpse};
+use super::list::{Glimpse, Listed, NARROW, OF_NODE, Probe, everything, glimpse};
 use super::session::{Query, Session};
 use super::stream::Open;
 use epguard_core::facts::{Object, Selection};
@@ -77,7 +77,11 @@ impl Session {
         let turns = Arc::clone(&self.turns);
         async move {
             let _turn = turns.acquire().await;
-            let listed = everything(client, target, &NARROW, clock).await;
+            let limits = match &selection {
+                Selection::OnNode(_) => &OF_NODE,
+                _ => &NARROW,
+            };
+            let listed = everything(client, target, limits, clock).await;
             (selection, listed)
         }
     }

@@ -21,9 +21,11 @@ pub(super) const SILENCE: Duration = Duration::from_secs(90);
 pub(super) struct Limits {
     /// Objects in a page.
     page: u32,
-    pages: usize,
+    requests: usize,
     /// Octets of a page.
     octets: u64,
+    /// Whether larger pages are asked for in smaller ones.
+    shrinks: bool,
     /// The time for each page.
     patience: Duration,
 }
@@ -31,15 +33,23 @@ pub(super) struct Limits {
 /// Pages of all objects have 500, as in client-go.
 pub(super) const WHOLE: Limits = Limits {
     page: 500,
-    pages: usize::MAX,
+    requests: usize::MAX,
     octets: u64::MAX,
+    shrinks: false,
     patience: SILENCE,
+};
+/// All pods of this node, which no other agent asks for.
+pub(super) const OF_NODE: Limits = Limits {
+    requests: 150,
+    shrinks: true,
+    ..NARROW
 };
 /// A narrow list of more stays unanswered: any tenant can cause it in all agents at once.
 pub(super) const NARROW: Limits = Limits {
     page: 100,
-    pages: 20,
+    requests: 20,
     octets: 16 << 20,
+    shrinks: false,
     patience: ANSWERED_WITHIN,
 };
 /// Most objects that are listed to confirm a watch by their resourceVersions. Of more objects, none is listed.
@@ -104,8 +114,13 @@ pub(super) async fn everything<O: Object>(
     let (mut objects, mut unreadable, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     let (mut count, mut newest) = (0, 0);
     let mut params = target.params(limits.page);
-    for _ in 0..limits.pages {
-        let body = ask(&client, request, &target.path, &params, limits).await?;
+    for _ in 0..limits.requests {
+        let Some(body) = ask(&client, request, &target.path, &params, limits).await? else {
+            let limit = smaller(&params).filter(|_| limits.shrinks);
+            let limit = limit.ok_or_else(|| request.broken(too_large(limits)))?;
+            params.limit = Some(limit);
+            continue;
+        };
         let page = Page::parse(&body).map_err(|error| request.broken(error))?;
         count += page.objects.len();
         for object in &page.objects {
@@ -139,7 +154,7 @@ pub(super) async fn everything<O: Object>(
         }
     }
     Err(request.broken(anyhow::anyhow!(
-        "more than {count} objects: the denials that wait for this list stay pending"
+        "{count} objects are not all: the denials that wait for this list stay pending"
     )))
 }
 
@@ -164,6 +179,7 @@ pub(super) async fn glimpse<O: Object>(
     };
     let params = target.params(limit);
     let body = ask(&client, request, &target.path, &params, &NARROW).await?;
+    let body = body.ok_or_else(|| request.broken(too_large(&NARROW)))?;
     let page = Page::parse(&body).map_err(|error| request.broken(error))?;
     let mut newest = 0;
     for object in &page.objects {
@@ -217,13 +233,26 @@ pub(super) async fn probe(client: Client, collection: Collection, after: u64) ->
         .map_err(|error| request.broken(error))?
 }
 
+/// A tenth of the objects of a page; none below one.
+fn smaller(params: &ListParams) -> Option<u32> {
+    params
+        .limit
+        .map(|limit| limit / 10)
+        .filter(|smaller| *smaller > 0)
+}
+
+fn too_large(limits: &Limits) -> anyhow::Error {
+    anyhow::anyhow!("an answer of more than {} octets", limits.octets)
+}
+
+/// None for an answer that is too large.
 async fn ask(
     client: &Client,
     request: Request,
     path: &str,
     params: &ListParams,
     limits: &Limits,
-) -> Result<String, Failure> {
+) -> Result<Option<String>, Failure> {
     let http = core::Request::new(path)
         .list(params)
         .map_err(|error| request.broken(error))?;
@@ -233,10 +262,7 @@ async fn ask(
         let mut text = String::new();
         let read = body.take(limits.octets).read_to_string(&mut text).await;
         let read = read.map_err(|error| request.broken(error))?;
-        if read as u64 == limits.octets {
-            return Err(request.broken(anyhow::anyhow!("a page of more than {read} octets")));
-        }
-        Ok(text)
+        Ok((read as u64).lt(&limits.octets).then_some(text))
     };
     timeout(limits.patience, read)
         .await

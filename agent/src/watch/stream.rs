@@ -18,7 +18,8 @@ use kube::core;
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-/// Longest time until a stream begins: the server may keep the request in a queue for 15 s.
+/// Longest time until a stream begins: the server may keep the request in a queue for 15 s. A later one is asked for again,
+/// from where the last one ended: a server that has yet to fill its cache sends nothing before.
 const BEGUN_WITHIN: Duration = Duration::from_secs(30);
 
 /// The state of a stream.
@@ -56,7 +57,7 @@ impl Session {
         let sent = (self.clock)();
         let stream = timeout(BEGUN_WITHIN, self.client.request_stream(http))
             .await
-            .map_err(|_| request.silent(BEGUN_WITHIN.as_secs()))?
+            .map_err(|elapsed| request.broken(elapsed))?
             .map_err(|error| request.failed(error))?;
         let mut stream = pin!(stream);
         if initial.is_none() {

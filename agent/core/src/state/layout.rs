@@ -125,17 +125,19 @@ impl State {
     }
 
     fn lay_out_endpoints(&mut self, now: Duration, name: &Name, ip: Addr) -> bool {
+        let half_applied = self.is_half_applied();
+        let mut before = BTreeSet::new();
         if let Some(Given { slot, .. }) = self.slots.get(name) {
             let (first, last) = Endpoint::range_at(ip);
             let range = key(&first, slot)..=DenialKey {
                 protocol: u8::MAX,
                 ..key(&last, slot)
             };
-            let before: Vec<DenialKey> = self.tables.denied.range(range).map(|(key, _)| *key).collect();
-            for key in before {
-                self.tables.denied.remove(&key);
-                self.tables.backends.remove(&key);
-                self.changes.denied.insert(key);
+            before.extend(self.tables.denied.range(range).map(|(key, _)| *key));
+            for key in &before {
+                self.tables.denied.remove(key);
+                self.tables.backends.remove(key);
+                self.changes.denied.insert(*key);
             }
         }
         let (first, last) = Endpoint::range_at(ip);
@@ -147,6 +149,10 @@ impl State {
             };
             let held = self.breaker.is_pending(name, endpoint);
             let key = key(endpoint, given.slot);
+            if half_applied && !before.contains(&key) {
+                self.withholds = true;
+                continue;
+            }
             let denial = denial(proven, held, service.on_denial.action, given.since);
             self.tables.denied.insert(key, denial);
             self.changes.denied.insert(key);

@@ -191,9 +191,11 @@ impl Opinions {
         let mut due: Vec<Opinion> = due.map(|(opinion, _)| opinion.clone()).collect();
         let next = due.partition_point(|opinion| Some(opinion) <= self.last.as_ref());
         due.rotate_left(next);
-        let mut lists: Vec<Opinion> = Vec::new();
+        let (mut lists, mut alone): (Vec<Opinion>, Vec<Opinion>) = Default::default();
         for opinion in due {
-            let is_joined = lists.iter_mut().any(|list| list.join(&opinion));
+            // One that did not come twice is requested alone: the others may not have come because of it.
+            let is_usual = self.due.get(&opinion).is_some_and(|due| due.requested < 2);
+            let is_joined = is_usual && lists.iter_mut().any(|list| list.join(&opinion));
             if !is_joined
                 && !wanted
                     .get(&opinion)
@@ -206,10 +208,12 @@ impl Opinions {
                 due.requested += 1;
             }
             if !is_joined {
+                let lists = if is_usual { &mut lists } else { &mut alone };
                 lists.push(opinion.clone());
             }
             self.last = Some(opinion);
         }
+        lists.append(&mut alone);
         lists
     }
 

@@ -25,7 +25,7 @@ pub(super) async fn asked() -> (Rig, Stream, Call) {
     (rig, stream, call)
 }
 
-fn order(rig: &Rig, selection: Selection) {
+pub(super) fn order(rig: &Rig, selection: Selection) {
     let (kind, selection) = (Pods, Some(selection));
     rig.watches.list(Opinion { kind, selection }, Duration::ZERO);
 }
