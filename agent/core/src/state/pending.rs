@@ -96,10 +96,8 @@ impl Known {
         let Some(pending) = &mut self.pending else {
             return self.proven;
         };
-        let is_second = |list: &&Came| {
-            let is_awaited = pending.waits.contains(&list.kind) && needs.may_include(ip, list);
-            is_awaited && list.is_later_than(pending.since)
-        };
+        let is_second =
+            |list: &&Came| pending.waits.contains(&list.kind) && list.is_later_than(pending.since);
         let list = list.filter(is_second);
         if list.is_none() && pending.agreed.is_empty() {
             return true;
