@@ -116,9 +116,10 @@ pub(super) async fn everything<O: Object>(
     let mut params = target.params(limits.page);
     for _ in 0..limits.requests {
         let Some(body) = ask(&client, request, &target.path, &params, limits).await? else {
-            let limit = smaller(&params).filter(|_| limits.shrinks);
-            let limit = limit.ok_or_else(|| request.broken(too_large(limits)))?;
-            params.limit = Some(limit);
+            params.limit = smaller(&params).filter(|_| limits.shrinks);
+            if params.limit.is_none() {
+                return Err(request.broken(too_large(limits)));
+            }
             continue;
         };
         let page = Page::parse(&body).map_err(|error| request.broken(error))?;
@@ -262,7 +263,8 @@ async fn ask(
         let mut text = String::new();
         let read = body.take(limits.octets).read_to_string(&mut text).await;
         let read = read.map_err(|error| request.broken(error))?;
-        Ok((read as u64).lt(&limits.octets).then_some(text))
+        let is_whole = (read as u64) < limits.octets;
+        Ok(is_whole.then_some(text))
     };
     timeout(limits.patience, read)
         .await

@@ -14,17 +14,23 @@ impl Writer {
         changed: &BTreeSet<Addr>,
         most: usize,
     ) -> usize {
-        let mut stale = std::mem::take(&mut self.restored.owners);
-        stale.retain(|ip, _| !changed.contains(ip));
-        let is_same = |ip: &Addr, before: &Owner| owners.get(ip).is_some_and(|now| now.uid == before.uid);
-        let replaced = stale.extract_if(.., |ip, before| !is_same(ip, before));
-        let mut first: BTreeSet<Addr> = replaced.map(|(ip, _)| ip).collect();
-        if let Some(rest) = stale.keys().nth(most).copied() {
-            self.restored.owners = stale.split_off(&rest);
+        let mut written = BTreeSet::new();
+        for (ip, before) in std::mem::take(&mut self.restored.owners) {
+            let is_same = owners.get(&ip).is_some_and(|now| now.uid == before.uid);
+            let stale = if is_same {
+                &mut self.restored.kept_owners
+            } else {
+                &mut written
+            };
+            stale.insert(ip);
         }
-        first.extend(stale.into_keys());
+        let kept = &mut self.restored.kept_owners;
+        let rest = kept.iter().nth(most).copied();
+        let rest = rest.map(|rest| kept.split_off(&rest)).unwrap_or_default();
+        written.extend(std::mem::replace(kept, rest));
+        written.retain(|ip| !changed.contains(ip));
         plan::owners(owners, changed)
-            .chain(plan::owners(owners, &first))
+            .chain(plan::owners(owners, &written))
             .filter(|op| self.write(op).is_err())
             .count()
     }
@@ -32,6 +38,6 @@ impl Writer {
     /// True if restored owners are still to be written.
     #[must_use]
     pub fn has_backlog(&self) -> bool {
-        !self.restored.owners.is_empty()
+        !(self.restored.owners.is_empty() && self.restored.kept_owners.is_empty())
     }
 }

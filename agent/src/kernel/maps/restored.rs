@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Restored {
     pub tables: Tables,
     pub owners: BTreeMap<Addr, Owner>,
+    /// Those that are the same pods now, and are still to be written.
+    pub kept_owners: BTreeSet<Addr>,
     /// Denials that no epguard wrote; the programs ignore them.
     pub unreadable: BTreeSet<DenialKey>,
 }
