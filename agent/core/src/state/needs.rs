@@ -53,6 +53,13 @@ impl<'a> Needs<'a> {
         needs
     }
 
+    /// True if the list shows the pod, or that it is gone.
+    pub(super) fn shows(&self, list: &Came, pod: Uid) -> bool {
+        let record = self.cluster.pods.get(pod);
+        let includes = |part: &Selection| record.is_some_and(|record| part.has_pod(&record.pod));
+        list.kind == Watched::Pods && list.part().is_none_or(includes)
+    }
+
     /// False if none of the lists at the IP is this one; it takes no more than a look at the targets there.
     pub(super) fn may_include(&self, ip: Addr, list: &Came) -> bool {
         let mut pods = self.targets(ip).map(|record| &record.pod);

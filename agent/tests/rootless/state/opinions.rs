@@ -98,6 +98,22 @@ fn a_narrow_list_that_disagrees_drops_pending_denials_and_deaths() {
 }
 
 #[test]
+fn two_lists_agree_only_if_none_between_them_shows_the_pods_alive() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    let ended: Vec<Pod> = pods.iter().map(dead).collect();
+    world.slice(&[]);
+    for shown_by_events in [false, true, false] {
+        world.list(&ended);
+        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
+        pods.iter()
+            .filter(|_| shown_by_events)
+            .for_each(|pod| world.pod(pod));
+        show(&mut world, on_node_a(), &pods);
+        assert_eq!(world.reasons(), []);
+    }
+}
+
+#[test]
 fn a_narrow_list_of_other_objects_confirms_nothing() {
     let (mut world, a) = World::cluster().with_a();
     world.list(&[dead(&a)]);

@@ -20,8 +20,8 @@ use crate::api::selector::Selector;
 /// How long a request for a resourceVersion of the future waits for it, as in the real server.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Page size with which client-go lists all objects.
-const PAGE: usize = 500;
+/// Largest page with which an agent confirms its view.
+const CONFIRMATION: usize = 11;
 
 /// What stands before the items of a list.
 #[derive(Serialize)]
@@ -67,8 +67,8 @@ impl Api {
                 }
                 error
             })?;
-        // A shorter page is a confirmation of the view, not a full list: it stays true.
-        if limit >= PAGE {
+        // A confirmation of the view stays true.
+        if limit > CONFIRMATION {
             self.faults.borrow().poison(kind, &mut page.items);
         }
         let mut meta = json!({"resourceVersion": page.rv.to_string()});
