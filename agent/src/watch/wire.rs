@@ -3,9 +3,10 @@
 use anyhow::Context;
 use epguard_core::facts::{Name, Text, shared};
 use kube::core::Status;
-use serde::Deserialize;
+use serde::de::{self, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
 use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::HashMap, fmt};
 
 /// One line of a watch.
 #[derive(Debug)]
@@ -76,7 +77,7 @@ impl<'a> Entry<'a> {
     }
 
     fn parse(json: &'a str) -> anyhow::Result<Self> {
-        let meta = serde_json::from_str::<Headed<Meta>>(json)?.metadata;
+        let meta = Meta::of(json)?;
         Ok(Self {
             version: version(&meta.resource_version)?,
             name: (shared(&meta.namespace), Text::from(&*meta.name)),
@@ -135,6 +136,41 @@ struct Meta<'a> {
     namespace: Cow<'a, str>,
     #[serde(borrow)]
     resource_version: Cow<'a, str>,
+}
+
+impl<'a> Meta<'a> {
+    /// Reads an object no further than its metadata needs: most of its octets come later.
+    fn of(json: &'a str) -> serde_json::Result<Self> {
+        let mut metadata = None;
+        let read = serde_json::Deserializer::from_str(json).deserialize_map(UpToMetadata(&mut metadata));
+        // An object that isn't read to its end is an error of the reader, though not here.
+        metadata.ok_or_else(|| {
+            let missing = || de::Error::missing_field("metadata");
+            read.err().unwrap_or_else(missing)
+        })
+    }
+}
+
+/// Reads a map up to the value of `metadata`.
+struct UpToMetadata<'m, 'a>(&'m mut Option<Meta<'a>>);
+
+impl<'de: 'a, 'a> Visitor<'de> for UpToMetadata<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of the API")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(key) = map.next_key::<Cow<'_, str>>()? {
+            if key == "metadata" {
+                *self.0 = Some(map.next_value()?);
+                break;
+            }
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
 }
 
 /// Metadata of a bookmark. Separate from [`Meta`], so that no other object's annotations are copied.

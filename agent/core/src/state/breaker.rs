@@ -202,11 +202,12 @@ impl Breaker {
             let holds: Vec<(Addr, &Pending)> = proven()
                 .filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)))
                 .collect();
+            let since = holds.iter().map(|(_, pending)| pending.since).min()?;
             let trip = Trip {
                 held: distinct(holds.iter().map(|(ip, _)| *ip)),
                 denied: distinct(proven().map(|(endpoint, _)| endpoint.ip)),
                 ready_recently: cluster.endpoint_index.recently_ready(now, service).len(),
-                since: holds.iter().map(|(_, pending)| pending.since).min()?,
+                since,
                 why: holds.iter().map(|(_, pending)| pending.why).max()?,
             };
             Some((service, trip))

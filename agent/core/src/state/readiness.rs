@@ -10,8 +10,11 @@ impl EndpointIndex {
     /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::RECENTLY).
     #[must_use]
     pub fn recently_ready(&self, now: Duration, service: &Name) -> BTreeSet<Addr> {
-        let next = |ip: &Addr| self.next_ready(now, service, Some(*ip));
-        std::iter::successors(self.next_ready(now, service, None), next).collect()
+        let is_ready = |listing: &Listing| listing.is_recently_ready(now);
+        let ready = self
+            .of(service)
+            .filter(|(_, targets)| targets.values().any(is_ready));
+        ready.map(|(endpoint, _)| endpoint.ip).collect()
     }
 
     /// The next of these IPs after another one, in ascending order.
