@@ -12,6 +12,9 @@ use crate::net::NetNs;
 const EVERY: u16 = 0x0003;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const SYN: u8 = 0x02;
+/// The flags of an answer to [`SYN`].
+const SYN_ACK: u8 = 0x12;
 
 /// Sees each packet of a network namespace at its interfaces: before the ingress hooks of TC, after the egress hooks.
 #[derive(Debug)]
@@ -21,7 +24,8 @@ pub struct Sniffer {
 }
 
 impl Sniffer {
-    /// From now on notes TCP and UDP packets to these destinations. Needs root.
+    /// From now on notes the packets to these destinations that open a TCP connection, and UDP ones. Those of kept connections are
+    /// sent again at any time. Needs root.
     pub fn new(netns: &NetNs, to: Vec<SocketAddr>) -> Result<Self> {
         let every = Protocol::from(i32::from(EVERY.to_be()));
         let open = || Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(every));
@@ -47,7 +51,7 @@ impl Sniffer {
     }
 }
 
-/// Of a TCP or UDP packet that begins with its IP header; none for others, and for extension headers.
+/// Of a TCP SYN or UDP packet that begins with its IP header; none for others, and for extension headers.
 fn destination(packet: &[u8]) -> Option<SocketAddr> {
     let (protocol, ip, transport_at) = match packet.first()? >> 4 {
         4 => {
@@ -65,13 +69,19 @@ fn destination(packet: &[u8]) -> Option<SocketAddr> {
         _ => return None,
     };
     let port = packet.get(transport_at + 2..transport_at + 4)?.try_into().ok()?;
-    matches!(protocol, TCP | UDP).then(|| SocketAddr::new(ip, u16::from_be_bytes(port)))
+    let opens = match protocol {
+        TCP => packet.get(transport_at + 13)? & SYN_ACK == SYN,
+        UDP => true,
+        _ => false,
+    };
+    opens.then(|| SocketAddr::new(ip, u16::from_be_bytes(port)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::UdpSocket;
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     #[test]
     #[ignore = "needs root: makes a network namespace"]
@@ -93,5 +103,22 @@ mod tests {
             assert_eq!(sniffer.packets().unwrap(), 2);
             assert_eq!(sniffer.packets().unwrap(), 0);
         }
+    }
+
+    #[test]
+    #[ignore = "needs root: makes a network namespace"]
+    fn a_sniffer_counts_the_opening_of_a_connection_and_nothing_that_is_sent_later() {
+        let netns = NetNs::new("sniffed").unwrap();
+        let up = netns.command("ip").args(["link", "set", "lo", "up"]).status();
+        assert!(up.unwrap().success());
+        let at: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let listener = netns.run(|| TcpListener::bind(at).unwrap()).unwrap();
+        let mut sniffer = Sniffer::new(&netns, vec![at]).unwrap();
+        let mut client = netns.run(|| TcpStream::connect(at).unwrap()).unwrap();
+        assert_eq!(sniffer.packets().unwrap(), 2);
+        client.write_all(b"x").unwrap();
+        drop(client);
+        assert_eq!(sniffer.packets().unwrap(), 0);
+        drop(listener);
     }
 }
