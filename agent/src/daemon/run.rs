@@ -23,8 +23,10 @@ use epguard_common::Mode;
 use epguard_core::facts::Watched;
 use epguard_core::state::{Settings, Slots, State};
 use inbox::{BACKLOG, Inbox, Turn};
+use kube::Client;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
@@ -36,7 +38,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let _only_one = lock(&args.run.run_dir)?;
     let rate = args.api.rate(Watched::ALWAYS.len(), args.max_view_age)?;
     let pace = Pace::new(rate, args.api.burst);
-    let client = pace.client(watch::client(args.kubeconfig.as_deref()).await?);
+    let api = watch::start_thread()?;
+    let client = connect(&api, args.kubeconfig.clone(), pace.clone()).await?;
     let metrics_listener = metrics::bind(args.metrics.listen, "--metrics-listen").await?;
     let health_listener = metrics::bind(args.metrics.health, "--health-listen").await?;
     let _only_one_here = only_agent(&args.pins.pin_dir)?;
@@ -62,8 +65,10 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     }
 
     let (tell, messages) = mpsc::channel(BACKLOG);
-    let config_map = args.fleet_config.as_ref();
-    let watches = watch::start(&client, config_map, &tell);
+    let watches = {
+        let _on_their_thread = api.enter();
+        watch::start(&client, args.fleet_config.as_ref(), &tell)
+    };
     let (announce, interfaces) = mpsc::channel(BACKLOG);
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
     let (report, surveys) = mpsc::channel(1);
@@ -128,6 +133,14 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         tracing::info!("stopped; denials stay until the lease ends, or the next agent takes over");
     }
     Ok(())
+}
+
+/// The client, whose connections are on the thread of the watches.
+async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Result<Client> {
+    let client = async move { Ok(pace.client(watch::client(kubeconfig.as_deref()).await?)) };
+    api.spawn(client)
+        .await
+        .context("the thread of the watches ended")?
 }
 
 fn warn_of_old_flags(args: &AgentArgs) {

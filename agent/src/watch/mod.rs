@@ -24,12 +24,14 @@ mod session;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod wire;
 
 pub use client::client;
 pub use once::{Refusal, list_once};
 pub use orders::Watches;
 pub use pace::Pace;
+pub use thread::start_thread;
 
 use crate::shared::clock::boot;
 use collection::Collection;

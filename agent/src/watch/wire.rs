@@ -46,9 +46,14 @@ pub(super) struct Page<'a> {
 impl<'a> Line<'a> {
     /// Parses a line without its end.
     pub(super) fn parse(line: &'a [u8]) -> anyhow::Result<Self> {
-        let event: Event = serde_json::from_slice(line).context("not a watch event")?;
-        let json = event.object.get();
-        Ok(match event.kind.as_ref() {
+        let line = std::str::from_utf8(line).context("not UTF-8")?;
+        let (kind, json) = if let Some((kind, json)) = split(line) {
+            (Cow::Borrowed(kind), json)
+        } else {
+            let event: Event = serde_json::from_str(line).context("not a watch event")?;
+            (event.kind, event.object.get())
+        };
+        Ok(match kind.as_ref() {
             kind @ ("ADDED" | "MODIFIED") => Self::Applied(Entry {
                 new: kind == "ADDED",
                 ..Entry::parse(json)?
@@ -97,6 +102,13 @@ impl<'a> Page<'a> {
             objects: list.items.unwrap_or_default(),
         })
     }
+}
+
+/// The type and the object of a line as API servers write it. It finds no end of the object, which costs a walk over all of it.
+fn split(line: &str) -> Option<(&str, &str)> {
+    let (kind, object) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
+    let json = object.strip_prefix(r#","object":"#)?.strip_suffix('}')?;
+    Some((kind, json))
 }
 
 /// Namespace and name for a log line, if the object has any.
@@ -194,4 +206,47 @@ struct ListMeta {
     resource_version: String,
     #[serde(rename = "continue", default)]
     next: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(line: &str) -> (Name, u64, bool) {
+        match Line::parse(line.as_bytes()).unwrap() {
+            Line::Applied(entry) => (entry.name, entry.version, entry.new),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_line_means_the_same_however_its_keys_are_spaced_and_ordered() {
+        let expected = (("shop".into(), "a".into()), 7, true);
+        let metadata = r#""metadata":{"name":"a","namespace":"shop","resourceVersion":"7"}"#;
+        let spec = r#""spec":{"metadata":{"name":"b"}}"#;
+        for object in [format!("{{{metadata},{spec}}}"), format!("{{{spec},{metadata}}}")] {
+            for line in [
+                format!(r#"{{"type":"ADDED","object":{object}}}"#),
+                format!(r#"{{ "type" : "ADDED", "object" : {object} }}"#),
+                format!(r#"{{"object":{object},"type":"ADDED"}}"#),
+            ] {
+                assert_eq!(applied(&line), expected, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_object_without_metadata_is_refused_and_so_is_anything_else() {
+        for line in [
+            r#"{"type":"ADDED","object":{"spec":{}}}"#,
+            r#"{"type":"ADDED","object":[]}"#,
+            r#"{"type":"ADDED","object":}"#,
+            r#"{"type":"ADDED","object":{"metadata":{"resourceVersion":"x"}}}"#,
+            r#"{"type":"GONE","object":{"metadata":{"resourceVersion":"7"}}}"#,
+            r#"{"type":"ADDED"}"#,
+            "",
+        ] {
+            assert!(Line::parse(line.as_bytes()).is_err(), "{line}");
+        }
+    }
 }

@@ -104,9 +104,9 @@ fn two_lists_agree_only_if_none_between_them_shows_the_pods_alive() {
     for shown_by_events in [false, true, false] {
         world.list(&pods.iter().map(dead).collect::<Vec<Pod>>());
         assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
-        if shown_by_events {
-            pods.iter().for_each(|pod| world.pod(pod));
-        }
+        pods.iter()
+            .filter(|_| shown_by_events)
+            .for_each(|pod| world.pod(pod));
         show(&mut world, on_node_a(), &pods);
         assert_eq!(world.reasons(), []);
     }

@@ -1,0 +1,21 @@
+//! The thread of the API's client and of the watches. TLS and JSON of large lists keep it busy for long, and the agent's loop has a
+//! lease to renew meanwhile.
+
+use anyhow::{Context as _, Result};
+use std::future::pending;
+use std::thread;
+use tokio::runtime::{Builder, Handle};
+
+/// Starts the thread. It runs what is spawned on the handle, until the process ends.
+pub fn start_thread() -> Result<Handle> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start a runtime for the watches")?;
+    let handle = runtime.handle().clone();
+    thread::Builder::new()
+        .name("watches".to_owned())
+        .spawn(move || runtime.block_on(pending::<()>()))
+        .context("cannot start a thread for the watches")?;
+    Ok(handle)
+}
