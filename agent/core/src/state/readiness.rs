@@ -10,20 +10,24 @@ impl EndpointIndex {
     /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::RECENTLY).
     #[must_use]
     pub fn recently_ready(&self, now: Duration, service: &Name) -> BTreeSet<Addr> {
-        let is_ready = |listing: &Listing| listing.is_recently_ready(now);
-        let ready = self
-            .of(service)
-            .filter(|(_, targets)| targets.values().any(is_ready));
-        ready.map(|(endpoint, _)| endpoint.ip).collect()
+        self.ready_after(now, service, None).collect()
     }
 
-    /// The next of these IPs after another one, in ascending order.
-    #[must_use]
-    pub fn next_ready(&self, now: Duration, service: &Name, after: Option<Addr>) -> Option<Addr> {
-        let mut endpoints = self.services.get(service)?.after(after);
-        let is_ready = |listing: &Listing| listing.is_recently_ready(now);
-        let (endpoint, _) = endpoints.find(|(_, targets)| targets.values().any(is_ready))?;
-        Some(endpoint.ip)
+    /// Those of these IPs that are greater than another one, or all, in ascending order.
+    pub(super) fn ready_after(
+        &self,
+        now: Duration,
+        service: &Name,
+        ip: Option<Addr>,
+    ) -> impl Iterator<Item = Addr> {
+        let endpoints = self.services.get(service).into_iter();
+        let endpoints = endpoints.flat_map(move |endpoints| endpoints.after(ip));
+        let is_ready = move |listing: &Listing| listing.is_recently_ready(now);
+        let mut last = None;
+        let ready = endpoints.filter(move |(_, targets)| targets.values().any(is_ready));
+        ready
+            .map(|(endpoint, _)| endpoint.ip)
+            .filter(move |ip| last.replace(*ip) != Some(*ip))
     }
 
     /// True if an IP of a Service was ready then.

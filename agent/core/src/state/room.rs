@@ -11,7 +11,10 @@ pub(super) struct Room<'a> {
     cluster: &'a ClusterIndex,
     now: Duration,
     service: &'a Name,
+    /// IPs whose denials are carried out.
     denied: BTreeSet<Addr>,
+    /// Whether those that were not ready recently are removed from these. That is work, and seldom needed.
+    is_exact: bool,
     /// The IP of the last endpoint, and whether it was ready recently: many endpoints may be at one.
     looked_at: (Option<Addr>, bool),
     /// How many IPs that were ready recently are found so far, and the last of them. No more are searched than needed.
@@ -26,14 +29,12 @@ impl<'a> Room<'a> {
         service: &'a Name,
         carried_out: &BTreeSet<Endpoint>,
     ) -> Self {
-        let ips: BTreeSet<Addr> = carried_out.iter().map(|endpoint| endpoint.ip).collect();
-        let ready = |ip: &Addr| cluster.endpoint_index.was_ready(now, service, *ip);
-        let denied = ips.into_iter().filter(ready).collect();
         Self {
             cluster,
             now,
             service,
-            denied,
+            denied: carried_out.iter().map(|endpoint| endpoint.ip).collect(),
+            is_exact: false,
             looked_at: (None, false),
             ready: (0, None),
         }
@@ -42,33 +43,48 @@ impl<'a> Room<'a> {
     /// True if an endpoint may be denied, which then takes a place. An endpoint that was not ready recently takes none.
     pub(super) fn take(&mut self, ip: Addr) -> bool {
         if self.looked_at.0 != Some(ip) {
-            let was_ready = self.cluster.endpoint_index.was_ready(self.now, self.service, ip);
-            self.looked_at = (Some(ip), was_ready);
+            self.looked_at = (Some(ip), self.was_ready(ip));
         }
         if !self.looked_at.1 || self.denied.contains(&ip) {
             return true;
         }
-        let fits = self.denied.is_empty() || self.were_ready(2 * (self.denied.len() + 1));
+        let fits = self.has_place() || self.make_exact() && self.has_place();
         if fits {
             self.denied.insert(ip);
         }
         fits
     }
 
+    fn has_place(&mut self) -> bool {
+        self.denied.is_empty() || self.were_ready(2 * (self.denied.len() + 1))
+    }
+
+    /// True if that removed an IP.
+    fn make_exact(&mut self) -> bool {
+        if self.is_exact {
+            return false;
+        }
+        let mut denied = std::mem::take(&mut self.denied);
+        let before = denied.len();
+        denied.retain(|ip| self.was_ready(*ip));
+        self.denied = denied;
+        self.is_exact = true;
+        self.denied.len() < before
+    }
+
+    fn was_ready(&self, ip: Addr) -> bool {
+        self.cluster.endpoint_index.was_ready(self.now, self.service, ip)
+    }
+
     /// True if at least so many IPs were ready recently.
     fn were_ready(&mut self, wanted: usize) -> bool {
         let (found, last) = &mut self.ready;
-        while *found < wanted {
-            let Some(ip) = self
-                .cluster
-                .endpoint_index
-                .next_ready(self.now, self.service, *last)
-            else {
-                return false;
-            };
+        let rest = wanted.saturating_sub(*found);
+        let index = &self.cluster.endpoint_index;
+        for ip in index.ready_after(self.now, self.service, *last).take(rest) {
             (*found, *last) = (*found + 1, Some(ip));
         }
-        true
+        *found >= wanted
     }
 }
 
