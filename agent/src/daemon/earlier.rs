@@ -67,11 +67,11 @@ impl Earlier {
             self.looked.clear();
             self.waiting.clear();
         }
+        self.looked
+            .retain(|vip, look| services.get(vip) == Some(&look.slot));
         if self.last.is_some_and(|last| now < last + APART) {
             return Vec::new();
         }
-        self.looked
-            .retain(|vip, look| services.get(vip) == Some(&look.slot));
         let is_due = |vip: &Vip| match self.looked.get(vip) {
             None => true,
             Some(look) => look.again.is_some_and(|again| again <= now),

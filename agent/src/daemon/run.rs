@@ -17,8 +17,8 @@ use crate::kernel::neighbours;
 use crate::node::netlink;
 use crate::shared::status;
 use crate::watch;
-use crate::watch::Pace;
-use anyhow::{Context as _, Result};
+use crate::watch::{Message, Pace, Watches};
+use anyhow::{Context as _, Result, bail};
 use epguard_common::Mode;
 use epguard_core::facts::Watched;
 use epguard_core::state::{Settings, Slots, State};
@@ -28,7 +28,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Runs until a signal, or until an error after which nothing is protected any more.
@@ -38,7 +38,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let _only_one = lock(&args.run.run_dir)?;
     let rate = args.api.rate(Watched::ALWAYS.len(), args.max_view_age)?;
     let pace = Pace::new(rate, args.api.burst);
-    let api = watch::start_thread()?;
+    let (api, mut api_ended) = watch::start_thread()?;
     let client = connect(&api, args.kubeconfig.clone(), pace.clone()).await?;
     let metrics_listener = metrics::bind(args.metrics.listen, "--metrics-listen").await?;
     let health_listener = metrics::bind(args.metrics.health, "--health-listen").await?;
@@ -65,10 +65,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     }
 
     let (tell, messages) = mpsc::channel(BACKLOG);
-    let watches = {
-        let _on_their_thread = api.enter();
-        watch::start(&client, args.fleet_config.as_ref(), &tell)
-    };
+    let (watches, announcer) = use_api(&api, client, &args, &tell);
     let (announce, interfaces) = mpsc::channel(BACKLOG);
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
     let (report, surveys) = mpsc::channel(1);
@@ -86,7 +83,6 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 
     let names = Names::load(&args.run.run_dir)?;
     let state = state(&args, &writer, &names);
-    let announcer = Announcer::start(client, args.node_name.clone(), args.api.events);
     let agent = Agent::new(
         (state, names),
         writer,
@@ -119,6 +115,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
             _ = tokio::signal::ctrl_c() => break,
             followed = &mut follow => return followed.context("cannot follow the node's interfaces any more"),
             followed = &mut presence => return followed.context("cannot follow the node's routes any more"),
+            _ = &mut api_ended => bail!("the thread of the watches has ended: restart the agent"),
             served = &mut metrics => return served.context("cannot serve metrics"),
             served = &mut health => return served.context("cannot serve health"),
             served = &mut serve => return served.context("cannot serve the status"),
@@ -135,12 +132,22 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     Ok(())
 }
 
-/// The client, whose connections are on the thread of the watches.
+/// The client, made on the thread that its requests are sent from.
 async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Result<Client> {
     let client = async move { Ok(pace.client(watch::client(kubeconfig.as_deref()).await?)) };
     api.spawn(client)
         .await
         .context("the thread of the watches ended")?
+}
+
+/// Starts what uses the API, on its thread.
+fn use_api(api: &Handle, client: Client, args: &AgentArgs, tell: &Sender<Message>) -> (Watches, Announcer) {
+    let _on_its_thread = api.enter();
+    let watches = watch::start(&client, args.fleet_config.as_ref(), tell);
+    (
+        watches,
+        Announcer::start(client, args.node_name.clone(), args.api.events),
+    )
 }
 
 fn warn_of_old_flags(args: &AgentArgs) {

@@ -5,17 +5,23 @@ use anyhow::{Context as _, Result};
 use std::future::pending;
 use std::thread;
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot::{self, Receiver};
 
-/// Starts the thread. It runs what is spawned on the handle, until the process ends.
-pub fn start_thread() -> Result<Handle> {
+/// Starts the thread. It runs what is spawned on the handle until the process ends; if it ends before, the receiver fails.
+pub fn start_thread() -> Result<(Handle, Receiver<()>)> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start a runtime for the watches")?;
     let handle = runtime.handle().clone();
+    let (runs, ended) = oneshot::channel();
+    let run = move || {
+        let _runs: oneshot::Sender<()> = runs;
+        runtime.block_on(pending::<()>());
+    };
     thread::Builder::new()
         .name("watches".to_owned())
-        .spawn(move || runtime.block_on(pending::<()>()))
+        .spawn(run)
         .context("cannot start a thread for the watches")?;
-    Ok(handle)
+    Ok((handle, ended))
 }

@@ -12,6 +12,7 @@ use super::size::{self, BIG};
 use super::waits::Waits;
 use epguard::shared::status::Status;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -75,27 +76,28 @@ pub(crate) fn finish(rows: &mut Rows, cluster: &mut Cluster) -> String {
     )
 }
 
-/// Pods die, one of each Service.
-pub(crate) fn deaths(rows: &mut Rows, cluster: &mut Cluster, effort: &Effort) {
-    let mut services = 1..;
-    let mut die = |cluster: &mut Cluster| -> Vec<f64> {
-        let services = services.by_ref().take(effort.deaths as usize);
-        let took = services.map(|service| {
-            // Not in step with the agent's timers.
-            sleep(Duration::from_millis(20 + fastrand::u64(0..80)));
-            let number = cluster.size.pods_of(service)[0];
-            let dead = cluster.objects.pod(cluster.own(number), State::Ended);
-            let begun = Instant::now();
-            cluster.store().apply(dead).unwrap();
-            let ip = cluster.size.ip_of(number);
-            cluster.agent.until_denied(&[ip], begun).as_secs_f64() * 1e3
-        });
-        took.collect()
-    };
-    let idle = die(cluster);
+/// A pod of each of these Services dies. Returns the milliseconds until each was denied.
+pub(crate) fn die(cluster: &mut Cluster, services: Range<u32>) -> Vec<f64> {
+    let took = services.map(|service| {
+        // Not in step with the agent's timers.
+        sleep(Duration::from_millis(20 + fastrand::u64(0..80)));
+        let number = cluster.size.pods_of(service)[0];
+        let dead = cluster.objects.pod(cluster.own(number), State::Ended);
+        let begun = Instant::now();
+        cluster.store().apply(dead).unwrap();
+        let ip = cluster.size.ip_of(number);
+        cluster.agent.until_denied(&[ip], begun).as_secs_f64() * 1e3
+    });
+    took.collect()
+}
+
+/// Pods die, one of each Service. Returns the first Service after these.
+pub(crate) fn deaths(rows: &mut Rows, cluster: &mut Cluster, effort: &Effort) -> u32 {
+    let [first, second] = [1, 2].map(|time| 1 + time * effort.deaths);
+    let idle = die(cluster, 1..first);
     let changes = Changes::start(cluster, 1_000);
     sleep(Duration::from_secs(2));
-    let busy = die(cluster);
+    let busy = die(cluster, first..second);
     let per_second = changes.stop();
     eprintln!("the changes came at {per_second:.0} a second");
     for (load, samples, budget) in [("idle", idle, 2.0), ("1,000 changes a second", busy, 20.0)] {
@@ -112,6 +114,7 @@ pub(crate) fn deaths(rows: &mut Rows, cluster: &mut Cluster, effort: &Effort) {
             budget,
         );
     }
+    second
 }
 
 pub(crate) fn roll(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {

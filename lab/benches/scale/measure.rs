@@ -4,12 +4,13 @@ use super::cgroup::Cgroup;
 use super::changes::Changes;
 use super::cluster::{Cluster, Started};
 use super::effort::Effort;
-use super::events::{deaths, finish, join, restart, roll};
+use super::events::{deaths, die, finish, join, restart, roll};
 use super::requests::Cost;
 use super::rolling;
 use super::rows::{Rows, Unit};
 use super::size::Size;
 use super::waits::Waits;
+use std::ops::Range;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -43,9 +44,9 @@ pub(crate) fn measure(size: Size, effort: &Effort) -> (Rows, Vec<String>) {
     longest.push(waits.longest());
     drop(waits);
     eprintln!("{}: pods die", size.name);
-    deaths(&mut rows, &mut cluster, effort);
+    let alive = deaths(&mut rows, &mut cluster, effort);
     eprintln!("{}: rolling update", size.name);
-    longest.push(while_busy(&cluster, effort));
+    longest.push(while_busy(&mut cluster, alive..alive + effort.deaths, effort));
     roll(&mut rows, &cluster, effort);
     let longest = longest.into_iter().fold(0.0, f64::max);
     rows.limit(
@@ -119,12 +120,12 @@ fn busy(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
     );
 }
 
-/// The longest wait while pods change 1,000 times a second, and during a rolling update. Delays are measured without the
-/// probes, which take an agent some tenths of each millisecond.
-fn while_busy(cluster: &Cluster, effort: &Effort) -> f64 {
+/// The longest wait while pods of these Services die and others change 1,000 times a second, and during a rolling update. Delays
+/// are measured without the probes, which take an agent some tenths of each millisecond.
+fn while_busy(cluster: &mut Cluster, services: Range<u32>, effort: &Effort) -> f64 {
     let waits = Waits::start(&cluster.world.netns);
     let changes = Changes::start(cluster, 1_000);
-    sleep(Duration::from_secs(5));
+    die(cluster, services);
     changes.stop();
     rolling::replace(cluster, 0..effort.watched);
     waits.longest()

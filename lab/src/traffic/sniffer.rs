@@ -37,7 +37,7 @@ impl Sniffer {
     /// How many such packets there were since the last time.
     pub fn packets(&mut self) -> Result<usize> {
         let mut packets = 0;
-        let mut start = [0; 64];
+        let mut start = [0; 128];
         loop {
             match self.socket.read(&mut start) {
                 Ok(length) => {

@@ -53,11 +53,11 @@ impl<'a> Needs<'a> {
         needs
     }
 
-    /// True if the list shows the pod, or that it is gone.
-    pub(super) fn shows(&self, list: &Came, pod: Uid) -> bool {
-        let record = self.cluster.pods.get(pod);
-        let includes = |part: &Selection| record.is_some_and(|record| part.has_pod(&record.pod));
-        list.kind == Watched::Pods && list.part().is_none_or(includes)
+    /// True if the list shows the pod alive. It has been applied.
+    pub(super) fn shows_alive(&self, list: &Came, pod: Uid) -> bool {
+        let includes = |record: &Record| list.part().is_none_or(|part| part.has_pod(&record.pod));
+        let alive = self.cluster.pods.get(pod).filter(|record| record.is_live());
+        list.kind == Watched::Pods && alive.is_some_and(includes)
     }
 
     /// False if none of the lists at the IP is this one; it takes no more than a look at the targets there.

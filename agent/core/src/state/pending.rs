@@ -81,8 +81,8 @@ impl Known {
     }
 
     /// Applies the current proof, and the list that was just received, if any. A part of one confirms nothing (`may_begin`).
-    /// False if the denial ends: a list that it waited for disagrees, or any that shows its pod, or it is neither proven nor
-    /// pending. `needs` are the lists that denials at the IP rest on.
+    /// False if the denial ends: a list that it waited for disagrees, or any that shows its pod alive, or it is neither proven
+    /// nor pending. `needs` are the lists that denials at the IP rest on.
     pub fn update(
         &mut self,
         (list, may_begin): (Option<&Came>, bool),
@@ -102,12 +102,12 @@ impl Known {
         if list.is_none() && pending.agreed.is_empty() {
             return true;
         }
-        let shows_pod = list.is_some_and(|list| needs.shows(list, self.meant));
+        let is_alive = list.is_some_and(|list| needs.shows_alive(list, self.meant));
         let needs = needs.at(ip, &pending.waits);
         let is_answered = |needed: &&Opinion| list.is_some_and(|list| list.answers(needed));
         let mut answered = needs.iter().filter(is_answered).cloned();
         if !self.proven {
-            return !shows_pod && answered.next().is_none();
+            return !is_alive && answered.next().is_none();
         }
         pending.agreed.extend(answered);
         self.pending

@@ -150,14 +150,14 @@ fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
             continue;
         };
         let held = status.breaker.iter().map(|service| service.held).sum();
-        if held == 0 && seen.held > 0 {
-            stage.catch_up().unwrap();
-            return seen;
-        }
         seen.held = seen.held.max(held);
         for (service, denied) in carried_out(stage) {
             let most = seen.carried_out.entry(service).or_default();
             *most = denied.max(*most);
+        }
+        if held == 0 && seen.held > 0 {
+            stage.catch_up().unwrap();
+            return seen;
         }
         sleep(Duration::from_millis(20));
     }

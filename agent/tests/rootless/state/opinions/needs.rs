@@ -197,3 +197,19 @@ fn two_possible_holders_that_one_narrow_list_shows_end_a_denial_as_one_does() {
         assert_eq!(world.carried_out(), [], "{holders}");
     }
 }
+
+#[test]
+fn a_list_that_shows_the_pod_dead_ends_no_pending_denial_that_a_possible_holder_withdraws() {
+    let mut world = World::cluster();
+    let (a, holder) = (pod("shop", "a", "web", &[X]), pod("shop", "c", "web", &[]));
+    world.pod(&a);
+    world.pod(&dead(&a));
+    let listed = slice("web", &[(X, Some(a.uid))]);
+    world.tell(Fact::Slice(Change::Reset(vec![listed])));
+    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    world.pod(&holder);
+    assert_eq!(world.reasons(), []);
+    show(&mut world, on_node_a(), &[dead(&a), holder]);
+    world.pod(&pod("shop", "c", "web", &[Y]));
+    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+}
