@@ -1,6 +1,7 @@
 //! The node agent: facts in, maps written, reports out.
 
 pub mod agent;
+mod allocator;
 pub mod args;
 pub mod attachments;
 pub mod confirmation;

@@ -10,7 +10,7 @@ use crate::daemon::report::kube_events::Announcer;
 use crate::daemon::report::metrics;
 use crate::daemon::report::metrics::Pages;
 use crate::daemon::report::ring_buffer::Events;
-use crate::daemon::{lease, telemetry};
+use crate::daemon::{allocator, lease, telemetry};
 use crate::kernel::datapath::{self, Datapath};
 use crate::kernel::maps::{Writer, only_agent};
 use crate::kernel::neighbours;
@@ -33,6 +33,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Runs until a signal, or until an error after which nothing is protected any more.
 pub async fn run(args: AgentArgs) -> Result<()> {
+    allocator::return_memory();
     telemetry::init(args.log_format, args.debug_datapath)?;
     warn_of_old_flags(&args);
     let _only_one = lock(&args.run.run_dir)?;
