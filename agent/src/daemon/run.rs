@@ -36,7 +36,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let _only_one = lock(&args.run.run_dir)?;
     let rate = args.api.rate(Watched::ALWAYS.len(), args.max_view_age)?;
     let pace = Pace::new(rate, args.api.burst);
-    let client = pace.client(watch::client(args.kubeconfig.as_deref()).await?);
+    let client = pace.client(watch::client(args.kubeconfig.as_deref(), None).await?);
     let metrics_listener = metrics::bind(args.metrics.listen, "--metrics-listen").await?;
     let health_listener = metrics::bind(args.metrics.health, "--health-listen").await?;
     let _only_one_here = only_agent(&args.pins.pin_dir)?;

@@ -27,7 +27,7 @@ mod tests;
 mod wire;
 
 pub use client::client;
-pub use once::{Refusal, list_once};
+pub use once::{Refusal, list_once, refusal};
 pub use orders::Watches;
 pub use pace::Pace;
 
