@@ -5,12 +5,19 @@ use super::exec::{self, Done};
 use super::missing::Missing;
 use super::progress::Progress;
 use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use serde::de::DeserializeOwned;
+use std::pin::pin;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// Exit code if a node did not answer.
 pub const UNKNOWN: u8 = 2;
+
+/// A node makes room for the next one after this share of the time that it has. So nodes that are dead delay the others by
+/// little, and at most so many times `--parallel` nodes are asked at once.
+const SHARE: u32 = 5;
 
 /// The answer of a node.
 #[derive(Debug, Clone)]
@@ -63,13 +70,21 @@ pub async fn each<T>(
         .map(|word| (*word).to_owned())
         .collect();
     let mut progress = Progress::new(fleet.agents.len());
+    let places = Semaphore::new(fleet.scope.parallel.into());
     let run = async |agent: &Agent| {
-        let done = timeout(patience, exec::run(fleet, agent, &command)).await;
+        let place = places.acquire().await;
+        let mut done = pin!(timeout(patience, exec::run(fleet, agent, &command)));
+        let done = match timeout(patience / SHARE, &mut done).await {
+            Ok(done) => done,
+            Err(_) => {
+                drop(place);
+                done.await
+            }
+        };
         let late = |_| format!("no answer within {} s", patience.as_secs());
         (agent.clone(), done.map_err(late).flatten())
     };
-    let mut all =
-        futures::stream::iter(fleet.agents.iter().map(run)).buffer_unordered(fleet.scope.parallel.into());
+    let mut all: FuturesUnordered<_> = fleet.agents.iter().map(run).collect();
     let mut asked = Asked {
         answers: Vec::new(),
         missing: fleet

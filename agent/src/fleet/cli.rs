@@ -2,7 +2,7 @@
 
 use super::ask::UNKNOWN;
 use super::scope::Scope;
-use super::{audit, breaker, complete, drops, lint, mode, status, sysdump, top, why};
+use super::{audit, breaker, complete, drops, lint, mode, output, status, sysdump, top, why};
 use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
@@ -55,6 +55,9 @@ impl Plugin {
     /// line has the cause and the remedy.
     pub async fn run(self) -> ExitCode {
         self.execute().await.unwrap_or_else(|error| {
+            if output::is_unread(&error) {
+                return ExitCode::SUCCESS;
+            }
             eprintln!("epguard: {error:#}");
             UNKNOWN.into()
         })

@@ -2,6 +2,7 @@
 
 use super::ask::{Answer, Asked};
 use super::missing::{self, Missing};
+use super::output;
 use super::scope::Form;
 use anyhow::Result;
 use serde::Serialize;
@@ -53,6 +54,5 @@ pub fn print<T: Serialize, X: Serialize>(
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join("\n\n")
     });
-    anstream::println!("{}", text?);
-    Ok(())
+    output::line(&text?)
 }

@@ -17,6 +17,7 @@ mod exec;
 mod lint;
 mod missing;
 mod mode;
+mod output;
 mod progress;
 mod scope;
 mod status;

@@ -20,6 +20,8 @@ use std::process::ExitCode;
 
 /// Seconds to wait for a node: it reads all of its tables.
 const PATIENCE: u64 = 60;
+/// The most nodes that are asked at a time, as the memory holds their archives.
+const PARALLEL: u16 = 8;
 /// The folder in the archive.
 const FOLDER: &str = "epguard-sysdump";
 
@@ -41,7 +43,8 @@ pub struct SysdumpArgs {
 /// Writes the archive. Its `missing.txt` names the nodes that did not answer. Errors: the archive cannot be written, or
 /// the cluster cannot be asked.
 pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
-    let fleet = Fleet::find(scope).await?;
+    let mut fleet = Fleet::find(scope).await?;
+    fleet.scope.parallel = fleet.scope.parallel.min(PARALLEL);
     let path = args.file.clone().unwrap_or_else(|| {
         let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
         format!("epguard-sysdump-{time}.tar").into()

@@ -3,6 +3,7 @@
 use crate::commands::drops::{Filter, Follower, text_line};
 use crate::commands::top::Document;
 use crate::fleet::agents::Fleet;
+use crate::fleet::output;
 use crate::fleet::scope::Form;
 use crate::fleet::stream::{self, Update};
 use crate::shared::drops::Dropped;
@@ -46,13 +47,14 @@ fn print(
     };
     let follower = followers.entry(node.to_owned()).or_default();
     for dropped in follower.new_of(&filter.of(agent.drops)) {
-        match form {
-            Form::Table | Form::Wide => println!("{node}: {}", text_line(&dropped)),
+        let line = match form {
+            Form::Table | Form::Wide => format!("{node}: {}", text_line(&dropped)),
             Form::Json | Form::Yaml => {
                 let dropped = &dropped;
-                println!("{}", serde_json::to_string(&Line { node, dropped })?);
+                serde_json::to_string(&Line { node, dropped })?
             }
-        }
+        };
+        output::line(&line)?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ mod plan;
 mod policy;
 
 use super::agents::Fleet;
+use super::output;
 use super::scope::Scope;
 use super::status;
 use crate::shared::args::one_of;
@@ -68,13 +69,13 @@ pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
     let asked = status::conditions(&fleet).await;
     let key = Key::of(args.canary, args.reason);
     let plan = Plan::new(key, change, &policy, &asked);
-    println!("{}", plan.text());
+    output::line(&plan.text())?;
     if plan.is_done() {
         return Ok(ExitCode::SUCCESS);
     }
     confirm(args.yes)?;
     policy.write(&fleet, key, change).await?;
-    println!("done; kubectl epguard status shows what each node does");
+    output::line("done; kubectl epguard status shows what each node does")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -83,11 +84,11 @@ async fn show(fleet: &Fleet) -> Result<ExitCode> {
     let asked = status::conditions(fleet).await;
     let mut code = asked.code();
     if fleet.is_whole() {
-        println!("{}", Policy::read(fleet).await?.text());
+        output::line(&Policy::read(fleet).await?.text())?;
     }
-    println!("{}", plan::counts(&asked));
+    output::line(&plan::counts(&asked))?;
     if !asked.missing.is_empty() {
-        println!("{}", super::missing::text(&asked.missing));
+        output::line(&super::missing::text(&asked.missing))?;
     } else if code == 1 {
         // A degraded node has a mode, too.
         code = 0;

@@ -4,6 +4,7 @@ use super::{ModeArgs, confirm};
 use crate::fleet::agents::Fleet;
 use crate::fleet::ask;
 use crate::fleet::missing::{self, names};
+use crate::fleet::output;
 use anyhow::Result;
 use epguard_common::Mode;
 use std::process::ExitCode;
@@ -17,10 +18,10 @@ pub async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCo
     let what = args
         .reason
         .map_or(String::new(), |reason| format!(" for {reason}"));
-    println!(
+    output::line(&format!(
         "{mode}{what} on {}, until the agent restarts or the ConfigMap changes",
         names(&nodes)
-    );
+    ))?;
     confirm(args.yes)?;
     let mut command = vec!["mode", mode.as_str()];
     if let Some(reason) = args.reason {
@@ -38,10 +39,10 @@ pub async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCo
         .map(|answer| answer.agent.node.as_str())
         .collect();
     if !done.is_empty() {
-        println!("done: {}", names(&done));
+        output::line(&format!("done: {}", names(&done)))?;
     }
     if !asked.missing.is_empty() {
-        println!("{}", missing::text(&asked.missing));
+        output::line(&missing::text(&asked.missing))?;
     }
     Ok(asked.code().into())
 }

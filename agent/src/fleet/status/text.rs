@@ -59,7 +59,12 @@ fn headline(answers: &[Answer<Condition>], missing: usize, comparison: &Comparis
     ];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, how)| format!("{count} {how}")).collect();
-    format!("{nodes}: {BAD}{}{BAD:#}", counts.join(", "))
+    let more = match comparison.problems.len() {
+        0 => String::new(),
+        1 => "; 1 problem of the cluster".to_owned(),
+        many => format!("; {many} problems of the cluster"),
+    };
+    format!("{nodes}: {BAD}{}{more}{BAD:#}", counts.join(", "))
 }
 
 fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {

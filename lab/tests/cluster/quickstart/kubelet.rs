@@ -54,9 +54,12 @@ impl Kubelet {
         let token = config["users"][0]["user"]["token"].as_str().unwrap();
         fs::write(account.join("token"), token).unwrap();
         fs::write(account.join("namespace"), "epguard").unwrap();
-        let node = json!({"metadata": {"labels": {"kubernetes.io/os": "linux"}}});
-        let patched = cluster.store.patch(&ObjectRef::new(Kind::Node, "", NODE), &node);
-        patched.unwrap();
+        // Only node-a gets an agent.
+        for (node, os) in [(NODE, "linux"), ("node-b", "windows")] {
+            let label = json!({"metadata": {"labels": {"kubernetes.io/os": os}}});
+            let patched = cluster.store.patch(&ObjectRef::new(Kind::Node, "", node), &label);
+            patched.unwrap();
+        }
         Self {
             api: cluster.api_server().address(),
             agent: None,

@@ -8,31 +8,37 @@ use epguard_lab::api::Run;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-/// A process that prints documents, the second and all later ones with more packets.
+/// A process that prints a document, and then again and again one with more packets.
 fn prints_documents() -> Run {
-    let document = |packets| {
-        let mut status = status("worker-1");
-        status.mode = Some(Mode::Enforce);
-        let document = Document {
-            agent: Some(Answers {
-                problems: vec![],
-                status,
-                drops: vec![dropped("shop/web", packets)],
-            }),
-            counters: Some(vec![Counted {
-                reason: Reason::Reused,
-                outcome: Outcome::Dropped,
-                packets,
-            }]),
-            errors: vec![],
-        };
-        serde_json::to_string(&document).unwrap()
-    };
     let (first, second) = (document(5), document(9));
-    let script = format!("echo '{first}'; while sleep 0.1; do echo '{second}'; done");
+    shell(&format!(
+        "echo '{first}'; while sleep 0.1; do echo '{second}'; done"
+    ))
+}
+
+fn shell(script: &str) -> Run {
     let mut command = Command::new("sh");
-    command.args(["-c", &script]);
+    command.args(["-c", script]);
     Run::Process(command)
+}
+
+fn document(packets: u64) -> String {
+    let mut status = status("worker-1");
+    status.mode = Some(Mode::Enforce);
+    let document = Document {
+        agent: Some(Answers {
+            problems: vec![],
+            status,
+            drops: vec![dropped("shop/web", packets)],
+        }),
+        counters: Some(vec![Counted {
+            reason: Reason::Reused,
+            outcome: Outcome::Dropped,
+            packets,
+        }]),
+        errors: vec![],
+    };
+    serde_json::to_string(&document).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,4 +87,27 @@ async fn top_adds_up_all_nodes() {
     expect("top.txt", second);
     world.server.execs().answer(|_| Run::Hangs);
     expect("top-none.txt", &world.run(&["top", "--timeout", "1"]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_has_seen_enough_ends_it() {
+    let world = World::new("reader");
+    world.server.execs().answer(|_| {
+        let [first, second] = [1, 2].map(document);
+        shell(&format!(
+            "while sleep 0.1; do echo '{first}'; echo '{second}'; done"
+        ))
+    });
+    let mut command = world.command(&["drops", "-f"]);
+    let output = tokio::task::spawn_blocking(move || {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        child.wait_with_output().unwrap()
+    });
+    let output = output.await.unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
 }
