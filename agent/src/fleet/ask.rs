@@ -74,12 +74,11 @@ pub async fn each<T>(
     let run = async |agent: &Agent| {
         let place = places.acquire().await;
         let mut done = pin!(timeout(patience, exec::run(fleet, agent, &command)));
-        let done = match timeout(patience / SHARE, &mut done).await {
+        let soon = timeout(patience / SHARE, &mut done).await;
+        drop(place);
+        let done = match soon {
             Ok(done) => done,
-            Err(_) => {
-                drop(place);
-                done.await
-            }
+            Err(_) => done.await,
         };
         let late = |_| format!("no answer within {} s", patience.as_secs());
         (agent.clone(), done.map_err(late).flatten())

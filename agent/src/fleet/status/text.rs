@@ -115,8 +115,8 @@ fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {
 
 /// IPs that packets are denied to, or would be.
 fn denied(status: &Status) -> u64 {
-    let states = [IpState::Denied, IpState::Terminated];
-    let counts = states.iter().filter_map(|state| status.figures.ips.get(state));
+    let denials = [IpState::Denied, IpState::Terminated];
+    let counts = denials.iter().filter_map(|state| status.figures.ips.get(state));
     counts.sum()
 }
 

@@ -90,7 +90,7 @@ fn the_quick_start_has_the_results_of_the_readme() {
     }
     assert_eq!(changes.next(), None, "a command without a test");
     let denied = shell.run_until(&follow, "dropped dead-backend shop/report -> ", || {
-        calls(&cluster)
+        calls(&cluster);
     });
     println!("{installed}{checked}\n{all}\n{status}\n{why}\n{denied}");
     shell.run("kubectl -n epguard delete configmap epguard", || {});

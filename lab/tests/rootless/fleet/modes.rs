@@ -94,8 +94,8 @@ async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() 
     let rule =
         |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
     let bind = |rules: Value| {
-        let role = json!({"kind": "Role", "metadata": {"namespace": "epguard"}, "rules": rules});
-        world.server.access().bind(&role).unwrap();
+        let granted = json!({"kind": "Role", "metadata": {"namespace": "epguard"}, "rules": rules});
+        world.server.access().bind(&granted).unwrap();
     };
     bind(json!([
         rule("pods", &["list"]),
