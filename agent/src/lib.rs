@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod commands;
 pub mod daemon;
+pub mod fleet;
 #[cfg(test)]
 mod fuzz;
 pub mod kernel;

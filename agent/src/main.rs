@@ -3,11 +3,15 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
+use epguard::fleet::{self, Plugin};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
+    if fleet::is_plugin(std::env::args_os().next()) {
+        return Box::pin(Plugin::parse().run()).await;
+    }
     match Box::pin(execute(Cli::parse().command)).await {
         Ok(code) => code,
         Err(error) => {

@@ -30,11 +30,12 @@ pub struct BreakerArgs {
 pub fn run(args: BreakerArgs) -> Result<()> {
     let request = args.release.map_or(Request::Status, Request::ReleaseBreaker);
     let status = status::ask(&args.run.run_dir, &request)?;
-    println!("{}", args.output.text(&status.breaker, |held| table(held))?);
+    println!("{}", args.output.text(&status.breaker, |held| table(held, None))?);
     Ok(())
 }
 
-fn service(text: &str) -> Result<String, &'static str> {
+/// A Service, or nothing for all. Errors: it is not named in full.
+pub fn service(text: &str) -> Result<String, &'static str> {
     if name(text).is_some() || text.is_empty() {
         Ok(text.to_owned())
     } else {
@@ -42,25 +43,29 @@ fn service(text: &str) -> Result<String, &'static str> {
     }
 }
 
-fn table(breaker: &[Held]) -> String {
+/// One row for each Service. With nodes, a column that names those of each row.
+#[must_use]
+pub fn table(breaker: &[Held], nodes: Option<&[String]>) -> String {
     if breaker.is_empty() {
         return "no denial is pending".to_owned();
     }
     let mut table = Table::new();
-    table
-        .load_preset(NOTHING)
-        .set_header(["SERVICE", "HELD", "READY RECENTLY", "FOR", "WHY"]);
-    table.add_rows(breaker.iter().map(|held| {
+    let mut header = vec!["SERVICE", "HELD", "READY RECENTLY", "FOR", "WHY"];
+    header.extend(nodes.map(|_| "NODES"));
+    table.load_preset(NOTHING).set_header(header);
+    table.add_rows(breaker.iter().enumerate().map(|(number, held)| {
         let seconds = held.since_ms / 1000;
-        vec![
+        let mut row = vec![
             held.service.clone(),
             held.held.to_string(),
             held.ready_recently.to_string(),
             format!("{seconds} s"),
             held.why.to_string(),
-        ]
+        ];
+        row.extend(nodes.and_then(|nodes| nodes.get(number).cloned()));
+        row
     }));
-    table.to_string()
+    table.trim_fmt()
 }
 
 #[cfg(test)]
@@ -76,7 +81,7 @@ mod tests {
 
     #[test]
     fn pending_denials_are_one_line_per_service() {
-        assert_eq!(table(&[]), "no denial is pending");
+        assert_eq!(table(&[], None), "no denial is pending");
         let held = Held {
             service: "shop/web".into(),
             held: 3,
@@ -84,7 +89,7 @@ mod tests {
             since_ms: 12_345,
             why: Why::Half,
         };
-        let text = table(&[held]);
+        let text = table(&[held], None);
         let fields: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(fields, ["shop/web", "3", "5", "12", "s", "more-than-half"]);
     }

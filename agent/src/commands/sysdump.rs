@@ -24,7 +24,7 @@ The archive contains names of pods and Services, IP addresses, routes, interface
 
 Examples:
   epguard sysdump
-  kubectl -n epguard exec POD -- epguard sysdump -f /dev/stdout > node-1.tar")]
+  kubectl epguard sysdump                    one archive of all nodes")]
 pub struct SysdumpArgs {
     /// The archive [default: epguard-sysdump-NODE-TIME.tar]
     #[arg(short, long, value_name = "FILE")]

@@ -135,7 +135,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 
 /// The client, made on the thread that its requests are sent from.
 async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Result<Client> {
-    let client = async move { Ok(pace.client(watch::client(kubeconfig.as_deref()).await?)) };
+    let client = async move { Ok(pace.client(watch::client(kubeconfig.as_deref(), None).await?)) };
     api.spawn(client)
         .await
         .context("the thread of the watches ended")?

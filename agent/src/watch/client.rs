@@ -19,16 +19,17 @@ use std::{
 /// another one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client from a kubeconfig file, or from the service account if there is none.
+/// A client from a kubeconfig file, or from the service account if there is none. A context chooses a cluster of the
+/// file; without one, its current context does.
 ///
 /// Nothing is sent yet: an API server that can't be reached shows as [`Down`](super::Message::Down).
 #[allow(
     clippy::unused_async,
     reason = "credentials may come from a plugin; callers shouldn't care"
 )]
-pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow::Result<Client> {
     let mut config = match kubeconfig {
-        Some(paths) => from_files(paths).await?,
+        Some(paths) => from_files(paths, context).await?,
         None => Config::incluster().map_err(|error| {
             anyhow!("no cluster: {error}; run as a pod with a service account, or pass --kubeconfig FILE")
         })?,
@@ -53,7 +54,7 @@ fn user_agent() -> anyhow::Result<HeaderValue> {
 
 /// Reads a file, or several as `$KUBECONFIG` lists them. As for kubectl, the first file that sets a value counts, and
 /// files that do not exist are skipped.
-async fn from_files(paths: &Path) -> anyhow::Result<Config> {
+async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Config> {
     let files: Vec<PathBuf> = split_paths(paths)
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
@@ -69,7 +70,11 @@ async fn from_files(paths: &Path) -> anyhow::Result<Config> {
             })
             .with_context(|| format!("kubeconfig {}", path.display()))?;
     }
-    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    Config::from_custom_kubeconfig(file, &options)
         .await
         .map_err(|error| anyhow!("names no usable cluster: {}", one_line(&error)))
         .with_context(|| format!("kubeconfig {}", paths.display()))
@@ -87,14 +92,20 @@ mod tests {
     async fn error_for(content: &str) -> String {
         let path = std::env::temp_dir().join(format!("epguard-kubeconfig-{}", fastrand::u64(..)));
         std::fs::write(&path, content).unwrap();
-        let error = client(Some(&path)).await.err().map(|error| format!("{error:#}"));
+        let error = client(Some(&path), None)
+            .await
+            .err()
+            .map(|error| format!("{error:#}"));
         std::fs::remove_file(&path).unwrap();
         error.expect("no client from this")
     }
 
     #[tokio::test]
     async fn a_missing_kubeconfig_is_named_with_its_cause() {
-        let error = client(Some(Path::new("/nonexistent/kc"))).await.err().unwrap();
+        let error = client(Some(Path::new("/nonexistent/kc")), None)
+            .await
+            .err()
+            .unwrap();
         assert_eq!(
             format!("{error:#}"),
             "kubeconfig /nonexistent/kc: cannot be read: No such file or directory (os error 2)"
@@ -114,7 +125,10 @@ mod tests {
         );
         let absent = Path::new("/nonexistent/kubeconfig");
         let list = std::env::join_paths([&*cluster, absent, &user]).unwrap();
-        let (both, one) = (from_files(Path::new(&list)).await, from_files(&user).await);
+        let (both, one) = (
+            from_files(Path::new(&list), None).await,
+            from_files(&user, None).await,
+        );
         for path in [cluster, user] {
             std::fs::remove_file(path).unwrap();
         }

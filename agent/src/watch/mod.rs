@@ -28,7 +28,7 @@ mod thread;
 mod wire;
 
 pub use client::client;
-pub use once::{Refusal, list_once};
+pub use once::{Refusal, list_once, refusal};
 pub use orders::Watches;
 pub use pace::Pace;
 pub use thread::start_thread;

@@ -62,7 +62,9 @@ pub async fn list_once<O: Object>(
     }
 }
 
-fn refusal(resource: &str, error: kube::Error) -> Refusal {
+/// The refusal of a list that failed.
+#[must_use]
+pub fn refusal(resource: &str, error: kube::Error) -> Refusal {
     let kube::Error::Api(status) = error else {
         let error = anyhow::Error::from(error);
         let cause = error.root_cause().to_string().replace('\n', " ");

@@ -1,8 +1,9 @@
 //! The demo: kubernetes #109414, before and after, for a reader who knows Kubernetes and not epguard.
 //!
 //! The story is a scenario, `scenarios/demo.yaml`. `presenter` shows it while it is played: `listing` what the API holds,
-//! `maps` what the kernel holds, `tally` what the callers saw; `screen` prints.
+//! `maps` what the kernel holds, `fleet` what an operator sees, `tally` what the callers saw; `screen` prints.
 
+mod fleet;
 mod listing;
 mod maps;
 mod presenter;

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 
+use super::fleet;
 use super::listing::listing;
 use super::maps;
 use super::screen::Screen;
@@ -62,6 +63,11 @@ impl Presenter for OnScreen {
             }
             Step::Show(Show::Maps) => {
                 maps::show(stage, &self.screen)?;
+                self.screen.pause();
+            }
+            Step::Show(Show::Fleet) => {
+                self.screen.command("kubectl epguard status");
+                self.screen.say(&fleet::output(stage, "status")?);
                 self.screen.pause();
             }
             _ => {}

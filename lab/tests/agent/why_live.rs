@@ -36,7 +36,7 @@ async fn why_names_the_owners_of_the_ip_and_the_reason_of_its_denial() {
         panic!("{explanation:?}")
     };
     assert_eq!(
-        (verdict.verdict, verdict.reason),
+        (&*verdict.verdict, verdict.reason),
         ("deny", Some(Reason::DeadBackend))
     );
     assert_eq!((explanation.mode.as_str(), explanation.now), ("enforce", true));

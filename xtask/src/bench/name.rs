@@ -20,6 +20,8 @@ pub(super) enum Name {
     Scale,
     /// All agents of a cluster at once, on a virtual clock
     Fleet,
+    /// `kubectl epguard status` for 500 nodes
+    FleetView,
     /// A call to a Service beside a socket load balancer
     SocketLb,
     /// Other traffic of a node under a SYN flood
@@ -43,6 +45,7 @@ impl Name {
             Self::Propagation => bench("epguard-lab", "propagation", "release"),
             Self::Scale => bench("epguard-lab", "scale", "release"),
             Self::Fleet => bench("epguard-lab", "fleet", "release"),
+            Self::FleetView => bench("epguard-lab", "fleet_view", "release"),
             Self::SocketLb => bench("epguard-lab", "socket_lb", "release"),
             Self::Flood => bench("epguard-lab", "flood", "release"),
             Self::Outage => bench("epguard-lab", "outage", "release"),

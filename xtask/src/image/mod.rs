@@ -49,6 +49,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .with_context(|| format!("cannot read {}", archive.display()))?
         .len();
     println!("image: {NAME} {digest}, {size} bytes: {}", archive.display());
+    println!(
+        "image: kubectl's plugin: {}",
+        target.join("kubectl-epguard").display()
+    );
     println!("image: load it with `podman load -i` or `ctr -n k8s.io images import`");
     if args.demo {
         container::demo(&target, &archive)?;
@@ -78,6 +82,8 @@ fn make(target: &Path, archive: &Path) -> Result<String> {
         "the image unpacks to {size} bytes, more than {MAX_SIZE}"
     );
     println!("image: it unpacks to {size} bytes");
+    let plugin = target.join("kubectl-epguard");
+    fs::copy(&binary, &plugin).with_context(|| format!("cannot write {}", plugin.display()))?;
     pack(&binary, target, archive)?;
     let index = read(
         command("tar")

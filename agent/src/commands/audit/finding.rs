@@ -2,12 +2,13 @@
 
 use super::since::Since;
 use epguard_common::{Reason, Uid};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use strum::{Display, EnumMessage, VariantArray};
 
 /// A flow or a rule that leads to a pod that has ended. Sorted with the worst first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// How sure it is that nothing should lead there.
@@ -21,7 +22,7 @@ pub struct Finding {
     /// The address that it leads to.
     pub endpoint: SocketAddr,
     /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: &'static str,
+    pub protocol: Cow<'static, str>,
     /// The pod that is meant, `namespace/name`.
     pub meant: String,
     /// The pod that has the IP now, if any.
@@ -34,7 +35,7 @@ pub struct Finding {
     /// flows; none where the kernel does not count.
     pub packets: Option<u64>,
     /// State of a TCP flow, as `conntrack -L` writes it.
-    pub connection: Option<&'static str>,
+    pub connection: Option<Cow<'static, str>>,
     /// How many flows it stands for; 1 for all else.
     pub count: usize,
     /// Client and destination of a flow, or of the first of them; family, table and chain of a rule; address and weight
@@ -47,7 +48,18 @@ pub struct Finding {
 
 /// How sure it is that nothing should lead there: `--help` has these names and sentences.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantArray, EnumMessage, Serialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Display,
+    VariantArray,
+    EnumMessage,
+    Serialize,
+    Deserialize,
 )]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
@@ -62,7 +74,9 @@ pub enum State {
 }
 
 /// The mechanism that leads there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantArray, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantArray, Serialize, Deserialize,
+)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -152,13 +166,13 @@ pub mod tests {
             service: Some("shop/web".into()),
             port: Some("80".into()),
             endpoint: "10.244.1.10:8080".parse().unwrap(),
-            protocol: "TCP",
+            protocol: "TCP".into(),
             meant: "shop/a".into(),
             hit: None,
             reason: Reason::DeadBackend,
             since: None,
             packets: Some(3),
-            connection: Some("SYN_SENT"),
+            connection: Some("SYN_SENT".into()),
             count: 1,
             at: "10.244.1.5:40000 -> 10.96.0.1:80".into(),
             dead: Uid::NONE,
@@ -172,7 +186,7 @@ pub mod tests {
             ..flow()
         };
         let established = Finding {
-            connection: Some("ESTABLISHED"),
+            connection: Some("ESTABLISHED".into()),
             ..flow()
         };
         let rule = Finding {
@@ -184,7 +198,7 @@ pub mod tests {
         let merged = merge(findings);
         let counts: Vec<_> = merged
             .iter()
-            .map(|one| (one.kind, one.connection, one.count, one.packets))
+            .map(|one| (one.kind, one.connection.as_deref(), one.count, one.packets))
             .collect();
         assert_eq!(
             counts,

@@ -23,7 +23,7 @@ pub fn flow(known: &Known, flow: &Flow) -> Option<Finding> {
         service: service.cloned(),
         port: service.map(|_| flow.aim.port().to_string()),
         packets: flow.packets,
-        connection: flow.state,
+        connection: flow.state.map(Into::into),
         at: format!("{} -> {}", flow.client, flow.aim),
         ..finding(proof, flow.endpoint, flow.protocol)
     })
@@ -72,7 +72,7 @@ fn finding(proof: &Proof, endpoint: SocketAddr, protocol: Protocol) -> Finding {
         service: None,
         port: None,
         endpoint,
-        protocol: protocol.as_str(),
+        protocol: protocol.as_str().into(),
         meant: proof.meant.clone(),
         hit: proof.hit.clone(),
         reason: proof.reason,
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!((found.reason, found.packets), (Reason::Reused, Some(3)));
         assert_eq!(found.at, "10.244.1.5:40000 -> 10.96.0.1:80");
         assert_eq!(
-            (found.port.as_deref(), found.connection),
+            (found.port.as_deref(), found.connection.as_deref()),
             (Some("80"), Some("ESTABLISHED"))
         );
     }

@@ -2,10 +2,10 @@
 
 use super::finding::{Finding, Kind, State};
 use comfy_table::{Table, presets::NOTHING};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The output of `epguard audit`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Name of the Node.
@@ -135,6 +135,7 @@ fn kind(finding: &Finding) -> String {
     let kind = finding.kind;
     finding
         .connection
+        .as_ref()
         .map_or_else(|| kind.to_string(), |state| format!("{kind} {state}"))
 }
 
@@ -193,7 +194,7 @@ mod tests {
                 or_earlier: true,
             }),
             packets: Some(7),
-            connection: Some("SYN_SENT"),
+            connection: Some("SYN_SENT".into()),
             count: 193,
             at: "10.244.1.5:40000 -> 10.96.0.1:80".into(),
             ..finding(State::Stale, Kind::Conntrack)

@@ -4,10 +4,10 @@ use crate::commands::why::wall;
 use epguard_common::{Uid, UidState};
 use epguard_core::history::Chronicle;
 use epguard_core::state::View;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The moment at which a pod ended.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Since {
     /// When the agent learned of it, RFC 3339.

@@ -6,7 +6,7 @@
 
 mod text;
 
-pub use text::{ago, nothing};
+pub use text::{ago, line as text_line, nothing, table};
 
 use crate::shared::args::{RunArgs, one_of, service};
 use crate::shared::drops::{Dropped, Kind};
@@ -34,6 +34,20 @@ pub struct DropsArgs {
     /// Print new denials every second until interrupted
     #[arg(short, long)]
     pub follow: bool,
+    /// Which denials.
+    #[command(flatten)]
+    pub filter: Filter,
+    /// Form of the output; with --follow, json and yaml are a document per line
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+    /// The agent's status socket.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Which denials are shown.
+#[derive(Debug, Clone, Args)]
+pub struct Filter {
     /// Only Services of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
@@ -43,20 +57,18 @@ pub struct DropsArgs {
     /// Only this reason
     #[arg(long, value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
     pub reason: Option<Reason>,
-    /// Form of the output; with --follow, json and yaml are a document per line
-    #[arg(short, long, default_value = "table")]
-    pub output: Output,
-    /// The agent's status socket.
-    #[command(flatten)]
-    pub run: RunArgs,
 }
 
-impl DropsArgs {
-    fn is_narrowed(&self) -> bool {
+impl Filter {
+    /// Whether it leaves any denial out.
+    #[must_use]
+    pub fn is_narrowed(&self) -> bool {
         self.namespace.is_some() || self.service.is_some() || self.reason.is_some()
     }
 
-    fn wants(&self, kind: &Kind) -> bool {
+    /// Whether it shows denials of this kind.
+    #[must_use]
+    pub fn wants(&self, kind: &Kind) -> bool {
         let namespace = kind.service.split_once('/').map(|(namespace, _)| namespace);
         self.namespace
             .as_deref()
@@ -65,11 +77,37 @@ impl DropsArgs {
             && self.reason.is_none_or(|wanted| kind.reason == wanted)
     }
 
-    fn ask(&self, run_dir: &Path) -> Result<Vec<Dropped>> {
-        Ok(ask(run_dir)?
-            .into_iter()
-            .filter(|dropped| self.wants(&dropped.kind))
-            .collect())
+    /// The denials that it shows.
+    #[must_use]
+    pub fn of(&self, mut all: Vec<Dropped>) -> Vec<Dropped> {
+        all.retain(|dropped| self.wants(&dropped.kind));
+        all
+    }
+}
+
+/// Which packets are new since the counts before.
+#[derive(Debug, Default)]
+pub struct Follower {
+    counted: Option<BTreeMap<Kind, u64>>,
+}
+
+impl Follower {
+    /// The new packets of each kind, the latest last. None of the first counts is new.
+    pub fn new_of(&mut self, now: &[Dropped]) -> Vec<Dropped> {
+        let counts = now.iter().map(|dropped| (dropped.kind.clone(), dropped.packets));
+        let Some(before) = self.counted.replace(counts.collect()) else {
+            return Vec::new();
+        };
+        let new = now.iter().rev().filter_map(|dropped| {
+            let counted = before.get(&dropped.kind).copied().unwrap_or_default();
+            // Fewer than before: the agent has restarted.
+            let packets = dropped.packets.checked_sub(counted).unwrap_or(dropped.packets);
+            (packets > 0).then(|| Dropped {
+                packets,
+                ..dropped.clone()
+            })
+        });
+        new.collect()
     }
 }
 
@@ -82,32 +120,21 @@ pub fn ask(run_dir: &Path) -> Result<Vec<Dropped>> {
 
 /// Asks the agent and prints. Errors: no agent answers, or it stops answering.
 pub fn run(args: &DropsArgs) -> Result<()> {
-    let first = args.ask(&args.run.run_dir)?;
+    let filter = &args.filter;
+    let first = filter.of(ask(&args.run.run_dir)?);
     if !args.follow {
-        let table = |all: &Vec<Dropped>| text::table(all, args.is_narrowed());
+        let table = |all: &Vec<Dropped>| text::table(all, None, filter.is_narrowed());
         println!("{}", args.output.text(&first, table)?);
         return Ok(());
     }
-    let mut counted = counts(&first);
+    let mut follower = Follower::default();
+    follower.new_of(&first);
     loop {
         sleep(PACE);
-        let now = args.ask(&args.run.run_dir)?;
-        for mut dropped in now.iter().rev().cloned() {
-            let before = counted.get(&dropped.kind).copied().unwrap_or_default();
-            // Fewer than before: the agent has restarted.
-            dropped.packets = dropped.packets.checked_sub(before).unwrap_or(dropped.packets);
-            if dropped.packets > 0 {
-                println!("{}", line(args.output, &dropped)?);
-            }
+        for dropped in follower.new_of(&filter.of(ask(&args.run.run_dir)?)) {
+            println!("{}", line(args.output, &dropped)?);
         }
-        counted = counts(&now);
     }
-}
-
-fn counts(all: &[Dropped]) -> BTreeMap<Kind, u64> {
-    all.iter()
-        .map(|dropped| (dropped.kind.clone(), dropped.packets))
-        .collect()
 }
 
 fn line(output: Output, dropped: &Dropped) -> Result<String> {
@@ -142,7 +169,7 @@ mod tests {
         };
         let wants = |arguments: &[&str], kind: &Kind| {
             let line = Line::parse_from([&["drops"], arguments].concat());
-            line.args.wants(kind)
+            line.args.filter.wants(kind)
         };
         let web = kind("shop/web", Reason::Reused);
         for arguments in [

@@ -10,13 +10,14 @@ pub fn nothing(narrowed: bool) -> String {
     format!("nothing{scope} was denied, and nothing would have been")
 }
 
-/// One row for each kind; `narrowed` as for [`nothing`].
-pub fn table(all: &[Dropped], narrowed: bool) -> String {
+/// One row for each kind; `narrowed` as for [`nothing`]. With nodes, a column that names those of each row.
+#[must_use]
+pub fn table(all: &[Dropped], nodes: Option<&[String]>, narrowed: bool) -> String {
     if all.is_empty() {
         return nothing(narrowed);
     }
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header([
+    let mut header = vec![
         "LAST",
         "SERVICE",
         "ENDPOINT",
@@ -27,10 +28,12 @@ pub fn table(all: &[Dropped], narrowed: bool) -> String {
         "CLIENTS SEEN",
         "OPENED",
         "PACKETS",
-    ]);
-    table.add_rows(all.iter().map(|dropped| {
+    ];
+    header.extend(nodes.map(|_| "NODES"));
+    table.load_preset(NOTHING).set_header(header);
+    table.add_rows(all.iter().enumerate().map(|(number, dropped)| {
         let kind = &dropped.kind;
-        vec![
+        let mut row = vec![
             ago(dropped.last_ms_ago),
             kind.service.clone(),
             format!("{} {}", kind.endpoint, kind.protocol),
@@ -41,12 +44,15 @@ pub fn table(all: &[Dropped], narrowed: bool) -> String {
             clients(&dropped.clients),
             dropped.openings.to_string(),
             dropped.packets.to_string(),
-        ]
+        ];
+        row.extend(nodes.and_then(|nodes| nodes.get(number).cloned()));
+        row
     }));
     table.trim_fmt()
 }
 
 /// One line for the new packets of one kind.
+#[must_use]
 pub fn line(dropped: &Dropped) -> String {
     let kind = &dropped.kind;
     format!(
@@ -101,7 +107,11 @@ mod tests {
 
     #[test]
     fn a_kind_is_one_table_row_or_one_log_line() {
-        let row = table(&[dropped()], false).lines().nth(1).unwrap().to_owned();
+        let row = table(&[dropped()], None, false)
+            .lines()
+            .nth(1)
+            .unwrap()
+            .to_owned();
         let fields: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(
             fields.join(" "),

@@ -18,6 +18,7 @@ mod words;
 
 pub use check::findings;
 pub use cluster::Listed;
+pub use fetch::kubeconfig;
 pub use finding::{Finding, Object, Problem, Severity};
 pub use report::Report;
 
@@ -46,6 +47,9 @@ pub struct LintArgs {
     /// Credentials for the API server [default: ~/.kube/config, else the pod's service account]
     #[arg(long, value_name = "PATH", env = "KUBECONFIG")]
     pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig's context [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
     /// Check only the EndpointSlices of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
@@ -56,8 +60,13 @@ pub struct LintArgs {
     #[arg(long)]
     pub strict: bool,
     /// Check again after this time, and report only findings of both checks, as lists are not of one moment; 0: check once
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u64).range(0..=60).map(Duration::from_secs))]
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = pause())]
     pub confirm_after: Duration,
+}
+
+/// A parser for the time between two checks.
+pub fn pause() -> impl clap::builder::TypedValueParser<Value = Duration> {
+    clap::value_parser!(u64).range(0..=60).map(Duration::from_secs)
 }
 
 /// Checks, prints, and returns the exit code.
@@ -87,7 +96,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 pub async fn collect(args: LintArgs) -> Result<Report> {
     let namespace = args.namespace.as_deref();
     let kubeconfig = fetch::kubeconfig(args.kubeconfig);
-    let client = watch::client(kubeconfig.as_deref()).await?;
+    let client = watch::client(kubeconfig.as_deref(), args.context.as_deref()).await?;
     let mut fetched = fetch::fetch(&client, namespace).await?;
     let mut found = findings(&fetched.listed, namespace);
     if !found.is_empty() && !args.confirm_after.is_zero() {

@@ -24,7 +24,7 @@ use crate::shared::status::{self, Request, Status};
 use anyhow::Result;
 use clap::Args;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
 /// Exit codes beside 0.
@@ -49,14 +49,14 @@ pub struct StatusArgs {
 }
 
 /// The output of `-o json`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(title = "epguard status -o json")]
-struct Condition {
+pub struct Condition {
     /// What keeps epguard from its work, the worst first.
-    problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
     /// The agent's state.
-    status: Status,
+    pub status: Status,
 }
 
 /// Asks the agent, prints, and returns the exit code.

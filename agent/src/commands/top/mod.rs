@@ -7,6 +7,7 @@
 
 mod columns;
 mod controls;
+mod document;
 mod keys;
 mod model;
 mod palette;
@@ -16,11 +17,15 @@ mod sample;
 mod screen;
 mod view;
 
+pub use document::{Answers, Counted, Document};
+pub use sample::{Agent, Sample};
+
 use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::output::Output;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use model::Model;
-use sample::{Sample, Source};
+use sample::Source;
 use std::io::{IsTerminal as _, Write as _, stdin, stdout};
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
@@ -47,6 +52,9 @@ pub struct TopArgs {
     /// Snapshots to print [default: 1]; implies --batch
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// Form of the output; json and yaml are a document per snapshot, and imply --batch
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
     /// Where the datapath is pinned.
     #[command(flatten)]
     pub pins: PinArgs,
@@ -67,13 +75,46 @@ pub async fn run(args: TopArgs) -> Result<()> {
         pin_dir: args.pins.pin_dir,
         run_dir: args.run.run_dir,
     };
-    let model = Model::new(source.sample())?;
+    if args.output != Output::Table {
+        return documents(source, args.interval, args.count.unwrap_or(1), args.output).await;
+    }
+    let first = source.sample();
     let samples = source.every(args.interval);
-    let live = !args.batch && args.count.is_none() && stdin().is_terminal() && stdout().is_terminal();
+    present(first, samples, args.batch, args.count).await
+}
+
+/// Shows samples on a screen, or so many as text. Errors as of [`run`].
+pub async fn present(
+    first: Sample,
+    samples: Receiver<Sample>,
+    batch: bool,
+    count: Option<u64>,
+) -> Result<()> {
+    let model = Model::new(first)?;
+    let live = !batch && count.is_none() && stdin().is_terminal() && stdout().is_terminal();
     if live {
         return screen::show(model, samples).await;
     }
-    print(model, samples, args.count.unwrap_or(1)).await
+    print(model, samples, count.unwrap_or(1)).await
+}
+
+/// Prints the first sample at once, and then one after each interval.
+async fn documents(source: Source, interval: Duration, count: u64, output: Output) -> Result<()> {
+    let mut sample = source.sample();
+    let mut samples = source.every(interval);
+    for number in 1..=count {
+        let document = Document::from(sample);
+        let text = match output {
+            Output::Json => serde_json::to_string(&document).context("cannot write JSON")?,
+            _ => format!("---\n{}", output.text(&document, |_| String::new())?),
+        };
+        writeln!(stdout(), "{text}").context("cannot print")?;
+        if number == count {
+            break;
+        }
+        sample = samples.recv().await.context("nothing is read any more")?;
+    }
+    Ok(())
 }
 
 async fn print(mut model: Model, mut samples: Receiver<Sample>, count: u64) -> Result<()> {

@@ -3,6 +3,7 @@
 use super::controls::Controls;
 use super::rates::{History, Meter};
 use super::sample::{Agent, Sample};
+use crate::commands::status::Problem;
 use crate::kernel::maps::Counters;
 use crate::shared::drops::{Dropped, Kind};
 use crate::shared::status::Status;
@@ -14,6 +15,10 @@ use std::time::Duration;
 /// All that the screen is made of.
 #[derive(Debug)]
 pub(super) struct Model {
+    /// Which node or nodes, and their modes.
+    pub(super) who: String,
+    /// What keeps the agent from its work.
+    pub(super) problems: Vec<Problem>,
     /// The agent's last status, aged up to now.
     pub(super) status: Status,
     /// The agent's last drops, aged up to now.
@@ -35,6 +40,8 @@ impl Model {
     /// Makes a model of the first sample. Errors: a part of it could not be read.
     pub(super) fn new(first: Sample) -> Result<Self> {
         let mut model = Self {
+            who: String::new(),
+            problems: Vec::new(),
             status: Status::default(),
             drops: Vec::new(),
             verdicts: Meter::new(),
@@ -70,6 +77,10 @@ impl Model {
                 self.trouble = Some(format!("agent does not answer: {}", cause(&error)));
             }
         }
+        if sample.renewed {
+            self.verdicts.missed();
+            self.flows.missed();
+        }
         if let Some(rate) = self.verdicts.sum(|(_, outcome)| self.drawn(*outcome)) {
             self.history.push(rate);
         }
@@ -95,6 +106,7 @@ impl Model {
         let counts = counts.map(|dropped| (dropped.kind.clone(), dropped.packets));
         self.flows.read(at, counts.collect());
         let enforced = self.enforces();
+        (self.who, self.problems) = (agent.who, agent.problems);
         (self.status, self.drops) = (agent.status, agent.drops);
         if self.enforces() != enforced {
             // The curve shows another kind of packets now.
@@ -142,6 +154,7 @@ mod tests {
             at: Duration::from_secs(seconds),
             agent,
             counters,
+            renewed: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! One reading: the agent's answers, by its socket, and the kernel's counters, which outlive the agent.
 
 use crate::commands::drops;
+use crate::commands::status::{Problem, problems};
 use crate::kernel::maps::{self, Counters};
 use crate::shared::clock;
 use crate::shared::drops::Dropped;
@@ -20,20 +21,42 @@ pub(super) struct Source {
 
 /// One reading of the agent and the counters.
 #[derive(Debug)]
-pub(super) struct Sample {
+pub struct Sample {
     /// `CLOCK_BOOTTIME`.
-    pub(super) at: Duration,
+    pub at: Duration,
     /// An error while no agent answers, such as when it restarts.
-    pub(super) agent: Result<Agent>,
+    pub agent: Result<Agent>,
     /// An error once the datapath is detached.
-    pub(super) counters: Result<Counters>,
+    pub counters: Result<Counters>,
+    /// True if the counts are not of the same nodes as those before, so that there are no rates.
+    pub renewed: bool,
 }
 
 /// The agent's answers.
 #[derive(Debug)]
-pub(super) struct Agent {
-    pub(super) status: Status,
-    pub(super) drops: Vec<Dropped>,
+pub struct Agent {
+    /// Which node or nodes, and their modes, for the first line.
+    pub who: String,
+    /// What keeps it from its work.
+    pub problems: Vec<Problem>,
+    /// Its state.
+    pub status: Status,
+    /// Denied flows.
+    pub drops: Vec<Dropped>,
+}
+
+impl Agent {
+    /// The answers of one node's agent.
+    #[must_use]
+    pub fn of_node(status: Status, drops: Vec<Dropped>) -> Self {
+        let (node, mode, source) = (&status.node, status.mode_name(), status.mode_source);
+        Self {
+            who: format!("{node}: {mode} (by {source})"),
+            problems: problems(&status),
+            status,
+            drops,
+        }
+    }
 }
 
 impl Source {
@@ -43,6 +66,7 @@ impl Source {
             agent: self.ask(),
             counters: maps::counters(&self.pin_dir),
             at: clock::boot(),
+            renewed: false,
         }
     }
 
@@ -61,9 +85,7 @@ impl Source {
     }
 
     fn ask(&self) -> Result<Agent> {
-        Ok(Agent {
-            status: status::ask(&self.run_dir, &Request::Figures)?,
-            drops: drops::ask(&self.run_dir)?,
-        })
+        let status = status::ask(&self.run_dir, &Request::Figures)?;
+        Ok(Agent::of_node(status, drops::ask(&self.run_dir)?))
     }
 }

@@ -5,10 +5,10 @@ use epguard_common::UidState;
 use epguard_core::history::Chronicle;
 use epguard_core::state::NotProven;
 use epguard_core::state::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A change that became known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// When the agent had applied it, RFC 3339.

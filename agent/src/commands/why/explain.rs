@@ -7,11 +7,11 @@ use super::time::wall;
 use super::verdict::{Verdict, verdicts};
 use epguard_core::history::Chronicle;
 use epguard_core::state::View;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// The output of `epguard why`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The IP.

@@ -4,11 +4,12 @@ use super::time::wall;
 use epguard_common::UidState;
 use epguard_core::history::Chronicle;
 use epguard_core::state::{PodView, View};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The time in which a pod had the IP.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Span {
     /// `namespace/name`.
@@ -24,7 +25,7 @@ pub struct Span {
     /// Until when; none: it still has the IP.
     pub to: Option<String>,
     /// Why it ended.
-    pub ended: Option<&'static str>,
+    pub ended: Option<Cow<'static, str>>,
 }
 
 /// All spans of the steps up to a time, in the order of their beginning.
@@ -48,7 +49,7 @@ pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
         first = false;
         for (uid, span) in held {
             spans[span].to = Some(at.clone());
-            spans[span].ended = Some(end(&step.view, &uid));
+            spans[span].ended = Some(end(&step.view, &uid).into());
         }
     }
     spans

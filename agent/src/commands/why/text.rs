@@ -88,6 +88,10 @@ fn owner(span: &Span, now: bool) -> String {
         .as_deref()
         .map(|node| format!(" on {node}"))
         .unwrap_or_default();
-    let ended = span.ended.map(|ended| format!(", {ended}")).unwrap_or_default();
+    let ended = span
+        .ended
+        .as_ref()
+        .map(|ended| format!(", {ended}"))
+        .unwrap_or_default();
     format!("{from} to {to}{ended}: {} ({}){node}", span.pod, span.uid)
 }

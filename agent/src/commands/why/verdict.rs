@@ -4,10 +4,11 @@ use super::pass;
 use super::question::Question;
 use epguard_common::{Mode, Reason};
 use epguard_core::state::{DenialView, EndpointView, ServiceView, View};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The verdict about packets of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// The Service that the packets are aimed at: `shop/web`; none: the IP itself.
@@ -17,7 +18,7 @@ pub struct Verdict {
     /// `TCP`, `UDP`, `SCTP`; none: any.
     pub protocol: Option<String>,
     /// `deny`, `hold` or `pass`. The mode decides whether a deny drops.
-    pub verdict: &'static str,
+    pub verdict: Cow<'static, str>,
     /// Why it is denied; none if it passes.
     pub reason: Option<Reason>,
     /// The proof, or what prevents one.
@@ -61,7 +62,7 @@ fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
         service: Some(service.name.clone()),
         port: Some(endpoint.port),
         protocol: Some(endpoint.protocol.clone()),
-        verdict,
+        verdict: verdict.into(),
         reason,
         because,
         change,
@@ -139,7 +140,7 @@ fn direct(view: &View) -> Verdict {
         service: None,
         port: None,
         protocol: None,
-        verdict,
+        verdict: verdict.into(),
         reason,
         because,
         change,

@@ -54,7 +54,7 @@ async fn agent(folder: &Path) -> Agent {
         panic!("another verb")
     };
     let pace = Pace::new(1, 1);
-    let client = pace.client(watch::client(Some(&kubeconfig)).await.unwrap());
+    let client = pace.client(watch::client(Some(&kubeconfig), None).await.unwrap());
     let mut datapath = Datapath::load(&pins, Hooks::Auto).unwrap();
     let writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie().unwrap()).unwrap();
     let writer = writer.lock_config(&pins).unwrap();

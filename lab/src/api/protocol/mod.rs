@@ -3,6 +3,7 @@
 mod counted;
 mod discovery;
 mod event;
+mod exec;
 mod joined;
 mod list;
 mod query;
@@ -22,7 +23,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
-use super::{Access, Audit, Faults, Request as Logged};
+use super::{Access, Audit, Execs, Faults, Request as Logged};
 use super::{ApiError, Store, yaml};
 use counted::Counted;
 use query::Query;
@@ -36,6 +37,7 @@ pub(crate) struct Api {
     faults: Receiver<Faults>,
     audit: Audit,
     access: Access,
+    execs: Execs,
     token: String,
 }
 
@@ -51,7 +53,7 @@ impl Api {
     pub(crate) fn new(
         store: Store,
         faults: Receiver<Faults>,
-        (audit, access): (Audit, Access),
+        (audit, access, execs): (Audit, Access, Execs),
         token: String,
     ) -> Self {
         Self {
@@ -59,6 +61,7 @@ impl Api {
             faults,
             audit,
             access,
+            execs,
             token,
         }
     }
@@ -89,6 +92,9 @@ impl Api {
         self.authenticate(&parts.headers)?;
         let watch = parsed.as_ref().is_ok_and(|query| query.watch);
         self.access.check(&parts.method, path, watch)?;
+        if let Some(pod) = exec::pod(path) {
+            return self.exec(parts, pod);
+        }
         let Some(route) = route else {
             return match path {
                 "/audit" => Ok(reply::json(StatusCode::OK, &self.audit.loads())),

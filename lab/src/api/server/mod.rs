@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::protocol::Api;
-use super::{Access, Audit, Faults, Store};
+use super::{Access, Audit, Execs, Faults, Store};
 use identity::Identity;
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
@@ -28,6 +28,7 @@ pub struct ApiServer {
     faults: watch::Sender<Faults>,
     audit: Audit,
     access: Access,
+    execs: Execs,
 }
 
 impl ApiServer {
@@ -46,11 +47,11 @@ impl ApiServer {
         let identity = Identity::new(address.ip())?;
         let tls = identity.acceptor()?;
         let faults = watch::Sender::new(Faults::default());
-        let (audit, access) = (Audit::default(), Access::default());
+        let (audit, access, execs) = (Audit::default(), Access::default(), Execs::default());
         let api = Arc::new(Api::new(
             store,
             faults.subscribe(),
-            (audit.clone(), access.clone()),
+            (audit.clone(), access.clone(), execs.clone()),
             identity.token.clone(),
         ));
         tokio::spawn(accept(listener, tls, api, faults.subscribe()));
@@ -60,6 +61,7 @@ impl ApiServer {
             faults,
             audit,
             access,
+            execs,
         })
     }
 
@@ -100,6 +102,12 @@ impl ApiServer {
     #[must_use]
     pub fn access(&self) -> &Access {
         &self.access
+    }
+
+    /// What runs commands in pods.
+    #[must_use]
+    pub fn execs(&self) -> &Execs {
+        &self.execs
     }
 
     /// The requests received so far.
@@ -144,7 +152,9 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: w
             async move { Ok::<_, std::convert::Infallible>(api.handle(request).await) }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
-        _ = builder.serve_connection(TokioIo::new(stream), service).await;
+        _ = builder
+            .serve_connection_with_upgrades(TokioIo::new(stream), service)
+            .await;
     };
     tokio::pin!(connection);
     loop {

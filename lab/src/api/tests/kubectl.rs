@@ -8,7 +8,7 @@ use super::{Lab, pod};
 use crate::api::{Kind, ObjectRef};
 
 /// Runs kubectl against the lab. Returns its whole output, as an error if it failed.
-async fn kubectl(lab: &Lab, args: &str, stdin: &str) -> Result<String, String> {
+pub(super) async fn kubectl(lab: &Lab, args: &str, stdin: &str) -> Result<String, String> {
     let config = std::env::temp_dir().join(format!("epguard-lab-api-{}", lab.server.address().port()));
     std::fs::write(&config, lab.server.kubeconfig()).unwrap();
     let mut child = Command::new("kubectl")

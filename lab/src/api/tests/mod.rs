@@ -1,6 +1,7 @@
 //! The server as clients see it, through the kube client (HTTP/1.1) and kubectl (HTTP/2).
 
 mod deletes;
+mod exec;
 mod faults;
 mod kubectl;
 mod lists;

@@ -12,4 +12,6 @@ pub enum Show {
     Calls,
     /// What the maps hold.
     Maps,
+    /// All nodes, as `kubectl epguard status` shows them.
+    Fleet,
 }

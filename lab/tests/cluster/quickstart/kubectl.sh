@@ -4,6 +4,9 @@ kubectl() {
     @KUBECTL@ --cache-dir "$HOME/cache" "$@"
 }
 
+# A plugin's name comes first. kubectl finds it on PATH.
+[ "$1" = epguard ] && exec @KUBECTL@ "$@"
+
 executed=no
 for word; do
     case $executed$word in

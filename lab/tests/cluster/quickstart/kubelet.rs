@@ -3,16 +3,18 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use epguard_lab::agent::AgentProcess;
-use epguard_lab::api::{Kind, ObjectRef, Store, yaml};
+use epguard_lab::api::{Kind, ObjectRef, Run, Store, yaml};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::cluster::Cluster;
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::{Value, json};
 
 /// Folder of a pod's credentials.
@@ -52,9 +54,12 @@ impl Kubelet {
         let token = config["users"][0]["user"]["token"].as_str().unwrap();
         fs::write(account.join("token"), token).unwrap();
         fs::write(account.join("namespace"), "epguard").unwrap();
-        let node = json!({"metadata": {"labels": {"kubernetes.io/os": "linux"}}});
-        let patched = cluster.store.patch(&ObjectRef::new(Kind::Node, "", NODE), &node);
-        patched.unwrap();
+        // Only node-a gets an agent.
+        for (node, os) in [(NODE, "linux"), ("node-b", "windows")] {
+            let label = json!({"metadata": {"labels": {"kubernetes.io/os": os}}});
+            let patched = cluster.store.patch(&ObjectRef::new(Kind::Node, "", node), &label);
+            patched.unwrap();
+        }
         Self {
             api: cluster.api_server().address(),
             agent: None,
@@ -100,6 +105,24 @@ impl Kubelet {
             .env("KUBERNETES_SERVICE_PORT", self.api.port().to_string());
         AgentProcess::start(command, Path::new("/run")).unwrap()
     }
+}
+
+/// Lets the API server run commands in the agent's pod: with this thread's mounts, and in the node's network namespace.
+pub(crate) fn runs_commands(cluster: &Cluster) {
+    let node = cluster.topology.node(NODE).unwrap().netns.clone();
+    let mounts = Arc::new(fs::File::open("/proc/thread-self/ns/mnt").unwrap());
+    let epguard = epguard_lab::scenario::process::epguard().unwrap();
+    cluster.api_server().execs().answer(move |exec| {
+        assert_eq!(exec.command[0], "epguard");
+        let mut command = node.command(&epguard);
+        command.args(&exec.command[1..]);
+        let mounts = Arc::clone(&mounts);
+        // SAFETY: the closure only makes the system call setns, which is async-signal-safe, and converts its error without allocating.
+        unsafe {
+            command.pre_exec(move || setns(&*mounts, CloneFlags::CLONE_NEWNS).map_err(std::io::Error::from));
+        }
+        Run::Process(command)
+    });
 }
 
 impl Drop for Kubelet {

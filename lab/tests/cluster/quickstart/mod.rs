@@ -36,6 +36,7 @@ fn the_quick_start_has_the_results_of_the_readme() {
     let x = cluster.names.pod("A").unwrap().ip.to_string();
     lists_and_starts_a(&mut cluster);
     let mut kubelet = Kubelet::new(&cluster);
+    kubelet::runs_commands(&cluster);
     let mut shell = Shell::start(&cluster);
     let readme = |section| {
         let commands = readme::commands(section).into_iter();
@@ -54,21 +55,22 @@ fn the_quick_start_has_the_results_of_the_readme() {
     let mut next = || first.next().unwrap();
     let checked = shell.run(&next(), || {});
     assert!(checked.contains("0 errors"), "{checked}");
-    let commands = next();
-    let status = shell.run_until_it_says("all is well", &commands);
+    let all = shell.run_until_it_says("all is well", &next());
+    let status = shell.run_until_it_says("all is well", ONE);
     for place in ["eth0", "tcx, place 1"] {
         assert!(status.contains(place), "{place}: {status}");
     }
     cluster.pod_event("A", PodEvent::Fails).unwrap();
     let line = "observed dead-backend shop/report -> ";
-    let drops = shell.run_until(&next(), line, || calls(&cluster));
+    let follow = next();
+    let drops = shell.run_until(&follow, line, || calls(&cluster));
     assert!(
         drops.contains("shop/report-1 was meant, nobody is there"),
         "{drops}"
     );
     let why = shell.run(&next(), || {});
     assert!(why.contains("(dead-backend)"), "{why}");
-    assert_eq!(first.next(), None, "a command that nobody has tried");
+    assert_eq!(first.next(), None, "a command without a test");
 
     let mut enforce = readme("Enforce");
     let mut next = || enforce.next().unwrap();
@@ -76,22 +78,29 @@ fn the_quick_start_has_the_results_of_the_readme() {
     let mut changes = commands.lines();
     for mode in [
         "observe (by configmap)",
+        "observe (by configmap)",
         "enforce (by configmap, canary)",
         "enforce (by configmap, canary)",
     ] {
-        shell.run(changes.next().unwrap(), || {});
+        let change = changes.next().unwrap().split('#').next().unwrap().trim_end();
+        // There is no terminal to ask at.
+        let asks = change.starts_with("kubectl epguard mode");
+        shell.run(&format!("{change}{}", if asks { " --yes" } else { "" }), || {});
         becomes(&mut shell, mode);
     }
-    assert_eq!(changes.next(), None, "a command that nobody has tried");
-    let drops = "kubectl -n epguard exec \"$POD\" -- epguard drops -f";
-    let denied = shell.run_until(drops, "dropped dead-backend shop/report -> ", || calls(&cluster));
-    println!("{installed}{checked}\n{status}\n{why}\n{denied}");
+    assert_eq!(changes.next(), None, "a command without a test");
+    let denied = shell.run_until(&follow, "dropped dead-backend shop/report -> ", || {
+        calls(&cluster);
+    });
+    println!("{installed}{checked}\n{all}\n{status}\n{why}\n{denied}");
     shell.run("kubectl -n epguard delete configmap epguard", || {});
     becomes(&mut shell, "observe (by flags)");
 }
 
+const ONE: &str = "kubectl epguard status --node node-a";
+
 fn becomes(shell: &mut Shell, mode: &str) {
-    shell.run_until_it_says(mode, "kubectl -n epguard exec \"$POD\" -- epguard status");
+    shell.run_until_it_says(mode, ONE);
 }
 
 fn lists_and_starts_a(cluster: &mut Cluster) {

@@ -35,7 +35,14 @@ impl Shell {
         // A build takes minutes, and its command is tested elsewhere; the agent runs without a container here.
         program(&folder, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
         let epguard = epguard_lab::scenario::process::epguard().unwrap();
-        std::os::unix::fs::symlink(epguard, folder.join("epguard")).unwrap();
+        for name in ["epguard", "kubectl-epguard"] {
+            std::os::unix::fs::symlink(&epguard, folder.join(name)).unwrap();
+        }
+        program(
+            &folder,
+            "install",
+            "#!/bin/sh\n[ \"$1\" = target/image/kubectl-epguard ]\n",
+        );
         let node = &cluster.topology.node("node-a").unwrap().netns;
         let path = format!(
             "{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",

@@ -53,6 +53,7 @@ impl Cluster {
     fn args(&self, namespace: Option<&str>, confirm_after: Duration) -> LintArgs {
         LintArgs {
             kubeconfig: Some(self.kubeconfig.clone()),
+            context: None,
             namespace: namespace.map(str::to_owned),
             output: Output::Table,
             confirm_after,

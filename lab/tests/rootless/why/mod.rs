@@ -24,7 +24,7 @@ struct Remembered {
 }
 
 /// IP, Service, port, verdict, reason.
-type Line = (IpAddr, String, u16, &'static str, String);
+type Line = (IpAddr, String, u16, String, String);
 
 fn denied(state: &State) -> Vec<Line> {
     let line = |((namespace, name), socket, proven): (&Name, &Endpoint, &Proven)| {
@@ -35,7 +35,7 @@ fn denied(state: &State) -> Vec<Line> {
             socket.ip.ip(),
             format!("{namespace}/{name}"),
             socket.port,
-            verdict,
+            verdict.to_owned(),
             reason,
         )
     };
@@ -125,7 +125,7 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
                             ip,
                             v.service.unwrap(),
                             v.port.unwrap(),
-                            v.verdict,
+                            v.verdict.into_owned(),
                             v.reason.unwrap().to_string(),
                         )
                     })

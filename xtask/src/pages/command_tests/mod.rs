@@ -58,6 +58,8 @@ fn unknown_commands_flags_and_maps_are_refused() {
         "epguard drops --folow",
         "epguard mode --reason stale observe",
         "epguard drops [-f] [--shop x]",
+        "kubectl epguard statsu",
+        "kubectl epguard drops [-f] [--nodes x]",
         "kubectl apply -k deploy/overlays/none",
         "kubectl -n elsewhere get pods",
         "kubectl -n epguard exec ds/epguard -- epguard lnt",

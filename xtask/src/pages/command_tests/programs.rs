@@ -5,6 +5,7 @@ use std::fs;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
 use epguard::cli::Cli;
+use epguard::fleet::Plugin;
 
 use super::keys;
 use super::shell::variants;
@@ -12,16 +13,18 @@ use crate::Verb;
 use crate::process::root;
 
 /// Programs whose command lines are not checked, and why.
-const UNCHECKED: [(&str, &str); 13] = [
+const UNCHECKED: [(&str, &str); 15] = [
     ("bpftool", "not epguard's; paths of pinned maps are checked"),
     ("conntrack", "not epguard's"),
     ("ctr", "needs containerd"),
     ("ethtool", "not epguard's"),
     ("grep", "not epguard's"),
+    ("install", "not epguard's"),
     ("ip", "not epguard's"),
     ("jq", "not epguard's; the names of fields are checked"),
     ("k3s", "needs k3s"),
     ("kind", "needs kind"),
+    ("ln", "not epguard's"),
     ("lslocks", "not epguard's"),
     ("ls", "not epguard's"),
     ("sysctl", "not epguard's"),
@@ -55,7 +58,8 @@ pub(super) fn is_program(word: &str) -> bool {
 /// Checks a command; one of ours with its options, and without those in square brackets.
 pub(super) fn check(words: &[String]) -> Result<(), String> {
     let ours = |program: &String| program == "epguard" || program == "cargo";
-    if words.first().is_some_and(ours) {
+    let plugin = words.starts_with(&owned(&["kubectl", "epguard"]));
+    if plugin || words.first().is_some_and(ours) {
         variants(words).iter().try_for_each(|words| one(words))
     } else {
         one(words)
@@ -69,7 +73,10 @@ fn owned(words: &[&str]) -> Vec<String> {
 fn one(words: &[String]) -> Result<(), String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["epguard", "..."] | ["cargo", "xtask"] => Ok(()),
+        ["epguard", "..."] | ["kubectl", "epguard"] | ["kubectl", "epguard", "..."] | ["cargo", "xtask"] => {
+            Ok(())
+        }
+        ["kubectl", "epguard", rest @ ..] => plugin(rest),
         ["epguard", rest @ ..] => epguard(rest),
         ["cargo", "xtask", rest @ ..] => xtask(rest),
         ["cargo", rest @ ..] => cargo(rest),
@@ -91,6 +98,16 @@ fn epguard(arguments: &[&str]) -> Result<(), String> {
         given.extend(["--node-name".into(), "node-a".into()]);
     }
     match Cli::try_parse_from(&given) {
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument && given.len() == 2 => Ok(()),
+        result => parsed(result.map(drop)),
+    }
+}
+
+/// Parses with the plugin's own definition.
+fn plugin(arguments: &[&str]) -> Result<(), String> {
+    let mut given: Vec<String> = vec!["kubectl epguard".into()];
+    given.extend(arguments.iter().map(|word| filled_in(word)));
+    match Plugin::try_parse_from(&given) {
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument && given.len() == 2 => Ok(()),
         result => parsed(result.map(drop)),
     }
@@ -188,7 +205,7 @@ pub(super) fn flag(text: &str) -> Result<(), String> {
     let (name, value) = text
         .split_once([' ', '='])
         .map_or((text, None), |(name, value)| (name, Some(value)));
-    if FOREIGN_FLAGS.iter().any(|(flag, _)| *flag == name) || is_xtasks(name) {
+    if FOREIGN_FLAGS.iter().any(|(flag, _)| *flag == name) || is_xtasks(name) || is_plugins(name) {
         return Ok(());
     }
     let commands = Cli::command();
@@ -220,6 +237,12 @@ fn attempt(verb: &str, arguments: &[&str]) -> Result<(), String> {
 
 fn is_xtasks(flag: &str) -> bool {
     Verb::command().get_subcommands().any(|verb| takes(verb, flag))
+}
+
+/// Its value is checked where a page shows a whole command.
+fn is_plugins(flag: &str) -> bool {
+    let plugin = Plugin::command();
+    takes(&plugin, flag) || plugin.get_subcommands().any(|verb| takes(verb, flag))
 }
 
 fn takes(verb: &clap::Command, flag: &str) -> bool {

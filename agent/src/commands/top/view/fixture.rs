@@ -16,6 +16,7 @@ pub(in super::super) fn model() -> Model {
         at: Duration::from_secs(seconds),
         agent: Ok(agent(packets)),
         counters: Ok(counters(packets)),
+        renewed: false,
     };
     let mut model = Model::new(sample(1, 0)).unwrap();
     model.refresh(sample(2, 20));
@@ -70,7 +71,7 @@ pub(in super::super) fn agent(packets: u64) -> Agent {
     ];
     let mut status = status;
     status.figures.ips.insert(IpState::Denied, 3);
-    Agent { status, drops }
+    Agent::of_node(status, drops)
 }
 
 /// The kernel's counters after so many packets.

@@ -2,18 +2,13 @@
 
 use super::super::model::Model;
 use super::super::palette::{Palette, TITLE};
-use crate::commands::status::{lease, problems, view};
+use crate::commands::status::{lease, view};
 use ratatui::text::{Line, Span};
 
 /// Two lines.
 pub(super) fn head(model: &Model, palette: Palette) -> [Line<'static>; 2] {
     let status = &model.status;
-    let who = format!(
-        "epguard on {}: {} (by {})",
-        status.node,
-        status.mode_name(),
-        status.mode_source
-    );
+    let who = format!("epguard on {}", model.who);
     let how = format!("   view {}   lease {}", view(status), lease(status));
     [
         Line::from(vec![Span::styled(who, TITLE), Span::raw(how)]),
@@ -25,7 +20,7 @@ fn trouble(model: &Model, palette: Palette) -> Line<'static> {
     if let Some(trouble) = &model.trouble {
         return Line::styled(trouble.clone(), palette.bad());
     }
-    let problems = problems(&model.status);
+    let problems = &model.problems;
     let Some(first) = problems.first() else {
         return Line::styled("all is well", palette.good());
     };

@@ -1,0 +1,214 @@
+//! The agents of a cluster: the pods of the `DaemonSet`, one for each node.
+
+use super::scope::Scope;
+use crate::watch::{Refusal, refusal};
+use anyhow::{Result, anyhow, bail, ensure};
+use k8s_openapi::api::core::v1::{Container, Node, Pod};
+use kube::api::{Api, ListParams};
+use kube::{Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// The label of the agents' pods, as in `deploy/base/daemonset.yaml`.
+const LABEL: &str = "app.kubernetes.io/name=epguard";
+/// The name of the agent's container there. A pod without one is asked in its first container.
+const CONTAINER: &str = "agent";
+/// Objects in a page, as in client-go.
+const PAGE: u32 = 500;
+/// Longest wait for a page.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An agent, as the API shows its pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Name of its node.
+    pub node: String,
+    /// Name of its pod.
+    pub pod: String,
+    /// The container that the agent runs in.
+    pub container: String,
+    /// Whether the pod is ready. Others are asked last, as they may not answer.
+    pub ready: bool,
+    /// Why no command can run in the pod; none if one can.
+    pub obstacle: Option<String>,
+    /// Image, arguments and environment of the agent.
+    pub flags: String,
+    /// The `ConfigMap` of modes that the agent watches, `namespace/name`.
+    pub config_map: Option<String>,
+}
+
+/// A cluster, and its agents in the order in which they are asked.
+#[derive(Clone)]
+pub struct Fleet {
+    /// The connection.
+    pub client: Client,
+    /// The flags.
+    pub scope: Scope,
+    /// The agents that the flags choose.
+    pub agents: Vec<Agent>,
+    /// Chosen nodes without an agent's pod.
+    pub without: Vec<String>,
+}
+
+impl Fleet {
+    /// Lists the agents. Errors: they cannot be listed, or there are none.
+    pub async fn find(scope: &Scope) -> Result<Self> {
+        let client = scope.client().await?;
+        let namespace = &scope.agents_namespace;
+        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let pods = all(&pods, "pods", ListParams::default().labels(LABEL)).await?;
+        let mut agents = by_node(&pods);
+        ensure!(
+            !agents.is_empty(),
+            "no agent runs: namespace {namespace} has no pod with the label {LABEL} on a node; install epguard, or pass --agents-namespace"
+        );
+        let chosen = chosen(&client, scope).await?;
+        let mut without = Vec::new();
+        if let Some(chosen) = chosen {
+            without.extend(chosen.iter().filter(|node| !agents.contains_key(*node)).cloned());
+            agents.retain(|node, _| chosen.contains(node));
+        }
+        let mut agents: Vec<Agent> = agents.into_values().collect();
+        agents.sort_by_key(|agent| !agent.ready);
+        Ok(Self {
+            client,
+            scope: scope.clone(),
+            agents,
+            without,
+        })
+    }
+
+    /// Whether the flags name a single node.
+    #[must_use]
+    pub fn is_one(&self) -> bool {
+        self.scope.nodes.len() == 1
+    }
+
+    /// Whether the flags choose all nodes.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.scope.nodes.is_empty() && self.scope.selector.is_none()
+    }
+
+    /// Whether the node has an agent's pod.
+    #[must_use]
+    pub fn has(&self, node: &str) -> bool {
+        self.agents.iter().any(|agent| agent.node == node)
+    }
+}
+
+/// The names that the flags choose; none: all nodes.
+async fn chosen(client: &Client, scope: &Scope) -> Result<Option<BTreeSet<String>>> {
+    let Some(selector) = &scope.selector else {
+        let named = !scope.nodes.is_empty();
+        return Ok(named.then(|| scope.nodes.iter().cloned().collect()));
+    };
+    let nodes: Api<Node> = Api::all(client.clone());
+    let nodes = all(&nodes, "nodes", ListParams::default().labels(selector)).await?;
+    if nodes.is_empty() {
+        bail!("no node has the labels {selector}");
+    }
+    Ok(Some(nodes.iter().map(kube::ResourceExt::name_any).collect()))
+}
+
+/// Lists everything, page by page. Errors name the cause and the remedy.
+pub async fn all<K>(api: &Api<K>, resource: &str, params: ListParams) -> Result<Vec<K>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    let mut params = params.limit(PAGE);
+    let mut objects = Vec::new();
+    loop {
+        let page = timeout(PATIENCE, api.list(&params)).await.map_err(|_| {
+            anyhow!("cannot list {resource}: the API server does not answer; see whether the kubeconfig's server is right")
+        })?;
+        let page = page.map_err(|error| match refusal(resource, error) {
+            Refusal::Forbidden(why) | Refusal::Failed(why) => anyhow!(why),
+        })?;
+        objects.extend(page.items);
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(objects);
+        }
+    }
+}
+
+/// One agent for each node. While a node's agent is replaced, the pod that can be asked counts.
+fn by_node(pods: &[Pod]) -> BTreeMap<String, Agent> {
+    let mut agents: BTreeMap<String, Agent> = BTreeMap::new();
+    for agent in pods.iter().filter_map(agent) {
+        let known = agents.get(&agent.node);
+        if known.is_none_or(|known| known.obstacle.is_some() || (!known.ready && agent.ready)) {
+            agents.insert(agent.node.clone(), agent);
+        }
+    }
+    agents
+}
+
+/// None for a pod that no node has taken.
+fn agent(pod: &Pod) -> Option<Agent> {
+    let spec = pod.spec.as_ref()?;
+    let containers = spec.containers.iter();
+    let container = { containers }
+        .find(|container| container.name == CONTAINER)
+        .or(spec.containers.first())?;
+    Some(Agent {
+        node: spec.node_name.clone()?,
+        pod: pod.name_any(),
+        container: container.name.clone(),
+        ready: is_ready(pod),
+        obstacle: obstacle(pod, &container.name),
+        flags: flags(container),
+        config_map: config_map(container),
+    })
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// Why no command can run: the container's state, in the kubelet's words.
+fn obstacle(pod: &Pod, container: &str) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let statuses = status.container_statuses.iter().flatten();
+    let Some(state) = { statuses }
+        .find(|status| status.name == container)
+        .and_then(|status| status.state.as_ref())
+    else {
+        let phase = status.phase.as_deref().unwrap_or("Unknown");
+        return (phase != "Running").then(|| format!("its pod is {phase}"));
+    };
+    let why = match (&state.waiting, &state.terminated) {
+        (Some(waiting), _) => waiting.reason.as_deref(),
+        (_, Some(terminated)) => terminated.reason.as_deref(),
+        (None, None) => return None,
+    };
+    let why = why.unwrap_or("not running");
+    Some(format!("its container does not run: {why}"))
+}
+
+fn flags(container: &Container) -> String {
+    let image = container.image.iter().cloned();
+    let arguments = container.args.iter().flatten().cloned();
+    let variables = container.env.iter().flatten();
+    let variables = variables.filter_map(|one| Some(format!("{}={}", one.name, one.value.as_ref()?)));
+    let all: Vec<String> = image.chain(arguments).chain(variables).collect();
+    all.join(" ")
+}
+
+fn config_map(container: &Container) -> Option<String> {
+    let mut arguments = container.args.iter().flatten();
+    while let Some(argument) = arguments.next() {
+        match argument.strip_prefix("--fleet-config") {
+            Some("") => return arguments.next().cloned(),
+            Some(rest) => return rest.strip_prefix('=').map(str::to_owned),
+            None => {}
+        }
+    }
+    None
+}

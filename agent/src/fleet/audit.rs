@@ -1,0 +1,48 @@
+//! `kubectl epguard audit`: flows and rules of all nodes that still lead to pods that have ended.
+
+use super::agents::Fleet;
+use super::ask::{self, Answer};
+use super::document::{self, Nothing};
+use super::missing::names;
+use super::scope::{Form, Scope};
+use crate::commands::audit::Report;
+use anyhow::Result;
+use clap::Args;
+use std::process::ExitCode;
+
+/// Seconds to wait for a node: it reads all of its conntrack table.
+const PATIENCE: u64 = 30;
+
+/// Options of `kubectl epguard audit`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Columns and states: epguard audit --help.
+
+Exit code: 0 nothing stale, 1 something stale, 2 a node did not answer, or could not read some state.
+
+Examples:
+  kubectl epguard audit               each node with findings; the others in one line
+  kubectl epguard audit -o wide       each node")]
+pub struct AuditArgs {}
+
+/// Asks and prints. Errors: the cluster cannot be asked.
+pub async fn run(scope: &Scope, _: &AuditArgs) -> Result<ExitCode> {
+    let fleet = Fleet::find(scope).await?;
+    let asked = ask::ask::<Report>(&fleet, &["audit", "-o", "json"], scope.patience(PATIENCE)).await;
+    let wide = scope.output == Form::Wide;
+    document::print(scope.output, &asked, Nothing {}, |answers| text(answers, wide))?;
+    Ok(asked.code().into())
+}
+
+/// Nodes with findings one after the other, as their own command shows them; the others share a line.
+fn text(answers: &[Answer<Report>], wide: bool) -> String {
+    let is_clean = |report: &Report| report.findings.is_empty() && report.not_looked_at.is_empty();
+    let (clean, others): (Vec<_>, Vec<_>) =
+        { answers.iter() }.partition(|answer| !wide && is_clean(&answer.value));
+    let mut parts: Vec<String> = others.iter().map(|answer| answer.value.text()).collect();
+    let nodes: Vec<&str> = clean.iter().map(|answer| answer.agent.node.as_str()).collect();
+    if !nodes.is_empty() {
+        parts.push(format!("{}: nothing is stale", names(&nodes)));
+    }
+    parts.join("\n\n")
+}

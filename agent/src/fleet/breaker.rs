@@ -1,0 +1,65 @@
+//! `kubectl epguard breaker`: pending denials of all nodes, and their confirmation by hand.
+
+use super::agents::Fleet;
+use super::ask::{self, Answer};
+use super::document::{self, Nothing};
+use super::missing::names;
+use super::scope::Scope;
+use crate::commands::breaker as local;
+use crate::shared::status::Held;
+use anyhow::Result;
+use clap::Args;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// Seconds to wait for a node.
+const PATIENCE: u64 = 5;
+
+/// Options of `kubectl epguard breaker`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubectl epguard breaker                       which Services have denials that wait, on which nodes
+  kubectl epguard breaker --release shop/web    carry them out on all nodes; without a name, those of all Services")]
+pub struct BreakerArgs {
+    /// Enforce the pending denials of a Service, or of all, without a second list
+    #[arg(long, value_name = "NAMESPACE/NAME", num_args = 0..=1, default_missing_value = "", value_parser = local::service)]
+    pub release: Option<String>,
+}
+
+/// Asks and prints. Errors: the cluster cannot be asked.
+pub async fn run(scope: &Scope, args: &BreakerArgs) -> Result<ExitCode> {
+    let fleet = Fleet::find(scope).await?;
+    let mut command = vec!["breaker", "-o", "json"];
+    match args.release.as_deref() {
+        Some("") => command.push("--release"),
+        Some(service) => command.extend(["--release", service]),
+        None => {}
+    }
+    let asked = ask::ask::<Vec<Held>>(&fleet, &command, scope.patience(PATIENCE)).await;
+    document::print(scope.output, &asked, Nothing {}, |answers| {
+        if answers.is_empty() {
+            return String::new();
+        }
+        let (held, nodes) = merged(answers);
+        local::table(&held, Some(&nodes))
+    })?;
+    Ok(asked.code().into())
+}
+
+/// One row for each Service and cause, with the most of any node.
+fn merged(answers: &[Answer<Vec<Held>>]) -> (Vec<Held>, Vec<String>) {
+    let mut services: BTreeMap<(&str, String), (Held, Vec<&str>)> = BTreeMap::new();
+    for Answer { agent, value, .. } in answers {
+        for held in value {
+            let key = (held.service.as_str(), held.why.to_string());
+            let (most, nodes) = services.entry(key).or_insert_with(|| (held.clone(), Vec::new()));
+            most.held = most.held.max(held.held);
+            most.ready_recently = most.ready_recently.max(held.ready_recently);
+            most.since_ms = most.since_ms.max(held.since_ms);
+            nodes.push(&agent.node);
+        }
+    }
+    let rows = services.into_values().map(|(held, nodes)| (held, names(&nodes)));
+    rows.unzip()
+}

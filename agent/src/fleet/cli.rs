@@ -1,0 +1,100 @@
+//! The command line of the plugin.
+
+use super::ask::UNKNOWN;
+use super::scope::Scope;
+use super::{audit, breaker, complete, drops, lint, mode, output, status, sysdump, top, why};
+use anyhow::Result;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The name under which kubectl finds the plugin.
+const NAME: &str = "kubectl-epguard";
+
+/// Shows epguard on all nodes of a cluster, and switches it there.
+#[derive(Debug, Parser)]
+#[command(version, name = NAME, bin_name = "kubectl epguard")]
+pub struct Plugin {
+    /// The cluster, and the nodes that are asked.
+    #[command(flatten)]
+    pub scope: Scope,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do on all nodes: the table of verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show each node's agent in a line, then problems with their remedies, and how nodes differ
+    Status(status::StatusArgs),
+    /// Show denied flows of all nodes by Service, pod meant and pod hit; with -f, new ones as they come
+    Drops(drops::DropsArgs),
+    /// Follow denials of all nodes live: packets per second by verdict, Service, pod meant and pod hit
+    Top(top::TopArgs),
+    /// Explain the verdicts about an IP, now or at an earlier time; nodes that agree share an answer
+    Why(why::WhyArgs),
+    /// Find flows and rules of all nodes that still lead to pods that have ended
+    Audit(audit::AuditArgs),
+    /// Show denials that wait for a second list, or confirm them by hand
+    Breaker(breaker::BreakerArgs),
+    /// Find EndpointSlices that send traffic to the wrong pod or to no pod; needs no agent
+    Lint(lint::Options),
+    /// Show or switch the modes of all nodes, or of chosen ones; shows what changes, and asks
+    Mode(mode::ModeArgs),
+    /// Write one archive with the archives of all nodes, without credentials
+    Sysdump(sysdump::SysdumpArgs),
+    /// Print candidates for a shell
+    #[command(name = "__complete", hide = true)]
+    Complete(complete::CompleteArgs),
+}
+
+impl Plugin {
+    /// Does it. The exit code is that of the worst node; 2 if a node did not answer, or if none could be asked. Then one
+    /// line has the cause and the remedy.
+    pub async fn run(self) -> ExitCode {
+        self.execute().await.unwrap_or_else(|error| {
+            if output::is_unread(&error) {
+                return ExitCode::SUCCESS;
+            }
+            eprintln!("epguard: {error:#}");
+            UNKNOWN.into()
+        })
+    }
+
+    async fn execute(self) -> Result<ExitCode> {
+        let scope = self.scope;
+        match self.verb {
+            Verb::Status(args) => status::run(&scope, &args).await,
+            Verb::Drops(args) => drops::run(&scope, &args).await,
+            Verb::Top(args) => top::run(&scope, &args).await,
+            Verb::Why(args) => why::run(&scope, &args).await,
+            Verb::Audit(args) => audit::run(&scope, &args).await,
+            Verb::Breaker(args) => breaker::run(&scope, &args).await,
+            Verb::Lint(options) => Ok(lint::run(scope, options).await),
+            Verb::Mode(args) => mode::run(&scope, &args).await,
+            Verb::Sysdump(args) => sysdump::run(&scope, &args).await,
+            Verb::Complete(args) => {
+                complete::run(&args, Self::command());
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+/// Whether the program was started as the plugin.
+#[must_use]
+pub fn is_plugin(program: Option<OsString>) -> bool {
+    program.is_some_and(|program| Path::new(&program).file_name().is_some_and(|name| name == NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_plugins_command_line_is_consistent() {
+        Plugin::command().debug_assert();
+    }
+}

@@ -1,0 +1,63 @@
+//! `kubectl epguard drops`: denied flows of all nodes, or new ones as they come.
+
+mod follow;
+mod merge;
+
+pub use merge::merged;
+
+use super::agents::Fleet;
+use super::ask;
+use super::document::{self, Nothing};
+use super::missing::names;
+use super::scope::Scope;
+use crate::commands::drops::{Filter, table};
+use crate::shared::drops::Dropped;
+use anyhow::Result;
+use clap::Args;
+use std::process::ExitCode;
+
+/// Seconds to wait for a node.
+const PATIENCE: u64 = 5;
+
+/// Options of `kubectl epguard drops`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubectl epguard drops                    what any node denied, or would have, since its agent's start
+  kubectl epguard drops -f -n shop         new denials as they come, for the Services of one namespace
+  kubectl epguard drops --node worker-1 --reason reused -o json")]
+pub struct DropsArgs {
+    /// Print new denials of all nodes every second until interrupted
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Which denials.
+    #[command(flatten)]
+    pub filter: Filter,
+}
+
+/// Asks and prints. Errors: the cluster cannot be asked.
+pub async fn run(scope: &Scope, args: &DropsArgs) -> Result<ExitCode> {
+    let fleet = Fleet::find(scope).await?;
+    let filter = &args.filter;
+    if args.follow {
+        return follow::run(fleet, filter).await;
+    }
+    let command = ["drops", "-o", "json"];
+    let mut asked = ask::ask::<Vec<Dropped>>(&fleet, &command, scope.patience(PATIENCE)).await;
+    for answer in &mut asked.answers {
+        answer.value.retain(|dropped| filter.wants(&dropped.kind));
+    }
+    document::print(scope.output, &asked, Nothing {}, |answers| {
+        if answers.is_empty() {
+            return String::new();
+        }
+        let all = answers
+            .iter()
+            .map(|answer| (answer.agent.node.as_str(), &answer.value[..]));
+        let rows = merged(all);
+        let nodes: Vec<String> = rows.iter().map(|(_, nodes)| names(nodes)).collect();
+        let drops: Vec<Dropped> = rows.into_iter().map(|(dropped, _)| dropped).collect();
+        table(&drops, Some(&nodes), filter.is_narrowed())
+    })?;
+    Ok(asked.code().into())
+}

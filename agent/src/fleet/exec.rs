@@ -1,0 +1,120 @@
+//! A command in an agent's pod.
+
+use super::agents::{Agent, Fleet};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use kube::Api;
+use kube::api::{AttachParams, AttachedProcess};
+use kube::client::UpgradeConnectionError;
+use std::pin::pin;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// Octets that are read ahead.
+const BUFFER: usize = 64 * 1024;
+
+/// What a command printed, and its exit code.
+#[derive(Debug)]
+pub struct Done {
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: Vec<u8>,
+    /// Exit code; 0 is success.
+    pub code: u8,
+}
+
+/// Begins a command. Errors: the cause and the remedy, in one line.
+pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<AttachedProcess, String> {
+    if let Some(obstacle) = &agent.obstacle {
+        return Err(obstacle.clone());
+    }
+    let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), &fleet.scope.agents_namespace);
+    let params = AttachParams::default()
+        .container(&agent.container)
+        .stdin(false)
+        .max_stdout_buf_size(BUFFER);
+    let namespace = &fleet.scope.agents_namespace;
+    let started = pods.exec(&agent.pod, command, &params).await;
+    started.map_err(|error| refused(error, namespace))
+}
+
+/// Runs a command to its end. Errors: it could not run, or the connection ended before it did.
+pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Done, String> {
+    let mut process = start(fleet, agent, command).await?;
+    let (status, stdout, stderr) = (process.take_status(), process.stdout(), process.stderr());
+    let mut status = pin!(async {
+        match status {
+            Some(status) => status.await,
+            None => None,
+        }
+    });
+    let mut output = pin!(async { tokio::join!(read(stdout), read(stderr)) });
+    let ((stdout, stderr), status) = tokio::select! {
+        output = &mut output => (output, status.await),
+        status = &mut status => {
+            // Without a status the connection broke, and the output does not end.
+            code(status.as_ref())?;
+            (output.await, status)
+        }
+    };
+    Ok(Done {
+        stdout,
+        stderr,
+        code: code(status.as_ref())?,
+    })
+}
+
+async fn read(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut all = Vec::new();
+    if let Some(mut from) = from {
+        // What came before an error may hold the cause.
+        let _ = from.read_to_end(&mut all).await;
+    }
+    all
+}
+
+/// The exit code in a status. Errors: there is none, or the command could not run.
+pub fn code(status: Option<&Status>) -> Result<u8, String> {
+    let status = status.ok_or("the connection ended before the command")?;
+    if status.status.as_deref() == Some("Success") {
+        return Ok(0);
+    }
+    let causes = { status.details.iter() }.flat_map(|details| details.causes.iter().flatten());
+    let code = { causes }
+        .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
+        .find_map(|cause| cause.message.as_ref()?.parse::<i32>().ok());
+    match code {
+        Some(code) => Ok(u8::try_from(code).unwrap_or(u8::MAX)),
+        None => Err(one_line(
+            status.message.as_deref().unwrap_or("the command cannot run"),
+        )),
+    }
+}
+
+fn refused(error: kube::Error, namespace: &str) -> String {
+    let code = match &error {
+        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => code.as_u16(),
+        kube::Error::Api(status) => status.code,
+        _ => {
+            let error = anyhow::Error::from(error);
+            return format!(
+                "the connection broke: {}",
+                one_line(&error.root_cause().to_string())
+            );
+        }
+    };
+    match code {
+        403 => format!(
+            "may not run commands in its pod: grant the account the verbs get and create on pods/exec in namespace {namespace}"
+        ),
+        401 => "the API server does not accept the credentials: renew them".to_owned(),
+        404 => "its pod has gone".to_owned(),
+        code => format!("the API server answers {code} to exec: see whether the node is ready"),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    // rustls adds the address of its manual.
+    let text = text.split(": https://").next().unwrap_or(text);
+    text.trim().replace('\n', " ")
+}

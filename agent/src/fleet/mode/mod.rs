@@ -1,0 +1,114 @@
+//! `kubectl epguard mode`: the modes of all nodes by the `ConfigMap` that the agents watch, or the mode of chosen nodes
+//! until it changes.
+//!
+//! ```text
+//! ConfigMap + status of all nodes -> plan (pure): what changes, and where -> question -> ConfigMap
+//! ```
+
+mod key;
+mod nodes;
+mod plan;
+mod policy;
+
+use super::agents::Fleet;
+use super::output;
+use super::scope::Scope;
+use super::status;
+use crate::shared::args::one_of;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use epguard_common::{Mode, Reason};
+use key::Key;
+use plan::Plan;
+use policy::Policy;
+use std::io::{IsTerminal as _, Write as _, stderr, stdin};
+use std::process::ExitCode;
+
+/// Options of `kubectl epguard mode`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --node and --selector the mode is that of the cluster: a key of the ConfigMap that all agents watch
+(--fleet-config). Each agent follows within milliseconds, and a new agent has it, too. With --node or --selector the agents
+there are switched until they restart, or until the ConfigMap changes.
+
+Examples:
+  kubectl epguard mode                               the ConfigMap's modes, and how many nodes have each
+  kubectl epguard mode enforce --canary              nodes with the label epguard.io/canary=true
+  kubectl epguard mode enforce                       all nodes
+  kubectl epguard mode observe --reason terminated
+  kubectl epguard mode --unset --reason terminated   the agents' flags count again
+  kubectl epguard mode observe --node worker-1")]
+pub struct ModeArgs {
+    /// The new mode [default: show the modes]
+    #[arg(value_parser = one_of(Mode::ALL, Mode::as_str, Mode::help))]
+    pub mode: Option<Mode>,
+    /// Only this reason
+    #[arg(long, value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
+    pub reason: Option<Reason>,
+    /// Only nodes with the label epguard.io/canary=true
+    #[arg(long, conflicts_with_all = ["reason", "nodes", "selector"])]
+    pub canary: bool,
+    /// Remove the mode, so that the agents' flags hold again
+    #[arg(long, conflicts_with_all = ["mode", "nodes", "selector"])]
+    pub unset: bool,
+    /// Do not ask before the change
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// Shows or changes. Errors: the cluster cannot be asked, the change is refused, or the answer was not yes.
+pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
+    let fleet = Fleet::find(scope).await?;
+    let Some(change) = args.mode.map(Some).or(args.unset.then_some(None)) else {
+        return show(&fleet).await;
+    };
+    if let (Some(mode), false) = (change, fleet.is_whole()) {
+        return nodes::switch(&fleet, mode, args).await;
+    }
+    let policy = Policy::read(&fleet).await?;
+    let asked = status::conditions(&fleet).await;
+    let key = Key::of(args.canary, args.reason);
+    let plan = Plan::new(key, change, &policy, &asked);
+    output::line(&plan.text())?;
+    if plan.is_done() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    confirm(args.yes)?;
+    policy.write(&fleet, key, change).await?;
+    output::line("done; kubectl epguard status shows what each node does")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the `ConfigMap`'s modes, and counts the nodes in each mode.
+async fn show(fleet: &Fleet) -> Result<ExitCode> {
+    let asked = status::conditions(fleet).await;
+    let mut code = asked.code();
+    if fleet.is_whole() {
+        output::line(&Policy::read(fleet).await?.text())?;
+    }
+    output::line(&plan::counts(&asked))?;
+    if !asked.missing.is_empty() {
+        output::line(&super::missing::text(&asked.missing))?;
+    } else if code == 1 {
+        // A degraded node has a mode, too.
+        code = 0;
+    }
+    Ok(code.into())
+}
+
+/// Asks at the terminal. Errors: there is none, or the answer is not yes.
+fn confirm(yes: bool) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !stdin().is_terminal() {
+        bail!("nothing is changed: there is no terminal to ask at; pass --yes");
+    }
+    write!(stderr(), "Change it? [y/N] ").context("cannot ask")?;
+    let mut answer = String::new();
+    stdin().read_line(&mut answer).context("cannot read the answer")?;
+    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        return Ok(());
+    }
+    bail!("nothing is changed");
+}

@@ -1,0 +1,48 @@
+//! The mode of chosen nodes, until their agents restart or the `ConfigMap` changes.
+
+use super::{ModeArgs, confirm};
+use crate::fleet::agents::Fleet;
+use crate::fleet::ask;
+use crate::fleet::missing::{self, names};
+use crate::fleet::output;
+use anyhow::Result;
+use epguard_common::Mode;
+use std::process::ExitCode;
+
+/// Seconds to wait for a node.
+const PATIENCE: u64 = 5;
+
+/// Runs `epguard mode` on each chosen node. Errors: the answer was not yes.
+pub async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCode> {
+    let nodes: Vec<&str> = fleet.agents.iter().map(|agent| agent.node.as_str()).collect();
+    let what = args
+        .reason
+        .map_or(String::new(), |reason| format!(" for {reason}"));
+    output::line(&format!(
+        "{mode}{what} on {}, until the agent restarts or the ConfigMap changes",
+        names(&nodes)
+    ))?;
+    confirm(args.yes)?;
+    let mut command = vec!["mode", mode.as_str()];
+    if let Some(reason) = args.reason {
+        command.extend(["--reason", reason.as_str()]);
+    }
+    let patience = fleet.scope.patience(PATIENCE);
+    let asked = ask::each(fleet, &command, patience, |_, done| match done.code {
+        0 => Ok(((), 0)),
+        _ => Err(ask::last_line(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
+    })
+    .await;
+    let done: Vec<&str> = asked
+        .answers
+        .iter()
+        .map(|answer| answer.agent.node.as_str())
+        .collect();
+    if !done.is_empty() {
+        output::line(&format!("done: {}", names(&done)))?;
+    }
+    if !asked.missing.is_empty() {
+        output::line(&missing::text(&asked.missing))?;
+    }
+    Ok(asked.code().into())
+}

@@ -1,0 +1,94 @@
+//! The flags of all verbs: the cluster, the nodes, and how long to wait for them.
+
+use crate::commands::lint;
+use crate::shared::output::Output;
+use crate::watch;
+use anyhow::Result;
+use clap::{Args, ValueEnum, builder::TypedValueParser as _};
+use kube::Client;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The cluster, and the nodes that are asked.
+#[derive(Debug, Clone, Args)]
+pub struct Scope {
+    /// Credentials for the API server [default: ~/.kube/config, else the pod's service account]
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "KUBECONFIG",
+        global = true,
+        hide_env_values = true
+    )]
+    pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig's context [default: its current one]
+    #[arg(long, value_name = "NAME", global = true)]
+    pub context: Option<String>,
+    /// The namespace of the agents
+    #[arg(long, value_name = "NAMESPACE", default_value = "epguard", global = true)]
+    pub agents_namespace: String,
+    /// Only these nodes, with commas or repeatedly
+    #[arg(long = "node", value_name = "NAME", value_delimiter = ',', global = true)]
+    pub nodes: Vec<String>,
+    /// Only nodes with these labels, as kubectl's --selector
+    #[arg(
+        short = 'l',
+        long,
+        value_name = "LABELS",
+        conflicts_with = "nodes",
+        global = true
+    )]
+    pub selector: Option<String>,
+    /// Longest wait for a node, 1 to 600
+    #[arg(long, value_name = "SECONDS", global = true, value_parser = seconds())]
+    pub timeout: Option<Duration>,
+    /// How many nodes are asked at a time
+    #[arg(long, value_name = "COUNT", default_value = "64", global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub parallel: u16,
+    /// Form of the output
+    #[arg(short, long, default_value = "table", global = true)]
+    pub output: Form,
+}
+
+/// Form of what is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// For people
+    Table,
+    /// The same with more columns
+    Wide,
+    /// One JSON document: each node's own answer
+    Json,
+    /// The same as YAML
+    Yaml,
+}
+
+impl Form {
+    /// The form of a document.
+    #[must_use]
+    pub const fn output(self) -> Output {
+        match self {
+            Self::Table | Self::Wide => Output::Table,
+            Self::Json => Output::Json,
+            Self::Yaml => Output::Yaml,
+        }
+    }
+}
+
+impl Scope {
+    /// A client of the cluster. Errors: the credentials cannot be read.
+    pub async fn client(&self) -> Result<Client> {
+        let kubeconfig = lint::kubeconfig(self.kubeconfig.clone());
+        watch::client(kubeconfig.as_deref(), self.context.as_deref()).await
+    }
+
+    /// The longest wait for a node, if the flag does not say.
+    #[must_use]
+    pub fn patience(&self, seconds: u64) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(seconds))
+    }
+}
+
+fn seconds() -> impl clap::builder::TypedValueParser<Value = Duration> {
+    clap::value_parser!(u64).range(1..=600).map(Duration::from_secs)
+}

@@ -1,0 +1,136 @@
+//! How the nodes of a cluster differ. Pure.
+
+use super::cluster::Cluster;
+use super::modes;
+use crate::commands::status::{Condition, Problem};
+use crate::fleet::ask::Answer;
+use crate::fleet::missing::names;
+use crate::shared::status::Status;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What only the view of all nodes shows.
+#[derive(Debug, Default, Serialize)]
+pub struct Comparison {
+    /// What keeps epguard from its work on some node.
+    pub problems: Vec<Problem>,
+    /// Differences that may be meant, as during an upgrade.
+    pub differences: Vec<Difference>,
+    /// What was not compared, with the cause.
+    #[serde(rename = "notCompared")]
+    pub not_compared: Vec<String>,
+}
+
+/// A thing that is not the same on all nodes.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// `version`, `flags`, `kernel` or `neighbours`.
+    pub what: &'static str,
+    /// Each value with its nodes, the most frequent first.
+    pub values: Vec<(String, Vec<String>)>,
+}
+
+/// Compares all nodes that answered.
+#[must_use]
+pub fn compare(answers: &[Answer<Condition>], cluster: &Cluster) -> Comparison {
+    let of = |what, value: &dyn Fn(&Answer<Condition>) -> Option<String>| difference(what, answers, value);
+    let kernel = |answer: &Answer<Condition>| cluster.kernels.as_ref()?.get(&answer.agent.node).cloned();
+    let common = common_words(answers);
+    let flags = |answer: &Answer<Condition>| {
+        let words = answer
+            .agent
+            .flags
+            .split(' ')
+            .filter(|word| !common.contains(word));
+        Some(words.collect::<Vec<_>>().join(" "))
+    };
+    let differences = [
+        of("version", &|answer| Some(answer.value.status.version.clone())),
+        of("flags", &flags),
+        of("kernel", &kernel),
+        of("neighbours", &|answer| Some(neighbours(&answer.value.status))),
+    ];
+    Comparison {
+        problems: { without_agent(cluster).into_iter() }
+            .chain(other_modes(answers, cluster))
+            .collect(),
+        differences: differences.into_iter().flatten().collect(),
+        not_compared: cluster.unread.clone(),
+    }
+}
+
+/// Nodes without a pod of the `DaemonSet`.
+fn without_agent(cluster: &Cluster) -> Option<Problem> {
+    let without: Vec<&str> = cluster.without_agent.iter().map(String::as_str).collect();
+    (!without.is_empty()).then(|| Problem {
+        what: format!("no agent runs on {}", names(&without)),
+        remedy: "packets pass there: see the Events of the DaemonSet, and its nodeSelector and tolerations"
+            .into(),
+    })
+}
+
+/// Nodes whose modes are not those of the `ConfigMap`.
+fn other_modes(answers: &[Answer<Condition>], cluster: &Cluster) -> Vec<Problem> {
+    let Some(modes) = &cluster.modes else {
+        return Vec::new();
+    };
+    let mut nodes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for Answer { agent, value, .. } in answers {
+        if let Some(deviation) = modes::deviation(modes, &value.status) {
+            nodes.entry(deviation).or_default().push(&agent.node);
+        }
+    }
+    let problems = nodes.iter().map(|(deviation, nodes)| Problem {
+        what: format!("{} not in the ConfigMap's modes: {deviation}", are(nodes)),
+        remedy: "a mode was set there by hand, or the agent does not follow the ConfigMap (--fleet-config); \
+                 `kubectl epguard mode --node NODE MODE` sets it"
+            .into(),
+    });
+    problems.collect()
+}
+
+fn are(nodes: &[&str]) -> String {
+    let verb = if nodes.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", names(nodes))
+}
+
+/// The values of a thing, if nodes differ in it.
+fn difference(
+    what: &'static str,
+    answers: &[Answer<Condition>],
+    value: &dyn Fn(&Answer<Condition>) -> Option<String>,
+) -> Option<Difference> {
+    let mut nodes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for answer in answers {
+        if let Some(value) = value(answer) {
+            nodes.entry(value).or_default().push(answer.agent.node.clone());
+        }
+    }
+    let mut values: Vec<_> = nodes.into_iter().collect();
+    values.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
+    (values.len() > 1).then_some(Difference { what, values })
+}
+
+/// Words of image, arguments and environment that all agents have.
+fn common_words(answers: &[Answer<Condition>]) -> BTreeSet<&str> {
+    let mut all = { answers.iter() }.map(|answer| answer.agent.flags.split(' ').collect::<BTreeSet<_>>());
+    let first = all.next().unwrap_or_default();
+    all.fold(first, |common, words| &common & &words)
+}
+
+/// What other programs do on the node: the carrier that they leave, and the names of those that matter.
+fn neighbours(status: &Status) -> String {
+    let interfaces = { status.interfaces.iter() }.flat_map(|at| at.before.iter().chain(&at.after));
+    let carrier = status.carrier.decided_by.iter();
+    let programs = carrier.chain(interfaces).chain(&status.socket_lb.programs);
+    // Numbers of programs are those of one node.
+    let names = programs.map(|name| name.split(" (id ").next().unwrap_or(name));
+    let names: BTreeSet<&str> = names.collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let carrier = format!("carrier {}", status.carrier.in_use.as_str());
+    if names.is_empty() {
+        carrier
+    } else {
+        format!("{carrier} ({})", names.join(", "))
+    }
+}

@@ -1,0 +1,37 @@
+//! Which modes a node should have by the `ConfigMap`, and whether it has. Pure.
+
+use crate::shared::status::{ModeSource, Status};
+use epguard_common::{Mode, Reason};
+use epguard_core::facts::ModePolicy;
+
+/// The node's mode by the `ConfigMap`; none if that leaves it to the flags.
+#[must_use]
+pub fn wanted(modes: &ModePolicy, status: &Status) -> Option<Mode> {
+    let wanted = &modes.wanted;
+    let canary = status.mode_source == ModeSource::Canary;
+    wanted.canary_mode.filter(|_| canary).or(wanted.mode)
+}
+
+/// How the node's modes differ from the `ConfigMap`'s; none if they do not, or if the node reports a problem with it.
+#[must_use]
+pub fn deviation(modes: &ModePolicy, status: &Status) -> Option<String> {
+    if status.config_map.is_some() || !modes.errors.is_empty() {
+        return None;
+    }
+    let mode = wanted(modes, status);
+    if let (Some(wanted), Some(is)) = (mode, status.mode)
+        && wanted != is
+    {
+        return Some(format!("mode {is} instead of {wanted}"));
+    }
+    let reasons = modes.wanted.reasons.iter();
+    let mut differing = reasons.filter_map(|(reason, wanted)| of_reason(*reason, *wanted, status));
+    differing.next()
+}
+
+/// A wrong denial may have lowered the reason's mode.
+fn of_reason(reason: Reason, wanted: Mode, status: &Status) -> Option<String> {
+    let wanted = wanted.lower(status.mode?);
+    let is = *status.reasons.get(&reason)?;
+    (is != wanted && !status.demoted.contains(&reason)).then(|| format!("{reason} {is} instead of {wanted}"))
+}

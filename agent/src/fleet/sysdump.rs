@@ -1,0 +1,161 @@
+//! `kubectl epguard sysdump`: one archive with the archives of all nodes, and what only the API shows.
+
+use super::agents::{Agent, Fleet, all};
+use super::ask;
+use super::missing;
+use super::scope::Scope;
+use anyhow::{Context as _, Result};
+use clap::Args;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::Api;
+use kube::api::ListParams;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Seconds to wait for a node: it reads all of its tables.
+const PATIENCE: u64 = 60;
+/// The most nodes that are asked at a time, as the memory holds their archives.
+const PARALLEL: u16 = 8;
+/// The folder in the archive.
+const FOLDER: &str = "epguard-sysdump";
+
+/// Options of `kubectl epguard sysdump`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The archive has a folder for each node, with the parts of epguard sysdump, and the agents' pods and Events. It contains names of
+pods and Services, IP addresses, routes, interfaces and stale flows, and no credentials.
+
+Examples:
+  kubectl epguard sysdump
+  kubectl epguard sysdump --node worker-1 -f worker-1.tar")]
+pub struct SysdumpArgs {
+    /// The archive [default: epguard-sysdump-TIME.tar]
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// Writes the archive. Its `missing.txt` names the nodes that did not answer. Errors: the archive cannot be written, or
+/// the cluster cannot be asked.
+pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
+    let mut fleet = Fleet::find(scope).await?;
+    fleet.scope.parallel = fleet.scope.parallel.min(PARALLEL);
+    let path = args.file.clone().unwrap_or_else(|| {
+        let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+        format!("epguard-sysdump-{time}.tar").into()
+    });
+    let shown = path.display();
+    let file = File::create(&path).with_context(|| format!("cannot write {shown}"))?;
+    let archive = RefCell::new(tar::Builder::new(file));
+    let command = ["sysdump", "-f", "/dev/stdout"];
+    // Each node's archive is written as it comes, so that the memory holds a bounded number of them.
+    let asked = ask::each(&fleet, &command, scope.patience(PATIENCE), |agent, done| {
+        if done.code != 0 {
+            return Err(ask::last_line(&done.stderr).unwrap_or_else(|| "sysdump failed".to_owned()));
+        }
+        let copied = copy(&mut archive.borrow_mut(), agent, &done.stdout);
+        copied
+            .map(|parts| (parts, 0))
+            .map_err(|error| format!("{error:#}"))
+    })
+    .await;
+    let mut archive = archive.into_inner();
+    let mut missing = missing::text(&asked.missing);
+    for (name, part) in cluster(&fleet).await {
+        match part {
+            Ok(content) => add(&mut archive, Path::new(name), &content)?,
+            Err(error) => {
+                let _ = write!(missing, "\n{name}: {error:#}");
+            }
+        }
+    }
+    add(&mut archive, Path::new("missing.txt"), missing.as_bytes())?;
+    archive.finish().context("cannot finish the archive")?;
+    let (nodes, parts) = (
+        asked.answers.len(),
+        asked.answers.iter().map(|answer| answer.value).sum::<usize>(),
+    );
+    eprintln!(
+        "wrote {shown}: {parts} parts of {nodes} nodes, {} nodes missing",
+        asked.missing.len()
+    );
+    if !missing.is_empty() {
+        eprintln!("{}", missing.trim());
+    }
+    Ok(asked.code().into())
+}
+
+/// Copies the parts of a node's archive into its folder, and counts them. Errors: it is no archive.
+fn copy(to: &mut tar::Builder<File>, agent: &Agent, content: &[u8]) -> Result<usize> {
+    let mut from = tar::Archive::new(content);
+    let mut parts = 0;
+    for entry in from.entries().context("no archive came")? {
+        let mut entry = entry.context("its archive is broken")?;
+        let path = entry.path().context("its archive is broken")?.into_owned();
+        // Only the name of a file counts: an archive must not write outside of its folder.
+        let name = path
+            .file_name()
+            .context("its archive has a part without a name")?;
+        let mut part = Vec::new();
+        entry.read_to_end(&mut part).context("its archive is broken")?;
+        add(to, &Path::new("nodes").join(&agent.node).join(name), &part)?;
+        parts += 1;
+    }
+    Ok(parts)
+}
+
+/// What only the API shows: the agents' pods, and Events about them.
+async fn cluster(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
+    let namespace = &fleet.scope.agents_namespace;
+    let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
+    let events: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
+    [
+        (
+            "pods.json",
+            all(&pods, "pods", ListParams::default())
+                .await
+                .and_then(|all| json(&without_values(all))),
+        ),
+        (
+            "events.json",
+            all(&events, "events", ListParams::default())
+                .await
+                .and_then(|all| json(&all)),
+        ),
+    ]
+}
+
+/// Pods without the values of environment variables, which may be credentials.
+fn without_values(mut pods: Vec<Pod>) -> Vec<Pod> {
+    for spec in pods.iter_mut().filter_map(|pod| pod.spec.as_mut()) {
+        let containers = spec
+            .containers
+            .iter_mut()
+            .chain(spec.init_containers.iter_mut().flatten());
+        for variable in containers.flat_map(|container| container.env.iter_mut().flatten()) {
+            variable.value = None;
+        }
+    }
+    for pod in &mut pods {
+        // `kubectl apply` writes them into an annotation, too.
+        pod.metadata.annotations = None;
+    }
+    pods
+}
+
+fn json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec_pretty(value).context("cannot write JSON")
+}
+
+fn add(to: &mut tar::Builder<File>, name: &Path, content: &[u8]) -> Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    to.append_data(&mut header, Path::new(FOLDER).join(name), content)
+        .with_context(|| format!("cannot write {} to the archive", name.display()))
+}

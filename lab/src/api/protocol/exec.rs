@@ -1,0 +1,198 @@
+//! `pods/exec` over a websocket: subprotocols v5 and v4, which send binary messages with the channel in the first octet.
+
+use std::io;
+
+use futures::{SinkExt, StreamExt};
+use hyper::header::{
+    CONNECTION, HeaderMap, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    UPGRADE,
+};
+use hyper::http::request::Parts;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::{Method, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Message, Role};
+
+use super::Api;
+use super::reply::{self, Body};
+use crate::api::{ApiError, Exec, ObjectRef, Run};
+
+const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const STATUS: u8 = 3;
+
+/// Most octets of output in a message.
+const CHUNK: usize = 32 * 1024;
+
+/// Namespace and name of the pod, if the path is that of its `exec`.
+pub(super) fn pod(path: &str) -> Option<[String; 2]> {
+    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match segments.as_slice() {
+        ["api", "v1", "namespaces", namespace, "pods", pod, "exec"] => {
+            Some([namespace, pod].map(|segment| (*segment).to_owned()))
+        }
+        _ => None,
+    }
+}
+
+impl Api {
+    /// Switches to the websocket and runs the command there. As Kubernetes from 1.35 on, it requires the right to
+    /// create beside the one of the method, which is GET.
+    pub(super) fn exec(&self, parts: &Parts, pod: [String; 2]) -> Result<Response<Body>, ApiError> {
+        self.access.check(&Method::POST, parts.uri.path(), false)?;
+        let [namespace, pod] = pod;
+        self.store
+            .get(&ObjectRef::pod(&namespace, &pod))
+            .ok_or_else(|| ApiError::new(404, "NotFound", format!("pods \"{pod}\" not found")))?;
+        let mut exec = Exec {
+            namespace,
+            pod,
+            container: String::new(),
+            command: Vec::new(),
+        };
+        for (key, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
+            match &*key {
+                "command" => exec.command.push(value.into()),
+                "container" => exec.container = value.into(),
+                _ => {}
+            }
+        }
+        let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
+        let (upgrade, response) = upgrade
+            .zip(switch(&parts.headers))
+            .ok_or_else(|| ApiError::bad_request("you must specify the websocket protocol"))?;
+        let (execs, mut faults) = (self.execs.clone(), self.faults.clone());
+        let resets = faults.borrow().resets;
+        tokio::spawn(async move {
+            let session = async {
+                if let Ok(upgraded) = upgrade.await {
+                    serve(upgraded, execs.run(&exec)).await;
+                }
+            };
+            tokio::select! {
+                () = session => {}
+                _ = faults.wait_for(|now| now.outage || now.resets != resets) => {}
+            }
+        });
+        Ok(response)
+    }
+}
+
+/// The answer that begins the websocket; none if the request does not ask for one that this server speaks.
+fn switch(headers: &HeaderMap) -> Option<Response<Body>> {
+    let header = |name: HeaderName| headers.get(name)?.to_str().ok();
+    let offered = header(SEC_WEBSOCKET_PROTOCOL)?;
+    let chosen = PROTOCOLS
+        .into_iter()
+        .find(|known| offered.split(',').any(|one| one.trim() == *known))?;
+    let accept = derive_accept_key(header(SEC_WEBSOCKET_KEY)?.as_bytes());
+    let mut response = reply::bytes(StatusCode::SWITCHING_PROTOCOLS, "text/plain", "".into());
+    let values = [
+        (UPGRADE, "websocket"),
+        (CONNECTION, "Upgrade"),
+        (SEC_WEBSOCKET_ACCEPT, &accept),
+        (SEC_WEBSOCKET_PROTOCOL, chosen),
+    ];
+    for (name, value) in values {
+        response.headers_mut().insert(name, value.parse().ok()?);
+    }
+    Some(response)
+}
+
+/// Sends the output and the status of a command. Ends, and kills its process, when the client leaves.
+async fn serve(upgraded: Upgraded, run: Run) {
+    let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
+    let (mut to, mut from) = socket.split();
+    let (sender, mut messages) = channel(8);
+    let output = async {
+        let write = async {
+            while let Some(message) = next(&mut messages).await {
+                to.send(message).await?;
+            }
+            to.send(Message::Close(None)).await
+        };
+        let (_, written) = tokio::join!(carry_out(run, sender), write);
+        written
+    };
+    tokio::select! {
+        _ = output => {
+            // The client closes its side after it has read all.
+            while let Some(Ok(_)) = from.next().await {}
+        }
+        () = async { while let Some(Ok(_)) = from.next().await {} } => {}
+    }
+}
+
+async fn next(messages: &mut Receiver<Vec<u8>>) -> Option<Message> {
+    messages
+        .recv()
+        .await
+        .map(|message| Message::Binary(message.into()))
+}
+
+async fn carry_out(run: Run, to: Sender<Vec<u8>>) -> io::Result<()> {
+    let status = match run {
+        Run::Hangs => return std::future::pending().await,
+        Run::Fails(error) => error.status(),
+        Run::Prints { stdout, stderr, code } => {
+            copy(&*stdout, STDOUT, &to).await?;
+            copy(stderr.as_bytes(), STDERR, &to).await?;
+            exit(code)
+        }
+        Run::Process(command) => process(command, &to).await?,
+    };
+    let _ = to.send(message(STATUS, status.to_string().as_bytes())).await;
+    Ok(())
+}
+
+async fn process(command: std::process::Command, to: &Sender<Vec<u8>>) -> io::Result<Value> {
+    let mut command = tokio::process::Command::from(command);
+    let piped = std::process::Stdio::piped;
+    let command = command
+        .stdin(std::process::Stdio::null())
+        .stdout(piped())
+        .stderr(piped());
+    let mut child = match command.kill_on_drop(true).spawn() {
+        Ok(child) => child,
+        Err(error) => return Ok(ApiError::new(500, "InternalError", error.to_string()).status()),
+    };
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (out, err) = tokio::join!(
+        async { copy(stdout.ok_or(io::ErrorKind::BrokenPipe)?, STDOUT, to).await },
+        async { copy(stderr.ok_or(io::ErrorKind::BrokenPipe)?, STDERR, to).await },
+    );
+    out.and(err)?;
+    Ok(exit(child.wait().await?.code().unwrap_or(137)))
+}
+
+async fn copy(mut from: impl AsyncRead + Unpin, channel: u8, to: &Sender<Vec<u8>>) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let length = from.read(&mut chunk).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        let sent = to.send(message(channel, &chunk[..length])).await;
+        sent.map_err(|_| io::ErrorKind::BrokenPipe)?;
+    }
+}
+
+fn message(channel: u8, content: &[u8]) -> Vec<u8> {
+    [&[channel], content].concat()
+}
+
+/// The status of a command that ended, as a kubelet reports it.
+fn exit(code: i32) -> Value {
+    if code == 0 {
+        return json!({"metadata": {}, "status": "Success"});
+    }
+    let causes = json!([{"reason": "ExitCode", "message": code.to_string()}]);
+    json!({"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes},
+        "message": format!("command terminated with non-zero exit code: exit status {code}")})
+}

@@ -1,0 +1,148 @@
+//! `drops`, `why`, `audit`, `breaker` and `lint` of all nodes.
+
+use super::world::{World, expect, node_of, one_hangs_one_is_gone, prints};
+use epguard::shared::drops::{Dropped, Kind};
+use epguard::shared::status::Held;
+use epguard_common::{Outcome, Reason};
+use epguard_core::state::Why;
+use epguard_lab::api::{Exec, Run};
+use serde_json::{Value, json};
+
+pub fn dropped(service: &str, packets: u64) -> Dropped {
+    Dropped {
+        kind: Kind {
+            service: service.into(),
+            endpoint: "10.244.1.10:8080".parse().unwrap(),
+            protocol: "TCP".into(),
+            reason: Reason::Reused,
+            outcome: Outcome::Dropped,
+            meant: "shop/a".into(),
+            hit: "other/b".into(),
+        },
+        packets,
+        bytes: 60 * packets,
+        openings: packets,
+        clients: vec![[10, 244, 2, 5].into()],
+        first_ms_ago: 400_000,
+        last_ms_ago: 1000 * packets,
+    }
+}
+
+/// Three nodes that answer by their number.
+fn answers(world: &World, answer: fn(&Exec, u64) -> Run) {
+    world.server.execs().answer(move |exec| {
+        let number = node_of(exec).strip_prefix("worker-").unwrap().parse().unwrap();
+        answer(exec, number)
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_denial_on_several_nodes_is_one_row() {
+    let world = World::new("drops");
+    answers(&world, |exec, number| {
+        assert_eq!(exec.command, ["epguard", "drops", "-o", "json"]);
+        let mut drops = vec![dropped("shop/web", number)];
+        if number == 2 {
+            drops.push(dropped("team/api", 20));
+        }
+        prints(&drops, 0)
+    });
+    let all = world.run(&["drops"]).await;
+    let narrow = world.run(&["drops", "-n", "team"]).await;
+    let nothing = world.run(&["drops", "-n", "none"]).await;
+    let json = world
+        .run(&["drops", "-n", "team", "--node", "worker-2", "-o", "json"])
+        .await;
+    world
+        .server
+        .execs()
+        .answer(|exec| one_hangs_one_is_gone(exec, |_| prints(&[dropped("shop/web", 1)], 0)));
+    let partial = world.run(&["drops", "--timeout", "1"]).await;
+    expect("drops.txt", &[all, narrow, nothing, json, partial].join("\n"));
+}
+
+fn explanation(verdict: &str) -> Value {
+    json!({
+        "ip": "10.244.1.10", "at": "2026-11-23T22:00:00.000Z", "now": true, "mode": "enforce",
+        "verdicts": [{"service": "shop/web", "port": 8080, "protocol": "TCP", "verdict": verdict,
+            "reason": (verdict == "deny").then_some("reused"), "because": "of it", "change": "nothing"}],
+        "owners": [{"pod": "shop/a", "uid": "u-1", "node": "worker-1", "from": "2026-11-23T21:00:00.000Z",
+            "orLater": false, "orEarlier": true, "to": null, "ended": "dead"}],
+        "evidence": [], "since": "2026-11-23T21:00:00.000Z", "truncated": false,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_agree_share_an_explanation_and_those_that_deny_come_first() {
+    let world = World::new("why");
+    answers(&world, |exec, number| {
+        let asked = "epguard why 10.244.1.10:8080 -o json --service shop/web --at 5m";
+        assert_eq!(exec.command.join(" "), asked);
+        prints(&explanation(if number == 1 { "pass" } else { "deny" }), 0)
+    });
+    let output = world
+        .run(&["why", "10.244.1.10:8080", "--service", "shop/web", "--at", "5m"])
+        .await;
+    let wrong = world.run(&["why", "web"]).await;
+    expect("why.txt", &[output, wrong].join("\n"));
+}
+
+fn report(node: &str, findings: &Value) -> Value {
+    json!({"node": node, "endpoints": 1, "flows": 4, "rules": 2, "destinations": null, "findings": findings, "notLookedAt": []})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_shows_nodes_with_findings_and_counts_the_others() {
+    let world = World::new("audit");
+    answers(&world, |exec, number| {
+        let finding = json!([{"state": "stale", "kind": "conntrack", "service": "shop/web", "port": "http",
+            "endpoint": "10.244.1.10:8080", "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend",
+            "since": null, "packets": 3, "connection": "SYN_SENT", "count": 1, "at": "10.244.1.5:40000 -> 10.96.0.1:80"}]);
+        let stale = number == 3;
+        let findings = if stale { finding } else { json!([]) };
+        prints(&report(node_of(exec), &findings), stale.into())
+    });
+    let some = world.run(&["audit"]).await;
+    let wide = world
+        .run(&["audit", "-o", "wide", "--node", "worker-1,worker-2"])
+        .await;
+    expect("audit.txt", &[some, wide].join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pending_denials_name_their_nodes_and_are_released_everywhere() {
+    let world = World::new("breaker");
+    answers(&world, |exec, number| {
+        let held = Held {
+            service: "shop/web".into(),
+            held: 3,
+            ready_recently: 5,
+            since_ms: 1000 * number,
+            why: Why::Half,
+        };
+        let released = exec.command.iter().any(|word| word == "--release");
+        if released {
+            assert_eq!(
+                exec.command.join(" "),
+                "epguard breaker -o json --release shop/web"
+            );
+        }
+        prints(
+            &if released || number == 1 {
+                vec![]
+            } else {
+                vec![held]
+            },
+            0,
+        )
+    });
+    let held = world.run(&["breaker"]).await;
+    let released = world.run(&["breaker", "--release", "shop/web"]).await;
+    expect("breaker.txt", &[held, released].join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lint_needs_no_agent() {
+    let world = World::empty("lint");
+    expect("lint.txt", &world.run(&["lint", "-n", "shop"]).await);
+}

@@ -1,0 +1,113 @@
+//! `top`, and `drops -f`: streams of all nodes.
+
+use super::denials::dropped;
+use super::world::{World, expect, one_hangs_one_is_gone, status};
+use epguard::commands::top::{Answers, Counted, Document};
+use epguard_common::{Mode, Outcome, Reason};
+use epguard_lab::api::Run;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+/// A process that prints a document, and then again and again one with more packets.
+fn prints_documents() -> Run {
+    let (first, second) = (document(5), document(9));
+    shell(&format!(
+        "echo '{first}'; while sleep 0.1; do echo '{second}'; done"
+    ))
+}
+
+fn shell(script: &str) -> Run {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    Run::Process(command)
+}
+
+fn document(packets: u64) -> String {
+    let mut status = status("worker-1");
+    status.mode = Some(Mode::Enforce);
+    let document = Document {
+        agent: Some(Answers {
+            problems: vec![],
+            status,
+            drops: vec![dropped("shop/web", packets)],
+        }),
+        counters: Some(vec![Counted {
+            reason: Reason::Reused,
+            outcome: Outcome::Dropped,
+            packets,
+        }]),
+        errors: vec![],
+    };
+    serde_json::to_string(&document).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
+    let world = World::new("follow");
+    world
+        .server
+        .execs()
+        .answer(|exec| one_hangs_one_is_gone(exec, |_| prints_documents()));
+    let mut command = world.command(&["drops", "-f", "--timeout", "1"]);
+    let lines = tokio::task::spawn_blocking(move || {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let first = |from: Box<dyn std::io::Read>, count| {
+            BufReader::new(from)
+                .lines()
+                .take(count)
+                .map(Result::unwrap)
+                .collect::<Vec<_>>()
+        };
+        let out = first(Box::new(child.stdout.take().unwrap()), 1);
+        let mut lost = first(Box::new(child.stderr.take().unwrap()), 2);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        lost.sort();
+        [out, lost].concat()
+    });
+    expect("follow.txt", &lines.await.unwrap().join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn top_adds_up_all_nodes() {
+    let world = World::new("top");
+    world
+        .server
+        .execs()
+        .answer(|exec| one_hangs_one_is_gone(exec, |_| prints_documents()));
+    let output = world
+        .run(&["top", "--batch", "--count", "2", "--timeout", "1"])
+        .await;
+    // The rate of the first refresh depends on the moment, later ones are zero.
+    let second = output.split("\n\nepguard on").nth(1).unwrap_or(&output);
+    expect("top.txt", second);
+    world.server.execs().answer(|_| Run::Hangs);
+    expect("top-none.txt", &world.run(&["top", "--timeout", "1"]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_has_seen_enough_ends_it() {
+    let world = World::new("reader");
+    world.server.execs().answer(|_| {
+        let [first, second] = [1, 2].map(document);
+        shell(&format!(
+            "while sleep 0.1; do echo '{first}'; echo '{second}'; done"
+        ))
+    });
+    let mut command = world.command(&["drops", "-f"]);
+    let output = tokio::task::spawn_blocking(move || {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        child.wait_with_output().unwrap()
+    });
+    let output = output.await.unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
+}

@@ -1,0 +1,11 @@
+//! `kubectl epguard` against an API server whose pods run canned commands. Whole outputs are compared with the files in
+//! `expected`.
+
+mod completion;
+mod denials;
+mod follow;
+mod modes;
+mod refusals;
+mod status;
+mod sysdump;
+mod world;

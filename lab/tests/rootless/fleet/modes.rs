@@ -1,0 +1,108 @@
+//! `kubectl epguard mode`.
+
+use super::world::{World, condition, expect, node_of, status};
+use epguard::shared::status::ModeSource;
+use epguard_common::Mode;
+use epguard_lab::api::{Exec, Kind, ObjectRef, Run};
+use serde_json::{Value, json};
+
+fn agents(world: &World) {
+    world.server.execs().answer(|exec| {
+        let mut status = status(node_of(exec));
+        match (node_of(exec), exec.command[1].as_str()) {
+            (_, "mode") => return switched(exec),
+            ("worker-3", _) => {
+                status.mode = Some(Mode::Enforce);
+                status.mode_source = ModeSource::Canary;
+            }
+            _ => {}
+        }
+        condition(status)
+    });
+}
+
+fn switched(exec: &Exec) -> Run {
+    assert_eq!(exec.command, ["epguard", "mode", "enforce", "--reason", "reused"]);
+    let failed = node_of(exec) == "worker-2";
+    Run::Prints {
+        stdout: Vec::new(),
+        stderr: if failed {
+            "epguard: no datapath is pinned at /sys/fs/bpf/epguard\n"
+        } else {
+            ""
+        }
+        .into(),
+        code: failed.into(),
+    }
+}
+
+fn data(world: &World) -> Value {
+    let map = world
+        .store
+        .get(&ObjectRef::new(Kind::ConfigMap, "epguard", "epguard"));
+    map.map_or(Value::Null, |map| map["data"].clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clusters_mode_is_a_key_of_the_config_map_and_the_change_is_shown_first() {
+    let world = World::new("mode");
+    agents(&world);
+    let before = world.run(&["mode"]).await;
+    let unasked = world.run(&["mode", "observe"]).await;
+    assert_eq!(data(&world), Value::Null, "nothing is written without a yes");
+    let made = world.run(&["mode", "observe", "--yes"]).await;
+    assert_eq!(data(&world), json!({"mode": "observe"}));
+    let canary = world.run(&["mode", "enforce", "--canary", "--yes"]).await;
+    let all = world.run(&["mode", "enforce", "-y"]).await;
+    let reason = world.run(&["mode", "off", "--reason", "terminated", "-y"]).await;
+    assert_eq!(
+        data(&world),
+        json!({"mode": "enforce", "canary-mode": "enforce", "terminated": "off"})
+    );
+    let again = world.run(&["mode", "enforce"]).await;
+    let unset = world.run(&["mode", "--unset", "--canary", "-y"]).await;
+    assert_eq!(data(&world), json!({"mode": "enforce", "terminated": "off"}));
+    let after = world.run(&["mode"]).await;
+    let all = [before, unasked, made, canary, all, reason, again, unset, after];
+    expect("mode.txt", &all.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mode_of_chosen_nodes_is_switched_by_their_agents() {
+    let world = World::new("mode-node");
+    agents(&world);
+    let nodes = world
+        .run(&[
+            "mode",
+            "enforce",
+            "--reason",
+            "reused",
+            "--node",
+            "worker-1,worker-2",
+            "-y",
+        ])
+        .await;
+    let shown = world.run(&["mode", "--node", "worker-3"]).await;
+    expect("mode-nodes.txt", &[nodes, shown].join("\n"));
+    assert_eq!(data(&world), Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() {
+    let world = World::new("mode-rights");
+    agents(&world);
+    let rule =
+        |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
+    let bind = |rules: Value| {
+        let granted = json!({"kind": "Role", "metadata": {"namespace": "epguard"}, "rules": rules});
+        world.server.access().bind(&granted).unwrap();
+    };
+    bind(json!([
+        rule("pods", &["list"]),
+        rule("pods/exec", &["get", "create"])
+    ]));
+    let read = world.run(&["mode", "observe", "-y"]).await;
+    bind(json!([rule("configmaps", &["get"])]));
+    let write = world.run(&["mode", "observe", "-y"]).await;
+    expect("mode-rights.txt", &[read, write].join("\n"));
+}

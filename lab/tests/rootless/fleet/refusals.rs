@@ -1,0 +1,107 @@
+//! What is printed without rights, without agents, and for agents that cannot answer.
+
+use super::world::{World, condition, expect, node_of, prints, status};
+use epguard_lab::api::Run;
+use serde_json::{Value, json};
+
+/// A role in the agents' namespace.
+fn role(rules: &Value) -> Value {
+    json!({"kind": "Role", "metadata": {"name": "operator", "namespace": "epguard"}, "rules": rules})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_rights_or_agents_the_answer_is_one_line() {
+    let world = World::empty("none");
+    let none = world.run(&["status"]).await;
+    world.agent("worker-1");
+    let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
+    world.server.access().bind(&role(&json!([]))).unwrap();
+    let no_list = world.run(&["status"]).await;
+    world.server.access().bind(&role(&json!([pods]))).unwrap();
+    let no_exec = world.run(&["status"]).await;
+    let exec = json!({"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]});
+    world.server.access().bind(&role(&json!([exec]))).unwrap();
+    world
+        .server
+        .execs()
+        .answer(|exec| condition(status(node_of(exec))));
+    let little = world.run(&["status"]).await;
+    expect("refusals.txt", &[none, no_list, no_exec, little].join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_roles_are_enough_for_every_verb() {
+    let world = World::empty("operator");
+    world.node("worker-1");
+    world.agent("worker-1");
+    let file = include_str!("../../../../deploy/operator.yaml");
+    for role in epguard_lab::api::yaml::documents(file).unwrap() {
+        world.server.access().bind(&role).unwrap();
+    }
+    let file = std::env::temp_dir().join(format!("epguard-operator-{}.tar", std::process::id()));
+    world.server.execs().answer(|exec| match &*exec.command[1] {
+        "status" => condition(status(node_of(exec))),
+        "drops" | "breaker" => prints(&json!([]), 0),
+        _ => Run::Prints {
+            stdout: vec![0; 1024],
+            stderr: String::new(),
+            code: 0,
+        },
+    });
+    for verb in [
+        "status",
+        "status -l name=worker-1",
+        "drops",
+        "breaker",
+        "lint",
+        "mode",
+        "mode observe -y",
+        "mode off -y",
+    ] {
+        let words: Vec<&str> = verb.split(' ').collect();
+        let output = world.run(&words).await;
+        assert!(output.starts_with("exit code 0\n"), "{verb}: {output}");
+    }
+    let output = world.run(&["sysdump", "-f", file.to_str().unwrap()]).await;
+    std::fs::remove_file(&file).unwrap();
+    assert!(output.contains("0 nodes missing"), "{output}");
+    assert_eq!(world.server.access().refused(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
+    let world = World::new("failing");
+    let mut waiting = super::world::pod("worker-3");
+    waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ImagePullBackOff"}});
+    world.store.apply(waiting).unwrap();
+    world.server.execs().answer(|exec| match node_of(exec) {
+        "worker-1" => Run::Prints {
+            stdout: Vec::new(),
+            stderr: "epguard: no agent answers at /run/epguard/status.sock\n".into(),
+            code: 2,
+        },
+        _ => Run::Prints {
+            stdout: b"{\"form\": 9}".into(),
+            stderr: String::new(),
+            code: 0,
+        },
+    });
+    expect("failing.txt", &world.run(&["status"]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_connection_is_named() {
+    let world = World::empty("broken");
+    world.agent("worker-1");
+    let (begun, begins) = tokio::sync::oneshot::channel::<()>();
+    let begun = std::sync::Mutex::new(Some(begun));
+    world.server.execs().answer(move |_| {
+        drop(begun.lock().unwrap().take());
+        Run::Hangs
+    });
+    let (output, ()) = tokio::join!(world.run(&["status", "--timeout", "60"]), async {
+        begins.await.unwrap_err();
+        world.server.reset_connections();
+    });
+    expect("broken.txt", &output);
+}

@@ -1,0 +1,182 @@
+//! A cluster of agents whose answers a test writes, and `kubectl epguard` beside it.
+
+use epguard::commands::status::{Condition, problems};
+use epguard::shared::status::{Attachment, ModeSource, Status, Watch};
+use epguard_common::{Mode, Reason};
+use epguard_core::carrier::{Carrier, Decision};
+use epguard_core::facts::Watched;
+use epguard_core::state::IpState;
+use epguard_lab::api::{ApiError, ApiServer, Exec, Run, Store};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A server with agents. Its kubeconfig goes with it.
+pub struct World {
+    pub store: Store,
+    pub server: ApiServer,
+    kubeconfig: PathBuf,
+}
+
+impl World {
+    /// Nodes `worker-1` to `worker-3`, each with an agent's pod.
+    pub fn new(name: &str) -> Self {
+        let world = Self::empty(name);
+        for number in 1..=3 {
+            world.node(&format!("worker-{number}"));
+            world.agent(&format!("worker-{number}"));
+        }
+        world
+    }
+
+    pub fn empty(name: &str) -> Self {
+        let store = Store::new();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let server = ApiServer::start(listener, store.clone()).unwrap();
+        let kubeconfig = std::env::temp_dir().join(format!("epguard-fleet-{name}-{}", std::process::id()));
+        std::fs::write(&kubeconfig, server.kubeconfig()).unwrap();
+        store.ensure_namespace("epguard").unwrap();
+        Self {
+            store,
+            server,
+            kubeconfig,
+        }
+    }
+
+    pub fn node(&self, name: &str) {
+        let node = json!({"kind": "Node", "apiVersion": "v1", "spec": {},
+            "metadata": {"name": name, "labels": {"kubernetes.io/os": "linux", "name": name}},
+            "status": {"nodeInfo": {"kernelVersion": "6.12.0", "architecture": "amd64", "bootID": "", "containerRuntimeVersion": "",
+                "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "linux", "osImage": "", "systemUUID": ""}}});
+        self.store.apply(node).unwrap();
+    }
+
+    pub fn agent(&self, node: &str) {
+        self.store.apply(pod(node)).unwrap();
+    }
+
+    /// Runs the plugin, and returns its exit code, standard output and standard error as one text.
+    pub async fn run(&self, arguments: &[&str]) -> String {
+        let mut command = self.command(arguments);
+        let done = tokio::task::spawn_blocking(move || command.output());
+        let done = done.await.unwrap().unwrap();
+        let [out, err] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
+        format!("exit code {}\n{out}{err}", done.status.code().unwrap())
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(epguard_lab::scenario::process::epguard().unwrap());
+        command
+            .arg0("kubectl-epguard")
+            .env("KUBECONFIG", &self.kubeconfig)
+            .args(arguments)
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.kubeconfig);
+    }
+}
+
+/// An agent's pod, as the `DaemonSet` makes it.
+pub fn pod(node: &str) -> Value {
+    json!({"kind": "Pod", "apiVersion": "v1",
+        "metadata": {"name": format!("epguard-{node}"), "namespace": "epguard", "labels": {"app.kubernetes.io/name": "epguard"}},
+        "spec": {"nodeName": node, "containers": [{"name": "agent", "image": "epguard:0.1.0",
+            "args": ["agent", "--node-name=$(NODE_NAME)", "--mode=$(MODE)", "--fleet-config=epguard/epguard"],
+            "env": [{"name": "MODE", "value": "observe"}]}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "agent", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                "state": {"running": {}}}]}})
+}
+
+/// The node of the pod that a command runs in.
+pub fn node_of(exec: &Exec) -> &str {
+    exec.pod.strip_prefix("epguard-").unwrap()
+}
+
+/// A command that prints a document.
+pub fn prints(document: &impl Serialize, code: i32) -> Run {
+    Run::Prints {
+        stdout: serde_json::to_vec(document).unwrap(),
+        stderr: String::new(),
+        code,
+    }
+}
+
+/// What an API server answers if it does not reach the node.
+pub fn gone() -> Run {
+    let message = "error dialing backend: dial tcp 10.0.0.3:10250: connect: no route to host";
+    Run::Fails(ApiError::new(500, "InternalError", message))
+}
+
+/// The first node answers, the second hangs, the third is gone.
+pub fn one_hangs_one_is_gone(exec: &Exec, answer: impl FnOnce(&Exec) -> Run) -> Run {
+    match node_of(exec) {
+        "worker-2" => Run::Hangs,
+        "worker-3" => gone(),
+        _ => answer(exec),
+    }
+}
+
+/// What `epguard status -o json` prints, with its exit code.
+pub fn condition(status: Status) -> Run {
+    let problems = problems(&status);
+    let code = i32::from(!problems.is_empty());
+    prints(&Condition { problems, status }, code)
+}
+
+/// A healthy agent.
+pub fn status(node: &str) -> Status {
+    let watch = Watch {
+        up: true,
+        age_ms: Some(3100),
+        ..Watch::default()
+    };
+    let mut status = Status {
+        version: "0.1.0".into(),
+        node: node.into(),
+        synced: true,
+        mode: Some(Mode::Observe),
+        mode_source: ModeSource::ConfigMap,
+        reasons: Reason::TO_DENY.map(|reason| (reason, Mode::Observe)).into(),
+        watches: [(Watched::Pods, watch)].into(),
+        lease_ms: 12_000,
+        view_age_ms: Some(3100),
+        carrier: Decision {
+            in_use: Carrier::TcIndex,
+            why: "no other program uses it".into(),
+            ..Decision::default()
+        },
+        interfaces: vec![Attachment {
+            ifindex: 2,
+            name: "eth0".into(),
+            role: "uplink".into(),
+            attached: true,
+            kernel_path: "tcx".into(),
+            position: 1,
+            ..Attachment::default()
+        }],
+        ..Status::default()
+    };
+    status.figures.ips.insert(IpState::Denied, 2);
+    status
+}
+
+/// Compares an output with a file beside the tests; `EPGUARD_WRITE_GOLDEN=1` writes it anew.
+pub fn expect(name: &str, output: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/rootless/fleet/expected")
+        .join(name);
+    if std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some() {
+        std::fs::write(&file, output).unwrap();
+    }
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(expected == output, "{name} is\n{expected}\nand now\n{output}");
+}
