@@ -18,8 +18,8 @@ const LABEL: &str = "app.kubernetes.io/name=epguard";
 const CONTAINER: &str = "agent";
 /// Objects in a page, as in client-go.
 const PAGE: u32 = 500;
-/// Longest wait for a page.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait for a page, or for another answer of the API server.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An agent, as the API shows its pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +79,16 @@ impl Fleet {
             agents,
             without,
         })
+    }
+
+    /// Errors: the flags choose no node with an agent, so there is nothing to follow.
+    pub fn require(&self) -> Result<()> {
+        ensure!(
+            !self.agents.is_empty(),
+            "no agent runs on {}",
+            self.without.join(", ")
+        );
+        Ok(())
     }
 
     /// Whether the flags name a single node.

@@ -5,6 +5,7 @@ use super::ask::{self, Answer};
 use super::document::{self, Nothing};
 use super::missing::names;
 use super::scope::Scope;
+use super::{mode, output};
 use crate::commands::breaker as local;
 use crate::shared::status::Held;
 use anyhow::Result;
@@ -20,11 +21,14 @@ const PATIENCE: u64 = 5;
 #[command(after_help = "\
 Examples:
   kubectl epguard breaker                       which Services have denials that wait, on which nodes
-  kubectl epguard breaker --release shop/web    carry them out on all nodes; without a name, those of all Services")]
+  kubectl epguard breaker --release shop/web    carry them out on all nodes; without a name, those of all Services (it asks)")]
 pub struct BreakerArgs {
     /// Enforce the pending denials of a Service, or of all, without a second list
     #[arg(long, value_name = "NAMESPACE/NAME", num_args = 0..=1, default_missing_value = "", value_parser = local::service)]
     pub release: Option<String>,
+    /// Do not ask before the denials of all Services are confirmed
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 /// Asks and prints. Errors: the cluster cannot be asked.
@@ -32,7 +36,12 @@ pub async fn run(scope: &Scope, args: &BreakerArgs) -> Result<ExitCode> {
     let fleet = Fleet::find(scope).await?;
     let mut command = vec!["breaker", "-o", "json"];
     match args.release.as_deref() {
-        Some("") => command.push("--release"),
+        Some("") => {
+            output::line("all Services: their pending denials are carried out without a second list")
+                .map_err(|error| mode::unseen(&error))?;
+            mode::confirm(args.yes)?;
+            command.push("--release");
+        }
         Some(service) => command.extend(["--release", service]),
         None => {}
     }

@@ -65,6 +65,7 @@ impl Plugin {
 
     async fn execute(self) -> Result<ExitCode> {
         let scope = self.scope;
+        scope.check()?;
         match self.verb {
             Verb::Status(args) => status::run(&scope, &args).await,
             Verb::Drops(args) => drops::run(&scope, &args).await,

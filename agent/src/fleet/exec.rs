@@ -9,6 +9,9 @@ use kube::client::UpgradeConnectionError;
 use std::pin::pin;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+/// Most octets that are read of a node's answer. An archive of a node has some MB.
+const LIMIT: u64 = 64 << 20;
+
 /// Octets that are read ahead.
 const BUFFER: usize = 64 * 1024;
 
@@ -66,9 +69,9 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Don
 
 async fn read(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let mut all = Vec::new();
-    if let Some(mut from) = from {
-        // What came before an error may hold the cause.
-        let _ = from.read_to_end(&mut all).await;
+    if let Some(from) = from {
+        // What came before an error may hold the cause. What is cut cannot be read, and is reported as that.
+        let _ = from.take(LIMIT).read_to_end(&mut all).await;
     }
     all
 }

@@ -3,7 +3,7 @@
 use crate::commands::lint;
 use crate::shared::output::Output;
 use crate::watch;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum, builder::TypedValueParser as _};
 use kube::Client;
 use std::path::PathBuf;
@@ -76,6 +76,15 @@ impl Form {
 }
 
 impl Scope {
+    /// Errors: `--node` and `--selector` together. The parser sees only those on the same side of the verb.
+    pub fn check(&self) -> Result<()> {
+        ensure!(
+            self.nodes.is_empty() || self.selector.is_none(),
+            "--node and --selector cannot be used together: leave out one of them"
+        );
+        Ok(())
+    }
+
     /// A client of the cluster. Errors: the credentials cannot be read.
     pub async fn client(&self) -> Result<Client> {
         let kubeconfig = lint::kubeconfig(self.kubeconfig.clone());

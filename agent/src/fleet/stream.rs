@@ -15,6 +15,8 @@ use tokio::time::{sleep, timeout};
 
 /// Seconds to wait for a document.
 const PATIENCE: u64 = 10;
+/// Most octets of one connection's documents: it begins anew after them.
+const LIMIT: u64 = 64 << 20;
 /// Time until a node that was lost is asked again.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -76,7 +78,7 @@ async fn follow(
     let Some(stdout) = process.stdout() else {
         return "it has no output".to_owned();
     };
-    let mut lines = BufReader::new(stdout).lines();
+    let mut lines = BufReader::new(stdout.take(LIMIT)).lines();
     loop {
         match timeout(patience, lines.next_line()).await {
             Err(_) => return late(),

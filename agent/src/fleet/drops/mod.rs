@@ -40,6 +40,7 @@ pub async fn run(scope: &Scope, args: &DropsArgs) -> Result<ExitCode> {
     let fleet = Fleet::find(scope).await?;
     let filter = &args.filter;
     if args.follow {
+        fleet.require()?;
         return follow::run(fleet, filter).await;
     }
     let command = ["drops", "-o", "json"];

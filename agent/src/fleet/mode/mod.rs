@@ -15,7 +15,7 @@ use super::output;
 use super::scope::Scope;
 use super::status;
 use crate::shared::args::one_of;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use clap::Args;
 use epguard_common::{Mode, Reason};
 use key::Key;
@@ -58,6 +58,12 @@ pub struct ModeArgs {
 
 /// Shows or changes. Errors: the cluster cannot be asked, the change is refused, or the answer was not yes.
 pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
+    let is_whole = scope.nodes.is_empty() && scope.selector.is_none();
+    // The parser sees only flags on the same side of the verb.
+    ensure!(
+        is_whole || !(args.canary || args.unset),
+        "nothing is changed: --canary and --unset change the ConfigMap of all nodes; leave out --node and --selector"
+    );
     let fleet = Fleet::find(scope).await?;
     let Some(change) = args.mode.map(Some).or(args.unset.then_some(None)) else {
         return show(&fleet).await;
@@ -69,7 +75,7 @@ pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
     let asked = status::conditions(&fleet).await;
     let key = Key::of(args.canary, args.reason);
     let plan = Plan::new(key, change, &policy, &asked);
-    output::line(&plan.text())?;
+    output::line(&plan.text()).map_err(|error| unseen(&error))?;
     if plan.is_done() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -96,8 +102,13 @@ async fn show(fleet: &Fleet) -> Result<ExitCode> {
     Ok(code.into())
 }
 
+/// A plan that is not seen is not carried out, and that is no success.
+pub(super) fn unseen(error: &Error) -> Error {
+    anyhow!("nothing is changed: the plan cannot be printed: {error:#}")
+}
+
 /// Asks at the terminal. Errors: there is none, or the answer is not yes.
-fn confirm(yes: bool) -> Result<()> {
+pub(super) fn confirm(yes: bool) -> Result<()> {
     if yes {
         return Ok(());
     }

@@ -1,11 +1,11 @@
 //! The mode of chosen nodes, until their agents restart or the `ConfigMap` changes.
 
-use super::{ModeArgs, confirm};
+use super::{ModeArgs, confirm, unseen};
 use crate::fleet::agents::Fleet;
 use crate::fleet::ask;
 use crate::fleet::missing::{self, names};
 use crate::fleet::output;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use epguard_common::Mode;
 use std::process::ExitCode;
 
@@ -18,10 +18,12 @@ pub async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCo
     let what = args
         .reason
         .map_or(String::new(), |reason| format!(" for {reason}"));
-    output::line(&format!(
+    fleet.require().context("nothing is changed")?;
+    let plan = format!(
         "{mode}{what} on {}, until the agent restarts or the ConfigMap changes",
         names(&nodes)
-    ))?;
+    );
+    output::line(&plan).map_err(|error| unseen(&error))?;
     confirm(args.yes)?;
     let mut command = vec!["mode", mode.as_str()];
     if let Some(reason) = args.reason {

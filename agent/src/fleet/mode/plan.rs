@@ -70,13 +70,15 @@ impl Plan {
         if self.is_done() && !self.now.is_empty() {
             text.push_str("\n  these were set by hand: kubectl epguard mode MODE --node NODE");
         }
-        if self.now.is_empty() && !self.is_done() {
+        if self.key == Key::CanaryMode && !self.is_done() {
+            text.push_str("\n  each node with the label epguard.io/canary=true follows it");
+        } else if self.now.is_empty() && !self.is_done() {
             text.push_str("\n  no node that answered changes its mode now");
         }
         for error in &self.errors {
             let _ = write!(
                 text,
-                "\n  its other keys have an error, so it only lowers modes: {error}"
+                "\n  it has an error, so it only lowers modes; without errors all its keys count: {error}"
             );
         }
         if !self.unknown.is_empty() {

@@ -1,7 +1,7 @@
 //! The `ConfigMap` of modes that the agents watch.
 
 use super::key::Key;
-use crate::fleet::agents::Fleet;
+use crate::fleet::agents::{Fleet, PATIENCE};
 use crate::fleet::status::read_modes;
 use anyhow::{Context as _, Result, anyhow};
 use epguard_common::Mode;
@@ -11,6 +11,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::collections::BTreeMap;
+use tokio::time::timeout;
 
 /// The `ConfigMap`, as it was read.
 #[derive(Debug)]
@@ -67,26 +68,34 @@ impl Policy {
         let (namespace, name) = self.name.split_once('/').context("no NAMESPACE/NAME")?;
         let maps: Api<ConfigMap> = Api::namespaced(fleet.client.clone(), namespace);
         let value = value.map(Mode::as_str);
-        let written = if let Some(map) = &self.map {
-            let patch = json!({
-                "metadata": {"resourceVersion": map.metadata.resource_version},
-                "data": {key.as_str(): value},
-            });
-            maps.patch(name, &PatchParams::default(), &Patch::Merge(patch))
-                .await
-        } else {
-            let data = value.map(|value| BTreeMap::from([(key.as_str().to_owned(), value.to_owned())]));
-            let map = ConfigMap {
-                metadata: ObjectMeta {
-                    name: Some(name.to_owned()),
-                    namespace: Some(namespace.to_owned()),
-                    ..ObjectMeta::default()
-                },
-                data,
-                ..ConfigMap::default()
-            };
-            maps.create(&PostParams::default(), &map).await
+        let write = async {
+            if let Some(map) = &self.map {
+                let patch = json!({
+                    "metadata": {"resourceVersion": map.metadata.resource_version},
+                    "data": {key.as_str(): value},
+                });
+                maps.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+                    .await
+            } else {
+                let data = value.map(|value| BTreeMap::from([(key.as_str().to_owned(), value.to_owned())]));
+                let map = ConfigMap {
+                    metadata: ObjectMeta {
+                        name: Some(name.to_owned()),
+                        namespace: Some(namespace.to_owned()),
+                        ..ObjectMeta::default()
+                    },
+                    data,
+                    ..ConfigMap::default()
+                };
+                maps.create(&PostParams::default(), &map).await
+            }
         };
+        let written = timeout(PATIENCE, write).await.with_context(|| {
+            format!(
+                "ConfigMap {} may have been written: the API server does not answer",
+                self.name
+            )
+        })?;
         written.map(drop).map_err(|error| self.refused(error))
     }
 

@@ -1,11 +1,12 @@
 //! What the API shows beside the agents: nodes, and the `ConfigMap` of modes.
 
-use crate::fleet::agents::{Fleet, all};
+use crate::fleet::agents::{Fleet, PATIENCE, all};
 use epguard_core::facts::{ModePolicy, Object as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use std::collections::BTreeMap;
+use tokio::time::timeout;
 
 /// Nodes of virtual kubelets run no `DaemonSet`.
 const TYPE: &str = "type";
@@ -59,7 +60,10 @@ pub async fn read_modes(client: &Client, name: &str) -> Result<Option<(ConfigMap
         .split_once('/')
         .ok_or_else(|| format!("{name} is no NAMESPACE/NAME (--fleet-config)"))?;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    let map = maps.get_opt(name).await.map_err(|error| match error {
+    let read = timeout(PATIENCE, maps.get_opt(name)).await;
+    let read = read
+        .map_err(|_| format!("cannot read ConfigMap {namespace}/{name}: the API server does not answer"))?;
+    let map = read.map_err(|error| match error {
         kube::Error::Api(status) if status.code == 403 => format!(
             "may not read ConfigMap {namespace}/{name}: grant the account the verb get on configmaps in namespace {namespace}"
         ),

@@ -47,6 +47,7 @@ type Latest = BTreeMap<String, Result<Document, String>>;
 /// Shows the screen until a key or a signal ends it, or prints text. Errors: no node answers, or the output fails.
 pub async fn run(scope: &Scope, args: &TopArgs) -> Result<ExitCode> {
     let fleet = Fleet::find(scope).await?;
+    fleet.require()?;
     let (nodes, patience) = (fleet.agents.len(), scope.patience(PATIENCE));
     let mut updates = stream::documents(fleet);
     let mut latest = Latest::new();

@@ -106,3 +106,23 @@ async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() 
     let write = world.run(&["mode", "observe", "-y"]).await;
     expect("mode-rights.txt", &[read, write].join("\n"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chosen_nodes_never_become_the_whole_cluster_wherever_the_flag_stands() {
+    let world = World::new("mode-order");
+    agents(&world);
+    world.run(&["mode", "observe", "-y"]).await;
+    let attempts: [&[&str]; 5] = [
+        &["--node", "worker-1", "mode", "--unset", "-y"],
+        &["--selector", "pool=edge", "mode", "--unset", "-y"],
+        &["--node", "worker-1", "mode", "enforce", "--canary", "-y"],
+        &["--node", "worker-1", "mode", "enforce", "-l", "pool=edge", "-y"],
+        &["mode", "enforce", "--node", "nowhere", "-y"],
+    ];
+    let mut outputs = Vec::new();
+    for attempt in attempts {
+        outputs.push(world.run(attempt).await);
+        assert_eq!(data(&world), json!({"mode": "observe"}), "{attempt:?}");
+    }
+    expect("mode-order.txt", &outputs.join("\n"));
+}
