@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Message, Role};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role};
 
 use super::Api;
 use super::reply::{self, Body};
@@ -26,6 +28,12 @@ const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const STATUS: u8 = 3;
+
+/// The end of a session. kubectl takes one without a code for an error.
+const END: CloseFrame = CloseFrame {
+    code: CloseCode::Normal,
+    reason: Utf8Bytes::from_static(""),
+};
 
 /// Most octets of output in a message.
 const CHUNK: usize = 32 * 1024;
@@ -115,7 +123,7 @@ async fn serve(upgraded: Upgraded, run: Run) {
             while let Some(message) = next(&mut messages).await {
                 to.send(message).await?;
             }
-            to.send(Message::Close(None)).await
+            to.send(Message::Close(Some(END))).await
         };
         let (_, written) = tokio::join!(carry_out(run, sender), write);
         written
