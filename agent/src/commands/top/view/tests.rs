@@ -4,6 +4,7 @@ use super::super::controls::Sort;
 use super::super::rates::Rate;
 use super::fixture::model;
 use super::*;
+use crate::commands::status::problems;
 use epguard_common::Mode;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -145,6 +146,7 @@ fn problems_stand_in_the_second_line() {
     let mut model = model();
     model.status.synced = false;
     model.status.refused = 1;
+    model.problems = problems(&model.status);
     assert_eq!(
         lines(&mut model, 100, 24)[1],
         "2 problems: not every watch has shown a list yet, so there are no new denials"
