@@ -21,9 +21,6 @@ pub const MOST_SOCKETS: usize = capacity::SOCKETS / 2;
 /// Time between the two lookups. A system call that was in progress at the first one has ended by then.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Shortest time between lookups. The kernel walks over all its buckets of sockets for some milliseconds, however few there are.
-const APART: Duration = Duration::from_millis(300);
-
 const UDP: u8 = 17;
 
 /// The addresses that were looked up, and the sockets found.
@@ -31,8 +28,6 @@ const UDP: u8 = 17;
 pub struct Earlier {
     /// Since when sockets are followed without a gap, in nanoseconds. Entries from before are void.
     since_ns: u64,
-    /// When the last lookup ended.
-    last: Option<Duration>,
     looked: BTreeMap<Vip, Look>,
     /// UDP sockets that wait for the second lookup.
     waiting: BTreeMap<u64, Vip>,
@@ -59,8 +54,8 @@ pub struct Steps {
 }
 
 impl Earlier {
-    /// The addresses to look up: new ones in SERVICES, and each a second time a moment later. None so soon after the last
-    /// lookup: they wait for the agent's next tick. `now` is `CLOCK_BOOTTIME`.
+    /// The addresses to look up: new ones in SERVICES, and each a second time a moment later. `now` is
+    /// `CLOCK_BOOTTIME`.
     pub fn due(&mut self, services: &BTreeMap<Vip, Slot>, since_ns: u64, now: Duration) -> Vec<Vip> {
         if self.since_ns != since_ns {
             self.since_ns = since_ns;
@@ -69,9 +64,6 @@ impl Earlier {
         }
         self.looked
             .retain(|vip, look| services.get(vip) == Some(&look.slot));
-        if self.last.is_some_and(|last| now < last + APART) {
-            return Vec::new();
-        }
         let is_due = |vip: &Vip| match self.looked.get(vip) {
             None => true,
             Some(look) => look.again.is_some_and(|again| again <= now),
@@ -121,7 +113,6 @@ impl Earlier {
 
     /// Ends a lookup of these addresses.
     pub fn done(&mut self, vips: &[Vip], services: &BTreeMap<Vip, Slot>, now: Duration) {
-        self.last = Some(now);
         for vip in vips {
             let Some(slot) = services.get(vip) else { continue };
             if let Some(look) = self.looked.get_mut(vip) {
@@ -183,18 +174,8 @@ mod tests {
         assert_eq!(look(SLOT, 1, 10), []);
         assert_eq!(look(SLOT, 1, 11), all);
         assert_eq!(look(SLOT, 1, 99), []);
-        assert_eq!(look(OTHER, 1, 100), all);
-        assert_eq!(look(OTHER, 2, 101), all);
-    }
-
-    #[test]
-    fn lookups_of_services_that_are_denied_one_after_another_are_some_time_apart() {
-        let mut earlier = Earlier::default();
-        assert_eq!(earlier.due(&services(SLOT), 1, seconds(10)).len(), 2);
-        earlier.done(&[vip(TCP), vip(UDP)], &services(SLOT), seconds(10));
-        let mut look = |slot: Slot, ms| earlier.due(&services(slot), 1, Duration::from_millis(ms)).len();
-        assert_eq!(look(OTHER, 10_001), 0);
-        assert_eq!(look(OTHER, 10_300), 2);
+        assert_eq!(look(OTHER, 1, 99), all);
+        assert_eq!(look(OTHER, 2, 99), all);
     }
 
     #[test]
