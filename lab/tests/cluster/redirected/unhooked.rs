@@ -2,6 +2,8 @@
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use aya::maps::{HashMap, Map, MapData};
 use epguard_common::{Keyed, RawRole};
@@ -16,6 +18,11 @@ fn a_flow_is_refused_at_once_if_its_answers_would_enter_where_nothing_translates
     let stage = stage();
     let live = echo(&stage, "L");
     assert!(connect(&stage, "old/web").is_ok());
+    // A connection is there before the endpoint has taken it.
+    let end = Instant::now() + Duration::from_secs(10);
+    while live.load(Ordering::SeqCst) == 0 && Instant::now() < end {
+        sleep(Duration::from_millis(1));
+    }
     assert_eq!(live.load(Ordering::SeqCst), 1);
     forget_interface_of(&stage, "L");
     let error = connect(&stage, "old/web").unwrap_err();
