@@ -13,6 +13,7 @@ mod client;
 mod collection;
 mod confirm;
 mod failure;
+mod line;
 mod list;
 mod once;
 mod orders;

@@ -3,12 +3,13 @@
 use super::beside::Beside;
 use super::confirm::{Confirmations, Shown, Verdict};
 use super::failure::{Failure, Request};
+use super::line::{Line, Read};
 use super::list::{Listed, SILENCE, probe};
 use super::orders::Lists;
 use super::protocol::End;
 use super::session::{LIFETIME, Query, Session};
-use super::wire::{Entry, Line, describe};
-use epguard_core::facts::{Change, Ignored, Name, Object, Selection};
+use super::wire::Entry;
+use epguard_core::facts::{Change, Name, Object, Selection};
 use epguard_core::freshness::Proof;
 use futures::StreamExt;
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
@@ -114,7 +115,7 @@ impl Session {
                         break;
                     }
                     open.heard = Instant::now();
-                    match Line::parse(&line) {
+                    match Line::read(&line) {
                         Ok(Line::Error(status)) => return Err(request.refused(&status)),
                         Ok(line) => self.take(line, query, open).await,
                         Err(error) => {
@@ -163,10 +164,11 @@ impl Session {
         }
     }
 
-    async fn take<O: Object>(&mut self, line: Line<'_>, query: &Query<O>, open: &mut Open<O>) {
+    async fn take<O: Object>(&mut self, line: Line<Read<O>>, query: &Query<O>, open: &mut Open<O>) {
         match (line, open.initial.as_mut()) {
             (Line::Applied(entry), Some(seen)) => {
-                seen.insert(entry.name, self.parse(entry.json).await);
+                let object = self.read(&entry.name, entry.object).await;
+                seen.insert(entry.name, object);
             }
             (Line::Deleted(entry), Some(seen)) => {
                 seen.remove(&entry.name);
@@ -191,13 +193,15 @@ impl Session {
             }
             (Line::Applied(entry), None) => {
                 self.protocol.count(Some(entry.new.into()));
-                let object = self.object(&entry, open).await;
-                self.send(entry.version, query, object.map(Change::Applied)).await;
+                let version = entry.version;
+                let object = self.object(entry, open).await;
+                self.send(version, query, object.map(Change::Applied)).await;
             }
             (Line::Deleted(entry), None) => {
                 self.protocol.count(Some(-1));
-                let object = self.object(&entry, open).await;
-                self.send(entry.version, query, object.map(Change::Deleted)).await;
+                let version = entry.version;
+                let object = self.object(entry, open).await;
+                self.send(version, query, object.map(Change::Deleted)).await;
             }
             (Line::Bookmark { version, .. }, None) => {
                 self.protocol.advance(version);
@@ -208,11 +212,11 @@ impl Session {
     }
 
     /// The object of a change. A list beside the stream may lack the change, so it is recorded there too.
-    async fn object<O: Object>(&self, entry: &Entry<'_>, open: &mut Open<O>) -> Option<O> {
+    async fn object<O: Object>(&self, entry: Entry<Read<O>>, open: &mut Open<O>) -> Option<O> {
         for beside in &mut open.beside {
             beside.note(&entry.name, entry.version);
         }
-        self.parse::<O>(entry.json).await
+        self.read(&entry.name, entry.object).await
     }
 
     async fn send<O: Object>(&mut self, version: u64, query: &Query<O>, change: Option<Change<O>>) {
@@ -222,14 +226,15 @@ impl Session {
         }
     }
 
-    async fn parse<O: Object>(&self, json: &[u8]) -> Option<O> {
-        let mut ignored = Ignored::new();
-        let read = O::read(json, &mut ignored);
-        let named = || format!("{} {}", O::KIND, describe(json));
-        for what in ignored {
+    async fn read<O: Object>(&self, name: &Name, read: Read<O>) -> Option<O> {
+        let named = || match name {
+            (namespace, name) if namespace.is_empty() => format!("{} {name}", O::KIND),
+            (namespace, name) => format!("{} {namespace}/{name}", O::KIND),
+        };
+        for what in read.ignored {
             self.outbox.skipped(named(), &anyhow::anyhow!(what)).await;
         }
-        match read {
+        match read.object {
             Ok(object) => Some(object),
             Err(error) => {
                 self.outbox.skipped(named(), &error).await;

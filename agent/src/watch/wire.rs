@@ -1,38 +1,20 @@
-//! The format of lists and watch events; the objects in them are left unparsed.
+//! The format of lists; the objects in them are left unparsed.
 
 use anyhow::Context;
 use epguard_core::facts::{Name, Text, shared};
-use kube::core::Status;
 use serde::de::{self, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
 use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::HashMap, fmt};
+use std::{borrow::Cow, fmt};
 
-/// One line of a watch.
+/// An object of a list or a watch.
 #[derive(Debug)]
-pub(super) enum Line<'a> {
-    /// ADDED or MODIFIED.
-    Applied(Entry<'a>),
-    /// DELETED.
-    Deleted(Entry<'a>),
-    /// Everything up to `version` has been sent.
-    Bookmark {
-        version: u64,
-        /// True if all objects that existed when a streamed list began have been sent too.
-        complete: bool,
-    },
-    /// The server ends this stream with an error.
-    Error(Box<Status>),
-}
-
-/// An object that is not parsed yet.
-#[derive(Debug)]
-pub(super) struct Entry<'a> {
+pub(super) struct Entry<T> {
     pub(super) name: Name,
     pub(super) version: u64,
     /// True if the object is new in the collection.
     pub(super) new: bool,
-    pub(super) json: &'a [u8],
+    pub(super) object: T,
 }
 
 /// One page of a list.
@@ -43,46 +25,32 @@ pub(super) struct Page<'a> {
     pub(super) objects: Vec<&'a RawValue>,
 }
 
-impl<'a> Line<'a> {
-    /// Parses a line without its end.
-    pub(super) fn parse(line: &'a [u8]) -> anyhow::Result<Self> {
-        let event: Event = serde_json::from_slice(line).context("not a watch event")?;
-        let json = event.object.get();
-        Ok(match event.kind.as_ref() {
-            kind @ ("ADDED" | "MODIFIED") => Self::Applied(Entry {
-                new: kind == "ADDED",
-                ..Entry::parse(json)?
-            }),
-            "DELETED" => Self::Deleted(Entry::parse(json)?),
-            "BOOKMARK" => {
-                let meta = serde_json::from_str::<Headed<BookmarkMeta>>(json)?.metadata;
-                let annotations = meta.annotations.unwrap_or_default();
-                Self::Bookmark {
-                    version: version(&meta.resource_version)?,
-                    complete: annotations
-                        .get("k8s.io/initial-events-end")
-                        .is_some_and(|v| v == "true"),
-                }
-            }
-            "ERROR" => Self::Error(serde_json::from_str(json)?),
-            other => anyhow::bail!("a watch event of unknown type {other:?}"),
-        })
+impl<T> Entry<T> {
+    /// The same with another form of its object.
+    pub(super) fn map<U>(self, object: impl FnOnce(T) -> U) -> Entry<U> {
+        Entry {
+            name: self.name,
+            version: self.version,
+            new: self.new,
+            object: object(self.object),
+        }
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Entry<&'a [u8]> {
     /// An object of a list.
     pub(super) fn of(object: &'a RawValue) -> anyhow::Result<Self> {
         Self::parse(object.get())
     }
 
-    fn parse(json: &'a str) -> anyhow::Result<Self> {
+    /// Parses an object no further than its metadata needs.
+    pub(super) fn parse(json: &'a str) -> anyhow::Result<Self> {
         let meta = Meta::of(json)?;
         Ok(Self {
             version: version(&meta.resource_version)?,
             name: (shared(&meta.namespace), Text::from(&*meta.name)),
             new: false,
-            json: json.as_bytes(),
+            object: json.as_bytes(),
         })
     }
 }
@@ -110,21 +78,14 @@ pub(super) fn describe(json: &[u8]) -> String {
 
 /// Parses a resourceVersion: a decimal number that grows within a resource (KEP-5504; so in every server with etcd
 /// behind it).
-fn version(text: &str) -> anyhow::Result<u64> {
+pub(super) fn version(text: &str) -> anyhow::Result<u64> {
     text.parse().with_context(|| format!("resourceVersion {text:?}"))
 }
 
+/// An object, of which only the metadata matters.
 #[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Headed<M> {
-    metadata: M,
+pub(super) struct Headed<M> {
+    pub(super) metadata: M,
 }
 
 #[derive(Deserialize, Default)]
@@ -173,14 +134,6 @@ impl<'de: 'a, 'a> Visitor<'de> for UpToMetadata<'_, 'a> {
     }
 }
 
-/// Metadata of a bookmark. Separate from [`Meta`], so that no other object's annotations are copied.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BookmarkMeta {
-    resource_version: String,
-    annotations: Option<HashMap<String, String>>,
-}
-
 #[derive(Deserialize)]
 struct List<'a> {
     metadata: ListMeta,
@@ -194,48 +147,4 @@ struct ListMeta {
     resource_version: String,
     #[serde(rename = "continue", default)]
     next: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn applied(line: &str) -> (Name, u64, bool) {
-        match Line::parse(line.as_bytes()).unwrap() {
-            Line::Applied(entry) => (entry.name, entry.version, entry.new),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_line_means_the_same_however_its_keys_are_spaced_and_ordered() {
-        let expected = (("shop".into(), "a".into()), 7, true);
-        let metadata = r#""metadata":{"name":"a","namespace":"shop","resourceVersion":"7"}"#;
-        let spec = r#""spec":{"metadata":{"name":"b"}}"#;
-        for object in [format!("{{{metadata},{spec}}}"), format!("{{{spec},{metadata}}}")] {
-            for line in [
-                format!(r#"{{"type":"ADDED","object":{object}}}"#),
-                format!(r#"{{ "type" : "ADDED", "object" : {object} }}"#),
-                format!(r#"{{"object":{object},"type":"ADDED"}}"#),
-            ] {
-                assert_eq!(applied(&line), expected, "{line}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_object_without_metadata_is_refused_and_so_is_anything_else() {
-        for line in [
-            r#"{"type":"ADDED","object":{"spec":{}}}"#,
-            r#"{"type":"ADDED","object":[]}"#,
-            r#"{"type":"ADDED","object":}"#,
-            r#"{"type":"ADDED","object":{"metadata":{"resourceVersion":"7"},"spec":{}"#,
-            r#"{"type":"ADDED","object":{"metadata":{"resourceVersion":"x"}}}"#,
-            r#"{"type":"GONE","object":{"metadata":{"resourceVersion":"7"}}}"#,
-            r#"{"type":"ADDED"}"#,
-            "",
-        ] {
-            assert!(Line::parse(line.as_bytes()).is_err(), "{line}");
-        }
-    }
 }

@@ -41,8 +41,10 @@ impl Object for ListedSlice {
     const KIND: &'static str = "EndpointSlice";
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
 
-    fn read(json: &[u8], _: &mut Ignored) -> Result<Self, Unreadable> {
-        let raw = RawSlice::parse(json)?;
+    type Raw = RawSlice;
+
+    fn of(raw: RawSlice, _: &mut Ignored) -> Result<Self, Unreadable> {
+        let raw = raw.named()?;
         let namespace = &raw.metadata.namespace;
         Ok(Self {
             service: raw.service(),

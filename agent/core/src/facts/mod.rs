@@ -124,11 +124,20 @@ pub trait Object: Clone + Send + 'static {
     /// True if its objects are in namespaces.
     const NAMESPACED: bool = true;
 
-    /// Reads one object as it stands in a list or a watch event. Adds the annotations that it could not read to
-    /// `ignored`.
+    /// Those parts of its JSON that are read.
+    type Raw: DeserializeOwned + AsRef<Meta>;
+
+    /// Makes the object of its JSON. Adds the annotations that it could not read to `ignored`.
     ///
-    /// Fails only if it has no name, no UID, or isn't of the API's shape at all.
-    fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable>;
+    /// Fails only if it has no name or no UID.
+    fn of(raw: Self::Raw, ignored: &mut Ignored) -> Result<Self, Unreadable>;
+
+    /// Reads one object as it stands in a list or a watch event.
+    ///
+    /// Fails as [`Object::of`] does, and if it isn't of the API's shape at all.
+    fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        Self::of(parse(json)?, ignored)
+    }
 
     /// The fact that a narrow list shows; none for a kind of which none is asked for.
     #[must_use]
@@ -147,12 +156,14 @@ pub trait Object: Clone + Send + 'static {
 /// Parts of an object that were left out, and why, one line each.
 pub type Ignored = Vec<String>;
 
+/// The metadata of an object.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Meta {
+pub struct Meta {
     name: String,
     namespace: String,
     uid: String,
+    resource_version: String,
     #[serde(deserialize_with = "null_is_default")]
     labels: BTreeMap<String, String>,
     #[serde(deserialize_with = "null_is_default")]
@@ -174,8 +185,15 @@ impl Meta {
             .ok_or_else(|| Unreadable::because(format!("{}/{} has no UID", self.namespace, self.name)))
     }
 
+    /// The resourceVersion, as it is written.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.resource_version
+    }
+
     /// Namespace and name, of which only the namespace is shared with other objects.
-    fn name(&self) -> Name {
+    #[must_use]
+    pub fn name(&self) -> Name {
         (shared(&self.namespace), Text::from(self.name.as_str()))
     }
 }

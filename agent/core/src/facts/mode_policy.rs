@@ -7,7 +7,7 @@
 //!   retired-backend: observe # highest mode for one reason, by its name
 //! ```
 
-use super::{Ignored, Meta, Object, Unreadable, null_is_default, parse};
+use super::{Ignored, Meta, Object, Unreadable, null_is_default};
 use epguard_common::{Mode, OneOf, Reason};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -40,8 +40,10 @@ impl Object for ModePolicy {
     const KIND: &'static str = "ConfigMap";
     const PATH: &'static str = "/api/v1/configmaps";
 
-    fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
-        let RawConfigMap { metadata, data } = parse(json)?;
+    type Raw = RawConfigMap;
+
+    fn of(raw: RawConfigMap, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        let RawConfigMap { metadata, data } = raw;
         if metadata.name.is_empty() {
             return Err(Unreadable::because("ConfigMap without a name"));
         }
@@ -82,11 +84,18 @@ impl WantedModes {
     }
 }
 
+/// What is read of its JSON.
 #[derive(Deserialize)]
-struct RawConfigMap {
+pub struct RawConfigMap {
     metadata: Meta,
     #[serde(default, deserialize_with = "null_is_default")]
     data: BTreeMap<String, String>,
+}
+
+impl AsRef<Meta> for RawConfigMap {
+    fn as_ref(&self) -> &Meta {
+        &self.metadata
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Namespaces: only their annotation matters.
 
-use super::{Ignored, Meta, Object, Text, Unreadable, parse, shared};
+use super::{Ignored, Meta, Object, Text, Unreadable, shared};
 use epguard_common::Mode;
 use serde::Deserialize;
 
@@ -18,8 +18,10 @@ impl Object for Namespace {
     const PATH: &'static str = "/api/v1/namespaces";
     const NAMESPACED: bool = false;
 
-    fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
-        let RawNamespace { metadata } = parse(json)?;
+    type Raw = RawNamespace;
+
+    fn of(raw: RawNamespace, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        let RawNamespace { metadata } = raw;
         if metadata.name.is_empty() {
             return Err(Unreadable::because("Namespace without a name"));
         }
@@ -30,7 +32,14 @@ impl Object for Namespace {
     }
 }
 
+/// What is read of its JSON.
 #[derive(Deserialize)]
-struct RawNamespace {
+pub struct RawNamespace {
     metadata: Meta,
+}
+
+impl AsRef<Meta> for RawNamespace {
+    fn as_ref(&self) -> &Meta {
+        &self.metadata
+    }
 }

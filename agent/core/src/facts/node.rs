@@ -1,6 +1,6 @@
 //! Nodes: addresses that are never judged, and the ranges that one node alone uses.
 
-use super::{Ignored, Meta, Object, Text, Unreadable, addr, null_is_default, parse, shared};
+use super::{Ignored, Meta, Object, Text, Unreadable, addr, null_is_default, shared};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
 use std::{fmt, net::IpAddr};
@@ -98,8 +98,9 @@ impl Object for Node {
     const PATH: &'static str = "/api/v1/nodes";
     const NAMESPACED: bool = false;
 
-    fn read(json: &[u8], _: &mut Ignored) -> Result<Self, Unreadable> {
-        let raw: RawNode = parse(json)?;
+    type Raw = RawNode;
+
+    fn of(raw: RawNode, _: &mut Ignored) -> Result<Self, Unreadable> {
         if raw.metadata.name.is_empty() {
             return Err(Unreadable::because("Node without a name"));
         }
@@ -145,13 +146,20 @@ impl Object for Node {
     }
 }
 
+/// What is read of its JSON.
 #[derive(Deserialize)]
-struct RawNode {
+pub struct RawNode {
     metadata: Meta,
     #[serde(default)]
     spec: Spec,
     #[serde(default)]
     status: Status,
+}
+
+impl AsRef<Meta> for RawNode {
+    fn as_ref(&self) -> &Meta {
+        &self.metadata
+    }
 }
 
 #[derive(Deserialize, Default)]

@@ -6,7 +6,7 @@ pub use death::Doubt;
 
 use super::{
     Fact, Ignored, Labels, ManagedFields, Meta, Name, Object, Part, Text, Unreadable, addr, null_is_default,
-    parse, shared,
+    shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
@@ -78,12 +78,13 @@ impl Object for Pod {
     const KIND: &'static str = "Pod";
     const PATH: &'static str = "/api/v1/pods";
 
+    type Raw = RawPod;
+
     fn part(part: Part<Self>) -> Option<Fact> {
         Some(Fact::PodsOf(part))
     }
 
-    fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
-        let raw: RawPod = parse(json)?;
+    fn of(raw: RawPod, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
         let mirror = raw
             .metadata
@@ -112,13 +113,20 @@ impl Object for Pod {
     }
 }
 
+/// What is read of its JSON.
 #[derive(Deserialize)]
-struct RawPod {
+pub struct RawPod {
     metadata: Meta,
     #[serde(default)]
     spec: Spec,
     #[serde(default)]
     status: Status,
+}
+
+impl AsRef<Meta> for RawPod {
+    fn as_ref(&self) -> &Meta {
+        &self.metadata
+    }
 }
 
 #[derive(Deserialize, Default)]

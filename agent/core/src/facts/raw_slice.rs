@@ -1,12 +1,12 @@
 //! `EndpointSlices` as the API writes them, with the fields that epguard reads.
 
-use super::{Meta, Name, Unreadable, addr, null_is_default, parse, shared};
+use super::{Meta, Name, Unreadable, addr, null_is_default, shared};
 use epguard_common::Addr;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RawSlice {
+pub struct RawSlice {
     pub(super) metadata: Meta,
     #[serde(default)]
     address_type: String,
@@ -57,14 +57,19 @@ struct Conditions {
     ready: Option<bool>,
 }
 
+impl AsRef<Meta> for RawSlice {
+    fn as_ref(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
 impl RawSlice {
-    /// Errors: no slice, or one without a name.
-    pub(super) fn parse(json: &[u8]) -> Result<Self, Unreadable> {
-        let raw: Self = parse(json)?;
-        if raw.metadata.name.is_empty() {
+    /// Errors: it has no name.
+    pub(super) fn named(self) -> Result<Self, Unreadable> {
+        if self.metadata.name.is_empty() {
             return Err(Unreadable::because("EndpointSlice without a name"));
         }
-        Ok(raw)
+        Ok(self)
     }
 
     /// Label `kubernetes.io/service-name`; none for an orphan.

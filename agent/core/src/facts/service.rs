@@ -1,6 +1,6 @@
 //! Services: the addresses under which clients know them.
 
-use super::{Ignored, Meta, Name, Object, Pod, Selector, Unreadable, addr, null_is_default, parse, shared};
+use super::{Ignored, Meta, Name, Object, Pod, Selector, Unreadable, addr, null_is_default, shared};
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -121,8 +121,9 @@ impl Object for Service {
     const KIND: &'static str = "Service";
     const PATH: &'static str = "/api/v1/services";
 
-    fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
-        let raw: RawService = parse(json)?;
+    type Raw = RawService;
+
+    fn of(raw: RawService, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
         Ok(Self {
             uid,
@@ -142,13 +143,20 @@ impl Object for Service {
     }
 }
 
+/// What is read of its JSON.
 #[derive(Deserialize)]
-struct RawService {
+pub struct RawService {
     metadata: Meta,
     #[serde(default)]
     spec: Spec,
     #[serde(default)]
     status: Status,
+}
+
+impl AsRef<Meta> for RawService {
+    fn as_ref(&self) -> &Meta {
+        &self.metadata
+    }
 }
 
 #[derive(Deserialize, Default)]

@@ -99,12 +99,14 @@ impl Object for Slice {
     const KIND: &'static str = "EndpointSlice";
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
 
+    type Raw = RawSlice;
+
     fn part(part: Part<Self>) -> Option<Fact> {
         Some(Fact::SlicesOf(part))
     }
 
-    fn read(json: &[u8], _: &mut Ignored) -> Result<Self, Unreadable> {
-        let raw = RawSlice::parse(json)?;
+    fn of(raw: RawSlice, _: &mut Ignored) -> Result<Self, Unreadable> {
+        let raw = raw.named()?;
         let RawSlice { metadata, ports, .. } = &raw;
         let endpoints = raw
             .addresses()

@@ -1,7 +1,9 @@
 //! Fuzzes lines of a watch and pages of a list.
 
-use super::super::wire::{Entry, Line, Page, describe};
+use super::super::line::{Line, Read};
+use super::super::wire::{Entry, Page, describe};
 use crate::fuzz::harness::{corpus, run};
+use epguard_core::facts::{Name, Pod};
 
 const WORDS: &[&str] = &[
     "ADDED",
@@ -27,10 +29,22 @@ const WORDS: &[&str] = &[
     "410",
 ];
 
+/// The name and the version of the object that a line shows, and whether it exists.
+fn shown<T>(line: Line<T>) -> Option<(Name, u64, bool)> {
+    match line {
+        Line::Applied(entry) => Some((entry.name, entry.version, true)),
+        Line::Deleted(entry) => Some((entry.name, entry.version, false)),
+        Line::Bookmark { .. } | Line::Error(_) => None,
+    }
+}
+
 #[test]
 fn lines_of_a_watch() {
     run("watch", corpus("watch"), WORDS, |line| {
-        let _ = Line::parse(line);
+        let (parsed, read) = (Line::parse(line), Line::<Read<Pod>>::read(line));
+        if std::str::from_utf8(line).is_ok() {
+            assert_eq!(parsed.ok().and_then(shown), read.ok().and_then(shown));
+        }
         assert!(describe(line).len() <= 8 * line.len().max(16));
     });
 }
