@@ -157,7 +157,7 @@ impl Cluster {
             }
             let (owners, of) = self.state.take_owners(OWNERS);
             std::hint::black_box(plan::owners(owners, &of).count());
-            self.state.take_touched(OWNERS);
+            self.state.take_touched(OWNERS, OWNERS);
         }
         let took = began.elapsed();
         self.longest = self.longest.max(took);

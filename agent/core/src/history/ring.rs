@@ -12,8 +12,11 @@ pub const MAX_STEPS: usize = 64;
 /// Octets for all IPs.
 pub const BUDGET: usize = 8 * 1024 * 1024;
 
-/// Changed IPs that are read at once. If there are more, or a list came, quiet IPs without a history are left out: they
-/// would only push out the others.
+/// Changed IPs that are read at once: a millisecond or two.
+const AT_ONCE: usize = 64;
+
+/// If more changed IPs wait than that, or a list came, quiet IPs without a history are left out: they would only push out
+/// the others.
 const MASS: usize = 4096;
 
 /// Octets of an entry of both indexes.
@@ -62,13 +65,14 @@ impl History {
         }
     }
 
-    /// Stores what has changed since the last call. Does nothing until every watch has listed once.
+    /// Stores what has changed since the last call, for some IPs; the next calls store the rest. Does nothing until every watch
+    /// has listed once.
     pub fn note(&mut self, now: Duration, rv: u64, state: &mut State) {
         if !state.is_synced() && self.began.is_none() {
             return;
         }
         self.began.get_or_insert(now);
-        let (touched, mass) = state.take_touched(MASS);
+        let (touched, mass) = state.take_touched(AT_ONCE, MASS);
         for ip in touched {
             if mass && !self.ips.contains_key(&ip) && state.is_quiet(ip) {
                 self.forgot = true;

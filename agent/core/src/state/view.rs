@@ -12,10 +12,10 @@ use epguard_common::{Addr, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl State {
-    /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of very
-    /// many: then they come of a list.
-    pub fn take_touched(&mut self, most: usize) -> (BTreeSet<Addr>, bool) {
-        self.is_mass |= self.task.is_some() || self.touched.len() > most;
+    /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of a mass
+    /// of more than `mass`, or of a list.
+    pub fn take_touched(&mut self, most: usize, mass: usize) -> (BTreeSet<Addr>, bool) {
+        self.is_mass |= self.task.is_some() || self.touched.len() > mass;
         let is_mass = self.is_mass;
         self.is_mass &= self.touched.len() > most;
         (take(&mut self.touched, most), is_mass)
