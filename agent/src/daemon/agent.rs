@@ -28,6 +28,7 @@ use crate::daemon::report::ring_buffer::Budget;
 use crate::daemon::report::tally::Ledger;
 use crate::kernel::datapath::Datapath;
 use crate::kernel::maps::Writer;
+use crate::node::sock_diag::Lister;
 use crate::shared::clock::{Clocks, boot as now, nanoseconds};
 use crate::shared::status::Watch;
 use crate::watch::{Message, Pace, Watches};
@@ -41,8 +42,8 @@ use neighbours::Neighbours;
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync;
 
-/// New owners that are written at once: some milliseconds' worth.
-const OWNERS: usize = 2_048;
+/// New owners that are written at once: two milliseconds' worth.
+const OWNERS: usize = 512;
 
 /// The state of the agent's one loop.
 pub struct Agent {
@@ -62,6 +63,8 @@ pub struct Agent {
     node_modes: NodeModes,
     neighbours: Neighbours,
     earlier: Earlier,
+    lister: Lister,
+    lookup: Option<earlier::Lookup>,
     watches: BTreeMap<Watched, Watch>,
     timings: Timings,
     /// True while netlink has to report which addresses the node leads to.
@@ -83,6 +86,7 @@ impl Agent {
         datapath: Datapath,
         (api, pace): (Watches, Pace),
         announcer: Announcer,
+        lister: Lister,
         node_modes: NodeModes,
         args: &AgentArgs,
     ) -> Self {
@@ -110,6 +114,8 @@ impl Agent {
             node_modes,
             neighbours: Neighbours::new(args.intent_carrier, permitted),
             earlier: Earlier::default(),
+            lister,
+            lookup: None,
             watches: Watched::ALWAYS
                 .into_iter()
                 .map(|id| (id, Watch::default()))

@@ -111,10 +111,12 @@ impl Earlier {
         steps
     }
 
-    /// Ends a lookup of these addresses.
-    pub fn done(&mut self, vips: &[Vip], services: &BTreeMap<Vip, Slot>, now: Duration) {
-        for vip in vips {
-            let Some(slot) = services.get(vip) else { continue };
+    /// Ends a lookup of these addresses. One whose slot has changed since the lookup began is due anew.
+    pub fn done(&mut self, vips: &BTreeMap<Vip, Slot>, services: &BTreeMap<Vip, Slot>, now: Duration) {
+        for (vip, slot) in vips {
+            if services.get(vip) != Some(slot) {
+                continue;
+            }
             if let Some(look) = self.looked.get_mut(vip) {
                 look.again = None;
             } else {
@@ -167,7 +169,8 @@ mod tests {
         let all = [vip(TCP), vip(UDP)];
         let mut look = |slot, since_ns, now: u64| {
             let due = earlier.due(&services(slot), since_ns, seconds(now));
-            earlier.done(&due, &services(slot), seconds(now));
+            let begun = due.iter().map(|vip| (*vip, slot)).collect();
+            earlier.done(&begun, &services(slot), seconds(now));
             due
         };
         assert_eq!(look(SLOT, 1, 10), all);
@@ -179,13 +182,24 @@ mod tests {
     }
 
     #[test]
+    fn an_address_whose_slot_changes_during_its_lookup_is_looked_up_anew() {
+        let mut earlier = Earlier::default();
+        let due = |earlier: &mut Earlier| earlier.due(&services(OTHER), 1, seconds(10));
+        assert_eq!(due(&mut earlier).len(), 2);
+        earlier.done(&services(SLOT), &services(OTHER), seconds(10));
+        assert_eq!(due(&mut earlier).len(), 2);
+        earlier.done(&services(OTHER), &services(OTHER), seconds(10));
+        assert_eq!(due(&mut earlier).len(), 0);
+    }
+
+    #[test]
     fn a_tcp_socket_needs_two_lists_and_a_udp_socket_two_rounds() {
         let mut earlier = Earlier::default();
         let both = [socket(1, TCP), socket(2, UDP)];
         let mut look = |first: &[Connected], second: &[Connected], now| {
-            let due = earlier.due(&services(SLOT), 1, seconds(now));
+            earlier.due(&services(SLOT), 1, seconds(now));
             let steps = earlier.compare(first, second, &services(SLOT));
-            earlier.done(&due, &services(SLOT), seconds(now));
+            earlier.done(&services(SLOT), &services(SLOT), seconds(now));
             steps
         };
         let entered = |steps: &Steps| {

@@ -15,6 +15,7 @@ use crate::kernel::datapath::{self, Datapath};
 use crate::kernel::maps::{Writer, only_agent};
 use crate::kernel::neighbours;
 use crate::node::netlink;
+use crate::node::sock_diag::Lister;
 use crate::shared::status;
 use crate::watch;
 use crate::watch::{Message, Pace, Watches};
@@ -71,6 +72,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
     let (report, surveys) = mpsc::channel(1);
     neighbours::follow(datapath.own_programs()?, report).context("cannot start a thread")?;
+    let (lister, sockets) = Lister::start().context("cannot start a thread")?;
     let (ask, questions) = mpsc::channel(1);
     let (probe, probes) = mpsc::channel(1);
     let metrics = metrics::serve(
@@ -90,6 +92,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         datapath,
         (watches, pace),
         announcer,
+        lister,
         node_modes,
         &args,
     );
@@ -105,6 +108,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         tick,
         probes,
         interfaces,
+        sockets,
         messages,
         questions,
         reports,
@@ -180,6 +184,7 @@ fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
         Turn::Tick => agent.on_tick()?,
         Turn::Interface(event) => agent.on_interface(event)?,
         Turn::Survey(survey) => agent.on_survey(&survey)?,
+        Turn::Sockets(listed) => agent.on_sockets(listed)?,
         Turn::Backlog => agent.go_on()?,
         Turn::Messages(batch) => agent.on_messages(batch)?,
         Turn::Question(question) => agent.on_question(question)?,

@@ -75,6 +75,7 @@ async fn agent(folder: &Path) -> Agent {
         datapath,
         (watches, pace),
         announcer,
+        Lister::start().unwrap().0,
         node_modes,
         &args,
     )

@@ -4,6 +4,7 @@
 use crate::daemon::report::ring_buffer::Reports;
 use crate::kernel::neighbours::Survey;
 use crate::node::netlink::Event as LinkEvent;
+use crate::node::sock_diag::Listed;
 use crate::shared::status::Question;
 use crate::watch::Message;
 use anyhow::Result;
@@ -23,6 +24,8 @@ pub(super) enum Turn {
     Interface(LinkEvent),
     /// The foreign programs of the node, or why they could not be listed.
     Survey(Result<Survey, String>),
+    /// The sockets that a lookup asked for.
+    Sockets(Listed),
     /// More of a list, or of messages that were taken.
     Backlog,
     /// What the watches received, at most [`BACKLOG`] messages.
@@ -44,6 +47,8 @@ pub(super) struct Inbox<R> {
     pub probes: Receiver<Question>,
     /// Events of netlink: few, and each may be an interface without hooks.
     pub interfaces: Receiver<LinkEvent>,
+    /// Answers to lookups of sockets: one at a time.
+    pub sockets: Receiver<Listed>,
     /// Messages of the watches.
     pub messages: Receiver<Message>,
     /// All other questions.
@@ -64,6 +69,7 @@ impl<R: Reports> Inbox<R> {
             _ = self.tick.tick() => Turn::Tick,
             Some(question) = self.probes.recv() => Turn::Question(question),
             Some(event) = self.interfaces.recv() => Turn::Interface(event),
+            Some(listed) = self.sockets.recv() => Turn::Sockets(listed),
             () = std::future::ready(()), if backlog => Turn::Backlog,
             Some(message) = self.messages.recv() => {
                 let mut batch = vec![message];
@@ -107,6 +113,7 @@ mod tests {
             Turn::Tick => "tick".into(),
             Turn::Interface(_) => "interface".into(),
             Turn::Survey(_) => "survey".into(),
+            Turn::Sockets(_) => "sockets".into(),
             Turn::Backlog => "backlog".into(),
             Turn::Messages(messages) => format!("{} messages", messages.len()),
             Turn::Question(question) => format!("{:?}", question.request),
@@ -121,6 +128,7 @@ mod tests {
         let (tell, messages) = mpsc::channel(9);
         let (probe, probes) = mpsc::channel(9);
         let (ask, questions) = mpsc::channel(9);
+        let (list, sockets) = mpsc::channel(9);
         let period = Duration::from_secs(1);
         let mut tick = interval(period);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -129,6 +137,7 @@ mod tests {
             tick,
             probes,
             interfaces,
+            sockets,
             messages,
             questions,
             reports: Flood,
@@ -138,10 +147,11 @@ mod tests {
         }
         ask.try_send(question(Request::Figures)).unwrap();
         survey.try_send(Err(String::new())).unwrap();
+        list.try_send(Ok(Vec::new())).unwrap();
         link.try_send(LinkEvent::Settled).unwrap();
         probe.try_send(question(Request::Alive)).unwrap();
         let mut turns = Vec::new();
-        for _ in 0..8 {
+        for _ in 0..9 {
             turns.push(name(&inbox.next(false).await.unwrap()));
         }
         assert_eq!(
@@ -151,6 +161,7 @@ mod tests {
                 "tick",
                 "Alive",
                 "interface",
+                "sockets",
                 "2 messages",
                 "Figures",
                 "events",
@@ -183,6 +194,7 @@ mod tests {
             tick: interval(Duration::from_secs(1)),
             probes: mpsc::channel(1).1,
             interfaces: mpsc::channel(1).1,
+            sockets: mpsc::channel(1).1,
             messages,
             questions: mpsc::channel(1).1,
             reports: Flood,

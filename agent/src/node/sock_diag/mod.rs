@@ -4,6 +4,9 @@
 //! hooked.
 
 mod filter;
+mod lister;
+
+pub use lister::{Listed, Lister};
 
 use crate::node::netlink::attributes::{attribute, native};
 use crate::node::netlink::request::{Message, Request};
