@@ -1,11 +1,13 @@
 //! The agents of a cluster: the pods of the `DaemonSet`, one for each node.
 
-use super::scope::Scope;
+use super::scope::{Form, Scope};
+use crate::shared::plain;
 use crate::watch::{Refusal, refusal};
 use anyhow::{Result, anyhow, bail, ensure};
 use k8s_openapi::api::core::v1::{Container, Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource, ResourceExt as _};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -59,7 +61,7 @@ impl Fleet {
         let client = scope.client().await?;
         let namespace = &scope.agents_namespace;
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        let pods = all(&pods, "pods", ListParams::default().labels(LABEL)).await?;
+        let pods = all(&pods, "pods", ListParams::default().labels(LABEL), scope.output).await?;
         let mut agents = by_node(&pods);
         ensure!(
             !agents.is_empty(),
@@ -117,17 +119,23 @@ async fn chosen(client: &Client, scope: &Scope) -> Result<Option<BTreeSet<String
         return Ok(named.then(|| scope.nodes.iter().cloned().collect()));
     };
     let nodes: Api<Node> = Api::all(client.clone());
-    let nodes = all(&nodes, "nodes", ListParams::default().labels(selector)).await?;
+    let nodes = all(
+        &nodes,
+        "nodes",
+        ListParams::default().labels(selector),
+        scope.output,
+    )
+    .await?;
     if nodes.is_empty() {
         bail!("no node has the labels {selector}");
     }
     Ok(Some(nodes.iter().map(kube::ResourceExt::name_any).collect()))
 }
 
-/// Lists everything, page by page. Errors name the cause and the remedy.
-pub async fn all<K>(api: &Api<K>, resource: &str, params: ListParams) -> Result<Vec<K>>
+/// Lists everything, page by page. For people, each text is made plain. Errors name the cause and the remedy.
+pub async fn all<K>(api: &Api<K>, resource: &str, params: ListParams, form: Form) -> Result<Vec<K>>
 where
-    K: Resource + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + Serialize + DeserializeOwned + Debug,
 {
     let mut params = params.limit(PAGE);
     let mut objects = Vec::new();
@@ -140,10 +148,23 @@ where
         })?;
         objects.extend(page.items);
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-        if params.continue_token.is_none() {
-            return Ok(objects);
+        if params.continue_token.is_some() {
+            continue;
         }
+        if form.is_for_people() {
+            objects = objects.into_iter().map(plain).collect::<Result<_>>()?;
+        }
+        return Ok(objects);
     }
+}
+
+/// The object with plain texts: a kubelet writes some of them.
+fn plain<K: Serialize + DeserializeOwned>(object: K) -> Result<K> {
+    let mut document = serde_json::to_value(&object)?;
+    if plain::all(&mut document) {
+        return Ok(serde_json::from_value(document)?);
+    }
+    Ok(object)
 }
 
 /// One agent for each node. While a node's agent is replaced, the pod that can be asked counts.

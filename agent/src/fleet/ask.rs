@@ -1,6 +1,7 @@
 //! Asks all agents side by side, a bounded number at a time, and waits for each no longer than `--timeout`.
 
 use super::agents::{Agent, Fleet};
+use super::decode::decode;
 use super::exec::{self, Done};
 use super::missing::Missing;
 use super::progress::Progress;
@@ -52,7 +53,7 @@ impl<T> Asked<T> {
 /// Runs `epguard` with these arguments on each node, and reads what it prints as JSON.
 pub async fn ask<T: DeserializeOwned>(fleet: &Fleet, arguments: &[&str], patience: Duration) -> Asked<T> {
     let read = |_: &Agent, done: Done| {
-        let value = serde_json::from_slice(&done.stdout).map_err(|error| unreadable(&done, &error))?;
+        let value = decode(&done.stdout, fleet.scope.output).map_err(|why| failure(&done).unwrap_or(why))?;
         Ok((value, done.code))
     };
     each(fleet, arguments, patience, read).await
@@ -107,12 +108,9 @@ pub async fn each<T>(
     asked
 }
 
-/// Why an answer is no document: the command's own error, or that it is of another version.
-fn unreadable(done: &Done, error: &serde_json::Error) -> String {
-    match last_line(&done.stderr) {
-        Some(line) if done.stdout.is_empty() => line,
-        _ => format!("its answer cannot be read ({error}): use a plugin of the agents' version"),
-    }
+/// The error of a command that printed no document.
+fn failure(done: &Done) -> Option<String> {
+    last_line(&done.stderr).filter(|_| done.stdout.is_empty())
 }
 
 /// The last line that a command wrote to standard error, without its name: its error.

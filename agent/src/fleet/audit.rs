@@ -28,7 +28,11 @@ pub struct AuditArgs {}
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, _: &AuditArgs) -> Result<ExitCode> {
     let fleet = Fleet::find(scope).await?;
-    let asked = ask::ask::<Report>(&fleet, &["audit", "-o", "json"], scope.patience(PATIENCE)).await;
+    let mut asked = ask::ask::<Report>(&fleet, &["audit", "-o", "json"], scope.patience(PATIENCE)).await;
+    for answer in &mut asked.answers {
+        // The API names the node for people, and not the answer.
+        answer.value.node.clone_from(&answer.agent.node);
+    }
     let wide = scope.output == Form::Wide;
     document::print(scope.output, &asked, Nothing {}, |answers| text(answers, wide))?;
     Ok(asked.code().into())

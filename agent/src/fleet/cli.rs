@@ -3,6 +3,7 @@
 use super::ask::UNKNOWN;
 use super::scope::Scope;
 use super::{audit, breaker, complete, drops, lint, mode, output, status, sysdump, top, why};
+use crate::shared::output::is_unread;
 use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
@@ -55,10 +56,10 @@ impl Plugin {
     /// line has the cause and the remedy.
     pub async fn run(self) -> ExitCode {
         self.execute().await.unwrap_or_else(|error| {
-            if output::is_unread(&error) {
+            if is_unread(&error) {
                 return ExitCode::SUCCESS;
             }
-            eprintln!("epguard: {error:#}");
+            output::error(&format!("epguard: {error:#}"));
             UNKNOWN.into()
         })
     }
@@ -77,7 +78,7 @@ impl Plugin {
             Verb::Mode(args) => mode::run(&scope, &args).await,
             Verb::Sysdump(args) => sysdump::run(&scope, &args).await,
             Verb::Complete(args) => {
-                complete::run(&args, Self::command());
+                complete::run(&args, Self::command())?;
                 Ok(ExitCode::SUCCESS)
             }
         }

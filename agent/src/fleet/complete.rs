@@ -3,6 +3,8 @@
 //! The last word is the one to complete. The answer has a candidate a line, then `:` and a number, as Go's cobra prints
 //! it: 4 means that file names do not fit.
 
+use super::output;
+use anyhow::Result;
 use clap::{Arg, Args, Command};
 
 const NO_FILES: u32 = 4;
@@ -16,14 +18,14 @@ pub struct CompleteArgs {
     pub words: Vec<String>,
 }
 
-/// Prints candidates for the words of a command.
-pub fn run(args: &CompleteArgs, mut plugin: Command) {
+/// Prints candidates for the words of a command. Errors: the output fails.
+pub fn run(args: &CompleteArgs, mut plugin: Command) -> Result<()> {
     plugin.build();
     let (candidates, directive) = complete(&plugin, &args.words);
     for (name, help) in candidates {
-        println!("{name}\t{help}");
+        output::line(&format!("{name}\t{help}"))?;
     }
-    println!(":{directive}");
+    output::line(&format!(":{directive}"))
 }
 
 type Candidates = Vec<(String, String)>;

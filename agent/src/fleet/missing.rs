@@ -1,5 +1,6 @@
 //! Nodes that did not answer, by cause.
 
+use crate::shared::plain::plain;
 use serde::Serialize;
 
 /// The most nodes that a line names.
@@ -37,7 +38,7 @@ pub fn text(missing: &[Missing]) -> String {
     }
     let lines = causes
         .iter()
-        .map(|(why, nodes)| format!("no answer from {}: {why}", names(nodes)));
+        .map(|(why, nodes)| format!("no answer from {}: {}", names(nodes), plain(why)));
     lines.collect::<Vec<_>>().join("\n")
 }
 

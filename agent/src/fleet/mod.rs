@@ -11,6 +11,7 @@ mod audit;
 mod breaker;
 mod cli;
 mod complete;
+mod decode;
 mod document;
 mod drops;
 mod exec;

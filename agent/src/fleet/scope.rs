@@ -64,6 +64,12 @@ pub enum Form {
 }
 
 impl Form {
+    /// Whether it is text, and no document.
+    #[must_use]
+    pub const fn is_for_people(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+
     /// The form of a document.
     #[must_use]
     pub const fn output(self) -> Output {

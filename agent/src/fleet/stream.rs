@@ -4,6 +4,7 @@
 
 use super::agents::{Agent, Fleet};
 use super::ask::last_line;
+use super::decode::decode;
 use super::exec;
 use crate::commands::top::Document;
 use std::sync::Arc;
@@ -82,7 +83,7 @@ async fn follow(
     loop {
         match timeout(patience, lines.next_line()).await {
             Err(_) => return late(),
-            Ok(Ok(Some(line))) => match serde_json::from_str(&line) {
+            Ok(Ok(Some(line))) => match decode(line.as_bytes(), fleet.scope.output) {
                 Ok(document) => {
                     *known = None;
                     let update = Update::Document(document);
@@ -90,11 +91,7 @@ async fn follow(
                         return String::new();
                     }
                 }
-                Err(error) => {
-                    return format!(
-                        "its answer cannot be read ({error}): use a plugin of the agents' version"
-                    );
-                }
+                Err(why) => return why,
             },
             Ok(Ok(None) | Err(_)) => break,
         }

@@ -3,7 +3,8 @@
 use super::agents::{Agent, Fleet, all};
 use super::ask;
 use super::missing;
-use super::scope::Scope;
+use super::output;
+use super::scope::{Form, Scope};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use jiff::Timestamp;
@@ -80,13 +81,11 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
         asked.answers.len(),
         asked.answers.iter().map(|answer| answer.value).sum::<usize>(),
     );
-    eprintln!(
+    output::error(&format!(
         "wrote {shown}: {parts} parts of {nodes} nodes, {} nodes missing",
         asked.missing.len()
-    );
-    if !missing.is_empty() {
-        eprintln!("{}", missing.trim());
-    }
+    ));
+    missing.trim().lines().for_each(output::error);
     Ok(asked.code().into())
 }
 
@@ -117,13 +116,13 @@ async fn cluster(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
     [
         (
             "pods.json",
-            all(&pods, "pods", ListParams::default())
+            all(&pods, "pods", ListParams::default(), Form::Json)
                 .await
                 .and_then(|all| json(&without_values(all))),
         ),
         (
             "events.json",
-            all(&events, "events", ListParams::default())
+            all(&events, "events", ListParams::default(), Form::Json)
                 .await
                 .and_then(|all| json(&all)),
         ),

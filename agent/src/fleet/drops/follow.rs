@@ -29,7 +29,7 @@ pub async fn run(fleet: Fleet, filter: &Filter) -> Result<ExitCode> {
     while let Some((node, update)) = updates.recv().await {
         match update {
             Update::Document(document) => print(&node, *document, filter, form, &mut followers)?,
-            Update::Lost(why) => eprintln!("epguard: no answer from {node}: {why}"),
+            Update::Lost(why) => output::error(&format!("epguard: no answer from {node}: {why}")),
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@ use super::policy::Policy;
 use crate::commands::status::Condition;
 use crate::fleet::ask::{Answer, Asked};
 use crate::fleet::missing::{self, names};
+use crate::shared::plain::plain;
 use crate::shared::status::{ModeSource, Status};
 use epguard_common::Mode;
 use std::collections::BTreeMap;
@@ -54,8 +55,8 @@ impl Plan {
     /// For people: the key's values before and after, then the nodes that it concerns.
     #[must_use]
     pub fn text(&self) -> String {
-        let value = |value: Option<&str>| value.map_or("not set".to_owned(), str::to_owned);
-        let (from, to) = (value(self.from.as_deref()), value(self.to.map(Mode::as_str)));
+        let from = self.from.as_deref().map_or("not set".into(), plain);
+        let to = self.to.map_or("not set", Mode::as_str);
         let (name, key) = (&self.name, self.key.as_str());
         let mut text = if self.is_done() {
             format!("ConfigMap {name}: {key} is {to} already")
@@ -78,7 +79,8 @@ impl Plan {
         for error in &self.errors {
             let _ = write!(
                 text,
-                "\n  it has an error, so it only lowers modes; without errors all its keys count: {error}"
+                "\n  it has an error, so it only lowers modes; without errors all its keys count: {}",
+                plain(error)
             );
         }
         if !self.unknown.is_empty() {

@@ -3,6 +3,7 @@
 use super::key::Key;
 use crate::fleet::agents::{Fleet, PATIENCE};
 use crate::fleet::status::read_modes;
+use crate::shared::plain::plain;
 use anyhow::{Context as _, Result, anyhow};
 use epguard_common::Mode;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -53,7 +54,8 @@ impl Policy {
     #[must_use]
     pub fn text(&self) -> String {
         let data = self.map.as_ref().and_then(|map| map.data.as_ref());
-        let keys = { data.into_iter().flatten() }.map(|(key, value)| format!("{key}: {}", value.trim()));
+        let keys = { data.into_iter().flatten() }
+            .map(|(key, value)| plain(&format!("{key}: {}", value.trim())).into_owned());
         let keys: Vec<String> = keys.collect();
         let (name, keys) = (&self.name, keys.join(", "));
         match (&self.map, keys.is_empty()) {

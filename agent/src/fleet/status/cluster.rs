@@ -31,7 +31,7 @@ impl Cluster {
     pub async fn read(fleet: &Fleet) -> Self {
         let mut cluster = Self::default();
         let nodes: Api<Node> = Api::all(fleet.client.clone());
-        match all(&nodes, "nodes", ListParams::default()).await {
+        match all(&nodes, "nodes", ListParams::default(), fleet.scope.output).await {
             Ok(nodes) => {
                 let kernels = kernels(&nodes);
                 if fleet.is_whole() {

@@ -69,7 +69,12 @@ pub async fn run(scope: &Scope, _: &StatusArgs) -> Result<ExitCode> {
 /// The status of each node.
 pub async fn conditions(fleet: &Fleet) -> Asked<Condition> {
     let patience = fleet.scope.patience(PATIENCE);
-    ask::ask(fleet, &["status", "-o", "json"], patience).await
+    let mut asked = ask::ask::<Condition>(fleet, &["status", "-o", "json"], patience).await;
+    for answer in &mut asked.answers {
+        // The API names the node for people, and not the answer.
+        answer.value.status.node.clone_from(&answer.agent.node);
+    }
+    asked
 }
 
 /// One node, as its own command shows it.

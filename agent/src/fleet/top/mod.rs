@@ -11,6 +11,7 @@ use super::scope::Scope;
 use super::stream::{self, Update};
 use crate::commands::top::{self, Document, Sample};
 use crate::shared::clock;
+use crate::shared::plain::plain;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -92,7 +93,7 @@ async fn refresh(
 fn take(latest: &mut Latest, node: String, update: Update) {
     let latest_of_node = match update {
         Update::Document(document) => Ok(*document),
-        Update::Lost(why) => Err(why),
+        Update::Lost(why) => Err(plain(&why).into_owned()),
     };
     latest.insert(node, latest_of_node);
 }

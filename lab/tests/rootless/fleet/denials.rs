@@ -61,7 +61,7 @@ async fn the_same_denial_on_several_nodes_is_one_row() {
     expect("drops.txt", &[all, narrow, nothing, json, partial].join("\n"));
 }
 
-fn explanation(verdict: &str) -> Value {
+pub fn explanation(verdict: &str) -> Value {
     json!({
         "ip": "10.244.1.10", "at": "2026-11-23T22:00:00.000Z", "now": true, "mode": "enforce",
         "verdicts": [{"service": "shop/web", "port": 8080, "protocol": "TCP", "verdict": verdict,
@@ -87,7 +87,7 @@ async fn nodes_that_agree_share_an_explanation_and_those_that_deny_come_first() 
     expect("why.txt", &[output, wrong].join("\n"));
 }
 
-fn report(node: &str, findings: &Value) -> Value {
+pub fn report(node: &str, findings: &Value) -> Value {
     json!({"node": node, "endpoints": 1, "flows": 4, "rules": 2, "destinations": null, "findings": findings, "notLookedAt": []})
 }
 

@@ -3,6 +3,7 @@
 use super::denials::dropped;
 use super::world::{World, expect, one_hangs_one_is_gone, status};
 use epguard::commands::top::{Answers, Counted, Document};
+use epguard::shared::drops::Dropped;
 use epguard_common::{Mode, Outcome, Reason};
 use epguard_lab::api::Run;
 use std::io::{BufRead as _, BufReader};
@@ -16,25 +17,29 @@ fn prints_documents() -> Run {
     ))
 }
 
-fn shell(script: &str) -> Run {
+pub fn shell(script: &str) -> Run {
     let mut command = Command::new("sh");
     command.args(["-c", script]);
     Run::Process(command)
 }
 
 fn document(packets: u64) -> String {
+    document_of(&dropped("shop/web", packets))
+}
+
+pub fn document_of(dropped: &Dropped) -> String {
     let mut status = status("worker-1");
     status.mode = Some(Mode::Enforce);
     let document = Document {
         agent: Some(Answers {
             problems: vec![],
             status,
-            drops: vec![dropped("shop/web", packets)],
+            drops: vec![dropped.clone()],
         }),
         counters: Some(vec![Counted {
             reason: Reason::Reused,
             outcome: Outcome::Dropped,
-            packets,
+            packets: dropped.packets,
         }]),
         errors: vec![],
     };

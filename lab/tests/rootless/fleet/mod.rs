@@ -4,6 +4,7 @@
 mod completion;
 mod denials;
 mod follow;
+mod hostile;
 mod modes;
 mod refusals;
 mod status;
