@@ -1,5 +1,6 @@
 //! The agents of a cluster: the pods of the `DaemonSet`, one for each node.
 
+use super::missing::Missing;
 use super::scope::{Form, Scope};
 use crate::shared::plain;
 use crate::watch::{Refusal, refusal};
@@ -91,6 +92,13 @@ impl Fleet {
             self.without.join(", ")
         );
         Ok(())
+    }
+
+    /// Chosen nodes without an agent, as those that do not answer.
+    #[must_use]
+    pub fn without(&self) -> Vec<Missing> {
+        let nodes = self.without.iter();
+        nodes.map(|node| Missing::without_agent(node)).collect()
     }
 
     /// Whether the flags name a single node.

@@ -26,10 +26,34 @@ pub struct Done {
     pub code: u8,
 }
 
-/// Begins a command. Errors: the cause and the remedy, in one line.
-pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<AttachedProcess, String> {
+/// Why a command did not run, or not to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The cause and the remedy, in one line.
+    pub why: String,
+    /// Whether the next attempt fails, too: the pod is gone, or a right is missing.
+    pub stays: bool,
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self { why, stays: false }
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
+    }
+}
+
+/// Begins a command.
+pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<AttachedProcess, Refused> {
     if let Some(obstacle) = &agent.obstacle {
-        return Err(obstacle.clone());
+        return Err(Refused {
+            why: obstacle.clone(),
+            stays: true,
+        });
     }
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), &fleet.scope.agents_namespace);
     let params = AttachParams::default()
@@ -42,7 +66,7 @@ pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<A
 }
 
 /// Runs a command to its end. Errors: it could not run, or the connection ended before it did.
-pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Done, String> {
+pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Done, Refused> {
     let mut process = start(fleet, agent, command).await?;
     let (status, stdout, stderr) = (process.take_status(), process.stdout(), process.stderr());
     let mut status = pin!(async {
@@ -77,7 +101,7 @@ async fn read(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
 }
 
 /// The exit code in a status. Errors: there is none, or the command could not run.
-pub fn code(status: Option<&Status>) -> Result<u8, String> {
+pub fn code(status: Option<&Status>) -> Result<u8, Refused> {
     let status = status.ok_or("the connection ended before the command")?;
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
@@ -88,13 +112,19 @@ pub fn code(status: Option<&Status>) -> Result<u8, String> {
         .find_map(|cause| cause.message.as_ref()?.parse::<i32>().ok());
     match code {
         Some(code) => Ok(u8::try_from(code).unwrap_or(u8::MAX)),
-        None => Err(one_line(
-            status.message.as_deref().unwrap_or("the command cannot run"),
-        )),
+        None => Err(Refused {
+            why: one_line(status.message.as_deref().unwrap_or("the command cannot run")),
+            stays: status.code.is_some_and(|code| stays(code)),
+        }),
     }
 }
 
-fn refused(error: kube::Error, namespace: &str) -> String {
+/// Whether a request that gets this answer gets it again.
+const fn stays(code: i32) -> bool {
+    matches!(code, 403 | 404)
+}
+
+fn refused(error: kube::Error, namespace: &str) -> Refused {
     let code = match &error {
         kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => code.as_u16(),
         kube::Error::Api(status) => status.code,
@@ -103,16 +133,21 @@ fn refused(error: kube::Error, namespace: &str) -> String {
             return format!(
                 "the connection broke: {}",
                 one_line(&error.root_cause().to_string())
-            );
+            )
+            .into();
         }
     };
-    match code {
+    let why = match code {
         403 => format!(
             "may not run commands in its pod: grant the account the verbs get and create on pods/exec in namespace {namespace}"
         ),
         401 => "the API server does not accept the credentials: renew them".to_owned(),
         404 => "its pod has gone".to_owned(),
         code => format!("the API server answers {code} to exec: see whether the node is ready"),
+    };
+    Refused {
+        why,
+        stays: stays(code.into()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::agents::{Agent, Fleet, all};
 use super::ask;
+use super::decode::Unread;
 use super::missing;
 use super::output;
 use super::scope::{Form, Scope};
@@ -57,12 +58,12 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     // Each node's archive is written as it comes, so that the memory holds a bounded number of them.
     let asked = ask::each(&fleet, &command, scope.patience(PATIENCE), |agent, done| {
         if done.code != 0 {
-            return Err(ask::last_line(&done.stderr).unwrap_or_else(|| "sysdump failed".to_owned()));
+            return Err(ask::failed(&done, "sysdump failed"));
         }
         let copied = copy(&mut archive.borrow_mut(), agent, &done.stdout);
         copied
             .map(|parts| (parts, 0))
-            .map_err(|error| format!("{error:#}"))
+            .map_err(|error| Unread::Because(format!("{error:#}")))
     })
     .await;
     let mut archive = archive.into_inner();

@@ -1,11 +1,12 @@
 //! `top`, and `drops -f`: streams of all nodes.
 
 use super::denials::dropped;
-use super::world::{World, expect, one_hangs_one_is_gone, status};
+use super::world::{World, expect, gone, node_of, one_hangs_one_is_gone, status};
 use epguard::commands::top::{Answers, Counted, Document};
 use epguard::shared::drops::Dropped;
 use epguard_common::{Mode, Outcome, Reason};
 use epguard_lab::api::Run;
+use serde_json::json;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
@@ -14,6 +15,17 @@ fn prints_documents() -> Run {
     let (first, second) = (document(5), document(9));
     shell(&format!(
         "echo '{first}'; while sleep 0.1; do echo '{second}'; done"
+    ))
+}
+
+/// A process that prints these lines again and again.
+pub fn prints_lines(lines: &[String]) -> Run {
+    let prints = lines.iter().map(|line| format!("printf '%s\\n' '{line}'"));
+    let prints: Vec<String> = prints.collect();
+    shell(&format!(
+        "{}; while sleep 0.1; do {}; done",
+        prints[0],
+        prints.join("; ")
     ))
 }
 
@@ -115,4 +127,65 @@ async fn a_reader_that_has_seen_enough_ends_it() {
     });
     let output = output.await.unwrap();
     assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
+    let world = World::new("follow-rights");
+    let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
+    let role = json!({"kind": "Role", "metadata": {"namespace": "epguard"}, "rules": [pods]});
+    world.server.access().bind(&role).unwrap();
+    let output = world.run(&["drops", "-f"]).await;
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "exit code 2",
+            "epguard: no answer from worker-1, worker-2, worker-3: may not run commands in its pod: grant the account the \
+             verbs get and create on pods/exec in namespace epguard"
+        ]
+    );
+    let tries = world.server.access().refused().len();
+    assert_eq!(tries, 3, "each node is asked once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_living_node_does_not_wait_behind_those_that_cannot_be_opened() {
+    let world = World::new("opening");
+    world.server.execs().answer(|exec| match node_of(exec) {
+        "worker-3" => prints_documents(),
+        _ => Run::Unanswered,
+    });
+    let mut command = world.command(&["drops", "-f", "--parallel", "1", "--timeout", "600"]);
+    let line = tokio::task::spawn_blocking(move || {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        line
+    });
+    let line = tokio::time::timeout(std::time::Duration::from_mins(1), line);
+    assert!(
+        line.await
+            .unwrap()
+            .unwrap()
+            .starts_with("worker-3: dropped reused shop/web")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn top_counts_the_packets_of_two_nodes_together() {
+    let world = World::new("sums");
+    world.server.execs().answer(|exec| match node_of(exec) {
+        "worker-1" => prints_lines(&[document(5)]),
+        "worker-2" => prints_lines(&[document(7)]),
+        _ => gone(),
+    });
+    expect(
+        "top-two.txt",
+        &world.run(&["top", "--batch", "--timeout", "5"]).await,
+    );
 }
