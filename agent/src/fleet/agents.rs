@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// The label of the agents' pods, as in `deploy/base/daemonset.yaml`.
-const LABEL: &str = "app.kubernetes.io/name=epguard";
+pub(super) const LABEL: &str = "app.kubernetes.io/name=epguard";
 /// The name of the agent's container there. A pod without one is asked in its first container.
 const CONTAINER: &str = "agent";
 /// Objects in a page, as in client-go.
@@ -111,6 +111,18 @@ impl Fleet {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.scope.nodes.is_empty() && self.scope.selector.is_none()
+    }
+
+    /// The `ConfigMap` of modes that most agents watch; none if they watch none.
+    #[must_use]
+    pub fn config_map(&self) -> Option<String> {
+        let mut names: BTreeMap<&String, usize> = BTreeMap::new();
+        for name in self.agents.iter().filter_map(|agent| agent.config_map.as_ref()) {
+            *names.entry(name).or_default() += 1;
+        }
+        // The first of those with as many.
+        let most = names.into_iter().rev().max_by_key(|(_, agents)| *agents);
+        most.map(|(name, _)| name.clone())
     }
 
     /// Whether the node has an agent's pod.
@@ -242,12 +254,18 @@ fn flags(container: &Container) -> String {
 
 fn config_map(container: &Container) -> Option<String> {
     let mut arguments = container.args.iter().flatten();
-    while let Some(argument) = arguments.next() {
-        match argument.strip_prefix("--fleet-config") {
-            Some("") => return arguments.next().cloned(),
-            Some(rest) => return rest.strip_prefix('=').map(str::to_owned),
+    let value = loop {
+        match arguments.next()?.strip_prefix("--fleet-config") {
+            Some("") => break arguments.next()?.as_str(),
+            Some(rest) => break rest.strip_prefix('=')?,
             None => {}
         }
-    }
-    None
+    };
+    // As the kubelet does.
+    let variables = container.env.iter().flatten();
+    let replaced = variables.fold(value.to_owned(), |text, one| match &one.value {
+        Some(value) => text.replace(&format!("$({})", one.name), value),
+        None => text,
+    });
+    Some(replaced)
 }

@@ -5,7 +5,7 @@ use super::ask::{self, Answer};
 use super::document::{self, Nothing};
 use super::missing::names;
 use super::scope::{Form, Scope};
-use crate::commands::audit::Report;
+use crate::commands::audit::{self as local, Report};
 use anyhow::Result;
 use clap::Args;
 use serde::de::Error as _;
@@ -25,6 +25,7 @@ Exit code: 0 nothing stale, 1 something stale, 2 a node did not answer, or could
 
 Examples:
   kubectl epguard audit               each node with findings; the others in one line
+  kubectl epguard audit -n shop       what leads to pods of one namespace's Services
   kubectl epguard audit -o wide       each node")]
 pub struct AuditArgs {}
 
@@ -53,7 +54,14 @@ pub async fn run(scope: &Scope, _: &AuditArgs) -> Result<ExitCode> {
     let mut asked = ask::ask::<Audited>(&fleet, &["audit", "-o", "json"], scope.patience(PATIENCE)).await;
     for answer in &mut asked.answers {
         // The API names the node for people, and not the answer.
-        answer.value.0.node.clone_from(&answer.agent.node);
+        let report = &mut answer.value.0;
+        report.node.clone_from(&answer.agent.node);
+        if scope.namespace.is_some() {
+            report
+                .findings
+                .retain(|finding| scope.wants(finding.service.as_deref()));
+            answer.code = local::verdict(report);
+        }
     }
     let wide = scope.output == Form::Wide;
     document::print(scope.output, &asked, Nothing {}, |answers| text(answers, wide))?;

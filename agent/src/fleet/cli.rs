@@ -67,6 +67,9 @@ impl Plugin {
     async fn execute(self) -> Result<ExitCode> {
         let scope = self.scope;
         scope.check()?;
+        if matches!(self.verb, Verb::Status(_) | Verb::Mode(_) | Verb::Sysdump(_)) {
+            scope.all_namespaces()?;
+        }
         match self.verb {
             Verb::Status(args) => status::run(&scope, &args).await,
             Verb::Drops(args) => drops::run(&scope, &args).await,
@@ -78,7 +81,7 @@ impl Plugin {
             Verb::Mode(args) => mode::run(&scope, &args).await,
             Verb::Sysdump(args) => sysdump::run(&scope, &args).await,
             Verb::Complete(args) => {
-                complete::run(&args, Self::command())?;
+                complete::run(&args, Self::command()).await?;
                 Ok(ExitCode::SUCCESS)
             }
         }

@@ -46,7 +46,7 @@ pub fn failure(done: &Done) -> Option<Unread> {
         let first = lines().next().unwrap_or(last);
         let error = first.trim_start_matches("error: ");
         return Some(Unread::Foreign(format!(
-            "its epguard does not know the command ({error})"
+            "its epguard does not know the command: {error}"
         )));
     }
     Some(Unread::Because(last.trim_start_matches("epguard: ").to_owned()))
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(
             failed(usage),
             Some(Unread::Foreign(
-                "its epguard does not know the command (unexpected argument '--output' found)".into()
+                "its epguard does not know the command: unexpected argument '--output' found".into()
             ))
         );
         assert_eq!(

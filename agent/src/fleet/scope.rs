@@ -27,6 +27,9 @@ pub struct Scope {
     /// The namespace of the agents
     #[arg(long, value_name = "NAMESPACE", default_value = "epguard", global = true)]
     pub agents_namespace: String,
+    /// Only Services of this namespace: what drops, top, why, audit, breaker and lint show [default: all]
+    #[arg(short, long, value_name = "NAMESPACE", global = true)]
+    pub namespace: Option<String>,
     /// Only these nodes, with commas or repeatedly
     #[arg(long = "node", value_name = "NAME", value_delimiter = ',', global = true)]
     pub nodes: Vec<String>,
@@ -89,6 +92,25 @@ impl Scope {
             "--node and --selector cannot be used together: leave out one of them"
         );
         Ok(())
+    }
+
+    /// Errors: `--namespace` for a verb that shows nodes.
+    pub fn all_namespaces(&self) -> Result<()> {
+        ensure!(
+            self.namespace.is_none(),
+            "--namespace selects Services, and this command shows whole nodes: leave it out; --agents-namespace names the \
+             agents' own namespace"
+        );
+        Ok(())
+    }
+
+    /// Whether a Service, `namespace/name`, is of the chosen namespace.
+    #[must_use]
+    pub fn wants(&self, service: Option<&str>) -> bool {
+        self.namespace.as_deref().is_none_or(|wanted| {
+            let namespace = service.and_then(|service| service.split_once('/'));
+            namespace.is_some_and(|(namespace, _)| namespace == wanted)
+        })
     }
 
     /// A client of the cluster. Errors: the credentials cannot be read.

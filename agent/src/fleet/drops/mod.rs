@@ -12,9 +12,11 @@ use super::lines::{self, Line};
 use super::missing::names;
 use super::scope::Scope;
 use crate::commands::drops::{Filter, table};
+use crate::shared::args::{one_of, service};
 use crate::shared::drops::Dropped;
 use anyhow::Result;
 use clap::Args;
+use epguard_common::Reason;
 use std::process::ExitCode;
 
 /// Seconds to wait for a node.
@@ -31,15 +33,22 @@ pub struct DropsArgs {
     /// Print new denials of all nodes every second until interrupted
     #[arg(short, long)]
     pub follow: bool,
-    /// Which denials.
-    #[command(flatten)]
-    pub filter: Filter,
+    /// Only this Service
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
+    pub service: Option<String>,
+    /// Only this reason
+    #[arg(long, value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
+    pub reason: Option<Reason>,
 }
 
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, args: &DropsArgs) -> Result<ExitCode> {
     let fleet = Fleet::find(scope).await?;
-    let filter = &args.filter;
+    let filter = &Filter {
+        namespace: scope.namespace.clone(),
+        service: args.service.clone(),
+        reason: args.reason,
+    };
     if args.follow {
         fleet.require()?;
         return follow::run(fleet, filter).await;

@@ -5,13 +5,14 @@
 //! ConfigMap + status of all nodes -> plan (pure): what changes, and where -> question -> ConfigMap
 //! ```
 
+mod chosen;
 mod key;
-mod nodes;
 mod plan;
 mod policy;
 
 use super::agents::Fleet;
 use super::ask::{Asked, UNKNOWN};
+use super::nodes::Nodes;
 use super::output;
 use super::scope::Scope;
 use super::status;
@@ -71,12 +72,19 @@ pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
         return show(&fleet).await;
     };
     if let (Some(mode), false) = (change, fleet.is_whole()) {
-        return nodes::switch(&fleet, mode, args).await;
+        return chosen::switch(&fleet, mode, args).await;
     }
     let policy = Policy::read(&fleet).await?;
     let asked = status::conditions(&fleet).await;
     let key = Key::of(args.canary, args.reason);
-    let plan = Plan::new(key, change, &policy, &asked);
+    let nodes = Nodes::list(&fleet).await;
+    let matters = key == Key::CanaryMode || policy.has_canary_mode();
+    if let (Err(why), true) = (&nodes, matters) {
+        output::error(&format!(
+            "epguard: canaries are those whose agents follow canary-mode now: {why}"
+        ));
+    }
+    let plan = Plan::new(key, change, &policy, &asked, nodes.as_ref().ok());
     output::line(&plan.text()).map_err(|error| unseen(&error))?;
     let code = known(&asked);
     if plan.is_done() {

@@ -11,6 +11,7 @@ mod modes;
 mod text;
 
 pub use cluster::read_modes;
+pub use modes::{deviation, is_canary};
 
 use cluster::Cluster;
 

@@ -1,24 +1,30 @@
 //! Which modes a node should have by the `ConfigMap`, and whether it has. Pure.
 
+use crate::fleet::nodes::Nodes;
 use crate::shared::status::{ModeSource, Status};
 use epguard_common::{Mode, Reason};
 use epguard_core::facts::ModePolicy;
 
-/// The node's mode by the `ConfigMap`; none if that leaves it to the flags.
+/// Whether the Node has the label of canaries. The agent only counts where nodes may not be listed.
 #[must_use]
-pub fn wanted(modes: &ModePolicy, status: &Status) -> Option<Mode> {
+pub fn is_canary(nodes: Option<&Nodes>, node: &str, status: &Status) -> bool {
+    let claimed = || status.mode_source == ModeSource::Canary;
+    nodes.map_or_else(claimed, |nodes| nodes.canaries.contains(node))
+}
+
+/// The node's mode by the `ConfigMap`; none if that leaves it to the flags.
+fn wanted(modes: &ModePolicy, canary: bool) -> Option<Mode> {
     let wanted = &modes.wanted;
-    let canary = status.mode_source == ModeSource::Canary;
     wanted.canary_mode.filter(|_| canary).or(wanted.mode)
 }
 
 /// How the node's modes differ from the `ConfigMap`'s; none if they do not, or if the node reports a problem with it.
 #[must_use]
-pub fn deviation(modes: &ModePolicy, status: &Status) -> Option<String> {
+pub fn deviation(modes: &ModePolicy, status: &Status, canary: bool) -> Option<String> {
     if status.config_map.is_some() || !modes.errors.is_empty() {
         return None;
     }
-    let mode = wanted(modes, status);
+    let mode = wanted(modes, canary);
     if let (Some(wanted), Some(is)) = (mode, status.mode)
         && wanted != is
     {

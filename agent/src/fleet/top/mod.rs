@@ -14,6 +14,7 @@ use super::scope::Scope;
 use super::stream::{self, Update};
 use crate::commands::top::{self, Document, Sample};
 use crate::shared::clock;
+use crate::shared::drops::Dropped;
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,10 +33,12 @@ const PACE: Duration = Duration::from_secs(1);
 /// Options of `kubectl epguard top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Keys and columns: epguard top --help. Without a terminal it prints text.
+Keys and columns: epguard top --help. Without a terminal it prints text. With -n the table has the flows of one namespace;
+the counts above it are of all.
 
 Examples:
   kubectl epguard top
+  kubectl epguard top -n shop
   kubectl epguard top --batch --count 10")]
 pub struct TopArgs {
     /// Print plain text instead of a screen; this is the default without a terminal
@@ -52,6 +55,7 @@ struct Latest {
     nodes: BTreeMap<String, Result<Document, String>>,
     /// Whether a node did not answer when the last sample was taken.
     partial: Arc<AtomicBool>,
+    scope: Scope,
 }
 
 /// Shows the screen until a key or a signal ends it, or prints text. Errors: no node answers, or the output fails.
@@ -115,12 +119,19 @@ impl Latest {
         Self {
             nodes: silent.chain(without).collect(),
             partial: Arc::default(),
+            scope: fleet.scope.clone(),
         }
     }
 
     fn take(&mut self, node: String, update: Update) {
         let latest = match update {
-            Update::Document(document) => Ok(*document),
+            Update::Document(mut document) => {
+                if let Some(agent) = &mut document.agent {
+                    let wants = |dropped: &Dropped| self.scope.wants(Some(&dropped.kind.service));
+                    agent.drops.retain(wants);
+                }
+                Ok(*document)
+            }
             Update::Lost(why) => Err(why),
         };
         self.nodes.insert(node, latest);
@@ -161,9 +172,14 @@ impl Latest {
             let nodes = self.nodes.iter();
             nodes.filter_map(|(node, one)| Some((node.as_str(), one.as_ref().ok()?)))
         };
+        let mut agent = sum::agent(documents(), &missing);
+        if let (Some(agent), Some(namespace)) = (&mut agent, &self.scope.namespace) {
+            agent.who.push_str(&format!("; flows of {namespace}"));
+            agent.narrowed = true;
+        }
         Sample {
             at: clock::boot(),
-            agent: sum::agent(documents(), &missing).with_context(none),
+            agent: agent.with_context(none),
             counters: sum::counters(documents().map(|(_, document)| document)).with_context(none),
             renewed,
         }

@@ -26,6 +26,7 @@ pub fn agent<'a>(
         problems: problems(&answers, missing),
         status: status(&answers),
         drops: drops.into_iter().map(|(dropped, _)| dropped).collect(),
+        narrowed: false,
     })
 }
 
@@ -57,13 +58,16 @@ fn who(answers: &[(&str, &Answers)], silent: usize) -> String {
         .into_iter()
         .chain((silent > 0).then_some(("without an answer", silent)));
     let counts: Vec<String> = counts.map(|(mode, count)| format!("{count} {mode}")).collect();
-    format!("{} nodes: {}", answers.len() + silent, counts.join(", "))
+    let nodes = match answers.len() + silent {
+        1 => "1 node".to_owned(),
+        many => format!("{many} nodes"),
+    };
+    format!("{nodes}: {}", counts.join(", "))
 }
 
 fn problems(answers: &[(&str, &Answers)], missing: &[Missing]) -> Vec<Problem> {
-    let silent = missing::text(missing);
-    let silent = silent.lines().map(|line| Problem {
-        what: line.to_owned(),
+    let silent = missing::summary(missing).map(|what| Problem {
+        what,
         remedy: "what is denied there is not counted here: kubectl epguard status".to_owned(),
     });
     let of_nodes = answers.iter().flat_map(|(node, answers)| {
@@ -72,7 +76,7 @@ fn problems(answers: &[(&str, &Answers)], missing: &[Missing]) -> Vec<Problem> {
             remedy: problem.remedy.clone(),
         })
     });
-    silent.chain(of_nodes).collect()
+    silent.into_iter().chain(of_nodes).collect()
 }
 
 /// The highest mode, the oldest view, and the shortest lease of nodes that deny anything.

@@ -1,7 +1,9 @@
-//! Completion as kubectl asks for it: `kubectl_complete-epguard` runs `kubectl-epguard __complete WORD...`.
+//! Completion as kubectl asks for it: `kubectl_complete-epguard` runs `kubectl-epguard __complete -- WORD...`.
 //!
 //! The last word is the one to complete. The answer has a candidate a line, then `:` and a number, as Go's cobra prints
 //! it: 4 means that file names do not fit.
+
+mod names;
 
 use super::output;
 use anyhow::Result;
@@ -19,11 +21,19 @@ pub struct CompleteArgs {
 }
 
 /// Prints candidates for the words of a command. Errors: the output fails.
-pub fn run(args: &CompleteArgs, mut plugin: Command) -> Result<()> {
+pub async fn run(args: &CompleteArgs, mut plugin: Command) -> Result<()> {
     plugin.build();
-    let (candidates, directive) = complete(&plugin, &args.words);
+    let (mut candidates, mut directive) = complete(&plugin, &args.words);
+    if let Some(names) = names::names(&args.words).await {
+        (candidates, directive) = (names, NO_FILES);
+    }
     for (name, help) in candidates {
-        output::line(&format!("{name}\t{help}"))?;
+        let help = if help.is_empty() {
+            help
+        } else {
+            format!("\t{help}")
+        };
+        output::line(&format!("{name}{help}"))?;
     }
     output::line(&format!(":{directive}"))
 }

@@ -1,6 +1,8 @@
 //! `kubectl epguard sysdump`: one archive with the archives of all nodes, and what only the API shows.
 
-use super::agents::{Agent, Fleet, all};
+mod parts;
+
+use super::agents::{Agent, Fleet, LABEL, all};
 use super::ask;
 use super::decode::Unread;
 use super::missing;
@@ -10,13 +12,13 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
-use kube::Api;
-use kube::api::ListParams;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
 use serde::Serialize;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -90,43 +92,31 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     Ok(asked.code().into())
 }
 
-/// Copies the parts of a node's archive into its folder, and counts them. Errors: it is no archive.
+/// Copies the parts of a node's archive into its folder, and counts them. Errors: it is none that `epguard sysdump` writes.
 fn copy(to: &mut tar::Builder<File>, agent: &Agent, content: &[u8]) -> Result<usize> {
-    let mut from = tar::Archive::new(content);
-    let mut parts = 0;
-    for entry in from.entries().context("no archive came")? {
-        let mut entry = entry.context("its archive is broken")?;
-        let path = entry.path().context("its archive is broken")?.into_owned();
-        // Only the name of a file counts: an archive must not write outside of its folder.
-        let name = path
-            .file_name()
-            .context("its archive has a part without a name")?;
-        let mut part = Vec::new();
-        entry.read_to_end(&mut part).context("its archive is broken")?;
-        add(to, &Path::new("nodes").join(&agent.node).join(name), &part)?;
-        parts += 1;
+    let parts = parts::read(content)?;
+    for (name, content) in &parts {
+        add(to, &Path::new("nodes").join(&agent.node).join(name), content)?;
     }
-    Ok(parts)
+    Ok(parts.len())
 }
 
 /// What only the API shows: the agents' pods, and Events about them.
 async fn cluster(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
     let namespace = &fleet.scope.agents_namespace;
-    let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
-    let events: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
+    let api: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
+    let pods = all(&api, "pods", ListParams::default().labels(LABEL), Form::Json).await;
+    let names: BTreeSet<String> = pods.iter().flatten().map(Pod::name_any).collect();
+    let api: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
+    let events = all(&api, "events", ListParams::default(), Form::Json).await;
+    let about_them = |event: &Event| {
+        let object = &event.involved_object;
+        object.kind.as_deref() == Some("Pod") && object.name.as_ref().is_some_and(|name| names.contains(name))
+    };
+    let events = events.map(|all| all.into_iter().filter(about_them).collect::<Vec<_>>());
     [
-        (
-            "pods.json",
-            all(&pods, "pods", ListParams::default(), Form::Json)
-                .await
-                .and_then(|all| json(&without_values(all))),
-        ),
-        (
-            "events.json",
-            all(&events, "events", ListParams::default(), Form::Json)
-                .await
-                .and_then(|all| json(&all)),
-        ),
+        ("pods.json", pods.and_then(|all| json(&without_values(all)))),
+        ("events.json", events.and_then(|all| json(&all))),
     ]
 }
 
