@@ -31,13 +31,27 @@ pub struct Done {
 pub struct Refused {
     /// The cause and the remedy, in one line.
     pub why: String,
-    /// Whether the next attempt fails, too: the pod is gone, or a right is missing.
-    pub stays: bool,
+    /// Whether another attempt makes sense.
+    pub next: Next,
+}
+
+/// What makes sense after a command that did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// To try again.
+    Again,
+    /// To ask the pod that replaces this one.
+    Successor,
+    /// Nothing: a right is missing, or the plugin is of another version.
+    Nothing,
 }
 
 impl From<String> for Refused {
     fn from(why: String) -> Self {
-        Self { why, stays: false }
+        Self {
+            why,
+            next: Next::Again,
+        }
     }
 }
 
@@ -52,7 +66,7 @@ pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<A
     if let Some(obstacle) = &agent.obstacle {
         return Err(Refused {
             why: obstacle.clone(),
-            stays: true,
+            next: Next::Successor,
         });
     }
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), &fleet.scope.agents_namespace);
@@ -114,14 +128,18 @@ pub fn code(status: Option<&Status>) -> Result<u8, Refused> {
         Some(code) => Ok(u8::try_from(code).unwrap_or(u8::MAX)),
         None => Err(Refused {
             why: one_line(status.message.as_deref().unwrap_or("the command cannot run")),
-            stays: status.code.is_some_and(|code| stays(code)),
+            next: status.code.map_or(Next::Again, next),
         }),
     }
 }
 
-/// Whether a request that gets this answer gets it again.
-const fn stays(code: i32) -> bool {
-    matches!(code, 403 | 404)
+/// What makes sense after an answer of the API server.
+const fn next(code: i32) -> Next {
+    match code {
+        403 => Next::Nothing,
+        404 => Next::Successor,
+        _ => Next::Again,
+    }
 }
 
 fn refused(error: kube::Error, namespace: &str) -> Refused {
@@ -147,7 +165,7 @@ fn refused(error: kube::Error, namespace: &str) -> Refused {
     };
     Refused {
         why,
-        stays: stays(code.into()),
+        next: next(code.into()),
     }
 }
 

@@ -10,7 +10,7 @@ pub fn line(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Prints one line on standard error, whatever the text contains. Without a reader it is lost.
+/// Prints one line on standard error, with any text made plain. Without a reader it is lost.
 pub fn error(text: &str) {
     let _ = writeln!(io::stderr(), "{}", plain(text));
 }

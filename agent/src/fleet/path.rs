@@ -18,10 +18,10 @@ pub async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Stri
         return format!("asked all nodes: no pod and no node has {client}");
     };
     let mut words = format!("asked {from}, where {client} is");
-    match &to {
-        Some(to) => words.push_str(&format!(", and {to}, where {endpoint} is")),
-        None => words.push_str(&format!("; no pod has {endpoint}")),
-    }
+    words.push_str(&match &to {
+        Some(to) => format!(", and {to}, where {endpoint} is"),
+        None => format!("; no pod has {endpoint}"),
+    });
     let way: BTreeSet<String> = to.into_iter().chain([from]).collect();
     fleet.without.extend(
         way.iter()

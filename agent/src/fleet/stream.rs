@@ -4,7 +4,7 @@
 
 use super::agents::{Agent, Fleet};
 use super::decode::{Unread, decode, failure};
-use super::exec::{self, Done, Refused};
+use super::exec::{self, Done, Next, Refused};
 use super::places::{Places, late};
 use super::version;
 use crate::commands::top::Document;
@@ -12,8 +12,9 @@ use kube::api::AttachedProcess;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Seconds to wait for a document.
 pub const PATIENCE: u64 = 10;
@@ -40,11 +41,14 @@ struct Streams {
     opening: Places,
     /// The same for nodes that were lost: the others do not wait behind them.
     again: Places,
+    /// The agents, as last listed for one that was replaced.
+    listed: Mutex<(Instant, Vec<Agent>)>,
     patience: Duration,
     to: Sender<(String, Update)>,
 }
 
-/// Follows all nodes. A node that is lost is asked again, unless the cause stays; after the last one the channel ends.
+/// Follows all nodes. A node that is lost is asked again, or the pod that replaces its agent is. Not if the cause stays: after the
+/// last node the channel ends.
 /// Names the node with each of its updates.
 #[must_use]
 pub fn documents(fleet: Fleet) -> Receiver<(String, Update)> {
@@ -55,34 +59,52 @@ pub fn documents(fleet: Fleet) -> Receiver<(String, Update)> {
         fleet,
         opening: Places::new(parallel, patience).kept_for(OPENING),
         again: Places::new(parallel, patience).kept_for(OPENING),
+        listed: Mutex::new((Instant::now(), agents.clone())),
         patience,
         to,
     });
     for agent in agents {
         let streams = Arc::clone(&streams);
-        tokio::spawn(async move { streams.keep(&agent).await });
+        tokio::spawn(async move { streams.keep(agent).await });
     }
     receiver
 }
 
 impl Streams {
     /// Follows a node. Ends if the receiver does, or for a cause that stays.
-    async fn keep(&self, agent: &Agent) {
+    async fn keep(&self, mut agent: Agent) {
         let mut known = None;
         let mut places = &self.opening;
         loop {
-            let Refused { why, stays } = self.follow(agent, places, &mut known).await;
+            let Refused { why, next } = self.follow(&agent, places, &mut known).await;
             if known.as_ref() != Some(&why) {
                 known = Some(why.clone());
-                if !self.send(agent, Update::Lost(why)).await {
+                if !self.send(&agent, Update::Lost(why)).await {
                     return;
                 }
             }
-            if stays {
-                return;
-            }
             places = &self.again;
+            match next {
+                Next::Nothing => return,
+                Next::Again => sleep(PAUSE).await,
+                Next::Successor => agent = self.successor(&agent).await,
+            }
+        }
+    }
+
+    /// Waits for the pod that replaces one, as during an upgrade. All nodes share a list.
+    async fn successor(&self, old: &Agent) -> Agent {
+        loop {
             sleep(PAUSE).await;
+            let mut listed = self.listed.lock().await;
+            if listed.0.elapsed() >= PAUSE {
+                let agents = Fleet::find(&self.fleet.scope).await.map(|fleet| fleet.agents);
+                *listed = (Instant::now(), agents.unwrap_or_default());
+            }
+            let new = listed.1.iter().find(|new| new.node == old.node);
+            if let Some(new) = new.filter(|new| new.obstacle.is_none() && *new != old) {
+                return new.clone();
+            }
         }
     }
 
@@ -145,10 +167,13 @@ impl Streams {
     async fn unread(&self, agent: &Agent, unread: Unread) -> Refused {
         match unread {
             Unread::Because(why) => why.into(),
-            Unread::Newer(why) => Refused { why, stays: true },
+            Unread::Newer(why) => Refused {
+                why,
+                next: Next::Nothing,
+            },
             Unread::Foreign(why) => Refused {
                 why: version::explain(&self.fleet, agent, self.patience, why).await,
-                stays: true,
+                next: Next::Nothing,
             },
         }
     }

@@ -41,3 +41,35 @@ fn of_reason(reason: Reason, wanted: Mode, status: &Status) -> Option<String> {
     let is = *status.reasons.get(&reason)?;
     (is != wanted && !status.demoted.contains(&reason)).then(|| format!("{reason} {is} instead of {wanted}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_core::facts::WantedModes;
+
+    #[test]
+    fn the_label_of_a_node_counts_and_not_its_agents_word() {
+        let claims = Status {
+            mode: Some(Mode::Enforce),
+            mode_source: ModeSource::Canary,
+            ..Status::default()
+        };
+        let nodes = |canaries: &[&str]| Nodes {
+            canaries: canaries.iter().map(|node| (*node).to_owned()).collect(),
+            ..Nodes::default()
+        };
+        assert!(is_canary(None, "a", &claims));
+        assert!(is_canary(Some(&nodes(&["a"])), "a", &Status::default()));
+        let canary = is_canary(Some(&nodes(&["b"])), "a", &claims);
+        let modes = ModePolicy {
+            wanted: WantedModes {
+                mode: Some(Mode::Observe),
+                canary_mode: Some(Mode::Enforce),
+                ..WantedModes::default()
+            },
+            ..ModePolicy::default()
+        };
+        let deviation = deviation(&modes, &claims, canary);
+        assert_eq!(deviation.as_deref(), Some("mode enforce instead of observe"));
+    }
+}

@@ -174,7 +174,7 @@ impl Latest {
         };
         let mut agent = sum::agent(documents(), &missing);
         if let (Some(agent), Some(namespace)) = (&mut agent, &self.scope.namespace) {
-            agent.who.push_str(&format!("; flows of {namespace}"));
+            agent.who = format!("{}; flows of {namespace}", agent.who);
             agent.narrowed = true;
         }
         Sample {

@@ -5,10 +5,13 @@ use super::world::{World, expect, gone, node_of, one_hangs_one_is_gone, status};
 use epguard::commands::top::{Answers, Counted, Document};
 use epguard::shared::drops::Dropped;
 use epguard_common::{Mode, Outcome, Reason};
-use epguard_lab::api::Run;
+use epguard_lab::api::{ApiError, ObjectRef, Run};
 use serde_json::json;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// A process that prints a document, and then again and again one with more packets.
 fn prints_documents() -> Run {
@@ -156,24 +159,8 @@ async fn a_living_node_does_not_wait_behind_those_that_cannot_be_opened() {
         "worker-3" => prints_documents(),
         _ => Run::Unanswered,
     });
-    let mut command = world.command(&["drops", "-f", "--parallel", "1", "--timeout", "600"]);
-    let line = tokio::task::spawn_blocking(move || {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        line
-    });
-    let line = tokio::time::timeout(std::time::Duration::from_mins(1), line);
-    assert!(
-        line.await
-            .unwrap()
-            .unwrap()
-            .starts_with("worker-3: dropped reused shop/web")
-    );
+    let line = first_line(world.command(&["drops", "-f", "--parallel", "1", "--timeout", "600"])).await;
+    assert!(line.starts_with("worker-3: dropped reused shop/web"), "{line}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,4 +175,46 @@ async fn top_counts_the_packets_of_two_nodes_together() {
         "top-two.txt",
         &world.run(&["top", "--batch", "--timeout", "5"]).await,
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pod_that_replaces_an_agent_is_followed() {
+    let world = World::empty("successor");
+    world.agent("worker-1");
+    let store = world.store.clone();
+    let tries = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&tries);
+    world.server.execs().answer(move |exec| {
+        if node_of(exec) != "worker-1" {
+            return prints_documents();
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        let mut new = super::world::pod("worker-1");
+        new["metadata"]["name"] = "epguard-new".into();
+        store.apply(new).unwrap();
+        store
+            .delete(&ObjectRef::pod("epguard", "epguard-worker-1"), Some(0))
+            .unwrap();
+        Run::Fails(ApiError::new(404, "NotFound", "container not found"))
+    });
+    let line = first_line(world.command(&["drops", "-f"])).await;
+    assert!(line.starts_with("worker-1: dropped reused shop/web"), "{line}");
+    assert_eq!(tries.load(Ordering::Relaxed), 1, "the old pod is asked once");
+}
+
+/// The first line that a command prints, within a minute. Then it is ended.
+async fn first_line(mut command: Command) -> String {
+    let line = tokio::task::spawn_blocking(move || {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        line
+    });
+    tokio::time::timeout(Duration::from_mins(1), line)
+        .await
+        .unwrap()
+        .unwrap()
 }
