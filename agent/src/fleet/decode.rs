@@ -111,6 +111,13 @@ mod tests {
     }
 
     #[test]
+    fn a_nodes_texts_are_plain_for_people_and_exact_in_documents() {
+        let document = br#"["a\u001b[2J\n"]"#;
+        assert_eq!(decode(document, Form::Table), Ok(json!(["a\\u{1b}[2J\\n"])));
+        assert_eq!(decode(document, Form::Json), Ok(json!(["a\u{1b}[2J\n"])));
+    }
+
+    #[test]
     fn the_usage_of_an_older_version_is_no_error_of_the_agent() {
         let failed = |stderr: &str| {
             failure(&Done {

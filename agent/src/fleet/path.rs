@@ -17,11 +17,11 @@ pub async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Stri
     let Some(from) = from else {
         return format!("asked all nodes: no pod and no node has {client}");
     };
-    let mut words = format!("asked {from}, where {client} is");
-    words.push_str(&match &to {
+    let end = match &to {
         Some(to) => format!(", and {to}, where {endpoint} is"),
         None => format!("; no pod has {endpoint}"),
-    });
+    };
+    let words = format!("asked {from}, where {client} is{end}");
     let way: BTreeSet<String> = to.into_iter().chain([from]).collect();
     fleet.without.extend(
         way.iter()
