@@ -5,7 +5,7 @@ use super::scope::{Form, Scope};
 use crate::shared::plain;
 use crate::watch::{Refusal, refusal};
 use anyhow::{Result, anyhow, bail, ensure};
-use k8s_openapi::api::core::v1::{Container, Node, Pod};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
@@ -37,6 +37,8 @@ pub struct Agent {
     pub ready: bool,
     /// Why no command can run in the pod; none if one can.
     pub obstacle: Option<String>,
+    /// How often the container was started again: then a command may run where none did.
+    pub restarts: i32,
     /// Image, arguments and environment of the agent.
     pub flags: String,
     /// The `ConfigMap` of modes that the agent watches, `namespace/name`.
@@ -212,6 +214,7 @@ fn agent(pod: &Pod) -> Option<Agent> {
         container: container.name.clone(),
         ready: is_ready(pod),
         obstacle: obstacle(pod, &container.name),
+        restarts: status_of(pod, &container.name).map_or(0, |status| status.restart_count),
         flags: flags(container),
         config_map: config_map(container),
     })
@@ -226,11 +229,7 @@ fn is_ready(pod: &Pod) -> bool {
 /// Why no command can run: the container's state, in the kubelet's words.
 fn obstacle(pod: &Pod, container: &str) -> Option<String> {
     let status = pod.status.as_ref()?;
-    let statuses = status.container_statuses.iter().flatten();
-    let Some(state) = { statuses }
-        .find(|status| status.name == container)
-        .and_then(|status| status.state.as_ref())
-    else {
+    let Some(state) = status_of(pod, container).and_then(|status| status.state.as_ref()) else {
         let phase = status.phase.as_deref().unwrap_or("Unknown");
         return (phase != "Running").then(|| format!("its pod is {phase}"));
     };
@@ -241,6 +240,11 @@ fn obstacle(pod: &Pod, container: &str) -> Option<String> {
     };
     let why = why.unwrap_or("not running");
     Some(format!("its container does not run: {why}"))
+}
+
+fn status_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {
+    let mut statuses = pod.status.as_ref()?.container_statuses.iter().flatten();
+    statuses.find(|status| status.name == container)
 }
 
 fn flags(container: &Container) -> String {

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 /// The most nodes that a line names.
 const NAMED: usize = 5;
 
+/// The most characters of a cause that are shown: a node may write it.
+const LENGTH: usize = 500;
+
 /// A node that did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Missing {
@@ -47,7 +50,12 @@ pub fn summary(missing: &[Missing]) -> Option<String> {
 fn causes(missing: &[Missing]) -> Vec<(Cow<'_, str>, Vec<&str>)> {
     let mut causes: Vec<(Cow<'_, str>, Vec<&str>)> = Vec::new();
     for one in missing {
-        let why = plain(&one.why);
+        let end = one
+            .why
+            .char_indices()
+            .nth(LENGTH)
+            .map_or(one.why.len(), |(at, _)| at);
+        let why = plain(&one.why[..end]);
         match causes.iter_mut().find(|(known, _)| *known == why) {
             Some((_, nodes)) => nodes.push(&one.node),
             None => causes.push((why, vec![&one.node])),

@@ -47,9 +47,8 @@ struct Streams {
     to: Sender<(String, Update)>,
 }
 
-/// Follows all nodes. A node that is lost is asked again, or the pod that replaces its agent is. Not if the cause stays: after the
-/// last node the channel ends.
-/// Names the node with each of its updates.
+/// Follows all nodes, and names the node with each of its updates. A node that is lost is asked again, or the pod that
+/// replaces its agent is, unless the cause stays: after the last node the channel ends.
 #[must_use]
 pub fn documents(fleet: Fleet) -> Receiver<(String, Update)> {
     let (to, receiver) = channel(fleet.agents.len().max(1));

@@ -99,10 +99,16 @@ pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
 /// Prints the `ConfigMap`'s modes, and counts the nodes in each mode.
 async fn show(fleet: &Fleet) -> Result<ExitCode> {
     let asked = status::conditions(fleet).await;
-    if fleet.is_whole() {
-        output::line(&Policy::read(fleet).await?.text())?;
+    let policy = if fleet.is_whole() {
+        Some(Policy::read(fleet).await?)
+    } else {
+        None
+    };
+    if let Some(policy) = &policy {
+        output::line(&policy.text())?;
     }
-    output::line(&plan::counts(&asked))?;
+    let name = policy.as_ref().map(|policy| policy.name.as_str());
+    output::line(&plan::counts(&asked, name))?;
     if !asked.missing.is_empty() {
         output::line(&super::missing::text(&asked.missing))?;
     }

@@ -162,14 +162,20 @@ fn changed(key: Key, to: Option<Mode>, status: &Status) -> Option<String> {
     (mode != to).then(|| mode.map_or("unknown", Mode::as_str).to_owned())
 }
 
-/// `2 nodes in enforce (configmap): a, b`, a line for each mode and source.
+/// `2 in enforce (by configmap): a, b`, a line for each mode and source. Nodes that do not watch this `ConfigMap` have lines of
+/// their own.
 #[must_use]
-pub fn counts(asked: &Asked<Condition>) -> String {
+pub fn counts(asked: &Asked<Condition>, config_map: Option<&str>) -> String {
     let mut modes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for Answer { agent, value, .. } in &asked.answers {
         let (mode, source) = (value.status.mode_name(), value.status.mode_source);
+        let other = match (&agent.config_map, config_map) {
+            (Some(own), Some(this)) if own != this => format!(" {own}"),
+            (None, Some(_)) => ", no ConfigMap".to_owned(),
+            _ => String::new(),
+        };
         modes
-            .entry(format!("{mode} (by {source})"))
+            .entry(format!("{mode} (by {source}{other})"))
             .or_default()
             .push(&agent.node);
     }

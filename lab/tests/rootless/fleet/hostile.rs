@@ -97,6 +97,16 @@ async fn no_node_writes_to_the_terminal_or_forges_a_line() {
         let words: Vec<&str> = verb.split(' ').collect();
         outputs.push(format!("{verb}: {}", world.run(&words).await));
     }
+    let slice = json!({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
+        "metadata": {"name": "web-x", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web",
+            "endpointslice.kubernetes.io/managed-by": "x"}},
+        "endpoints": [{"addresses": ["10.1.1.2"], "targetRef": {"kind": "Pod", "namespace": "shop", "name": EVIL}}],
+        "ports": [{"port": 8080}]});
+    world.store.apply(slice).unwrap();
+    outputs.push(format!(
+        "lint: {}",
+        world.run(&["lint", "--confirm-after", "0"]).await
+    ));
     let top = world.run(&["top", "--batch"]).await;
     for output in outputs.iter().chain([&top]) {
         let raw = output

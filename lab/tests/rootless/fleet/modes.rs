@@ -180,9 +180,10 @@ async fn the_plan_names_nodes_switched_by_hand_and_nodes_that_follow_another_con
         condition(status)
     });
     let shown = world.run(&["status"]).await;
+    let modes = world.run(&["mode"]).await;
     let changed = world.run(&["mode", "enforce"]).await;
     let other = world.run(&["mode", "enforce", "--canary"]).await;
-    expect("mode-plan.txt", &[shown, changed, other].join("\n"));
+    expect("mode-plan.txt", &[shown, modes, changed, other].join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
