@@ -15,6 +15,8 @@ mod decode;
 mod document;
 mod drops;
 mod exec;
+#[cfg(test)]
+mod fuzz;
 mod lines;
 mod lint;
 mod missing;

@@ -1,6 +1,6 @@
 //! `kubectl epguard sysdump`: one archive with the archives of all nodes, and what only the API shows.
 
-mod parts;
+pub(super) mod parts;
 
 use super::agents::{Agent, Fleet, LABEL, all};
 use super::ask;
