@@ -1,11 +1,14 @@
 //! The agents of a cluster: the pods of the `DaemonSet`, one for each node.
 
-use super::scope::Scope;
+use super::missing::Missing;
+use super::scope::{Form, Scope};
+use crate::shared::plain;
 use crate::watch::{Refusal, refusal};
 use anyhow::{Result, anyhow, bail, ensure};
-use k8s_openapi::api::core::v1::{Container, Node, Pod};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource, ResourceExt as _};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -13,7 +16,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// The label of the agents' pods, as in `deploy/base/daemonset.yaml`.
-const LABEL: &str = "app.kubernetes.io/name=epguard";
+pub(super) const LABEL: &str = "app.kubernetes.io/name=epguard";
 /// The name of the agent's container there. A pod without one is asked in its first container.
 const CONTAINER: &str = "agent";
 /// Objects in a page, as in client-go.
@@ -34,6 +37,8 @@ pub struct Agent {
     pub ready: bool,
     /// Why no command can run in the pod; none if one can.
     pub obstacle: Option<String>,
+    /// How often the container was started again: then a command may run where none did.
+    pub restarts: i32,
     /// Image, arguments and environment of the agent.
     pub flags: String,
     /// The `ConfigMap` of modes that the agent watches, `namespace/name`.
@@ -59,7 +64,7 @@ impl Fleet {
         let client = scope.client().await?;
         let namespace = &scope.agents_namespace;
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        let pods = all(&pods, "pods", ListParams::default().labels(LABEL)).await?;
+        let pods = all(&pods, "pods", ListParams::default().labels(LABEL), scope.output).await?;
         let mut agents = by_node(&pods);
         ensure!(
             !agents.is_empty(),
@@ -91,6 +96,13 @@ impl Fleet {
         Ok(())
     }
 
+    /// Chosen nodes without an agent, as those that do not answer.
+    #[must_use]
+    pub fn without(&self) -> Vec<Missing> {
+        let nodes = self.without.iter();
+        nodes.map(|node| Missing::without_agent(node)).collect()
+    }
+
     /// Whether the flags name a single node.
     #[must_use]
     pub fn is_one(&self) -> bool {
@@ -101,6 +113,18 @@ impl Fleet {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.scope.nodes.is_empty() && self.scope.selector.is_none()
+    }
+
+    /// The `ConfigMap` of modes that most agents watch; none if they watch none.
+    #[must_use]
+    pub fn config_map(&self) -> Option<String> {
+        let mut names: BTreeMap<&String, usize> = BTreeMap::new();
+        for name in self.agents.iter().filter_map(|agent| agent.config_map.as_ref()) {
+            *names.entry(name).or_default() += 1;
+        }
+        // The first of those with as many.
+        let most = names.into_iter().rev().max_by_key(|(_, agents)| *agents);
+        most.map(|(name, _)| name.clone())
     }
 
     /// Whether the node has an agent's pod.
@@ -117,17 +141,23 @@ async fn chosen(client: &Client, scope: &Scope) -> Result<Option<BTreeSet<String
         return Ok(named.then(|| scope.nodes.iter().cloned().collect()));
     };
     let nodes: Api<Node> = Api::all(client.clone());
-    let nodes = all(&nodes, "nodes", ListParams::default().labels(selector)).await?;
+    let nodes = all(
+        &nodes,
+        "nodes",
+        ListParams::default().labels(selector),
+        scope.output,
+    )
+    .await?;
     if nodes.is_empty() {
         bail!("no node has the labels {selector}");
     }
     Ok(Some(nodes.iter().map(kube::ResourceExt::name_any).collect()))
 }
 
-/// Lists everything, page by page. Errors name the cause and the remedy.
-pub async fn all<K>(api: &Api<K>, resource: &str, params: ListParams) -> Result<Vec<K>>
+/// Lists everything, page by page. For people, each text is made plain. Errors name the cause and the remedy.
+pub async fn all<K>(api: &Api<K>, resource: &str, params: ListParams, form: Form) -> Result<Vec<K>>
 where
-    K: Resource + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + Serialize + DeserializeOwned + Debug,
 {
     let mut params = params.limit(PAGE);
     let mut objects = Vec::new();
@@ -140,10 +170,23 @@ where
         })?;
         objects.extend(page.items);
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-        if params.continue_token.is_none() {
-            return Ok(objects);
+        if params.continue_token.is_some() {
+            continue;
         }
+        if form.is_for_people() {
+            objects = objects.into_iter().map(plain).collect::<Result<_>>()?;
+        }
+        return Ok(objects);
     }
+}
+
+/// The object with plain texts: a kubelet writes some of them.
+fn plain<K: Serialize + DeserializeOwned>(object: K) -> Result<K> {
+    let mut document = serde_json::to_value(&object)?;
+    if plain::all(&mut document) {
+        return Ok(serde_json::from_value(document)?);
+    }
+    Ok(object)
 }
 
 /// One agent for each node. While a node's agent is replaced, the pod that can be asked counts.
@@ -171,6 +214,7 @@ fn agent(pod: &Pod) -> Option<Agent> {
         container: container.name.clone(),
         ready: is_ready(pod),
         obstacle: obstacle(pod, &container.name),
+        restarts: status_of(pod, &container.name).map_or(0, |status| status.restart_count),
         flags: flags(container),
         config_map: config_map(container),
     })
@@ -185,11 +229,7 @@ fn is_ready(pod: &Pod) -> bool {
 /// Why no command can run: the container's state, in the kubelet's words.
 fn obstacle(pod: &Pod, container: &str) -> Option<String> {
     let status = pod.status.as_ref()?;
-    let statuses = status.container_statuses.iter().flatten();
-    let Some(state) = { statuses }
-        .find(|status| status.name == container)
-        .and_then(|status| status.state.as_ref())
-    else {
+    let Some(state) = status_of(pod, container).and_then(|status| status.state.as_ref()) else {
         let phase = status.phase.as_deref().unwrap_or("Unknown");
         return (phase != "Running").then(|| format!("its pod is {phase}"));
     };
@@ -200,6 +240,11 @@ fn obstacle(pod: &Pod, container: &str) -> Option<String> {
     };
     let why = why.unwrap_or("not running");
     Some(format!("its container does not run: {why}"))
+}
+
+fn status_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {
+    let mut statuses = pod.status.as_ref()?.container_statuses.iter().flatten();
+    statuses.find(|status| status.name == container)
 }
 
 fn flags(container: &Container) -> String {
@@ -213,12 +258,18 @@ fn flags(container: &Container) -> String {
 
 fn config_map(container: &Container) -> Option<String> {
     let mut arguments = container.args.iter().flatten();
-    while let Some(argument) = arguments.next() {
-        match argument.strip_prefix("--fleet-config") {
-            Some("") => return arguments.next().cloned(),
-            Some(rest) => return rest.strip_prefix('=').map(str::to_owned),
+    let value = loop {
+        match arguments.next()?.strip_prefix("--fleet-config") {
+            Some("") => break arguments.next()?.as_str(),
+            Some(rest) => break rest.strip_prefix('=')?,
             None => {}
         }
-    }
-    None
+    };
+    // As the kubelet does.
+    let variables = container.env.iter().flatten();
+    let replaced = variables.fold(value.to_owned(), |text, one| match &one.value {
+        Some(value) => text.replace(&format!("$({})", one.name), value),
+        None => text,
+    });
+    Some(replaced)
 }

@@ -1,23 +1,19 @@
 //! Asks all agents side by side, a bounded number at a time, and waits for each no longer than `--timeout`.
 
 use super::agents::{Agent, Fleet};
+use super::decode::{Unread, decode, failure};
 use super::exec::{self, Done};
 use super::missing::Missing;
+use super::places::Places;
 use super::progress::Progress;
+use super::version;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use serde::de::DeserializeOwned;
-use std::pin::pin;
 use std::time::Duration;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 /// Exit code if a node did not answer.
 pub const UNKNOWN: u8 = 2;
-
-/// A node makes room for the next one after this share of the time that it has. So nodes that are dead delay the others by
-/// little, and at most so many times `--parallel` nodes are asked at once.
-const SHARE: u32 = 5;
 
 /// The answer of a node.
 #[derive(Debug, Clone)]
@@ -26,7 +22,7 @@ pub struct Answer<T> {
     pub agent: Agent,
     /// What it printed.
     pub value: T,
-    /// The command's exit code there.
+    /// The command's exit code there; 2 for one that no verb has.
     pub code: u8,
 }
 
@@ -52,7 +48,7 @@ impl<T> Asked<T> {
 /// Runs `epguard` with these arguments on each node, and reads what it prints as JSON.
 pub async fn ask<T: DeserializeOwned>(fleet: &Fleet, arguments: &[&str], patience: Duration) -> Asked<T> {
     let read = |_: &Agent, done: Done| {
-        let value = serde_json::from_slice(&done.stdout).map_err(|error| unreadable(&done, &error))?;
+        let value = decode(&done.stdout, fleet.scope.output).map_err(|why| failure(&done).unwrap_or(why))?;
         Ok((value, done.code))
     };
     each(fleet, arguments, patience, read).await
@@ -63,38 +59,38 @@ pub async fn each<T>(
     fleet: &Fleet,
     arguments: &[&str],
     patience: Duration,
-    read: impl Fn(&Agent, Done) -> Result<(T, u8), String>,
+    read: impl Fn(&Agent, Done) -> Result<(T, u8), Unread>,
 ) -> Asked<T> {
     let command: Vec<String> = { ["epguard"].iter() }
         .chain(arguments)
         .map(|word| (*word).to_owned())
         .collect();
     let mut progress = Progress::new(fleet.agents.len());
-    let places = Semaphore::new(fleet.scope.parallel.into());
+    let places = Places::new(fleet.scope.parallel, patience);
     let run = async |agent: &Agent| {
-        let place = places.acquire().await;
-        let mut done = pin!(timeout(patience, exec::run(fleet, agent, &command)));
-        let soon = timeout(patience / SHARE, &mut done).await;
-        drop(place);
-        let done = match soon {
-            Ok(done) => done,
-            Err(_) => done.await,
+        let done = places.run(exec::run(fleet, agent, &command)).await;
+        let read = done
+            .map_err(|refused| Unread::Because(refused.why))
+            .and_then(|done| read(agent, done));
+        let answer = match read {
+            Ok(answer) => Ok(answer),
+            Err(Unread::Because(why) | Unread::Newer(why)) => Err(why),
+            Err(Unread::Foreign(why)) => Err(version::explain(fleet, agent, patience, why).await),
         };
-        let late = |_| format!("no answer within {} s", patience.as_secs());
-        (agent.clone(), done.map_err(late).flatten())
+        (agent.clone(), answer)
     };
     let mut all: FuturesUnordered<_> = fleet.agents.iter().map(run).collect();
     let mut asked = Asked {
         answers: Vec::new(),
-        missing: fleet
-            .without
-            .iter()
-            .map(|node| Missing::without_agent(node))
-            .collect(),
+        missing: fleet.without(),
     };
-    while let Some((agent, done)) = all.next().await {
-        match done.and_then(|done| read(&agent, done)) {
-            Ok((value, code)) => asked.answers.push(Answer { agent, value, code }),
+    while let Some((agent, answer)) = all.next().await {
+        match answer {
+            Ok((value, code)) => asked.answers.push(Answer {
+                agent,
+                value,
+                code: code.min(UNKNOWN),
+            }),
             Err(why) => asked.missing.push(Missing {
                 node: agent.node,
                 why,
@@ -107,18 +103,13 @@ pub async fn each<T>(
     asked
 }
 
-/// Why an answer is no document: the command's own error, or that it is of another version.
-fn unreadable(done: &Done, error: &serde_json::Error) -> String {
-    match last_line(&done.stderr) {
-        Some(line) if done.stdout.is_empty() => line,
-        _ => format!("its answer cannot be read ({error}): use a plugin of the agents' version"),
-    }
-}
-
-/// The last line that a command wrote to standard error, without its name: its error.
+/// Why a command that prints no document failed.
 #[must_use]
-pub fn last_line(stderr: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(stderr);
-    let last = text.lines().rfind(|line| !line.trim().is_empty())?;
-    Some(last.trim_start_matches("epguard: ").to_owned())
+pub fn failed(done: &Done, otherwise: &str) -> Unread {
+    let silent = Done {
+        stdout: Vec::new(),
+        stderr: done.stderr.clone(),
+        code: done.code,
+    };
+    failure(&silent).unwrap_or_else(|| Unread::Because(otherwise.to_owned()))
 }

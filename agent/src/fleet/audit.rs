@@ -5,9 +5,12 @@ use super::ask::{self, Answer};
 use super::document::{self, Nothing};
 use super::missing::names;
 use super::scope::{Form, Scope};
-use crate::commands::audit::Report;
+use crate::commands::audit::{self as local, Report};
 use anyhow::Result;
 use clap::Args;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// Seconds to wait for a node: it reads all of its conntrack table.
@@ -22,24 +25,55 @@ Exit code: 0 nothing stale, 1 something stale, 2 a node did not answer, or could
 
 Examples:
   kubectl epguard audit               each node with findings; the others in one line
+  kubectl epguard audit -n shop       what leads to pods of one namespace's Services
   kubectl epguard audit -o wide       each node")]
 pub struct AuditArgs {}
+
+/// A report. Findings in words of another version are counted.
+#[derive(Debug, Serialize)]
+struct Audited(Report);
+
+impl<'de> Deserialize<'de> for Audited {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let document = Value::deserialize(from)?;
+        let findings = document["findings"].as_array().map_or(0, Vec::len);
+        let mut report: Report = serde_json::from_value(document).map_err(D::Error::custom)?;
+        let others = findings.saturating_sub(report.findings.len());
+        if others > 0 {
+            report.not_looked_at.push(format!(
+                "{others} findings in words of another version: use the plugin of its version"
+            ));
+        }
+        Ok(Self(report))
+    }
+}
 
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, _: &AuditArgs) -> Result<ExitCode> {
     let fleet = Fleet::find(scope).await?;
-    let asked = ask::ask::<Report>(&fleet, &["audit", "-o", "json"], scope.patience(PATIENCE)).await;
+    let mut asked = ask::ask::<Audited>(&fleet, &["audit", "-o", "json"], scope.patience(PATIENCE)).await;
+    for answer in &mut asked.answers {
+        // The API names the node for people, and not the answer.
+        let report = &mut answer.value.0;
+        report.node.clone_from(&answer.agent.node);
+        if scope.namespace.is_some() {
+            report
+                .findings
+                .retain(|finding| scope.wants(finding.service.as_deref()));
+            answer.code = local::verdict(report);
+        }
+    }
     let wide = scope.output == Form::Wide;
     document::print(scope.output, &asked, Nothing {}, |answers| text(answers, wide))?;
     Ok(asked.code().into())
 }
 
 /// Nodes with findings one after the other, as their own command shows them; the others share a line.
-fn text(answers: &[Answer<Report>], wide: bool) -> String {
+fn text(answers: &[Answer<Audited>], wide: bool) -> String {
     let is_clean = |report: &Report| report.findings.is_empty() && report.not_looked_at.is_empty();
     let (clean, others): (Vec<_>, Vec<_>) =
-        { answers.iter() }.partition(|answer| !wide && is_clean(&answer.value));
-    let mut parts: Vec<String> = others.iter().map(|answer| answer.value.text()).collect();
+        { answers.iter() }.partition(|answer| !wide && is_clean(&answer.value.0));
+    let mut parts: Vec<String> = others.iter().map(|answer| answer.value.0.text()).collect();
     let nodes: Vec<&str> = clean.iter().map(|answer| answer.agent.node.as_str()).collect();
     if !nodes.is_empty() {
         parts.push(format!("{}: nothing is stale", names(&nodes)));

@@ -8,7 +8,7 @@ use super::scope::Scope;
 use super::{mode, output};
 use crate::commands::breaker as local;
 use crate::shared::status::Held;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -21,6 +21,7 @@ const PATIENCE: u64 = 5;
 #[command(after_help = "\
 Examples:
   kubectl epguard breaker                       which Services have denials that wait, on which nodes
+  kubectl epguard breaker -n shop               those of one namespace
   kubectl epguard breaker --release shop/web    carry them out on all nodes; without a name, those of all Services (it asks)")]
 pub struct BreakerArgs {
     /// Enforce the pending denials of a Service, or of all, without a second list
@@ -33,6 +34,10 @@ pub struct BreakerArgs {
 
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, args: &BreakerArgs) -> Result<ExitCode> {
+    ensure!(
+        args.release.is_none() || scope.namespace.is_none(),
+        "nothing is changed: --release names a Service, NAMESPACE/NAME, or means all; leave out --namespace"
+    );
     let fleet = Fleet::find(scope).await?;
     let mut command = vec!["breaker", "-o", "json"];
     match args.release.as_deref() {
@@ -45,7 +50,10 @@ pub async fn run(scope: &Scope, args: &BreakerArgs) -> Result<ExitCode> {
         Some(service) => command.extend(["--release", service]),
         None => {}
     }
-    let asked = ask::ask::<Vec<Held>>(&fleet, &command, scope.patience(PATIENCE)).await;
+    let mut asked = ask::ask::<Vec<Held>>(&fleet, &command, scope.patience(PATIENCE)).await;
+    for answer in &mut asked.answers {
+        answer.value.retain(|held| scope.wants(Some(&held.service)));
+    }
     document::print(scope.output, &asked, Nothing {}, |answers| {
         if answers.is_empty() {
             return String::new();

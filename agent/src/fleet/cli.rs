@@ -3,6 +3,7 @@
 use super::ask::UNKNOWN;
 use super::scope::Scope;
 use super::{audit, breaker, complete, drops, lint, mode, output, status, sysdump, top, why};
+use crate::shared::output::is_unread;
 use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
@@ -55,10 +56,10 @@ impl Plugin {
     /// line has the cause and the remedy.
     pub async fn run(self) -> ExitCode {
         self.execute().await.unwrap_or_else(|error| {
-            if output::is_unread(&error) {
+            if is_unread(&error) {
                 return ExitCode::SUCCESS;
             }
-            eprintln!("epguard: {error:#}");
+            output::error(&format!("epguard: {error:#}"));
             UNKNOWN.into()
         })
     }
@@ -66,6 +67,9 @@ impl Plugin {
     async fn execute(self) -> Result<ExitCode> {
         let scope = self.scope;
         scope.check()?;
+        if matches!(self.verb, Verb::Status(_) | Verb::Mode(_) | Verb::Sysdump(_)) {
+            scope.all_namespaces()?;
+        }
         match self.verb {
             Verb::Status(args) => status::run(&scope, &args).await,
             Verb::Drops(args) => drops::run(&scope, &args).await,
@@ -77,7 +81,7 @@ impl Plugin {
             Verb::Mode(args) => mode::run(&scope, &args).await,
             Verb::Sysdump(args) => sysdump::run(&scope, &args).await,
             Verb::Complete(args) => {
-                complete::run(&args, Self::command());
+                complete::run(&args, Self::command()).await?;
                 Ok(ExitCode::SUCCESS)
             }
         }

@@ -26,10 +26,48 @@ pub struct Done {
     pub code: u8,
 }
 
-/// Begins a command. Errors: the cause and the remedy, in one line.
-pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<AttachedProcess, String> {
+/// Why a command did not run, or not to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The cause and the remedy, in one line.
+    pub why: String,
+    /// Whether another attempt makes sense.
+    pub next: Next,
+}
+
+/// What makes sense after a command that did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// To try again.
+    Again,
+    /// To ask the pod that replaces this one.
+    Successor,
+    /// Nothing: a right is missing, or the plugin is of another version.
+    Nothing,
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            next: Next::Again,
+        }
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
+    }
+}
+
+/// Begins a command.
+pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<AttachedProcess, Refused> {
     if let Some(obstacle) = &agent.obstacle {
-        return Err(obstacle.clone());
+        return Err(Refused {
+            why: obstacle.clone(),
+            next: Next::Successor,
+        });
     }
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), &fleet.scope.agents_namespace);
     let params = AttachParams::default()
@@ -42,7 +80,7 @@ pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<A
 }
 
 /// Runs a command to its end. Errors: it could not run, or the connection ended before it did.
-pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Done, String> {
+pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Done, Refused> {
     let mut process = start(fleet, agent, command).await?;
     let (status, stdout, stderr) = (process.take_status(), process.stdout(), process.stderr());
     let mut status = pin!(async {
@@ -77,7 +115,7 @@ async fn read(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
 }
 
 /// The exit code in a status. Errors: there is none, or the command could not run.
-pub fn code(status: Option<&Status>) -> Result<u8, String> {
+pub fn code(status: Option<&Status>) -> Result<u8, Refused> {
     let status = status.ok_or("the connection ended before the command")?;
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
@@ -88,13 +126,23 @@ pub fn code(status: Option<&Status>) -> Result<u8, String> {
         .find_map(|cause| cause.message.as_ref()?.parse::<i32>().ok());
     match code {
         Some(code) => Ok(u8::try_from(code).unwrap_or(u8::MAX)),
-        None => Err(one_line(
-            status.message.as_deref().unwrap_or("the command cannot run"),
-        )),
+        None => Err(Refused {
+            why: one_line(status.message.as_deref().unwrap_or("the command cannot run")),
+            next: status.code.map_or(Next::Again, next),
+        }),
     }
 }
 
-fn refused(error: kube::Error, namespace: &str) -> String {
+/// What makes sense after an answer of the API server.
+const fn next(code: i32) -> Next {
+    match code {
+        403 => Next::Nothing,
+        404 => Next::Successor,
+        _ => Next::Again,
+    }
+}
+
+fn refused(error: kube::Error, namespace: &str) -> Refused {
     let code = match &error {
         kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => code.as_u16(),
         kube::Error::Api(status) => status.code,
@@ -103,16 +151,21 @@ fn refused(error: kube::Error, namespace: &str) -> String {
             return format!(
                 "the connection broke: {}",
                 one_line(&error.root_cause().to_string())
-            );
+            )
+            .into();
         }
     };
-    match code {
+    let why = match code {
         403 => format!(
             "may not run commands in its pod: grant the account the verbs get and create on pods/exec in namespace {namespace}"
         ),
         401 => "the API server does not accept the credentials: renew them".to_owned(),
         404 => "its pod has gone".to_owned(),
         code => format!("the API server answers {code} to exec: see whether the node is ready"),
+    };
+    Refused {
+        why,
+        next: next(code.into()),
     }
 }
 

@@ -15,9 +15,6 @@ Examples:
   kubectl epguard lint
   kubectl epguard lint -n shop -o json")]
 pub struct Options {
-    /// Check only the EndpointSlices of this namespace
-    #[arg(short, long, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
     /// Exit with 1 for warnings, too
     #[arg(long)]
     pub strict: bool,
@@ -31,7 +28,7 @@ pub async fn run(scope: Scope, options: Options) -> ExitCode {
     lint::run(LintArgs {
         kubeconfig: scope.kubeconfig,
         context: scope.context,
-        namespace: options.namespace,
+        namespace: scope.namespace,
         output: scope.output.output(),
         strict: options.strict,
         confirm_after: options.confirm_after,

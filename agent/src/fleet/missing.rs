@@ -1,9 +1,14 @@
 //! Nodes that did not answer, by cause.
 
+use crate::shared::plain::plain;
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// The most nodes that a line names.
 const NAMED: usize = 5;
+
+/// The most characters of a cause that are shown: a node may write it.
+const LENGTH: usize = 500;
 
 /// A node that did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -28,17 +33,35 @@ impl Missing {
 /// A line for each cause; empty if every node answered.
 #[must_use]
 pub fn text(missing: &[Missing]) -> String {
-    let mut causes: Vec<(&str, Vec<&str>)> = Vec::new();
+    let lines = { causes(missing).into_iter() }
+        .map(|(why, nodes)| format!("no answer from {}: {why}", names(&nodes)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// All of them in one line, the nodes first; none if every node answered.
+#[must_use]
+pub fn summary(missing: &[Missing]) -> Option<String> {
+    let nodes: Vec<&str> = missing.iter().map(|one| one.node.as_str()).collect();
+    let causes: Vec<Cow<'_, str>> = causes(missing).into_iter().map(|(why, _)| why).collect();
+    (!nodes.is_empty()).then(|| format!("no answer from {}: {}", names(&nodes), causes.join("; ")))
+}
+
+/// Each cause with its nodes.
+fn causes(missing: &[Missing]) -> Vec<(Cow<'_, str>, Vec<&str>)> {
+    let mut causes: Vec<(Cow<'_, str>, Vec<&str>)> = Vec::new();
     for one in missing {
-        match causes.iter_mut().find(|(why, _)| *why == one.why) {
+        let end = one
+            .why
+            .char_indices()
+            .nth(LENGTH)
+            .map_or(one.why.len(), |(at, _)| at);
+        let why = plain(&one.why[..end]);
+        match causes.iter_mut().find(|(known, _)| *known == why) {
             Some((_, nodes)) => nodes.push(&one.node),
-            None => causes.push((&one.why, vec![&one.node])),
+            None => causes.push((why, vec![&one.node])),
         }
     }
-    let lines = causes
-        .iter()
-        .map(|(why, nodes)| format!("no answer from {}: {why}", names(nodes)));
-    lines.collect::<Vec<_>>().join("\n")
+    causes
 }
 
 /// Names nodes, at most [`NAMED`], and counts the others.

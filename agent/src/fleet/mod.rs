@@ -11,13 +11,20 @@ mod audit;
 mod breaker;
 mod cli;
 mod complete;
+mod decode;
 mod document;
 mod drops;
 mod exec;
+#[cfg(test)]
+mod fuzz;
+mod lines;
 mod lint;
 mod missing;
 mod mode;
+mod nodes;
 mod output;
+mod path;
+mod places;
 mod progress;
 mod scope;
 mod status;
@@ -25,6 +32,7 @@ mod stream;
 mod sysdump;
 mod table;
 mod top;
+mod version;
 mod why;
 
 pub use cli::{Plugin, Verb, is_plugin};

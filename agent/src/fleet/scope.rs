@@ -27,6 +27,10 @@ pub struct Scope {
     /// The namespace of the agents
     #[arg(long, value_name = "NAMESPACE", default_value = "epguard", global = true)]
     pub agents_namespace: String,
+    /// Only Services of this namespace [default: all]: denied flows in drops and top, verdicts in why, findings in audit,
+    /// pending denials in breaker, EndpointSlices in lint; the other commands show nodes, and refuse it
+    #[arg(short, long, value_name = "NAMESPACE", global = true)]
+    pub namespace: Option<String>,
     /// Only these nodes, with commas or repeatedly
     #[arg(long = "node", value_name = "NAME", value_delimiter = ',', global = true)]
     pub nodes: Vec<String>,
@@ -64,6 +68,12 @@ pub enum Form {
 }
 
 impl Form {
+    /// Whether it is text, and no document.
+    #[must_use]
+    pub const fn is_for_people(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+
     /// The form of a document.
     #[must_use]
     pub const fn output(self) -> Output {
@@ -83,6 +93,25 @@ impl Scope {
             "--node and --selector cannot be used together: leave out one of them"
         );
         Ok(())
+    }
+
+    /// Errors: `--namespace` for a verb that shows nodes.
+    pub fn all_namespaces(&self) -> Result<()> {
+        ensure!(
+            self.namespace.is_none(),
+            "--namespace selects Services, and this command shows whole nodes: leave it out; --agents-namespace names the \
+             agents' own namespace"
+        );
+        Ok(())
+    }
+
+    /// Whether a Service, `namespace/name`, is of the chosen namespace.
+    #[must_use]
+    pub fn wants(&self, service: Option<&str>) -> bool {
+        self.namespace.as_deref().is_none_or(|wanted| {
+            let namespace = service.and_then(|service| service.split_once('/'));
+            namespace.is_some_and(|(namespace, _)| namespace == wanted)
+        })
     }
 
     /// A client of the cluster. Errors: the credentials cannot be read.

@@ -2,13 +2,16 @@
 
 use super::agents::Fleet;
 use super::ask::{self, Answer};
-use super::document::{self, Nothing};
+use super::document;
 use super::missing::names;
+use super::path;
 use super::scope::Scope;
 use crate::commands::why::{Explanation, Moment, Subject};
 use crate::shared::args::service;
-use anyhow::Result;
+use anyhow::{Error, Result, ensure};
 use clap::Args;
+use serde::Serialize;
+use std::net::IpAddr;
 use std::process::ExitCode;
 
 /// Seconds to wait for a node.
@@ -17,10 +20,12 @@ const PATIENCE: u64 = 5;
 /// Options of `kubectl epguard why`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Every node may judge packets to an IP, so all are asked; with --client, those on the way of its packets.
 Nodes that agree share an answer, with the evidence of the first. Nodes that deny come first.
 
 Examples:
   kubectl epguard why 10.244.1.10
+  kubectl epguard why 10.244.1.10:8080 --client 10.244.2.5
   kubectl epguard why 10.244.1.10:8080 --service shop/web --at 5m --node worker-1")]
 pub struct WhyArgs {
     /// The endpoint's IP, not the Service's
@@ -29,6 +34,9 @@ pub struct WhyArgs {
     /// Only this Service
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
     pub service: Option<String>,
+    /// Ask only the client's node and the endpoint's, where the API shows them
+    #[arg(long, value_name = "IP", conflicts_with_all = ["nodes", "selector"])]
+    pub client: Option<IpAddr>,
     /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub at: Option<String>,
@@ -36,14 +44,47 @@ pub struct WhyArgs {
 
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
-    let fleet = Fleet::find(scope).await?;
+    let mut fleet = Fleet::find(scope).await?;
+    // The parser sees only flags on the same side of the verb.
+    ensure!(
+        args.client.is_none() || fleet.is_whole(),
+        "--client chooses the nodes: leave out --node and --selector"
+    );
     let mut command = vec!["why", &args.subject, "-o", "json"];
     for (flag, value) in [("--service", &args.service), ("--at", &args.at)] {
         command.extend(value.iter().flat_map(|value| [flag, value]));
     }
-    let asked = ask::ask::<Explanation>(&fleet, &command, scope.patience(PATIENCE)).await;
-    document::print(scope.output, &asked, Nothing {}, text)?;
+    let subject: Subject = args.subject.parse().map_err(Error::msg)?;
+    let nodes = match args.client {
+        Some(client) => path::narrow(&mut fleet, client, subject.ip).await,
+        None if fleet.is_whole() => "asked all nodes; --client IP asks those on its way".to_owned(),
+        None => format!("asked {}", names(&chosen(&fleet))),
+    };
+    let mut asked = ask::ask::<Explanation>(&fleet, &command, scope.patience(PATIENCE)).await;
+    for answer in &mut asked.answers {
+        answer
+            .value
+            .verdicts
+            .retain(|verdict| scope.wants(verdict.service.as_deref()));
+    }
+    let who = Who { asked: nodes };
+    document::print(scope.output, &asked, &who, |answers| {
+        [who.asked.clone(), text(answers)]
+            .join("\n\n")
+            .trim_end()
+            .to_owned()
+    })?;
     Ok(asked.code().into())
+}
+
+/// Which nodes were asked, and why these.
+#[derive(Debug, Serialize)]
+struct Who {
+    asked: String,
+}
+
+fn chosen(fleet: &Fleet) -> Vec<&str> {
+    fleet.agents.iter().map(|agent| agent.node.as_str()).collect()
 }
 
 fn text(answers: &[Answer<Explanation>]) -> String {

@@ -5,4 +5,5 @@ pub mod choice;
 pub mod clock;
 pub mod drops;
 pub mod output;
+pub mod plain;
 pub mod status;

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use clap::ValueEnum;
 use serde::Serialize;
+use std::io;
 
 /// Form of what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -29,6 +30,13 @@ impl Output {
             }
         })
     }
+}
+
+/// Whether an error is only that the reader of the output has left (`epguard lint | head`).
+#[must_use]
+pub fn is_unread(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

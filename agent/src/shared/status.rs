@@ -3,7 +3,7 @@
 mod figures;
 mod form;
 mod latency;
-mod lenient;
+pub(crate) mod lenient;
 mod mode;
 mod socket;
 mod socket_lb;

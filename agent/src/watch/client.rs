@@ -52,9 +52,15 @@ fn user_agent() -> anyhow::Result<HeaderValue> {
     HeaderValue::try_from(agent).context("the version makes no User-Agent")
 }
 
+/// The names of a kubeconfig's contexts. Errors: it cannot be read.
+pub fn contexts(kubeconfig: &Path) -> anyhow::Result<Vec<String>> {
+    let contexts = merged(kubeconfig)?.contexts.into_iter();
+    Ok(contexts.map(|context| context.name).collect())
+}
+
 /// Reads a file, or several as `$KUBECONFIG` lists them. As for kubectl, the first file that sets a value counts, and
 /// files that do not exist are skipped.
-async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Config> {
+fn merged(paths: &Path) -> anyhow::Result<Kubeconfig> {
     let files: Vec<PathBuf> = split_paths(paths)
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
@@ -70,6 +76,11 @@ async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Confi
             })
             .with_context(|| format!("kubeconfig {}", path.display()))?;
     }
+    Ok(file)
+}
+
+async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Config> {
+    let file = merged(paths)?;
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()

@@ -28,7 +28,7 @@ mod tests;
 mod thread;
 mod wire;
 
-pub use client::client;
+pub use client::{client, contexts};
 pub use once::{Refusal, list_once, refusal};
 pub use orders::Watches;
 pub use pace::Pace;

@@ -26,13 +26,16 @@ struct Granted {
     namespace: Option<String>,
 }
 
-/// A rule of a role. `resourceNames`, `nonResourceURLs` and wildcards are refused: no test needs them.
+/// A rule of a role. `nonResourceURLs` and wildcards are refused: no test needs them.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Rule {
     api_groups: Vec<String>,
     resources: Vec<String>,
     verbs: Vec<String>,
+    /// Empty: all names. A request without a name has none of them.
+    #[serde(default)]
+    resource_names: Vec<String>,
 }
 
 impl Access {
@@ -77,6 +80,7 @@ impl Access {
             group,
             resource,
             namespace,
+            ..
         } = &asked;
         let scope = match namespace {
             Some(namespace) => format!("in the namespace \"{namespace}\""),
@@ -104,6 +108,8 @@ struct Asked {
     resource: String,
     /// None: all namespaces, or a cluster-scoped resource.
     namespace: Option<String>,
+    /// None for lists, and for what is created.
+    name: Option<String>,
 }
 
 impl Asked {
@@ -143,6 +149,7 @@ impl Asked {
             group: group.into(),
             resource: sub.map_or((*plural).into(), |sub| format!("{plural}/{sub}")),
             namespace,
+            name: name.map(|name| (*name).into()),
         })
     }
 
@@ -152,6 +159,11 @@ impl Asked {
             && rule.api_groups.contains(&self.group)
             && rule.resources.contains(&self.resource)
             && rule.verbs.contains(&self.verb)
+            && (rule.resource_names.is_empty()
+                || self
+                    .name
+                    .as_ref()
+                    .is_some_and(|name| rule.resource_names.contains(name)))
     }
 }
 
@@ -244,7 +256,21 @@ mod tests {
 
     #[test]
     fn a_rule_with_unsupported_fields_is_refused() {
-        let named = json!({"kind": "ClusterRole", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}]});
+        let named = json!({"kind": "ClusterRole", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "nonResourceURLs": ["/a"]}]});
         assert!(Access::default().bind(&named).is_err());
+    }
+
+    #[test]
+    fn a_rule_with_names_allows_no_other_object_and_no_list() {
+        let access = Access::default();
+        let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create"], "resourceNames": ["a"]});
+        access
+            .bind(&json!({"kind": "ClusterRole", "rules": [rule]}))
+            .unwrap();
+        let check = |method: &Method, path| access.check(method, path, false).is_ok();
+        assert!(check(&Method::GET, "/api/v1/namespaces/n/configmaps/a"));
+        assert!(!check(&Method::GET, "/api/v1/namespaces/n/configmaps/b"));
+        assert!(!check(&Method::GET, "/api/v1/namespaces/n/configmaps"));
+        assert!(!check(&Method::POST, "/api/v1/namespaces/n/configmaps"));
     }
 }

@@ -31,6 +31,8 @@ pub enum Run {
         /// Exit code.
         code: i32,
     },
+    /// The request gets no answer, as while the API server waits for a kubelet.
+    Unanswered,
     /// It runs and prints nothing, without end.
     Hangs,
     /// The API server cannot run it, as when it does not reach the kubelet.

@@ -96,7 +96,8 @@ pub fn run(args: &AuditArgs) -> ExitCode {
     }
 }
 
-fn verdict(report: &Report) -> u8 {
+/// The exit code for a report.
+pub(crate) fn verdict(report: &Report) -> u8 {
     if report.count(State::Stale) > 0 {
         FOUND
     } else if report.not_looked_at.is_empty() {

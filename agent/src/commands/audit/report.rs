@@ -1,6 +1,7 @@
 //! All findings, as a document and for people.
 
 use super::finding::{Finding, Kind, State};
+use crate::shared::status::lenient;
 use comfy_table::{Table, presets::NOTHING};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,7 @@ pub struct Report {
     /// Destinations of IPVS compared; none where IPVS is not in use, or could not be read.
     pub destinations: Option<usize>,
     /// The worst first.
+    #[serde(deserialize_with = "lenient::items")]
     pub findings: Vec<Finding>,
     /// Sources that were not read, with cause and remedy.
     pub not_looked_at: Vec<String>,

@@ -22,10 +22,12 @@ pub use fetch::kubeconfig;
 pub use finding::{Finding, Object, Problem, Severity};
 pub use report::Report;
 
-use crate::shared::output::Output;
+use crate::shared::output::{Output, is_unread};
+use crate::shared::plain::plain;
 use crate::watch;
 use anyhow::Result;
 use clap::{Args, builder::TypedValueParser as _};
+use std::io::{Write as _, stderr, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -76,9 +78,12 @@ pub async fn run(args: LintArgs) -> ExitCode {
         Ok(report) => report,
         Err(error) => return failed(&error),
     };
-    match output.text(&report, Report::text) {
-        Ok(text) => println!("{text}"),
-        Err(error) => return failed(&error),
+    let text = output.text(&report, Report::text);
+    let printed = text.and_then(|text| Ok(writeln!(stdout(), "{text}")?));
+    if let Err(error) = printed
+        && !is_unread(&error)
+    {
+        return failed(&error);
     }
     if report.fails(strict) {
         FOUND.into()
@@ -88,7 +93,7 @@ pub async fn run(args: LintArgs) -> ExitCode {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("epguard: {error:#}");
+    let _ = writeln!(stderr(), "epguard: {}", plain(&format!("{error:#}")));
     FAILED.into()
 }
 

@@ -1,6 +1,7 @@
 //! All findings, as a document and for people.
 
 use super::finding::{Finding, Object, Severity};
+use crate::shared::plain::plain;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -35,19 +36,21 @@ impl Report {
             let of = (&finding.object, finding.controller.as_str());
             if object != Some(of) {
                 let gap = if object.is_some() { "\n" } else { "" };
-                let _ = writeln!(text, "{gap}{}, controller: {}", of.0, of.1);
+                let head = format!("{}, controller: {}", of.0, of.1);
+                let _ = writeln!(text, "{gap}{}", plain(&head));
                 object = Some(of);
             }
             let (severity, problem) = (finding.severity, finding.problem);
             let address = finding.address.map(|ip| format!(" {ip}")).unwrap_or_default();
-            let _ = writeln!(text, "  {severity:7} {problem}{address}: {}", finding.what);
-            let _ = writeln!(text, "          fix: {}", finding.fix);
+            let [what, fix] = [&finding.what, &finding.fix].map(|text| plain(text));
+            let _ = writeln!(text, "  {severity:7} {problem}{address}: {what}");
+            let _ = writeln!(text, "          fix: {fix}");
         }
         if object.is_some() {
             text.push('\n');
         }
         for what in &self.unchecked {
-            let _ = writeln!(text, "not checked: {what}");
+            let _ = writeln!(text, "not checked: {}", plain(what));
         }
         let errors = self
             .findings

@@ -3,7 +3,7 @@
 use super::sample::{Agent, Sample};
 use crate::commands::status::{Problem, problems};
 use crate::shared::drops::Dropped;
-use crate::shared::status::Status;
+use crate::shared::status::{Status, lenient};
 use epguard_common::{Outcome, Reason};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,7 @@ pub struct Document {
     /// None while no agent answers.
     pub agent: Option<Answers>,
     /// The kernel's counts of packets; none while the datapath is detached.
+    #[serde(deserialize_with = "lenient::optional")]
     pub counters: Option<Vec<Counted>>,
     /// Why a part is missing.
     pub errors: Vec<String>,
@@ -27,6 +28,7 @@ pub struct Answers {
     /// Its state, without names.
     pub status: Status,
     /// Denied flows.
+    #[serde(deserialize_with = "lenient::items")]
     pub drops: Vec<Dropped>,
 }
 

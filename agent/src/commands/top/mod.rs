@@ -80,22 +80,24 @@ pub async fn run(args: TopArgs) -> Result<()> {
     }
     let first = source.sample();
     let samples = source.every(args.interval);
-    present(first, samples, args.batch, args.count).await
+    present(first, samples, args.batch, args.count).await.map(drop)
 }
 
-/// Shows samples on a screen, or so many as text. Errors as of [`run`].
+/// Shows samples on a screen, or so many as text. Returns whether it was a screen. Errors as of [`run`].
 pub async fn present(
     first: Sample,
     samples: Receiver<Sample>,
     batch: bool,
     count: Option<u64>,
-) -> Result<()> {
+) -> Result<bool> {
     let model = Model::new(first)?;
     let live = !batch && count.is_none() && stdin().is_terminal() && stdout().is_terminal();
     if live {
-        return screen::show(model, samples).await;
+        screen::show(model, samples).await?;
+    } else {
+        print(model, samples, count.unwrap_or(1)).await?;
     }
-    print(model, samples, count.unwrap_or(1)).await
+    Ok(live)
 }
 
 /// Prints the first sample at once, and then one after each interval.

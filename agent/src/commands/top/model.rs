@@ -23,6 +23,8 @@ pub(super) struct Model {
     pub(super) status: Status,
     /// The agent's last drops, aged up to now.
     pub(super) drops: Vec<Dropped>,
+    /// Whether other drops are left out.
+    pub(super) narrowed: bool,
     /// Packets by verdict.
     pub(super) verdicts: Meter<(Reason, Outcome)>,
     /// Packets by flow.
@@ -44,6 +46,7 @@ impl Model {
             problems: Vec::new(),
             status: Status::default(),
             drops: Vec::new(),
+            narrowed: false,
             verdicts: Meter::new(),
             flows: Meter::new(),
             history: History::default(),
@@ -107,7 +110,7 @@ impl Model {
         self.flows.read(at, counts.collect());
         let enforced = self.enforces();
         (self.who, self.problems) = (agent.who, agent.problems);
-        (self.status, self.drops) = (agent.status, agent.drops);
+        (self.status, self.drops, self.narrowed) = (agent.status, agent.drops, agent.narrowed);
         if self.enforces() != enforced {
             // The curve shows another kind of packets now.
             self.history = History::default();

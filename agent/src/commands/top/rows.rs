@@ -54,6 +54,7 @@ impl Row {
 #[derive(Debug)]
 pub(super) struct Rows {
     columns: &'static [Column],
+    narrowed: bool,
     pub(super) all: Vec<Row>,
 }
 
@@ -63,7 +64,7 @@ impl Rows {
         let cells: Vec<&[String]> = self.all.iter().map(|row| row.cells.as_slice()).collect();
         let (titles, mut lines) = columns::lines(self.columns, &cells, width);
         if lines.is_empty() {
-            lines.push(drops::nothing(false));
+            lines.push(drops::nothing(self.narrowed));
         }
         (titles, lines)
     }
@@ -83,7 +84,11 @@ pub(super) fn rows(model: &Model) -> Rows {
         (&FLOWS, rows.collect())
     };
     all.sort_by(|a, b| order(model.controls.sort, a, b));
-    Rows { columns, all }
+    Rows {
+        columns,
+        narrowed: model.narrowed,
+        all,
+    }
 }
 
 /// Compares rows. Those equal by the chosen measure stay where they are from one refresh to the next.

@@ -43,6 +43,8 @@ pub struct Agent {
     pub status: Status,
     /// Denied flows.
     pub drops: Vec<Dropped>,
+    /// Whether others are left out.
+    pub narrowed: bool,
 }
 
 impl Agent {
@@ -55,6 +57,7 @@ impl Agent {
             problems: problems(&status),
             status,
             drops,
+            narrowed: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::pass;
 use super::question::Question;
+use crate::shared::status::lenient;
 use epguard_common::{Mode, Reason};
 use epguard_core::state::{DenialView, EndpointView, ServiceView, View};
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ pub struct Verdict {
     /// `deny`, `hold` or `pass`. The mode decides whether a deny drops.
     pub verdict: Cow<'static, str>,
     /// Why it is denied; none if it passes.
+    #[serde(default, deserialize_with = "lenient::value")]
     pub reason: Option<Reason>,
     /// The proof, or what prevents one.
     pub because: String,

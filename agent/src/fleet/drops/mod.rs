@@ -6,14 +6,17 @@ mod merge;
 pub use merge::merged;
 
 use super::agents::Fleet;
-use super::ask;
+use super::ask::{self, Answer};
 use super::document::{self, Nothing};
+use super::lines::{self, Line};
 use super::missing::names;
 use super::scope::Scope;
 use crate::commands::drops::{Filter, table};
+use crate::shared::args::{one_of, service};
 use crate::shared::drops::Dropped;
 use anyhow::Result;
 use clap::Args;
+use epguard_common::Reason;
 use std::process::ExitCode;
 
 /// Seconds to wait for a node.
@@ -30,35 +33,55 @@ pub struct DropsArgs {
     /// Print new denials of all nodes every second until interrupted
     #[arg(short, long)]
     pub follow: bool,
-    /// Which denials.
-    #[command(flatten)]
-    pub filter: Filter,
+    /// Only this Service
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
+    pub service: Option<String>,
+    /// Only this reason
+    #[arg(long, value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
+    pub reason: Option<Reason>,
 }
 
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, args: &DropsArgs) -> Result<ExitCode> {
     let fleet = Fleet::find(scope).await?;
-    let filter = &args.filter;
+    let filter = &Filter {
+        namespace: scope.namespace.clone(),
+        service: args.service.clone(),
+        reason: args.reason,
+    };
     if args.follow {
         fleet.require()?;
         return follow::run(fleet, filter).await;
     }
     let command = ["drops", "-o", "json"];
-    let mut asked = ask::ask::<Vec<Dropped>>(&fleet, &command, scope.patience(PATIENCE)).await;
+    let mut asked = ask::ask::<Vec<Line<Dropped>>>(&fleet, &command, scope.patience(PATIENCE)).await;
     for answer in &mut asked.answers {
-        answer.value.retain(|dropped| filter.wants(&dropped.kind));
+        answer.value.retain(|line| match line {
+            Line::Known(dropped) => filter.wants(&dropped.kind),
+            Line::Other(_) => !filter.is_narrowed(),
+        });
     }
-    document::print(scope.output, &asked, Nothing {}, |answers| {
-        if answers.is_empty() {
-            return String::new();
-        }
-        let all = answers
-            .iter()
-            .map(|answer| (answer.agent.node.as_str(), &answer.value[..]));
-        let rows = merged(all);
-        let nodes: Vec<String> = rows.iter().map(|(_, nodes)| names(nodes)).collect();
-        let drops: Vec<Dropped> = rows.into_iter().map(|(dropped, _)| dropped).collect();
-        table(&drops, Some(&nodes), filter.is_narrowed())
-    })?;
+    document::print(scope.output, &asked, Nothing {}, |answers| text(answers, filter))?;
     Ok(asked.code().into())
+}
+
+fn text(answers: &[Answer<Vec<Line<Dropped>>>], filter: &Filter) -> String {
+    if answers.is_empty() {
+        return String::new();
+    }
+    let all = answers.iter();
+    let all: Vec<(&str, Vec<Dropped>)> = all
+        .map(|answer| (answer.agent.node.as_str(), lines::known(&answer.value)))
+        .collect();
+    let rows = merged(all.iter().map(|(node, drops)| (*node, &drops[..])));
+    let nodes: Vec<String> = rows.iter().map(|(_, nodes)| names(nodes)).collect();
+    let drops: Vec<Dropped> = rows.into_iter().map(|(dropped, _)| dropped).collect();
+    match (
+        table(&drops, Some(&nodes), filter.is_narrowed()),
+        lines::left_out(answers),
+    ) {
+        (_, Some(others)) if drops.is_empty() => others,
+        (table, Some(others)) => format!("{table}\n\n{others}"),
+        (table, None) => table,
+    }
 }

@@ -5,15 +5,18 @@
 //! ConfigMap + status of all nodes -> plan (pure): what changes, and where -> question -> ConfigMap
 //! ```
 
+mod chosen;
 mod key;
-mod nodes;
 mod plan;
 mod policy;
 
 use super::agents::Fleet;
+use super::ask::{Asked, UNKNOWN};
+use super::nodes::Nodes;
 use super::output;
 use super::scope::Scope;
 use super::status;
+use crate::commands::status::Condition;
 use crate::shared::args::one_of;
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use clap::Args;
@@ -69,37 +72,52 @@ pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
         return show(&fleet).await;
     };
     if let (Some(mode), false) = (change, fleet.is_whole()) {
-        return nodes::switch(&fleet, mode, args).await;
+        return chosen::switch(&fleet, mode, args).await;
     }
     let policy = Policy::read(&fleet).await?;
     let asked = status::conditions(&fleet).await;
     let key = Key::of(args.canary, args.reason);
-    let plan = Plan::new(key, change, &policy, &asked);
+    let nodes = Nodes::list(&fleet).await;
+    let matters = key == Key::CanaryMode || policy.has_canary_mode();
+    if let (Err(why), true) = (&nodes, matters) {
+        output::error(&format!(
+            "epguard: canaries are those whose agents follow canary-mode now: {why}"
+        ));
+    }
+    let plan = Plan::new(key, change, &policy, &asked, nodes.as_ref().ok());
     output::line(&plan.text()).map_err(|error| unseen(&error))?;
+    let code = known(&asked);
     if plan.is_done() {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(code.into());
     }
     confirm(args.yes)?;
     policy.write(&fleet, key, change).await?;
     output::line("done; kubectl epguard status shows what each node does")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(code.into())
 }
 
 /// Prints the `ConfigMap`'s modes, and counts the nodes in each mode.
 async fn show(fleet: &Fleet) -> Result<ExitCode> {
     let asked = status::conditions(fleet).await;
-    let mut code = asked.code();
-    if fleet.is_whole() {
-        output::line(&Policy::read(fleet).await?.text())?;
+    let policy = if fleet.is_whole() {
+        Some(Policy::read(fleet).await?)
+    } else {
+        None
+    };
+    if let Some(policy) = &policy {
+        output::line(&policy.text())?;
     }
-    output::line(&plan::counts(&asked))?;
+    let name = policy.as_ref().map(|policy| policy.name.as_str());
+    output::line(&plan::counts(&asked, name))?;
     if !asked.missing.is_empty() {
         output::line(&super::missing::text(&asked.missing))?;
-    } else if code == 1 {
-        // A degraded node has a mode, too.
-        code = 0;
     }
-    Ok(code.into())
+    Ok(known(&asked).into())
+}
+
+/// Exit code: whether all modes are known. A degraded node has a mode, too.
+const fn known(asked: &Asked<Condition>) -> u8 {
+    if asked.missing.is_empty() { 0 } else { UNKNOWN }
 }
 
 /// A plan that is not seen is not carried out, and that is no success.

@@ -3,8 +3,10 @@
 use super::key::Key;
 use crate::fleet::agents::{Fleet, PATIENCE};
 use crate::fleet::status::read_modes;
+use crate::shared::plain::plain;
 use anyhow::{Context as _, Result, anyhow};
 use epguard_common::Mode;
+use epguard_core::facts::ModePolicy;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -20,26 +22,21 @@ pub struct Policy {
     pub name: String,
     /// None if it does not exist.
     map: Option<ConfigMap>,
-    /// Its invalid keys and values: agents then only lower modes.
-    pub errors: Vec<String>,
+    /// Its content. With invalid keys and values, agents only lower modes.
+    pub modes: Option<ModePolicy>,
 }
 
 impl Policy {
-    /// Reads the one that the agents' flags name. Errors: they name none, or it cannot be read.
+    /// Reads the one that the flags of most agents name. Errors: they name none, or it cannot be read.
     pub async fn read(fleet: &Fleet) -> Result<Self> {
-        let mut names = fleet.agents.iter().filter_map(|agent| agent.config_map.clone());
-        let name = names.next().context(
+        let name = fleet.config_map().context(
             "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/base does, or pass --node",
         )?;
         let read = read_modes(&fleet.client, &name)
             .await
             .map_err(|why| anyhow!(why))?;
         let (map, modes) = read.unzip();
-        Ok(Self {
-            name,
-            map,
-            errors: modes.map(|modes| modes.errors).unwrap_or_default(),
-        })
+        Ok(Self { name, map, modes })
     }
 
     /// The value of a key; none if it is not set.
@@ -49,11 +46,19 @@ impl Policy {
         data.get(key).map(String::as_str)
     }
 
+    /// Whether canaries have a mode of their own.
+    #[must_use]
+    pub fn has_canary_mode(&self) -> bool {
+        let modes = self.modes.as_ref();
+        modes.is_some_and(|modes| modes.wanted.canary_mode.is_some())
+    }
+
     /// Its keys for people.
     #[must_use]
     pub fn text(&self) -> String {
         let data = self.map.as_ref().and_then(|map| map.data.as_ref());
-        let keys = { data.into_iter().flatten() }.map(|(key, value)| format!("{key}: {}", value.trim()));
+        let keys = { data.into_iter().flatten() }
+            .map(|(key, value)| plain(&format!("{key}: {}", value.trim())).into_owned());
         let keys: Vec<String> = keys.collect();
         let (name, keys) = (&self.name, keys.join(", "));
         match (&self.map, keys.is_empty()) {

@@ -1,25 +1,19 @@
 //! What the API shows beside the agents: nodes, and the `ConfigMap` of modes.
 
-use crate::fleet::agents::{Fleet, PATIENCE, all};
+use crate::fleet::agents::{Fleet, PATIENCE};
+use crate::fleet::nodes::Nodes;
 use epguard_core::facts::{ModePolicy, Object as _};
-use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt as _};
-use std::collections::BTreeMap;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
 use tokio::time::timeout;
-
-/// Nodes of virtual kubelets run no `DaemonSet`.
-const TYPE: &str = "type";
-const VIRTUAL: &str = "virtual-kubelet";
-const OS: &str = "kubernetes.io/os";
 
 /// What the API shows beside the agents.
 #[derive(Debug, Default)]
 pub struct Cluster {
-    /// Kernels by node, of all nodes that should have an agent; none if nodes may not be listed.
-    pub kernels: Option<BTreeMap<String, String>>,
-    /// The content of the `ConfigMap`; none without one.
-    pub modes: Option<ModePolicy>,
+    /// None if nodes may not be listed.
+    pub nodes: Option<Nodes>,
+    /// Name and content of the `ConfigMap` that most agents follow; none without one.
+    pub modes: Option<(String, ModePolicy)>,
     /// Nodes that should have an agent, and have no pod of one.
     pub without_agent: Vec<String>,
     /// What could not be read, in a line each.
@@ -27,26 +21,30 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// The node's kernel, if it is known.
+    #[must_use]
+    pub fn kernel(&self, node: &str) -> Option<String> {
+        self.nodes.as_ref()?.kernels.get(node).cloned()
+    }
+
     /// Reads what the account may read.
     pub async fn read(fleet: &Fleet) -> Self {
         let mut cluster = Self::default();
-        let nodes: Api<Node> = Api::all(fleet.client.clone());
-        match all(&nodes, "nodes", ListParams::default()).await {
+        match Nodes::list(fleet).await {
             Ok(nodes) => {
-                let kernels = kernels(&nodes);
                 if fleet.is_whole() {
-                    let nodes = kernels.keys().filter(|node| !fleet.has(node));
-                    cluster.without_agent = nodes.cloned().collect();
+                    let without = nodes.kernels.keys().filter(|node| !fleet.has(node));
+                    cluster.without_agent = without.cloned().collect();
                 }
-                cluster.kernels = Some(kernels);
+                cluster.nodes = Some(nodes);
             }
             Err(why) => cluster
                 .unread
-                .push(format!("nodes without an agent, and kernels: {}", short(&why))),
+                .push(format!("nodes without an agent, canaries, and kernels: {why}")),
         }
-        if let Some(name) = fleet.agents.iter().find_map(|agent| agent.config_map.as_ref()) {
-            match read_modes(&fleet.client, name).await {
-                Ok(modes) => cluster.modes = modes.map(|(_, modes)| modes),
+        if let Some(name) = fleet.config_map() {
+            match read_modes(&fleet.client, &name).await {
+                Ok(modes) => cluster.modes = modes.map(|(_, modes)| (name, modes)),
                 Err(why) => cluster.unread.push(format!("modes with the ConfigMap: {why}")),
             }
         }
@@ -79,27 +77,4 @@ pub async fn read_modes(client: &Client, name: &str) -> Result<Option<(ConfigMap
     let modes =
         ModePolicy::parse(&json).map_err(|error| format!("ConfigMap {namespace}/{name}: {error:?}"))?;
     Ok(Some((map, modes)))
-}
-
-/// An error without the server's own words, which repeat it.
-fn short(error: &anyhow::Error) -> String {
-    let text = format!("{error:#}");
-    match (text.find(" ("), text.find("); ")) {
-        (Some(from), Some(to)) if from < to => format!("{}{}", &text[..from], &text[to + 1..]),
-        _ => text,
-    }
-}
-
-fn kernels(nodes: &[Node]) -> BTreeMap<String, String> {
-    let runs_agents = |node: &&Node| {
-        let labels = node.labels();
-        labels.get(TYPE).is_none_or(|kind| kind != VIRTUAL) && labels.get(OS).is_some_and(|os| os == "linux")
-    };
-    let nodes = nodes.iter().filter(runs_agents);
-    let kernels = nodes.map(|node| {
-        let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
-        let kernel = info.map(|info| info.kernel_version.clone());
-        (node.name_any(), kernel.unwrap_or_default())
-    });
-    kernels.collect()
 }

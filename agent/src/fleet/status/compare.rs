@@ -3,6 +3,7 @@
 use super::cluster::Cluster;
 use super::modes;
 use crate::commands::status::{Condition, Problem};
+use crate::fleet::agents::Agent;
 use crate::fleet::ask::Answer;
 use crate::fleet::missing::names;
 use crate::shared::status::Status;
@@ -24,7 +25,7 @@ pub struct Comparison {
 /// A thing that is not the same on all nodes.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// `version`, `flags`, `kernel` or `neighbours`.
+    /// `version`, `flags`, `ConfigMap of modes`, `kernel` or `neighbours`.
     pub what: &'static str,
     /// Each value with its nodes, the most frequent first.
     pub values: Vec<(String, Vec<String>)>,
@@ -34,7 +35,7 @@ pub struct Difference {
 #[must_use]
 pub fn compare(answers: &[Answer<Condition>], cluster: &Cluster) -> Comparison {
     let of = |what, value: &dyn Fn(&Answer<Condition>) -> Option<String>| difference(what, answers, value);
-    let kernel = |answer: &Answer<Condition>| cluster.kernels.as_ref()?.get(&answer.agent.node).cloned();
+    let kernel = |answer: &Answer<Condition>| cluster.kernel(&answer.agent.node);
     let common = common_words(answers);
     let flags = |answer: &Answer<Condition>| {
         let words = answer
@@ -47,6 +48,7 @@ pub fn compare(answers: &[Answer<Condition>], cluster: &Cluster) -> Comparison {
     let differences = [
         of("version", &|answer| Some(answer.value.status.version.clone())),
         of("flags", &flags),
+        of("ConfigMap of modes", &|answer| Some(followed(&answer.agent))),
         of("kernel", &kernel),
         of("neighbours", &|answer| Some(neighbours(&answer.value.status))),
     ];
@@ -71,22 +73,27 @@ fn without_agent(cluster: &Cluster) -> Option<Problem> {
 
 /// Nodes whose modes are not those of the `ConfigMap`.
 fn other_modes(answers: &[Answer<Condition>], cluster: &Cluster) -> Vec<Problem> {
-    let Some(modes) = &cluster.modes else {
+    let Some((name, modes)) = &cluster.modes else {
         return Vec::new();
     };
     let mut nodes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for Answer { agent, value, .. } in answers {
-        if let Some(deviation) = modes::deviation(modes, &value.status) {
+    let following = { answers.iter() }.filter(|answer| answer.agent.config_map.as_ref() == Some(name));
+    for Answer { agent, value, .. } in following {
+        let canary = modes::is_canary(cluster.nodes.as_ref(), &agent.node, &value.status);
+        if let Some(deviation) = modes::deviation(modes, &value.status, canary) {
             nodes.entry(deviation).or_default().push(&agent.node);
         }
     }
     let problems = nodes.iter().map(|(deviation, nodes)| Problem {
         what: format!("{} not in the ConfigMap's modes: {deviation}", are(nodes)),
-        remedy: "a mode was set there by hand, or the agent does not follow the ConfigMap (--fleet-config); \
-                 `kubectl epguard mode --node NODE MODE` sets it"
-            .into(),
+        remedy: "a mode was set there by hand: `kubectl epguard mode --node NODE MODE` sets it".into(),
     });
     problems.collect()
+}
+
+/// The `ConfigMap` that an agent watches.
+fn followed(agent: &Agent) -> String {
+    agent.config_map.clone().unwrap_or_else(|| "none".to_owned())
 }
 
 fn are(nodes: &[&str]) -> String {

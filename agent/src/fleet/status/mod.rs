@@ -11,6 +11,7 @@ mod modes;
 mod text;
 
 pub use cluster::read_modes;
+pub use modes::{deviation, is_canary};
 
 use cluster::Cluster;
 
@@ -69,7 +70,12 @@ pub async fn run(scope: &Scope, _: &StatusArgs) -> Result<ExitCode> {
 /// The status of each node.
 pub async fn conditions(fleet: &Fleet) -> Asked<Condition> {
     let patience = fleet.scope.patience(PATIENCE);
-    ask::ask(fleet, &["status", "-o", "json"], patience).await
+    let mut asked = ask::ask::<Condition>(fleet, &["status", "-o", "json"], patience).await;
+    for answer in &mut asked.answers {
+        // The API names the node for people, and not the answer.
+        answer.value.status.node.clone_from(&answer.agent.node);
+    }
+    asked
 }
 
 /// One node, as its own command shows it.

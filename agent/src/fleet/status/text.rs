@@ -99,8 +99,7 @@ fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {
         ];
         if let Some(cluster) = wide {
             let attached = status.interfaces.iter().filter(|at| at.attached).count();
-            let kernels = cluster.kernels.as_ref();
-            let kernel = kernels.and_then(|kernels| kernels.get(&agent.node).cloned());
+            let kernel = cluster.kernel(&agent.node);
             cells.extend([
                 lease(status),
                 format!("{attached} of {}", status.interfaces.len()),

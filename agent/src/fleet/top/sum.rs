@@ -3,6 +3,7 @@
 use crate::commands::status::Problem;
 use crate::commands::top::{Agent, Answers, Counted, Document};
 use crate::fleet::drops::merged;
+use crate::fleet::missing::{self, Missing};
 use crate::kernel::maps::Counters;
 use crate::shared::status::Status;
 use epguard_common::{Count, Mode};
@@ -10,7 +11,10 @@ use epguard_core::state::IpState;
 use std::collections::BTreeMap;
 
 /// The agents of all nodes as one; none if no agent answers.
-pub fn agent<'a>(documents: impl Iterator<Item = (&'a str, &'a Document)>, nodes: usize) -> Option<Agent> {
+pub fn agent<'a>(
+    documents: impl Iterator<Item = (&'a str, &'a Document)>,
+    missing: &[Missing],
+) -> Option<Agent> {
     let answers = documents.filter_map(|(node, document)| Some((node, document.agent.as_ref()?)));
     let answers: Vec<(&str, &Answers)> = answers.collect();
     if answers.is_empty() {
@@ -18,10 +22,11 @@ pub fn agent<'a>(documents: impl Iterator<Item = (&'a str, &'a Document)>, nodes
     }
     let drops = merged(answers.iter().map(|(node, answers)| (*node, &answers.drops[..])));
     Some(Agent {
-        who: who(&answers, nodes),
-        problems: problems(&answers, nodes),
+        who: who(&answers, missing.len()),
+        problems: problems(&answers, missing),
         status: status(&answers),
         drops: drops.into_iter().map(|(dropped, _)| dropped).collect(),
+        narrowed: false,
     })
 }
 
@@ -44,24 +49,26 @@ pub fn counters<'a>(documents: impl Iterator<Item = &'a Document>) -> Option<Cou
 }
 
 /// `3 nodes: 2 enforce, 1 observe`
-fn who(answers: &[(&str, &Answers)], nodes: usize) -> String {
+fn who(answers: &[(&str, &Answers)], silent: usize) -> String {
     let mut modes: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, answers) in answers {
         *modes.entry(answers.status.mode_name()).or_default() += 1;
     }
-    let silent = nodes - answers.len().min(nodes);
     let counts = modes
         .into_iter()
         .chain((silent > 0).then_some(("without an answer", silent)));
     let counts: Vec<String> = counts.map(|(mode, count)| format!("{count} {mode}")).collect();
-    format!("{nodes} nodes: {}", counts.join(", "))
+    let nodes = match answers.len() + silent {
+        1 => "1 node".to_owned(),
+        many => format!("{many} nodes"),
+    };
+    format!("{nodes}: {}", counts.join(", "))
 }
 
-fn problems(answers: &[(&str, &Answers)], nodes: usize) -> Vec<Problem> {
-    let silent = nodes - answers.len().min(nodes);
-    let silent = (silent > 0).then(|| Problem {
-        what: format!("{silent} of {nodes} nodes do not answer"),
-        remedy: "kubectl epguard status names them".to_owned(),
+fn problems(answers: &[(&str, &Answers)], missing: &[Missing]) -> Vec<Problem> {
+    let silent = missing::summary(missing).map(|what| Problem {
+        what,
+        remedy: "what is denied there is not counted here: kubectl epguard status".to_owned(),
     });
     let of_nodes = answers.iter().flat_map(|(node, answers)| {
         answers.problems.iter().map(move |problem| Problem {

@@ -15,6 +15,14 @@ impl Default for Form {
     }
 }
 
+impl Form {
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// Reads a document. Errors: it is no status, or of a newer form.
 pub(super) fn parse(document: &[u8]) -> anyhow::Result<Status> {
     #[derive(Deserialize)]

@@ -52,7 +52,7 @@ pub(super) fn pod(path: &str) -> Option<[String; 2]> {
 impl Api {
     /// Switches to the websocket and runs the command there. As Kubernetes from 1.35 on, it requires the right to
     /// create beside the one of the method, which is GET.
-    pub(super) fn exec(&self, parts: &Parts, pod: [String; 2]) -> Result<Response<Body>, ApiError> {
+    pub(super) async fn exec(&self, parts: &Parts, pod: [String; 2]) -> Result<Response<Body>, ApiError> {
         self.access.check(&Method::POST, parts.uri.path(), false)?;
         let [namespace, pod] = pod;
         self.store
@@ -75,12 +75,16 @@ impl Api {
         let (upgrade, response) = upgrade
             .zip(switch(&parts.headers))
             .ok_or_else(|| ApiError::bad_request("you must specify the websocket protocol"))?;
-        let (execs, mut faults) = (self.execs.clone(), self.faults.clone());
+        let run = self.execs.run(&exec);
+        if matches!(run, Run::Unanswered) {
+            return std::future::pending().await;
+        }
+        let mut faults = self.faults.clone();
         let resets = faults.borrow().resets;
         tokio::spawn(async move {
             let session = async {
                 if let Ok(upgraded) = upgrade.await {
-                    serve(upgraded, execs.run(&exec)).await;
+                    serve(upgraded, run).await;
                 }
             };
             tokio::select! {
@@ -146,7 +150,7 @@ async fn next(messages: &mut Receiver<Vec<u8>>) -> Option<Message> {
 
 async fn carry_out(run: Run, to: Sender<Vec<u8>>) -> io::Result<()> {
     let status = match run {
-        Run::Hangs => return std::future::pending().await,
+        Run::Hangs | Run::Unanswered => return std::future::pending().await,
         Run::Fails(error) => error.status(),
         Run::Prints { stdout, stderr, code } => {
             copy(&*stdout, STDOUT, &to).await?;

@@ -93,7 +93,7 @@ impl Api {
         let watch = parsed.as_ref().is_ok_and(|query| query.watch);
         self.access.check(&parts.method, path, watch)?;
         if let Some(pod) = exec::pod(path) {
-            return self.exec(parts, pod);
+            return self.exec(parts, pod).await;
         }
         let Some(route) = route else {
             return match path {

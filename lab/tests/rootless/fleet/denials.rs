@@ -1,6 +1,7 @@
 //! `drops`, `why`, `audit`, `breaker` and `lint` of all nodes.
 
-use super::world::{World, expect, node_of, one_hangs_one_is_gone, prints};
+use super::follow::{document_of, prints_lines};
+use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, prints, status};
 use epguard::shared::drops::{Dropped, Kind};
 use epguard::shared::status::Held;
 use epguard_common::{Outcome, Reason};
@@ -48,7 +49,7 @@ async fn the_same_denial_on_several_nodes_is_one_row() {
         prints(&drops, 0)
     });
     let all = world.run(&["drops"]).await;
-    let narrow = world.run(&["drops", "-n", "team"]).await;
+    let narrow = world.run(&["-n", "team", "drops"]).await;
     let nothing = world.run(&["drops", "-n", "none"]).await;
     let json = world
         .run(&["drops", "-n", "team", "--node", "worker-2", "-o", "json"])
@@ -61,7 +62,7 @@ async fn the_same_denial_on_several_nodes_is_one_row() {
     expect("drops.txt", &[all, narrow, nothing, json, partial].join("\n"));
 }
 
-fn explanation(verdict: &str) -> Value {
+pub fn explanation(verdict: &str) -> Value {
     json!({
         "ip": "10.244.1.10", "at": "2026-11-23T22:00:00.000Z", "now": true, "mode": "enforce",
         "verdicts": [{"service": "shop/web", "port": 8080, "protocol": "TCP", "verdict": verdict,
@@ -87,7 +88,7 @@ async fn nodes_that_agree_share_an_explanation_and_those_that_deny_come_first() 
     expect("why.txt", &[output, wrong].join("\n"));
 }
 
-fn report(node: &str, findings: &Value) -> Value {
+pub fn report(node: &str, findings: &Value) -> Value {
     json!({"node": node, "endpoints": 1, "flows": 4, "rules": 2, "destinations": null, "findings": findings, "notLookedAt": []})
 }
 
@@ -145,4 +146,107 @@ async fn pending_denials_name_their_nodes_and_are_released_everywhere() {
 async fn lint_needs_no_agent() {
     let world = World::empty("lint");
     expect("lint.txt", &world.run(&["lint", "-n", "shop"]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clients_way_asks_only_its_nodes() {
+    let world = World::new("why-client");
+    world.workload("b", "worker-1", "10.244.1.10");
+    world.workload("client", "worker-3", "10.244.3.5");
+    answers(&world, |_, number| {
+        assert_ne!(number, 2, "not on the way");
+        prints(&explanation("deny"), 0)
+    });
+    let way = world.run(&["why", "10.244.1.10", "--client", "10.244.3.5"]).await;
+    let dead = world.run(&["why", "10.244.1.11", "--client", "10.244.3.5"]).await;
+    answers(&world, |_, _| prints(&explanation("pass"), 0));
+    let unknown = world.run(&["why", "10.244.1.10", "--client", "10.9.9.9"]).await;
+    let both = world
+        .run(&["--node", "worker-1", "why", "10.244.1.10", "--client", "10.9.9.9"])
+        .await;
+    expect("why-client.txt", &[way, dead, unknown, both].join("\n"));
+}
+
+/// What each verb's command prints on a node, for namespaces `shop` and `team`.
+fn of_two_namespaces(exec: &Exec) -> Run {
+    let node = node_of(exec);
+    let mut other = explanation("deny");
+    let team = other["verdicts"][0].clone();
+    other["verdicts"] = json!([team, explanation("pass")["verdicts"][0]]);
+    other["verdicts"][1]["service"] = "team/api".into();
+    let finding = |service: &str, state: &str| {
+        json!({"state": state, "kind": "conntrack", "service": service, "port": "http", "endpoint": "10.244.1.10:8080",
+            "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend", "since": null, "packets": 3,
+            "connection": "SYN_SENT", "count": 1, "at": "10.244.1.5:40000 -> 10.96.0.1:80"})
+    };
+    let held = |service: &str| Held {
+        service: service.into(),
+        ..Held::default()
+    };
+    match &*exec.command[1] {
+        "drops" => prints(&[dropped("shop/web", 1), dropped("team/api", 2)], 0),
+        "top" => prints_lines(&[document_of(&dropped("shop/web", 1))]),
+        "why" => prints(&other, 0),
+        "audit" => prints(
+            &report(
+                node,
+                &json!([finding("shop/web", "stale"), finding("team/api", "held")]),
+            ),
+            1,
+        ),
+        "breaker" => prints(&[held("shop/web"), held("team/api")], 0),
+        verb => panic!("{verb} is not asked"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_selects_services_in_every_verb_that_shows_them() {
+    let world = World::empty("namespace");
+    world.agent("worker-1");
+    world.server.execs().answer(of_two_namespaces);
+    let mut outputs = Vec::new();
+    for verb in [
+        "drops",
+        "top --batch",
+        "why 10.244.1.10",
+        "audit",
+        "breaker",
+        "breaker --release",
+        "lint",
+        "status",
+        "mode",
+        "sysdump",
+    ] {
+        let words: Vec<&str> = verb.split(' ').chain(["-n", "team"]).collect();
+        outputs.push(format!("{verb}: {}", world.run(&words).await));
+    }
+    expect("namespace.txt", &outputs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_hangs_and_one_that_is_gone_are_named_by_every_verb() {
+    let world = World::new("partly");
+    world.server.execs().answer(|exec| {
+        one_hangs_one_is_gone(exec, |exec| match &*exec.command[1] {
+            "why" => prints(&explanation("deny"), 0),
+            "audit" => prints(&report("worker-1", &json!([])), 0),
+            "status" => condition(status("worker-1")),
+            "mode" => prints(&json!(null), 0),
+            _ => prints(&json!([]), 0),
+        })
+    });
+    let mut outputs = Vec::new();
+    for verb in [
+        "why 10.244.1.10",
+        "audit",
+        "breaker",
+        "breaker --release shop/web",
+        "mode",
+        "mode enforce",
+        "mode off -y --node worker-1,worker-2",
+    ] {
+        let words: Vec<&str> = verb.split(' ').chain(["--timeout", "1"]).collect();
+        outputs.push(format!("{verb}: {}", world.run(&words).await));
+    }
+    expect("partly.txt", &outputs.join("\n"));
 }

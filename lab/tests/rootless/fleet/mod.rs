@@ -3,9 +3,12 @@
 
 mod completion;
 mod denials;
+mod exit_codes;
 mod follow;
+mod hostile;
 mod modes;
 mod refusals;
 mod status;
 mod sysdump;
+mod versions;
 mod world;

@@ -7,6 +7,7 @@ use epguard_lab::api::{Exec, Kind, ObjectRef, Run};
 use serde_json::{Value, json};
 
 fn agents(world: &World) {
+    world.label("worker-3", "epguard.io/canary", "true");
     world.server.execs().answer(|exec| {
         let mut status = status(node_of(exec));
         match (node_of(exec), exec.command[1].as_str()) {
@@ -125,4 +126,77 @@ async fn chosen_nodes_never_become_the_whole_cluster_wherever_the_flag_stands() 
         assert_eq!(data(&world), json!({"mode": "observe"}), "{attempt:?}");
     }
     expect("mode-order.txt", &outputs.join("\n"));
+}
+
+/// The `ConfigMap`, with this data.
+fn map(data: &Value) -> Value {
+    json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "epguard", "namespace": "epguard"}, "data": data})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn canaries_are_those_with_the_label_whatever_their_agents_say() {
+    let world = World::new("mode-canary");
+    world.label("worker-1", "epguard.io/canary", "true");
+    world
+        .store
+        .apply(map(&json!({"mode": "observe", "canary-mode": "enforce"})))
+        .unwrap();
+    world.server.execs().answer(|exec| {
+        let mut status = status(node_of(exec));
+        if node_of(exec) == "worker-2" {
+            // Its agent claims to be a canary.
+            status.mode = Some(Mode::Enforce);
+            status.mode_source = ModeSource::Canary;
+        }
+        condition(status)
+    });
+    let shown = world.run(&["status"]).await;
+    let canary = world.run(&["mode", "observe", "--canary"]).await;
+    let all = world.run(&["mode", "off"]).await;
+    expect("mode-canary.txt", &[shown, canary, all].join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_names_nodes_switched_by_hand_and_nodes_that_follow_another_config_map() {
+    let world = World::new("mode-plan");
+    world.node("worker-4");
+    for (node, map) in [
+        ("worker-3", "--fleet-config=$(MAPS)/other"),
+        ("worker-4", "--verbose"),
+    ] {
+        let mut pod = super::world::pod(node);
+        let container = &mut pod["spec"]["containers"][0];
+        container["args"][3] = map.into();
+        let maps = json!({"name": "MAPS", "value": "team"});
+        container["env"].as_array_mut().unwrap().push(maps);
+        world.store.apply(pod).unwrap();
+    }
+    world.store.apply(map(&json!({"mode": "observe"}))).unwrap();
+    world.server.execs().answer(|exec| {
+        let mut status = status(node_of(exec));
+        if node_of(exec) != "worker-1" {
+            status.mode = Some(Mode::Off);
+        }
+        condition(status)
+    });
+    let shown = world.run(&["status"]).await;
+    let modes = world.run(&["mode"]).await;
+    let changed = world.run(&["mode", "enforce"]).await;
+    let other = world.run(&["mode", "enforce", "--canary"]).await;
+    expect("mode-plan.txt", &[shown, modes, changed, other].join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_map_that_changes_meanwhile_is_not_overwritten() {
+    let world = World::new("mode-conflict");
+    world.store.apply(map(&json!({"mode": "observe"}))).unwrap();
+    let store = world.store.clone();
+    world.server.execs().answer(move |exec| {
+        // Another operator is faster.
+        store.apply(map(&json!({"mode": "off"}))).unwrap();
+        condition(status(node_of(exec)))
+    });
+    let output = world.run(&["mode", "enforce", "-y"]).await;
+    assert_eq!(data(&world), json!({"mode": "off"}));
+    expect("mode-conflict.txt", &output);
 }

@@ -1,5 +1,7 @@
 //! What is printed without rights, without agents, and for agents that cannot answer.
 
+use super::denials::{dropped, explanation, report};
+use super::follow::{document_of, prints_lines};
 use super::world::{World, condition, expect, node_of, prints, status};
 use epguard_lab::api::Run;
 use serde_json::{Value, json};
@@ -42,6 +44,9 @@ async fn the_operators_roles_are_enough_for_every_verb() {
     world.server.execs().answer(|exec| match &*exec.command[1] {
         "status" => condition(status(node_of(exec))),
         "drops" | "breaker" => prints(&json!([]), 0),
+        "why" => prints(&explanation("pass"), 0),
+        "audit" => prints(&report("worker-1", &json!([])), 0),
+        "top" => prints_lines(&[document_of(&dropped("shop/web", 1))]),
         _ => Run::Prints {
             stdout: vec![0; 1024],
             stderr: String::new(),
@@ -52,11 +57,18 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         "status",
         "status -l name=worker-1",
         "drops",
+        "top --batch",
+        "why 10.244.1.10",
+        "why 10.244.1.10 --client 10.244.3.5",
+        "audit",
         "breaker",
+        "breaker --release shop/web",
         "lint",
         "mode",
         "mode observe -y",
         "mode off -y",
+        "mode enforce --canary -y",
+        "mode off --node worker-1 -y",
     ] {
         let words: Vec<&str> = verb.split(' ').collect();
         let output = world.run(&words).await;

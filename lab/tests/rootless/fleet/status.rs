@@ -37,6 +37,7 @@ async fn a_node_that_hangs_and_one_that_is_gone_are_named_and_the_others_are_sho
 async fn differences_and_problems_name_their_nodes() {
     let world = World::new("differ");
     world.node("worker-4");
+    world.label("worker-1", "epguard.io/canary", "true");
     let mut pod = super::world::pod("worker-3");
     pod["spec"]["containers"][0]["args"]
         .as_array_mut()

@@ -47,15 +47,38 @@ impl World {
     }
 
     pub fn node(&self, name: &str) {
-        let node = json!({"kind": "Node", "apiVersion": "v1", "spec": {},
+        self.store.apply(Self::node_of(name, &json!({}))).unwrap();
+    }
+
+    /// A node with one more label.
+    pub fn label(&self, name: &str, label: &str, value: &str) {
+        self.store
+            .apply(Self::node_of(name, &json!({label: value})))
+            .unwrap();
+    }
+
+    fn node_of(name: &str, labels: &Value) -> Value {
+        let mut node = json!({"kind": "Node", "apiVersion": "v1", "spec": {},
             "metadata": {"name": name, "labels": {"kubernetes.io/os": "linux", "name": name}},
             "status": {"nodeInfo": {"kernelVersion": "6.12.0", "architecture": "amd64", "bootID": "", "containerRuntimeVersion": "",
                 "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "linux", "osImage": "", "systemUUID": ""}}});
-        self.store.apply(node).unwrap();
+        for (label, value) in labels.as_object().unwrap() {
+            node["metadata"]["labels"][label] = value.clone();
+        }
+        node
     }
 
     pub fn agent(&self, node: &str) {
         self.store.apply(pod(node)).unwrap();
+    }
+
+    /// A pod of a workload, with an IP.
+    pub fn workload(&self, name: &str, node: &str, ip: &str) {
+        let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+            "status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]}});
+        self.store.ensure_namespace("shop").unwrap();
+        self.store.apply(pod).unwrap();
     }
 
     /// Runs the plugin, and returns its exit code, standard output and standard error as one text.
@@ -65,6 +88,10 @@ impl World {
         let done = done.await.unwrap().unwrap();
         let [out, err] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
         format!("exit code {}\n{out}{err}", done.status.code().unwrap())
+    }
+
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {

@@ -1,20 +1,24 @@
 //! `kubectl epguard sysdump`: one archive with the archives of all nodes, and what only the API shows.
 
-use super::agents::{Agent, Fleet, all};
+pub(super) mod parts;
+
+use super::agents::{Agent, Fleet, LABEL, all};
 use super::ask;
+use super::decode::Unread;
 use super::missing;
-use super::scope::Scope;
+use super::output;
+use super::scope::{Form, Scope};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
-use kube::Api;
-use kube::api::ListParams;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
 use serde::Serialize;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -56,12 +60,12 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     // Each node's archive is written as it comes, so that the memory holds a bounded number of them.
     let asked = ask::each(&fleet, &command, scope.patience(PATIENCE), |agent, done| {
         if done.code != 0 {
-            return Err(ask::last_line(&done.stderr).unwrap_or_else(|| "sysdump failed".to_owned()));
+            return Err(ask::failed(&done, "sysdump failed"));
         }
         let copied = copy(&mut archive.borrow_mut(), agent, &done.stdout);
         copied
             .map(|parts| (parts, 0))
-            .map_err(|error| format!("{error:#}"))
+            .map_err(|error| Unread::Because(format!("{error:#}")))
     })
     .await;
     let mut archive = archive.into_inner();
@@ -80,53 +84,39 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
         asked.answers.len(),
         asked.answers.iter().map(|answer| answer.value).sum::<usize>(),
     );
-    eprintln!(
+    output::error(&format!(
         "wrote {shown}: {parts} parts of {nodes} nodes, {} nodes missing",
         asked.missing.len()
-    );
-    if !missing.is_empty() {
-        eprintln!("{}", missing.trim());
-    }
+    ));
+    missing.trim().lines().for_each(output::error);
     Ok(asked.code().into())
 }
 
-/// Copies the parts of a node's archive into its folder, and counts them. Errors: it is no archive.
+/// Copies the parts of a node's archive into its folder, and counts them. Errors: it is none that `epguard sysdump` writes.
 fn copy(to: &mut tar::Builder<File>, agent: &Agent, content: &[u8]) -> Result<usize> {
-    let mut from = tar::Archive::new(content);
-    let mut parts = 0;
-    for entry in from.entries().context("no archive came")? {
-        let mut entry = entry.context("its archive is broken")?;
-        let path = entry.path().context("its archive is broken")?.into_owned();
-        // Only the name of a file counts: an archive must not write outside of its folder.
-        let name = path
-            .file_name()
-            .context("its archive has a part without a name")?;
-        let mut part = Vec::new();
-        entry.read_to_end(&mut part).context("its archive is broken")?;
-        add(to, &Path::new("nodes").join(&agent.node).join(name), &part)?;
-        parts += 1;
+    let parts = parts::read(content)?;
+    for (name, content) in &parts {
+        add(to, &Path::new("nodes").join(&agent.node).join(name), content)?;
     }
-    Ok(parts)
+    Ok(parts.len())
 }
 
 /// What only the API shows: the agents' pods, and Events about them.
 async fn cluster(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
     let namespace = &fleet.scope.agents_namespace;
-    let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
-    let events: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
+    let api: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
+    let pods = all(&api, "pods", ListParams::default().labels(LABEL), Form::Json).await;
+    let names: BTreeSet<String> = pods.iter().flatten().map(Pod::name_any).collect();
+    let api: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
+    let events = all(&api, "events", ListParams::default(), Form::Json).await;
+    let about_them = |event: &Event| {
+        let object = &event.involved_object;
+        object.kind.as_deref() == Some("Pod") && object.name.as_ref().is_some_and(|name| names.contains(name))
+    };
+    let events = events.map(|all| all.into_iter().filter(about_them).collect::<Vec<_>>());
     [
-        (
-            "pods.json",
-            all(&pods, "pods", ListParams::default())
-                .await
-                .and_then(|all| json(&without_values(all))),
-        ),
-        (
-            "events.json",
-            all(&events, "events", ListParams::default())
-                .await
-                .and_then(|all| json(&all)),
-        ),
+        ("pods.json", pods.and_then(|all| json(&without_values(all)))),
+        ("events.json", events.and_then(|all| json(&all))),
     ]
 }
 

@@ -1,8 +1,12 @@
-//! Completion as kubectl asks for it: `kubectl_complete-epguard` runs `kubectl-epguard __complete WORD...`.
+//! Completion as kubectl asks for it: `kubectl_complete-epguard` runs `kubectl-epguard __complete -- WORD...`.
 //!
 //! The last word is the one to complete. The answer has a candidate a line, then `:` and a number, as Go's cobra prints
 //! it: 4 means that file names do not fit.
 
+mod names;
+
+use super::output;
+use anyhow::Result;
 use clap::{Arg, Args, Command};
 
 const NO_FILES: u32 = 4;
@@ -16,14 +20,22 @@ pub struct CompleteArgs {
     pub words: Vec<String>,
 }
 
-/// Prints candidates for the words of a command.
-pub fn run(args: &CompleteArgs, mut plugin: Command) {
+/// Prints candidates for the words of a command. Errors: the output fails.
+pub async fn run(args: &CompleteArgs, mut plugin: Command) -> Result<()> {
     plugin.build();
-    let (candidates, directive) = complete(&plugin, &args.words);
-    for (name, help) in candidates {
-        println!("{name}\t{help}");
+    let (mut candidates, mut directive) = complete(&plugin, &args.words);
+    if let Some(names) = names::names(&args.words).await {
+        (candidates, directive) = (names, NO_FILES);
     }
-    println!(":{directive}");
+    for (name, help) in candidates {
+        let help = if help.is_empty() {
+            help
+        } else {
+            format!("\t{help}")
+        };
+        output::line(&format!("{name}{help}"))?;
+    }
+    output::line(&format!(":{directive}"))
 }
 
 type Candidates = Vec<(String, String)>;

@@ -32,7 +32,7 @@ pub async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCo
     let patience = fleet.scope.patience(PATIENCE);
     let asked = ask::each(fleet, &command, patience, |_, done| match done.code {
         0 => Ok(((), 0)),
-        _ => Err(ask::last_line(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
+        _ => Err(ask::failed(&done, "it did not switch")),
     })
     .await;
     let done: Vec<&str> = asked

@@ -1,0 +1,110 @@
+//! Fuzzes what a node answers: its documents, and its archive.
+
+use super::decode::decode;
+use super::lines::{self, Line};
+use super::scope::Form;
+use super::sysdump::parts;
+use crate::commands::audit::Report;
+use crate::commands::drops::table;
+use crate::commands::status::{Condition, text};
+use crate::commands::top::Document;
+use crate::commands::why::Explanation;
+use crate::fuzz::harness::run;
+use crate::shared::drops::Dropped;
+use crate::shared::plain::plain;
+use crate::shared::status::Status;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn seeds() -> Vec<Vec<u8>> {
+    let kind = json!({"service": "shop/web", "endpoint": "10.244.1.10:8080", "protocol": "TCP", "reason": "reused", "outcome": "dropped",
+        "meant": "shop/a", "hit": "other/b", "packets": 7, "bytes": 420, "openings": 3, "clients": ["10.244.2.5"],
+        "firstMsAgo": 9, "lastMsAgo": 5});
+    let status = serde_json::to_value(Status {
+        version: "0.1.0".into(),
+        node: "a".into(),
+        ..Status::default()
+    });
+    let status = status.unwrap();
+    let verdict = json!({"service": "shop/web", "port": 80, "protocol": "TCP", "verdict": "deny", "reason": "reused", "because": "b",
+        "change": "c"});
+    let finding = json!({"state": "stale", "kind": "conntrack", "service": "shop/web", "port": "http", "endpoint": "10.244.1.10:80",
+        "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "reused", "since": null, "packets": 3, "connection": "SYN_SENT",
+        "count": 1, "at": "x"});
+    let documents = [
+        json!({"problems": [{"what": "w", "remedy": "r"}], "status": status}),
+        json!([kind]),
+        json!({"agent": {"problems": [], "status": status, "drops": [kind]}, "counters": [], "errors": []}),
+        json!({"ip": "10.0.0.1", "at": "t", "now": true, "mode": "enforce", "verdicts": [verdict], "owners": [], "evidence": [],
+            "since": "s", "truncated": false}),
+        json!({"node": "a", "endpoints": 1, "flows": 4, "rules": 2, "destinations": null, "findings": [finding],
+            "notLookedAt": ["x"]}),
+    ];
+    documents.map(|document| document.to_string().into_bytes()).into()
+}
+
+/// Reads a document, and checks that its text begins no line and moves no cursor.
+fn shown<T: DeserializeOwned>(answer: &[u8], shown: impl FnOnce(&T) -> String) {
+    if let Ok(document) = decode::<T>(answer, Form::Table) {
+        let text = shown(&document);
+        let bare = anstream::adapter::strip_str(&text).to_string();
+        for line in bare.lines() {
+            assert_eq!(plain(line), line);
+        }
+        assert!(!bare.contains('\r'), "{bare:?}");
+    }
+}
+
+#[test]
+fn answers_of_nodes() {
+    let words = &[
+        "\\u001b[2J",
+        "\\n",
+        "\\r",
+        "\u{9b}",
+        "\u{202e}",
+        "\"form\":",
+        "null",
+        "\"unknown\"",
+        "18446744073709551615",
+    ];
+    run("answers", seeds(), words, |answer| {
+        shown::<Condition>(answer, |all| text(&all.status, &all.problems));
+        shown::<Vec<Line<Dropped>>>(answer, |all| table(&lines::known(all), None, false));
+        shown::<Explanation>(answer, Explanation::text);
+        shown::<Report>(answer, Report::text);
+        shown::<Document>(answer, |all| all.errors.join(""));
+        // A document is exact: nothing of it is left out.
+        if let Ok(document) = decode::<Vec<Line<Dropped>>>(answer, Form::Json) {
+            let whole: Vec<Value> = serde_json::from_slice(answer).unwrap();
+            assert_eq!(whole.len(), document.len());
+        }
+    });
+}
+
+#[test]
+fn archives_of_nodes() {
+    let mut archive = tar::Builder::new(Vec::new());
+    for name in ["a.txt", "b.txt"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(4);
+        header.set_mode(0o644);
+        archive
+            .append_data(&mut header, format!("epguard-sysdump/{name}"), &b"here"[..])
+            .unwrap();
+    }
+    run(
+        "archive",
+        vec![archive.into_inner().unwrap()],
+        &["epguard-sysdump/", "../", "S", "L", "x", "g"],
+        |archive| {
+            let parts = parts::read(archive).unwrap_or_default();
+            assert!(parts.values().map(|part| part.len()).sum::<usize>() <= archive.len());
+            assert!(
+                parts
+                    .keys()
+                    .all(|name| !name.contains('/') && !name.starts_with('.'))
+            );
+        },
+    );
+}

@@ -1,0 +1,158 @@
+//! The exit code of each verb: each row of the table in docs/operate.md.
+
+use super::denials::{dropped, report};
+use super::follow::{document_of, prints_lines};
+use super::world::{World, condition, gone, node_of, prints, status};
+use epguard_lab::api::Run;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// What the agents are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Agents {
+    Well,
+    /// One has problems, and stale flows.
+    Bad,
+    /// One could not read all.
+    Partly,
+    /// One is gone.
+    Missing,
+    /// One was killed while it answered.
+    Killed,
+    None,
+}
+use Agents::{Bad, Killed, Missing, None, Partly, Well};
+
+/// The first column of the page, the agents, the command and its exit code.
+const ROWS: [(&str, Agents, &str, i32); 31] = [
+    ("`status`", Well, "status", 0),
+    ("`status`", Bad, "status", 1),
+    ("`status`", Bad, "status --node worker-2", 1),
+    ("`status`", Missing, "status", 2),
+    ("`status`", Killed, "status", 2),
+    ("`drops`, `why`, `breaker`, `sysdump`", Bad, "drops", 0),
+    ("`drops`, `why`, `breaker`, `sysdump`", Missing, "drops", 2),
+    ("`drops`, `why`, `breaker`, `sysdump`", Well, "breaker", 0),
+    (
+        "`drops`, `why`, `breaker`, `sysdump`",
+        Missing,
+        "breaker --release shop/web",
+        2,
+    ),
+    ("`drops`, `why`, `breaker`, `sysdump`", Missing, "why 10.0.0.1", 2),
+    (
+        "`drops`, `why`, `breaker`, `sysdump`",
+        Missing,
+        "sysdump -f /dev/null",
+        2,
+    ),
+    ("`drops -f`", None, "drops -f", 2),
+    ("`top`", Bad, "top --batch", 0),
+    ("`top`", Missing, "top --batch --count 2", 2),
+    ("`top`", Well, "top --node worker-1,worker-9", 2),
+    ("`audit`", Well, "audit", 0),
+    ("`audit`", Bad, "audit", 1),
+    ("`audit`", Partly, "audit", 2),
+    ("`audit`", Missing, "audit", 2),
+    ("`lint`", None, "lint -n team", 0),
+    ("`lint`", None, "lint -n shop --confirm-after 0", 1),
+    ("`lint`", None, "lint --kubeconfig /nonexistent", 2),
+    ("`mode`", Bad, "mode", 0),
+    ("`mode`", Missing, "mode", 2),
+    ("`mode`", Well, "mode observe", 2),
+    ("`mode`", Bad, "mode observe -y", 0),
+    ("`mode`", Missing, "mode enforce -y", 2),
+    ("`mode`", Missing, "mode off --node worker-1,worker-3 -y", 2),
+    ("any", None, "status", 2),
+    ("any", Well, "status --nodes x", 2),
+    ("any", Well, "--help", 0),
+];
+
+fn answer(world: &World, agents: Agents) {
+    world.server.execs().answer(move |exec| {
+        let worst = node_of(exec) == "worker-3" && agents == Missing;
+        if worst {
+            return gone();
+        }
+        let odd = node_of(exec) == "worker-2";
+        match &*exec.command[1] {
+            "status" => {
+                let mut status = status(node_of(exec));
+                status.synced = !(odd && agents == Bad);
+                match condition(status) {
+                    Run::Prints { stdout, stderr, .. } if odd && agents == Killed => Run::Prints { stdout, stderr, code: 137 },
+                    run => run,
+                }
+            }
+            "audit" => {
+                let finding = json!([{"state": "stale", "kind": "conntrack", "service": "shop/web", "port": "http",
+                    "endpoint": "10.244.1.10:8080", "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend",
+                    "since": null, "packets": 3, "connection": "SYN_SENT", "count": 1, "at": "x"}]);
+                let mut report = report(node_of(exec), &if odd && agents == Bad { finding } else { json!([]) });
+                let code = match agents {
+                    Bad if odd => 1,
+                    Partly if odd => 2,
+                    _ => 0,
+                };
+                if code == 2 {
+                    report["notLookedAt"] = json!(["rules: no right"]);
+                }
+                prints(&report, code)
+            }
+            "top" => prints_lines(&[document_of(&dropped("shop/web", 3))]),
+            "mode" => Run::Prints { stdout: vec![], stderr: String::new(), code: 0 },
+            "drops" => prints(&[dropped("shop/web", 3)], 0),
+            _ => prints(&json!([]), 0),
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_row_of_the_page_holds() {
+    let (world, empty) = (World::new("codes"), World::empty("codes-none"));
+    list_a_finished_pod(&empty);
+    for (_, agents, command, code) in ROWS {
+        let world = if agents == None { &empty } else { &world };
+        answer(world, agents);
+        let output = world.run(&command.split(' ').collect::<Vec<_>>()).await;
+        let first = output.lines().next().unwrap();
+        assert_eq!(
+            first,
+            format!("exit code {code}"),
+            "{command}, {agents:?}: {output}"
+        );
+    }
+    let page = include_str!("../../../../docs/operate.md");
+    let table = page
+        .split("### Exit codes")
+        .nth(1)
+        .unwrap()
+        .split("###")
+        .next()
+        .unwrap();
+    let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);
+    let documented: BTreeSet<&str> = rows
+        .filter_map(|row| Some(row.split('|').nth(1)?.trim()))
+        .collect();
+    assert_eq!(documented, ROWS.map(|(row, ..)| row).into());
+}
+
+/// What `lint` takes for an error.
+fn list_a_finished_pod(world: &World) {
+    let mut objects = [
+        json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"clusterIP": "10.96.0.1", "selector": {"app": "web"}, "ports": [{"port": 80}]}}),
+        json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "job", "namespace": "shop"},
+            "spec": {"nodeName": "n", "containers": [{"name": "c"}]},
+            "status": {"phase": "Succeeded", "podIPs": [{"ip": "10.1.1.2"}]}}),
+        json!({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
+            "metadata": {"name": "web-job", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
+            "endpoints": [{"addresses": ["10.1.1.2"]}], "ports": [{"port": 8080}]}),
+    ];
+    let pod = world.store.apply(objects[1].take()).unwrap();
+    objects[2]["endpoints"][0]["targetRef"] =
+        json!({"kind": "Pod", "namespace": "shop", "name": "job", "uid": pod["metadata"]["uid"]});
+    let [service, _, slice] = objects;
+    world.store.apply(service).unwrap();
+    world.store.apply(slice).unwrap();
+}

@@ -1,0 +1,164 @@
+//! A node, or a kubelet, that writes to the terminal of its operator, and readers that leave.
+
+use super::denials::{dropped, explanation, report};
+use super::follow::{document_of, shell};
+use super::world::{World, condition, expect, node_of, prints, status};
+use epguard::commands::status::Problem;
+use epguard_lab::api::Run;
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+/// Clears the screen, begins a line, colours it, and writes from right to left.
+const EVIL: &str = "x\u{1b}[2J\r\nFORGED all is well\u{9b}32m\u{202e}y";
+
+/// The document with the hostile text in place of each of these.
+fn hostile(document: &Value, words: &[&str]) -> Value {
+    let mut text = document.to_string();
+    for word in words {
+        let evil = serde_json::to_string(EVIL).unwrap();
+        text = text.replace(&format!("\"{word}\""), &evil);
+    }
+    serde_json::from_str(&text).unwrap()
+}
+
+fn world(name: &str) -> World {
+    let world = World::empty(name);
+    for node in ["worker-1", "worker-2", "worker-3"] {
+        world.agent(node);
+        world.node(node);
+    }
+    let mut pod = super::world::pod("worker-2");
+    pod["spec"]["containers"][0]["args"][0] = EVIL.into();
+    world.store.apply(pod).unwrap();
+    let mut waiting = super::world::pod("worker-3");
+    waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": EVIL}});
+    world.store.apply(waiting).unwrap();
+    world.server.execs().answer(|exec| {
+        if node_of(exec) == "worker-2" {
+            let mut status = status("worker-1");
+            status.version = EVIL.into();
+            status.carrier.decided_by = vec![EVIL.into()];
+            let mut kind = dropped("shop/web", 3);
+            kind.kind.hit = EVIL.into();
+            let report = report(EVIL, &json!([]));
+            return match &*exec.command[1] {
+                "status" => {
+                    let problem = Problem {
+                        what: EVIL.into(),
+                        remedy: EVIL.into(),
+                    };
+                    prints(&json!({"problems": [problem], "status": status}), 1)
+                }
+                "drops" => prints(&json!([kind]), 0),
+                "why" => prints(
+                    &hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]),
+                    0,
+                ),
+                "audit" => prints(&hostile(&report, &[]), 1),
+                "top" => shell(&format!(
+                    "while sleep 0.1; do printf '%s\\n' '{}'; done",
+                    document_of(&kind)
+                )),
+                _ => Run::Prints {
+                    stdout: Vec::new(),
+                    stderr: EVIL.replace('\n', "\u{85}"),
+                    code: 1,
+                },
+            };
+        }
+        match &*exec.command[1] {
+            "status" => condition(status(node_of(exec))),
+            "why" => prints(&explanation("pass"), 0),
+            "audit" => prints(&report(node_of(exec), &json!([])), 0),
+            "top" => shell(&format!(
+                "while sleep 0.1; do printf '%s\\n' '{}'; done",
+                document_of(&dropped("shop/web", 3))
+            )),
+            _ => prints(&json!([]), 0),
+        }
+    });
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_node_writes_to_the_terminal_or_forges_a_line() {
+    let world = world("hostile");
+    let mut outputs = Vec::new();
+    for verb in [
+        "status",
+        "status -o wide",
+        "status --node worker-2",
+        "drops",
+        "why 10.244.1.10",
+        "audit",
+        "breaker",
+        "mode",
+    ] {
+        let words: Vec<&str> = verb.split(' ').collect();
+        outputs.push(format!("{verb}: {}", world.run(&words).await));
+    }
+    let slice = json!({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
+        "metadata": {"name": "web-x", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web",
+            "endpointslice.kubernetes.io/managed-by": "x"}},
+        "endpoints": [{"addresses": ["10.1.1.2"], "targetRef": {"kind": "Pod", "namespace": "shop", "name": EVIL}}],
+        "ports": [{"port": 8080}]});
+    world.store.apply(slice).unwrap();
+    outputs.push(format!(
+        "lint: {}",
+        world.run(&["lint", "--confirm-after", "0"]).await
+    ));
+    let top = world.run(&["top", "--batch"]).await;
+    for output in outputs.iter().chain([&top]) {
+        let raw = output
+            .chars()
+            .find(|one| (one.is_control() && *one != '\n') || *one == '\u{202e}');
+        assert_eq!(raw, None, "{output:?}");
+        assert!(!output.lines().any(|line| line.starts_with("FORGED")), "{output}");
+    }
+    assert!(top.contains("FORGED"), "{top}");
+    expect("hostile.txt", &outputs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_has_the_exact_text_of_a_node() {
+    let world = world("exact");
+    let output = world.run(&["drops", "-o", "json"]).await;
+    let json = output.split_once('\n').unwrap().1;
+    let document: Value = serde_json::from_str(json).unwrap();
+    assert_eq!(document["nodes"][1]["answer"][0]["hit"], EVIL);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_has_left_ends_every_verb_quietly() {
+    let world = world("left");
+    for verb in [
+        "status",
+        "drops",
+        "top --batch",
+        "why 10.244.1.10",
+        "audit",
+        "breaker",
+        "lint",
+        "mode",
+        "__complete status",
+    ] {
+        let words: Vec<&str> = verb.split(' ').collect();
+        let mut command = world.command(&words);
+        let output = tokio::task::spawn_blocking(move || {
+            let mut child = command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            drop(child.stdout.take());
+            child.wait_with_output().unwrap()
+        });
+        let output = output.await.unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !stderr.contains("panicked") && !stderr.contains("Broken pipe"),
+            "{verb}: {stderr}"
+        );
+        assert_ne!(output.status.code(), Some(101), "{verb}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Agents of other versions.
+
+use super::denials::{dropped, explanation, report};
+use super::follow::{document_of, prints_lines};
+use super::world::{World, condition, expect, node_of, prints, status};
+use epguard_lab::api::Run;
+use serde_json::{Value, json};
+
+/// What the parser of an older version prints.
+const USAGE: &str =
+    "error: unrecognized subcommand 'x'\n\nUsage: epguard <COMMAND>\n\nFor more information, try '--help'.\n";
+
+fn fails(stderr: &str) -> Run {
+    Run::Prints {
+        stdout: Vec::new(),
+        stderr: stderr.into(),
+        code: 2,
+    }
+}
+
+/// A status in a form of the future.
+fn newer() -> Value {
+    let mut status = serde_json::to_value(status("worker-2")).unwrap();
+    status["form"] = 5.into();
+    status["version"] = "0.9.0".into();
+    status
+}
+
+/// The first agent is of this version, the second newer, the third older.
+fn world(name: &str) -> World {
+    let world = World::new(name);
+    world.server.execs().answer(|exec| {
+        let verb = &*exec.command[1];
+        let mut denial = dropped("shop/web", 3);
+        match (node_of(exec), verb) {
+            ("worker-3", "--version") => Run::Prints {
+                stdout: b"epguard 0.0.9\n".into(),
+                stderr: String::new(),
+                code: 0,
+            },
+            ("worker-3", _) => fails(USAGE),
+            ("worker-2", "status") => prints(&json!({"problems": [], "status": newer()}), 0),
+            ("worker-2", "top") => {
+                prints_lines(
+                    &[json!({"agent": {"problems": [], "status": newer(), "drops": []},
+                "counters": [], "errors": []})
+                    .to_string()],
+                )
+            }
+            ("worker-2", "drops") => {
+                let mut moved = serde_json::to_value(dropped("shop/web", 20)).unwrap();
+                moved["reason"] = "moved".into();
+                denial.packets = 4;
+                prints(&json!([moved, denial]), 0)
+            }
+            ("worker-2", "why") => {
+                let mut moved = explanation("deny");
+                moved["verdicts"][0]["reason"] = "moved".into();
+                prints(&moved, 0)
+            }
+            ("worker-2", "audit") => prints(&report("worker-2", &json!([{"state": "moved"}])), 1),
+            (_, "status") => condition(status("worker-1")),
+            (_, "drops") => prints(&[denial], 0),
+            (_, "top") => prints_lines(&[document_of(&denial)]),
+            (_, "why") => prints(&explanation("pass"), 0),
+            (_, "audit") => prints(&report("worker-1", &json!([])), 0),
+            (_, verb) => fails(&format!("unexpected {verb}")),
+        }
+    });
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known() {
+    let world = world("versions");
+    let mut outputs = Vec::new();
+    for verb in [
+        "status",
+        "drops",
+        "drops --reason reused",
+        "why 10.244.1.10",
+        "audit",
+        "top --batch",
+        "mode",
+    ] {
+        let words: Vec<&str> = verb.split(' ').collect();
+        outputs.push(format!("{verb}: {}", world.run(&words).await));
+    }
+    expect("versions.txt", &outputs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_keeps_the_words_of_a_newer_version() {
+    let world = world("newer-words");
+    let output = world.run(&["drops", "-o", "json", "--node", "worker-2"]).await;
+    let document: Value = serde_json::from_str(output.split_once('\n').unwrap().1).unwrap();
+    assert_eq!(document["nodes"][0]["answer"][0]["reason"], "moved");
+}
