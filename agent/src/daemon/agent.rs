@@ -83,10 +83,9 @@ impl Agent {
     pub fn new(
         (state, names): (State, Names),
         writer: Writer,
-        datapath: Datapath,
+        (datapath, lister): (Datapath, Lister),
         (api, pace): (Watches, Pace),
         announcer: Announcer,
-        lister: Lister,
         node_modes: NodeModes,
         args: &AgentArgs,
     ) -> Self {

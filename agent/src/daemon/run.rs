@@ -89,10 +89,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let agent = Agent::new(
         (state, names),
         writer,
-        datapath,
+        (datapath, lister),
         (watches, pace),
         announcer,
-        lister,
         node_modes,
         &args,
     );

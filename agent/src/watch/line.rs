@@ -191,11 +191,15 @@ mod tests {
 
     #[test]
     fn an_object_that_cannot_be_read_keeps_its_name_but_a_broken_line_has_none() {
-        let line = r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"7","labels":1}}}"#;
+        let line =
+            r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"7","labels":1}}}"#;
         let Ok(Line::Applied(entry)) = read(line) else {
             panic!("{line}")
         };
-        assert_eq!((&*entry.name.1, entry.version, entry.object.object.is_err()), ("a", 7, true));
+        assert_eq!(
+            (&*entry.name.1, entry.version, entry.object.object.is_err()),
+            ("a", 7, true)
+        );
         assert!(read(&line[..line.len() - 1]).is_err(), "without its end");
         assert!(read(&format!("{line}}}")).is_err(), "with more behind it");
     }

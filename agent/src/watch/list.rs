@@ -4,8 +4,8 @@
 use super::Clock;
 use super::collection::{Collection, Target};
 use super::failure::{Failure, Request};
-use super::protocol::Step;
 use super::line::Line;
+use super::protocol::Step;
 use super::wire::{Entry, Page, describe};
 use epguard_core::facts::{Ignored, Name, Object};
 use futures::{AsyncBufReadExt, AsyncReadExt, StreamExt};

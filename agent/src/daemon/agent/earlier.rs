@@ -32,7 +32,9 @@ impl Agent {
         if due.is_empty() {
             return Ok(());
         }
-        let slots = due.into_iter().filter_map(|vip| Some((vip, *services.get(&vip)?)));
+        let slots = due
+            .into_iter()
+            .filter_map(|vip| Some((vip, *services.get(&vip)?)));
         self.list_sockets(Lookup {
             vips: slots.collect(),
             since_ns,
@@ -45,7 +47,10 @@ impl Agent {
         let vips = lookup.vips.keys().copied().collect();
         self.lookup = Some(lookup);
         let asked = self.lister.ask(vips);
-        ensure!(asked, "the thread that lists sockets has ended: restart the agent");
+        ensure!(
+            asked,
+            "the thread that lists sockets has ended: restart the agent"
+        );
         Ok(())
     }
 

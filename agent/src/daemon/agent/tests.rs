@@ -72,10 +72,9 @@ async fn agent(folder: &Path) -> Agent {
     Agent::new(
         (state, names.unwrap()),
         writer,
-        datapath,
+        (datapath, Lister::start().unwrap().0),
         (watches, pace),
         announcer,
-        Lister::start().unwrap().0,
         node_modes,
         &args,
     )
