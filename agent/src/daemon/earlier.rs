@@ -62,8 +62,7 @@ impl Earlier {
             self.looked.clear();
             self.waiting.clear();
         }
-        self.looked
-            .retain(|vip, look| services.get(vip) == Some(&look.slot));
+        self.forget_gone(services);
         let is_due = |vip: &Vip| match self.looked.get(vip) {
             None => true,
             Some(look) => look.again.is_some_and(|again| again <= now),
@@ -74,6 +73,12 @@ impl Earlier {
             .take(MOST_VIPS)
             .copied()
             .collect()
+    }
+
+    /// Forgets addresses that are not in SERVICES any more, or with another slot: they are looked up anew if they come back.
+    pub fn forget_gone(&mut self, services: &BTreeMap<Vip, Slot>) {
+        self.looked
+            .retain(|vip, look| services.get(vip) == Some(&look.slot));
     }
 
     /// The sockets of a first list that may be entered: in a followed cgroup, and at most [`MOST_SOCKETS`].
@@ -111,12 +116,9 @@ impl Earlier {
         steps
     }
 
-    /// Ends a lookup of these addresses. One whose slot has changed since the lookup began is due anew.
-    pub fn done(&mut self, vips: &BTreeMap<Vip, Slot>, services: &BTreeMap<Vip, Slot>, now: Duration) {
+    /// Ends a lookup of these addresses, with the slots that they had when it began. One that has another slot now is due anew.
+    pub fn done(&mut self, vips: &BTreeMap<Vip, Slot>, now: Duration) {
         for (vip, slot) in vips {
-            if services.get(vip) != Some(slot) {
-                continue;
-            }
             if let Some(look) = self.looked.get_mut(vip) {
                 look.again = None;
             } else {
@@ -170,7 +172,7 @@ mod tests {
         let mut look = |slot, since_ns, now: u64| {
             let due = earlier.due(&services(slot), since_ns, seconds(now));
             let begun = due.iter().map(|vip| (*vip, slot)).collect();
-            earlier.done(&begun, &services(slot), seconds(now));
+            earlier.done(&begun, seconds(now));
             due
         };
         assert_eq!(look(SLOT, 1, 10), all);
@@ -186,10 +188,12 @@ mod tests {
         let mut earlier = Earlier::default();
         let due = |earlier: &mut Earlier| earlier.due(&services(OTHER), 1, seconds(10));
         assert_eq!(due(&mut earlier).len(), 2);
-        earlier.done(&services(SLOT), &services(OTHER), seconds(10));
+        earlier.done(&services(SLOT), seconds(10));
         assert_eq!(due(&mut earlier).len(), 2);
-        earlier.done(&services(OTHER), &services(OTHER), seconds(10));
+        earlier.done(&services(OTHER), seconds(10));
         assert_eq!(due(&mut earlier).len(), 0);
+        earlier.forget_gone(&BTreeMap::new());
+        assert_eq!(due(&mut earlier).len(), 2, "they were gone for a moment");
     }
 
     #[test]
@@ -199,7 +203,7 @@ mod tests {
         let mut look = |first: &[Connected], second: &[Connected], now| {
             earlier.due(&services(SLOT), 1, seconds(now));
             let steps = earlier.compare(first, second, &services(SLOT));
-            earlier.done(&services(SLOT), &services(SLOT), seconds(now));
+            earlier.done(&services(SLOT), seconds(now));
             steps
         };
         let entered = |steps: &Steps| {

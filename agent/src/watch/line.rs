@@ -33,8 +33,8 @@ pub(super) struct Read<O> {
 }
 
 impl<O: Object> Line<Read<O>> {
-    /// Reads a line without its end, and its object. Most lines are parsed once; one that has no object, or an object that can't
-    /// be read, is parsed again for what it is.
+    /// Reads a line without its end, and its object. Lines as an API server writes them are parsed once; one that is written
+    /// otherwise, or whose object can't be read, is parsed again for what it is.
     pub(super) fn read(line: &[u8]) -> anyhow::Result<Self> {
         let read = |json| Read::of(|ignored| O::read(json, ignored));
         match Self::at_once(line) {
@@ -44,6 +44,9 @@ impl<O: Object> Line<Read<O>> {
     }
 
     fn at_once(line: &[u8]) -> Option<Self> {
+        if !BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) {
+            return None;
+        }
         let Change { kind, object } = serde_json::from_slice::<Change<O::Raw>>(line).ok()?;
         let meta = object.as_ref();
         let entry = Entry {
@@ -104,6 +107,13 @@ impl<'a> Line<&'a [u8]> {
         })
     }
 }
+
+/// How a line that shows an object begins.
+const BEGINNINGS: [&[u8]; 3] = [
+    br#"{"type":"ADDED","object":{"#,
+    br#"{"type":"MODIFIED","object":{"#,
+    br#"{"type":"DELETED","object":{"#,
+];
 
 /// A line that shows an object.
 #[derive(Deserialize)]

@@ -65,6 +65,12 @@ impl History {
         }
     }
 
+    /// True if changes are to be stored: before further ones, or their steps become one.
+    #[must_use]
+    pub fn lacks(&self, state: &State) -> bool {
+        (state.is_synced() || self.began.is_some()) && state.has_touched()
+    }
+
     /// Stores what has changed since the last call, for some IPs; the next calls store the rest. Does nothing until every watch
     /// has listed once.
     pub fn note(&mut self, now: Duration, rv: u64, state: &mut State) {

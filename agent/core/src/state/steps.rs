@@ -46,14 +46,14 @@ impl State {
         matches!(self.task, Some(Task::Apply(_)))
     }
 
-    /// True if something is left to do, to write or to record.
+    /// True if something is left to do or to write.
     #[must_use]
     pub fn has_backlog(&self) -> bool {
         self.task.is_some() || !self.spare.is_empty() || self.is_synced() && self.has_unwritten()
     }
 
     fn has_unwritten(&self) -> bool {
-        !(self.changed_owners.is_empty() && self.new_owners.is_empty() && self.touched.is_empty())
+        !(self.changed_owners.is_empty() && self.new_owners.is_empty())
     }
 
     /// Applies about `most` objects more of the list that was begun, or judges as many endpoints. False once nothing is

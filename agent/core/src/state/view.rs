@@ -21,6 +21,12 @@ impl State {
         (take(&mut self.touched, most), is_mass)
     }
 
+    /// True if there are such IPs.
+    #[must_use]
+    pub fn has_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
     /// True if nothing is denied, draining or finished at an IP.
     #[must_use]
     pub fn is_quiet(&self, ip: Addr) -> bool {

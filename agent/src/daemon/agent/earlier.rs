@@ -23,11 +23,12 @@ pub(super) struct Lookup {
 impl Agent {
     /// Looks for connected sockets of the Services that are new in SERVICES, unless a lookup is under way: its end looks again.
     pub(super) fn enter_earlier_sockets(&mut self) -> Result<()> {
+        let services = self.writer.services();
+        self.earlier.forget_gone(services);
         let follows = self.writer.follows_since_ns();
         let Some(since_ns) = follows.filter(|_| self.lookup.is_none()) else {
             return Ok(());
         };
-        let services = self.writer.services();
         let due = self.earlier.due(services, since_ns, now());
         if due.is_empty() {
             return Ok(());
@@ -76,7 +77,7 @@ impl Agent {
             }
             (Some(noted), listed) => self.enter(&noted, &listed.unwrap_or_default(), lookup.looked_ns)?,
         }
-        self.earlier.done(&lookup.vips, self.writer.services(), now());
+        self.earlier.done(&lookup.vips, now());
         self.enter_earlier_sockets()
     }
 

@@ -23,6 +23,10 @@ impl Agent {
     /// True if something waits for [`Agent::go_on`].
     #[must_use]
     pub fn has_backlog(&self) -> bool {
+        self.has_unwritten() || self.history.lacks(&self.state)
+    }
+
+    fn has_unwritten(&self) -> bool {
         !self.waiting.is_empty()
             || self.state.has_backlog()
             || self.writer.has_backlog() && self.state.is_synced()
@@ -32,7 +36,10 @@ impl Agent {
     pub fn go_on(&mut self) -> Result<()> {
         let began = Instant::now();
         let was_synced = self.state.is_synced();
-        let mut changed = self.has_backlog();
+        let mut changed = self.has_unwritten();
+        while began.elapsed() < TURN && self.history.lacks(&self.state) {
+            self.record_history();
+        }
         while began.elapsed() < TURN {
             if self.state.proceed(now(), PART) {
                 continue;

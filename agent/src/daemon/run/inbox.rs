@@ -7,7 +7,7 @@ use crate::node::netlink::Event as LinkEvent;
 use crate::node::sock_diag::Listed;
 use crate::shared::status::Question;
 use crate::watch::Message;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use epguard_common::Event;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::Interval;
@@ -60,7 +60,7 @@ pub(super) struct Inbox<R> {
 impl<R: Reports> Inbox<R> {
     /// Waits for the next input, or has the `backlog` done first, if there is one. Safe to cancel.
     ///
-    /// Errors: those of the reports' source.
+    /// Errors: those of the reports' source, and the end of the thread that lists sockets.
     pub async fn next(&mut self, backlog: bool) -> Result<Turn> {
         let turn = tokio::select! {
             biased;
@@ -69,7 +69,9 @@ impl<R: Reports> Inbox<R> {
             _ = self.tick.tick() => Turn::Tick,
             Some(question) = self.probes.recv() => Turn::Question(question),
             Some(event) = self.interfaces.recv() => Turn::Interface(event),
-            Some(listed) = self.sockets.recv() => Turn::Sockets(listed),
+            listed = self.sockets.recv() => {
+                Turn::Sockets(listed.context("the thread that lists sockets has ended: restart the agent")?)
+            }
             () = std::future::ready(()), if backlog => Turn::Backlog,
             Some(message) = self.messages.recv() => {
                 let mut batch = vec![message];
@@ -189,12 +191,13 @@ mod tests {
         for _ in 0..=BACKLOG {
             tell.try_send(Message::Up(Watched::Pods)).unwrap();
         }
+        let (_list, sockets) = mpsc::channel(1);
         let mut inbox = Inbox {
             surveys: mpsc::channel(1).1,
             tick: interval(Duration::from_secs(1)),
             probes: mpsc::channel(1).1,
             interfaces: mpsc::channel(1).1,
-            sockets: mpsc::channel(1).1,
+            sockets,
             messages,
             questions: mpsc::channel(1).1,
             reports: Flood,

@@ -3,7 +3,7 @@
 use super::super::line::{Line, Read};
 use super::super::wire::{Entry, Page, describe};
 use crate::fuzz::harness::{corpus, run};
-use epguard_core::facts::{Name, Pod};
+use epguard_core::facts::{Name, Object as _, Pod};
 
 const WORDS: &[&str] = &[
     "ADDED",
@@ -29,13 +29,17 @@ const WORDS: &[&str] = &[
     "410",
 ];
 
-/// The name and the version of the object that a line shows, and whether it exists.
-fn shown<T>(line: Line<T>) -> Option<(Name, u64, bool)> {
-    match line {
-        Line::Applied(entry) => Some((entry.name, entry.version, true)),
-        Line::Deleted(entry) => Some((entry.name, entry.version, false)),
-        Line::Bookmark { .. } | Line::Error(_) => None,
-    }
+/// The name and the version of the object that a line shows, whether it is new, whether it exists, and the object.
+fn shown<T>(
+    line: Line<T>,
+    object: impl Fn(T) -> Option<Pod>,
+) -> Option<(Name, u64, bool, bool, Option<Pod>)> {
+    let (entry, exists) = match line {
+        Line::Applied(entry) => (entry, true),
+        Line::Deleted(entry) => (entry, false),
+        Line::Bookmark { .. } | Line::Error(_) => return None,
+    };
+    Some((entry.name, entry.version, entry.new, exists, object(entry.object)))
 }
 
 #[test]
@@ -43,7 +47,11 @@ fn lines_of_a_watch() {
     run("watch", corpus("watch"), WORDS, |line| {
         let (parsed, read) = (Line::parse(line), Line::<Read<Pod>>::read(line));
         if std::str::from_utf8(line).is_ok() {
-            assert_eq!(parsed.ok().and_then(shown), read.ok().and_then(shown));
+            let parsed = parsed
+                .ok()
+                .and_then(|line| shown(line, |json| Pod::parse(json).ok()));
+            let read = read.ok().and_then(|line| shown(line, |read| read.object.ok()));
+            assert_eq!(parsed, read);
         }
         assert!(describe(line).len() <= 8 * line.len().max(16));
     });

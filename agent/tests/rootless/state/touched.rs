@@ -4,7 +4,8 @@ use super::world::{World, X, Y, dead, namespace, node, pod};
 use epguard_common::Reason::DeadBackend;
 use epguard_common::{Addr, Mode};
 use epguard_core::facts::{Change, Fact, Node, Pod, Protocol};
-use epguard_core::state::{Endpoint, MEMORY};
+use epguard_core::history::History;
+use epguard_core::state::{Endpoint, MEMORY, View};
 
 fn suspects(world: &World) -> Vec<Addr> {
     world.state.tables().suspects.keys().copied().collect()
@@ -103,4 +104,28 @@ fn a_namespace_that_opts_in_again_has_orphan_ips_of_the_pods_that_died_before() 
     assert!(world.state.tables().terminated.is_empty());
     bound(&mut world, Mode::Enforce);
     assert!(world.state.tables().terminated.contains_key(&X));
+}
+
+#[test]
+fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
+    let (mut world, _) = World::cluster().with_a();
+    let mut history = History::default();
+    let note = |history: &mut History, world: &mut World| history.note(world.now, 1, &mut world.state);
+    while history.lacks(&world.state) {
+        note(&mut history, &mut world);
+    }
+    let ips: Vec<Addr> = (20..220).map(|last| Addr::v4([10, 244, 1, last])).collect();
+    for (number, ip) in ips.iter().enumerate() {
+        world.pod(&pod("shop", &format!("new-{number}"), "web", &[*ip]));
+    }
+    note(&mut history, &mut world);
+    assert!(
+        history.lacks(&world.state),
+        "200 IPs are more than one turn records"
+    );
+    while history.lacks(&world.state) {
+        note(&mut history, &mut world);
+    }
+    let steps = |ip: &Addr| history.of(*ip, View::default()).steps.len();
+    assert_eq!(ips.iter().map(steps).collect::<Vec<_>>(), vec![1; 200]);
 }
