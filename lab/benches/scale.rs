@@ -24,6 +24,8 @@ mod form;
 mod measure;
 #[path = "scale/objects.rs"]
 mod objects;
+#[path = "scale/receipt.rs"]
+mod receipt;
 #[path = "scale/requests.rs"]
 mod requests;
 #[path = "scale/rolling.rs"]
