@@ -95,6 +95,9 @@ impl PodIndex {
             Change::Reset(pods) => self.apply_list(now, pods),
             Change::Applied(pod) => {
                 self.order += 1;
+                if self.shows_nothing_new(&pod) {
+                    return Touched::new();
+                }
                 vec![self.upsert(now, pod, false)]
             }
             Change::Deleted(pod) => {
@@ -205,6 +208,18 @@ impl PodIndex {
     #[must_use]
     pub fn order_of(&self, claim: &Claim) -> u64 {
         claim.order.max(self.listed)
+    }
+
+    /// True for a live pod whose facts are as the watch showed them last: most changes of pods are of what no rule reads, like
+    /// the times of conditions.
+    fn shows_nothing_new(&self, pod: &Pod) -> bool {
+        self.get(pod.uid).is_some_and(|known| {
+            known.is_live()
+                && !known.unconfirmed
+                && !known.narrowly
+                && known.settled == is_settled(Some(known), pod, false)
+                && known.pod == *pod
+        })
     }
 
     fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> (Uid, Option<Record>) {

@@ -129,3 +129,19 @@ fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
     let steps = |ip: &Addr| history.of(*ip, View::default()).steps.len();
     assert_eq!(ips.iter().map(steps).collect::<Vec<_>>(), vec![1; 200]);
 }
+
+#[test]
+fn a_live_pod_that_the_watch_shows_as_it_was_touches_nothing() {
+    let (mut world, a) = World::cluster().with_a();
+    let touched = |world: &mut World, pod: &Pod| {
+        world.state.take_touched(usize::MAX, usize::MAX);
+        world.pod(pod);
+        world.state.has_touched()
+    };
+    let as_it_was = a.clone();
+    assert!(!touched(&mut world, &as_it_was));
+    let draining = Pod { deleting: true, ..a };
+    assert!(touched(&mut world, &draining));
+    assert!(!touched(&mut world, &draining));
+    assert!(touched(&mut world, &dead(&draining)));
+}
