@@ -10,6 +10,9 @@ use crate::process::{cargo, root, run as run_command};
 use crate::setup::{self, Ebpf};
 use crate::toolchain::{OBJECTS, TARGET};
 
+/// The profile of the agent that operators run.
+pub(crate) const SHIPPED: &str = "dist";
+
 /// What to build.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -21,7 +24,7 @@ pub(crate) struct Args {
 /// Builds everything.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     object(&setup::ebpf()?)?;
-    host(args.release)?;
+    if args.release { released() } else { host() }?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -47,24 +50,28 @@ fn hand_over(object: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds `epguard` and `epguard-lab`.
-pub(crate) fn host(release: bool) -> Result<()> {
-    let profile = if release { "release" } else { "dev" };
+/// Builds `epguard` and `epguard-lab` in the dev profile.
+pub(crate) fn host() -> Result<()> {
+    build("dev", &["epguard", "epguard-lab"])
+}
+
+/// Builds `epguard` as it is shipped, and `epguard-lab` optimised.
+pub(crate) fn released() -> Result<()> {
+    build(SHIPPED, &["epguard"])?;
+    build("release", &["epguard-lab"])
+}
+
+fn build(profile: &str, packages: &[&str]) -> Result<()> {
     let mut build = cargo();
-    build.args([
-        "build",
-        "--profile",
-        profile,
-        "--package",
-        "epguard",
-        "--package",
-        "epguard-lab",
-    ]);
+    build.args(["build", "--profile", profile]);
+    for package in packages {
+        build.args(["--package", package]);
+    }
     run_command(&mut build)
 }
 
-/// The folder with the binaries of the dev profile.
-pub(crate) fn binaries() -> PathBuf {
+/// The folder with the binaries of a profile: `debug` for dev.
+pub(crate) fn binaries(profile: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    root().join(target).join("debug")
+    root().join(target).join(profile)
 }

@@ -1,7 +1,6 @@
 //! `demo`, `scenario`, `replay` and `api`: verbs of `epguard-lab`, run with a fresh build of everything.
 
 use std::env;
-use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
@@ -41,22 +40,22 @@ pub(crate) fn built(verb: &str) -> Result<Command> {
     }
     setup::programs()?;
     build::object(&setup::ebpf()?)?;
-    build::host(false)?;
+    build::host()?;
     Ok(lab(verb))
 }
 
 /// `epguard-lab VERB`, which `build::host` has built.
 pub(crate) fn lab(verb: &str) -> Command {
-    of(&build::binaries(), verb)
+    of("debug", verb)
 }
 
 /// The same, optimised.
 pub(crate) fn release(verb: &str) -> Command {
-    of(&build::binaries().with_file_name("release"), verb)
+    of("release", verb)
 }
 
-fn of(folder: &Path, verb: &str) -> Command {
-    let mut lab = command(folder.join("epguard-lab"));
+fn of(profile: &str, verb: &str) -> Command {
+    let mut lab = command(build::binaries(profile).join("epguard-lab"));
     lab.arg(verb);
     lab
 }

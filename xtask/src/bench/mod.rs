@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let all = <Name as clap::ValueEnum>::value_variants();
     let names = if args.names.is_empty() { all } else { &args.names };
     if names.iter().any(|name| name.starts_others()) {
-        build::host(true)?;
+        build::released()?;
     }
     let mut run = Run {
         machine: machine::machine(),
@@ -98,6 +98,7 @@ fn measure(command: &mut Command) -> Result<Vec<Table>> {
     let folder = folder()?;
     let file = folder.join("samples.json");
     let _ = fs::remove_file(&file);
+    command.env("EPGUARD", build::binaries(build::SHIPPED).join("epguard"));
     command.env(form::FILE, &file).stdout(Stdio::from(io::stderr()));
     run_command(command)?;
     if !file.exists() {

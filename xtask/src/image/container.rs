@@ -20,7 +20,7 @@ pub(super) fn demo(target: &Path, archive: &Path) -> Result<()> {
         packages::install(&["runc".into()])?;
     }
     setup::programs()?;
-    build::host(false)?;
+    build::host()?;
     let source = format!("oci-archive:{}", archive.display());
     let container = read(buildah(target).args(["from", &source]))?;
     let container = container.trim();

@@ -103,23 +103,13 @@ fn binary(target: &Path) -> Result<PathBuf> {
     flags.extend(renamed(&[(target, "/target")]));
     let mut build = cargo();
     build
-        .args([
-            "build",
-            "--release",
-            "--locked",
-            "--package",
-            "epguard",
-            "--bin",
-            "epguard",
-        ])
+        .args(["build", "--profile", build::SHIPPED, "--locked"])
+        .args(["--package", "epguard", "--bin", "epguard"])
         .args(["--target", &triple, "--target-dir"])
         .arg(target)
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        // The agent waits most of its life. Speed matters in the eBPF programs, which are built separately.
-        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s")
-        .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     run_command(&mut build)?;
-    Ok(target.join(triple).join("release/epguard"))
+    Ok(target.join(triple).join(build::SHIPPED).join("epguard"))
 }
 
 fn triple() -> Result<String> {

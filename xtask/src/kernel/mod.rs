@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .filter(|(program, _)| which(program).is_none());
     packages::install(&missing.map(|(_, package)| package.to_owned()).collect::<Vec<_>>())?;
     build::object(&setup::ebpf()?)?;
-    build::host(false)?;
+    build::host()?;
     let guest = Guest::new(&args.deb)?;
     let work = [ipvs()?, tables()?, stories(&args.scenarios)?].concat();
     let mut ladder = Ladder::default();
@@ -125,7 +125,7 @@ fn stories(given: &[PathBuf]) -> Result<String> {
     });
     let files: Vec<PathBuf> = files.collect::<Result<_>>()?;
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    let lab = build::binaries().join("epguard-lab");
+    let lab = build::binaries("debug").join("epguard-lab");
     // The emulated kernel takes a minute to verify the programs of as many agents as start at once.
     let files = files.join(" ");
     Ok(format!("{} scenario --jobs 2 {files}\n", lab.display()))
