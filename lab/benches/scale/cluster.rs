@@ -29,6 +29,8 @@ pub(crate) struct Started {
     /// Seconds.
     pub(crate) processor: f64,
     pub(crate) cost: Cost,
+    /// Of that, for slices and Services.
+    pub(crate) shown: Cost,
 }
 
 impl Cluster {
@@ -60,6 +62,7 @@ impl Cluster {
             synced,
             processor: cluster.agent.processor(),
             cost: cluster.cost(&[]),
+            shown: cluster.cost(&requests::SLICES_AND_SERVICES),
         };
         (cluster, started)
     }

@@ -124,7 +124,7 @@ pub(crate) fn deaths(rows: &mut Rows, cluster: &mut Cluster, effort: &Effort) ->
 }
 
 pub(crate) fn roll(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
-    let slices = ["endpointslices", "services"];
+    let slices = requests::SLICES_AND_SERVICES;
     let (processor, all, shown) = (
         cluster.agent.processor(),
         cluster.cost(&[]),

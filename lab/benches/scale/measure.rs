@@ -75,6 +75,11 @@ fn start(rows: &mut Rows, started: &Started) {
     );
     rows.show(Unit::Requests, "until synced", vec![started.cost.requests]);
     rows.show(Unit::Kilobytes, "until synced", vec![started.cost.octets / 1e3]);
+    rows.show(
+        Unit::Kilobytes,
+        "until synced, of these slices and Services",
+        vec![started.shown.octets / 1e3],
+    );
 }
 
 /// What the agent costs the API server meanwhile, and how many minutes the period has.

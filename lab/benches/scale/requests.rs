@@ -6,6 +6,9 @@ use std::time::Instant;
 /// How the agent calls itself.
 const CLIENT: &str = "epguard/";
 
+/// What kube-proxy reads as well.
+pub(crate) const SLICES_AND_SERVICES: [&str; 2] = ["endpointslices", "services"];
+
 /// Requests and octets of answers.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Cost {
