@@ -2,8 +2,10 @@
 
 mod node;
 
-use super::touched::Touched;
-use super::{ClusterIndex, Endpoint, Record};
+use super::index::endpoints::touched::Touched;
+use super::index::ClusterIndex;
+use super::index::endpoints::Endpoint;
+use super::index::pods::Record;
 use crate::facts::{Change, Fact, Name, Pod, PodName, Service, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};

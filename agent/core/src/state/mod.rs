@@ -5,107 +5,44 @@
 //!      -> judge -> denials -> breaker -> Tables
 //! ```
 
-mod alternatives;
-mod backends;
-mod bound;
-mod breaker;
-mod changes;
-mod claim_order;
-mod claims;
-mod cluster_index;
-mod compact;
 mod confirmation;
-mod crowded;
 mod dirty;
-mod ended;
-mod endpoint;
-mod endpoint_index;
-mod endpoints;
-mod forgetting;
-mod generations;
-mod ipam;
-mod judge;
-mod layout;
-mod left_out;
-mod lists;
-mod moment;
-mod named_targets;
-mod names;
-mod namespaces;
-mod needs;
-mod node_ranges;
+mod index;
 mod not_proven;
-mod opinions;
 mod orphan_ip;
-mod parts;
-mod pending;
-mod places;
-mod plausible;
-mod pod_counts;
-mod pod_index;
-mod pod_places;
-mod quota;
-mod ranges;
-mod readiness;
-mod record;
-mod redirected;
-mod remembered;
-mod restore;
-mod reuse;
+mod proof;
+mod report;
 mod review;
-mod revival;
-mod room;
-mod settings;
-mod settle;
-mod slice_part;
-mod slots;
-mod snapshot;
-mod stale_index;
 mod steps;
-mod synced;
 mod tables;
-mod touched;
-mod unproven;
-mod view;
-mod vips;
 
-pub use breaker::{Breaker, Trip};
-pub use changes::Changes;
-pub use claims::{Claim, Claims};
-pub use cluster_index::ClusterIndex;
-pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};
-pub use endpoint_index::{EndpointIndex, MAX_REMEMBERED, MEMORY};
-pub use endpoints::Targets;
-pub use judge::{Denials, Proven};
-pub use moment::Moment;
+pub use confirmation::{Breaker, DELAY, Opinion, SPREAD, Trip, Why, spread};
+pub use index::endpoints::{
+    Endpoint, EndpointIndex, Listing, MAX_REMEMBERED, MEMORY, Port, RECENTLY, Target, Targets,
+};
+pub use index::pods::{Claim, Claims, PodIndex, Record};
+pub use index::{ClusterIndex, Ipam, Moment, Ranges, Settings};
 pub use not_proven::{Exemption, NotProven, NotStale};
-pub use opinions::{DELAY, Opinion, SPREAD, spread};
 pub use orphan_ip::OrphanIp;
-use orphan_ip::OrphanIps;
-pub use pending::Why;
-pub use pod_counts::{IpState, PodCounts, PodState};
-pub use pod_index::PodIndex;
-pub use ranges::Ranges;
-pub use record::Record;
-use reuse::Reuse;
+pub use proof::{Denials, Proven};
+pub use report::{
+    DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView, TargetView,
+    Unproven, View,
+};
 pub use review::{Case, Evidence, Finding, OPEN, Packets, Review};
-use revival::Revivals;
-pub use settings::{Ipam, Settings};
-pub use slots::{GRACE, Slots};
-pub use snapshot::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
-use synced::Synced;
-pub use tables::{Draining, Tables};
-pub use unproven::{PossibleHolder, Unproven};
+pub use tables::{Changes, Draining, GRACE, Slots, Tables};
 
 use crate::facts::Name;
-use compact::Spare;
+use confirmation::Opinions;
 use dirty::Dirty;
 use epguard_common::{Addr, Owner, Slot, Uid};
-use generations::Generations;
-use lists::Task;
-use opinions::Opinions;
+use index::Spare;
+use orphan_ip::OrphanIps;
+use report::Reuse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use steps::{Revivals, Synced, Task};
+use tables::Generations;
 
 /// The state machine. `now` is any clock that only goes forward.
 #[derive(Debug, Clone)]

@@ -4,8 +4,10 @@
 //! no other pod that may hold the IP, and a node whose routes and neighbours lead to no holder. The kernel asks its own
 //! routes once more for every packet.
 
-use super::opinions::Came;
-use super::{ClusterIndex, MEMORY, Record};
+use super::confirmation::opinions::Came;
+use super::index::ClusterIndex;
+use super::index::endpoints::MEMORY;
+use super::index::pods::Record;
 use crate::facts::{Pod, Presence};
 use epguard_common::{Addr, Mode, Uid, UidState, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -2,8 +2,8 @@
 //!
 //! Clocks of other machines are never compared: "at the time" is what this agent knew when the packet was denied.
 
-use super::ClusterIndex;
-use super::backends::Backends;
+use super::index::ClusterIndex;
+use super::proof::backends::Backends;
 use crate::facts::Name;
 use crate::shares::Shares;
 use epguard_common::{Addr, Reason, Uid, UidState};

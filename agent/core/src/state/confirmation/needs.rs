@@ -1,0 +1,124 @@
+//! The lists that show all that a pending denial rests on.
+
+use super::opinions::{Came, Opinion};
+use crate::state::index::ClusterIndex;
+use crate::state::index::pods::Record;
+use crate::facts::{Name, Selection, Selector, Text, Watched};
+use epguard_common::{Addr, Uid};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A Service with more endpoints than this has its pods listed by node, where a node alone hands out its IPs.
+const MANY: usize = 100;
+
+/// What the denials of one Service rest on. One of them takes as much work as there are targets at its IP.
+pub(in crate::state) struct Needs<'a> {
+    cluster: &'a ClusterIndex,
+    service: &'a Name,
+    selector: Option<&'a Selector>,
+    has_many: OnceCell<bool>,
+    /// The lists of pods, by IP: many endpoints may be at one.
+    pods: RefCell<BTreeMap<Addr, Vec<Selection>>>,
+}
+
+impl<'a> Needs<'a> {
+    pub(in crate::state) fn of(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
+        let known = cluster.service(service);
+        Self {
+            cluster,
+            service,
+            selector: known.and_then(|known| known.selector.as_ref()),
+            has_many: OnceCell::new(),
+            pods: RefCell::default(),
+        }
+    }
+
+    /// The lists of the collections in `waits` that show what a denial at the IP rests on: narrow ones where it rests on a
+    /// part, else one of everything.
+    pub(in crate::state) fn at(&self, ip: Addr, waits: &BTreeSet<Watched>) -> Vec<Opinion> {
+        let mut needs = Vec::new();
+        for kind in waits {
+            let narrow = match kind {
+                Watched::Pods => {
+                    let mut known = self.pods.borrow_mut();
+                    known.entry(ip).or_insert_with(|| self.pods(ip)).clone()
+                }
+                Watched::EndpointSlices => vec![Selection::slices_of(self.service)],
+                _ => vec![],
+            };
+            if narrow.is_empty() {
+                needs.push(Opinion::whole(*kind));
+            }
+            needs.extend(narrow.into_iter().map(|selection| Opinion::of(*kind, selection)));
+        }
+        needs
+    }
+
+    /// True if the list shows the pod alive. It has been applied.
+    pub(in crate::state) fn shows_alive(&self, list: &Came, pod: Uid) -> bool {
+        let includes = |record: &Record| list.part().is_none_or(|part| part.has_pod(&record.pod));
+        let alive = self.cluster.pods.get(pod).filter(|record| record.is_live());
+        list.kind == Watched::Pods && alive.is_some_and(includes)
+    }
+
+    /// False if none of the lists at the IP is this one; it takes no more than a look at the targets there.
+    pub(in crate::state) fn may_include(&self, ip: Addr, list: &Came) -> bool {
+        let mut pods = self.targets(ip).map(|record| &record.pod);
+        match list.part() {
+            None => true,
+            Some(slices @ Selection::SlicesOf { .. }) => slices.covers(&Selection::slices_of(self.service)),
+            Some(Selection::Labelled {
+                namespace,
+                selector,
+                node,
+            }) => {
+                let is_own = *namespace == self.service.0 && self.selector == Some(selector);
+                is_own && (node.is_none() || pods.any(|pod| pod.node == *node))
+            }
+            Some(Selection::Named(name)) => pods.any(|pod| pod.name == *name),
+            Some(Selection::OnNode(_)) => false,
+        }
+    }
+
+    /// All pods that the Service selects, and each pod that its slices name at the IP.
+    fn pods(&self, ip: Addr) -> Vec<Selection> {
+        let targets = self.targets(ip).map(|record| (record.pod.uid, record));
+        let targets: BTreeMap<Uid, &Record> = targets.collect();
+        let selected = self.selector.map(|selector| Selection::Labelled {
+            namespace: self.service.0.clone(),
+            selector: selector.clone(),
+            node: self.node(ip, &targets),
+        });
+        let mut selections: Vec<Selection> = selected.into_iter().collect();
+        for pod in targets.values().map(|record| &record.pod) {
+            let is_covered = selections.first().is_some_and(|selected| selected.has_pod(pod));
+            if !is_covered && !pod.name.1.is_empty() {
+                selections.push(Selection::Named(pod.name.clone()));
+            }
+        }
+        selections
+    }
+
+    /// The pods that slices name at the IP, on any port.
+    fn targets(&self, ip: Addr) -> impl Iterator<Item = &'a Record> {
+        let cluster = self.cluster;
+        let sockets = cluster.endpoint_index.at(self.service, ip);
+        let uids = sockets.flat_map(|(_, targets)| targets.keys()).flatten();
+        uids.filter_map(|uid| cluster.pods.get(uid))
+    }
+
+    /// The node that alone hands out the IP, if the Service has so many pods that only those of a node are listed.
+    fn node(&self, ip: Addr, targets: &BTreeMap<Uid, &Record>) -> Option<Text> {
+        let index = &self.cluster.endpoint_index;
+        let mut nodes = targets.values().map(|record| record.pod.node.as_ref());
+        let node = nodes.next()??;
+        let is_exclusive = || self.cluster.is_exclusive(ip, Some(node));
+        let has_many = || {
+            *self
+                .has_many
+                .get_or_init(|| index.has_more_ips(self.service, MANY))
+        };
+        let has_own_range = nodes.all(|other| other == Some(node)) && has_many() && is_exclusive();
+        has_own_range.then(|| node.clone())
+    }
+}

@@ -1,0 +1,265 @@
+//! Second opinions: the lists that pending denials wait for, and when to request them.
+//!
+//! A mass of denials comes to all agents of a cluster at once, and any tenant can cause one. So each list covers only what a
+//! denial rests on, a namespace requests only a few, an agent only a few more, and one that fails is requested again after
+//! longer and longer.
+
+use crate::state::State;
+use crate::bucket::Bucket;
+use crate::facts::{Fact, Selection, Text, Watched};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Lists are requested this long after they are first wanted: a mass comes in pieces, and a slice that follows the
+/// pod's end by a moment confirms the denial without a list.
+pub const DELAY: Duration = Duration::from_millis(500);
+
+/// A list that was requested and has not come is requested again after this time, then after twice as long.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// How many times the wait doubles.
+const DOUBLINGS: u32 = 4;
+
+/// Lists that the Services of one namespace may request at once; each is one of every agent. Further pending denials wait.
+const OF_NAMESPACE: u32 = 8;
+
+/// After this time a namespace may request another list.
+const OF_NAMESPACE_EVERY: Duration = Duration::from_secs(30);
+
+/// Lists that an agent may request at once.
+const OF_NODE: u32 = 24;
+
+/// After this time an agent may request another list.
+const OF_NODE_EVERY: Duration = Duration::from_secs(5);
+
+/// After this time an agent may request another list of everything, which interrupts a watch.
+const WHOLE_EVERY: Duration = Duration::from_mins(10);
+
+/// A list that has to agree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Opinion {
+    /// The collection.
+    pub kind: Watched,
+    /// Which objects of it; none: all.
+    pub selection: Option<Selection>,
+}
+
+impl Opinion {
+    /// A narrow list.
+    pub(in crate::state) fn of(kind: Watched, selection: Selection) -> Self {
+        let selection = Some(selection);
+        Self { kind, selection }
+    }
+
+    /// A list of everything.
+    pub(in crate::state) const fn whole(kind: Watched) -> Self {
+        let selection = None;
+        Self { kind, selection }
+    }
+
+    /// Adds the other list to this one, if one request can ask for both. False if not.
+    fn join(&mut self, other: &Self) -> bool {
+        match (&mut self.selection, &other.selection) {
+            (Some(one), Some(further)) => self.kind == other.kind && one.join(further),
+            _ => false,
+        }
+    }
+}
+
+/// Lists that are wanted, each with the namespaces that request it; none: this node does.
+pub(in crate::state) type Wanted = BTreeMap<Opinion, BTreeSet<Text>>;
+
+/// A list that has come.
+#[derive(Debug, Clone)]
+pub struct Came {
+    /// The collection.
+    pub kind: Watched,
+    /// None: the whole collection.
+    part: Option<Selection>,
+    /// When a narrow list was requested.
+    sent: Option<Duration>,
+}
+
+impl Came {
+    /// A list of everything.
+    pub const fn whole(kind: Watched) -> Self {
+        let (part, sent) = (None, None);
+        Self { kind, part, sent }
+    }
+
+    /// The list that a fact is, if it is one.
+    pub fn of(fact: &Fact) -> Option<Self> {
+        let (kind, selection, sent) = match fact {
+            Fact::PodsOf(part) => (Watched::Pods, &part.selection, part.sent),
+            Fact::SlicesOf(part) => (Watched::EndpointSlices, &part.selection, part.sent),
+            fact => return Watched::listed_by(fact).map(Self::whole),
+        };
+        let (part, sent) = (Some(selection.clone()), Some(sent));
+        Some(Self { kind, part, sent })
+    }
+
+    /// What it selects; none: everything.
+    pub const fn part(&self) -> Option<&Selection> {
+        self.part.as_ref()
+    }
+
+    /// True for a list of everything.
+    pub const fn is_whole(&self) -> bool {
+        self.part.is_none()
+    }
+
+    /// True if the list is the wanted one, or covers it.
+    pub fn answers(&self, opinion: &Opinion) -> bool {
+        let covers = |part: &Selection| opinion.selection.as_ref().is_some_and(|one| part.covers(one));
+        self.kind == opinion.kind && self.part.as_ref().is_none_or(covers)
+    }
+
+    /// True unless the list was requested by that moment: then it may be as old as the list that it should confirm.
+    pub fn is_later_than(&self, moment: Duration) -> bool {
+        self.sent.is_none_or(|sent| sent > moment)
+    }
+
+    /// True for a list of all pods of the node that was requested later than `moment`.
+    pub fn shows_node(&self, node: &str, moment: Duration) -> bool {
+        let is_of_node = matches!(&self.part, Some(Selection::OnNode(of)) if *of == *node);
+        is_of_node && self.is_later_than(moment)
+    }
+}
+
+/// Shortest time over which all agents of a cluster spread a list that the same event makes them request.
+pub const SPREAD: Duration = Duration::from_secs(2);
+
+/// The time over which the agents of a cluster of so many nodes spread a list that the same event makes them request: 200
+/// of them a second.
+#[must_use]
+pub fn spread(nodes: usize) -> Duration {
+    let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
+    Duration::from_millis(5).saturating_mul(nodes).max(SPREAD)
+}
+
+/// The lists that were requested, and those that may still be.
+#[derive(Debug, Clone)]
+pub(in crate::state) struct Opinions {
+    due: BTreeMap<Opinion, Due>,
+    of_node: Bucket,
+    of_namespaces: BTreeMap<Text, Bucket>,
+    /// Lists of everything.
+    whole: Bucket,
+    /// The list that was requested last: the next turn begins after it.
+    last: Option<Opinion>,
+    /// How many nodes there were when the state started over last.
+    nodes: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    at: Duration,
+    requested: u32,
+}
+
+impl Default for Opinions {
+    fn default() -> Self {
+        Self {
+            due: BTreeMap::new(),
+            of_node: Bucket::new(OF_NODE_EVERY, OF_NODE),
+            of_namespaces: BTreeMap::new(),
+            whole: Bucket::new(WHOLE_EVERY, 1),
+            last: None,
+            nodes: 0,
+        }
+    }
+}
+
+impl Opinions {
+    /// Notes a list that has come: the next one starts with a new delay.
+    pub(in crate::state) fn came(&mut self, list: &Came) {
+        self.due.retain(|opinion, _| !list.answers(opinion));
+    }
+
+    /// The wanted lists to request now: each once, `DELAY` after it was first wanted, and again if it does not come within
+    /// `spread` and `RETRY`.
+    fn take_due(&mut self, now: Duration, wanted: &Wanted, spread: Duration) -> Vec<Opinion> {
+        self.due.retain(|opinion, _| wanted.contains_key(opinion));
+        self.of_namespaces.retain(|_, bucket| !bucket.is_full(now));
+        for opinion in wanted.keys() {
+            let at = now + DELAY;
+            self.due
+                .entry(opinion.clone())
+                .or_insert(Due { at, requested: 0 });
+        }
+        let due = self.due.iter().filter(|(_, due)| due.at <= now);
+        let mut due: Vec<Opinion> = due.map(|(opinion, _)| opinion.clone()).collect();
+        let next = due.partition_point(|opinion| Some(opinion) <= self.last.as_ref());
+        due.rotate_left(next);
+        let (mut lists, mut alone): (Vec<Opinion>, Vec<Opinion>) = Default::default();
+        for opinion in due {
+            // One that did not come twice is requested alone: the others may not have come because of it.
+            let is_usual = self.due.get(&opinion).is_some_and(|due| due.requested < 2);
+            let is_joined = is_usual && lists.iter_mut().any(|list| list.join(&opinion));
+            if !is_joined
+                && !wanted
+                    .get(&opinion)
+                    .is_some_and(|by| self.may_request(now, &opinion, by))
+            {
+                continue;
+            }
+            if let Some(due) = self.due.get_mut(&opinion) {
+                due.at = now + spread + RETRY * 2_u32.pow(due.requested.min(DOUBLINGS));
+                due.requested += 1;
+            }
+            if !is_joined {
+                let lists = if is_usual { &mut lists } else { &mut alone };
+                lists.push(opinion.clone());
+            }
+            self.last = Some(opinion);
+        }
+        lists.append(&mut alone);
+        lists
+    }
+
+    /// Takes a token of one of the namespaces, and one of the agent, if both have one.
+    fn may_request(&mut self, now: Duration, opinion: &Opinion, by: &BTreeSet<Text>) -> bool {
+        let is_whole = opinion.selection.is_none();
+        if !self.of_node.wait(now).is_zero() || is_whole && !self.whole.wait(now).is_zero() {
+            return false;
+        }
+        let is_paid = by.is_empty()
+            || by.iter().any(|namespace| {
+                let bucket = self.of_namespaces.entry(namespace.clone());
+                bucket
+                    .or_insert_with(|| Bucket::new(OF_NAMESPACE_EVERY, OF_NAMESPACE))
+                    .take(now)
+            });
+        is_paid && (!is_whole || self.whole.take(now)) && self.of_node.take(now)
+    }
+}
+
+impl State {
+    /// The lists to request now.
+    pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
+        let mut wanted = self.breaker.wanted_opinions(&self.cluster);
+        let for_deaths = self.wanted_for_deaths();
+        wanted.extend(for_deaths.map(|opinion| (opinion, BTreeSet::new())));
+        let spread = self.spread();
+        self.opinions.take_due(now, &wanted, spread)
+    }
+
+    /// The time over which all agents spread such lists.
+    #[must_use]
+    pub fn spread(&self) -> Duration {
+        spread(self.cluster.nodes.len().max(self.opinions.nodes))
+    }
+
+    /// Keeps the number of nodes, which are forgotten next.
+    pub(in crate::state) fn keep_spread(&mut self) {
+        self.opinions.nodes = self.cluster.nodes.len().max(self.opinions.nodes);
+    }
+
+    /// A list of the pods of this node, after a death here that one list has shown. An IP of it is unused only if none of
+    /// them may hold it.
+    fn wanted_for_deaths(&self) -> Option<Opinion> {
+        let mut doubtful = self.orphan_ips.doubtful(&self.cluster);
+        let is_wanted = self.is_synced() && doubtful.next().is_some();
+        is_wanted.then(|| Opinion::of(Watched::Pods, Selection::OnNode(self.node().into())))
+    }
+}

@@ -1,0 +1,168 @@
+//! A pending denial, which waits for a second list.
+
+use super::needs::Needs;
+use super::opinions::{Came, Opinion};
+use crate::state::index::ClusterIndex;
+use crate::state::index::endpoints::Endpoint;
+use crate::state::proof::Proven;
+use crate::facts::{Name, Watched};
+use epguard_common::{Addr, Uid, UidState};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+/// The breaker's record of one denial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::state) struct Known {
+    /// The pod that was meant.
+    pub meant: Uid,
+    state: UidState,
+    /// `None`: the denial is carried out.
+    pub pending: Option<Pending>,
+    /// Whether it is proven now. A pending denial stays known until a list disagrees: its proof may come back with an
+    /// event that shows nothing about the list.
+    pub proven: bool,
+}
+
+/// Why and since when a denial is pending, that is, only reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::state) struct Pending {
+    pub why: Why,
+    pub since: Duration,
+    /// The collections of which lists have to agree.
+    pub waits: BTreeSet<Watched>,
+    /// Lists that agree; a collection may need more than one.
+    agreed: BTreeSet<Opinion>,
+}
+
+/// Why a denial is pending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// It rests on one list alone.
+    #[default]
+    OneList,
+    /// More than half of the Service's endpoints that were ready not long ago would be denied.
+    #[serde(rename = "more-than-half")]
+    Half,
+}
+
+impl Why {
+    /// As the status and the log write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OneList => "one-list",
+            Self::Half => "more-than-half",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Known {
+    pub fn new(proven: &Proven, pending: Option<Pending>) -> Self {
+        Self {
+            meant: proven.meant,
+            state: proven.state,
+            pending,
+            proven: true,
+        }
+    }
+
+    /// True if the proof denies packets that were not denied before.
+    pub fn is_outgrown_by(&self, proven: &Proven) -> bool {
+        let weaker = self.state == UidState::Retired && proven.state == UidState::Dead;
+        self.meant != proven.meant || weaker
+    }
+
+    /// Applies the current proof, and the list that was just received, if any. A part of one confirms nothing (`may_begin`).
+    /// False if the denial ends: a list that it waited for disagrees, or any that shows its pod alive, or it is neither proven
+    /// nor pending. `needs` are the lists that denials at the IP rest on.
+    pub fn update(
+        &mut self,
+        (list, may_begin): (Option<&Came>, bool),
+        proven: Option<&Proven>,
+        (needs, ip): (&Needs<'_>, Addr),
+    ) -> bool {
+        self.proven = proven.is_some();
+        if proven.is_some_and(|proven| proven.state == UidState::Retired) {
+            self.state = UidState::Retired;
+        }
+        let Some(pending) = &mut self.pending else {
+            return self.proven;
+        };
+        let is_second =
+            |list: &&Came| pending.waits.contains(&list.kind) && list.is_later_than(pending.since);
+        let list = list.filter(is_second);
+        if list.is_none() && pending.agreed.is_empty() {
+            return true;
+        }
+        let is_alive = list.is_some_and(|list| needs.shows_alive(list, self.meant));
+        let needs = needs.at(ip, &pending.waits);
+        let is_answered = |needed: &&Opinion| list.is_some_and(|list| list.answers(needed));
+        let mut answered = needs.iter().filter(is_answered).cloned();
+        if !self.proven {
+            return !is_alive && answered.next().is_none();
+        }
+        pending.agreed.extend(answered);
+        self.pending
+            .take_if(|pending| may_begin && needs.iter().all(|needed| pending.agreed.contains(needed)));
+        true
+    }
+}
+
+impl Pending {
+    /// A pending denial that waits for the lists of its proof, and for another one of the kind that brought it.
+    pub fn new(
+        cluster: &ClusterIndex,
+        now: Duration,
+        why: Why,
+        list: Option<Watched>,
+        key: (&Name, &Endpoint),
+    ) -> Self {
+        let (service, endpoint) = key;
+        let mut waits: BTreeSet<Watched> = BTreeSet::from([Watched::Pods]);
+        waits.extend(list);
+        if cluster.endpoint_index.is_listed(service, endpoint.ip) {
+            waits.insert(Watched::EndpointSlices);
+        }
+        Self {
+            why,
+            since: now,
+            waits,
+            agreed: BTreeSet::new(),
+        }
+    }
+
+    /// Those of the lists that have not agreed yet.
+    pub fn left(&self, needs: Vec<Opinion>) -> impl Iterator<Item = Opinion> {
+        needs.into_iter().filter(|needed| !self.agreed.contains(needed))
+    }
+
+    /// The collections of which no list has agreed yet.
+    pub fn kinds_left(&self) -> impl Iterator<Item = Watched> {
+        let agreed = |kind: &Watched| self.agreed.iter().any(|agreed| agreed.kind == *kind);
+        self.waits.iter().copied().filter(move |kind| !agreed(kind))
+    }
+}
+
+/// True if one list of everything and nothing else shows the end of the pod that was meant. A narrow list may confirm the
+/// end, but not that other pods are missing.
+pub(in crate::state) fn rests_on_one_list(cluster: &ClusterIndex, proven: &Proven) -> bool {
+    let meant = cluster.pods.get(proven.meant);
+    meant.is_some_and(|record| record.unconfirmed || record.narrowly)
+}
+
+/// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.
+pub(in crate::state) fn is_plain(cluster: &ClusterIndex, service: &Name, endpoint: &Endpoint, meant: Uid) -> bool {
+    let record = cluster.pods.get(meant);
+    let dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
+    dead && !cluster.endpoint_index.lists(service, endpoint.ip, meant)
+}

@@ -1,0 +1,101 @@
+//! Slices and Services without room, and VIPs that two Services claim: nothing is denied of such Services.
+
+use crate::state::State;
+use super::EndpointIndex;
+use crate::facts::{Name, named};
+use epguard_common::Addr;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl EndpointIndex {
+    /// True if a slice of the Service was left out: it may list any pod.
+    #[must_use]
+    pub fn leaves_out(&self, service: &Name) -> bool {
+        self.left_out.is_of(service)
+    }
+
+    /// True if a slice that was left out lists the IP.
+    #[must_use]
+    pub fn leaves_out_at(&self, ip: Addr) -> bool {
+        self.left_out.lists(ip)
+    }
+}
+
+impl State {
+    /// How many `EndpointSlices` and Services there is no room for, by namespace.
+    #[must_use]
+    pub fn left_out(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        let slices = self.cluster.endpoint_index.left_out.slices();
+        for (namespace, _) in slices.chain(self.cluster.vips.left_out()) {
+            *counts.entry(namespace.to_string()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Services with denials whose packets do not show the Service meant, because another Service claims one of their
+    /// VIPs; with that other Service.
+    #[must_use]
+    pub fn rivals(&self) -> Vec<(String, String)> {
+        let services: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
+        let rival = |name: &Name| self.cluster.vips.rival(self.cluster.service(name)?);
+        let rivals = services.into_iter().filter_map(|name| Some((name, rival(name)?)));
+        rivals.map(|(name, rival)| (named(name), named(rival))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::state::index::quota::Quota;
+    use super::*;
+    use crate::facts::{Change, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+    use crate::state::MEMORY;
+    use std::time::Duration;
+
+    fn slice(namespace: &str, name: &str, endpoints: u8) -> Slice {
+        let endpoint = |last| SliceEndpoint {
+            ip: Addr::v4([10, 0, 0, last]),
+            target: None,
+            target_name: None,
+            ready: true,
+        };
+        Slice {
+            name: (namespace.into(), name.into()),
+            service: Some((namespace.into(), name.into())),
+            endpoints: (1..=endpoints).map(endpoint).collect(),
+            ports: vec![SlicePort {
+                name: PortName::new("http"),
+                port: 80,
+                protocol: Protocol::Tcp,
+            }],
+            triggered: None,
+        }
+    }
+
+    #[test]
+    fn a_namespace_fills_at_most_half_of_the_index_and_remembered_endpoints_count() {
+        let mut endpoint_index = EndpointIndex {
+            room: Quota::of(8),
+            ..EndpointIndex::default()
+        };
+        let mut now = Duration::from_secs(1);
+        let mut list = |namespace, name, endpoints| {
+            endpoint_index.apply(now, Change::Applied(slice(namespace, name, endpoints)));
+            endpoint_index.leaves_out(&(namespace.into(), name.into()))
+        };
+        assert!(list("flood", "a", 9));
+        assert!(!list("flood", "a", 4));
+        assert!(
+            !list("flood", "a", 4),
+            "what is listed already takes no more room"
+        );
+        assert!(list("flood", "b", 1));
+        assert!(!list("shop", "web", 2));
+        endpoint_index.apply(now, Change::Deleted(slice("flood", "a", 4)));
+        endpoint_index.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
+        assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));
+        now += MEMORY * 2;
+        endpoint_index.expire(now);
+        endpoint_index.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
+        assert!(!endpoint_index.left_out.has(&("flood".into(), "b".into())));
+    }
+}

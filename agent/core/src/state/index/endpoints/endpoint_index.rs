@@ -1,0 +1,286 @@
+//! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
+//! longer than slices do.
+
+use super::service_endpoints::{Endpoints, Entry};
+use super::left_out::{LeftOut, self};
+use super::places::Places;
+use crate::state::index::quota::Quota;
+use super::remembered::Remembered;
+use super::slice_part::SlicePart;
+use super::touched::Touched;
+use super::{Endpoint, Listing, Targets};
+use crate::facts::{Change, Name, Slice, Text};
+use epguard_common::{Addr, Uid};
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+/// How long an endpoint is kept after the last slice that listed it and the last packet to it.
+pub const MEMORY: Duration = Duration::from_mins(10);
+
+/// Endpoints kept per Service beyond those that are listed; the oldest go first.
+pub const MAX_REMEMBERED: usize = 4096;
+
+/// The endpoints of all Services.
+#[derive(Debug, Clone)]
+pub struct EndpointIndex {
+    pub(in crate::state) slices: HashMap<Name, Box<Slice>>,
+    pub(in crate::state) services: HashMap<Name, Endpoints>,
+    /// Where each pod is, or was, listed.
+    pub(in crate::state) places: Places,
+    /// The Services that list an IP, or did.
+    pub(in crate::state) ips: BTreeSet<(Addr, Name)>,
+    /// Those that no slice lists now.
+    pub(in crate::state) remembered: Remembered,
+    /// Quota of targets behind sockets.
+    pub(in crate::state) room: Quota<Text>,
+    pub(in crate::state) left_out: LeftOut,
+}
+
+impl Default for EndpointIndex {
+    fn default() -> Self {
+        Self {
+            slices: HashMap::new(),
+            services: HashMap::new(),
+            places: Places::default(),
+            ips: BTreeSet::new(),
+            remembered: Remembered::default(),
+            room: Quota::of(left_out::OF_ALL),
+            left_out: LeftOut::default(),
+        }
+    }
+}
+
+impl EndpointIndex {
+    /// The sockets of a Service at an IP, with all targets named behind them.
+    pub fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+        let endpoints = self.services.get(service).into_iter();
+        endpoints.flat_map(move |endpoints| endpoints.at(ip))
+    }
+
+    /// All targets named behind a socket of a Service.
+    #[must_use]
+    pub fn targets(&self, service: &Name, endpoint: &Endpoint) -> Option<Targets<'_>> {
+        self.services.get(service)?.targets(endpoint)
+    }
+
+    /// All sockets of a Service.
+    pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+        self.services.get(service).into_iter().flat_map(Endpoints::all)
+    }
+
+    /// True if a Service has more IPs than this.
+    #[must_use]
+    pub fn has_more_ips(&self, service: &Name, than: usize) -> bool {
+        let mut last = None;
+        let ips = self.of(service).map(|(endpoint, _)| endpoint.ip);
+        ips.filter(|ip| last.replace(*ip) != Some(*ip))
+            .nth(than)
+            .is_some()
+    }
+
+    /// The IPs of a Service.
+    #[must_use]
+    pub fn ips(&self, service: &Name) -> BTreeSet<Addr> {
+        self.of(service).map(|(endpoint, _)| endpoint.ip).collect()
+    }
+
+    /// Where a pod is, or was, listed.
+    pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = (&Name, Addr)> {
+        let places = self
+            .places
+            .ips(uid)
+            .flat_map(move |ip| self.services_at(ip).map(move |service| (service, ip)));
+        places.filter(move |(service, ip)| self.names(service, *ip, uid))
+    }
+
+    /// The IPs at which a pod is, or was, listed.
+    pub fn ips_of(&self, uid: Uid) -> impl Iterator<Item = Addr> {
+        self.places.ips(uid)
+    }
+
+    /// Services that list an IP, or listed it recently.
+    pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
+        let from = self.ips.range((ip, Name::default())..);
+        from.take_while(move |(own, _)| *own == ip)
+            .map(|(_, service)| service)
+    }
+
+    /// True if any Service lists the pod, or listed it recently.
+    #[must_use]
+    pub fn knows(&self, uid: Uid) -> bool {
+        self.places.knows(uid)
+    }
+
+    /// True if the Service lists the pod at the IP, or listed it recently.
+    pub(in crate::state) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+        self.at(service, ip).any(|(_, targets)| targets.contains(uid))
+    }
+
+    /// Applies a change from the watch.
+    pub fn apply(&mut self, now: Duration, change: Change<Slice>) -> Touched {
+        let mut touched = Touched::default();
+        match change {
+            Change::Applied(slice) => self.replace(now, slice, &mut touched),
+            Change::Deleted(slice) => self.delete(now, &slice.name, &mut touched),
+            Change::Reset(slices) => {
+                let listed: BTreeSet<Name> = slices.iter().map(|slice| slice.name.clone()).collect();
+                let gone: Vec<Name> = self
+                    .slices
+                    .keys()
+                    .filter(|name| !listed.contains(*name))
+                    .cloned()
+                    .collect();
+                for slice in slices {
+                    self.replace(now, slice, &mut touched);
+                }
+                for name in gone {
+                    self.delete(now, &name, &mut touched);
+                }
+            }
+        }
+        touched
+    }
+
+    /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it.
+    pub fn hit(&mut self, now: Duration, service: &Name, endpoint: &Endpoint) {
+        if let Some(endpoints) = self.services.get_mut(service) {
+            endpoints
+                .listings_mut(endpoint)
+                .for_each(|listing| listing.hit(now));
+        }
+    }
+
+    /// Adds a dead pod at the place where a Service once listed it, in a restore.
+    pub fn record(&mut self, now: Duration, service: &Name, endpoint: Endpoint, uid: Uid) {
+        let endpoints = self.services.entry(service.clone()).or_default();
+        let target = Some(uid);
+        let listing = Listing::default();
+        let new = endpoints.add(std::iter::once(Entry {
+            endpoint,
+            target,
+            listing,
+        }));
+        if new > 0 {
+            self.remembered.add(service, now.into(), endpoint, target);
+        }
+        if let Some(listing) = endpoints.get_mut(&endpoint, target) {
+            listing.last = now.into();
+        }
+        self.room.take(service.0.clone(), new);
+        self.ips.insert((endpoint.ip, service.clone()));
+        self.places.add(uid, endpoint.ip, None);
+    }
+
+    fn replace(&mut self, now: Duration, slice: Slice, touched: &mut Touched) {
+        let known = self.slices.get(&slice.name);
+        if known.is_some_and(|known| **known == slice) && !self.left_out.has(&slice.name) {
+            return;
+        }
+        let before = self.slices.remove(&slice.name);
+        let before = before.filter(|before| !self.was_left_out(before, touched));
+        let before = before.as_deref();
+        let new = SlicePart::missing_in(&slice, before);
+        let mut gone = before.and_then(|before| SlicePart::missing_in(before, Some(&slice)));
+        match new {
+            Some(new) if self.has_room(&slice, &new) => self.list(&new, touched),
+            Some(SlicePart { service, .. }) => {
+                self.left_out.add(&slice, service);
+                self.touch_all(&slice, touched);
+                gone = before.and_then(SlicePart::whole);
+            }
+            None => {}
+        }
+        if let Some(gone) = gone {
+            self.unlist(now, &gone, touched);
+        }
+        self.slices.insert(slice.name.clone(), slice.into());
+    }
+
+    /// Applies the absence of a slice from a list.
+    pub fn forget_slice(&mut self, now: Duration, slice: &Name) -> Touched {
+        let mut touched = Touched::default();
+        self.delete(now, slice, &mut touched);
+        touched
+    }
+
+    fn delete(&mut self, now: Duration, slice: &Name, touched: &mut Touched) {
+        if let Some(slice) = self.slices.remove(slice)
+            && !self.was_left_out(&slice, touched)
+            && let Some(whole) = SlicePart::whole(&slice)
+        {
+            self.unlist(now, &whole, touched);
+        }
+    }
+
+    /// Removes a slice that was left out; false if it was not left out.
+    fn was_left_out(&mut self, slice: &Slice, touched: &mut Touched) -> bool {
+        let left_out = self.left_out.remove(slice);
+        if left_out {
+            self.touch_all(slice, touched);
+        }
+        left_out
+    }
+
+    fn touch_all(&self, slice: &Slice, touched: &mut Touched) {
+        let Some(service) = &slice.service else { return };
+        let shown = slice.endpoints.iter().map(|shown| shown.ip);
+        let ips = self.ips(service).into_iter().chain(shown);
+        touched.pairs.extend(ips.map(|ip| (service.clone(), ip)));
+    }
+
+    fn has_room(&self, slice: &Slice, new: &SlicePart<'_>) -> bool {
+        let known = self.services.get(new.service);
+        let is_new =
+            |endpoint, target| known.is_none_or(|endpoints| endpoints.get(&endpoint, target).is_none());
+        let all = slice.endpoints.len() * slice.ports.len();
+        let new_ones = new
+            .named()
+            .filter(|(endpoint, shown, _)| is_new(*endpoint, shown.target));
+        all <= left_out::OF_ONE && self.room.admits(&new.service.0, new_ones.count())
+    }
+
+    fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
+        let service = part.service;
+        if part.named().next().is_none() {
+            return;
+        }
+        let endpoints = self.services.entry(service.clone()).or_default();
+        let new = endpoints.add(part.named().map(|(endpoint, shown, port)| {
+            let (target, mut listing) = (shown.target, Listing::default());
+            listing.port.name(port.name);
+            listing.add(shown.ready);
+            Entry {
+                endpoint,
+                target,
+                listing,
+            }
+        }));
+        self.room.take(service.0.clone(), new);
+        for (endpoint, shown, _) in part.named() {
+            self.remembered.remove(service, endpoint, shown.target);
+            touched.add(service, endpoint, shown.target);
+            self.ips.insert((endpoint.ip, service.clone()));
+            if let Some(uid) = shown.target {
+                self.places.add(uid, endpoint.ip, shown.target_name);
+            }
+        }
+    }
+
+    fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, touched: &mut Touched) {
+        let service = part.service;
+        let Some(endpoints) = self.services.get_mut(service) else {
+            return;
+        };
+        for (endpoint, shown, _) in part.named() {
+            let target = shown.target;
+            if let Some(listing) = endpoints.get_mut(&endpoint, target) {
+                listing.take_away(now, shown.ready);
+                if !listing.is_current() {
+                    self.remembered.add(service, now.into(), endpoint, target);
+                }
+                touched.add(service, endpoint, target);
+            }
+        }
+        self.drop_surplus(service, touched);
+    }
+}

@@ -1,0 +1,62 @@
+//! `EndpointSlices` for whose endpoints there is no room: nothing is denied of their Services, nor at their IPs.
+
+use crate::state::index::vips::give_back;
+use crate::facts::{Name, Slice};
+use epguard_common::Addr;
+use std::collections::{BTreeSet, HashMap};
+
+/// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes
+/// writes slices of at most 1,000 addresses.
+pub(in crate::state) const OF_ONE: usize = 8_192;
+
+/// Endpoints that all Services list, or listed recently.
+pub(in crate::state) const OF_ALL: usize = 80 * OF_ONE;
+
+/// Slices that were left out.
+#[derive(Debug, Clone, Default)]
+pub(in crate::state) struct LeftOut {
+    slices: BTreeSet<Name>,
+    services: HashMap<Name, usize>,
+    ips: HashMap<Addr, usize>,
+}
+
+impl LeftOut {
+    pub(in crate::state) fn has(&self, slice: &Name) -> bool {
+        self.slices.contains(slice)
+    }
+
+    /// Adds a slice of a Service; a slice without one lists nothing.
+    pub(in crate::state) fn add(&mut self, slice: &Slice, service: &Name) {
+        self.slices.insert(slice.name.clone());
+        *self.services.entry(service.clone()).or_default() += 1;
+        for endpoint in &slice.endpoints {
+            *self.ips.entry(endpoint.ip).or_default() += 1;
+        }
+    }
+
+    /// Namespace and name of each.
+    pub(in crate::state) fn slices(&self) -> impl Iterator<Item = &Name> {
+        self.slices.iter()
+    }
+
+    /// Whether one of the slices is of the Service.
+    pub(in crate::state) fn is_of(&self, service: &Name) -> bool {
+        self.services.contains_key(service)
+    }
+
+    /// Whether one of the slices lists the IP.
+    pub(in crate::state) fn lists(&self, ip: Addr) -> bool {
+        self.ips.contains_key(&ip)
+    }
+
+    /// Removes a slice; false if it was not left out.
+    pub(in crate::state) fn remove(&mut self, slice: &Slice) -> bool {
+        let known = self.slices.remove(&slice.name);
+        if let Some(service) = slice.service.as_ref().filter(|_| known) {
+            give_back(&mut self.services, service);
+            let mut ips = slice.endpoints.iter().map(|endpoint| endpoint.ip);
+            ips.by_ref().for_each(|ip| give_back(&mut self.ips, &ip));
+        }
+        known
+    }
+}

@@ -1,0 +1,110 @@
+//! The endpoints of a slice that a change adds or takes away. A slice of 100 endpoints changes with each of its pods.
+
+use super::Endpoint;
+use crate::facts::{Name, Slice, SliceEndpoint, SlicePort};
+use std::collections::HashMap;
+
+/// Endpoints of a slice, with its ports.
+#[derive(Debug)]
+pub(in crate::state) struct SlicePart<'a> {
+    pub service: &'a Name,
+    pub ports: &'a [SlicePort],
+    pub endpoints: Vec<&'a SliceEndpoint>,
+}
+
+impl<'a> SlicePart<'a> {
+    /// All endpoints; none if the slice has no Service.
+    pub(in crate::state) fn whole(slice: &'a Slice) -> Option<Self> {
+        Some(Self {
+            service: slice.service.as_ref()?,
+            ports: &slice.ports,
+            endpoints: slice.endpoints.iter().collect(),
+        })
+    }
+
+    /// The endpoints that another version of the slice does not have.
+    pub(in crate::state) fn missing_in(slice: &'a Slice, other: Option<&Slice>) -> Option<Self> {
+        let whole = Self::whole(slice)?;
+        let same = other.filter(|other| other.service == slice.service && other.ports == slice.ports);
+        Some(match same {
+            Some(other) => Self {
+                endpoints: missing(&slice.endpoints, &other.endpoints),
+                ..whole
+            },
+            None => whole,
+        })
+    }
+
+    /// Every endpoint with every port.
+    pub(in crate::state) fn named(&self) -> impl Iterator<Item = (Endpoint, &'a SliceEndpoint, &'a SlicePort)> {
+        self.endpoints.iter().flat_map(|shown| {
+            self.ports.iter().map(move |port| {
+                let endpoint = Endpoint {
+                    ip: shown.ip,
+                    port: port.port,
+                    protocol: port.protocol,
+                };
+                (endpoint, *shown, port)
+            })
+        })
+    }
+}
+
+/// The elements that the others don't have, each as often as it is missing there.
+fn missing<'a>(elements: &'a [SliceEndpoint], others: &[SliceEndpoint]) -> Vec<&'a SliceEndpoint> {
+    let same = |(a, b): &(&SliceEndpoint, &SliceEndpoint)| a == b;
+    let first = elements.iter().zip(others).take_while(same).count();
+    let (elements, others) = (&elements[first..], &others[first..]);
+    let last = elements
+        .iter()
+        .rev()
+        .zip(others.iter().rev())
+        .take_while(same)
+        .count();
+    let (elements, others) = (&elements[..elements.len() - last], &others[..others.len() - last]);
+    let mut counts: HashMap<&SliceEndpoint, usize> = HashMap::new();
+    for other in others {
+        *counts.entry(other).or_default() += 1;
+    }
+    let is_missing = |element: &&SliceEndpoint| match counts.get_mut(*element) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    };
+    elements.iter().filter(is_missing).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_common::Addr;
+
+    fn endpoints(last: &[u8]) -> Vec<SliceEndpoint> {
+        let endpoint = |last: &u8| SliceEndpoint {
+            ip: Addr::v4([10, 0, 0, *last]),
+            target: None,
+            target_name: None,
+            ready: true,
+        };
+        last.iter().map(endpoint).collect()
+    }
+
+    #[test]
+    fn an_endpoint_is_missing_as_often_as_it_is_listed_more() {
+        for (elements, others, expected) in [
+            (vec![1, 2, 3], vec![1, 2, 3], vec![]),
+            (vec![1, 2, 3], vec![3, 1, 2], vec![]),
+            (vec![1, 2, 3, 4], vec![1, 3, 4], vec![2]),
+            (vec![1, 1, 2, 1], vec![2, 1], vec![1, 1]),
+            (vec![1, 1], vec![], vec![1, 1]),
+            (vec![2], vec![1, 2, 1], vec![]),
+        ] {
+            let (elements, others, expected) =
+                (endpoints(&elements), endpoints(&others), endpoints(&expected));
+            let found: Vec<SliceEndpoint> = missing(&elements, &others).into_iter().copied().collect();
+            assert_eq!(found, expected, "{elements:?} {others:?}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Index of all pods with their states, and of the IPs that they claim.
+
+use super::claims::Claim;
+use super::pod_places::PodPlaces;
+use super::record::{Record, is_settled};
+use crate::facts::{Change, Pod, Selection, Text};
+use epguard_common::{Addr, Mode, Uid, UidState};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// All pods.
+#[derive(Debug, Clone, Default)]
+pub struct PodIndex {
+    pub(in crate::state) records: HashMap<Uid, Box<Record>>,
+    places: PodPlaces,
+    pub(in crate::state) order: u64,
+    /// The order of the last list: no claim that came before is newer than another.
+    pub(in crate::state) listed: u64,
+}
+
+/// The UIDs that a change touched, with their records before it; none of a new pod, and of one that a list shows as it was.
+pub type Touched = Vec<(Uid, Option<Record>)>;
+
+impl PodIndex {
+    /// The record of a UID.
+    #[must_use]
+    pub fn get(&self, uid: Uid) -> Option<&Record> {
+        self.records.get(&uid).map(Box::as_ref)
+    }
+
+    /// True if the pod is proven dead, by more than one list.
+    #[must_use]
+    pub fn is_dead(&self, uid: Uid) -> bool {
+        self.get(uid)
+            .is_some_and(|record| record.uid_state == UidState::Dead && !record.unconfirmed)
+    }
+
+    /// All records.
+    pub fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.records.values().map(Box::as_ref)
+    }
+
+    /// Pods that the API no longer shows.
+    pub fn absent(&self) -> impl Iterator<Item = Uid> {
+        self.records
+            .iter()
+            .filter(|(_, record)| !record.present)
+            .map(|(uid, _)| *uid)
+    }
+
+    /// Pods, dead ones included, that the API shows and that show the IP on any network.
+    pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
+        self.of(self.places.claimants(ip))
+    }
+
+    /// IPs that several pods show.
+    pub fn shared_ips(&self) -> impl Iterator<Item = Addr> {
+        self.places.shared()
+    }
+
+    /// Possible holders: pods that may hold an IP that the API does not show.
+    pub fn possible_holders(&self) -> impl Iterator<Item = &Record> {
+        self.of(self.places.possible_holders())
+    }
+
+    /// The possible holders of a node.
+    pub fn possible_holders_on(&self, node: &str) -> impl Iterator<Item = &Record> {
+        self.of(self.places.possible_holders_on(node))
+    }
+
+    /// The live pods of a node, without those of its own network.
+    pub fn live_on(&self, node: &str) -> impl Iterator<Item = &Record> {
+        let on_node = self.of(self.places.on_node(node));
+        on_node.filter(|record| record.is_live() && !record.pod.host_network)
+    }
+
+    /// The dead pods of a node that the API shows, without those of its own network.
+    pub fn dead_on(&self, node: &str) -> impl Iterator<Item = &Record> {
+        let is_dead = |record: &&Record| record.uid_state == UidState::Dead && !record.pod.host_network;
+        self.of(self.places.on_node(node)).filter(is_dead)
+    }
+
+    /// The IPs from `first` to `last` that pods show in an annotation alone.
+    pub fn annotated(&self, (first, last): (Addr, Addr)) -> impl Iterator<Item = Addr> {
+        self.places.annotated(first, last)
+    }
+
+    fn of<'a>(&'a self, pods: impl Iterator<Item = &'a Uid>) -> impl Iterator<Item = &'a Record> {
+        pods.filter_map(|uid| self.get(*uid))
+    }
+
+    /// Applies a change from the watch.
+    pub fn apply(&mut self, now: Duration, change: Change<Pod>) -> Touched {
+        match change {
+            Change::Reset(pods) => self.apply_list(now, pods),
+            Change::Applied(pod) => {
+                self.order += 1;
+                if self.shows_nothing_new(&pod) {
+                    return Touched::new();
+                }
+                vec![self.upsert(now, pod, false)]
+            }
+            Change::Deleted(pod) => {
+                self.order += 1;
+                let uid = pod.uid;
+                let deleting = pod.deleting;
+                let before = self.upsert(now, pod, false);
+                self.remove(uid, deleting);
+                vec![before]
+            }
+        }
+    }
+
+    /// Restores a pod that an earlier process saw dead at an IP. False if the API shows the pod: then its object
+    /// decides. `bound` is the mode that was in force; the annotations of the pod and its Namespace are unknown now.
+    pub fn restore_dead(
+        &mut self,
+        (uid, bound): (Uid, Mode),
+        ip: Addr,
+        node: Option<Text>,
+        now: Duration,
+    ) -> bool {
+        let claim = Claim {
+            published: true,
+            order: self.order,
+            since: now.into(),
+        };
+        let fresh = || Record {
+            pod: Pod {
+                uid,
+                node,
+                bound,
+                uid_state: UidState::Dead,
+                ..Pod::default()
+            },
+            uid_state: UidState::Dead,
+            ..Record::default()
+        };
+        let record = self.records.entry(uid).or_insert_with(|| fresh().into());
+        record.unconfirmed &= record.uid_state != UidState::Dead;
+        if !record.present {
+            record.uid_state = UidState::Dead;
+            record.claims.first(ip, claim);
+        }
+        !record.present
+    }
+
+    /// Drops a pod that the API no longer shows and that nothing refers to.
+    pub fn forget(&mut self, uid: Uid) {
+        if self.records.get(&uid).is_some_and(|record| !record.present) {
+            self.records.remove(&uid);
+        }
+    }
+
+    fn apply_list(&mut self, now: Duration, pods: Vec<Pod>) -> Touched {
+        let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
+        let gone = self.begin_list(&listed).into_iter();
+        let mut touched: Touched = gone.map(|uid| self.vanish(uid)).collect();
+        touched.extend(pods.into_iter().map(|pod| self.list(now, pod)));
+        self.level_claims();
+        touched
+    }
+
+    /// Begins to apply a list of all pods. Returns those that are not on it.
+    pub fn begin_list(&mut self, listed: &HashSet<Uid>) -> Vec<Uid> {
+        self.order += 1;
+        let gone = self.records.iter();
+        let gone = gone.filter(|(uid, record)| record.present && !listed.contains(uid));
+        gone.map(|(uid, _)| *uid).collect()
+    }
+
+    /// The pods that the API shows and that a selection matches.
+    pub(in crate::state) fn selected(&self, selection: &Selection) -> impl Iterator<Item = &Record> {
+        let around = self.of(self.places.around(selection));
+        around.filter(|record| selection.has_pod(&record.pod))
+    }
+
+    /// Applies the absence of a pod from a list: it vanished unseen, which proves nothing.
+    pub fn vanish(&mut self, uid: Uid) -> (Uid, Option<Record>) {
+        let before = self.get(uid).cloned();
+        self.change(uid, |record| {
+            record.present = false;
+            record.uid_state = if record.unconfirmed {
+                UidState::Live
+            } else {
+                proven_for_good(record.uid_state)
+            };
+        });
+        (uid, before)
+    }
+
+    /// Applies a pod of a list.
+    pub fn list(&mut self, now: Duration, pod: Pod) -> (Uid, Option<Record>) {
+        self.upsert(now, pod, true)
+    }
+
+    /// Makes no claim newer than another: a list does not show which came first.
+    pub(in crate::state) fn level_claims(&mut self) {
+        self.listed = self.order;
+    }
+
+    /// Removes spare room, after a list.
+    pub(in crate::state) fn compact(&mut self) {
+        self.places.compact();
+    }
+
+    /// The place of a claim in the order in which claims were first seen.
+    #[must_use]
+    pub fn order_of(&self, claim: &Claim) -> u64 {
+        claim.order.max(self.listed)
+    }
+
+    /// True for a live pod whose facts are as the watch showed them last: most changes of pods are of what no rule reads, like
+    /// the times of conditions.
+    fn shows_nothing_new(&self, pod: &Pod) -> bool {
+        self.get(pod.uid).is_some_and(|known| {
+            known.is_live()
+                && !known.unconfirmed
+                && !known.narrowly
+                && known.settled == is_settled(Some(known), pod, false)
+                && known.pod == *pod
+        })
+    }
+
+    fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> (Uid, Option<Record>) {
+        let uid = pod.uid;
+        let order = self.order;
+        let known = self.get(uid);
+        let settled = is_settled(known, &pod, from_list);
+        let as_it_was = known.is_some_and(|known| from_list && known.present && known.pod == pod);
+        let before = known.filter(|_| !as_it_was).cloned();
+        self.records.entry(uid).or_default();
+        self.change(uid, |record| {
+            let known = record.uid_state;
+            record.uid_state = if known == UidState::Dead && !record.unconfirmed {
+                UidState::Dead
+            } else {
+                proven_by(&pod)
+            };
+            record.unconfirmed = from_list && record.uid_state > known;
+            record.narrowly = false;
+            if record.uid_state == UidState::Dead && known != UidState::Dead {
+                record.died = if from_list { Duration::ZERO } else { now }.into();
+            }
+            record.present = true;
+            let claim = |ip| Claim {
+                published: pod.ips.contains(&ip),
+                order,
+                since: now.into(),
+            };
+            let shown = pod.addresses().filter(|_| !pod.host_network);
+            record.claims.add(shown.map(|ip| (ip, claim(ip))));
+            if !as_it_was {
+                record.pod = pod;
+            }
+            record.settled = settled;
+            record.possible_holder_since = record
+                .is_possible_holder()
+                .then(|| record.possible_holder_since.unwrap_or(now));
+        });
+        (uid, before)
+    }
+
+    /// Applies DELETED. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its
+    /// containers may run on (force delete, kubelet down). Without one, or for a static pod's mirror, it proves
+    /// nothing.
+    fn remove(&mut self, uid: Uid, deleting: bool) {
+        self.change(uid, |record| {
+            record.present = false;
+            let given_up = deleting && !record.pod.mirror;
+            record.uid_state = if given_up {
+                record.uid_state.max(UidState::Retired)
+            } else {
+                proven_for_good(record.uid_state)
+            };
+        });
+    }
+
+    /// Changes a record and updates the indexes.
+    pub(in crate::state) fn change(&mut self, uid: Uid, edit: impl FnOnce(&mut Record)) {
+        if let Some(record) = self.records.get_mut(&uid) {
+            self.places.remove(record);
+            edit(record);
+            self.places.add(record);
+        }
+    }
+}
+
+/// The state that holds without the object: a phase may have been taken back since, a death cannot be.
+fn proven_for_good(uid_state: UidState) -> UidState {
+    if uid_state == UidState::Dead {
+        UidState::Dead
+    } else {
+        UidState::Live
+    }
+}
+
+fn proven_by(pod: &Pod) -> UidState {
+    if pod.mirror { UidState::Live } else { pod.uid_state }
+}

@@ -1,0 +1,73 @@
+//! A pod that the API shows or has shown, and what is proven of it.
+
+use super::claims::Claims;
+use crate::state::index::moment::Moment;
+use crate::facts::{Pod, Sandbox};
+use epguard_common::{Addr, UidState};
+use std::time::Duration;
+
+/// A pod that the API shows or has shown.
+#[derive(Debug, Clone, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, and there is one record for each pod of the cluster"
+)]
+pub struct Record {
+    /// The last object seen.
+    pub pod: Pod,
+    /// What is proven of it.
+    pub uid_state: UidState,
+    /// Whether the API shows the object now.
+    pub present: bool,
+    /// Every IP it showed, with the order in which claims were first seen. Claims of one list share a number, since a
+    /// list does not show which was first.
+    pub claims: Claims,
+    /// True if one list and nothing else showed its end: the pod's next object may take that back, even a death.
+    pub unconfirmed: bool,
+    /// True if only narrow lists have confirmed its end since: what else the one list of everything lacked is unknown.
+    pub narrowly: bool,
+    /// When a watch showed its death; 0 if a list did, or an earlier process: it may have died any time before.
+    pub died: Moment,
+    /// True if the IPs that it shows are those of its sandbox, though no container was started in that.
+    pub settled: bool,
+    /// Since when it may hold an IP that it doesn't show.
+    pub possible_holder_since: Option<Duration>,
+}
+
+impl Record {
+    /// True if it holds the IP according to the API.
+    #[must_use]
+    pub fn claims_now(&self, ip: Addr) -> bool {
+        self.present && !self.pod.host_network && self.pod.addresses().any(|own| own == ip)
+    }
+
+    /// A live pod that the API shows.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.present && self.uid_state == UidState::Live
+    }
+
+    /// True for a possible holder: bound and live, but it may hold another IP than it shows, or shows none.
+    #[must_use]
+    pub fn is_possible_holder(&self) -> bool {
+        let settled = self.pod.sandbox == Sandbox::Published || self.settled;
+        let unpublished = self.pod.ips.is_empty() || !settled;
+        self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished
+    }
+}
+
+/// True if the IPs belong to the sandbox that the pod shows, though no container has started in it yet (its image is being
+/// pulled, or cannot be).
+///
+/// A kubelet reports a new sandbox with the IPs of the one before (`kubelet.go:OnPodSandboxReady`, 1.36). A pod that showed
+/// this sandbox without any IP, and never another IP, had none before: what it shows next is this sandbox's.
+pub(in crate::state) fn is_settled(before: Option<&Record>, pod: &Pod, from_list: bool) -> bool {
+    let Some(before) =
+        before.filter(|before| pod.sandbox_since.is_some() && before.pod.sandbox_since == pod.sandbox_since)
+    else {
+        return false;
+    };
+    let same = before.settled && before.pod.ips == pod.ips;
+    let first = !from_list && before.present && before.claims.is_empty() && !pod.ips.is_empty();
+    same || first
+}

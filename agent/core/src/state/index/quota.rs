@@ -1,0 +1,86 @@
+//! How much of a table one namespace may fill, so that the others keep room for their denials.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it
+/// holds fewer than are free. A namespace that is alone fills half of the table, and each other one finds room.
+#[derive(Debug, Clone)]
+pub(in crate::state) struct Quota<K> {
+    capacity: usize,
+    used: usize,
+    by_namespace: HashMap<K, usize>,
+}
+
+impl<K: Borrow<str> + Eq + Hash> Quota<K> {
+    /// An empty table.
+    pub(in crate::state) fn of(capacity: usize) -> Self {
+        Self {
+            capacity,
+            used: 0,
+            by_namespace: HashMap::new(),
+        }
+    }
+
+    /// True if the namespace may take this many entries more.
+    pub(in crate::state) fn admits(&self, namespace: &str, entries: usize) -> bool {
+        let holds = self.by_namespace.get(namespace).copied().unwrap_or_default();
+        entries == 0 || holds + entries <= self.capacity - self.used
+    }
+
+    /// Counts entries that the namespace takes. [`Quota::admits`] was true.
+    pub(in crate::state) fn take(&mut self, namespace: K, entries: usize) {
+        if entries == 0 {
+            return;
+        }
+        self.used += entries;
+        *self.by_namespace.entry(namespace).or_default() += entries;
+    }
+
+    /// Counts entries that the namespace gives back.
+    pub(in crate::state) fn give_back(&mut self, namespace: &str, entries: usize) {
+        let Some(holds) = self.by_namespace.get_mut(namespace) else {
+            return;
+        };
+        self.used -= entries;
+        *holds -= entries;
+        if *holds == 0 {
+            self.by_namespace.remove(namespace);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill<'a>(quota: &mut Quota<&'a str>, namespace: &'a str, wanted: usize) -> usize {
+        let mut taken = 0;
+        while taken < wanted && quota.admits(namespace, 1) {
+            quota.take(namespace, 1);
+            taken += 1;
+        }
+        taken
+    }
+
+    #[test]
+    fn a_namespace_takes_at_most_half_of_the_free_room() {
+        let mut quota = Quota::of(1000);
+        assert_eq!(fill(&mut quota, "large", 5000), 500);
+        assert_eq!(fill(&mut quota, "other", 5000), 250);
+        assert_eq!(fill(&mut quota, "small", 10), 10);
+        assert_eq!(fill(&mut quota, "large", 1), 0);
+        quota.give_back("large", 400);
+        assert_eq!(fill(&mut quota, "large", 5000), 270);
+    }
+
+    #[test]
+    fn several_entries_are_admitted_together_or_not_at_all() {
+        let mut quota = Quota::of(10);
+        assert!(quota.admits("large", 10) && !quota.admits("large", 11));
+        quota.take("large", 8);
+        assert!(quota.admits("small", 2) && !quota.admits("small", 3));
+        assert!(quota.admits("large", 0) && !quota.admits("large", 1));
+    }
+}

@@ -1,0 +1,122 @@
+//! How many pods and IPs are in which state, for metrics.
+
+use crate::state::State;
+use epguard_common::{Owner, Suspect, UidState};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The state of a pod, as it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PodState {
+    /// Runs, or may run.
+    Live,
+    /// Runs and is terminating.
+    Draining,
+    /// Has finished or was deleted; it may still run.
+    Retired,
+    /// Can never run again.
+    Dead,
+}
+
+/// The state of an IP, as it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum IpState {
+    /// A live pod shows it.
+    Owned,
+    /// Its owner is terminating.
+    Draining,
+    /// Several live pods show it.
+    Conflict,
+    /// A denial of a Service's endpoint is about it.
+    Denied,
+    /// An orphan IP that no packet has come from.
+    Terminated,
+}
+
+impl PodState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Live, Self::Draining, Self::Retired, Self::Dead];
+
+    /// As the status and the metrics name it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Draining => "draining",
+            Self::Retired => "retired",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+impl IpState {
+    /// As the status and the metrics name it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Owned => "owned",
+            Self::Draining => "draining",
+            Self::Conflict => "conflict",
+            Self::Denied => "denied",
+            Self::Terminated => "terminated",
+        }
+    }
+}
+
+/// Counts by state; a state without pods or IPs has 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodCounts {
+    /// Pods, with those that the API no longer shows.
+    pub pods: BTreeMap<PodState, u64>,
+    /// IPs; one may be in several states: an owned one may be draining or in conflict.
+    pub ips: BTreeMap<IpState, u64>,
+}
+
+impl State {
+    /// Counts pods and IPs; reads every pod and every owner once.
+    #[must_use]
+    pub fn counts(&self) -> PodCounts {
+        let mut pods = BTreeMap::from(PodState::ALL.map(|state| (state, 0)));
+        for record in self.cluster.pods.iter() {
+            let state = match record.uid_state {
+                UidState::Live if record.pod.deleting => PodState::Draining,
+                UidState::Live => PodState::Live,
+                UidState::Retired => PodState::Retired,
+                UidState::Dead => PodState::Dead,
+            };
+            *pods.entry(state).or_default() += 1;
+        }
+        let flagged = |flag| count(self.owners.values().filter(|owner| owner.flags & flag != 0));
+        let suspects = self.tables.suspects.values();
+        // Lifted ones stay in the map, but deny nothing.
+        let orphan_ip = self.tables.terminated.values().filter(|ip| ip.lifted.is_none());
+        let ips = [
+            (IpState::Owned, count(self.owners.values())),
+            (IpState::Draining, flagged(Owner::DRAINING)),
+            (IpState::Conflict, flagged(Owner::CONFLICT)),
+            (
+                IpState::Denied,
+                count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0)),
+            ),
+            (IpState::Terminated, count(orphan_ip)),
+        ];
+        PodCounts {
+            pods,
+            ips: ips.into(),
+        }
+    }
+
+    /// How many IPs OWNERS should hold.
+    #[must_use]
+    pub fn owner_count(&self) -> usize {
+        self.owners.len()
+    }
+}
+
+fn count(of: impl Iterator) -> u64 {
+    u64::try_from(of.count()).unwrap_or(u64::MAX)
+}

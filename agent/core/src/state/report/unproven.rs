@@ -1,0 +1,116 @@
+//! Lasting conditions that keep denials from being proven. They are for the status and decide nothing.
+
+use crate::state::State;
+use crate::state::index::pods::Record;
+use crate::facts::{Doubt, Name};
+use epguard_common::UidState;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A possible holder is reported after this time.
+const LASTING: Duration = Duration::from_mins(1);
+
+/// How many possible holders are checked.
+const MOST: usize = 20;
+
+/// Nodes on which pods finish and none is proven dead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unproven {
+    /// Why these pods are not proven dead.
+    pub doubt: Doubt,
+    /// The nodes, ascending.
+    pub nodes: Vec<String>,
+    /// How many such pods there are.
+    pub pods: usize,
+}
+
+/// A possible holder: a pod that may hold an IP that it does not show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PossibleHolder {
+    /// Its name.
+    pub pod: Name,
+    /// Its node.
+    pub node: String,
+    /// How long it has been one.
+    pub since: Duration,
+    /// Whether it keeps `terminated` from being denied on this node.
+    pub blocks_terminated: bool,
+    /// Services that select it and list a dead pod, which is therefore not denied.
+    pub blocks_services: Vec<Name>,
+}
+
+impl State {
+    /// The reasons why no finished pod is proven dead, for nodes where none is.
+    #[must_use]
+    pub fn unproven(&self) -> Vec<Unproven> {
+        let proven: BTreeSet<&str> = self
+            .cluster
+            .pods
+            .iter()
+            .filter(|record| record.uid_state == UidState::Dead)
+            .filter_map(|record| record.pod.node.as_deref())
+            .collect();
+        let mut found: BTreeMap<&Doubt, (BTreeSet<&str>, usize)> = BTreeMap::new();
+        for record in self.cluster.pods.iter().filter(|record| record.present) {
+            if let (UidState::Retired, Some(doubt), Some(node)) = (
+                record.pod.uid_state,
+                &record.pod.doubt,
+                record.pod.node.as_deref(),
+            ) && !proven.contains(node)
+            {
+                let (nodes, pods) = found.entry(doubt).or_default();
+                nodes.insert(node);
+                *pods += 1;
+            }
+        }
+        found
+            .into_iter()
+            .map(|(doubt, (nodes, pods))| Unproven {
+                doubt: doubt.clone(),
+                nodes: nodes.into_iter().map(str::to_owned).collect(),
+                pods,
+            })
+            .collect()
+    }
+
+    /// Pods that have been possible holders for more than a minute and keep denials from being proven; the oldest
+    /// first.
+    #[must_use]
+    pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
+        let since = |record: &Record| now.saturating_sub(record.possible_holder_since.unwrap_or(now));
+        let possible_holders = self.cluster.pods.possible_holders();
+        let mut lasting: Vec<&Record> = possible_holders
+            .filter(|record| since(record) > LASTING)
+            .collect();
+        lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
+        let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
+            pod: record.pod.name.clone(),
+            node: record.pod.node.as_deref().unwrap_or_default().to_owned(),
+            since: since(record),
+            blocks_terminated: record.pod.node.as_deref() == Some(self.node()) && !self.orphan_ips.is_empty(),
+            blocks_services: self.blocked_by(record),
+        });
+        holders
+            .filter(|holder| holder.blocks_terminated || !holder.blocks_services.is_empty())
+            .collect()
+    }
+
+    fn blocked_by(&self, record: &Record) -> Vec<Name> {
+        let cluster = &self.cluster;
+        let lists_the_dead = |name: &Name| {
+            let mut targets = cluster
+                .endpoint_index
+                .of(name)
+                .flat_map(|(_, targets)| targets.keys());
+            targets.any(|target| {
+                let pod = target.and_then(|uid| cluster.pods.get(uid));
+                pod.is_some_and(|pod| pod.uid_state == UidState::Dead)
+            })
+        };
+        cluster
+            .services_in(&record.pod.name.0)
+            .filter(|(name, service)| service.selects(&record.pod) && lists_the_dead(name))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+}

@@ -1,0 +1,155 @@
+//! The view of one IP, for the history: read only, it decides nothing.
+
+use crate::state::dirty::Dirty;
+use crate::state::proof::judge::judge;
+use crate::state::{State, take};
+use crate::state::index::endpoints::Endpoint;
+use crate::state::index::pods::Record;
+use crate::state::not_proven::NotProven;
+use super::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
+use crate::facts::{Name, named};
+
+use epguard_common::{Addr, Uid, UidState};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl State {
+    /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of a mass
+    /// of more than `mass`, or of a list.
+    pub fn take_touched(&mut self, most: usize, mass: usize) -> (BTreeSet<Addr>, bool) {
+        self.is_mass |= self.task.is_some() || self.touched.len() > mass;
+        let is_mass = self.is_mass;
+        self.is_mass &= self.touched.len() > most;
+        (take(&mut self.touched, most), is_mass)
+    }
+
+    /// True if there are such IPs.
+    #[must_use]
+    pub fn has_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    /// True if nothing is denied, draining or finished at an IP.
+    #[must_use]
+    pub fn is_quiet(&self, ip: Addr) -> bool {
+        let tables = &self.tables;
+        let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
+        !suspect && self.cluster.pods.claimants(ip).all(Record::is_live)
+    }
+
+    /// All facts about an IP.
+    #[must_use]
+    pub fn view(&self, ip: Addr) -> View {
+        let cluster = &self.cluster;
+        let services: Vec<ServiceView> = cluster
+            .endpoint_index
+            .services_at(ip)
+            .map(|name| self.service_view(name, ip))
+            .collect();
+        let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
+        let meant = cluster
+            .endpoint_index
+            .services_at(ip)
+            .flat_map(|name| cluster.endpoint_index.at(name, ip));
+        let meant = meant.flat_map(|(_, targets)| targets.keys().flatten());
+        let meant = meant.filter_map(|uid| cluster.pods.get(uid));
+        for record in cluster.pods.claimants(ip).chain(meant) {
+            pods.insert(record.pod.uid, self.pod_view(record, ip));
+        }
+        let mut pods: Vec<PodView> = pods.into_values().collect();
+        pods.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid)));
+        let terminated = self.tables.terminated.get(&ip);
+        View {
+            synced: self.is_synced(),
+            spared: cluster.spared(ip).map(|spared| self.with_names(spared)),
+            pods,
+            services,
+            terminated: terminated.map(|orphan_ip| self.pod_or_uid(orphan_ip.dead)),
+        }
+    }
+
+    /// Marks the IPs that a change is about. IPs that it affects indirectly are marked where that is found.
+    pub(in crate::state) fn touch(&mut self, dirty: &Dirty) {
+        let listed = dirty.pairs.iter().map(|(_, ip)| ip);
+        self.touched.extend(dirty.ips.iter().chain(listed));
+    }
+
+    /// Marks all denied IPs: denials may have become pending, or are pending no more.
+    pub(in crate::state) fn touch_denied(&mut self) {
+        self.touched
+            .extend(self.denials.keys().map(|(_, endpoint)| endpoint.ip));
+    }
+
+    fn pod_view(&self, record: &Record, ip: Addr) -> PodView {
+        let claim = record.claims.get(&ip).filter(|claim| claim.published);
+        PodView {
+            name: self.pod_or_uid(record.pod.uid),
+            uid: record.pod.uid.to_string(),
+            node: record.pod.node.as_ref().map(ToString::to_string),
+            uid_state: record.uid_state,
+            exempt: self.cluster.exempt(&record.pod),
+            deleting: record.pod.deleting,
+            present: record.present,
+            shows: record.claims_now(ip),
+            order: claim.map(|claim| self.cluster.pods.order_of(claim)),
+        }
+    }
+
+    fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
+        let cluster = &self.cluster;
+        let why_not: BTreeMap<Endpoint, NotProven> =
+            cluster.service(name).map_or_else(BTreeMap::new, |service| {
+                let verdicts = judge(cluster, name, service, ip).into_iter();
+                verdicts
+                    .filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?)))
+                    .collect()
+            });
+        let not_proven = |endpoint: &Endpoint| {
+            let otherwise = if self.is_synced() {
+                NotProven::NoVip
+            } else {
+                NotProven::NotSynced
+            };
+            let why = why_not.get(endpoint).filter(|_| self.is_synced()).cloned();
+            self.with_names(why.unwrap_or(otherwise))
+        };
+        let endpoints = cluster.endpoint_index.at(name, ip).map(|(endpoint, targets)| {
+            let mut targets: Vec<TargetView> = targets
+                .iter()
+                .map(|(target, listing)| TargetView {
+                    uid: target.map(|uid| uid.to_string()),
+                    pod: target.map(|uid| self.pod_or_uid(uid)),
+                    listed: listing.is_current(),
+                    ready: listing.ready > 0,
+                })
+                .collect();
+            targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
+            let proven = self.denials.get(&(name.clone(), *endpoint));
+            EndpointView {
+                port: endpoint.port,
+                protocol: endpoint.protocol.as_str().to_owned(),
+                targets,
+                denial: proven.map(|proven| DenialView {
+                    reason: proven.reason,
+                    openers_only: proven.state != UidState::Dead,
+                    meant: self.pod_or_uid(proven.meant),
+                    hit: proven.owner.map(|owner| self.pod_or_uid(owner)),
+                    held: self.breaker.is_pending(name, endpoint),
+                    bound: proven.mode,
+                }),
+                not_proven: proven.is_none().then(|| not_proven(endpoint)),
+            }
+        });
+        ServiceView {
+            name: named(name),
+            endpoints: endpoints.collect(),
+        }
+    }
+
+    fn with_names(&self, why: NotProven) -> NotProven<String> {
+        why.map(|uid| self.pod_or_uid(uid))
+    }
+
+    fn pod_or_uid(&self, uid: Uid) -> String {
+        self.pod_name(uid).map_or_else(|| uid.to_string(), named)
+    }
+}

@@ -1,0 +1,235 @@
+//! Facts are applied at once, but for lists: these take as many steps as they need.
+
+use crate::state::State;
+use crate::state::dirty::{Dirty, self};
+use super::lists::{Objects, Task};
+use crate::state::confirmation::opinions::Came;
+use crate::facts::{Fact, Name, Watched};
+use epguard_common::{Addr, UidState};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+impl State {
+    /// Applies a fact; afterwards [`State::tables`] is what the maps should hold.
+    pub fn apply(&mut self, now: Duration, fact: Fact) {
+        self.begin(now, fact);
+        while self.proceed(now, usize::MAX) {}
+    }
+
+    /// Applies a fact, or begins to, if it is a list: [`State::proceed`] applies the rest. Denials that a fact contradicts
+    /// end at once.
+    pub fn begin(&mut self, now: Duration, mut fact: Fact) {
+        // Facts of the node come at any time; those of the API in the order in which it sent them.
+        let is_of_node = matches!(&fact, Fact::Presence(_) | Fact::LocalAddresses(_));
+        while !is_of_node && self.proceed(now, usize::MAX) {}
+        self.start_over_if_revived(now, &mut fact);
+        let levelled = self.cluster.pods.listed;
+        match Objects::of(&mut self.cluster, fact) {
+            Ok(objects) => {
+                self.task = Some(Task::Apply(objects));
+                let dirty = self.levelled_since(levelled);
+                self.absorbed(now, dirty);
+            }
+            Err(fact) => self.apply_one(now, fact),
+        }
+    }
+
+    /// True if a list is applied only in part: other facts of the API have to wait.
+    #[must_use]
+    pub const fn is_unfinished(&self) -> bool {
+        self.task.is_some()
+    }
+
+    /// True between the parts of a list: denials end, and none begins or gets stricter.
+    #[must_use]
+    pub const fn is_half_applied(&self) -> bool {
+        matches!(self.task, Some(Task::Apply(_)))
+    }
+
+    /// True if something is left to do or to write.
+    #[must_use]
+    pub fn has_backlog(&self) -> bool {
+        self.task.is_some() || !self.spare.is_empty() || self.is_synced() && self.has_unwritten()
+    }
+
+    fn has_unwritten(&self) -> bool {
+        !(self.changed_owners.is_empty() && self.new_owners.is_empty())
+    }
+
+    /// Applies about `most` objects more of the list that was begun, or judges as many endpoints. False once nothing is
+    /// left to do.
+    pub fn proceed(&mut self, now: Duration, most: usize) -> bool {
+        match self.task.take() {
+            Some(Task::Apply(mut objects)) => {
+                let mut dirty = Dirty::default();
+                let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
+                let watched = objects.watched();
+                self.task = Some(Task::Apply(objects));
+                self.absorbed(now, dirty);
+                if !more {
+                    self.task = None;
+                    self.listed(now, watched);
+                }
+            }
+            Some(Task::Judge(list, mut services)) => {
+                self.judge_services(now, &list, &mut services, most);
+                self.task = (!services.is_empty()).then_some(Task::Judge(list, services));
+            }
+            None => self.build_anew(),
+        }
+        self.task.is_some() || !self.spare.is_empty()
+    }
+
+    /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs from the result of
+    /// the single facts only if one of them touched more than its dirty set lists.
+    #[must_use]
+    pub fn judged_afresh(&self, now: Duration) -> Self {
+        let mut fresh = self.clone();
+        fresh.denials.clear();
+        fresh.draining.clear();
+        for (ip, owner) in std::mem::take(&mut fresh.owners) {
+            fresh.generations.idle(ip, &owner, now);
+        }
+        let everything = Dirty::of_all(&fresh.cluster);
+        fresh.task = None;
+        fresh.settle(now, everything);
+        fresh
+    }
+
+    fn apply_one(&mut self, now: Duration, fact: Fact) {
+        let list = Came::of(&fact);
+        let levelled = self.cluster.pods.listed;
+        let mut dirty = match fact {
+            Fact::Presence(presence) => {
+                self.apply_presence(now, &presence);
+                self.orphan_ips.note(presence);
+                Dirty::default()
+            }
+            fact => dirty::absorb(&mut self.cluster, now, fact),
+        };
+        let mut ordered = self.levelled_since(levelled);
+        dirty.pairs.append(&mut ordered.pairs);
+        dirty.ips.append(&mut ordered.ips);
+        if let Some(list) = list.clone().filter(|list| list.kind.bears_proofs()) {
+            let services = self.services_concerned(&list, &dirty);
+            self.orphan_ips.listed(&self.cluster, &list);
+            self.task = Some(Task::Judge(list, services));
+        }
+        self.absorbed(now, dirty);
+        match list {
+            Some(list) if list.is_whole() => self.listed(now, list.kind),
+            Some(list) => self.opinions.came(&list),
+            None => {}
+        }
+    }
+
+    /// Draws the consequences of a change of the index.
+    fn absorbed(&mut self, now: Duration, mut dirty: Dirty) {
+        self.review_again(&dirty);
+        let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
+        dirty.pods.extend(displaced);
+        self.settle(now, dirty);
+    }
+
+    /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
+    fn listed(&mut self, now: Duration, watched: Watched) {
+        let was_listed = self.is_listed();
+        self.synced.note(watched);
+        self.note_spare(watched);
+        let mut list = Some(watched).filter(|watched| watched.bears_proofs());
+        // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
+        let mut restored = Vec::new();
+        let mut dirty = Dirty {
+            vips: std::mem::take(&mut self.withholds),
+            ..Dirty::default()
+        };
+        if was_listed != self.is_listed() {
+            // Whichever list came last: the first lists count as one.
+            list = Some(Watched::EndpointSlices);
+            if let Some(tables) = self.restored.take() {
+                // Slots of Services without denials rest.
+                dirty.vips = true;
+                restored = self.apply_restored(&tables, now);
+            }
+            dirty.pods.extend(self.restore_deaths(now));
+            for uid in restored.iter().chain(&dirty.pods) {
+                self.cluster.index_stale(*uid);
+            }
+        }
+        self.task = None;
+        if let Some(list) = list.map(Came::whole).filter(|_| self.is_listed()) {
+            self.opinions.came(&list);
+            self.task = Some(Task::Judge(list, self.services_to_judge()));
+        }
+        self.absorbed(now, dirty);
+        self.forget_unneeded(restored);
+    }
+
+    /// Where denials and owners rest on the order of claims, if a list has levelled that since.
+    fn levelled_since(&self, order: u64) -> Dirty {
+        if order == self.cluster.pods.listed {
+            return Dirty::default();
+        }
+        let denials = self.denials.iter();
+        let ordered =
+            denials.filter(|(_, proven)| proven.state == UidState::Retired && proven.owner.is_some());
+        Dirty {
+            pairs: ordered
+                .map(|((service, endpoint), _)| (service.clone(), endpoint.ip))
+                .collect(),
+            ips: self.cluster.pods.shared_ips().collect(),
+            ..Dirty::default()
+        }
+    }
+
+    /// The Services that have denials, or may get some.
+    fn services_to_judge(&self) -> BTreeSet<Name> {
+        let services = self.cluster.stale.services().chain(self.breaker.services());
+        services.cloned().collect()
+    }
+
+    /// The Services whose denials a list confirms, ends or may begin.
+    fn services_concerned(&self, list: &Came, dirty: &Dirty) -> BTreeSet<Name> {
+        if list.is_whole() || dirty.everything {
+            return self.services_to_judge();
+        }
+        let changed = dirty.pairs.iter().chain(&dirty.selected);
+        let changed = changed.map(|(service, _)| service);
+        let waiting = self.breaker.waiting(&self.cluster, list);
+        changed.chain(waiting).cloned().collect()
+    }
+
+    /// Judges the endpoints of Services, of each Service all together.
+    fn judge_services(&mut self, now: Duration, list: &Came, services: &mut BTreeSet<Name>, most: usize) {
+        let mut changed = BTreeSet::new();
+        let mut judged = 0;
+        while judged < most
+            && let Some(service) = services.pop_first()
+        {
+            let ips: BTreeSet<Addr> = self
+                .cluster
+                .stale
+                .ips(&service)
+                .chain(self.breaker.ips(&service))
+                .collect();
+            judged += 1 + ips.len();
+            for ip in &ips {
+                if self.rejudge(&service, *ip, true) {
+                    changed.insert((service.clone(), *ip));
+                }
+            }
+            let ips: Vec<Addr> = ips.into_iter().collect();
+            let (cluster, denials) = (&self.cluster, &self.denials);
+            let held = self
+                .breaker
+                .settle(cluster, now, denials, (&service, &ips), (Some(list), true));
+            changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
+        }
+        if services.is_empty() {
+            self.breaker.drop_restored();
+            self.synced.note_judged();
+        }
+        self.lay_out_changed(now, &changed);
+        self.settle_orphan_ips();
+    }
+}

@@ -1,0 +1,184 @@
+//! Consequences of a change of the index: denials, their confirmation, tables, owners.
+
+use crate::state::dirty::Dirty;
+use super::lists::Task;
+use crate::state::State;
+use crate::state::index::endpoints::Endpoint;
+use crate::state::orphan_ip::OrphanIp;
+use crate::state::proof::{Denials, judge};
+use crate::state::tables;
+use crate::facts::Name;
+use epguard_common::{Addr, Uid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+impl State {
+    /// Judges again what may have changed. While a list is applied, denials end, and none begins or gets
+    /// stricter.
+    pub(in crate::state) fn settle(&mut self, now: Duration, mut dirty: Dirty) {
+        self.touch(&dirty);
+        dirty.pairs.append(&mut dirty.selected);
+        if dirty.everything {
+            dirty.add_everything(&self.cluster);
+            let denied = self.denials.keys();
+            let denied = denied.map(|(service, endpoint)| (service.clone(), endpoint.ip));
+            dirty.pairs.extend(denied);
+        }
+        self.settle_owners(now, &dirty);
+        let drained = self.settle_draining(&dirty);
+        let mut changed = BTreeSet::new();
+        for (service, ip) in &dirty.pairs {
+            if self.rejudge(service, *ip, self.may_begin(service)) {
+                changed.insert((service.clone(), *ip));
+            }
+        }
+        changed.extend(self.settle_breaker(now, &dirty));
+        self.touched.extend(changed.iter().map(|(_, ip)| *ip));
+        if self.is_laid_out_anew(&dirty) || !self.lay_out_at(now, &changed, &drained) {
+            self.lay_out(now);
+        }
+        self.settle_orphan_ips();
+        self.forget_unneeded(dirty.pods);
+    }
+
+    /// Drops those of the pods that the API no longer shows and that nothing refers to.
+    pub(in crate::state) fn forget_unneeded(&mut self, pods: impl IntoIterator<Item = Uid>) {
+        for uid in pods {
+            let absent = self.cluster.pods.get(uid).is_some_and(|record| !record.present);
+            if absent && !self.cluster.endpoint_index.knows(uid) && !self.orphan_ips.knows(uid) {
+                self.cluster.pods.forget(uid);
+            }
+        }
+    }
+
+    /// True if denials of the Service may begin now: no list is half applied.
+    fn may_begin(&self, service: &Name) -> bool {
+        !self.task.as_ref().is_some_and(|task| task.holds_back(service))
+    }
+
+    /// Updates the breaker. Returns the pairs where a denial became pending, or is pending no more.
+    fn settle_breaker(&mut self, now: Duration, dirty: &Dirty) -> BTreeSet<(Name, Addr)> {
+        let mut services: BTreeMap<&Name, Vec<Addr>> = BTreeMap::new();
+        for (service, ip) in &dirty.pairs {
+            services.entry(service).or_default().push(*ip);
+        }
+        let (cluster, denials) = (&self.cluster, &self.denials);
+        let mut changed = BTreeSet::new();
+        for (service, ips) in services {
+            let may_begin = self.may_begin(service);
+            let held = self
+                .breaker
+                .settle(cluster, now, denials, (service, &ips), (None, may_begin));
+            changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
+        }
+        changed
+    }
+
+    /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay, and none gets
+    /// stricter. True if one changed.
+    pub(in crate::state) fn rejudge(&mut self, name: &Name, ip: Addr, may_begin: bool) -> bool {
+        let (first, last) = Endpoint::range_at(ip);
+        let range = (name.clone(), first)..=(name.clone(), last);
+        let before: Denials = self
+            .denials
+            .range(range)
+            .map(|(key, proven)| (key.clone(), proven.clone()))
+            .collect();
+        let mut proven: Denials = match self.cluster.service(name).filter(|_| self.is_listed()) {
+            Some(service) => judge::judge(&self.cluster, name, service, ip)
+                .into_iter()
+                .filter_map(|(endpoint, verdict)| Some(((name.clone(), endpoint), verdict.ok()?)))
+                .collect(),
+            None => Denials::new(),
+        };
+        if !may_begin {
+            let known = proven.into_iter().filter_map(|(key, proven)| {
+                let proven = proven.within(before.get(&key)?)?;
+                Some((key, proven))
+            });
+            proven = known.collect();
+        }
+        if before == proven {
+            return false;
+        }
+        for key in before.keys() {
+            self.denials.remove(key);
+        }
+        self.denials.extend(proven);
+        true
+    }
+
+    /// Proves orphan IPs again. None is new while a list is applied: a pod further down may hold the IP.
+    pub(in crate::state) fn settle_orphan_ips(&mut self) {
+        let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
+        let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
+        let mut terminated = if self.is_listed() {
+            self.orphan_ips.proven(&self.cluster, last_owner)
+        } else {
+            BTreeMap::new()
+        };
+        let before = std::mem::take(&mut self.tables.terminated);
+        if matches!(self.task, Some(Task::Apply(_))) {
+            let was_proven = |ip: &Addr, orphan_ip: &OrphanIp| {
+                let before = before.get(ip).filter(|before| before.dead == orphan_ip.dead);
+                before.is_some_and(|before| before.lifted.is_none() || orphan_ip.lifted.is_some())
+            };
+            terminated.retain(|ip, orphan_ip| was_proven(ip, orphan_ip));
+        }
+        let differ = |ip: &&Addr| before.get(*ip) != terminated.get(*ip);
+        self.touched
+            .extend(before.keys().chain(terminated.keys()).filter(differ));
+        self.tables.terminated = terminated;
+    }
+
+    /// Updates the terminating endpoints of this node. Returns the IPs that are counted from now on, or no longer.
+    fn settle_draining(&mut self, dirty: &Dirty) -> BTreeSet<Addr> {
+        // Some of them may have become a node's address, or stopped to be one.
+        let mut changed: BTreeSet<Addr> = self.draining.values().flatten().copied().collect();
+        changed.retain(|ip| dirty.ips.contains(ip));
+        for uid in &dirty.pods {
+            let draining = self.cluster.pods.get(*uid).filter(|record| {
+                record.is_live()
+                    && record.pod.deleting
+                    && !record.pod.host_network
+                    && record.pod.node.as_deref() == Some(self.node())
+                    && self.cluster.endpoint_index.knows(*uid)
+            });
+            let after = draining.map(|record| record.pod.ips.clone());
+            let before = match &after {
+                Some(ips) => self.draining.insert(*uid, ips.clone()),
+                None => self.draining.remove(uid),
+            };
+            if before != after {
+                changed.extend(before.into_iter().chain(after).flatten());
+            }
+        }
+        changed
+    }
+
+    fn settle_owners(&mut self, now: Duration, dirty: &Dirty) {
+        for ip in &dirty.ips {
+            let before = self.owners.get(ip).copied();
+            let mut after = tables::owner(&self.cluster, *ip);
+            match &mut after {
+                Some(owner) => owner.generation = self.generations.owned(*ip, before.as_ref(), owner.uid),
+                None => before
+                    .iter()
+                    .for_each(|before| self.generations.idle(*ip, before, now)),
+            }
+            if after != before {
+                self.reuse.note(now, *ip, before.as_ref(), after.as_ref());
+                let is_new = before.is_none() && !self.changed_owners.contains(ip);
+                if is_new || self.new_owners.contains(ip) {
+                    self.new_owners.insert(*ip);
+                } else {
+                    self.changed_owners.insert(*ip);
+                }
+                match after {
+                    Some(owner) => self.owners.insert(*ip, owner),
+                    None => self.owners.remove(ip),
+                };
+            }
+        }
+    }
+}

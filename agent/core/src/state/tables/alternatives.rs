@@ -1,0 +1,145 @@
+//! Live endpoints of the same Service and port, to which connections to a denied endpoint may be redirected.
+
+use crate::state::index::ClusterIndex;
+use crate::state::index::endpoints::{Endpoint, Listing, Port, Targets};
+use crate::state::index::pods::Record;
+use crate::state::proof::Denials;
+use crate::facts::{Name, OnDenial, Protocol, Service};
+use epguard_common::{Action, Backend, Backends, MAX_BACKENDS};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Distance of an endpoint; only the nearest endpoints are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Distance {
+    SameNode,
+    SameZone,
+    Elsewhere,
+}
+
+/// What interchangeable endpoints have in common: port, protocol, and whether the IP is of IPv4.
+type Group = (Port, Protocol, bool);
+
+/// The live endpoints of Services, found once for all denials that are laid out together.
+#[derive(Debug, Default)]
+pub struct Alternatives<'a>(BTreeMap<&'a Name, HashMap<Group, Backends>>);
+
+impl<'a> Alternatives<'a> {
+    /// The live endpoints for flows to `denied`; none if the Service does not ask for redirects, or has none. Only live
+    /// pods of its namespace that alone show their IP are taken, and of these the nearest. Each node begins with
+    /// another one.
+    pub fn of(
+        &mut self,
+        cluster: &ClusterIndex,
+        denials: &Denials,
+        name: &'a Name,
+        denied: &Endpoint,
+    ) -> Backends {
+        let Some(service) = cluster.service(name) else {
+            return Backends::default();
+        };
+        let Some(targets) = cluster.endpoint_index.targets(name, denied) else {
+            return Backends::default();
+        };
+        let Some(port) = port(targets.values()) else {
+            return Backends::default();
+        };
+        let live = self
+            .0
+            .entry(name)
+            .or_insert_with(|| live(cluster, denials, service));
+        let group = (port, denied.protocol, denied.ip.is_v4());
+        live.get(&group).copied().unwrap_or_default()
+    }
+}
+
+/// All live endpoints of a Service that are not denied themselves.
+fn live(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> HashMap<Group, Backends> {
+    let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
+    if service.on_denial.action != Action::Redirect {
+        return HashMap::new();
+    }
+    let denied = denied(denials, &service.name);
+    for (endpoint, targets) in cluster.endpoint_index.of(&service.name) {
+        let current = || targets.values().filter(|listing| listing.is_current());
+        let is_ready = targets.values().any(|listing| listing.ready > 0);
+        if let Some(port) = port(current()).filter(|_| is_ready && !denied.contains(endpoint))
+            && let Some((distance, backend)) = offer(cluster, service, endpoint, targets)
+            && (distance == Distance::SameNode || !service.on_denial.local_only)
+        {
+            let group = (port, endpoint.protocol, endpoint.ip.is_v4());
+            live.entry(group).or_default().push((distance, backend));
+        }
+    }
+    let nearest = |(group, live)| (group, nearest(cluster, service.on_denial, live));
+    live.into_iter().map(nearest).collect()
+}
+
+fn denied<'a>(denials: &'a Denials, service: &Name) -> BTreeSet<&'a Endpoint> {
+    let (first, last) = Endpoint::range();
+    let range = (service.clone(), first)..=(service.clone(), last);
+    denials.range(range).map(|((_, endpoint), _)| endpoint).collect()
+}
+
+fn nearest(cluster: &ClusterIndex, on_denial: OnDenial, mut live: Vec<(Distance, Backend)>) -> Backends {
+    live.sort_unstable();
+    let nearest = live.first().map(|(distance, _)| *distance);
+    live.retain(|(distance, _)| Some(*distance) == nearest);
+    if live.len() > MAX_BACKENDS {
+        let first = cluster.settings.node.bytes().map(usize::from).sum::<usize>() % live.len();
+        live.rotate_left(first);
+    }
+    Backends::new(on_denial.sticky, live.into_iter().map(|(_, backend)| backend))
+}
+
+/// The port of the Service that all listings of a socket name; none if they differ or name none.
+fn port<'a>(mut endpoint_index: impl Iterator<Item = &'a Listing>) -> Option<Port> {
+    let port = endpoint_index.next()?.port;
+    (matches!(port, Port::Named(_)) && endpoint_index.all(|other| other.port == port)).then_some(port)
+}
+
+/// The one pod that is listed at the socket, if it is of the Service's namespace, lives, is not terminating, and alone
+/// shows the IP. A slice can name a pod of another namespace.
+fn holder<'a>(
+    cluster: &'a ClusterIndex,
+    service: &Service,
+    endpoint: &Endpoint,
+    targets: Targets<'_>,
+) -> Option<&'a Record> {
+    let mut current = targets.iter().filter(|(_, listing)| listing.is_current());
+    let (target, _) = current.next()?;
+    let record = cluster.pods.get(target?)?;
+    let own = record.pod.name.0 == service.name.0;
+    let mut claimants = cluster.plausible_claimants(endpoint.ip);
+    let alone = claimants
+        .next()
+        .is_some_and(|claimant| claimant.pod.uid == record.pod.uid);
+    let is_it = own && current.next().is_none() && alone && claimants.next().is_none();
+    (is_it && !record.pod.deleting && !cluster.is_infrastructure(endpoint.ip)).then_some(record)
+}
+
+fn offer(
+    cluster: &ClusterIndex,
+    service: &Service,
+    endpoint: &Endpoint,
+    targets: Targets<'_>,
+) -> Option<(Distance, Backend)> {
+    let record = holder(cluster, service, endpoint, targets)?;
+    let backend = Backend {
+        addr: endpoint.ip,
+        uid: record.pod.uid,
+        port: endpoint.port,
+        reserved: 0,
+    };
+    Some((distance(cluster, record), backend))
+}
+
+fn distance(cluster: &ClusterIndex, record: &Record) -> Distance {
+    let zone = |node: &str| cluster.node(node).and_then(|node| node.zone.as_deref());
+    match record.pod.node.as_deref() {
+        Some(node) if node == cluster.settings.node => Distance::SameNode,
+        Some(node) if zone(node).is_some() && zone(node) == zone(&cluster.settings.node) => {
+            Distance::SameZone
+        }
+        _ => Distance::Elsewhere,
+    }
+}

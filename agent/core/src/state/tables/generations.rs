@@ -1,0 +1,117 @@
+//! The number of an IP's owners so far (generation), and the last owner of each IP that has none now. Bounded; no number
+//! comes twice for an IP.
+
+use crate::state::index::endpoints::MEMORY;
+use epguard_common::{Addr, Owner, Uid};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The last owner of each IP that has none now.
+#[derive(Debug, Clone, Default)]
+pub struct Generations {
+    idle: HashMap<Addr, Last>,
+    /// The greatest number that was dropped: a new entry begins above it.
+    forgotten: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    owner: Uid,
+    generation: u64,
+    since: Duration,
+}
+
+impl Generations {
+    /// Returns the number of owners so far of an IP that a pod owns now; `before` is its owner until now, if any.
+    pub fn owned(&mut self, ip: Addr, before: Option<&Owner>, owner: Uid) -> u64 {
+        let idle = self.idle.remove(&ip).map(|last| (last.owner, last.generation));
+        match before.map(|before| (before.uid, before.generation)).or(idle) {
+            Some((last, generation)) => generation + u64::from(last != owner),
+            None => self.forgotten + 1,
+        }
+    }
+
+    /// Stores the last owner of an IP that has none any more.
+    pub fn idle(&mut self, ip: Addr, before: &Owner, now: Duration) {
+        let last = Last {
+            owner: before.uid,
+            generation: before.generation,
+            since: now,
+        };
+        self.idle.insert(ip, last);
+    }
+
+    /// The last owner of an IP that has none now, if known.
+    #[must_use]
+    pub fn last_owner(&self, ip: Addr) -> Option<Uid> {
+        self.idle.get(&ip).map(|last| last.owner)
+    }
+
+    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`.
+    pub fn expire(&mut self, now: Duration, in_use: impl Fn(Addr) -> bool) {
+        let forgotten = &mut self.forgotten;
+        self.idle.retain(|ip, last| {
+            let old = now.saturating_sub(last.since) >= MEMORY;
+            let stays = !old || in_use(*ip);
+            if !stays {
+                *forgotten = last.generation.max(*forgotten);
+            }
+            stays
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: Addr = Addr::v4([10, 244, 1, 10]);
+
+    fn owner(name: &str, generation: u64) -> Owner {
+        Owner {
+            uid: uid(name),
+            generation,
+            ..Owner::default()
+        }
+    }
+
+    fn uid(text: &str) -> Uid {
+        Uid::parse(text).unwrap()
+    }
+
+    /// A had the IP until second 0.
+    fn idle() -> Generations {
+        let mut generations = Generations::default();
+        assert_eq!(generations.owned(X, None, uid("a")), 1);
+        generations.idle(X, &owner("a", 1), Duration::ZERO);
+        generations
+    }
+
+    #[test]
+    fn an_ip_that_is_idle_for_long_is_dropped_and_its_generation_numbers_are_not_reused() {
+        let mut generations = idle();
+        assert_eq!(generations.owned(X, None, uid("b")), 2);
+        generations.idle(X, &owner("b", 2), Duration::ZERO);
+        generations.expire(MEMORY / 2, |_| false);
+        assert_eq!(generations.last_owner(X), Some(uid("b")));
+        generations.expire(MEMORY, |_| false);
+        assert_eq!((generations.idle.len(), generations.last_owner(X)), (0, None));
+        assert_eq!(generations.owned(X, None, uid("b")), 3);
+    }
+
+    #[test]
+    fn an_ip_that_is_in_use_stays_and_one_that_is_owned_again_takes_no_memory() {
+        let mut generations = idle();
+        generations.expire(MEMORY, |ip| ip == X);
+        assert_eq!(generations.last_owner(X), Some(uid("a")));
+        assert_eq!(generations.owned(X, None, uid("a")), 1);
+        assert_eq!(generations.idle.len(), 0);
+    }
+
+    #[test]
+    fn a_new_owner_counts_and_the_same_one_does_not() {
+        let mut generations = Generations::default();
+        assert_eq!(generations.owned(X, Some(&owner("a", 7)), uid("a")), 7);
+        assert_eq!(generations.owned(X, Some(&owner("a", 7)), uid("b")), 8);
+    }
+}

@@ -1,0 +1,104 @@
+//! Restore of the proofs that an earlier process left in the pinned maps.
+//!
+//! A death is permanent, so it is restored even if the API no longer shows the pod. All else is proven anew: that no
+//! other pod holds the IP, and that the Service would still send there. Pods that were only retired are not restored.
+
+use crate::state::index::ClusterIndex;
+use crate::state::index::endpoints::Endpoint;
+use crate::state::orphan_ip::OrphanIps;
+use super::{Slots, Tables};
+use crate::facts::{Name, Presence, Protocol, shared};
+use epguard_common::{Addr, Denial, DenialKey, Uid, UidState};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Puts what the tables prove into the index. Call it when everything has been listed once.
+pub fn restore(
+    tables: &Tables,
+    cluster: &mut ClusterIndex,
+    slots: &mut Slots,
+    orphan_ips: &mut OrphanIps,
+    now: Duration,
+) {
+    let services = services(tables, cluster);
+    let since = since(tables);
+    for (number, service) in &services {
+        match service {
+            Some(name) => slots.keep(*number, name, since.get(number).copied().unwrap_or(now)),
+            None => slots.keep_empty(*number, now),
+        }
+    }
+    for (target, denial) in &tables.denied {
+        if let Some(Some(name)) = services.get(&target.slot.number) {
+            restore_denial(target, denial, name, cluster, now);
+        }
+    }
+    let own = shared(&cluster.settings.node);
+    for (ip, orphan_ip) in &tables.terminated {
+        if let Some(at) = orphan_ip.lifted {
+            orphan_ips.note(Presence::Spoke(*ip, at));
+        }
+        let dead = (orphan_ip.dead, orphan_ip.mode);
+        if cluster.pods.restore_dead(dead, *ip, Some(own.clone()), now) {
+            orphan_ips.restore(*ip, *orphan_ip, now);
+        }
+    }
+}
+
+/// Since when each slot belongs to its Service, as all of its denials state.
+fn since(tables: &Tables) -> BTreeMap<u16, Duration> {
+    let denials = tables.denied.iter();
+    denials
+        .map(|(target, denial)| (target.slot.number, Duration::from_nanos(denial.slot_since_ns)))
+        .collect()
+}
+
+/// The dead pods whose denials were carried out, with their IPs.
+pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
+    let denied = tables.denied.iter();
+    let carried_out = denied.filter(|(_, denial)| denial.uid_state == UidState::Dead && denial.held == 0);
+    carried_out.map(|(target, denial)| (target.addr, denial.dead_uid))
+}
+
+/// The Service behind each slot: the one that has all of its VIPs. The VIPs may belong to another one by now.
+fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<u16, Option<Name>> {
+    let mut services = BTreeMap::new();
+    for (vip, slot) in &tables.services {
+        let service = cluster.service_at(vip).cloned();
+        let agreed = services.entry(slot.number).or_insert_with(|| service.clone());
+        if *agreed != service {
+            *agreed = None;
+        }
+    }
+    services
+}
+
+fn restore_denial(
+    target: &DenialKey,
+    denial: &Denial,
+    service: &Name,
+    cluster: &mut ClusterIndex,
+    now: Duration,
+) {
+    let Some(protocol) = Protocol::from_number(target.protocol) else {
+        return;
+    };
+    if denial.uid_state != UidState::Dead || denial.held != 0 {
+        return;
+    }
+    let node = cluster.node_that_booted(denial.boot_id);
+    cluster
+        .pods
+        .restore_dead((denial.dead_uid, denial.mode), target.addr, node, now);
+    let restored = cluster.pods.get(denial.dead_uid);
+    if restored.is_some_and(|record| record.uid_state == UidState::Dead) {
+        let endpoint = Endpoint {
+            ip: target.addr,
+            port: target.port,
+            protocol,
+        };
+        cluster
+            .endpoint_index
+            .record(now, service, endpoint, denial.dead_uid);
+    }
+}
