@@ -2,9 +2,9 @@
 
 mod node;
 
-use super::index::endpoints::touched::Touched;
 use super::index::ClusterIndex;
 use super::index::endpoints::Endpoint;
+use super::index::endpoints::touched::Touched;
 use super::index::pods::Record;
 use crate::facts::{Change, Fact, Name, Pod, PodName, Service, Text};
 use epguard_common::{Addr, Uid};

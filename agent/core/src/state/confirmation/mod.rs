@@ -1,12 +1,12 @@
 //! Mass denials are pending until a second list agrees.
 
-pub(in crate::state) mod breaker;
-pub(in crate::state) mod needs;
+mod breaker;
+mod needs;
 pub(in crate::state) mod opinions;
-pub(in crate::state) mod pending;
-pub(in crate::state) mod room;
+mod pending;
+mod room;
 
 pub use breaker::{Breaker, Trip};
-pub use opinions::{DELAY, Opinion, SPREAD, spread};
 pub(in crate::state) use opinions::Opinions;
+pub use opinions::{DELAY, Opinion, SPREAD, spread};
 pub use pending::Why;

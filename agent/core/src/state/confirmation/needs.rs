@@ -1,9 +1,9 @@
 //! The lists that show all that a pending denial rests on.
 
 use super::opinions::{Came, Opinion};
+use crate::facts::{Name, Selection, Selector, Text, Watched};
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
-use crate::facts::{Name, Selection, Selector, Text, Watched};
 use epguard_common::{Addr, Uid};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,9 +4,9 @@
 //! denial rests on, a namespace requests only a few, an agent only a few more, and one that fails is requested again after
 //! longer and longer.
 
-use crate::state::State;
 use crate::bucket::Bucket;
 use crate::facts::{Fact, Selection, Text, Watched};
+use crate::state::State;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 
 use super::needs::Needs;
 use super::opinions::{Came, Opinion};
+use crate::facts::{Name, Watched};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::proof::Proven;
-use crate::facts::{Name, Watched};
 use epguard_common::{Addr, Uid, UidState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -161,7 +161,12 @@ pub(in crate::state) fn rests_on_one_list(cluster: &ClusterIndex, proven: &Prove
 }
 
 /// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.
-pub(in crate::state) fn is_plain(cluster: &ClusterIndex, service: &Name, endpoint: &Endpoint, meant: Uid) -> bool {
+pub(in crate::state) fn is_plain(
+    cluster: &ClusterIndex,
+    service: &Name,
+    endpoint: &Endpoint,
+    meant: Uid,
+) -> bool {
     let record = cluster.pods.get(meant);
     let dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
     dead && !cluster.endpoint_index.lists(service, endpoint.ip, meant)

@@ -1,8 +1,8 @@
 //! How many more endpoints of a Service may be denied without a second list.
 
+use crate::facts::Name;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
-use crate::facts::Name;
 use epguard_common::Addr;
 use std::collections::BTreeSet;
 use std::time::Duration;

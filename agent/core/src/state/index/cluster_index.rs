@@ -1,14 +1,14 @@
 //! Index of all facts, for the lookups of the proof.
 
-use super::namespaces::Namespaces;
-use super::node_ranges::NodeRanges;
-use super::stale_index::StaleIndex;
-use super::vips::Vips;
-use crate::state::not_proven::{Exemption, NotProven};
 use super::Settings;
 use super::endpoints::EndpointIndex;
+use super::namespaces::Namespaces;
+use super::node_ranges::NodeRanges;
 use super::pods::PodIndex;
+use super::stale_index::StaleIndex;
+use super::vips::Vips;
 use crate::facts::{Name, Node, Pod, Service, Text};
+use crate::state::not_proven::{Exemption, NotProven};
 use epguard_common::{Addr, Mode, Uid, UidState, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;

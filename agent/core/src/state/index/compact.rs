@@ -1,7 +1,7 @@
 //! Trees without spare room.
 
-use crate::state::State;
 use crate::facts::Watched;
+use crate::state::State;
 use std::collections::BTreeMap;
 
 /// Builds a tree of the state anew.

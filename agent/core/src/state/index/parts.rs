@@ -1,7 +1,7 @@
 //! Narrow lists, applied beside the watches.
 
-use super::endpoints::touched::Touched;
 use super::endpoints::EndpointIndex;
+use super::endpoints::touched::Touched;
 use super::pods::{PodIndex, Record};
 use crate::facts::{Change, Name, Part, Pod, Slice};
 use epguard_common::Uid;

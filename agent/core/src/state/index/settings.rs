@@ -1,7 +1,7 @@
 //! Settings that are fixed for the agent's life.
 
-use crate::state::State;
 use super::Ranges;
+use crate::state::State;
 
 /// Settings that are fixed for the agent's life.
 #[derive(Debug, Clone)]

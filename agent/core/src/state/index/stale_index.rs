@@ -119,7 +119,13 @@ impl StaleIndex {
     }
 
     /// Stores whether a Service lists a pod that has ended at an IP.
-    pub(in crate::state) fn set_place(&mut self, uid: Uid, node: Option<Text>, place: Place, is_listed: bool) {
+    pub(in crate::state) fn set_place(
+        &mut self,
+        uid: Uid,
+        node: Option<Text>,
+        place: Place,
+        is_listed: bool,
+    ) {
         let mut ended = self.pods.remove(&uid).unwrap_or(Ended {
             node,
             places: Vec::new(),

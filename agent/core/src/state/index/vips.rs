@@ -77,7 +77,10 @@ impl Vips {
     }
 
     /// The VIPs of a Service that no other one claims.
-    pub(in crate::state) fn unambiguous<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
+    pub(in crate::state) fn unambiguous<'a>(
+        &'a self,
+        service: &'a Service,
+    ) -> impl Iterator<Item = Vip> + 'a {
         let left_out = self.left_out.services.contains(&service.name);
         let vips = self.of(service).take_while(move |_| !left_out);
         vips.filter(|vip| self.owners.get(vip).is_none_or(|owners| owners.len() == 1))

@@ -1,7 +1,7 @@
 //! The pods that a Service sends packets to at an IP.
 
-use crate::state::index::ClusterIndex;
 use crate::facts::{Name, Pod, PodName, Service};
+use crate::state::index::ClusterIndex;
 use epguard_common::Addr;
 use std::collections::BTreeSet;
 

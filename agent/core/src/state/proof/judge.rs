@@ -4,11 +4,11 @@
 //! entry without one, a possible holder) is a pass.
 
 use super::backends::Backends;
+use crate::facts::{Name, Service};
 use crate::state::index::cluster_index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Target, Targets};
 use crate::state::index::pods::Record;
 use crate::state::not_proven::{NotProven, NotStale};
-use crate::facts::{Name, Service};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Names of pods and Services for output; they decide nothing.
 
-use crate::state::State;
 use crate::facts::Name;
+use crate::state::State;
 use epguard_common::{Slot, Uid};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Lasting conditions that keep denials from being proven. They are for the status and decide nothing.
 
+use crate::facts::{Doubt, Name};
 use crate::state::State;
 use crate::state::index::pods::Record;
-use crate::facts::{Doubt, Name};
 use epguard_common::UidState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

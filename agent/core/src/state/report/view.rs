@@ -1,13 +1,13 @@
 //! The view of one IP, for the history: read only, it decides nothing.
 
+use super::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
+use crate::facts::{Name, named};
 use crate::state::dirty::Dirty;
-use crate::state::proof::judge::judge;
-use crate::state::{State, take};
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::Record;
 use crate::state::not_proven::NotProven;
-use super::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
-use crate::facts::{Name, named};
+use crate::state::proof::judge::judge;
+use crate::state::{State, take};
 
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet};

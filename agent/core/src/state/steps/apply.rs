@@ -1,10 +1,10 @@
 //! Facts are applied at once, but for lists: these take as many steps as they need.
 
-use crate::state::State;
-use crate::state::dirty::{Dirty, self};
 use super::lists::{Objects, Task};
-use crate::state::confirmation::opinions::Came;
 use crate::facts::{Fact, Name, Watched};
+use crate::state::State;
+use crate::state::confirmation::opinions::Came;
+use crate::state::dirty::{self, Dirty};
 use epguard_common::{Addr, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;

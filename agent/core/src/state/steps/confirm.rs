@@ -1,11 +1,11 @@
 //! Confirmation and review of denials: which are pending, which lists would confirm them, and which were wrong.
 
-use crate::state::dirty::Dirty;
+use crate::facts::{Name, Presence, Protocol, Watched};
 use crate::state::State;
 use crate::state::confirmation::Trip;
+use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::review::{Case, Finding};
-use crate::facts::{Name, Presence, Protocol, Watched};
 use epguard_common::{Event, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

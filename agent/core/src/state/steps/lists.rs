@@ -6,10 +6,10 @@
 //!
 //! Until the end, denials end at once, and none begins: an object further down the list may contradict it.
 
-use crate::state::index::ClusterIndex;
-use crate::state::dirty::Dirty;
-use crate::state::confirmation::opinions::Came;
 use crate::facts::{Change, Fact, Name, Pod, Service, Slice, Watched};
+use crate::state::confirmation::opinions::Came;
+use crate::state::dirty::Dirty;
+use crate::state::index::ClusterIndex;
 use epguard_common::Uid;
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;

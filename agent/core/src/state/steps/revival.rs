@@ -8,15 +8,15 @@
 //! leave these pods out. This does not cover a pod that the restored API server showed and that was force-deleted
 //! before the agent listed: it may run on unseen.
 
-use crate::state::index::compact::Spare;
-use crate::state::dirty::Dirty;
 use super::synced::Synced;
+use crate::facts::{Change, Fact, Name, Text};
 use crate::state::State;
 use crate::state::confirmation::Breaker;
+use crate::state::dirty::Dirty;
+use crate::state::index::compact::Spare;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::{PodIndex, Record};
 use crate::state::tables::{Tables, restore};
-use crate::facts::{Change, Fact, Name, Text};
 use epguard_common::{Mode, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;

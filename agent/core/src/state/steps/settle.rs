@@ -1,13 +1,13 @@
 //! Consequences of a change of the index: denials, their confirmation, tables, owners.
 
-use crate::state::dirty::Dirty;
 use super::lists::Task;
+use crate::facts::Name;
 use crate::state::State;
+use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::orphan_ip::OrphanIp;
 use crate::state::proof::{Denials, judge};
 use crate::state::tables;
-use crate::facts::Name;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

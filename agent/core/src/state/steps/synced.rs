@@ -1,7 +1,7 @@
 //! Watches that have shown a whole list.
 
-use crate::state::State;
 use crate::facts::Watched;
+use crate::state::State;
 use std::collections::BTreeSet;
 
 /// The lists that have been seen at least once. Before all have, absence can have any cause.

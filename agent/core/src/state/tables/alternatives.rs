@@ -1,10 +1,10 @@
 //! Live endpoints of the same Service and port, to which connections to a denied endpoint may be redirected.
 
+use crate::facts::{Name, OnDenial, Protocol, Service};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Port, Targets};
 use crate::state::index::pods::Record;
 use crate::state::proof::Denials;
-use crate::facts::{Name, OnDenial, Protocol, Service};
 use epguard_common::{Action, Backend, Backends, MAX_BACKENDS};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

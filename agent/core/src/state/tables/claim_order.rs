@@ -1,9 +1,9 @@
 //! The order in which the tables take denials.
 
+use crate::facts::Name;
 use crate::state::confirmation::Breaker;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::proof::{Denials, Proven};
-use crate::facts::Name;
 use std::collections::HashMap;
 
 /// A denial with its proof, and whether it is pending.

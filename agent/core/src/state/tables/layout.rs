@@ -1,12 +1,12 @@
 //! The denials laid out in tables: all of them anew, or only those of a few endpoints while the tables have room.
 
-use crate::state::dirty::Dirty;
 use super::slots::Given;
-use super::{denial, key};
-use crate::state::State;
-use crate::state::index::endpoints::Endpoint;
 use super::{Changes, Tables};
+use super::{denial, key};
 use crate::facts::{Name, Service};
+use crate::state::State;
+use crate::state::dirty::Dirty;
+use crate::state::index::endpoints::Endpoint;
 use epguard_common::{Action, Addr, Backends, DenialKey, Suspect, Vip, capacity};
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,30 +1,30 @@
 //! The desired contents of the maps.
 
-pub(in crate::state) mod alternatives;
-pub(in crate::state) mod changes;
-pub(in crate::state) mod claim_order;
-pub(in crate::state) mod generations;
-pub(in crate::state) mod layout;
-pub(in crate::state) mod redirected;
+mod alternatives;
+mod changes;
+mod claim_order;
+mod generations;
+mod layout;
+mod redirected;
 pub(in crate::state) mod restore;
-pub(in crate::state) mod slots;
+mod slots;
 
 pub use changes::Changes;
 pub(in crate::state) use generations::Generations;
 pub use slots::{GRACE, Slots};
 
-use alternatives::Alternatives;
-use claim_order::by_claim;
-use crate::state::index::quota::Quota;
-use slots::Given;
+use crate::facts::{Ips, Name};
 use crate::state::confirmation::Breaker;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::Record;
+use crate::state::index::quota::Quota;
 use crate::state::orphan_ip::OrphanIp;
 use crate::state::proof::{Denials, Proven};
-use crate::facts::{Ips, Name};
+use alternatives::Alternatives;
+use claim_order::by_claim;
 use epguard_common::{Action, Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Uid, Vip, capacity};
+use slots::Given;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 

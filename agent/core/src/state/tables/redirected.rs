@@ -1,11 +1,11 @@
 //! Services with redirected flows: their packets go on carrying the intent, with or without a denial.
 
-use crate::state::dirty::Dirty;
 use super::slots::Given;
-use crate::state::State;
-use crate::state::index::ClusterIndex;
 use super::{Slots, Tables};
 use crate::facts::Name;
+use crate::state::State;
+use crate::state::dirty::Dirty;
+use crate::state::index::ClusterIndex;
 use epguard_common::{Slot, capacity};
 use std::collections::BTreeSet;
 use std::time::Duration;

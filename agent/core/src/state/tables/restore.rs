@@ -3,11 +3,11 @@
 //! A death is permanent, so it is restored even if the API no longer shows the pod. All else is proven anew: that no
 //! other pod holds the IP, and that the Service would still send there. Pods that were only retired are not restored.
 
+use super::{Slots, Tables};
+use crate::facts::{Name, Presence, Protocol, shared};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::orphan_ip::OrphanIps;
-use super::{Slots, Tables};
-use crate::facts::{Name, Presence, Protocol, shared};
 use epguard_common::{Addr, Denial, DenialKey, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;

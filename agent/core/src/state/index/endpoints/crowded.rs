@@ -1,8 +1,8 @@
 //! Slices and Services without room, and VIPs that two Services claim: nothing is denied of such Services.
 
-use crate::state::State;
 use super::EndpointIndex;
 use crate::facts::{Name, named};
+use crate::state::State;
 use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,10 +45,10 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use crate::state::index::quota::Quota;
     use super::*;
     use crate::facts::{Change, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
     use crate::state::MEMORY;
+    use crate::state::index::quota::Quota;
     use std::time::Duration;
 
     fn slice(namespace: &str, name: &str, endpoints: u8) -> Slice {

@@ -1,15 +1,15 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
 //! longer than slices do.
 
-use super::service_endpoints::{Endpoints, Entry};
-use super::left_out::{LeftOut, self};
+use super::left_out::{self, LeftOut};
 use super::places::Places;
-use crate::state::index::quota::Quota;
 use super::remembered::Remembered;
+use super::service_endpoints::{Endpoints, Entry};
 use super::slice_part::SlicePart;
 use super::touched::Touched;
 use super::{Endpoint, Listing, Targets};
 use crate::facts::{Change, Name, Slice, Text};
+use crate::state::index::quota::Quota;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

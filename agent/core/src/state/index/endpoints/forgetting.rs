@@ -1,10 +1,10 @@
 //! Removal of endpoints that no slice lists any more.
 
 use super::service_endpoints::Endpoints;
-use crate::state::index::moment::Moment;
 use super::touched::Touched;
 use super::{Endpoint, EndpointIndex, MAX_REMEMBERED, MEMORY, Target};
 use crate::facts::Name;
+use crate::state::index::moment::Moment;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `EndpointSlices` for whose endpoints there is no room: nothing is denied of their Services, nor at their IPs.
 
-use crate::state::index::vips::give_back;
 use crate::facts::{Name, Slice};
+use crate::state::index::vips::give_back;
 use epguard_common::Addr;
 use std::collections::{BTreeSet, HashMap};
 

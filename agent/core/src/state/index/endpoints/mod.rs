@@ -1,16 +1,16 @@
 //! Endpoints by Service and IP, with the pods that their slices name.
 
-pub(in crate::state) mod crowded;
-pub(in crate::state) mod endpoint;
-pub(in crate::state) mod endpoint_index;
-pub(in crate::state) mod forgetting;
-pub(in crate::state) mod left_out;
-pub(in crate::state) mod named_targets;
-pub(in crate::state) mod places;
-pub(in crate::state) mod readiness;
-pub(in crate::state) mod remembered;
-pub(in crate::state) mod service_endpoints;
-pub(in crate::state) mod slice_part;
+mod crowded;
+mod endpoint;
+mod endpoint_index;
+mod forgetting;
+mod left_out;
+mod named_targets;
+mod places;
+mod readiness;
+mod remembered;
+mod service_endpoints;
+mod slice_part;
 pub(in crate::state) mod touched;
 
 pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};

@@ -1,7 +1,7 @@
 //! Where slices list each pod, and under which names.
 
-use crate::state::index::compact::compact;
 use crate::facts::PodName;
+use crate::state::index::compact::compact;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 

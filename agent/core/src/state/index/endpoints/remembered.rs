@@ -1,8 +1,8 @@
 //! The endpoints that no slice lists any more, in the order of their last use.
 
-use crate::state::index::moment::Moment;
 use super::{Endpoint, Target};
 use crate::facts::Name;
+use crate::state::index::moment::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The endpoints that no slice lists now, by Service.

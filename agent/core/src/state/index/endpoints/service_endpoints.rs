@@ -76,7 +76,10 @@ impl Endpoints {
     }
 
     /// The listings of all targets of an endpoint, to change them.
-    pub(in crate::state) fn listings_mut(&mut self, endpoint: &Endpoint) -> impl Iterator<Item = &mut Listing> {
+    pub(in crate::state) fn listings_mut(
+        &mut self,
+        endpoint: &Endpoint,
+    ) -> impl Iterator<Item = &mut Listing> {
         let first = self.0.partition_point(|entry| entry.endpoint < *endpoint);
         let own = self.0[first..]
             .iter_mut()

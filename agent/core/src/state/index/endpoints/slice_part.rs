@@ -36,7 +36,9 @@ impl<'a> SlicePart<'a> {
     }
 
     /// Every endpoint with every port.
-    pub(in crate::state) fn named(&self) -> impl Iterator<Item = (Endpoint, &'a SliceEndpoint, &'a SlicePort)> {
+    pub(in crate::state) fn named(
+        &self,
+    ) -> impl Iterator<Item = (Endpoint, &'a SliceEndpoint, &'a SlicePort)> {
         self.endpoints.iter().flat_map(|shown| {
             self.ports.iter().map(move |port| {
                 let endpoint = Endpoint {

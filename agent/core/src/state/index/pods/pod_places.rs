@@ -1,8 +1,8 @@
 //! The pods by the IPs that they show, and by node.
 
 use super::Record;
-use crate::state::index::compact::compact;
 use crate::facts::{Selection, Text};
+use crate::state::index::compact::compact;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -1,8 +1,8 @@
 //! A pod that the API shows or has shown, and what is proven of it.
 
 use super::claims::Claims;
-use crate::state::index::moment::Moment;
 use crate::facts::{Pod, Sandbox};
+use crate::state::index::moment::Moment;
 use epguard_common::{Addr, UidState};
 use std::time::Duration;
 
