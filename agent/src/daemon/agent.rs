@@ -142,7 +142,7 @@ impl Agent {
         self.write()?;
         self.keep_names();
         self.attachments.tick();
-        self.distrust_old_surveys()?;
+        self.void_old_surveys()?;
         self.show_roles();
         if !self.attachments.follow_sockets()? {
             self.writer.forget_sockets()?;

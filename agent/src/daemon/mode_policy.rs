@@ -16,7 +16,7 @@ pub struct NodeModes {
     /// The content that was read last; none if there is no `ConfigMap`.
     read: Option<facts::ModePolicy>,
     /// True once the API has shown the `ConfigMap`, or that none exists.
-    heard: bool,
+    known: bool,
     in_force: Modes,
 }
 
@@ -54,14 +54,14 @@ impl NodeModes {
             flags,
             config_map,
             read: None,
-            heard: false,
+            known: false,
             in_force: Modes { source, ..in_force },
         }
     }
 
     /// Takes in the content of the `ConfigMap`, or its deletion.
     pub fn apply(&mut self, change: Change<facts::ModePolicy>) {
-        self.heard = true;
+        self.known = true;
         self.read = match change {
             Change::Reset(all) => all.into_iter().next(),
             Change::Applied(policy) => Some(policy),
@@ -72,7 +72,7 @@ impl NodeModes {
     /// The modes to apply, if they changed.
     pub fn take_change(&mut self, canary: bool) -> Option<Modes> {
         let wanted = self.wanted(canary);
-        if !self.heard || self.in_force == wanted {
+        if !self.known || self.in_force == wanted {
             return None;
         }
         self.in_force = wanted;
@@ -89,7 +89,7 @@ impl NodeModes {
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let name = named(self.config_map.as_ref()?);
-        if !self.heard {
+        if !self.known {
             return Some(format!(
                 "ConfigMap {name} was not read yet, so the lower of the modes in flags and maps applies"
             ));

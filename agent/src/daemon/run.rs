@@ -66,8 +66,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         tokio::spawn(crate::daemon::report::ring_buffer::log(&mut datapath.ebpf)?);
     }
 
-    let (tell, messages) = mpsc::channel(BACKLOG);
-    let (watches, announcer) = use_api(&api, client, &args, &tell);
+    let (sender, messages) = mpsc::channel(BACKLOG);
+    let (watches, announcer) = use_api(&api, client, &args, &sender);
     let (announce, interfaces) = mpsc::channel(BACKLOG);
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
     let (report, surveys) = mpsc::channel(1);
@@ -145,9 +145,9 @@ async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Resul
 }
 
 /// Starts what uses the API, on its thread.
-fn use_api(api: &Handle, client: Client, args: &AgentArgs, tell: &Sender<Message>) -> (Watches, Announcer) {
+fn use_api(api: &Handle, client: Client, args: &AgentArgs, sender: &Sender<Message>) -> (Watches, Announcer) {
     let _on_its_thread = api.enter();
-    let watches = watch::start(&client, args.fleet_config.as_ref(), tell);
+    let watches = watch::start(&client, args.fleet_config.as_ref(), sender);
     (
         watches,
         Announcer::start(client, args.node_name.clone(), args.api.events),

@@ -32,7 +32,7 @@ struct Shared {
 #[derive(Debug)]
 struct Turn {
     bucket: Bucket,
-    told: Option<Instant>,
+    warned: Option<Instant>,
 }
 
 impl Pace {
@@ -42,7 +42,7 @@ impl Pace {
         let bucket = Bucket::new(Duration::from_secs(1) / rate.max(1), burst.max(1));
         Self(Arc::new(Shared {
             began: Instant::now(),
-            turn: Mutex::new(Turn { bucket, told: None }),
+            turn: Mutex::new(Turn { bucket, warned: None }),
             requests: AtomicU64::new(0),
             waited_us: AtomicU64::new(0),
         }))
@@ -83,8 +83,8 @@ impl Pace {
         let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
         self.0.requests.fetch_add(1, Relaxed);
         self.0.waited_us.fetch_add(us, Relaxed);
-        if waited > LONG && turn.told.is_none_or(|told| told.elapsed() >= QUIET) {
-            turn.told = Some(Instant::now());
+        if waited > LONG && turn.warned.is_none_or(|warned| warned.elapsed() >= QUIET) {
+            turn.warned = Some(Instant::now());
             tracing::warn!(
                 waited_ms = waited.as_millis(),
                 "a request to the API server waited for its turn: see epguard_api_throttled_seconds_total; if that keeps \

@@ -62,7 +62,7 @@ pub(super) struct Protocol {
     /// How many objects the watch has shown, if that is certain.
     objects: Option<usize>,
     paged: bool,
-    heard: bool,
+    answered: bool,
     failures: u32,
     /// How many times the history was gone since a stream last lasted.
     expiries: u32,
@@ -71,7 +71,7 @@ pub(super) struct Protocol {
 impl Protocol {
     /// The next request.
     pub(super) fn begin(&mut self) -> Step {
-        self.heard = false;
+        self.answered = false;
         match self.version {
             Some(version) => Step::Watch(version),
             None if self.paged => Step::List,
@@ -85,7 +85,7 @@ impl Protocol {
         let before = (version < self.highest).then_some(self.highest);
         self.highest = version;
         self.version = Some(version);
-        self.heard = true;
+        self.answered = true;
         before
     }
 
@@ -94,7 +94,7 @@ impl Protocol {
         let newer = version > self.highest;
         self.highest = self.highest.max(version);
         self.version = Some(version);
-        self.heard = true;
+        self.answered = true;
         newer
     }
 
@@ -123,7 +123,7 @@ impl Protocol {
 
     /// Ends a request, `lived` after it was sent. Returns the longest time to wait before the next one.
     pub(super) fn end(&mut self, end: End, lived: Duration) -> Duration {
-        if self.heard && lived >= SETTLED {
+        if self.answered && lived >= SETTLED {
             (self.failures, self.expiries) = (0, 0);
         }
         let listing = self.version.is_none();
@@ -155,7 +155,7 @@ impl Protocol {
             }
             // Bookmarks come once a minute. A server that sends none from here on either never will in this list
             // form, or its own version went back behind ours (etcd restored): both need a new list.
-            End::Silent if !self.heard => {
+            End::Silent if !self.answered => {
                 self.paged |= listing;
                 self.version = None;
                 wait = wait.max(RELIST);

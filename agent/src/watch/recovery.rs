@@ -31,7 +31,7 @@ struct Relist {
 pub(super) struct Recovery {
     down: Option<Instant>,
     server: Server,
-    heard: watch::Receiver<()>,
+    answers: watch::Receiver<()>,
 }
 
 impl Default for Shared {
@@ -49,13 +49,13 @@ impl Recovery {
         Self {
             down: None,
             server: server.clone(),
-            heard: server.0.answers.subscribe(),
+            answers: server.0.answers.subscribe(),
         }
     }
 
     /// Begins a request: earlier signals of other watches do not apply to it.
     pub(super) fn begin(&mut self) {
-        self.heard.mark_unchanged();
+        self.answers.mark_unchanged();
     }
 
     /// Records that the watch is down.
@@ -97,14 +97,14 @@ impl Recovery {
 
     /// Waits for any time up to `ceiling`, but not much longer than until another watch is up again.
     pub(super) async fn wait(&mut self, ceiling: Duration) {
-        let heard = async {
+        let answered = async {
             // An error would mean that the sender is gone, but it is ours.
-            let _ = self.heard.changed().await;
+            let _ = self.answers.changed().await;
             sleep(FIRST_WAIT.mul_f64(fastrand::f64())).await;
         };
         tokio::select! {
             () = sleep(ceiling.mul_f64(fastrand::f64())) => {}
-            () = heard => {}
+            () = answered => {}
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Open<O> {
     /// Narrow lists that were asked for beside the stream.
     pub(super) beside: Vec<Beside<O>>,
     /// When the last line came.
-    heard: Instant,
+    last_line: Instant,
 }
 
 impl Session {
@@ -110,11 +110,11 @@ impl Session {
             // Biased: everything that has come is read before an answer is evaluated.
             tokio::select! {
                 biased;
-                read = timeout_at(open.heard + SILENCE, read_line(stream, &mut line)) => {
+                read = timeout_at(open.last_line + SILENCE, read_line(stream, &mut line)) => {
                     if !read.map_err(silent)?.map_err(|error| request.broken(error))? {
                         break;
                     }
-                    open.heard = Instant::now();
+                    open.last_line = Instant::now();
                     match Line::read(&line) {
                         Ok(Line::Error(status)) => return Err(request.refused(&status)),
                         Ok(line) => self.take(line, query, open).await,
@@ -140,7 +140,7 @@ impl Session {
                 Some(answer) = glimpses.next() => self.answered(request, answer, open).await?,
                 Some(probe) = probes.next() => self.probed(request, probe, open).await,
                 Some(listed) = lists.next() => self.listed_part(request, listed, open).await?,
-                () = sleep_until(wake.unwrap_or(open.heard)), if wake.is_some() => {}
+                () = sleep_until(wake.unwrap_or(open.last_line)), if wake.is_some() => {}
             }
         }
         Ok(End::Closed)
@@ -252,7 +252,7 @@ impl<O> Open<O> {
             confirmations: Confirmations::default(),
             ordered: Lists::new(),
             beside: Vec::new(),
-            heard: Instant::now(),
+            last_line: Instant::now(),
         }
     }
 

@@ -74,7 +74,7 @@ mod tests {
             let pod = Pod::read(&object(&json!({"epguard.io/mode": odd})), &mut ignored).unwrap();
             assert_eq!(pod.bound, Mode::Observe, "{odd:?}");
             assert!(
-                matches!(ignored.as_slice(), [told] if told.contains(&format!("{odd:?}"))),
+                matches!(ignored.as_slice(), [error] if error.contains(&format!("{odd:?}"))),
                 "{ignored:?}"
             );
         }

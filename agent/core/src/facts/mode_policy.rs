@@ -48,10 +48,10 @@ impl Object for ModePolicy {
             return Err(Unreadable::because("ConfigMap without a name"));
         }
         let (wanted, errors) = WantedModes::read(&data);
-        let told = errors
+        let unreadable = errors
             .iter()
             .map(|error| format!("{error}; only keys that lower a mode are applied"));
-        ignored.extend(told);
+        ignored.extend(unreadable);
         Ok(Self { wanted, errors })
     }
 }

@@ -104,7 +104,7 @@ pub struct Review {
 /// Packets from an IP that a pod cannot forge.
 #[derive(Debug, Clone, Copy)]
 struct Sighted {
-    heard: Duration,
+    reported: Duration,
     at: Duration,
 }
 
@@ -186,14 +186,14 @@ impl Review {
     }
 
     /// Notes packets that a pod cannot forge: they showed a holder of the IP at `at`. Netlink may report the holder as
-    /// late as this report came (`heard`).
-    pub fn sighted(&mut self, heard: Duration, at: Duration, ip: Addr) {
+    /// late as this report came (`reported`).
+    pub fn sighted(&mut self, reported: Duration, at: Duration, ip: Addr) {
         if self
             .open
             .keys()
             .any(|case| case.ip == ip && case.reason == Reason::Terminated)
         {
-            self.sighted.entry(ip).or_insert(Sighted { heard, at });
+            self.sighted.entry(ip).or_insert(Sighted { reported, at });
         }
     }
 
@@ -234,7 +234,7 @@ impl Review {
     pub fn tick(&mut self, now: Duration) {
         let due: Vec<(Addr, Sighted)> = match self.looked {
             Some((_, until)) => {
-                let is_due = |_: &Addr, sighted: &mut Sighted| until >= sighted.heard + PATIENCE;
+                let is_due = |_: &Addr, sighted: &mut Sighted| until >= sighted.reported + PATIENCE;
                 self.sighted.extract_if(.., is_due).collect()
             }
             None => Vec::new(),
@@ -258,7 +258,7 @@ impl Review {
             }
             stays
         });
-        self.sighted.retain(|_, sighted| recent(sighted.heard));
+        self.sighted.retain(|_, sighted| recent(sighted.reported));
         self.came.retain(|_, at| recent(*at));
     }
 

@@ -62,7 +62,7 @@ impl Agent {
     }
 
     /// Takes the permission back if the last survey is older than [`MAX_AGE`].
-    pub(super) fn distrust_old_surveys(&mut self) -> Result<()> {
+    pub(super) fn void_old_surveys(&mut self) -> Result<()> {
         let fresh = |at: Duration| now().saturating_sub(at) <= MAX_AGE;
         if self.neighbours.surveyed.is_none_or(fresh) {
             return Ok(());

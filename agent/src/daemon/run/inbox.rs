@@ -127,7 +127,7 @@ mod tests {
     async fn a_flood_of_reports_is_served_after_everything_else_and_ticks_after_surveys_only() {
         let (link, interfaces) = mpsc::channel(9);
         let (survey, surveys) = mpsc::channel(9);
-        let (tell, messages) = mpsc::channel(9);
+        let (sender, messages) = mpsc::channel(9);
         let (probe, probes) = mpsc::channel(9);
         let (ask, questions) = mpsc::channel(9);
         let (list, sockets) = mpsc::channel(9);
@@ -145,7 +145,7 @@ mod tests {
             reports: Flood,
         };
         for _ in 0..2 {
-            tell.try_send(Message::Up(Watched::Pods)).unwrap();
+            sender.try_send(Message::Up(Watched::Pods)).unwrap();
         }
         ask.try_send(question(Request::Figures)).unwrap();
         survey.try_send(Err(String::new())).unwrap();
@@ -177,7 +177,7 @@ mod tests {
         ];
         assert_eq!(after, ["tick", "events"]);
         advance(period).await;
-        tell.try_send(Message::Up(Watched::Pods)).unwrap();
+        sender.try_send(Message::Up(Watched::Pods)).unwrap();
         let busy: [String; 2] = [
             name(&inbox.next(true).await.unwrap()),
             name(&inbox.next(true).await.unwrap()),
@@ -187,9 +187,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_turn_takes_no_more_messages_than_the_backlog_has_room_for() {
-        let (tell, messages) = mpsc::channel(2 * BACKLOG);
+        let (sender, messages) = mpsc::channel(2 * BACKLOG);
         for _ in 0..=BACKLOG {
-            tell.try_send(Message::Up(Watched::Pods)).unwrap();
+            sender.try_send(Message::Up(Watched::Pods)).unwrap();
         }
         let (_list, sockets) = mpsc::channel(1);
         let mut inbox = Inbox {

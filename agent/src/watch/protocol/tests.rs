@@ -77,9 +77,9 @@ fn silence_resumes_once_and_then_lists_again() {
 #[test]
 fn waits_double_up_to_the_ceiling_and_start_over_after_a_stable_stream() {
     let mut protocol = following(7);
-    let mut fail = |lived, heard| {
+    let mut fail = |lived, answered| {
         protocol.begin();
-        if heard {
+        if answered {
             protocol.advance(8);
         }
         protocol.end(End::Failed, lived)

@@ -22,8 +22,8 @@ async fn a_list_proves_the_moment_of_its_request() {
     let asked = boot();
     let mut stream = call.stream();
     stream.bookmark(7, true).await;
-    assert_eq!(rig.told().await, "reset  @7");
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(rig.message().await, "reset  @7");
+    assert_eq!(rig.message().await, "up");
     let (by, as_of) = rig.proofs[0];
     assert_eq!(by, List);
     assert!(as_of <= asked, "{as_of:?} is after {asked:?}");
@@ -34,9 +34,9 @@ async fn neither_events_nor_bookmarks_prove_anything_alone() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     stream.bookmark(9, false).await;
-    assert_eq!(rig.told().await, "progress @9");
+    assert_eq!(rig.message().await, "progress @9");
     stream.event("MODIFIED", &pod("a", 10)).await;
-    assert_eq!(rig.told().await, "applied a @10");
+    assert_eq!(rig.message().await, "applied a @10");
     assert_eq!(rig.proven().await, []);
 }
 
@@ -66,10 +66,10 @@ async fn a_stream_behind_the_list_is_confirmed_by_its_later_events() {
     assert_eq!(rig.proven().await, [List]);
     confirm(&mut rig, 50).await;
     stream.event("MODIFIED", &pod("b", 49)).await;
-    assert_eq!(rig.told().await, "applied b @49");
+    assert_eq!(rig.message().await, "applied b @49");
     assert_eq!(rig.proven().await, []);
     stream.bookmark(50, false).await;
-    assert_eq!(rig.told().await, "progress @50");
+    assert_eq!(rig.message().await, "progress @50");
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -97,7 +97,7 @@ async fn a_stream_that_lacks_an_object_of_a_probe_may_catch_up() {
     probe.bookmark(51, false).await;
     assert_eq!(rig.proven().await, []);
     stream.event("DELETED", &pod("b", 12)).await;
-    assert_eq!(rig.told().await, "deleted b @12");
+    assert_eq!(rig.message().await, "deleted b @12");
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -107,13 +107,17 @@ async fn a_failed_or_short_probe_is_reported() {
     confirm(&mut rig, 50).await;
     rig.server.call().await.stream().bookmark(49, false).await;
     assert!(
-        rig.told()
+        rig.message()
             .await
             .starts_with("unconfirmed: cannot watch pods: no bookmark reaches resourceVersion 50")
     );
     confirm(&mut rig, 60).await;
     rig.server.call().await.refuse(500, "overloaded").await;
-    assert!(rig.told().await.starts_with("unconfirmed: cannot watch pods: "));
+    assert!(
+        rig.message()
+            .await
+            .starts_with("unconfirmed: cannot watch pods: ")
+    );
     assert_eq!(rig.proven().await, [List]);
 }
 
@@ -122,14 +126,14 @@ async fn a_full_list_that_lacks_an_object_of_the_stream_proves_nothing() {
     let (mut rig, mut stream) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
     stream.event("ADDED", &pod("b", 8)).await;
-    assert_eq!(rig.told().await, "applied b @8");
+    assert_eq!(rig.message().await, "applied b @8");
     rig.watches.confirm(Pods, Duration::ZERO);
     let call = rig.server.call().await;
     assert_eq!(call.param("limit"), Some("3"));
     call.page(50, "", &[pod("b", 8)]).await;
     assert_eq!(rig.proven().await, [], "the deletion of a is on its way");
     stream.event("DELETED", &pod("a", 40)).await;
-    assert_eq!(rig.told().await, "deleted a @40");
+    assert_eq!(rig.message().await, "deleted a @40");
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -140,11 +144,11 @@ async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
     rig.server.call().await.page(50, "", &[pod("a", 12)]).await;
     let _probe = rig.server.call().await;
     let asked = Instant::now();
-    assert_eq!(rig.told().await, "behind");
+    assert_eq!(rig.message().await, "behind");
     assert!(asked.elapsed() <= Duration::from_secs(1), "{:?}", asked.elapsed());
-    assert_eq!(rig.told().await, "behind", "still, when it is given up");
+    assert_eq!(rig.message().await, "behind", "still, when it is given up");
     assert_eq!(
-        rig.told().await,
+        rig.message().await,
         "down: cannot watch pods: a list shows resourceVersion 12, and the watch has stopped at 7; connecting again"
     );
     assert_eq!(rig.proven().await, [List]);
@@ -162,7 +166,7 @@ async fn a_watch_that_goes_down_while_it_lacks_an_object_of_a_probe_is_behind_at
     assert_eq!(rig.proven().await, []);
     let down = Instant::now();
     drop(stream);
-    assert_eq!(rig.told().await, "behind");
+    assert_eq!(rig.message().await, "behind");
     assert_eq!(down.elapsed(), Duration::ZERO);
 }
 
@@ -183,11 +187,11 @@ async fn a_failed_confirmation_is_reported_and_the_stream_goes_on() {
     rig.watches.confirm(Pods, Duration::ZERO);
     rig.server.call().await.refuse(500, "overloaded").await;
     assert_eq!(
-        rig.told().await,
+        rig.message().await,
         "unconfirmed: cannot list pods: the API server answers 500 (overloaded); retrying"
     );
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "applied a @8");
+    assert_eq!(rig.message().await, "applied a @8");
     assert_eq!(rig.proven().await, [List]);
 }
 
@@ -212,20 +216,20 @@ async fn a_list_older_than_the_last_seen_version_resets_everything() {
     rig.watches.confirm(Pods, Duration::ZERO);
     let call = rig.server.call().await;
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "applied a @8");
+    assert_eq!(rig.message().await, "applied a @8");
     call.page(7, "", &[pod("a", 3)]).await;
     assert_eq!(rig.proven().await, [List, Confirmation], "sent before 8 was seen");
     rig.watches.confirm(Pods, Duration::ZERO);
     rig.server.call().await.page(5, "", &[pod("a", 3)]).await;
     let cause = "cannot watch pods: the API went back in time, from resourceVersion 8 to 5: was etcd restored? \
                  Everything is listed again";
-    assert_eq!(rig.told().await, format!("rewound: {cause}"));
-    assert_eq!(rig.told().await, format!("down: {cause}"));
+    assert_eq!(rig.message().await, format!("rewound: {cause}"));
+    assert_eq!(rig.message().await, format!("down: {cause}"));
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "stream");
     let mut stream = call.stream();
     stream.bookmark(5, true).await;
-    assert_eq!(rig.told().await, "reset  @5", "told once");
+    assert_eq!(rig.message().await, "reset  @5", "message once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,8 +242,11 @@ async fn a_watch_that_ends_early_is_confirmed_against_a_server_that_went_back() 
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "confirm");
     call.page(5, "", &[]).await;
-    let told = [rig.told().await, rig.told().await, rig.told().await];
-    assert!(told.iter().any(|told| told.starts_with("rewound: ")), "{told:?}");
+    let message = [rig.message().await, rig.message().await, rig.message().await];
+    assert!(
+        message.iter().any(|message| message.starts_with("rewound: ")),
+        "{message:?}"
+    );
     assert_eq!(rig.server.call().await.kind(), "stream");
 }
 

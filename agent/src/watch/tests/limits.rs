@@ -9,7 +9,7 @@ async fn a_narrow_list_with_a_pod_that_cannot_be_read_proves_nothing() {
     let (mut rig, _stream, call) = asked().await;
     let unreadable = r#"{"metadata":{"name":"b","namespace":"ns","uid":1,"resourceVersion":"4"}}"#;
     call.page(7, "", &[pod("a", 3), unreadable.to_owned()]).await;
-    let error = rig.told().await;
+    let error = rig.message().await;
     assert!(
         error.starts_with("unconfirmed: ") && error.contains("ns/b cannot be read"),
         "{error}"
@@ -25,7 +25,7 @@ async fn a_narrow_list_of_too_many_objects_is_given_up() {
         call = rig.server.call().await;
     }
     call.page(7, "more", &[pod("a", 3)]).await;
-    let error = rig.told().await;
+    let error = rig.message().await;
     assert!(error.contains("20 objects are not all"), "{error}");
     assert_eq!(rig.server.waiting(), 0);
 }
@@ -35,7 +35,7 @@ async fn only_the_pods_of_a_node_are_asked_for_in_smaller_pages() {
     let large = [format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "a".repeat(16 << 20))];
     let (mut rig, _stream, of_web) = asked().await;
     of_web.page(7, "", &large).await;
-    let error = rig.told().await;
+    let error = rig.message().await;
     assert!(
         error.contains("an answer of more than 16777216 octets"),
         "{error}"
@@ -47,7 +47,7 @@ async fn only_the_pods_of_a_node_are_asked_for_in_smaller_pages() {
         call.page(7, "", &large).await;
     }
     assert!(
-        rig.told()
+        rig.message()
             .await
             .contains("an answer of more than 16777216 octets")
     );
@@ -61,7 +61,7 @@ async fn a_watch_that_does_not_begin_is_asked_for_again_from_where_it_was() {
     let unanswered = rig.server.call().await;
     assert_eq!(unanswered.kind(), "watch 7");
     assert!(
-        rig.told()
+        rig.message()
             .await
             .starts_with("down: cannot watch pods: no usable answer")
     );

@@ -66,18 +66,18 @@ impl Rig {
         let mut stream = rig.server.call().await.stream();
         stream.event("ADDED", &pod("a", 3)).await;
         stream.bookmark(7, true).await;
-        assert_eq!(rig.told().await, "reset a @7");
-        assert_eq!(rig.told().await, "up");
+        assert_eq!(rig.message().await, "reset a @7");
+        assert_eq!(rig.message().await, "up");
         (rig, stream)
     }
 
     /// The next message that isn't a proof, in short form.
-    pub async fn told(&mut self) -> String {
+    pub async fn message(&mut self) -> String {
         loop {
             let message = self.messages.recv().await;
             let message = message.expect("the session lives as long as its receiver");
-            if let Some(told) = self.note(message) {
-                return told;
+            if let Some(message) = self.note(message) {
+                return message;
             }
         }
     }
@@ -88,8 +88,8 @@ impl Rig {
             tokio::task::yield_now().await;
         }
         while let Ok(message) = self.messages.try_recv() {
-            if let Some(told) = self.note(message) {
-                return Some(told);
+            if let Some(message) = self.note(message) {
+                return Some(message);
             }
         }
         None
@@ -254,7 +254,7 @@ fn short(message: Message) -> String {
         return format!("part {objects}, but {later} later @{rv}");
     }
     let Fact::Pod(change) = *fact else {
-        panic!("a watch of pods told {fact:?}");
+        panic!("a watch of pods message {fact:?}");
     };
     let (verb, pods) = match change {
         Change::Reset(pods) => ("reset", pods),

@@ -29,14 +29,14 @@ async fn a_streamed_list_becomes_one_reset_and_then_changes_as_they_come() {
     stream.event("DELETED", &pod("b", 7)).await;
     assert_eq!(rig.told_meanwhile().await, None);
     stream.bookmark(7, true).await;
-    assert_eq!(rig.told().await, "reset a c @7");
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(rig.message().await, "reset a c @7");
+    assert_eq!(rig.message().await, "up");
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "applied a @8");
+    assert_eq!(rig.message().await, "applied a @8");
     stream.bookmark(9, false).await;
-    assert_eq!(rig.told().await, "progress @9");
+    assert_eq!(rig.message().await, "progress @9");
     stream.event("DELETED", &pod("a", 10)).await;
-    assert_eq!(rig.told().await, "deleted a @10");
+    assert_eq!(rig.message().await, "deleted a @10");
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,11 +55,11 @@ async fn a_server_that_streams_no_lists_is_read_in_pages() {
         let call = rig.server.call().await;
         assert_eq!(call.param("continue"), Some("more"));
         call.page(7, "", &[pod("b", 4)]).await;
-        assert_eq!(rig.told().await, "reset a b @7");
+        assert_eq!(rig.message().await, "reset a b @7");
         let call = rig.server.call().await;
         assert_eq!(call.kind(), "watch 7");
         let _stream = call.stream();
-        assert_eq!(rig.told().await, "up");
+        assert_eq!(rig.message().await, "up");
     }
 }
 
@@ -70,14 +70,14 @@ async fn pages_start_over_when_their_continue_token_expires() {
     rig.server.call().await.page(7, "more", &[pod("a", 3)]).await;
     rig.server.call().await.refuse(410, "token expired").await;
     assert!(
-        rig.told()
+        rig.message()
             .await
             .starts_with("down: cannot list pods: the server's history is gone")
     );
     let call = rig.server.call().await;
     assert_eq!((call.kind().as_str(), call.param("continue")), ("list", None));
     call.page(9, "", &[pod("b", 8)]).await;
-    assert_eq!(rig.told().await, "reset b @9");
+    assert_eq!(rig.message().await, "reset b @9");
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,29 +85,29 @@ async fn an_expired_version_is_followed_by_a_reset() {
     let (mut rig, mut stream) = Rig::streaming().await;
     stream.error(410, "too old resource version").await;
     assert_eq!(
-        rig.told().await,
+        rig.message().await,
         "down: cannot watch pods: the server's history is gone (too old resource version); listing again"
     );
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "stream");
     let mut stream = call.stream();
     stream.bookmark(90, true).await;
-    assert_eq!(rig.told().await, "reset  @90");
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(rig.message().await, "reset  @90");
+    assert_eq!(rig.message().await, "up");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_in_order_goes_on_without_a_reset() {
     let (mut rig, mut stream) = Rig::streaming().await;
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "applied a @8");
+    assert_eq!(rig.message().await, "applied a @8");
     stream.send(r#"{"type":"MODIFIED","object":{"cut o"#).await;
     drop(stream);
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "watch 8");
     let mut stream = call.stream();
     stream.event("MODIFIED", &pod("a", 9)).await;
-    assert_eq!(rig.told().await, "applied a @9");
+    assert_eq!(rig.message().await, "applied a @9");
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,11 +115,15 @@ async fn an_unparsable_object_is_reported_and_the_stream_goes_on() {
     let (mut rig, mut stream) = Rig::streaming().await;
     let wrong = r#"{"metadata":{"name":"b","namespace":"ns","resourceVersion":"8"},"spec":5}"#;
     stream.event("ADDED", wrong).await;
-    assert!(rig.told().await.starts_with("skipped Pod ns/b: "));
+    assert!(rig.message().await.starts_with("skipped Pod ns/b: "));
     stream.send("{no json}\n").await;
-    assert!(rig.told().await.starts_with("skipped Pod: not a watch event: "));
+    assert!(
+        rig.message()
+            .await
+            .starts_with("skipped Pod: not a watch event: ")
+    );
     stream.event("ADDED", &pod("c", 9)).await;
-    assert_eq!(rig.told().await, "applied c @9");
+    assert_eq!(rig.message().await, "applied c @9");
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,12 +133,12 @@ async fn an_unreadable_annotation_is_reported_and_the_object_counts() {
     stream
         .event("ADDED", &pod("a", 8).replace(r#""uid""#, annotated))
         .await;
-    let told = rig.told().await;
+    let message = rig.message().await;
     assert!(
-        told.starts_with("skipped Pod ns/a: annotation epguard.io/mode: \"of\""),
-        "{told}"
+        message.starts_with("skipped Pod ns/a: annotation epguard.io/mode: \"of\""),
+        "{message}"
     );
-    assert_eq!(rig.told().await, "applied a @8");
+    assert_eq!(rig.message().await, "applied a @8");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,8 +147,8 @@ async fn an_object_of_a_list_that_does_not_parse_costs_only_itself() {
     rig.server.call().await.refuse(422, "no").await;
     let items = ["7".to_owned(), pod("a", 3)];
     rig.server.call().await.page(7, "", &items).await;
-    assert!(rig.told().await.starts_with("skipped Pod without a name: "));
-    assert_eq!(rig.told().await, "reset a @7");
+    assert!(rig.message().await.starts_with("skipped Pod without a name: "));
+    assert_eq!(rig.message().await, "reset a @7");
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +174,7 @@ async fn a_forbidden_watch_is_reported_with_its_remedy_and_tried_again() {
     for _ in 0..2 {
         rig.server.call().await.refuse(403, "pods is forbidden").await;
         assert_eq!(
-            rig.told().await,
+            rig.message().await,
             "down: cannot watch pods: forbidden (pods is forbidden); bind the agent's account to a ClusterRole \
              with apiGroups [\"\"], resources [\"pods\"], verbs [\"list\", \"watch\"]"
         );
@@ -184,13 +188,13 @@ async fn a_broken_connection_is_reported_and_resumed() {
     drop(stream);
     drop(rig.server.call().await);
     assert_eq!(
-        rig.told().await,
+        rig.message().await,
         "down: cannot watch pods: no usable answer from the API server (connection reset); retrying"
     );
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "watch 7");
     let _stream = call.stream();
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(rig.message().await, "up");
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,7 +202,7 @@ async fn a_silent_stream_is_closed() {
     let (mut rig, _silent) = Rig::streaming().await;
     let since = tokio::time::Instant::now();
     assert_eq!(
-        rig.told().await,
+        rig.message().await,
         "down: cannot watch pods: neither event nor bookmark for 90 s; connecting again"
     );
     assert_eq!(since.elapsed().as_secs(), 90);

@@ -51,13 +51,13 @@ async fn a_narrow_list_asks_for_the_selected_objects_and_for_a_consistent_answer
 async fn events_during_a_narrow_list_are_applied_at_once_and_the_list_leaves_them() {
     let (mut rig, mut stream, call) = asked().await;
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "applied a @8");
+    assert_eq!(rig.message().await, "applied a @8");
     stream.event("ADDED", &pod("b", 9)).await;
-    assert_eq!(rig.told().await, "applied b @9");
+    assert_eq!(rig.message().await, "applied b @9");
     stream.event("DELETED", &pod("a", 11)).await;
-    assert_eq!(rig.told().await, "deleted a @11");
+    assert_eq!(rig.message().await, "deleted a @11");
     call.page(10, "", &[pod("a", 8), pod("b", 9)]).await;
-    assert_eq!(rig.told().await, "part b, but a later @10");
+    assert_eq!(rig.message().await, "part b, but a later @10");
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -67,17 +67,17 @@ async fn a_narrow_list_newer_than_the_stream_waits_for_the_events_that_it_covers
     call.page(10, "", &[pod("b", 9)]).await;
     assert_eq!(rig.told_meanwhile().await, None);
     stream.event("DELETED", &pod("a", 8)).await;
-    assert_eq!(rig.told().await, "deleted a @8");
+    assert_eq!(rig.message().await, "deleted a @8");
     stream.event("ADDED", &pod("b", 9)).await;
-    assert_eq!(rig.told().await, "applied b @9");
+    assert_eq!(rig.message().await, "applied b @9");
     assert_eq!(
         rig.told_meanwhile().await,
         None,
         "an event between 9 and 10 may come"
     );
     stream.bookmark(10, false).await;
-    assert_eq!(rig.told().await, "progress @10");
-    assert_eq!(rig.told().await, "part b, but  later @10");
+    assert_eq!(rig.message().await, "progress @10");
+    assert_eq!(rig.message().await, "part b, but  later @10");
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,7 +87,7 @@ async fn the_list_beside_a_silent_stream_is_applied_after_a_probe() {
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "probe 7");
     call.stream().bookmark(51, false).await;
-    assert_eq!(rig.told().await, "part a, but  later @50");
+    assert_eq!(rig.message().await, "part a, but  later @50");
     assert_eq!(rig.server.waiting(), 0);
 }
 
@@ -96,14 +96,14 @@ async fn a_narrow_list_that_fails_is_dropped_and_the_stream_goes_on() {
     for code in [410, 429, 500, 504] {
         let (mut rig, mut stream, call) = asked().await;
         call.refuse(code, "overloaded").await;
-        assert!(rig.told().await.starts_with("unconfirmed: cannot list pods: "));
+        assert!(rig.message().await.starts_with("unconfirmed: cannot list pods: "));
         stream.event("MODIFIED", &pod("a", 8)).await;
-        assert_eq!(rig.told().await, "applied a @8");
+        assert_eq!(rig.message().await, "applied a @8");
         sleep(Duration::from_mins(1)).await;
         assert_eq!(rig.server.waiting(), 0, "the main loop asks again, not the watch");
         order(&rig, web());
         rig.server.call().await.page(8, "", &[pod("a", 8)]).await;
-        assert_eq!(rig.told().await, "part a, but  later @8");
+        assert_eq!(rig.message().await, "part a, but  later @8");
     }
 }
 
@@ -114,9 +114,9 @@ async fn two_narrow_lists_come_one_by_one() {
     let on_node = rig.server.call().await;
     assert_eq!(on_node.param("fieldSelector"), Some("spec.nodeName%3Dn"));
     on_node.page(7, "", &[]).await;
-    assert_eq!(rig.told().await, "part , but  later @7");
+    assert_eq!(rig.message().await, "part , but  later @7");
     of_web.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.told().await, "part a, but  later @7");
+    assert_eq!(rig.message().await, "part a, but  later @7");
 }
 
 /// Two narrow lists, of which the one that is sent first shows a later version than the other.
@@ -134,23 +134,23 @@ async fn crossed() -> (Rig, Stream) {
 async fn of_two_narrow_lists_only_the_one_that_the_stream_has_reached_is_applied() {
     let (mut rig, mut stream) = crossed().await;
     stream.bookmark(100, false).await;
-    assert_eq!(rig.told().await, "progress @100");
-    assert_eq!(rig.told().await, "part a, but  later @100");
+    assert_eq!(rig.message().await, "progress @100");
+    assert_eq!(rig.message().await, "part a, but  later @100");
     assert_eq!(rig.told_meanwhile().await, None, "101 to 105 may come");
     stream.event("DELETED", &pod("a", 103)).await;
-    assert_eq!(rig.told().await, "deleted a @103");
+    assert_eq!(rig.message().await, "deleted a @103");
     assert_eq!(rig.told_meanwhile().await, None);
     stream.bookmark(105, false).await;
-    assert_eq!(rig.told().await, "progress @105");
-    assert_eq!(rig.told().await, "part , but  later @105");
+    assert_eq!(rig.message().await, "progress @105");
+    assert_eq!(rig.message().await, "part , but  later @105");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_later_one_of_two_narrow_lists_is_probed_once_the_stream_has_reached_the_other() {
     let (mut rig, mut stream) = crossed().await;
     stream.bookmark(100, false).await;
-    assert_eq!(rig.told().await, "progress @100");
-    assert_eq!(rig.told().await, "part a, but  later @100");
+    assert_eq!(rig.message().await, "progress @100");
+    assert_eq!(rig.message().await, "part a, but  later @100");
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "probe 100");
     let mut probe = call.stream();
@@ -158,8 +158,8 @@ async fn the_later_one_of_two_narrow_lists_is_probed_once_the_stream_has_reached
     probe.bookmark(106, false).await;
     assert_eq!(rig.told_meanwhile().await, None, "the stream lacks 103");
     stream.event("DELETED", &pod("a", 103)).await;
-    assert_eq!(rig.told().await, "deleted a @103");
-    assert_eq!(rig.told().await, "part , but  later @105");
+    assert_eq!(rig.message().await, "deleted a @103");
+    assert_eq!(rig.message().await, "part , but  later @105");
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn a_narrow_list_that_went_back_in_time_is_reported() {
     let (mut rig, _stream, call) = asked().await;
     call.page(5, "", &[]).await;
     assert!(
-        rig.told()
+        rig.message()
             .await
             .starts_with("rewound: cannot watch pods: the API went back in time")
     );
@@ -177,7 +177,7 @@ async fn a_narrow_list_that_went_back_in_time_is_reported() {
 async fn a_stream_that_lacks_an_object_of_a_narrow_list_is_behind_after_a_second() {
     let (mut rig, _stream, call) = asked().await;
     call.page(10, "", &[pod("b", 9)]).await;
-    assert_eq!(rig.told().await, "behind");
+    assert_eq!(rig.message().await, "behind");
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,8 +201,8 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
         stream.event("ADDED", &pod(&name.to_string(), 3)).await;
     }
     stream.bookmark(7, true).await;
-    assert_eq!(rig.told().await, "reset a b c d e f g h i j k @7");
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(rig.message().await, "reset a b c d e f g h i j k @7");
+    assert_eq!(rig.message().await, "up");
     rig.watches.confirm(Pods, Duration::ZERO);
     let call = rig.server.call().await;
     assert_eq!(
@@ -220,7 +220,7 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
         "an empty list is not the whole collection"
     );
     stream.bookmark(50, false).await;
-    assert_eq!(rig.told().await, "progress @50");
+    assert_eq!(rig.message().await, "progress @50");
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -248,7 +248,7 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
     let mut after = Vec::new();
     for _ in 0..30 {
         rig.server.call().await.page(7, "", &[]).await;
-        assert!(rig.told().await.starts_with("part "));
+        assert!(rig.message().await.starts_with("part "));
         after.push(up.elapsed().as_secs_f64());
     }
     assert!((2.0..8.0).contains(&after[15]) && after[29] <= 10.0, "{after:?}");
@@ -258,14 +258,14 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
 async fn a_list_of_everything_satisfies_narrow_lists_ordered_before() {
     let (mut rig, mut stream) = Rig::streaming().await;
     stream.error(410, "too old resource version").await;
-    assert!(rig.told().await.starts_with("down: "));
+    assert!(rig.message().await.starts_with("down: "));
     order(&rig, web());
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "stream");
     let mut stream = call.stream();
     stream.bookmark(9, true).await;
-    assert_eq!(rig.told().await, "reset  @9");
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(rig.message().await, "reset  @9");
+    assert_eq!(rig.message().await, "up");
     sleep(Duration::from_secs(10)).await;
     assert_eq!(rig.server.waiting(), 0);
 }
@@ -277,9 +277,9 @@ async fn a_narrow_list_under_way_is_not_requested_twice() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.server.waiting(), 0);
     call.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.told().await, "part a, but  later @7");
+    assert_eq!(rig.message().await, "part a, but  later @7");
     order(&rig, web());
     let _call = rig.server.call().await;
     sleep(Duration::from_secs(30)).await;
-    assert!(rig.told().await.starts_with("unconfirmed: cannot list pods: "));
+    assert!(rig.message().await.starts_with("unconfirmed: cannot list pods: "));
 }

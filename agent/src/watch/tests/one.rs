@@ -11,10 +11,10 @@ async fn the_watch_of_one_object_is_confirmed_by_that_object_alone() {
     let mut stream = rig.server.call().await.stream();
     stream.event("ADDED", &pod("a", 3)).await;
     stream.bookmark(7, true).await;
-    assert_eq!(rig.told().await, "reset a @7");
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(rig.message().await, "reset a @7");
+    assert_eq!(rig.message().await, "up");
     stream.event("MODIFIED", "3").await;
-    assert!(rig.told().await.starts_with("skipped "));
+    assert!(rig.message().await.starts_with("skipped "));
     rig.watches.confirm(Pods, Duration::ZERO);
     let call = rig.server.call().await;
     assert_eq!(

@@ -17,9 +17,9 @@ async fn an_ordered_list_is_streamed_and_its_stream_continues() {
     stream.event("ADDED", &pod("b", 9)).await;
     assert_eq!(rig.told_meanwhile().await, None);
     stream.bookmark(10, true).await;
-    assert_eq!(rig.told().await, "reset b @10");
+    assert_eq!(rig.message().await, "reset b @10");
     stream.event("MODIFIED", &pod("b", 11)).await;
-    assert_eq!(rig.told().await, "applied b @11");
+    assert_eq!(rig.message().await, "applied b @11");
     assert_eq!(rig.proven().await, [List]);
     assert_eq!(rig.server.waiting(), 0);
 }
@@ -29,9 +29,9 @@ async fn an_ordered_list_is_read_in_pages_where_the_server_streams_none() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;
     rig.server.call().await.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.told().await, "reset a @7");
+    assert_eq!(rig.message().await, "reset a @7");
     let _stream = rig.server.call().await.stream();
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(rig.message().await, "up");
     rig.watches.relist(Pods, Duration::ZERO);
     let mut call = rig.server.call().await;
     if call.kind() == "confirm" {
@@ -39,7 +39,7 @@ async fn an_ordered_list_is_read_in_pages_where_the_server_streams_none() {
     }
     assert_eq!(call.kind(), "list");
     call.page(9, "", &[pod("b", 8)]).await;
-    assert_eq!(rig.told().await, "reset b @9");
+    assert_eq!(rig.message().await, "reset b @9");
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,10 +49,10 @@ async fn an_ordered_list_that_went_back_in_time_is_reported() {
     let mut stream = rig.server.call().await.stream();
     stream.bookmark(5, true).await;
     assert_eq!(
-        rig.told().await,
+        rig.message().await,
         "rewound: the API went back in time, from resourceVersion 7 to 5: was etcd restored? Everything is listed again"
     );
-    assert_eq!(rig.told().await, "reset  @5");
+    assert_eq!(rig.message().await, "reset  @5");
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,25 +63,25 @@ async fn an_ordered_list_that_fails_is_repeated() {
         let call = rig.server.call().await;
         assert_eq!(call.kind(), "stream");
         call.refuse(500, "overloaded").await;
-        assert!(rig.told().await.starts_with("down: cannot watch pods: "));
+        assert!(rig.message().await.starts_with("down: cannot watch pods: "));
     }
     let mut stream = rig.server.call().await.stream();
     stream.bookmark(9, true).await;
-    assert_eq!(rig.told().await, "reset  @9");
+    assert_eq!(rig.message().await, "reset  @9");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_comes_anyway_satisfies_an_earlier_order() {
     let (mut rig, mut stream) = Rig::streaming().await;
     stream.error(410, "too old resource version").await;
-    assert!(rig.told().await.starts_with("down: "));
+    assert!(rig.message().await.starts_with("down: "));
     rig.watches.relist(Pods, Duration::ZERO);
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "stream");
     let mut stream = call.stream();
     stream.bookmark(12, true).await;
-    assert_eq!(rig.told().await, "reset  @12");
-    assert_eq!(rig.told().await, "up");
+    assert_eq!(rig.message().await, "reset  @12");
+    assert_eq!(rig.message().await, "up");
     sleep(Duration::from_secs(10)).await;
     assert_eq!(rig.server.waiting(), 0);
 }

@@ -103,7 +103,7 @@ impl Breaker {
                 continue;
             }
             let plain = is_plain(cluster, service, endpoint, proven.meant);
-            let distrusted = if self.is_new_by_one_list(cluster, list, endpoint.ip, proven) {
+            let doubted = if self.is_new_by_one_list(cluster, list, endpoint.ip, proven) {
                 Some(Why::OneList)
             } else {
                 let new = || Room::new(cluster, now, service, &not_plain);
@@ -111,7 +111,7 @@ impl Breaker {
                 (!fits).then_some(Why::Half)
             };
             let kind = list.map(|list| list.kind);
-            let pending = distrusted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
+            let pending = doubted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
             note(&mut not_plain, *endpoint, pending.is_none() && !plain);
             known.insert(*endpoint, Known::new(proven, pending));
         }
