@@ -11,7 +11,7 @@ use crate::process::which;
 use crate::toolchain::Toolchain;
 
 /// Programs that the lab and the tests start, with the Debian package of each.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 9] = [
     ("bpftool", "bpftool"),
     ("nft", "nftables"),
     ("ip", "iproute2"),
@@ -19,6 +19,8 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("ethtool", "ethtool"),
     ("tcpdump", "tcpdump"),
     ("iptables-nft", "iptables"),
+    ("jq", "jq"),
+    ("sysctl", "procps"),
 ];
 
 /// Programs that the benchmarks compare epguard with, or measure with.

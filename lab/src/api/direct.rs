@@ -10,7 +10,7 @@ use hyper::{Request, Response};
 use tokio::sync::watch;
 
 use super::protocol::Api;
-use super::{Access, Audit, Execs, Faults, Store};
+use super::{Access, Audit, Execs, Faults, Logs, Store};
 
 /// What every request is authorized by, and the token in it.
 const AUTHORIZED: HeaderValue = HeaderValue::from_static("Bearer direct");
@@ -30,7 +30,12 @@ impl Direct {
     pub fn new(store: Store) -> Self {
         let faults = watch::Sender::new(Faults::default());
         let audit = Audit::default();
-        let access = (audit.clone(), Access::default(), Execs::default());
+        let access = (
+            audit.clone(),
+            Access::default(),
+            Execs::default(),
+            Logs::default(),
+        );
         let api = Api::new(store, faults.subscribe(), access, TOKEN.to_owned());
         Self {
             api,

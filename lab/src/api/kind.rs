@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::ApiError;
 
-/// A resource kind served by the embedded API server: those that the agent reads or writes, and those of its manifests.
+/// A resource kind served by the embedded API server: those that the agent reads or writes, and those of its manifests
+/// (`kubectl rollout undo` reads the revisions of a `DaemonSet`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "they are Kubernetes' own names")]
 pub enum Kind {
@@ -20,6 +21,7 @@ pub enum Kind {
     ServiceAccount,
     EndpointSlice,
     DaemonSet,
+    ControllerRevision,
     Role,
     RoleBinding,
     ClusterRole,
@@ -52,7 +54,7 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 impl Kind {
     /// Every kind, in discovery order.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Pod,
         Kind::Service,
         Kind::Node,
@@ -62,6 +64,7 @@ impl Kind {
         Kind::ServiceAccount,
         Kind::EndpointSlice,
         Kind::DaemonSet,
+        Kind::ControllerRevision,
         Kind::Role,
         Kind::RoleBinding,
         Kind::ClusterRole,
@@ -80,6 +83,7 @@ impl Kind {
             Kind::ServiceAccount => ("serviceaccounts", &["sa"], "v1", Namespaced, false, false),
             Kind::EndpointSlice => ("endpointslices", &[], DISCOVERY, Namespaced, false, true),
             Kind::DaemonSet => ("daemonsets", &["ds"], APPS, Namespaced, true, true),
+            Kind::ControllerRevision => ("controllerrevisions", &[], APPS, Namespaced, false, false),
             Kind::Role => ("roles", &[], RBAC, Namespaced, false, false),
             Kind::RoleBinding => ("rolebindings", &[], RBAC, Namespaced, false, false),
             Kind::ClusterRole => ("clusterroles", &[], RBAC, Cluster, false, false),
@@ -101,6 +105,7 @@ impl Kind {
             Kind::ServiceAccount => "ServiceAccount",
             Kind::EndpointSlice => "EndpointSlice",
             Kind::DaemonSet => "DaemonSet",
+            Kind::ControllerRevision => "ControllerRevision",
             Kind::Role => "Role",
             Kind::RoleBinding => "RoleBinding",
             Kind::ClusterRole => "ClusterRole",

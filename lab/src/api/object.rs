@@ -107,9 +107,17 @@ pub(crate) fn selectable(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// A missing field counts as empty, a missing boolean as false.
+/// A missing field counts as empty, a missing boolean as false. Events are stored as their writer spelled them.
 fn field(object: &Value, path: &str) -> Box<str> {
-    match path.split('.').fold(object, |value, key| &value[key]) {
+    let value = path.split('.').fold(object, |value, key| {
+        let other_group = match key {
+            "involvedObject" => "regarding",
+            "reportingComponent" => "reportingController",
+            key => key,
+        };
+        value.get(key).unwrap_or(&value[other_group])
+    });
+    match value {
         Value::String(text) => text.as_str().into(),
         Value::Null if matches!(path, "spec.hostNetwork" | "spec.unschedulable") => "false".into(),
         Value::Null => "".into(),
@@ -140,5 +148,16 @@ mod tests {
             object.field(position.unwrap())
         });
         assert_eq!(fields, [Some("n"), Some("false"), Some("")]);
+    }
+
+    #[test]
+    fn an_event_of_either_group_is_selected_by_the_fields_of_the_older_one() {
+        for event in [
+            json!({"involvedObject": {"name": "web"}, "reportingComponent": "epguard"}),
+            json!({"regarding": {"name": "web"}, "reportingController": "epguard"}),
+        ] {
+            let fields = ["involvedObject.name", "reportingComponent"].map(|path| field(&event, path));
+            assert_eq!((&*fields[0], &*fields[1]), ("web", "epguard"));
+        }
     }
 }

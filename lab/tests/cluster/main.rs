@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod audit;
+mod commands;
 mod demo;
 mod earlier;
 mod links;

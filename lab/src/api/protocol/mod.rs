@@ -6,6 +6,7 @@ mod event;
 mod exec;
 mod joined;
 mod list;
+mod log;
 mod query;
 mod reply;
 mod route;
@@ -23,7 +24,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
-use super::{Access, Audit, Execs, Faults, Request as Logged};
+use super::{Access, Audit, Execs, Faults, Logs, Request as Logged};
 use super::{ApiError, Store, yaml};
 use counted::Counted;
 use query::Query;
@@ -38,6 +39,7 @@ pub(crate) struct Api {
     audit: Audit,
     access: Access,
     execs: Execs,
+    logs: Logs,
     token: String,
 }
 
@@ -53,7 +55,7 @@ impl Api {
     pub(crate) fn new(
         store: Store,
         faults: Receiver<Faults>,
-        (audit, access, execs): (Audit, Access, Execs),
+        (audit, access, execs, logs): (Audit, Access, Execs, Logs),
         token: String,
     ) -> Self {
         Self {
@@ -62,6 +64,7 @@ impl Api {
             audit,
             access,
             execs,
+            logs,
             token,
         }
     }
@@ -94,6 +97,9 @@ impl Api {
         self.access.check(&parts.method, path, watch)?;
         if let Some(pod) = exec::pod(path) {
             return self.exec(parts, pod).await;
+        }
+        if let Some(pod) = log::pod(path) {
+            return self.log(&parts.method, &pod);
         }
         let Some(route) = route else {
             return match path {

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::protocol::Api;
-use super::{Access, Audit, Execs, Faults, Store};
+use super::{Access, Audit, Execs, Faults, Logs, Store};
 use identity::Identity;
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
@@ -29,6 +29,7 @@ pub struct ApiServer {
     audit: Audit,
     access: Access,
     execs: Execs,
+    logs: Logs,
 }
 
 impl ApiServer {
@@ -47,11 +48,12 @@ impl ApiServer {
         let identity = Identity::new(address.ip())?;
         let tls = identity.acceptor()?;
         let faults = watch::Sender::new(Faults::default());
-        let (audit, access, execs) = (Audit::default(), Access::default(), Execs::default());
+        let (audit, access) = (Audit::default(), Access::default());
+        let (execs, logs) = (Execs::default(), Logs::default());
         let api = Arc::new(Api::new(
             store,
             faults.subscribe(),
-            (audit.clone(), access.clone(), execs.clone()),
+            (audit.clone(), access.clone(), execs.clone(), logs.clone()),
             identity.token.clone(),
         ));
         tokio::spawn(accept(listener, tls, api, faults.subscribe()));
@@ -62,6 +64,7 @@ impl ApiServer {
             audit,
             access,
             execs,
+            logs,
         })
     }
 
@@ -108,6 +111,12 @@ impl ApiServer {
     #[must_use]
     pub fn execs(&self) -> &Execs {
         &self.execs
+    }
+
+    /// What reads the logs of pods.
+    #[must_use]
+    pub fn logs(&self) -> &Logs {
+        &self.logs
     }
 
     /// The requests received so far.

@@ -172,6 +172,20 @@ async fn kubectl_explores_the_server() {
 
 #[tokio::test]
 #[ignore = "needs kubectl"]
+async fn kubectl_shows_the_log_of_a_pod_that_has_one() {
+    let lab = Lab::start().await;
+    lab.store.apply(pod("a")).unwrap();
+    lab.store.apply(pod("b")).unwrap();
+    lab.server
+        .logs()
+        .answer(|pod| (pod == "a").then(|| "started\n".to_owned()));
+    assert_eq!(kubectl(&lab, "logs a -n ns", "").await.unwrap(), "started\n");
+    let missing = kubectl(&lab, "logs b -n ns", "").await.unwrap_err();
+    assert!(missing.contains("no kubelet has the log"), "{missing}");
+}
+
+#[tokio::test]
+#[ignore = "needs kubectl"]
 async fn kubectl_replaces_the_status_through_its_raw_path() {
     let lab = Lab::start().await;
     let mut object = lab.store.apply(pod("a")).unwrap();

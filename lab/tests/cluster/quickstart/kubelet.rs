@@ -1,4 +1,4 @@
-//! The controller of `DaemonSet`s and the kubelet of node-a, as far as one `DaemonSet` needs them.
+//! The kubelet of node-a, as far as the pod of one `DaemonSet` needs it.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -17,13 +17,26 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::{Value, json};
 
+use super::daemon_set::{self, named};
+
 /// Folder of a pod's credentials.
 const ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
 const NODE: &str = "node-a";
 
 pub(crate) struct Kubelet {
     api: SocketAddr,
-    agent: Option<AgentProcess>,
+    running: Option<Running>,
+    /// The templates so far; the last one is the current.
+    templates: Vec<Value>,
+    /// How many pods have run here.
+    pods: u32,
+}
+
+/// The agent of a pod.
+struct Running {
+    agent: AgentProcess,
+    pod: String,
+    template: Value,
 }
 
 impl Kubelet {
@@ -62,34 +75,49 @@ impl Kubelet {
         }
         Self {
             api: cluster.api_server().address(),
-            agent: None,
+            running: None,
+            templates: Vec::new(),
+            pods: 0,
         }
     }
 
-    /// Starts the pod of the `DaemonSet` if there is one, and publishes its state.
+    /// Name of the agent's pod; empty while none runs.
+    pub(crate) fn pod(&self) -> &str {
+        self.running.as_ref().map_or("", |running| &running.pod)
+    }
+
+    /// Starts the pod of the `DaemonSet`, ends it when it is deleted or its template has changed, and publishes both.
     pub(crate) fn step(&mut self, cluster: &Cluster) {
         let store = &cluster.store;
-        let set = ObjectRef::new(Kind::DaemonSet, "epguard", "epguard");
-        let Some(wanted) = store.get(&set) else {
+        let wanted = store.get(&named(Kind::DaemonSet, "epguard"));
+        if let Some(running) = self
+            .running
+            .take_if(|running| !running.may_go_on(store, wanted.as_ref()))
+        {
+            running.agent.end(libc::SIGTERM).unwrap();
+            store.remove(&named(Kind::Pod, &running.pod)).unwrap();
+        }
+        let Some(wanted) = wanted else {
             return;
         };
         let node = &cluster.topology.node(NODE).unwrap().netns;
         let template = &wanted["spec"]["template"];
-        if self.agent.is_none() {
-            self.agent = Some(self.start(node, &template["spec"]));
+        if self.running.is_none() {
+            self.pods += 1;
+            if self.templates.last() != Some(template) {
+                self.templates.push(template.clone());
+                daemon_set::publish_revision(store, &wanted, self.templates.len());
+            }
+            self.running = Some(Running {
+                agent: self.start(node, &template["spec"]),
+                pod: format!("epguard-x7k2{}", self.pods),
+                template: template.clone(),
+            });
         }
-        let available = is_ready(
-            node,
-            &template["spec"]["containers"][0]["readinessProbe"]["httpGet"],
-        );
-        publish(store, template, available);
-        let available = i32::from(available);
-        let status = json!({"status": {
-            "observedGeneration": wanted["metadata"]["generation"], "desiredNumberScheduled": 1,
-            "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberMisscheduled": 0,
-            "numberReady": available, "numberAvailable": available,
-        }});
-        store.patch(&set, &status).unwrap();
+        let probe = &template["spec"]["containers"][0]["readinessProbe"]["httpGet"];
+        let is_ready = is_ready(node, probe);
+        daemon_set::publish_pod(store, self.pod(), NODE, template, is_ready);
+        daemon_set::publish_status(store, &wanted, is_ready);
     }
 
     fn start(&self, node: &NetNs, spec: &Value) -> AgentProcess {
@@ -104,6 +132,15 @@ impl Kubelet {
             .env("KUBERNETES_SERVICE_HOST", self.api.ip().to_string())
             .env("KUBERNETES_SERVICE_PORT", self.api.port().to_string());
         AgentProcess::start(command, Path::new("/run")).unwrap()
+    }
+}
+
+impl Running {
+    /// The `DaemonSet` has this template, and the pod is not to be deleted.
+    fn may_go_on(&self, store: &Store, wanted: Option<&Value>) -> bool {
+        let pod = store.get(&named(Kind::Pod, &self.pod));
+        let is_deleted = pod.is_some_and(|pod| pod["metadata"]["deletionTimestamp"].is_string());
+        wanted.is_some_and(|wanted| wanted["spec"]["template"] == self.template) && !is_deleted
     }
 }
 
@@ -125,10 +162,20 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
     });
 }
 
+/// Lets the API server show the log of the agents, as this thread's mounts have it.
+pub(crate) fn shows_logs(cluster: &Cluster) {
+    let thread = fs::read_link("/proc/thread-self").unwrap();
+    let path = Path::new("/proc").join(thread).join("root/run/agent.log");
+    cluster
+        .api_server()
+        .logs()
+        .answer(move |_| fs::read_to_string(&path).ok());
+}
+
 impl Drop for Kubelet {
     fn drop(&mut self) {
-        if let Some(agent) = self.agent.as_ref().filter(|_| std::thread::panicking()) {
-            eprintln!("{}", agent.log());
+        if let Some(running) = self.running.as_ref().filter(|_| std::thread::panicking()) {
+            eprintln!("{}", running.agent.log());
         }
     }
 }
@@ -176,17 +223,4 @@ fn is_ready(node: &NetNs, probe: &Value) -> bool {
         Ok::<_, std::io::Error>(answer.ends_with(b" 200"))
     });
     asked.unwrap().unwrap_or(false)
-}
-
-/// The pod as the API shows it.
-fn publish(store: &Store, template: &Value, ready: bool) {
-    let ready = if ready { "True" } else { "False" };
-    let mut spec = template["spec"].clone();
-    spec["nodeName"] = NODE.into();
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod", "spec": spec,
-        "metadata": {"name": "epguard-x7k2p", "namespace": "epguard", "labels": template["metadata"]["labels"]},
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]},
-    });
-    store.apply(pod).unwrap();
 }

@@ -1,9 +1,10 @@
 //! The quick start of the README and of docs/first-steps.md, command by command: in a shell, with kubectl and the manifests
 //! against an API server, and with the agent as in its `DaemonSet`.
 
-mod kubelet;
+mod daemon_set;
+pub(crate) mod kubelet;
 mod readme;
-mod shell;
+pub(crate) mod shell;
 
 use std::net::TcpStream;
 use std::time::Duration;

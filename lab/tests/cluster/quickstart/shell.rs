@@ -1,10 +1,11 @@
-//! A shell on node-a that runs the commands of the README.
+//! A shell on node-a, in a folder with what the pages use of the repository.
 
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +18,11 @@ use nix::unistd::Pid;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Printed after each command.
 const END: &str = "<<end>>";
+/// Printed before an exit code.
+const CODE: &str = "<<exit code>>";
+
+/// The shells that this process has started.
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) struct Shell {
     bash: Child,
@@ -27,30 +33,30 @@ pub(crate) struct Shell {
 
 impl Shell {
     pub(crate) fn start(cluster: &Cluster) -> Self {
-        let folder = std::env::temp_dir().join(format!("epguard-quickstart-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("epguard-shell-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let (bin, here) = (folder.join("bin"), folder.join("repository"));
+        fs::create_dir_all(&bin).unwrap();
+        fs::create_dir_all(here.join("target/image")).unwrap();
         fs::write(folder.join("kubeconfig"), cluster.kubeconfig()).unwrap();
-        let kubectl = include_str!("kubectl.sh").replace("@KUBECTL@", &kubectl().display().to_string());
-        program(&folder, "kubectl", &kubectl);
         // A build takes minutes, and its command is tested elsewhere; the agent runs without a container here.
-        program(&folder, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
+        program(&bin, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
         let epguard = epguard_lab::scenario::process::epguard().unwrap();
-        for name in ["epguard", "kubectl-epguard"] {
-            std::os::unix::fs::symlink(&epguard, folder.join(name)).unwrap();
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        for (file, link) in [
+            (&*kubectl(), bin.join("kubectl")),
+            (&*epguard, bin.join("epguard")),
+            (&*epguard, here.join("target/image/kubectl-epguard")),
+            (&*root.join("deploy"), here.join("deploy")),
+        ] {
+            std::os::unix::fs::symlink(file, link).unwrap();
         }
-        program(
-            &folder,
-            "install",
-            "#!/bin/sh\n[ \"$1\" = target/image/kubectl-epguard ]\n",
-        );
         let node = &cluster.topology.node("node-a").unwrap().netns;
-        let path = format!(
-            "{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-            folder.display()
-        );
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", bin.display());
         let mut bash = node
             .command("bash")
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .current_dir(here)
             .env("PATH", path)
             .env("KUBECONFIG", folder.join("kubeconfig"))
             .env("HOME", &folder)
@@ -115,7 +121,18 @@ impl Shell {
         self.await_output(END, commands, || {})
     }
 
+    /// Runs a command, and returns its exit code and its output. It reads nothing.
+    pub(crate) fn exit_code(&mut self, command: &str, meanwhile: impl FnMut()) -> (i32, String) {
+        let script = format!("set +e\n{{ {command}\n}} </dev/null\necho \"{CODE}$?\"\nset -e");
+        let output = self.run(&script, meanwhile);
+        let (output, code) = output.rsplit_once(CODE).unwrap();
+        (code.trim().parse().unwrap(), output.to_owned())
+    }
+
+    /// What the pages put into `/usr/local/bin` goes into a folder of this shell's `PATH`.
     fn give(&mut self, commands: &str) {
+        let bin = self.folder.join("bin").display().to_string();
+        let commands = commands.replace("/usr/local/bin", &bin);
         self.output.lock().unwrap().clear();
         writeln!(self.input, "{commands}\necho '{END}'").unwrap();
     }

@@ -1,6 +1,6 @@
 //! Commands in the pages: their verbs, flags, manifests, keys and maps exist.
 //!
-//! Nothing runs here. `lab/tests/cluster/quickstart` runs the commands of the README and of docs/first-steps.md.
+//! Nothing runs here. `lab/tests/cluster/commands` runs the commands of the README and of docs/.
 
 mod keys;
 mod programs;

@@ -50,6 +50,9 @@ const PLACEHOLDERS: [(&str, &str); 9] = [
     ("...", ""),
 ];
 
+/// The namespace of the Services and pods that the pages take as examples.
+const EXAMPLE: &str = "shop";
+
 /// Whether a code span that begins with this word is a command.
 pub(super) fn is_program(word: &str) -> bool {
     ["epguard", "kubectl", "cargo"].contains(&word) || UNCHECKED.iter().any(|(name, _)| *name == word)
@@ -165,7 +168,7 @@ fn kubectl(arguments: &[&str]) -> Result<(), String> {
         match pair[0] {
             "-k" => exists(&format!("{}/kustomization.yaml", pair[1]))?,
             "-f" => exists(pair[1])?,
-            "-n" => manifest("Namespace", pair[1])?,
+            "-n" if pair[1] != EXAMPLE => manifest("Namespace", pair[1])?,
             "configmap" => keys::config_map(pair[1])?,
             "-p" => keys::patch(pair[1])?,
             _ => {}

@@ -1,0 +1,214 @@
+//! The cluster and the shell that the commands run in.
+
+use std::fs;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use epguard_lab::scenario::cluster::Cluster;
+use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::variant::Variant;
+
+use super::pages::Command;
+use super::tables::{BEFORE, EXIT_CODES, FOLLOWING, SHOWN, is_meant};
+use crate::quickstart::kubelet::{self, Kubelet};
+use crate::quickstart::shell::Shell;
+
+/// The names of the pages: a Service whose only endpoint is dead.
+const STORY: &str = "
+id: commands
+title: t
+must: m
+pods:
+  A: {is: shop/a, ip: X, labels: {app: web}}
+services:
+  shop/web: {selector: {app: web}}
+steps:
+  - proxy: sync
+";
+
+const ROLLED_OUT: &str = "kubectl -n epguard rollout status daemonset/epguard";
+const STATUS: &str = "kubectl epguard status --node node-a";
+
+pub(crate) struct Rig {
+    cluster: Cluster,
+    kubelet: Kubelet,
+    shell: Shell,
+    began: Instant,
+    ran: u32,
+    wrong: Vec<String>,
+    modes_are_set: bool,
+}
+
+impl Rig {
+    /// Installs the agent, and waits until it has observed a call to the dead pod.
+    pub(crate) fn start() -> Self {
+        let scenario = epguard_lab::scenario::parse(STORY, "commands").unwrap();
+        let variant = Variant::all(&Runs::default()).remove(0);
+        let mut cluster = Cluster::new(&scenario, variant).unwrap();
+        cluster.pod_event("A", PodEvent::Starts).unwrap();
+        let ready = [("A".to_owned(), Condition::Ready)].into();
+        cluster.set_slice("shop/web", &ready).unwrap();
+        cluster.sync_proxy().unwrap();
+        let kubelet = Kubelet::new(&cluster);
+        kubelet::runs_commands(&cluster);
+        kubelet::shows_logs(&cluster);
+        let shell = Shell::start(&cluster);
+        let mut rig = Self {
+            cluster,
+            kubelet,
+            shell,
+            began: Instant::now(),
+            ran: 0,
+            wrong: Vec::new(),
+            modes_are_set: false,
+        };
+        rig.must("kubectl apply -k deploy/overlays/observe");
+        rig.must("install target/image/kubectl-epguard /usr/local/bin");
+        rig.must(ROLLED_OUT);
+        rig.await_output("epguard status", "tcx, place 1");
+        rig.cluster.pod_event("A", PodEvent::Fails).unwrap();
+        rig.await_output("epguard dump", "dead-backend");
+        calls(&rig.cluster);
+        rig.await_output("kubectl get events -A", "web.");
+        rig
+    }
+
+    /// Runs a command, and notes it if its exit code or its output is not the documented one.
+    pub(crate) fn run(&mut self, command: &Command) {
+        let of = |entry: &str| is_meant(entry, &command.text);
+        for (_, first) in BEFORE.iter().filter(|(entry, _)| of(entry)) {
+            self.must(first);
+            self.must(ROLLED_OUT);
+        }
+        let text = self.filled_in(&command.text);
+        let (began, pod) = (Instant::now(), self.kubelet.pod().to_owned());
+        let following = FOLLOWING.iter().find(|(part, _)| text.contains(part));
+        let (code, output) = match following {
+            Some((_, text_shown)) => (0, self.run_until(&text, text_shown)),
+            None => self.exit_code(&text),
+        };
+        self.ran += 1;
+        println!("{:?} {}: {text}: {code}", began.elapsed(), command.page);
+        let expected = EXIT_CODES.iter().find(|(entry, ..)| of(entry));
+        let expected = expected.map_or(&[0][..], |(_, codes, _)| codes);
+        let mut shown = SHOWN.iter().filter(|(entry, _)| of(entry));
+        let is_shown = shown.all(|(_, text)| output.contains(text));
+        let has_unknown_field = text.contains("jq") && output.lines().any(|line| line == "null");
+        if !expected.contains(&code) || !is_shown || has_unknown_field {
+            let Command { page, section, .. } = command;
+            self.wrong
+                .push(format!("{page}, {section}: {text}: exit code {code}: {output}"));
+        }
+        self.modes_are_set |= text.contains(" mode ") || text.contains(" action ");
+        self.kubelet.step(&self.cluster);
+        if self.kubelet.pod() != pod && !self.kubelet.pod().is_empty() {
+            self.must(ROLLED_OUT);
+        }
+    }
+
+    /// After commands that switch modes or actions: those of the `DaemonSet` hold again.
+    pub(crate) fn reset_modes(&mut self) {
+        if !std::mem::take(&mut self.modes_are_set) {
+            return;
+        }
+        self.must("kubectl label node node-a epguard.io/canary-");
+        self.must("kubectl -n epguard delete configmap epguard --ignore-not-found");
+        self.await_output(STATUS, "(by flags)");
+        self.must("kubectl epguard mode observe --yes");
+        self.await_output(STATUS, "observe (by configmap)");
+        self.must("kubectl -n epguard delete configmap epguard");
+        self.await_output(STATUS, "observe (by flags)");
+    }
+
+    /// The commands whose exit code was another one.
+    pub(crate) fn end(self) -> Vec<String> {
+        println!("{} commands in {:?}", self.ran, self.began.elapsed());
+        self.wrong
+    }
+
+    fn must(&mut self, command: &str) {
+        let (code, output) = self.exit_code(command);
+        assert_eq!(code, 0, "{command}: {output}");
+    }
+
+    fn await_output(&mut self, command: &str, text: &str) {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            let (_, output) = self.exit_code(command);
+            if output.contains(text) {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{command} does not print {text:?}: {output}"
+            );
+        }
+    }
+
+    fn run_until(&mut self, command: &str, text: &str) -> String {
+        let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
+        self.shell.run_until(command, text, || {
+            kubelet.step(cluster);
+            calls(cluster);
+        })
+    }
+
+    fn exit_code(&mut self, command: &str) -> (i32, String) {
+        let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
+        self.shell.exit_code(command, || kubelet.step(cluster))
+    }
+
+    /// With this cluster's names in place of those of the pages.
+    fn filled_in(&self, command: &str) -> String {
+        let ip = |pod| self.cluster.names.pod(pod).unwrap().ip.to_string();
+        let (dead, client) = (ip("A"), ip("client"));
+        let cgroup = own_cgroup();
+        let link = format!("{}-from", self.uplink());
+        let mut filled = command.to_owned();
+        for (name, value) in [
+            ("10.244.1.10", &*dead),
+            ("10.244.2.5", &*client),
+            ("worker-1", "node-a"),
+            ("kubepods.slice", &*cgroup),
+            ("12-from", &*link),
+        ] {
+            filled = filled.replace(name, value);
+        }
+        let words = filled.split(' ').map(|word| match word {
+            "POD" => self.kubelet.pod().to_owned(),
+            "IFACE" | "NAME" => "eth0".to_owned(),
+            "NAMESPACE/NAME" => "shop/web".to_owned(),
+            "REASON" => "reused".to_owned(),
+            "IP" => dead.clone(),
+            "IP:PORT" => format!("{dead}:8080"),
+            word => word.to_owned(),
+        });
+        let filled = words.collect::<Vec<_>>().join(" ");
+        // There is no terminal to ask at.
+        let asking = ["kubectl epguard mode ", "kubectl epguard breaker --release"];
+        let asks = asking.iter().any(|start| filled.starts_with(start));
+        filled + if asks { " --yes" } else { "" }
+    }
+
+    /// Number of node-a's uplink.
+    fn uplink(&self) -> u32 {
+        let node = &self.cluster.topology.node("node-a").unwrap().netns;
+        let number = node.run(|| nix::net::if_::if_nametoindex("eth0"));
+        number.unwrap().unwrap()
+    }
+}
+
+/// The child of the cgroup root in which this process is.
+fn own_cgroup() -> String {
+    let cgroups = fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = cgroups.lines().find_map(|line| line.strip_prefix("0::/"));
+    own.unwrap().split('/').next().unwrap().to_owned()
+}
+
+/// The client's pod calls the Service, with a short timeout.
+fn calls(cluster: &Cluster) {
+    let vip = (cluster.names.service("shop/web").unwrap().vip, 80).into();
+    let client = cluster.topology.pod("client").unwrap();
+    let call = || TcpStream::connect_timeout(&vip, Duration::from_millis(100));
+    let _ = client.netns.run(call).unwrap();
+}

@@ -1,0 +1,119 @@
+//! What is special about some commands of the pages.
+
+/// Commands that no test here runs, and why. `*` at the end stands for any arguments, or none.
+pub(crate) const NOT_RUN: [(&str, &str); 25] = [
+    (
+        "cargo test *",
+        "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
+    ),
+    ("taskset -c 1 cargo test *", "the same"),
+    ("cargo xtask", "the name of the program"),
+    ("cargo xtask bench *", "takes minutes"),
+    (
+        "cargo xtask demo",
+        "`every_claim_holds_and_the_output_is_plain_text` plays the demo",
+    ),
+    (
+        "cargo xtask image *",
+        "takes minutes and needs buildah; a file stands in its place",
+    ),
+    ("cargo xtask mutate", "builds and tests everything many times"),
+    ("cargo xtask scenario *", "`cargo xtask test` plays the stories"),
+    ("cargo xtask test", "runs this test"),
+    (
+        "bpftool cgroup tree",
+        "the name of a command; a block has it with its directory",
+    ),
+    ("bpftool map dump", "the name of a command"),
+    ("bpftool map dump pinned ...", "the name of a command"),
+    (
+        "conntrack -D",
+        "the name of a command; its arguments are in another command's output",
+    ),
+    ("ctr *", "needs containerd"),
+    ("k3s *", "needs k3s"),
+    ("kind *", "needs kind and a container runtime"),
+    ("epguard action", "the name of a command"),
+    ("epguard why", "the name of a command"),
+    ("epguard ...", "stands for any verb"),
+    ("epguard agent --action *", "the DaemonSet starts the agent"),
+    ("kubectl epguard", "the name of the program"),
+    ("kubectl epguard ...", "stands for any verb"),
+    (
+        "kubectl auth can-i *",
+        "the lab's API server has one user, and reviews no rights",
+    ),
+    ("kubectl describe", "the name of a command"),
+    ("kubectl exec", "the name of a command"),
+];
+
+/// Exit codes other than 0, and why.
+pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 9] = [
+    ("epguard audit", &[1], "rules lead to the dead pod"),
+    ("kubectl epguard audit", &[1], "the same"),
+    ("epguard lint *", &[1], "a slice lists the dead pod"),
+    ("kubectl epguard lint", &[1], "the same"),
+    (
+        "kubectl -n epguard logs POD | grep skipped",
+        &[1],
+        "the agent could read all objects",
+    ),
+    (
+        "kubectl -n epguard logs POD | grep 'wrong deny'",
+        &[1],
+        "no denial was wrong",
+    ),
+    (
+        "kubectl get pods -A -o wide | grep IP",
+        &[1],
+        "the lab's API server sends no tables, so kubectl shows no IP",
+    ),
+    (
+        "bpftool prog show | grep epguard",
+        &[0, 1],
+        "1 unless another agent runs on this machine",
+    ),
+    ("ls /sys/fs/bpf/epguard", &[2], "no such directory"),
+];
+
+/// What has to run before a command.
+pub(crate) const BEFORE: [(&str, &str); 1] = [(
+    "kubectl -n epguard rollout undo *",
+    r#"kubectl -n epguard patch daemonset epguard --type=json -p '[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--lease=20"}]'"#,
+)];
+
+/// Texts in the output.
+pub(crate) const SHOWN: [(&str, &str); 15] = [
+    ("epguard status", "tcx, place 1"),
+    ("kubectl epguard status", "all is well"),
+    ("kubectl epguard status -o wide", "epguard-x7k2"),
+    ("epguard dump", "dead-backend"),
+    ("kubectl epguard why 10.244.1.10", "(dead-backend)"),
+    ("epguard audit", "nftables rule"),
+    ("kubectl epguard audit", "shop/web"),
+    ("kubectl epguard lint", "terminal-pod"),
+    ("kubectl epguard top", "shop/web"),
+    ("kubectl -n shop describe service web", "StaleEndpointObserved"),
+    ("kubectl get events *", "web."),
+    ("kubectl -n epguard logs POD --previous", "hooked"),
+    ("epguard status -o json | jq .status.watches", "endpointslices"),
+    ("bpftool map dump pinned /sys/fs/bpf/epguard/v2/DENIED", "key"),
+    ("epguard detach", "nothing to remove"),
+];
+
+/// Commands that follow until they are ended, and a text that each prints.
+pub(crate) const FOLLOWING: [(&str, &str); 1] = [("drops -f", "dead-backend")];
+
+/// Whether an entry stands for a command, which may set variables first.
+pub(crate) fn is_meant(entry: &str, command: &str) -> bool {
+    let is_variable = |word: &&str| {
+        let name = word.split_once('=').map(|(name, _)| name);
+        name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_uppercase()))
+    };
+    let words = command.split(' ').skip_while(is_variable);
+    let command = words.collect::<Vec<_>>().join(" ");
+    entry.strip_suffix(" *").map_or(command == entry, |beginning| {
+        let rest = command.strip_prefix(beginning);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    })
+}
