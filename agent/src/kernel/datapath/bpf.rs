@@ -160,7 +160,7 @@ fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Res
 }
 
 /// Fills `info`, a struct as `BPF_OBJ_GET_INFO_BY_FD` writes it for this kind of object. The kernel refuses padding that is
-/// not zero, and a copy of a struct may have that.
+/// not zero: begin with `std::mem::zeroed`, since a struct literal may have any padding.
 pub(super) fn object_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
     #[repr(C)]
     struct Attr {

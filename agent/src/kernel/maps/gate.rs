@@ -129,8 +129,8 @@ impl GateMap {
         some
     }
 
-    /// Writes a table that changes no verdict. After an error the next change tries again; `otherwise` is logged, what that
-    /// costs until then. True if it was written.
+    /// Writes a table that changes no verdict. An error is logged with its consequence, `otherwise`; the next change tries
+    /// again. True if it was written.
     fn try_to_write(&mut self, wanted: Box<Gate>, otherwise: &str) -> bool {
         let written = self.write(wanted);
         if let Err(error) = &written {

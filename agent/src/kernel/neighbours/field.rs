@@ -33,7 +33,8 @@ pub struct Field {
 }
 
 impl Field {
-    /// The carrier's old value as it is loaded, with the number of its lowest bit. Other positions may hold anything.
+    /// The carrier's old value as it is loaded. `lowest` is the position of its lowest bit; other positions may hold
+    /// anything.
     #[must_use]
     pub const fn loaded(which: Carrier, origin: Origin, lowest: i32) -> Self {
         Self {
