@@ -1,16 +1,14 @@
 //! The interfaces that carry our hooks: hooks new ones, checks hooked ones and retries failed ones.
 
 mod early;
-mod failure;
 mod interface_roles;
 mod socket_lb;
 mod waiting;
 
-use crate::kernel::datapath::{Chain, Datapath, KernelPath};
+use crate::kernel::datapath::{Chain, Datapath, KernelPath, failed_with};
 use crate::node::netlink::{Interface, Role, Roles, Selection};
 use crate::shared::status::{Attachment, NodeSockets};
 use anyhow::{Context as _, Result, bail};
-use failure::{vanished, warn_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use waiting::Waiting;
@@ -79,7 +77,7 @@ impl Attachments {
             ifindex: interface.ifindex,
             name: interface.name.clone(),
             role: role.as_str().to_owned(),
-            kernel_path: self.datapath.path().as_str().to_owned(),
+            kernel_path: self.datapath.path().to_string(),
             ..Attachment::default()
         };
         // One that was renamed has its hooks already.
@@ -271,4 +269,14 @@ impl Attachments {
         }
         self.interfaces.insert(attachment.ifindex, attachment);
     }
+}
+
+/// Logs an error after which the agent continues.
+fn warn_of(error: &anyhow::Error, what: &str) {
+    tracing::warn!(error = format!("{error:#}"), "{what}");
+}
+
+/// True if an interface was deleted between its announcement and the attachment.
+fn vanished(error: &anyhow::Error) -> bool {
+    failed_with(error, &[libc::ENODEV, libc::ENXIO])
 }

@@ -1,13 +1,10 @@
 //! Writes the pinned maps: no other module does, except for MACS (`datapath/xdp`).
 
-mod actions;
-mod carrier;
 mod config;
 mod counters;
 mod denial_counts;
 mod earlier;
 mod flows;
-mod followed;
 mod full;
 mod gate;
 mod keyed;
@@ -19,9 +16,9 @@ mod restored;
 mod roles;
 mod terminated;
 mod v1;
+mod view;
 
-pub use actions::set_action;
-pub use config::configuration;
+pub use config::{configuration, set_action};
 pub use counters::{Counters, counters, packets};
 pub use denial_counts::{Denied, Reading};
 pub use keyed::KeyedMap;
@@ -32,7 +29,7 @@ pub use terminated::Lift;
 
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
-use aya::maps::{Array, HashMap, Map, MapData, MapError};
+use aya::maps::{Array, HashMap, MapData, MapError};
 use denial_counts::DenialCounts;
 use epguard_common::{
     ABI_VERSION, Addr, Affected, Backends, DenialKey, Owner, RawConfig, RawDenial, RawRole, Slot,
@@ -43,6 +40,7 @@ use epguard_core::state::{Changes, Tables};
 use flows::Flows;
 use full::absent;
 use gate::GateMap;
+use keyed::take;
 use lock::ConfigLock;
 use restored::Restored;
 use std::collections::BTreeSet;
@@ -105,7 +103,7 @@ impl Writer {
             netns_cookie,
             terminated: count(restored.tables.terminated.len()),
             vips: count(restored.tables.services.len()),
-            answer: carrier::answer(pinned.answer),
+            answer: view::answer(pinned.answer),
             ..pinned
         };
         let mut writer = Self {
@@ -291,9 +289,4 @@ const BPF_NOEXIST: u64 = 1;
 
 fn count(entries: usize) -> u32 {
     u32::try_from(entries).unwrap_or(u32::MAX)
-}
-
-fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map> {
-    ebpf.take_map(name)
-        .with_context(|| format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`"))
 }

@@ -1,7 +1,6 @@
 //! XDP at uplinks, if the operator selects it.
 
-use super::Attachments;
-use super::failure::vanished;
+use super::{Attachments, vanished};
 use crate::node::netlink::Role;
 use crate::shared::status::Attachment;
 use anyhow::{Result, bail};
@@ -29,21 +28,19 @@ impl Attachments {
         {
             tracing::info!(interface = name, error, "no XDP: TC judges alone");
         }
-        attachment.xdp = hooked.ok().flatten().map(|mode| mode.as_str().to_owned());
+        attachment.xdp = hooked.ok().flatten().map(|mode| mode.to_string());
         attachment.xdp_error = error;
     }
 
     /// The error that ends the agent at its start, if the operator demands XDP and an interface has none.
     pub(super) fn insist_on_xdp(&self) -> Result<()> {
-        let failed = |at: &&Attachment| self.datapath.demands_xdp() && at.xdp_error.is_some();
-        let Some(Attachment {
-            name,
-            xdp_error: Some(error),
-            ..
-        }) = self.interfaces.values().find(failed)
-        else {
-            return Ok(());
-        };
-        bail!("cannot attach XDP to interface {name}, which --xdp requires: {error}")
+        for Attachment { name, xdp_error, .. } in self.interfaces.values() {
+            if let Some(error) = xdp_error
+                && self.datapath.demands_xdp()
+            {
+                bail!("cannot attach XDP to interface {name}, which --xdp requires: {error}")
+            }
+        }
+        Ok(())
     }
 }

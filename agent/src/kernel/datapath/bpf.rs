@@ -1,7 +1,8 @@
 //! The commands of bpf(2) that aya has no function for: links by interface number, and operations on pinned links.
 
-use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_link_info};
+use aya_obj::generated::{BPF_F_BEFORE, BPF_F_QUERY_EFFECTIVE, bpf_attach_type, bpf_cmd, bpf_link_info};
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::path::Path;
@@ -24,12 +25,6 @@ pub enum Target<'a> {
     CgroupFirst(BorrowedFd<'a>),
 }
 
-/// `BPF_F_BEFORE`: without a reference program, before all others.
-const BEFORE: u32 = 1 << 3;
-
-/// `BPF_F_ALLOW_MULTI`: a cgroup's programs run beside others, and beside those of cgroups above it. Links always do.
-pub const ALLOW_MULTI: u32 = 1 << 1;
-
 /// The most programs of one hook that one query returns. The kernel allows 64 on a TCX hook, and on a hook of a cgroup.
 const PROGRAMS: usize = 64;
 
@@ -48,11 +43,12 @@ pub fn link_create(
         relative: u64,
         revision: u64,
     }
+    // Without a reference program, `BPF_F_BEFORE` means before all others.
     let (target, flags) = match target {
-        Target::Interface(ifindex) => (ifindex, BEFORE),
+        Target::Interface(ifindex) => (ifindex, BPF_F_BEFORE),
         Target::Xdp { ifindex, mode } => (ifindex, mode),
         Target::Cgroup(directory) => (directory.as_raw_fd().cast_unsigned(), 0),
-        Target::CgroupFirst(directory) => (directory.as_raw_fd().cast_unsigned(), BEFORE),
+        Target::CgroupFirst(directory) => (directory.as_raw_fd().cast_unsigned(), BPF_F_BEFORE),
     };
     let mut attr = Attr {
         program: program.as_raw_fd(),
@@ -96,19 +92,21 @@ pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
 
 /// Id of the program in a link.
 pub fn link_program(link: &OwnedFd) -> io::Result<u32> {
-    // SAFETY: as in `link_cgroup`.
-    let mut info: bpf_link_info = unsafe { std::mem::zeroed() };
-    object_info(link.as_fd(), &mut info)?;
-    Ok(info.prog_id)
+    Ok(link_info(link)?.prog_id)
 }
 
 /// The cgroup that a cgroup link is attached to, by the inode number of its directory; 0 if it is severed.
 pub fn link_cgroup(link: &OwnedFd) -> io::Result<u64> {
-    // SAFETY: all-zero is a valid value of this union of integers.
-    let mut info: bpf_link_info = unsafe { std::mem::zeroed() };
-    object_info(link.as_fd(), &mut info)?;
+    let info = link_info(link)?;
     // SAFETY: every bit pattern is an integer; the kernel has filled in the variant of cgroup links.
     Ok(unsafe { info.__bindgen_anon_1.cgroup.cgroup_id })
+}
+
+fn link_info(link: &OwnedFd) -> io::Result<bpf_link_info> {
+    // SAFETY: all-zero is a valid value of this struct of integers and of a union of such.
+    let mut info = unsafe { std::mem::zeroed() };
+    object_info(link.as_fd(), &mut info)?;
+    Ok(info)
 }
 
 /// Ids of the TCX or netkit programs at an interface's hook, in the order in which they run. `EINVAL` before Linux 6.6 or
@@ -117,8 +115,8 @@ pub fn tcx_programs(ifindex: u32, attach_type: bpf_attach_type) -> io::Result<Ve
     query(ifindex, attach_type, 0).map(|(programs, _)| programs)
 }
 
-/// Ids of the programs that are attached to this cgroup itself, and the flags of their attachment: [`ALLOW_MULTI`] or
-/// another.
+/// Ids of the programs that are attached to this cgroup itself, and the flags of their attachment. With
+/// `BPF_F_ALLOW_MULTI` they run beside others, and beside those of cgroups above it; links always do.
 pub fn cgroup_programs(
     directory: BorrowedFd<'_>,
     attach_type: bpf_attach_type,
@@ -127,14 +125,10 @@ pub fn cgroup_programs(
 }
 
 /// Ids of the programs that run for the processes of this cgroup, also from cgroups above it, in the order in which they run.
-pub fn effective_cgroup_programs(
-    directory: BorrowedFd<'_>,
-    attach_type: bpf_attach_type,
-) -> io::Result<Vec<u32>> {
-    /// `BPF_F_QUERY_EFFECTIVE`.
-    const EFFECTIVE: u32 = 1;
-    let queried = query(directory.as_raw_fd().cast_unsigned(), attach_type, EFFECTIVE);
-    queried.map(|(programs, _)| programs)
+pub fn effective_cgroup_programs(cgroup: &Path, attach_type: bpf_attach_type) -> io::Result<Vec<u32>> {
+    let directory = File::open(cgroup)?;
+    let target = directory.as_raw_fd().cast_unsigned();
+    query(target, attach_type, BPF_F_QUERY_EFFECTIVE).map(|(programs, _)| programs)
 }
 
 fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Result<(Vec<u32>, u32)> {
@@ -165,7 +159,8 @@ fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Res
     Ok((ids, attr.attach_flags))
 }
 
-/// Fills `info`, a struct as `BPF_OBJ_GET_INFO_BY_FD` writes it for this kind of object.
+/// Fills `info`, a struct as `BPF_OBJ_GET_INFO_BY_FD` writes it for this kind of object. The kernel refuses padding that is
+/// not zero: begin with `std::mem::zeroed`, since a struct literal may have any padding.
 pub(super) fn object_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
     #[repr(C)]
     struct Attr {

@@ -2,7 +2,7 @@
 
 use super::bpf::{self, Target};
 use super::links;
-use super::object::explain;
+use super::object::{self, explain};
 use super::pins::Pins;
 use anyhow::{Context as _, Result, ensure};
 use aya::Ebpf;
@@ -35,22 +35,11 @@ pub enum Found {
 
 /// Attaches all programs to the cgroup with this id: into its pinned links if there are any, else into new ones.
 pub fn attach(ebpf: &mut Ebpf, pins: &Pins, id: u64, path: &Path) -> Result<Found> {
-    let directory = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let same = directory.metadata().is_ok_and(|metadata| metadata.ino() == id);
-    ensure!(same, "{} has just been made again", path.display());
     let mut found = [0; 3];
-    for (name, attach_type) in PROGRAMS {
-        let program = ebpf
-            .program_mut(name)
-            .with_context(|| format!("no program {name}"))?;
-        let program = load(program).map_err(|error| explain(error, name))?;
-        let target = Target::Cgroup(directory.as_fd());
-        let pin = pins.cgroup_link(id, name);
+    for program in PROGRAMS {
+        let pin = pins.cgroup_link(id, program.0);
         let was_there = pin.exists();
-        let taken_over = links::attach(&pin, program.as_fd(), target, attach_type, |link| {
-            Ok(bpf::link_cgroup(link)? == id)
-        })
-        .with_context(|| format!("cannot attach {name} to {}", path.display()))?;
+        let taken_over = attach_program(ebpf, program, (id, path), &pin, false)?;
         found[usize::from(was_there) + usize::from(taken_over)] += 1;
     }
     Ok(match found {
@@ -58,6 +47,29 @@ pub fn attach(ebpf: &mut Ebpf, pins: &Pins, id: u64, path: &Path) -> Result<Foun
         [0, 0, _] => Found::AllLinks,
         _ => Found::Gap,
     })
+}
+
+/// Attaches one program to the cgroup with this id and path: into its pinned link if there is one, else into a new one,
+/// after other programs or `first`. True if the link was taken over.
+pub fn attach_program(
+    ebpf: &mut Ebpf,
+    (name, hook): (&str, bpf_attach_type),
+    (id, path): (u64, &Path),
+    pin: &Path,
+    first: bool,
+) -> Result<bool> {
+    let directory = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let same = directory.metadata().is_ok_and(|metadata| metadata.ino() == id);
+    ensure!(same, "{} has just been made again", path.display());
+    let program = load(object::program(ebpf, name)?).map_err(|error| explain(error, name))?;
+    let target = if first {
+        Target::CgroupFirst(directory.as_fd())
+    } else {
+        Target::Cgroup(directory.as_fd())
+    };
+    let is_sound = |link: &_| Ok(bpf::link_cgroup(link)? == id);
+    links::attach(pin, program.as_fd(), target, hook, is_sound)
+        .with_context(|| format!("cannot attach {name} to {}", path.display()))
 }
 
 /// Whether no link is missing or severed.
@@ -69,9 +81,8 @@ pub fn is_attached(pins: &Pins, id: u64) -> Result<bool> {
 pub fn count(pins: &Pins, id: u64) -> Result<usize> {
     let mut attached = 0;
     for (name, _) in PROGRAMS {
-        let pin = pins.cgroup_link(id, name);
-        let link = bpf::open(&pin).with_context(|| format!("cannot open the pin {}", pin.display()))?;
-        attached += usize::from(link.is_some_and(|link| bpf::link_cgroup(&link).ok() == Some(id)));
+        let cgroup = links::cgroup(&pins.cgroup_link(id, name))?;
+        attached += usize::from(cgroup == Some(id));
     }
     Ok(attached)
 }
@@ -92,7 +103,7 @@ pub fn loaded_id(ebpf: &Ebpf, name: &str) -> Result<u32> {
 }
 
 /// Loads a program, unless it is loaded already.
-pub fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
+fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
     let loaded = if let Program::CgroupSock(program) = program {
         CgroupSock::load(program)
     } else {

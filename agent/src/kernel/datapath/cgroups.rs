@@ -7,7 +7,7 @@
 
 use super::{bpf, programs};
 use anyhow::{Context as _, Result, bail};
-use aya_obj::generated::bpf_attach_type;
+use aya_obj::generated::{BPF_F_ALLOW_MULTI, bpf_attach_type};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -73,11 +73,8 @@ impl Scope {
     /// The kernel does not run such a program in a cgroup that has programs of its own (`compute_effective_progs` in
     /// kernel/bpf/cgroup.c), so beside it there must be none of ours.
     pub fn exclusive_program_above(&self, hooks: &[bpf_attach_type]) -> Result<Option<String>> {
-        let above = match self {
-            Self::Only(path) => path.ancestors().skip(1),
-            #[expect(clippy::iter_skip_zero, reason = "both arms are of one type")]
-            Self::ChildrenOf(path) => path.ancestors().skip(0),
-        };
+        let itself = usize::from(matches!(self, Self::Only(_)));
+        let above = self.path().ancestors().skip(itself);
         for path in above.take_while(|path| is_cgroup2(path)) {
             let cannot = || format!("cannot list the programs of {}", path.display());
             let directory = File::open(path).with_context(cannot)?;
@@ -85,7 +82,7 @@ impl Scope {
                 let (programs, flags) =
                     bpf::cgroup_programs(directory.as_fd(), *hook).with_context(cannot)?;
                 if let Some(id) = programs.first()
-                    && flags & bpf::ALLOW_MULTI == 0
+                    && flags & BPF_F_ALLOW_MULTI == 0
                 {
                     let name = programs::name(*id).unwrap_or_default();
                     return Ok(Some(format!("{name} (id {id}) at {}", path.display())));

@@ -1,9 +1,11 @@
 //! Which programs are at an interface's hooks, and in which order.
 
+use super::failure::is_one_of;
 use super::hook::Hook;
 use super::netlink::{self, Filter};
 use super::{bpf, programs};
 use anyhow::{Context as _, Result};
+use std::cmp::Ordering;
 
 /// The programs and filters around ours at an interface. Entries are like `from: tcx cil_from_netdev`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,27 +28,22 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
     for (hook, ours) in Hook::ALL.into_iter().zip(ours) {
         let tcx = tcx(ifindex, hook)?;
         let filters = netlink::filters(ifindex, hook).context("cannot list filters")?;
-        let queue = || {
-            let filters = filters.iter().map(|filter| filter.program);
-            tcx.iter().copied().map(Some).chain(filters)
-        };
-        let Some(index) = queue().position(|program| program == Some(ours)) else {
+        let programs = filters.iter().map(|filter| filter.program);
+        let mut queue = tcx.iter().copied().map(Some).chain(programs);
+        let Some(index) = queue.position(|program| program == Some(ours)) else {
             return Ok(None);
         };
         chain.position = chain.position.max(index + 1);
         let line = |text: String| format!("{}: {text}", hook.as_str());
-        chain
-            .before
-            .extend(tcx.iter().take(index).map(|id| line(program(*id))));
-        let filters = filters.iter().map(|filter| line(describe(filter)));
-        let (before, after): (Vec<_>, Vec<_>) =
-            (tcx.len()..).zip(filters).partition(|(place, _)| *place < index);
-        chain.before.extend(before.into_iter().map(|(_, text)| text));
-        if hook == Hook::Ingress {
-            chain.after = (after.into_iter())
-                .filter(|(place, _)| *place > index)
-                .map(|(_, text)| text)
-                .collect();
+        let before = tcx.iter().take(index).map(|id| line(program(*id)));
+        chain.before.extend(before);
+        // The places of filters are behind those of all TCX programs.
+        for (place, filter) in (tcx.len()..).zip(&filters) {
+            match place.cmp(&index) {
+                Ordering::Less => chain.before.push(line(describe(filter))),
+                Ordering::Greater if hook == Hook::Ingress => chain.after.push(line(describe(filter))),
+                _ => {}
+            }
         }
     }
     Ok(Some(chain))
@@ -55,7 +52,7 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
 /// Ids of the TCX programs at a hook; empty on a kernel without TCX.
 fn tcx(ifindex: u32, hook: Hook) -> Result<Vec<u32>> {
     match bpf::tcx_programs(ifindex, hook.attach_type()) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(vec![]),
+        Err(error) if is_one_of(&error, &[libc::EINVAL]) => Ok(vec![]),
         programs => programs.context("cannot list TCX programs"),
     }
 }

@@ -3,6 +3,7 @@
 //! A filter of ours is known by its priority, its handle and its name together, so that it is found again after a
 //! crash. The pin directory notes which qdiscs are ours; one with filters of other programs stays.
 
+use super::failure::is_one_of;
 use super::hook::Hook;
 use super::netlink::{self, Filter};
 use super::pins::Pins;
@@ -108,14 +109,7 @@ pub fn is_ours(filter: &Filter, hook: Hook) -> bool {
 /// Accepts the removal of something that is gone already, or went with its interface.
 fn absent(result: std::io::Result<()>) -> std::io::Result<()> {
     match result {
-        Err(error)
-            if matches!(
-                error.raw_os_error(),
-                Some(libc::ENOENT | libc::ENODEV | libc::EINVAL)
-            ) =>
-        {
-            Ok(())
-        }
+        Err(error) if is_one_of(&error, &[libc::ENOENT, libc::ENODEV, libc::EINVAL]) => Ok(()),
         other => other,
     }
 }

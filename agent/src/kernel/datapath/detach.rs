@@ -5,7 +5,7 @@ use super::pins::{self, Pins};
 use super::{clsact, links, tcx, xdp};
 use anyhow::{Context as _, Result};
 use std::fs;
-use std::io::ErrorKind;
+use std::io::ErrorKind::{DirectoryNotEmpty, NotFound, ResourceBusy};
 use std::path::Path;
 
 /// Removes links, maps and directories of all ABI versions from the pin directory, and our filters and qdiscs from the
@@ -75,16 +75,10 @@ fn interfaces(pins: &Pins) -> Result<Vec<u32>> {
 
 /// Removes a directory if it is empty: other contents are not ours.
 fn remove_empty(directory: &Path) -> Result<Option<String>> {
+    let kept = [NotFound, DirectoryNotEmpty, ResourceBusy];
     match fs::remove_dir(directory) {
         Ok(()) => Ok(Some(format!("directory {}", directory.display()))),
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy
-            ) =>
-        {
-            Ok(None)
-        }
+        Err(error) if kept.contains(&error.kind()) => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot remove {}", directory.display())),
     }
 }

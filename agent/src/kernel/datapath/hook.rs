@@ -55,22 +55,12 @@ pub enum Hooks {
     Clsact,
 }
 
-/// The kind of hooks that [`Hooks`] selects on this kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kind of hooks that [`Hooks`] selects on this kernel, by its name in the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum KernelPath {
     /// TCX links.
     Tcx,
     /// Filters of the clsact qdisc.
     Clsact,
-}
-
-impl KernelPath {
-    /// The name in the status.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tcx => "tcx",
-            Self::Clsact => "clsact",
-        }
-    }
 }

@@ -51,6 +51,12 @@ pub fn remove(path: &Path) -> Result<bool> {
     }
 }
 
-fn open(path: &Path) -> Result<Option<OwnedFd>> {
+/// Id of the cgroup that the link pinned at `path` is attached to, 0 if it is severed; none if there is none.
+pub fn cgroup(path: &Path) -> Result<Option<u64>> {
+    Ok(open(path)?.and_then(|link| bpf::link_cgroup(&link).ok()))
+}
+
+/// Opens the link pinned at `path`; none if there is none.
+pub fn open(path: &Path) -> Result<Option<OwnedFd>> {
     bpf::open(path).with_context(|| format!("cannot open the pin {}", path.display()))
 }

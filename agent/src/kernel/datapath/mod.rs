@@ -14,6 +14,7 @@ mod cgroups;
 mod chain;
 mod clsact;
 mod detach;
+pub(crate) mod failure;
 mod hook;
 mod links;
 pub(crate) mod netlink;
@@ -28,18 +29,18 @@ mod sockets;
 mod tcx;
 mod xdp;
 mod xdp_device;
-mod xdp_mode;
 mod xdp_tags;
 
 pub use cgroups::Scope;
 pub use chain::Chain;
 pub use detach::detach;
+pub use failure::failed_with;
 pub use hook::{Hook, Hooks, KernelPath};
 pub use node::netns_cookie;
 pub use outside::holds_processes;
 pub use pins::Pins;
 pub use xdp::Xdp;
-pub use xdp_mode::XdpMode;
+pub use xdp_device::XdpMode;
 
 use crate::kernel::maps;
 use crate::shared::status::{NodeSockets, SocketLb as ShownLb};

@@ -41,34 +41,16 @@ pub struct Qdisc {
     pub handle: u32,
 }
 
-/// Filters at a hook, in the order in which they run; none without such a qdisc.
-pub fn filters(ifindex: u32, hook: Hook) -> io::Result<Vec<Filter>> {
-    dump_filters(at(ifindex, hook))
-}
-
-/// Filters of a qdisc with this handle, in the order in which they run.
-pub fn filters_of(qdisc: &Qdisc) -> io::Result<Vec<Filter>> {
-    let mut request = message(qdisc.ifindex);
-    request.header.parent = qdisc.handle.into();
-    dump_filters(request)
-}
-
-/// Filters of a class, by its handle.
-pub fn filters_of_class(ifindex: u32, class: u32) -> io::Result<Vec<Filter>> {
-    let mut request = message(ifindex);
-    request.header.parent = class.into();
-    dump_filters(request)
+/// Filters at a hook, or of a qdisc or class with this handle, in the order in which they run; none without such a qdisc.
+pub fn filters(ifindex: u32, parent: impl Into<TcHandle>) -> io::Result<Vec<Filter>> {
+    let request = RouteNetlinkMessage::GetTrafficFilter(message(ifindex, parent));
+    Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(Filter::of).collect())
 }
 
 /// Handles of the classes of an interface's queueing disciplines.
 pub fn classes(ifindex: u32) -> io::Result<Vec<u32>> {
-    let request = RouteNetlinkMessage::GetTrafficClass(message(ifindex));
+    let request = RouteNetlinkMessage::GetTrafficClass(message(ifindex, 0u32));
     Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(class).collect())
-}
-
-fn dump_filters(request: TcMessage) -> io::Result<Vec<Filter>> {
-    let answers = ask(&RouteNetlinkMessage::GetTrafficFilter(request), NLM_F_DUMP)?;
-    Ok(answers.iter().filter_map(Filter::of).collect())
 }
 
 /// Queueing disciplines of all interfaces of this network namespace.
@@ -209,8 +191,7 @@ fn flower_class(option: &TcFilterFlowerOption) -> Option<u32> {
 }
 
 fn clsact(ifindex: u32) -> TcMessage {
-    let mut message = message(ifindex);
-    message.header.parent = TcHandle::CLSACT;
+    let mut message = message(ifindex, TcHandle::CLSACT);
     message.header.handle = TcHandle {
         major: u16::MAX,
         minor: 0,
@@ -218,20 +199,21 @@ fn clsact(ifindex: u32) -> TcMessage {
     message
 }
 
-fn at(ifindex: u32, hook: Hook) -> TcMessage {
-    let mut message = message(ifindex);
-    message.header.parent = TcHandle {
-        major: u16::MAX,
-        minor: match hook {
-            Hook::Ingress => TcHandle::MIN_INGRESS,
-            Hook::Egress => TcHandle::MIN_EGRESS,
-        },
-    };
-    message
+impl From<Hook> for TcHandle {
+    fn from(hook: Hook) -> Self {
+        let minor = match hook {
+            Hook::Ingress => Self::MIN_INGRESS,
+            Hook::Egress => Self::MIN_EGRESS,
+        };
+        Self {
+            major: u16::MAX,
+            minor,
+        }
+    }
 }
 
 fn named(ifindex: u32, hook: Hook, filter: &Filter) -> TcMessage {
-    let mut message = at(ifindex, hook);
+    let mut message = message(ifindex, hook);
     message.header.handle = filter.handle.into();
     message.header.info = u32::from(filter.priority) << 16 | u32::from(ETH_P_ALL.to_be());
     message
@@ -240,8 +222,10 @@ fn named(ifindex: u32, hook: Hook, filter: &Filter) -> TcMessage {
 /// The protocol of filters: packets of every protocol.
 const ETH_P_ALL: u16 = 3;
 
-fn message(ifindex: u32) -> TcMessage {
-    TcMessage::with_index(ifindex.cast_signed())
+fn message(ifindex: u32, parent: impl Into<TcHandle>) -> TcMessage {
+    let mut message = TcMessage::with_index(ifindex.cast_signed());
+    message.header.parent = parent.into();
+    message
 }
 
 #[cfg(test)]

@@ -1,33 +1,27 @@
 //! The node that this process is on: its network namespace and its clock.
 
-use anyhow::{Context as _, Result, ensure};
-use std::os::fd::AsRawFd as _;
+use anyhow::{Context as _, Result};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::GetStruct;
 
 /// `SO_NETNS_COOKIE` of the network namespace that this process is in. Linux 5.14.
 pub fn netns_cookie() -> Result<u64> {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0")
         .or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"))
         .context("cannot make a socket")?;
-    let mut cookie = 0u64;
-    let mut length = libc::socklen_t::try_from(size_of::<u64>())?;
-    // SAFETY: the kernel writes at most `length` octets into `cookie`.
-    let failed = unsafe {
-        let value = std::ptr::from_mut(&mut cookie).cast();
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_NETNS_COOKIE,
-            value,
-            &raw mut length,
-        )
-    };
-    ensure!(
-        failed == 0,
-        "cannot read the network namespace's cookie: {}",
-        std::io::Error::last_os_error()
-    );
-    Ok(cookie)
+    getsockopt(&socket, NetnsCookie).context("cannot read the network namespace's cookie")
 }
+
+#[derive(Debug, Clone, Copy)]
+struct NetnsCookie;
+
+nix::getsockopt_impl!(
+    NetnsCookie,
+    libc::SOL_SOCKET,
+    libc::SO_NETNS_COOKIE,
+    u64,
+    GetStruct<u64>
+);
 
 /// Numbers of the interfaces of this network namespace.
 pub fn interfaces() -> std::io::Result<Vec<u32>> {

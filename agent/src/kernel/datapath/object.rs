@@ -5,7 +5,7 @@ use super::pins::Pins;
 use crate::kernel::maps;
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::MapInfo;
-use aya::programs::{SchedClassifier, Xdp};
+use aya::programs::{Program, SchedClassifier, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use aya_obj::generated::bpf_map_type;
 use std::fs;
@@ -17,7 +17,10 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ep
 /// Loads the programs of interfaces, over the pinned maps of an earlier process where there are any. `sets_error`: whether
 /// programs at cgroups may set the error of a call.
 pub fn load(pins: &Pins, sets_error: bool) -> Result<Ebpf> {
-    check_object()?;
+    ensure!(
+        !OBJECT.is_empty(),
+        "this epguard was built without its eBPF object: run `cargo xtask build`"
+    );
     let directory = pins.maps();
     discard_other_layouts(&directory)?;
     let sets_error = u32::from(sets_error);
@@ -39,19 +42,18 @@ pub fn load(pins: &Pins, sets_error: bool) -> Result<Ebpf> {
 
 /// The program of a hook.
 pub fn classifier(ebpf: &mut Ebpf, hook: Hook) -> Result<&mut SchedClassifier> {
-    let name = hook.program();
-    let program = ebpf
-        .program_mut(name)
-        .with_context(|| format!("the eBPF object has no program {name}"))?;
-    Ok(program.try_into()?)
+    Ok(program(ebpf, hook.program())?.try_into()?)
 }
 
 /// The XDP program.
 pub fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
-    let program = ebpf
-        .program_mut(XDP)
-        .with_context(|| format!("the eBPF object has no program {XDP}"))?;
-    Ok(program.try_into()?)
+    Ok(program(ebpf, XDP)?.try_into()?)
+}
+
+/// The program with this name.
+pub fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program> {
+    ebpf.program_mut(name)
+        .with_context(|| format!("the eBPF object has no program {name}"))
 }
 
 /// Loads the XDP program, before any map is taken out of the object. It needs more of the kernel than the others do.
@@ -62,14 +64,6 @@ pub fn load_xdp(ebpf: &mut Ebpf) -> Result<()> {
 }
 
 const XDP: &str = "epguard_xdp";
-
-fn check_object() -> Result<()> {
-    ensure!(
-        !OBJECT.is_empty(),
-        "this epguard was built without its eBPF object: run `cargo xtask build`"
-    );
-    Ok(())
-}
 
 /// Checks what epguard needs of the kernel, before anything is made.
 pub fn check_kernel() -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::hook::Hook;
 use super::pins::{self, Pins};
-use super::{Datapath, bpf, clsact, netlink, node};
+use super::{Datapath, bpf, clsact, links, netlink, node};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;
 
@@ -32,8 +32,7 @@ pub fn pinned(pins: &Pins) -> Result<BTreeSet<u32>> {
     let mut programs = BTreeSet::new();
     for version in pins.versions(false)? {
         for path in pins::list(&version.join("links"))? {
-            let link = bpf::open(&path).with_context(|| format!("cannot open the pin {}", path.display()))?;
-            programs.extend(link.and_then(|link| bpf::link_program(&link).ok()));
+            programs.extend(links::open(&path)?.and_then(|link| bpf::link_program(&link).ok()));
         }
     }
     Ok(programs)

@@ -113,10 +113,7 @@ impl Pins {
     /// Such links that are pinned here.
     pub fn socket_lb_links(&self) -> Result<Vec<PathBuf>> {
         let mut links = list(&self.links())?;
-        links.retain(|path| {
-            path.file_name()
-                .is_some_and(|name| name.as_encoded_bytes().starts_with(SOCKET_LB.as_bytes()))
-        });
+        links.retain(|path| name(path).is_some_and(|name| name.starts_with(SOCKET_LB)));
         Ok(links)
     }
 
@@ -160,22 +157,23 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+fn name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
 fn is_version(path: &Path) -> bool {
-    let digits = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .and_then(|name| name.strip_prefix('v'));
+    let digits = name(path).and_then(|name| name.strip_prefix('v'));
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// `12` of `12-from` and of `12`.
 fn number(path: &Path) -> Option<u32> {
-    path.file_name()?.to_str()?.split('-').next()?.parse().ok()
+    name(path)?.split('-').next()?.parse().ok()
 }
 
 /// `34` of `cgroup-34-epguard_connect4`; none for the pin of an interface.
 fn cgroup(path: &Path) -> Option<u64> {
-    let rest = path.file_name()?.to_str()?.strip_prefix("cgroup-")?;
+    let rest = name(path)?.strip_prefix("cgroup-")?;
     Some(rest.split('-').next()?.parse().unwrap_or_default())
 }
 

@@ -3,7 +3,7 @@
 //! Ids need `CAP_SYS_ADMIN`: without it the kernel returns `EPERM`.
 
 use super::bpf::{bpf, descriptor, object_info};
-use aya_obj::generated::{bpf_cmd, bpf_map_info, bpf_map_type, bpf_prog_info, bpf_prog_type};
+use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_prog_info, bpf_prog_type};
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -55,22 +55,17 @@ pub fn name(id: u32) -> Option<String> {
 
 /// The same, with the error: `ENOENT` if it is gone, `EPERM` without `CAP_SYS_ADMIN`.
 pub fn read_program_name(id: u32) -> io::Result<String> {
-    let mut info = empty_program();
-    object_info(open(id)?.as_fd(), &mut info)?;
-    Ok(name_in(&info))
+    Ok(name_in(&program_info(&open(id)?)?))
 }
 
 /// The type of a program, one of `bpf_prog_type`; needs fewer steps than all of [`information()`].
 pub fn kind(id: u32) -> io::Result<u32> {
-    let mut info = empty_program();
-    object_info(open(id)?.as_fd(), &mut info)?;
-    Ok(info.type_)
+    Ok(program_info(&open(id)?)?.type_)
 }
 
 /// Reads an open program, as the kernel shows it.
 pub fn information(program: &OwnedFd) -> io::Result<Information> {
-    let mut sizes = empty_program();
-    object_info(program.as_fd(), &mut sizes)?;
+    let sizes = program_info(program)?;
     let mut instructions = vec![0u8; sizes.xlated_prog_len as usize];
     let mut maps = vec![0u32; sizes.nr_map_ids as usize];
     let mut info = empty_program();
@@ -87,26 +82,6 @@ pub fn information(program: &OwnedFd) -> io::Result<Information> {
         name: name_in(&info),
         instructions: shown.then_some(instructions),
         maps,
-    })
-}
-
-/// Number of entries of a map of programs to tail-call; none if the map is of another type.
-pub fn tail_call_entries(map: &OwnedFd) -> io::Result<Option<u32>> {
-    // SAFETY: all-zero is a valid value of this struct of integers.
-    let mut info: bpf_map_info = unsafe { std::mem::zeroed() };
-    object_info(map.as_fd(), &mut info)?;
-    let is_array = info.type_ == bpf_map_type::BPF_MAP_TYPE_PROG_ARRAY as u32;
-    Ok(is_array.then_some(info.max_entries))
-}
-
-/// Octets of a map's keys and values.
-pub fn map_size(map: &OwnedFd) -> io::Result<MapSize> {
-    // SAFETY: as in `tail_call_entries`.
-    let mut info: bpf_map_info = unsafe { std::mem::zeroed() };
-    object_info(map.as_fd(), &mut info)?;
-    Ok(MapSize {
-        key: info.key_size,
-        value: info.value_size,
     })
 }
 
@@ -144,8 +119,9 @@ pub fn tail_calls(map: &OwnedFd, entries: u32) -> io::Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// Loads a program for TC hooks from instructions in the host's byte order. It is attached nowhere.
-pub fn load_classifier(instructions: &[u8]) -> io::Result<OwnedFd> {
+/// Loads a program of this type from instructions in the host's byte order. `hook` is the one that its context depends on,
+/// if any. It is attached nowhere.
+pub fn load(kind: bpf_prog_type, hook: Option<bpf_attach_type>, instructions: &[u8]) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Attr {
         kind: u32,
@@ -155,17 +131,29 @@ pub fn load_classifier(instructions: &[u8]) -> io::Result<OwnedFd> {
         log: [u64; 2],
         kernel_version: u32,
         flags: u32,
+        name: [u8; 16],
+        ifindex: u32,
+        attach_type: u32,
     }
     let mut attr = Attr {
-        kind: bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS as u32,
+        kind: kind as u32,
         count: u32::try_from(instructions.len() / 8).unwrap_or(u32::MAX),
         instructions: instructions.as_ptr().addr() as u64,
         license: c"GPL".as_ptr().addr() as u64,
         log: [0; 2],
         kernel_version: 0,
         flags: 0,
+        name: [0; 16],
+        ifindex: 0,
+        attach_type: hook.map_or(0, |hook| hook as u32),
     };
     descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?)
+}
+
+fn program_info(program: &OwnedFd) -> io::Result<bpf_prog_info> {
+    let mut info = empty_program();
+    object_info(program.as_fd(), &mut info)?;
+    Ok(info)
 }
 
 fn empty_program() -> bpf_prog_info {

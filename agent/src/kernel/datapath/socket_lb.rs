@@ -6,18 +6,17 @@
 
 mod found;
 mod place;
-mod refusal;
 
 use super::cgroups::Scope;
-use super::links;
+use super::failure::failed_with;
 use super::pins::Pins;
+use super::{links, programs};
 use crate::shared::status::SocketLb as Shown;
 use anyhow::{Result, bail, ensure};
 use aya::Ebpf;
-use aya_obj::generated::bpf_attach_type;
+use aya_obj::generated::{bpf_attach_type, bpf_prog_type};
 use found::{Found, find, foreign_at};
-use place::{Place, inode, is_after, is_attached, is_invalid};
-pub use refusal::can_set_error;
+use place::{Place, inode, is_after, is_attached};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -131,7 +130,8 @@ impl SocketLb {
             match self.keep(ebpf, pins, place, &pin, may_try) {
                 Ok(_) if place.is_before() => drop(judged.insert(place.hook as u32)),
                 Ok(taken_over) => looked.new |= !taken_over,
-                Err(error) if place.first && is_invalid(&error) => {
+                // The kernel does not know the flag.
+                Err(error) if place.first && failed_with(&error, &[libc::EINVAL]) => {
                     self.is_older = true;
                     let again = self.surround(ebpf, pins, cgroup)?;
                     let new = again.new | looked.new;
@@ -239,4 +239,16 @@ impl SocketLb {
         self.ours.retain(|pin| wanted.contains(pin));
         Ok(())
     }
+}
+
+/// `mov r1, -111` · `call bpf_set_retval` · `mov r0, 0` · `exit`.
+const INSTRUCTIONS: [u64; 4] = [0xffff_ff91_0000_01b7, 0x0000_00bb_0000_0085, 0xb7, 0x95];
+
+/// Whether programs at these hooks may set the error of the call (`bpf_set_retval`, Linux 6.1); else it is always `EPERM`. Loads
+/// a program of four instructions, and attaches it nowhere.
+pub fn can_set_error() -> bool {
+    let kind = bpf_prog_type::BPF_PROG_TYPE_CGROUP_SOCK_ADDR;
+    let hook = bpf_attach_type::BPF_CGROUP_INET4_CONNECT;
+    let instructions = INSTRUCTIONS.map(u64::to_ne_bytes);
+    programs::load(kind, Some(hook), instructions.as_flattened()).is_ok()
 }

@@ -46,7 +46,7 @@ impl Sockets {
         let mut unheard = false;
         for (id, pin) in pins.cgroup_links()? {
             if !there.contains_key(&id) {
-                let link = bpf::open(&pin)?;
+                let link = links::open(&pin)?;
                 unheard |= link.is_some_and(|link| bpf::link_cgroup(&link).ok() != Some(0));
                 links::remove(&pin)?;
             }
@@ -128,13 +128,12 @@ impl Sockets {
     }
 
     fn first_error(&self) -> Option<String> {
-        let errors = self.cgroups.values().filter_map(|cgroup| cgroup.failed.as_ref());
-        let exclusive = self.exclusive.as_ref();
-        exclusive
-            .map(|program| {
-                format!("{program} was attached without BPF_F_ALLOW_MULTI, so it runs only without others")
-            })
-            .or_else(|| errors.map(|(_, error)| error.clone()).next())
+        if let Some(program) = &self.exclusive {
+            let text = "was attached without BPF_F_ALLOW_MULTI, so it runs only without others";
+            return Some(format!("{program} {text}"));
+        }
+        let mut failed = self.cgroups.values().filter_map(|cgroup| cgroup.failed.as_ref());
+        failed.next().map(|(_, error)| error.clone())
     }
 
     fn attach(

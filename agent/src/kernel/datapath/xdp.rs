@@ -4,8 +4,7 @@
 
 use super::bpf::Target;
 use super::pins::Pins;
-use super::xdp_device::Device;
-use super::xdp_mode::XdpMode;
+use super::xdp_device::{Device, XdpMode};
 use super::{Datapath, links, object, programs, xdp_tags};
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::{HashMap, MapData};
@@ -107,12 +106,10 @@ impl Datapath {
             .info()
             .context("XDP: this kernel did not take the program")?
             .id();
-        if let Some((true, said)) = self
-            .xdp_refused
-            .get(&ifindex)
-            .map(|said| (device.programs.is_empty(), said))
+        if device.programs.is_empty()
+            && let Some(refusal) = self.xdp_refused.get(&ifindex)
         {
-            bail!("{said}");
+            bail!("{refusal}");
         }
         let pin = self.pins.xdp_link(ifindex);
         if device.program(mode) == Some(id) && pin.exists() {
@@ -142,14 +139,11 @@ impl Datapath {
                 let name = programs::name(id).unwrap_or_default();
                 error.context(format!(
                     "XDP: the program {name} (id {id}, {}) of another owner is attached and stays",
-                    where_.map_or("hardware", XdpMode::as_str)
+                    where_.map_or("hardware".to_owned(), |mode| mode.to_string())
                 ))
             }
             Ok(None) => {
-                let error = error.context(format!(
-                    "XDP: the device takes no program in {} mode",
-                    mode.as_str()
-                ));
+                let error = error.context(format!("XDP: the device takes no program in {mode} mode"));
                 self.xdp_refused.insert(ifindex, format!("{error:#}"));
                 error
             }

@@ -1,11 +1,31 @@
-//! The properties of an interface that matter to XDP.
+//! The properties of an interface that matter to XDP, and where a program runs there.
 
-use super::xdp_mode::XdpMode;
+use crate::node::netlink::Interface;
 use crate::node::netlink::route::ask;
 use rtnetlink::packet_core::NLM_F_ACK;
 use rtnetlink::packet_route::RouteNetlinkMessage;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage, LinkXdp};
 use std::io;
+
+/// Where an XDP program runs, by its name in the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum XdpMode {
+    /// In the driver, on the receive ring.
+    Driver,
+    /// In the network stack, on an skb that is made already.
+    Generic,
+}
+
+impl XdpMode {
+    /// The flag of the mode: `XDP_FLAGS_DRV_MODE` or `XDP_FLAGS_SKB_MODE` of `linux/if_link.h`.
+    pub(super) const fn flag(self) -> u32 {
+        match self {
+            Self::Driver => 1 << 2,
+            Self::Generic => 1 << 1,
+        }
+    }
+}
 
 /// An interface in its present state.
 #[derive(Debug, Default)]
@@ -41,28 +61,23 @@ impl Device {
     }
 
     fn read(link: &LinkMessage) -> Self {
-        let mut device = Self::default();
+        let interface = Interface::from(link.clone());
+        let mut device = Self {
+            is_port: interface.master.is_some_and(|master| master != 0),
+            kind: interface.kind,
+            ..Self::default()
+        };
         for attribute in &link.attributes {
             match attribute {
                 LinkAttribute::Address(address) if link.header.link_layer_type == LinkLayerType::Ether => {
                     device.mac = address.as_slice().try_into().ok();
                 }
-                LinkAttribute::Controller(controller) => device.is_port = *controller != 0,
-                LinkAttribute::LinkInfo(infos) => device.kind = kind(infos),
                 LinkAttribute::Xdp(said) => device.programs = said.iter().filter_map(program).collect(),
                 _ => {}
             }
         }
         device
     }
-}
-
-fn kind(infos: &[LinkInfo]) -> String {
-    let kind = infos.iter().find_map(|info| match info {
-        LinkInfo::Kind(kind) => Some(kind.to_string()),
-        _ => None,
-    });
-    kind.unwrap_or_default()
 }
 
 fn program(said: &LinkXdp) -> Option<(Option<XdpMode>, u32)> {

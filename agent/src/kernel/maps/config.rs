@@ -1,15 +1,27 @@
-//! CONFIG as it is pinned, for commands beside the agent.
+//! CONFIG as it is pinned, and the actions for denied packets in it.
 
 use super::lock::{ConfigLock, LockGuard};
 use super::{Writer, open};
+use crate::shared::choice::Choice;
 use anyhow::{Context as _, Result};
 use aya::maps::{Array, Map, MapData};
-use epguard_common::{Config, RawConfig};
+use epguard_common::{AnswerLimits, Config, RawConfig, ReasonActions};
 use std::path::Path;
 
 /// Reads the configuration of the running datapath. Errors: none is pinned there.
 pub fn configuration(pin_dir: &Path) -> Result<Config> {
     read(&array(pin_dir)?)
+}
+
+/// Switches the action of the running datapath.
+pub fn set_action(pin_dir: &Path, choice: &Choice) -> Result<()> {
+    reconfigure(pin_dir, |config| {
+        Ok(Config {
+            actions: choice.applied_to(config.actions),
+            capture: choice.capture.as_deref().map_or(Ok(config.capture), number)?,
+            ..config
+        })
+    })
 }
 
 /// Changes the pinned CONFIG under its lock. Errors: none is pinned there, or another process holds its lock.
@@ -30,6 +42,25 @@ impl Writer {
     pub fn lock_config(mut self, pin_dir: &Path) -> Result<Self> {
         self.config_lock = Some(ConfigLock::at(pin_dir)?);
         Ok(self)
+    }
+
+    /// Sets the action for each reason, and how many packets get a reply.
+    pub fn choose(&mut self, actions: ReasonActions, limits: AnswerLimits) -> Result<()> {
+        self.change_config(|config| {
+            Ok(Config {
+                actions,
+                limits,
+                ..config
+            })
+        })
+    }
+
+    /// Sets the interface that captured packets go to.
+    ///
+    /// Errors: no interface has this name.
+    pub fn capture(&mut self, interface: Option<&str>) -> Result<()> {
+        let capture = interface.map_or(Ok(0), number)?;
+        self.change_config(|config| Ok(Config { capture, ..config }))
     }
 
     pub(super) fn config(&self) -> Result<Config> {
@@ -58,4 +89,10 @@ fn read(array: &Array<MapData, RawConfig>) -> Result<Config> {
 
 fn array(pin_dir: &Path) -> Result<Array<MapData, RawConfig>> {
     Ok(Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?)
+}
+
+/// The kernel's number of an interface.
+fn number(interface: &str) -> Result<u32> {
+    nix::net::if_::if_nametoindex(interface)
+        .with_context(|| format!("cannot redirect packets to interface {interface}: see `ip link`"))
 }

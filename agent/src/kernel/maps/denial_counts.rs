@@ -69,10 +69,10 @@ impl DenialCounts {
         }
     }
 
-    /// Reads and removes an entry, after the denial itself is removed.
-    fn end(&mut self, denied: Denied) -> Result<(), MapError> {
-        self.read(denied, true)?;
-        absent(self.map.remove(&denied.target))
+    /// Reads and removes an entry, after the denial itself is removed. An entry that was not installed is not read.
+    fn end(&mut self, target: &DenialKey, denied: Option<Denied>) -> Result<(), MapError> {
+        denied.map_or(Ok(()), |denied| self.read(denied, true))?;
+        absent(self.map.remove(target))
     }
 
     fn read(&mut self, denied: Denied, ended: bool) -> Result<(), MapError> {
@@ -121,18 +121,14 @@ impl Writer {
 
     pub(super) fn end_denial(&mut self, target: &DenialKey) -> Result<(), MapError> {
         let denial = self.installed.denied.get(target);
-        match denial.map(|denial| of_denial(target, denial)) {
-            Some(denied) => self.counts.end(denied),
-            None => absent(self.counts.map.remove(target)),
-        }
+        let denied = denial.map(|denial| of_denial(target, denial));
+        self.counts.end(target, denied)
     }
 
     pub(super) fn end_terminated(&mut self, target: &DenialKey) -> Result<(), MapError> {
         let orphan_ip = self.installed.terminated.get(&target.addr);
-        match orphan_ip.map(|orphan_ip| of_terminated(target.addr, orphan_ip.dead)) {
-            Some(denied) => self.counts.end(denied),
-            None => absent(self.counts.map.remove(target)),
-        }
+        let denied = orphan_ip.map(|orphan_ip| of_terminated(target.addr, orphan_ip.dead));
+        self.counts.end(target, denied)
     }
 }
 

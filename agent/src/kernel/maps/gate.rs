@@ -112,7 +112,9 @@ impl GateMap {
         if self.flows.is_some() {
             wanted.valid |= Gate::SHOWS_FLOWS;
         }
-        if wanted == self.written || self.narrow(wanted) {
+        if wanted == self.written
+            || self.try_to_write(wanted, "packets that need no verdict are judged all the same")
+        {
             self.idle.clear();
         }
     }
@@ -127,13 +129,12 @@ impl GateMap {
         some
     }
 
-    /// Writes a table by which more packets end at the gate. An error costs their time only: the next change tries again.
-    /// True if it was written.
-    fn narrow(&mut self, wanted: Box<Gate>) -> bool {
+    /// Writes a table that changes no verdict. An error is logged with its consequence, `otherwise`; the next change tries
+    /// again. True if it was written.
+    fn try_to_write(&mut self, wanted: Box<Gate>, otherwise: &str) -> bool {
         let written = self.write(wanted);
         if let Err(error) = &written {
-            let error = format!("{error:#}");
-            tracing::warn!(error, "packets that need no verdict are judged all the same");
+            tracing::warn!(error = format!("{error:#}"), "{otherwise}");
         }
         written.is_ok()
     }
@@ -155,13 +156,8 @@ impl Writer {
         }
         let mut wanted = self.gate.written.clone();
         wanted.relabels = relabels.into();
-        if let Err(error) = self.gate.write(wanted) {
-            let error = format!("{error:#}");
-            tracing::warn!(
-                error,
-                "whether packets of the node's own sockets are marked stays as it was"
-            );
-        }
+        let otherwise = "whether packets of the node's own sockets are marked stays as it was";
+        self.gate.try_to_write(wanted, otherwise);
     }
 }
 

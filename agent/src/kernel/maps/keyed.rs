@@ -1,6 +1,6 @@
 //! Hash maps whose values carry their keys.
 
-use super::{open, take};
+use super::open;
 use anyhow::{Context as _, Result};
 use aya::maps::{HashMap, Map, MapData, MapError};
 use aya::{Ebpf, Pod};
@@ -65,13 +65,24 @@ where
     K: Pod + PartialEq,
     Keyed<K, V>: Pod,
 {
-    let map: &Map = ebpf
-        .map(name)
-        .with_context(|| format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`"))?;
-    let map: HashMap<&MapData, K, Keyed<K, V>> = map.try_into()?;
+    let map: HashMap<&MapData, K, Keyed<K, V>> = of_object(ebpf, name)?.try_into()?;
     values(map.iter())
         .collect::<Result<_, _>>()
         .with_context(|| format!("cannot read {name}"))
+}
+
+/// Takes a map out of a loaded object.
+pub(super) fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map> {
+    ebpf.take_map(name).with_context(|| no_map(name))
+}
+
+/// A map of a loaded object.
+pub(super) fn of_object<'a>(ebpf: &'a Ebpf, name: &str) -> Result<&'a Map> {
+    ebpf.map(name).with_context(|| no_map(name))
+}
+
+fn no_map(name: &str) -> String {
+    format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`")
 }
 
 fn values<K: PartialEq, V>(

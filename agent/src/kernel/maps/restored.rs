@@ -1,10 +1,10 @@
 //! Restores what an earlier process left in the maps.
 
-use super::keyed::loaded;
+use super::keyed::{loaded, of_object};
 use super::terminated;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
-use aya::maps::{HashMap, Map, MapData};
+use aya::maps::{HashMap, MapData};
 use epguard_common::{Addr, Affected, DenialKey, Owner, Rate, RawDenial, Suspect, Terminated, Vip};
 use epguard_core::state::Tables;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,10 +57,7 @@ fn without_telemetry(suspect: Suspect) -> Suspect {
 }
 
 fn owners(ebpf: &Ebpf) -> Result<BTreeMap<Addr, Owner>> {
-    let map: &Map = ebpf
-        .map("OWNERS")
-        .context("the eBPF object has no map OWNERS: rebuild with `cargo xtask build`")?;
-    let map: HashMap<&MapData, Addr, Owner> = map.try_into()?;
+    let map: HashMap<&MapData, Addr, Owner> = of_object(ebpf, "OWNERS")?.try_into()?;
     map.iter().collect::<Result<_, _>>().context("cannot read OWNERS")
 }
 

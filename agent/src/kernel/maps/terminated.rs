@@ -1,7 +1,7 @@
 //! TERMINATED, which the programs write too: a packet from an IP lifts its entry there, before the agent reads it.
 
 use super::{BPF_NOEXIST, Writer, absent, v1::Lifting};
-use crate::shared::clock::boot_ns;
+use crate::shared::clock::{boot_ns, nanoseconds};
 use anyhow::{Context as _, Result};
 use aya::maps::MapError;
 use epguard_common::{Addr, Mode, Terminated, Uid};
@@ -91,7 +91,7 @@ impl Writer {
             dead_uid: orphan_ip.dead,
             mode: orphan_ip.mode as u32,
             proven_ns: boot_ns(),
-            lifted_ns: lifted.map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX)),
+            lifted_ns: lifted.map_or(0, nanoseconds),
             ..Terminated::default()
         };
         self.terminated.insert(ip, entry, BPF_NOEXIST)

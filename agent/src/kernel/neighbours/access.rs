@@ -5,8 +5,7 @@ use super::field::Field;
 use super::field::Origin;
 use super::fields::Layout;
 use super::insn::Insn;
-use super::stack::Stack;
-use super::state::State;
+use super::stack::{Stack, State};
 use super::uses::{Carrier, Use};
 use super::value::Value;
 
@@ -30,17 +29,7 @@ pub fn load(base: Value, insn: Insn, stack: &Stack, layout: &Layout, uses: &mut 
         [] if origin != Origin::Context && size == 8 => Value::ANY,
         [] => Value::NUMBER.slice(0, size),
         [(which, shift)] => {
-            let field = Field {
-                which,
-                origin,
-                shift,
-                taint: u16::MAX,
-                kept: u16::MAX,
-                altered: 0,
-                ones: u64::MAX,
-            };
-            let ones = !field.place(u16::MAX);
-            let octets = Value::Field(Field { ones, ..field }).slice(0, size);
+            let octets = Value::Field(Field::loaded(which, origin, shift)).slice(0, size);
             match (octets, origin) {
                 // The base may be another struct, and these eight octets a pointer in it.
                 (Value::Field(_), Origin::Argument(_) | Origin::Any) if size == 8 => {
@@ -69,11 +58,6 @@ pub fn store(base: Value, insn: Insn, value: Value, stack: &mut Stack, layout: &
     let (origin, delta) = match base {
         Value::Mixed { address: true, .. } => {
             *uses = Use::UNKNOWN;
-            return stack.store(None, size, value, uses);
-        }
-        Value::Stack(None) => {
-            // The store may go to other memory.
-            value.escape(uses);
             return stack.store(None, size, value, uses);
         }
         Value::Stack(at) => return stack.store(offset(at, insn), size, value, uses),
@@ -155,50 +139,30 @@ fn fields_at(at: Option<i32>, size: u8, layout: &Layout) -> Vec<(Carrier, i32)> 
 
 /// A store over a carrier.
 fn put(value: Value, (which, shift): (Carrier, i32), origin: Origin, size: u8, uses: &mut Use) {
-    let octets = mask(size);
-    let target = Field {
-        which,
-        origin,
-        shift,
-        taint: u16::MAX,
-        kept: 0,
-        altered: 0,
-        ones: 0,
-    };
-    let span = target.at(octets);
-    let (sets, keeps, reads) = match value {
-        Value::Other(number) => (target.at(number.ones()), 0, None),
+    let target = Field::loaded(which, origin, shift);
+    let span = target.at(mask(size));
+    let (sets, keeps) = match value {
+        Value::Other(number) => (target.at(number.ones()), 0),
         Value::Field(field) if (field.which, field.shift) == (which, shift) => {
-            let keeps = if field.origin == origin && origin != Origin::Any {
-                field.kept
+            let is_same_packet = field.origin == origin && origin != Origin::Any;
+            let (carried, keeps, reads) = if is_same_packet {
+                (0, field.kept, field.altered)
             } else {
-                0
+                (field.taint, 0, field.taint)
             };
-            let same = field.origin == origin && origin != Origin::Any;
-            let carried = if same { 0 } else { field.taint };
-            let reads = if same { field.altered } else { field.taint };
-            (target.at(field.ones) | carried, keeps, Some((which, reads)))
+            uses.of(which).reads |= reads;
+            (target.at(field.ones) | carried, keeps)
         }
         Value::Field(field) => {
-            let positions = field.ones | field.place(field.taint);
-            (target.at(positions), 0, Some((field.which, field.taint)))
+            value.escape(uses);
+            (target.at(field.ones | field.place(field.taint)), 0)
         }
         _ => {
             value.escape(uses);
-            (u16::MAX, 0, None)
+            (u16::MAX, 0)
         }
     };
-    if let Some((which, reads)) = reads {
-        uses.of(which).reads |= reads;
-    }
     let there = uses.of(which);
     there.sets |= sets & span;
     there.clears |= span & !keeps;
-    // Bits of the old value that stand in other octets of a wider store go to another field.
-    if let Value::Field(field) = value {
-        let outside = octets & !target.place(u16::MAX);
-        if field.shift != shift {
-            uses.of(field.which).reads |= field.at(outside) & field.taint;
-        }
-    }
 }

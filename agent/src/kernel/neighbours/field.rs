@@ -33,6 +33,21 @@ pub struct Field {
 }
 
 impl Field {
+    /// The carrier's old value as it is loaded. `lowest` is the position of its lowest bit; other positions may hold
+    /// anything.
+    #[must_use]
+    pub const fn loaded(which: Carrier, origin: Origin, lowest: i32) -> Self {
+        Self {
+            which,
+            origin,
+            shift: lowest,
+            taint: u16::MAX,
+            kept: u16::MAX,
+            altered: 0,
+            ones: !shift(u16::MAX as u64, lowest),
+        }
+    }
+
     /// The positions of these bits of the carrier in the value.
     #[must_use]
     pub const fn place(&self, bits: u16) -> u64 {
@@ -42,13 +57,8 @@ impl Field {
     /// Bits of the carrier that stand at these positions of the value.
     #[must_use]
     pub fn at(&self, positions: u64) -> u16 {
-        (0..16).fold(0, |bits, bit| {
-            bits | if self.place(1 << bit) & positions == 0 {
-                0
-            } else {
-                1 << bit
-            }
-        })
+        let there = (0..16).filter(|bit| self.place(1 << bit) & positions != 0);
+        there.fold(0, |bits, bit| bits | 1 << bit)
     }
 
     /// The number, moved to the left or (negative) right.

@@ -14,13 +14,11 @@ impl Field {
         self.kept &= there;
         self.altered &= there;
         self.ones &= positions;
-        match (self.taint, self.ones) {
-            (0, ones) => Value::Other(Bits {
-                value: 0,
-                unknown: ones,
-            }),
-            _ => Value::Field(self),
+        if self.taint != 0 {
+            return Value::Field(self);
         }
+        let (value, unknown) = (0, self.ones);
+        Value::Other(Bits { value, unknown })
     }
 
     /// The number, combined with another one by AND, OR or XOR.

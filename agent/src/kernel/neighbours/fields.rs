@@ -9,6 +9,7 @@ use super::insn::{Insn, class, jmp, mode};
 use super::uses::Carrier;
 use crate::kernel::datapath::programs;
 use anyhow::{Context as _, Result, bail};
+use aya_obj::generated::bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS;
 use std::sync::OnceLock;
 
 /// Offsets in octets, and other facts that are known only at run time.
@@ -127,7 +128,8 @@ const fn insn(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Insn {
 
 fn translate(program: &[Insn]) -> Result<Vec<Insn>> {
     let octets: Vec<u8> = program.iter().flat_map(|insn| insn.encode()).collect();
-    let program = programs::load_classifier(&octets).context("cannot load a small program")?;
+    let program =
+        programs::load(BPF_PROG_TYPE_SCHED_CLS, None, &octets).context("cannot load a small program")?;
     let information = programs::information(&program)?;
     let translated = information
         .instructions

@@ -7,9 +7,8 @@
 use super::field::Origin;
 use super::fields::Layout;
 use super::insn::{Insn, LD_IMM64, PSEUDO_FUNC, class, jmp};
-use super::stack::Stack;
-use super::state::State;
-use super::step::{self, Next};
+use super::stack::{Stack, State};
+use super::step::{Next, SUBPROGRAM, Surroundings, step};
 use super::uses::Use;
 use super::value::Value;
 use crate::kernel::datapath::programs::MapSize;
@@ -47,9 +46,7 @@ pub fn attempt(
 
 struct Flow<'a> {
     program: &'a [Insn],
-    layout: &'a Layout,
-    maps: &'a BTreeMap<u32, MapSize>,
-    has_callbacks: bool,
+    around: Surroundings<'a>,
     /// States of the instructions that jumps lead to.
     states: Vec<Option<Box<State>>>,
     is_target: Vec<bool>,
@@ -61,12 +58,15 @@ struct Flow<'a> {
 
 impl<'a> Flow<'a> {
     fn new(program: &'a [Insn], layout: &'a Layout, maps: &'a BTreeMap<u32, MapSize>) -> Self {
-        let constants = program.iter().filter(|insn| insn.code == LD_IMM64);
+        let mut constants = program.iter().filter(|insn| insn.code == LD_IMM64);
+        let has_callbacks = constants.any(|insn| insn.src == PSEUDO_FUNC);
         let mut flow = Self {
             program,
-            layout,
-            maps,
-            has_callbacks: constants.into_iter().any(|insn| insn.src == PSEUDO_FUNC),
+            around: Surroundings {
+                layout,
+                has_callbacks,
+                maps,
+            },
             states: vec![None; program.len()],
             is_target: vec![false; program.len()],
             visited: vec![false; program.len()],
@@ -120,18 +120,8 @@ impl<'a> Flow<'a> {
                 let arguments = state.of_callee(&mut self.uses);
                 self.merge(callee, &arguments);
             }
-            let next = step::step(
-                insn,
-                self.program.get(at + 1),
-                &mut state,
-                &step::Surroundings {
-                    layout: self.layout,
-                    has_callbacks: self.has_callbacks,
-                    maps: self.maps,
-                },
-                &mut self.uses,
-            )?;
-            at = match next {
+            let second = self.program.get(at + 1);
+            at = match step(insn, second, &mut state, &self.around, &mut self.uses)? {
                 Next::End => return Some(()),
                 Next::Skip => {
                     *self.visited.get_mut(at + 1)? = true;
@@ -172,15 +162,11 @@ impl<'a> Flow<'a> {
     /// (`jit_subprogs()` and `bpf_patch_call_args()`), which has room for 32,767. None if it is not certain: where callbacks
     /// exist, a subprogram may also be one.
     fn callee(&self, at: usize, insn: Insn) -> Option<usize> {
-        let calls =
-            insn.class() == class::JMP && insn.operation() == jmp::CALL && insn.src == step::SUBPROGRAM;
-        if !calls || self.has_callbacks || self.program.len() > i16::MAX as usize {
+        let calls = insn.class() == class::JMP && insn.operation() == jmp::CALL && insn.src == SUBPROGRAM;
+        if !calls || self.around.has_callbacks || self.program.len() > i16::MAX as usize {
             return None;
         }
-        let target = i64::try_from(at).ok()? + 1 + i64::from(insn.off);
-        usize::try_from(target)
-            .ok()
-            .filter(|target| *target < self.program.len())
+        self.behind(at, insn.off.into())
     }
 
     /// The instruction that another may jump to; none if it does not jump, or out of the program.
@@ -191,25 +177,35 @@ impl<'a> Flow<'a> {
             (class::JMP | class::JMP32, _) => i64::from(insn.off),
             _ => return None,
         };
-        let target = i64::try_from(at).ok()? + 1 + distance;
-        usize::try_from(target)
-            .ok()
-            .filter(|target| *target < self.program.len())
+        self.behind(at, distance)
+    }
+
+    /// The instruction at a distance from the one behind `at`; none out of the program.
+    fn behind(&self, at: usize, distance: i64) -> Option<usize> {
+        let target = usize::try_from(i64::try_from(at).ok()? + 1 + distance).ok()?;
+        (target < self.program.len()).then_some(target)
     }
 }
 
 impl State {
-    fn of_program() -> Self {
-        let mut registers = [Value::NUMBER; 12];
-        registers[1] = Value::Pointer {
-            origin: Origin::Context,
-            delta: Some(0),
-        };
-        registers[10] = Value::Stack(Some(0));
-        Self {
-            registers,
-            stack: Stack::default(),
+    /// The start of a function: `value` in all registers except for arguments and r10.
+    fn of_function(value: Value, arguments: &[Origin]) -> Self {
+        let mut registers = [value; 12];
+        for (origin, register) in arguments.iter().zip(&mut registers[1..]) {
+            let (origin, delta) = (*origin, Some(0));
+            *register = Value::Pointer { origin, delta };
         }
+        registers[10] = Value::Stack(Some(0));
+        let stack = Stack::default();
+        Self { registers, stack }
+    }
+
+    fn of_program() -> Self {
+        Self::of_function(Value::NUMBER, &[Origin::Context])
+    }
+
+    fn of_subprogram() -> Self {
+        Self::of_function(Value::ANY, &[1, 2, 3, 4, 5].map(Origin::Argument))
     }
 
     /// The state in which a called subprogram starts. Of the caller's stack it gets addresses at most.
@@ -226,21 +222,6 @@ impl State {
             };
         }
         callee
-    }
-
-    fn of_subprogram() -> Self {
-        let mut registers = [Value::ANY; 12];
-        for (number, register) in (1..).zip(&mut registers[1..=5]) {
-            *register = Value::Pointer {
-                origin: Origin::Argument(number),
-                delta: Some(0),
-            };
-        }
-        registers[10] = Value::Stack(Some(0));
-        Self {
-            registers,
-            stack: Stack::default(),
-        }
     }
 
     /// Joins another state into this one. True if it covers more than before.

@@ -121,28 +121,23 @@ impl Helpers {
             .iter()
             .flat_map(|(count, reach, names)| names.split(' ').map(move |name| (name, (*count, *reach))))
             .collect();
-        let symbol = |line: &'_ str| {
+        let symbols = symbols.lines().filter_map(|line| {
             let mut parts = line.split(' ');
-            let address = u64::from_str_radix(parts.next()?, 16)
-                .ok()
-                .filter(|address| *address != 0)?;
-            Some((address, parts.nth(1)?.to_owned()))
-        };
-        let wanted = |name: &str| name == BASE || known.contains_key(name);
-        let lines = symbols
-            .lines()
-            .filter(|line| line.rsplit(' ').next().is_some_and(wanted));
-        let found: Vec<(u64, String)> = lines.filter_map(symbol).collect();
-        let Some((base, _)) = found.iter().find(|(_, name)| name == BASE) else {
+            let (address, name) = (parts.next()?, parts.nth(1)?);
+            if name != BASE && !known.contains_key(name) {
+                return None;
+            }
+            let address = u64::from_str_radix(address, 16).ok()?;
+            (address != 0).then_some((address, name))
+        });
+        let found: Vec<(u64, &str)> = symbols.collect();
+        let Some((base, _)) = found.iter().find(|(_, name)| *name == BASE) else {
             return Self::default();
         };
-        let operand = |address: u64| i32::try_from(address.wrapping_sub(*base).cast_signed()).ok();
         let mut helpers = Self::default();
         for (address, name) in &found {
-            let Some(operand) = operand(*address) else {
-                continue;
-            };
-            let Some((count, reach)) = known.get(name.as_str()) else {
+            let operand = i32::try_from(address.wrapping_sub(*base).cast_signed()).ok();
+            let (Some(operand), Some((count, reach))) = (operand, known.get(*name)) else {
                 continue;
             };
             // Code that several names share counts with the most arguments of any of them.

@@ -46,23 +46,7 @@ pub fn is_table(filter: &Filter) -> bool {
 /// them. Unknown kinds may.
 #[must_use]
 pub fn is_classful(kind: &str) -> bool {
-    const CLASSLESS: [&str; 14] = [
-        "noqueue",
-        "pfifo",
-        "bfifo",
-        "pfifo_fast",
-        "fq",
-        "fq_codel",
-        "codel",
-        "cake",
-        "tbf",
-        "netem",
-        "sfq",
-        "mq",
-        "red",
-        "pie",
-    ];
-    !CLASSLESS.contains(&kind)
+    !is_among(CLASSLESS, kind)
 }
 
 /// The use of the carriers by a queueing discipline. One of a kind that Linux doesn't have may be a BPF program.
@@ -77,7 +61,7 @@ pub fn qdisc(kind: &str) -> Use {
         },
         // Linux before 6.3.
         "dsmark" => FieldUse::UNKNOWN,
-        kind if KINDS.contains(&kind) || is_teql(kind) => FieldUse::NONE,
+        kind if is_among(KINDS, kind) || is_teql(kind) => FieldUse::NONE,
         _ => return Use::UNKNOWN,
     };
     Use {
@@ -87,48 +71,16 @@ pub fn qdisc(kind: &str) -> Use {
 }
 
 /// Kinds of queueing disciplines in `net/sched`, from Linux 5.14 to 6.18, without those that use a carrier.
-const KINDS: [&str; 40] = [
-    "atm",
-    "bfifo",
-    "blackhole",
-    "cake",
-    "cbq",
-    "cbs",
-    "choke",
-    "clsact",
-    "codel",
-    "drr",
-    "dualpi2",
-    "etf",
-    "ets",
-    "fq",
-    "fq_codel",
-    "fq_pie",
-    "hfsc",
-    "hhf",
-    "htb",
-    "ingress",
-    "mq",
-    "mqprio",
-    "multiq",
-    "netem",
-    "noop",
-    "noqueue",
-    "pfifo",
-    "pfifo_fast",
-    "pfifo_head_drop",
-    "pie",
-    "plug",
-    "prio",
-    "qfq",
-    "red",
-    "sfb",
-    "sfq",
-    "skbprio",
-    "taprio",
-    "tbf",
-    "cake_mq",
-];
+const KINDS: &str = "atm bfifo blackhole cake cake_mq cbq cbs choke clsact codel drr dualpi2 etf ets fq fq_codel fq_pie \
+                     hfsc hhf htb ingress mq mqprio multiq netem noop noqueue pfifo pfifo_fast pfifo_head_drop pie plug \
+                     prio qfq red sfb sfq skbprio taprio tbf";
+
+/// Those of them without classes.
+const CLASSLESS: &str = "noqueue pfifo bfifo pfifo_fast fq fq_codel codel cake tbf netem sfq mq red pie";
+
+fn is_among(kinds: &str, kind: &str) -> bool {
+    kinds.split(' ').any(|known| known == kind)
+}
 
 /// `teql0`, `teql1`, ...
 fn is_teql(kind: &str) -> bool {

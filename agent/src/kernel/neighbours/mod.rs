@@ -28,7 +28,6 @@ mod reach;
 mod scanner;
 mod shapes;
 mod stack;
-mod state;
 mod step;
 mod uses;
 mod value;

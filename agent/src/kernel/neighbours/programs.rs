@@ -6,6 +6,7 @@ use super::insn::Insn;
 use super::shapes::{Shape, Shapes};
 use super::uses::Use;
 use crate::kernel::datapath::programs::{self, MapSize};
+use aya::maps::{MapInfo, MapType};
 use aya_obj::generated::bpf_prog_type;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,9 +50,21 @@ struct Read {
     shape: Option<Shape>,
 }
 
+impl Program {
+    /// A program that cannot be read.
+    pub(super) fn unreadable(id: u32, name: String, cause: &str) -> Self {
+        Self {
+            id,
+            name,
+            uses: Use::UNKNOWN,
+            unreadable: Some(cause.to_owned()),
+        }
+    }
+}
+
 impl Programs {
-    /// Lists the programs of the kernel. True if some came or went since the last time.
-    pub fn refresh(&mut self) -> io::Result<bool> {
+    /// Lists the programs of the kernel.
+    pub fn refresh(&mut self) -> io::Result<()> {
         let ids: BTreeSet<u32> = programs::ids()?.into_iter().collect();
         let before = self.known.len();
         self.known.retain(|id, _| ids.contains(id));
@@ -59,8 +72,7 @@ impl Programs {
         for known in self.known.values_mut() {
             known.read.take_if(|read| read.program.unreadable.is_some());
         }
-        let mut changed = before != self.known.len();
-        if changed {
+        if before != self.known.len() {
             // Maps go with the programs that use them.
             self.arrays.clear();
             let read = self.known.values().filter_map(|known| known.read.as_ref());
@@ -75,9 +87,8 @@ impl Programs {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
-            changed = true;
         }
-        Ok(changed)
+        Ok(())
     }
 
     /// Ids and types (`bpf_prog_type`) of all programs.
@@ -114,14 +125,21 @@ impl Programs {
                     known.read = Some(read);
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-                Err(error) => known.read = Some(unreadable(id, String::new(), vec![], &error.to_string())),
+                Err(error) => {
+                    let program = Program::unreadable(id, String::new(), &error.to_string());
+                    known.read = Some(Read {
+                        program,
+                        maps: vec![],
+                        shape: None,
+                    });
+                }
             }
         }
         known.read.as_ref().map(|read| &read.program)
     }
 
     /// Ids of the programs that a program may tail-call, through maps that it was loaded with.
-    pub fn tail_calls(&mut self, id: u32) -> io::Result<Vec<u32>> {
+    pub fn tail_calls(&mut self, id: u32) -> anyhow::Result<Vec<u32>> {
         let Some(read) = self.known.get(&id).and_then(|known| known.read.as_ref()) else {
             return Ok(vec![]);
         };
@@ -130,7 +148,9 @@ impl Programs {
             let entries = match self.arrays.entry(*map) {
                 Entry::Occupied(entries) => *entries.get(),
                 Entry::Vacant(place) => {
-                    *place.insert(programs::tail_call_entries(&programs::open_map(*map)?)?)
+                    let map = MapInfo::from_id(*map)?;
+                    let is_array = map.map_type().is_ok_and(|kind| kind == MapType::ProgramArray);
+                    *place.insert(is_array.then_some(map.max_entries()))
                 }
             };
             if let Some(entries) = entries {
@@ -142,14 +162,17 @@ impl Programs {
 }
 
 fn read(id: u32, layout: &Layout, shapes: &mut Shapes) -> io::Result<Read> {
-    let information = programs::information(&programs::open(id)?)?;
-    let (name, maps) = (information.name, information.maps);
-    let Some(octets) = information.instructions else {
-        let cause = "the kernel withholds its instructions";
-        return Ok(unreadable(id, name, maps, cause));
+    let shown = programs::information(&programs::open(id)?)?;
+    let (name, maps) = (shown.name, shown.maps);
+    let Some(octets) = shown.instructions else {
+        let program = Program::unreadable(id, name, "the kernel withholds its instructions");
+        return Ok(Read {
+            program,
+            maps,
+            shape: None,
+        });
     };
-    let (entry, sizes) = (entry(information.kind), sizes(&maps));
-    let (shape, uses) = shapes.analyse(&Insn::decode(&octets), entry, layout, &sizes);
+    let (shape, uses) = shapes.analyse(&Insn::decode(&octets), entry(shown.kind), layout, &sizes(&maps));
     let program = Program {
         id,
         name,
@@ -162,22 +185,12 @@ fn read(id: u32, layout: &Layout, shapes: &mut Shapes) -> io::Result<Read> {
 
 /// Sizes of the maps, without those that are gone.
 fn sizes(maps: &[u32]) -> BTreeMap<u32, MapSize> {
-    let size = |id: &u32| Some((*id, programs::map_size(&programs::open_map(*id).ok()?).ok()?));
-    maps.iter().filter_map(size).collect()
-}
-
-fn unreadable(id: u32, name: String, maps: Vec<u32>, cause: &str) -> Read {
-    let program = Program {
-        id,
-        name,
-        uses: Use::UNKNOWN,
-        unreadable: Some(cause.to_owned()),
+    let size = |id: &u32| {
+        let map = MapInfo::from_id(*id).ok()?;
+        let (key, value) = (map.key_size(), map.value_size());
+        Some((*id, MapSize { key, value }))
     };
-    Read {
-        program,
-        maps,
-        shape: None,
-    }
+    maps.iter().filter_map(size).collect()
 }
 
 /// The entry of a program of this type. The context of these types is an `sk_buff`; all others may lead to one.

@@ -110,19 +110,16 @@ impl Scanner {
             && walked.found.iter().all(there)
     }
 
-    fn refresh(&mut self) -> Result<bool> {
+    fn refresh(&mut self) -> Result<()> {
         match self.programs.refresh() {
-            Ok(changed) => {
-                self.blind = None;
-                Ok(changed)
-            }
+            Ok(()) => self.blind = None,
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
                 self.blind = Some(format!(
                     "programs cannot be listed without CAP_SYS_ADMIN: {error}"
                 ));
-                Ok(false)
             }
-            Err(error) => Err(error).context("cannot list the kernel's programs"),
+            Err(error) => return Err(error).context("cannot list the kernel's programs"),
         }
+        Ok(())
     }
 }

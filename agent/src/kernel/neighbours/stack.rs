@@ -1,9 +1,18 @@
-//! The stack of one function: what was stored where, by octets below r10.
+//! Registers and stack, as the analysis knows them at one instruction.
 
 use super::uses::Use;
 use super::value::Value;
 
-/// Stored values, none of which overlap.
+/// Registers and stack at one instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// r0 to r10, and the register of constant blinding.
+    pub registers: [Value; 12],
+    /// The stack of this function.
+    pub stack: Stack,
+}
+
+/// What was stored where on the stack of one function, by octets below r10. No values overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stack {
     /// Ordered by offset.
@@ -115,27 +124,15 @@ impl Stack {
                 changed |= a.value.widen(b.value);
             }
         } else {
-            let theirs = other.slots.clone();
-            let before = self.slots.clone();
-            let mine = before.clone();
-            self.slots = Vec::with_capacity(mine.len().max(theirs.len()));
+            let before = std::mem::take(&mut self.slots);
             // Both are cut at the borders of each other's slots, so that pieces are alike or apart.
-            let cuts = borders(&mine, &theirs);
-            let (mine, theirs) = (cut(&mine, &cuts), cut(&theirs, &cuts));
-            let (mut mine, mut theirs) = (mine.into_iter().peekable(), theirs.into_iter().peekable());
-            loop {
-                let order = match (mine.peek(), theirs.peek()) {
-                    (Some(a), Some(b)) => a.at.cmp(&b.at),
-                    (Some(_), None) => std::cmp::Ordering::Less,
-                    (None, Some(_)) => std::cmp::Ordering::Greater,
-                    (None, None) => break,
-                };
-                let a = if order.is_le() { mine.next() } else { None };
-                let b = if order.is_ge() { theirs.next() } else { None };
-                let Some(slot) = a.or(b) else { break };
-                let left = a.map_or_else(|| self.absent(slot.size), |slot| slot.value);
-                let right = b.map_or_else(|| other.absent(slot.size), |slot| slot.value);
-                let value = left.join(right);
+            for piece in borders(&before, &other.slots).windows(2) {
+                let of = |slots: &[Slot]| slots.iter().find_map(|slot| slot.part(piece[0], piece[1]));
+                let (mine, theirs) = (of(&before), of(&other.slots));
+                let Some(slot) = mine.or(theirs) else { continue };
+                let mine = mine.map_or_else(|| self.absent(slot.size), |slot| slot.value);
+                let theirs = theirs.map_or_else(|| other.absent(slot.size), |slot| slot.value);
+                let value = mine.join(theirs);
                 self.slots.push(Slot { value, ..slot });
             }
             changed |= self.slots != before;
@@ -183,12 +180,4 @@ fn borders(a: &[Slot], b: &[Slot]) -> Vec<i32> {
     borders.sort_unstable();
     borders.dedup();
     borders
-}
-
-fn cut(slots: &[Slot], borders: &[i32]) -> Vec<Slot> {
-    let pieces = |slot: &Slot| {
-        let slot = *slot;
-        (borders.windows(2)).filter_map(move |pair| slot.part(pair[0], pair[1]))
-    };
-    slots.iter().flat_map(pieces).collect()
 }

@@ -5,8 +5,7 @@ use super::bits::Bits;
 use super::fields::Layout;
 use super::helpers::{self, Reach};
 use super::insn::{Insn, LD_IMM64, PSEUDO_MAP, alu, class, jmp, mode};
-use super::stack::Callee;
-use super::state::State;
+use super::stack::{Callee, State};
 use super::uses::Use;
 use super::value::Value;
 use crate::kernel::datapath::programs::MapSize;
@@ -81,8 +80,7 @@ pub fn step(
         }
         class::ST if insn.mode() == mode::NOSPEC => {}
         class::ST if insn.mode() == mode::MEM => {
-            let value = Value::Other(Bits::exactly(i64::from(insn.imm).cast_unsigned()));
-            access::store(dst, insn, value, &mut state.stack, layout, uses);
+            access::store(dst, insn, number(insn.imm), &mut state.stack, layout, uses);
         }
         class::STX if insn.mode() == mode::MEM => {
             let value = *state.registers.get(usize::from(insn.src))?;
@@ -99,17 +97,26 @@ fn register(state: &mut State, number: u8) -> Option<&mut Value> {
     state.registers.get_mut(usize::from(number))
 }
 
+/// The operand of arithmetic or of a jump; none if its register is not known.
+fn operand(insn: Insn, state: &State) -> Option<Value> {
+    if insn.has_register() {
+        return state.registers.get(usize::from(insn.src)).copied();
+    }
+    Some(number(insn.imm))
+}
+
+/// A constant operand, as the kernel extends it to 64 bits.
+fn number(imm: i32) -> Value {
+    Value::Other(Bits::exactly(i64::from(imm).cast_unsigned()))
+}
+
 fn arithmetic(insn: Insn, dst: Value, state: &State, uses: &mut Use) -> Option<Value> {
     let wide = insn.class() == class::ALU64;
     if matches!(insn.operation(), alu::NEG | alu::END) {
         dst.escape(uses);
         return Some(Value::NUMBER);
     }
-    let operand = if insn.has_register() {
-        *state.registers.get(usize::from(insn.src))?
-    } else {
-        Value::Other(Bits::exactly(i64::from(insn.imm).cast_unsigned()))
-    };
+    let operand = operand(insn, state)?;
     // Linux 6.6: `off` makes a move extend the sign, 6.9: cast between address spaces.
     if insn.operation() == alu::MOV && insn.off != 0 {
         operand.escape(uses);
@@ -140,11 +147,7 @@ fn jump(
         }
         _ => {}
     }
-    let operand = if insn.has_register() {
-        *state.registers.get(usize::from(insn.src))?
-    } else {
-        Value::Other(Bits::exactly(i64::from(insn.imm).cast_unsigned()))
-    };
+    let operand = operand(insn, state)?;
     let size = if insn.class() == class::JMP { 8 } else { 4 };
     match (dst.slice(0, size), operand.slice(0, size)) {
         (Value::Field(field), Value::Other(bits)) | (Value::Other(bits), Value::Field(field))

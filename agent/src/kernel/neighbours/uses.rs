@@ -45,16 +45,6 @@ impl FieldUse {
         sets: 0,
         clears: 0,
     };
-
-    /// The use that covers what either may do.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self {
-            reads: self.reads | other.reads,
-            sets: self.sets | other.sets,
-            clears: self.clears | other.clears,
-        }
-    }
 }
 
 impl Use {
@@ -69,15 +59,6 @@ impl Use {
         tc_index: FieldUse::NONE,
         tc_classid: FieldUse::NONE,
     };
-
-    /// The use that covers what either may do.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self {
-            tc_index: self.tc_index.union(other.tc_index),
-            tc_classid: self.tc_classid.union(other.tc_classid),
-        }
-    }
 
     /// True if neither field is touched.
     #[must_use]
@@ -94,23 +75,28 @@ impl Use {
     }
 }
 
+/// The use that covers what either may do.
 impl BitOr for Use {
     type Output = Self;
 
-    fn bitor(self, other: Self) -> Self {
-        self.union(other)
+    fn bitor(mut self, other: Self) -> Self {
+        self |= other;
+        self
     }
 }
 
 impl BitOrAssign for Use {
     fn bitor_assign(&mut self, other: Self) {
-        *self = self.union(other);
+        self.tc_index |= other.tc_index;
+        self.tc_classid |= other.tc_classid;
     }
 }
 
 impl BitOrAssign for FieldUse {
     fn bitor_assign(&mut self, other: Self) {
-        *self = self.union(other);
+        self.reads |= other.reads;
+        self.sets |= other.sets;
+        self.clears |= other.clears;
     }
 }
 

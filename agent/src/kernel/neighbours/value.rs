@@ -160,44 +160,28 @@ impl Value {
             Self::Map(_) => Self::NUMBER,
             value => value,
         };
-        let result = match (number(self), number(operand)) {
+        let (left, right) = (number(self), number(operand));
+        if let Some(moved) = left.moved(operation, right.known()) {
+            right.escape(uses);
+            return moved.slice(0, size);
+        }
+        if operation == alu::ADD
+            && let Some(moved) = right.moved(operation, None)
+        {
+            left.escape(uses);
+            return moved.slice(0, size);
+        }
+        let result = match (left, right) {
             (Self::Other(a), Self::Other(b)) => Self::Other(a.compute(operation, b, wide)),
-            (Self::Field(field), Self::Other(number)) if is_mask(operation) => {
-                field.masked(operation, number)
-            }
-            (Self::Other(number), Self::Field(field)) if is_mask(operation) => {
+            (Self::Field(field), Self::Other(number)) | (Self::Other(number), Self::Field(field))
+                if is_mask(operation) =>
+            {
                 field.masked(operation, number)
             }
             (Self::Field(field), Self::Other(count)) => {
-                let moved = count
-                    .known()
-                    .and_then(|count| field.moved(operation, count, size));
+                let count = count.known();
+                let moved = count.and_then(|count| field.moved(operation, count, size));
                 moved.unwrap_or_else(|| self.read(uses))
-            }
-            (mixed @ Self::Mixed { address: true, .. }, operand) => {
-                operand.escape(uses);
-                mixed
-            }
-            (Self::Stack(at), operand) => {
-                operand.escape(uses);
-                Self::Stack(moved(operation, at, operand.known()))
-            }
-            (Self::Pointer { origin, delta }, operand) => {
-                operand.escape(uses);
-                let delta = moved(operation, delta, operand.known());
-                Self::Pointer { origin, delta }
-            }
-            (other, mixed @ Self::Mixed { address: true, .. }) if operation == alu::ADD => {
-                other.escape(uses);
-                mixed
-            }
-            (other, Self::Stack(_)) if operation == alu::ADD => {
-                other.escape(uses);
-                Self::Stack(None)
-            }
-            (other, Self::Pointer { origin, .. }) if operation == alu::ADD => {
-                other.escape(uses);
-                Self::Pointer { origin, delta: None }
             }
             _ => {
                 operand.escape(uses);
@@ -205,6 +189,27 @@ impl Value {
             }
         };
         result.slice(0, size)
+    }
+
+    /// The address after arithmetic with a number, as far as that is known; none if the value is no address.
+    fn moved(self, operation: u8, by: Option<u64>) -> Option<Self> {
+        let moved = |from: Option<i32>| {
+            let by = i32::try_from(by?.cast_signed()).ok()?;
+            match operation {
+                alu::ADD => from?.checked_add(by),
+                alu::SUB => from?.checked_sub(by),
+                _ => None,
+            }
+        };
+        Some(match self {
+            Self::Mixed { address: true, .. } => self,
+            Self::Stack(at) => Self::Stack(moved(at)),
+            Self::Pointer { origin, delta } => Self::Pointer {
+                origin,
+                delta: moved(delta),
+            },
+            _ => return None,
+        })
     }
 
     /// The number, if it is known.
@@ -224,13 +229,4 @@ impl Value {
 
 const fn is_mask(operation: u8) -> bool {
     matches!(operation, alu::AND | alu::OR | alu::XOR)
-}
-
-fn moved(operation: u8, from: Option<i32>, by: Option<u64>) -> Option<i32> {
-    let by = i32::try_from(by?.cast_signed()).ok()?;
-    match operation {
-        alu::ADD => from?.checked_add(by),
-        alu::SUB => from?.checked_sub(by),
-        _ => None,
-    }
 }

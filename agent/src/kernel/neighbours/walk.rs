@@ -5,10 +5,13 @@ use super::kernel;
 use super::programs::Program;
 use super::scanner::Scanner;
 use super::uses::Use;
+use crate::kernel::datapath::failure::is_one_of;
 use crate::kernel::datapath::netlink::{self, Filter, Qdisc};
 use crate::kernel::datapath::{Hook, bpf};
 use anyhow::{Context as _, Result};
-use aya_obj::generated::bpf_attach_type;
+use aya_obj::generated::bpf_attach_type::{
+    BPF_NETKIT_PEER, BPF_NETKIT_PRIMARY, BPF_TCX_EGRESS, BPF_TCX_INGRESS,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -28,12 +31,18 @@ pub struct Walk<'a> {
     pub ended: bool,
 }
 
+/// Place of a program that is at no interface.
+const ANYWHERE: (Option<u32>, Place) = (None, Place::Anywhere);
+
+/// The hooks of a clsact qdisc. An ingress qdisc has the first.
+const CLSACT: [(Hook, &str); 2] = [(Hook::Ingress, "clsact ingress"), (Hook::Egress, "clsact egress")];
+
 impl Walk<'_> {
     /// Finds programs that may meet a packet wherever they are attached.
     pub fn anywhere(&mut self) {
         if self.scanner.blind.is_some() {
             let cause = "programs that cannot be listed (CAP_SYS_ADMIN)".to_owned();
-            self.add(cause, None, Use::UNKNOWN, (None, Place::Anywhere), true);
+            self.add(cause, None, Use::UNKNOWN, ANYWHERE, true);
         }
         let kinds: Vec<(u32, &str)> = (self.scanner.programs.kinds())
             .filter(|(id, _)| !self.own.contains(id))
@@ -46,13 +55,7 @@ impl Walk<'_> {
             let called = self.tail_calls(&program);
             if !program.uses.is_none() || !called.is_none() {
                 let uses = program.uses;
-                self.add(
-                    kind.to_owned(),
-                    Some(program),
-                    uses,
-                    (None, Place::Anywhere),
-                    true,
-                );
+                self.add(kind.to_owned(), Some(program), uses, ANYWHERE, true);
             }
         }
     }
@@ -67,22 +70,10 @@ impl Walk<'_> {
     /// Finds TCX and netkit programs.
     pub fn hooks(&mut self) -> Result<()> {
         let hooks = [
-            (
-                bpf_attach_type::BPF_TCX_INGRESS,
-                "tcx ingress",
-                Place::Tcx { ingress: true },
-            ),
-            (
-                bpf_attach_type::BPF_TCX_EGRESS,
-                "tcx egress",
-                Place::Tcx { ingress: false },
-            ),
-            (
-                bpf_attach_type::BPF_NETKIT_PRIMARY,
-                "netkit primary",
-                Place::Netkit,
-            ),
-            (bpf_attach_type::BPF_NETKIT_PEER, "netkit peer", Place::Netkit),
+            (BPF_TCX_INGRESS, "tcx ingress", Place::Tcx { ingress: true }),
+            (BPF_TCX_EGRESS, "tcx egress", Place::Tcx { ingress: false }),
+            (BPF_NETKIT_PRIMARY, "netkit primary", Place::Netkit),
+            (BPF_NETKIT_PEER, "netkit peer", Place::Netkit),
         ];
         for ifindex in self.names.keys().copied().collect::<Vec<_>>() {
             for (attach_type, label, at) in hooks {
@@ -90,16 +81,13 @@ impl Walk<'_> {
                     continue;
                 }
                 let ids = match bpf::tcx_programs(ifindex, attach_type) {
-                    Ok(ids) => ids,
-                    Err(error) => match error.raw_os_error() {
-                        Some(libc::EINVAL) => {
-                            self.scanner.has_netkit &= at != Place::Netkit;
-                            continue;
-                        }
-                        // No netkit device, the peer of one, or gone.
-                        Some(libc::ENXIO | libc::EACCES | libc::ENODEV) => continue,
-                        _ => return Err(error).context("cannot list the programs at an interface"),
-                    },
+                    Err(error) if is_one_of(&error, &[libc::EINVAL]) => {
+                        self.scanner.has_netkit &= at != Place::Netkit;
+                        continue;
+                    }
+                    // No netkit device, the peer of one, or gone.
+                    Err(error) if is_one_of(&error, &[libc::ENXIO, libc::EACCES, libc::ENODEV]) => continue,
+                    ids => ids.context("cannot list the programs at an interface")?,
                 };
                 let after = ids.iter().rposition(|id| self.own.contains(id));
                 for (position, id) in ids.into_iter().enumerate() {
@@ -129,23 +117,18 @@ impl Walk<'_> {
                 let place = self.place(qdisc.ifindex, &format!("qdisc {}", qdisc.kind));
                 self.add(place, None, uses, (Some(qdisc.ifindex), Place::Qdisc), true);
             }
-            let hooks: &[Hook] = match qdisc.kind.as_str() {
-                "clsact" => &Hook::ALL,
-                "ingress" => &[Hook::Ingress],
+            let hooks = match qdisc.kind.as_str() {
+                "clsact" => &CLSACT[..],
+                "ingress" => &CLSACT[..1],
                 _ => {
-                    let filters = netlink::filters_of(&qdisc);
+                    let filters = netlink::filters(qdisc.ifindex, qdisc.handle);
                     self.filters(&qdisc, "filter", Place::Filter, filters)?;
                     self.class_filters(&qdisc)?;
                     continue;
                 }
             };
-            for hook in hooks {
+            for (hook, label) in hooks {
                 let ingress = *hook == Hook::Ingress;
-                let label = if ingress {
-                    "clsact ingress"
-                } else {
-                    "clsact egress"
-                };
                 let filters = netlink::filters(qdisc.ifindex, *hook);
                 self.filters(&qdisc, label, Place::Clsact { ingress }, filters)?;
             }
@@ -162,7 +145,7 @@ impl Walk<'_> {
         // The interface may be gone.
         let classes = netlink::classes(qdisc.ifindex).unwrap_or_default().into_iter();
         for class in classes.filter(|class| class >> 16 == qdisc.handle >> 16) {
-            let filters = netlink::filters_of_class(qdisc.ifindex, class);
+            let filters = netlink::filters(qdisc.ifindex, class);
             self.filters(qdisc, "class filter", Place::Filter, filters)?;
         }
         Ok(())
@@ -175,16 +158,10 @@ impl Walk<'_> {
         at: Place,
         filters: io::Result<Vec<Filter>>,
     ) -> Result<()> {
+        /// The interface or qdisc is gone, or the qdisc takes no filters.
+        const GONE: [i32; 4] = [libc::ENODEV, libc::EINVAL, libc::ENOENT, libc::EOPNOTSUPP];
         let filters = match filters {
-            // The interface or qdisc is gone, or the qdisc takes no filters.
-            Err(error)
-                if matches!(
-                    error.raw_os_error(),
-                    Some(libc::ENODEV | libc::EINVAL | libc::ENOENT | libc::EOPNOTSUPP)
-                ) =>
-            {
-                return Ok(());
-            }
+            Err(error) if is_one_of(&error, &GONE) => return Ok(()),
             filters => filters.context("cannot list filters")?,
         };
         let own = self.own;
@@ -231,12 +208,7 @@ impl Walk<'_> {
     fn program(&mut self, id: u32) -> Program {
         let read = self.scanner.programs.read(id, &self.scanner.layout).cloned();
         self.ended |= read.is_none();
-        read.unwrap_or_else(|| Program {
-            id,
-            name: String::new(),
-            uses: Use::UNKNOWN,
-            unreadable: Some("it ended meanwhile".to_owned()),
-        })
+        read.unwrap_or_else(|| Program::unreadable(id, String::new(), "it ended meanwhile"))
     }
 
     /// Finds all programs that a program may tail-call, and those that they call in turn. Returns what they use together.

@@ -23,13 +23,25 @@ use tokio::sync::mpsc;
 /// of the DNS cache on nodes.
 const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
 
+/// The kernel's announcements of interfaces and addresses.
+const GROUPS: [MulticastGroup; 3] = [
+    MulticastGroup::Link,
+    MulticastGroup::Ipv4Ifaddr,
+    MulticastGroup::Ipv6Ifaddr,
+];
+
 /// Sends all interfaces and addresses of the calling thread's network namespace, [`Event::Settled`], then every
 /// change.
 ///
 /// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`Event::Lost`] and retries.
 pub async fn follow(tx: mpsc::Sender<Event>) {
     let mut told = Told::default();
-    while let Err(error) = subscribe(&mut told, &tx).await {
+    loop {
+        // Subscribed before the first dump.
+        let followed = subscribed(&GROUPS, "network interfaces", |announcements| {
+            compare(announcements, &mut told, &tx)
+        });
+        let Err(error) = followed.await else { return };
         let error = format!("{error:#}");
         tracing::error!(
             error,
@@ -41,19 +53,6 @@ pub async fn follow(tx: mpsc::Sender<Event>) {
         }
         tokio::time::sleep(RETRY).await;
     }
-}
-
-async fn subscribe(told: &mut Told, tx: &mpsc::Sender<Event>) -> anyhow::Result<()> {
-    let groups = [
-        MulticastGroup::Link,
-        MulticastGroup::Ipv4Ifaddr,
-        MulticastGroup::Ipv6Ifaddr,
-    ];
-    // Subscribed before the first dump.
-    subscribed(&groups, "network interfaces", |announcements| {
-        compare(announcements, told, tx)
-    })
-    .await
 }
 
 /// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.

@@ -94,7 +94,11 @@ impl From<LinkMessage> for Interface {
                 LinkAttribute::PhysPortName(name) => interface.representor = is_function(&name),
                 LinkAttribute::IfName(name) => interface.name = name,
                 LinkAttribute::Controller(master) => interface.master = Some(master),
-                LinkAttribute::LinkInfo(infos) => interface.kinds(infos),
+                LinkAttribute::LinkInfo(infos) => infos.iter().for_each(|info| match info {
+                    LinkInfo::Kind(kind) => interface.kind = kind.to_string(),
+                    LinkInfo::PortKind(kind) => interface.master_kind = kind.to_string(),
+                    _ => {}
+                }),
                 _ => {}
             }
         }
@@ -107,18 +111,6 @@ impl From<LinkMessage> for Interface {
 /// wire; `pf0`, `pf0vf3`, `pf0sf88` are functions.
 fn is_function(port: &str) -> bool {
     ["pf", "vf", "sf"].iter().any(|function| port.contains(function))
-}
-
-impl Interface {
-    fn kinds(&mut self, infos: Vec<LinkInfo>) {
-        for info in infos {
-            match info {
-                LinkInfo::Kind(kind) => self.kind = kind.to_string(),
-                LinkInfo::PortKind(kind) => self.master_kind = kind.to_string(),
-                _ => {}
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
+/// The kernel's announcements of routes and neighbours.
+const GROUPS: [MulticastGroup; 3] = [
+    MulticastGroup::Neigh,
+    MulticastGroup::Ipv4Route,
+    MulticastGroup::Ipv6Route,
+];
+
 /// Shortest pause after a dump. Neighbours change by the second on a busy node.
 const GATHER: Duration = Duration::from_millis(50);
 
@@ -41,7 +48,11 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// retries.
 pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
     let mut told = Seen::default();
-    while let Err(error) = subscribe(&mut told, &tx, asked.clone()).await {
+    loop {
+        let followed = subscribed(&GROUPS, "routes", |announcements| {
+            compare(announcements, &mut told, &tx, asked.clone())
+        });
+        let Err(error) = followed.await else { return };
         let error = format!("{error:#}");
         tracing::error!(
             error,
@@ -56,22 +67,6 @@ pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
         }
         tokio::time::sleep(RETRY).await;
     }
-}
-
-async fn subscribe(
-    told: &mut Seen,
-    tx: &mpsc::Sender<Event>,
-    asked: watch::Receiver<bool>,
-) -> anyhow::Result<()> {
-    let groups = [
-        MulticastGroup::Neigh,
-        MulticastGroup::Ipv4Route,
-        MulticastGroup::Ipv6Route,
-    ];
-    subscribed(&groups, "routes", |announcements| {
-        compare(announcements, told, tx, asked)
-    })
-    .await
 }
 
 /// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.

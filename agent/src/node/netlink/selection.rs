@@ -41,26 +41,12 @@ fn automatic(interface: &Interface) -> Option<Role> {
     }
 }
 
+const TUNNELS: &str =
+    "vxlan geneve ipip ip6tnl sit gre gretap ip6gre ip6gretap erspan ip6erspan vti vti6 xfrm wireguard";
+
 /// True for kinds that encapsulate packets for other nodes.
 pub(super) fn is_tunnel(kind: &str) -> bool {
-    matches!(
-        kind,
-        "vxlan"
-            | "geneve"
-            | "ipip"
-            | "ip6tnl"
-            | "sit"
-            | "gre"
-            | "gretap"
-            | "ip6gre"
-            | "ip6gretap"
-            | "erspan"
-            | "ip6erspan"
-            | "vti"
-            | "vti6"
-            | "xfrm"
-            | "wireguard"
-    )
+    TUNNELS.split(' ').any(|tunnel| tunnel == kind)
 }
 
 #[cfg(test)]

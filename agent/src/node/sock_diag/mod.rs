@@ -47,29 +47,16 @@ pub struct Connected {
 /// Errors: the kernel's; `ENOENT` where it has no `tcp_diag` or `udp_diag`.
 pub fn connected_to(vips: &[Vip]) -> io::Result<Vec<Connected>> {
     let mut found = Vec::new();
-    for protocol in [TCP, UDP] {
-        let wanted: Vec<Vip> = vips
-            .iter()
-            .filter(|vip| vip.protocol == protocol)
-            .copied()
-            .collect();
+    for (family, protocol) in [(INET, TCP), (INET6, TCP), (INET, UDP), (INET6, UDP)] {
+        // A socket of IPv6 may have an IPv4 peer.
+        let fits = |vip: &&Vip| vip.protocol == protocol && (family == INET6 || vip.addr.is_v4());
+        let wanted: Vec<Vip> = vips.iter().filter(fits).copied().collect();
         for vips in wanted.chunks(filter::MOST) {
-            // A socket of IPv6 may have an IPv4 peer.
-            for family in [INET, INET6] {
-                let vips: Vec<Vip> = vips
-                    .iter()
-                    .filter(|vip| family == INET6 || vip.addr.is_v4())
-                    .copied()
-                    .collect();
-                if vips.is_empty() {
-                    continue;
-                }
-                let take = |found: &mut Vec<Connected>, message: &Message<'_>| {
-                    let socket = connected(message.payload(), protocol);
-                    found.extend(socket.filter(|socket| vips.contains(&socket.peer)));
-                };
-                found.extend(request(family, protocol, &vips).ask(take)?);
-            }
+            let take = |found: &mut Vec<Connected>, message: &Message<'_>| {
+                let socket = connected(message.payload(), protocol);
+                found.extend(socket.filter(|socket| vips.contains(&socket.peer)));
+            };
+            found.extend(request(family, protocol, vips).ask(take)?);
         }
     }
     // The kernel may list a socket twice if its table changes meanwhile.

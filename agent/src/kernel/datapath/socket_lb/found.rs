@@ -54,7 +54,7 @@ pub fn foreign_at(cgroup: &Path, hook: bpf_attach_type, pins: &Pins) -> Result<B
 
 /// The program of another project with this id; none for one of ours, and for one that has gone. Without `CAP_SYS_ADMIN` ours are
 /// known by their pins.
-fn foreign(id: u32, pins: &Pins) -> Option<String> {
+pub fn foreign(id: u32, pins: &Pins) -> Option<String> {
     match read_program_name(id) {
         Ok(name) => (!name.starts_with(OWN)).then(|| format!("{name} (id {id})")),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -65,28 +65,9 @@ fn foreign(id: u32, pins: &Pins) -> Option<String> {
     }
 }
 
-/// Whether, of the programs that run for the processes of this cgroup, `before` is in front of all foreign ones and `after`
-/// behind those that are attached to the cgroup itself: programs of outer cgroups run last. None: not expected here. A hook
-/// without foreign programs is in order.
-pub fn is_in_order(
-    cgroup: &Path,
-    hook: bpf_attach_type,
-    before: Option<u32>,
-    after: Option<u32>,
-    pins: &Pins,
-) -> Result<bool> {
-    let cannot = || format!("cannot list the programs that run for {}", cgroup.display());
-    let directory = File::open(cgroup).with_context(cannot)?;
-    let running = bpf::effective_cgroup_programs(directory.as_fd(), hook).with_context(cannot)?;
-    let own = after.map(|_| foreign_at(cgroup, hook, pins)).transpose()?;
-    let is_foreign = |id: &u32| match &own {
-        Some(own) => own.contains_key(id),
-        None => foreign(*id, pins).is_some(),
-    };
-    Ok(surrounds(&running, before, after, is_foreign))
-}
-
-fn surrounds(
+/// Whether, of the programs that run, `before` is in front of all foreign ones and `after` behind them. None: not expected
+/// here. A hook without foreign programs is in order.
+pub fn surrounds(
     running: &[u32],
     before: Option<u32>,
     after: Option<u32>,
