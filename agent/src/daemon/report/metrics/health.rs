@@ -28,42 +28,24 @@ impl fmt::Display for Check {
 /// lease.
 #[must_use]
 pub fn readiness(status: &Status) -> Vec<Check> {
-    let bare = status
-        .interfaces
-        .iter()
-        .find(|interface| !interface.attached && !interface.waiting);
-    let down: Vec<&str> = status
-        .watches
-        .iter()
-        .filter(|(_, watch)| !watch.up)
-        .map(|(name, _)| name.as_str())
-        .collect();
-    let check = |name, failure| Check { name, failure };
-    vec![
-        check(
-            "sync",
-            (!status.synced).then(|| match down.as_slice() {
-                [] => "everything is listed anew".to_owned(),
-                down => format!("not listed yet: {}", down.join(", ")),
-            }),
-        ),
-        check(
-            "hooks",
-            bare.map(|interface| {
-                let why = interface.error.as_deref().unwrap_or("not attached");
-                format!("{}: {why}", interface.name)
-            }),
-        ),
-        check(
-            "lease",
-            (status.denies() && status.lease_ms <= 0).then(|| {
-                let age = status
-                    .view_age_ms
-                    .map_or("unknown".to_owned(), |ms| format!("{} s", ms / 1000));
-                format!("the view is too old ({age}), so nothing is denied")
-            }),
-        ),
-    ]
+    let down = status.watches.iter().filter(|(_, watch)| !watch.up);
+    let down: Vec<&str> = down.map(|(name, _)| name.as_str()).collect();
+    let unsynced = (!status.synced).then(|| match &down[..] {
+        [] => "everything is listed anew".to_owned(),
+        down => format!("not listed yet: {}", down.join(", ")),
+    });
+    let mut bare = { status.interfaces.iter() }.filter(|at| !at.attached && !at.waiting);
+    let unhooked = bare.next().map(|at| {
+        let why = at.error.as_deref().unwrap_or("not attached");
+        format!("{}: {why}", at.name)
+    });
+    let ended = (status.denies() && status.lease_ms <= 0).then(|| {
+        let age = status.view_age_ms.map(|ms| format!("{} s", ms / 1000));
+        let age = age.as_deref().unwrap_or("unknown");
+        format!("the view is too old ({age}), so nothing is denied")
+    });
+    let checks = [("sync", unsynced), ("hooks", unhooked), ("lease", ended)];
+    checks.map(|(name, failure)| Check { name, failure }).into()
 }
 
 #[cfg(test)]
