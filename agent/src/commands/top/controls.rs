@@ -1,23 +1,15 @@
 //! The settings that keys change.
 
-/// The order of rows, the greatest or latest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The order of rows, the greatest or latest first; its name on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::Display)]
 pub(super) enum Sort {
     #[default]
+    #[strum(serialize = "rate")]
     Rate,
+    #[strum(serialize = "packets")]
     Total,
+    #[strum(serialize = "time last seen")]
     Last,
-}
-
-impl Sort {
-    /// The name on the screen.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Rate => "rate",
-            Self::Total => "packets",
-            Self::Last => "time last seen",
-        }
-    }
 }
 
 /// The settings of the view.
