@@ -15,7 +15,6 @@ pub enum Key {
 
 impl Key {
     /// The key that the flags mean.
-    #[must_use]
     pub const fn of(canary: bool, reason: Option<Reason>) -> Self {
         match (canary, reason) {
             (true, _) => Self::CanaryMode,
@@ -25,7 +24,6 @@ impl Key {
     }
 
     /// As the `ConfigMap` has it.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Mode => "mode",

@@ -40,21 +40,18 @@ impl Policy {
     }
 
     /// The value of a key; none if it is not set.
-    #[must_use]
     pub fn value(&self, key: &str) -> Option<&str> {
         let data = self.map.as_ref()?.data.as_ref()?;
         data.get(key).map(String::as_str)
     }
 
     /// Whether canaries have a mode of their own.
-    #[must_use]
     pub fn has_canary_mode(&self) -> bool {
         let modes = self.modes.as_ref();
         modes.is_some_and(|modes| modes.wanted.canary_mode.is_some())
     }
 
     /// Its keys for people.
-    #[must_use]
     pub fn text(&self) -> String {
         let data = self.map.as_ref().and_then(|map| map.data.as_ref());
         let keys = { data.into_iter().flatten() }

@@ -6,7 +6,6 @@ use epguard_common::{Mode, Reason};
 use epguard_core::facts::ModePolicy;
 
 /// Whether the Node has the label of canaries. The agent only counts where nodes may not be listed.
-#[must_use]
 pub fn is_canary(nodes: Option<&Nodes>, node: &str, status: &Status) -> bool {
     let claimed = || status.mode_source == ModeSource::Canary;
     nodes.map_or_else(claimed, |nodes| nodes.canaries.contains(node))
@@ -19,7 +18,6 @@ fn wanted(modes: &ModePolicy, canary: bool) -> Option<Mode> {
 }
 
 /// How the node's modes differ from the `ConfigMap`'s; none if they do not, or if the node reports a problem with it.
-#[must_use]
 pub fn deviation(modes: &ModePolicy, status: &Status, canary: bool) -> Option<String> {
     if status.config_map.is_some() || !modes.errors.is_empty() {
         return None;
