@@ -8,7 +8,6 @@
 mod columns;
 mod controls;
 mod document;
-mod keys;
 mod model;
 mod palette;
 mod rates;

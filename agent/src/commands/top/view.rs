@@ -7,7 +7,7 @@ mod head;
 mod tests;
 mod verdicts;
 
-use super::keys;
+use super::controls::HELP;
 use super::model::Model;
 use super::palette::{BAR, FAINT, Palette};
 use super::rates::REMEMBERED;
@@ -103,7 +103,7 @@ fn table(model: &Model, rows: &Rows, area: Rect, buffer: &mut Buffer) {
 fn foot(model: &Model, rows: usize) -> Line<'static> {
     let controls = &model.controls;
     if controls.help {
-        return Line::styled(keys::HELP, FAINT);
+        return Line::styled(HELP, FAINT);
     }
     let of = if controls.services { "Services" } else { "flows" };
     let first = controls.scroll.saturating_add(1).min(rows);
