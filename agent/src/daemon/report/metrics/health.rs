@@ -3,31 +3,21 @@
 //! hooked.
 
 use crate::shared::status::Status;
-use std::fmt;
 
-/// One condition of readiness.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    /// `sync`, `hooks` or `lease`.
-    pub name: &'static str,
-    /// Why the condition does not hold; none if it does.
-    pub failure: Option<String>,
-}
+/// A condition of readiness: `sync`, `hooks` or `lease`, and why it does not hold; none if it does.
+pub type Check = (&'static str, Option<String>);
 
-impl fmt::Display for Check {
-    /// The format of the API server's own `/readyz?verbose`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.failure {
-            None => write!(f, "[+]{} ok", self.name),
-            Some(why) => write!(f, "[-]{} failed: {why}", self.name),
-        }
+/// The condition in the format of the API server's own `/readyz?verbose`.
+pub fn line((name, failure): &Check) -> String {
+    match failure {
+        None => format!("[+]{name} ok"),
+        Some(why) => format!("[-]{name} failed: {why}"),
     }
 }
 
 /// The conditions of readiness: everything was listed, every selected interface is hooked, and denials are under a
 /// lease.
-#[must_use]
-pub fn readiness(status: &Status) -> Vec<Check> {
+pub fn readiness(status: &Status) -> [Check; 3] {
     let down = status.watches.iter().filter(|(_, watch)| !watch.up);
     let down: Vec<&str> = down.map(|(name, _)| name.as_str()).collect();
     let unsynced = (!status.synced).then(|| match &down[..] {
@@ -44,8 +34,7 @@ pub fn readiness(status: &Status) -> Vec<Check> {
         let age = age.as_deref().unwrap_or("unknown");
         format!("the view is too old ({age}), so nothing is denied")
     });
-    let checks = [("sync", unsynced), ("hooks", unhooked), ("lease", ended)];
-    checks.map(|(name, failure)| Check { name, failure }).into()
+    [("sync", unsynced), ("hooks", unhooked), ("lease", ended)]
 }
 
 #[cfg(test)]
@@ -72,7 +61,7 @@ mod tests {
     }
 
     fn told(status: &Status) -> Vec<String> {
-        readiness(status).iter().map(ToString::to_string).collect()
+        readiness(status).iter().map(line).collect()
     }
 
     #[test]
