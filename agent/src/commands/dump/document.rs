@@ -18,7 +18,6 @@ use std::path::Path;
 
 /// All pinned maps, with names where the maps have a number or a UID.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Dump {
     pub(super) mode: &'static str,
     pub(super) ranges: Ranges,
@@ -31,7 +30,6 @@ pub struct Dump {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct OwnerRow {
     pub(super) ip: IpAddr,
     pub(super) uid: String,
@@ -49,7 +47,6 @@ pub(super) struct SuspectRow {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct ServiceRow {
     pub(super) vip: IpAddr,
     pub(super) port: u16,
@@ -59,7 +56,6 @@ pub(super) struct ServiceRow {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct DeniedRow {
     pub(super) service: String,
     pub(super) ip: IpAddr,
@@ -89,7 +85,6 @@ pub(super) struct TerminatedRow {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct CounterRow {
     pub(super) reason: &'static str,
     pub(super) outcome: &'static str,
