@@ -159,23 +159,21 @@ fn service_changes(
 }
 
 fn possible_holder(service: &ServiceView) -> Option<&String> {
-    let mut why = service
+    service
         .endpoints
         .iter()
-        .filter_map(|endpoint| endpoint.not_proven.as_ref());
-    why.find_map(|why| match why {
-        NotProven::PossibleHolder(pod) => Some(pod),
-        _ => None,
-    })
+        .find_map(|endpoint| match &endpoint.not_proven {
+            Some(NotProven::PossibleHolder(pod)) => Some(pod),
+            _ => None,
+        })
 }
 
 /// Whether the proof has passed the step of possible holders. If it fails earlier, there may be one, or not.
 fn has_no_possible_holder(service: &ServiceView) -> bool {
-    let is_past = |endpoint: &EndpointView| {
-        let why = endpoint.not_proven.as_ref();
-        why.is_none_or(|why| matches!(why, NotProven::OwnPod(_) | NotProven::NotLater(_)))
-    };
-    service.endpoints.iter().any(is_past)
+    service.endpoints.iter().any(|endpoint| {
+        let why = &endpoint.not_proven;
+        matches!(why, None | Some(NotProven::OwnPod(_) | NotProven::NotLater(_)))
+    })
 }
 
 fn listing(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {

@@ -6,7 +6,6 @@
 //! ```
 
 mod chosen;
-mod key;
 mod plan;
 mod policy;
 
@@ -21,9 +20,8 @@ use crate::shared::args::one_of;
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use clap::Args;
 use epguard_common::{Mode, Reason};
-use key::Key;
 use plan::Plan;
-use policy::Policy;
+use policy::{Key, Policy};
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 use std::process::ExitCode;
 

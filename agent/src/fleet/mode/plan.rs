@@ -1,7 +1,6 @@
 //! What a change of the `ConfigMap` does to each node. Pure.
 
-use super::key::Key;
-use super::policy::Policy;
+use super::policy::{Key, Policy};
 use crate::commands::status::Condition;
 use crate::fleet::ask::{Answer, Asked};
 use crate::fleet::missing::{self, names};
